@@ -1,0 +1,266 @@
+import { spawn } from "node:child_process";
+import { createWriteStream, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { findNvcc } from "./backend.js";
+import { BuildError } from "./errors.js";
+import { root } from "./paths.js";
+
+const resolve = createRequire(import.meta.url).resolve;
+
+/**
+ * @typedef {object} Build
+ * @property {string} tree the CMake tree
+ * @property {string} log file that gets all output
+ * @property {string} cmake
+ * @property {number} jobs
+ * @property {Record<string, string>} definitions CMake's -D options
+ * @property {string | undefined} generator
+ * @property {NodeJS.ProcessEnv} env
+ * @property {(line: string) => void} onLine
+ */
+
+/**
+ * @param {object} facts
+ * @param {string} facts.tree
+ * @param {string} facts.log
+ * @param {string} facts.backend
+ * @param {string} facts.source llama.cpp's tree
+ * @param {string} facts.processor
+ * @param {import("./toolchain.js").Tools} facts.tools
+ * @param {number} facts.jobs
+ * @param {string} [facts.sanitize]
+ * @param {NodeJS.ProcessEnv} [facts.env]
+ * @param {(line: string) => void} facts.onLine
+ * @returns {Build}
+ */
+export function describeBuild(facts) {
+  const { tree, log, backend, source, processor, tools, sanitize, onLine } = facts;
+  const env = facts.env ?? process.env;
+  /** @type {Record<string, string>} */
+  const definitions = {
+    LLAMA_CPP_DIR: cmakePath(source),
+    NODE_ADDON_API_DIR: cmakePath(dirname(resolve("node-addon-api/package.json"))),
+    TAPLINE_BACKEND: backend,
+    TAPLINE_CPU: processor,
+    TAPLINE_SANITIZE: sanitize ?? "",
+  };
+  if (tools.ccache) {
+    const languages = backend === "cuda" ? ["C", "CXX", "CUDA"] : ["C", "CXX"];
+    for (const language of languages) {
+      definitions[`CMAKE_${language}_COMPILER_LAUNCHER`] = cmakePath(tools.ccache);
+    }
+  }
+  Object.assign(definitions, extraDefinitions(env));
+  // On Windows cmake-js finds Visual Studio by itself, which Ninja cannot without its environment.
+  const generator = process.platform === "win32" ? undefined : tools.ninja ? "Ninja" : "Unix Makefiles";
+  const { cmake } = tools;
+  return {
+    tree,
+    log,
+    cmake,
+    jobs: facts.jobs,
+    definitions,
+    generator,
+    env: buildEnvironment(env, backend, source),
+    onLine,
+  };
+}
+
+/**
+ * TAPLINE_CMAKE_OPTIONS, e.g. "GGML_NATIVE=OFF CMAKE_CUDA_ARCHITECTURES=90".
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {Record<string, string>}
+ */
+function extraDefinitions(env) {
+  const words = (env.TAPLINE_CMAKE_OPTIONS ?? "").split(/\s+/).filter(Boolean);
+  return Object.fromEntries(
+    words.map((word) => {
+      const [, name, value] = /^(?:-D)?(\w+)(?::\w+)?=(.*)$/.exec(word) ?? [];
+      if (!name) {
+        throw new BuildError(
+          `TAPLINE_CMAKE_OPTIONS holds NAME=value words separated by spaces, not "${word}".`,
+        );
+      }
+      return [name, value ?? ""];
+    }),
+  );
+}
+
+/**
+ * @param {NodeJS.ProcessEnv} env
+ * @param {string} backend
+ * @param {string} source
+ */
+function buildEnvironment(env, backend, source) {
+  /** @type {NodeJS.ProcessEnv} */
+  const result = {
+    // A clone in another folder finds the objects of this one in the compiler cache.
+    CCACHE_BASEDIR: root,
+    CCACHE_NOHASHDIR: "1",
+    CCACHE_SLOPPINESS: "time_macros",
+    ...env,
+    // Keeps ggml from asking git about whatever repository its source happens to lie in.
+    GIT_CEILING_DIRECTORIES: dirname(source),
+    NINJA_STATUS: "[%f/%t] ",
+  };
+  // Under node-gyp a make runs above us, and its job server is not ours.
+  for (const name of ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "V"]) {
+    delete result[name];
+  }
+  if (backend === "cuda" && !result.CUDACXX) {
+    const nvcc = findNvcc({
+      env,
+      platform: process.platform,
+      arch: process.arch,
+      exists: existsSync,
+      run: () => "",
+    });
+    if (nvcc) {
+      result.CUDACXX = nvcc;
+    }
+  }
+  return result;
+}
+
+/**
+ * Configures the tree if it is new or an option changed, so that targets can be built in it. CMake itself keeps
+ * old values of changed options, and refuses a tree whose generator or folder changed: its cache goes then.
+ * Object files stay, and are compiled again only if their own command line differs.
+ * @param {Build} build
+ */
+export async function configure(build) {
+  const cache = join(build.tree, "CMakeCache.txt");
+  const file = join(build.tree, "tapline-configuration.json");
+  const wanted = configuration(build);
+  if (existsSync(cache) && existsSync(file) && readFileSync(file, "utf8") === wanted) {
+    return;
+  }
+  rmSync(cache, { force: true });
+  rmSync(join(build.tree, "CMakeFiles"), { recursive: true, force: true });
+  const definitions = Object.entries(build.definitions).map(([name, value]) => `--CD${name}=${value}`);
+  const generator = build.generator ? ["-G", build.generator] : [];
+  await runLogged(build, process.execPath, [...cmakeJs(build), "configure", ...generator, ...definitions]);
+  writeFileSync(file, wanted);
+}
+
+/**
+ * @param {Build} build
+ * @returns {Promise<string>} the addon's path
+ */
+export async function buildAddon(build) {
+  // `build`, not `compile`, which answers a failed build with a second one from scratch.
+  await runLogged(build, process.execPath, [
+    ...cmakeJs(build),
+    "build",
+    "-T",
+    "tapline",
+    "-p",
+    String(build.jobs),
+  ]);
+  return join(build.tree, "addon", "tapline.node");
+}
+
+/**
+ * Builds several targets at once, such as llama.cpp's own tools (cmake-js takes only one).
+ * @param {Build} build
+ * @param {string[]} targets
+ */
+export async function buildTargets(build, targets) {
+  const parallel = ["--config", "Release", "--parallel", String(build.jobs)];
+  await runLogged(build, build.cmake, ["--build", build.tree, ...parallel, "--target", ...targets]);
+}
+
+/** @param {Build} build */
+function cmakeJs({ tree }) {
+  return [join(dirname(resolve("cmake-js/package.json")), "bin", "cmake-js"), "-d", root, "-O", tree];
+}
+
+/**
+ * What the tree was configured with, as text to compare.
+ * @param {Build} build
+ */
+function configuration({ definitions, generator, env }) {
+  const { CC, CXX, CFLAGS, CXXFLAGS, CUDACXX, CUDAFLAGS, LDFLAGS } = env;
+  const compilers = { CC, CXX, CFLAGS, CXXFLAGS, CUDACXX, CUDAFLAGS, LDFLAGS };
+  return `${JSON.stringify({ root, generator, definitions, compilers }, null, 2)}\n`;
+}
+
+/**
+ * Runs a build command with all its output in the log file, and explains a failure by the log's telling lines.
+ * @param {Build} build
+ * @param {string} command
+ * @param {string[]} args
+ */
+async function runLogged(build, command, args) {
+  mkdirSync(build.tree, { recursive: true });
+  const log = createWriteStream(build.log, { flags: "a" });
+  /** @type {string[]} */
+  const lines = [];
+  const child = spawn(command, args, { cwd: root, env: build.env, stdio: ["ignore", "pipe", "pipe"] });
+  const stop = forwardSignals(child);
+  for (const stream of [child.stdout, child.stderr]) {
+    createInterface({ input: stream }).on("line", (line) => {
+      lines.push(line);
+      log.write(`${line}\n`);
+      build.onLine(line);
+    });
+  }
+  /** @type {number | null} */
+  const code = await new Promise((done, fail) => {
+    child.on("error", fail);
+    child.on("close", done);
+  });
+  stop();
+  await new Promise((done) => log.end(done));
+  if (code !== 0) {
+    throw new BuildError(explainFailure(lines, build));
+  }
+}
+
+/**
+ * @param {import("node:child_process").ChildProcess} child
+ * @returns {() => void}
+ */
+function forwardSignals(child) {
+  /** @param {NodeJS.Signals} signal */
+  const forward = (signal) => {
+    child.kill(signal);
+    child.once("close", () => process.kill(process.pid, signal));
+    stop();
+  };
+  const stop = () => {
+    process.off("SIGINT", forward);
+    process.off("SIGTERM", forward);
+  };
+  process.on("SIGINT", forward);
+  process.on("SIGTERM", forward);
+  return stop;
+}
+
+/**
+ * @param {string[]} lines
+ * @param {Build} build
+ */
+export function explainFailure(lines, { log, jobs }) {
+  const text = lines.join("\n");
+  if (
+    /Killed signal terminated program|signal 9|out of memory allocating|cannot allocate memory/i.test(text)
+  ) {
+    return `The compiler ran out of memory with ${jobs} at once: try fewer with TAPLINE_JOBS=${Math.max(1, Math.floor(jobs / 2))} (log: ${log}).`;
+  }
+  if (/No space left on device/i.test(text)) {
+    return `The disk is full: make room and run \`npm rebuild tapline\` again (log: ${log}).`;
+  }
+  const telling = lines
+    .filter((line) => /\berror\b[: ]|CMake Error|undefined reference|ninja: error/i.test(line))
+    .slice(0, 12);
+  const shown = telling.length > 0 ? telling : lines.slice(-12);
+  return `The build failed; its whole output is in ${log}.\n${shown.map((line) => `  ${line}`).join("\n")}`;
+}
+
+/** CMake reads backslashes as escapes. @param {string} path */
+function cmakePath(path) {
+  return path.replaceAll("\\", "/");
+}

@@ -1,0 +1,58 @@
+#!/usr/bin/env node
+/**
+ * The package's install script: compiles the addon if that is needed. Also `npm run build:native`, with options:
+ *   --verbose               show the compiler's output
+ *   --force                 build even if nothing changed
+ *   --no-activate           leave the addon that tapline loads as it is (a compile check)
+ *   --sanitize LIST         with sanitizers, e.g. address,undefined; in a tree of its own, not activated
+ *   --target NAME           build one of llama.cpp's own tools instead; may be repeated
+ */
+import { parseArgs } from "node:util";
+import { makeAddon } from "./addon.js";
+import { BuildError } from "./errors.js";
+import { buildTools } from "./tools.js";
+
+/** @param {string} sentence */
+const say = (sentence) => console.log(`tapline: ${sentence}`);
+
+async function main() {
+  if (process.env.TAPLINE_SKIP_BUILD === "1") {
+    say("TAPLINE_SKIP_BUILD=1, so the addon is not built; `npm rebuild tapline` does it later");
+    return;
+  }
+  const { values } = parseArgs({
+    options: {
+      verbose: { type: "boolean" },
+      force: { type: "boolean" },
+      "no-activate": { type: "boolean" },
+      sanitize: { type: "string" },
+      target: { type: "string", multiple: true },
+    },
+  });
+  const { verbose, force, sanitize, target } = values;
+  if (target) {
+    for (const [name, path] of Object.entries(await buildTools(target, { say, verbose }))) {
+      console.log(`${name}\t${path}`);
+    }
+    return;
+  }
+  const { addon, backend, built } = await makeAddon(say, {
+    verbose,
+    force,
+    sanitize,
+    activate: values["no-activate"] ? false : undefined,
+  });
+  if (!built) {
+    say(`the ${backend} addon is up to date (${addon})`);
+  }
+}
+
+try {
+  await main();
+} catch (error) {
+  if (!(error instanceof BuildError)) {
+    throw error;
+  }
+  console.error(`tapline: ${error.message}`);
+  process.exitCode = 1;
+}

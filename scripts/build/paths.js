@@ -1,0 +1,24 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** The package's folder: a clone, or node_modules/tapline. */
+export const root = fileURLToPath(new URL("../..", import.meta.url)).replace(/[\\/]$/, "");
+
+/** Everything that is built lies here. Not build/: `node-gyp rebuild` deletes that folder. */
+export const buildRoot = join(root, ".build");
+
+/** The addon that src/native/load.ts loads, whatever backend it was built for. */
+export const activeAddon = join(buildRoot, "tapline.node");
+
+/** What the active addon was built from. */
+export const stampFile = join(buildRoot, "stamp.json");
+
+/**
+ * The CMake tree of one configuration.
+ * @param {string} backend
+ * @param {string} [sanitize] e.g. "address,undefined"
+ */
+export function treeOf(backend, sanitize) {
+  const suffix = sanitize ? `-${sanitize.replaceAll(",", "-")}` : "";
+  return join(buildRoot, backend + suffix);
+}

@@ -1,0 +1,90 @@
+#!/usr/bin/env node
+/**
+ * Builds programs of llama.cpp itself in the addon's CMake tree, to measure and verify against:
+ *   node scripts/build/tools.js llama-server test-llama-archs
+ * Prints one line per program, its name and its path.
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { waiting } from "./addon.js";
+import { buildTargets, configure } from "./cmake.js";
+import { BuildError } from "./errors.js";
+import { withLock } from "./lock.js";
+import { makePlan, prepareBuild } from "./plan.js";
+import { createProgress } from "./progress.js";
+
+/** The programs that this project uses; any other target of llama.cpp works too. */
+export const knownTools = [
+  "llama-batched-bench",
+  "llama-bench",
+  "llama-cvector-generator",
+  "llama-eval-callback",
+  "llama-perplexity",
+  "llama-quantize",
+  "llama-server",
+  "rpc-server",
+  "test-llama-archs",
+];
+
+/** Programs whose CMake target, and so whose file, has another name. */
+const targetNames = /** @type {Record<string, string>} */ ({ "rpc-server": "ggml-rpc-server" });
+
+/**
+ * @param {string[]} names
+ * @param {{ say?: (sentence: string) => void, verbose?: boolean }} [options]
+ * @returns {Promise<Record<string, string>>} the path of each program by its name
+ */
+export async function buildTools(names, options = {}) {
+  const { say = (sentence) => console.error(`tapline: ${sentence}`), verbose = false } = options;
+  const plan = makePlan();
+  const progress = createProgress({ stream: process.stderr });
+  const onLine = verbose
+    ? (/** @type {string} */ line) => void process.stderr.write(`${line}\n`)
+    : progress.line;
+  return withLock(`${plan.tree}.lock`, waiting(say), async () => {
+    const targets = names.map((name) => targetNames[name] ?? name);
+    const log = `${plan.tree}-tools.log`;
+    const build = await prepareBuild({ ...plan, log }, say, onLine);
+    try {
+      await configure(build);
+      await buildTargets(build, targets);
+    } finally {
+      progress.end();
+    }
+    return Object.fromEntries(names.map((name, i) => [name, find(plan.tree, targets[i] ?? name)]));
+  });
+}
+
+/**
+ * @param {string} tree
+ * @param {string} name
+ */
+function find(tree, name) {
+  const file = process.platform === "win32" ? `${name}.exe` : name;
+  const path = [join(tree, "bin", file), join(tree, "bin", "Release", file), join(tree, file)].find((each) =>
+    existsSync(each),
+  );
+  if (!path) {
+    throw new BuildError(`${name} was built, but is not in ${join(tree, "bin")}.`);
+  }
+  return path;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  try {
+    const names = process.argv.slice(2);
+    if (names.length === 0) {
+      throw new BuildError(`Name one or more of llama.cpp's programs, e.g. ${knownTools.join(", ")}.`);
+    }
+    for (const [name, path] of Object.entries(await buildTools(names))) {
+      console.log(`${name}\t${path}`);
+    }
+  } catch (error) {
+    if (!(error instanceof BuildError)) {
+      throw error;
+    }
+    console.error(`tapline: ${error.message}`);
+    process.exitCode = 1;
+  }
+}
