@@ -1,0 +1,67 @@
+import Router from "@koa/router";
+import Koa, { type Context, type Middleware } from "koa";
+import { type ErrorBody, HttpError, isDisconnect, plainErrorBody, toHttpError } from "./errors.js";
+
+export interface AppOptions {
+  /** Middleware that runs before any route: access rules, counters, recorders. In this order. */
+  before?: Middleware[];
+  routers: Router[];
+  /** Shape of error bodies; `{"error": "<sentence>"}` unless told otherwise. */
+  errorBody?: ErrorBody;
+  /** Receives one line for each fault of the service itself; standard error unless told otherwise. */
+  log?: (line: string) => void;
+}
+
+/** A router whose paths match exactly: no other case, no trailing slash, so that no rule can be dodged. */
+export function createRouter(prefix?: string): Router {
+  return new Router({ sensitive: true, strict: true, ...(prefix === undefined ? {} : { prefix }) });
+}
+
+/**
+ * The application that every local service starts from: errors as JSON sentences, `Cache-Control: no-store`,
+ * 404 for unknown routes, 405 with `Allow` for known routes with another method.
+ */
+export function createApp(options: AppOptions): Koa {
+  const log = options.log ?? ((line: string) => void process.stderr.write(`${line}\n`));
+  const app = new Koa();
+  app.on("error", (error: unknown) => {
+    if (!isDisconnect(error)) log(describeFault(error));
+  });
+  app.use(answerErrors(options.errorBody ?? plainErrorBody, log));
+  for (const middleware of options.before ?? []) app.use(middleware);
+  for (const router of options.routers) app.use(router.routes() as unknown as Middleware);
+  app.use(refuseUnrouted);
+  return app;
+}
+
+function answerErrors(errorBody: ErrorBody, log: (line: string) => void): Middleware {
+  return async (ctx, next) => {
+    ctx.set("Cache-Control", "no-store");
+    ctx.set("X-Content-Type-Options", "nosniff");
+    try {
+      await next();
+    } catch (error) {
+      // Once the head is out only the connection itself can say that something went wrong: Koa resets it.
+      if (ctx.headerSent) throw error;
+      const refusal = toHttpError(error);
+      if (refusal.status >= 500 && refusal !== error && !isDisconnect(error)) log(describeFault(error));
+      ctx.status = refusal.status;
+      ctx.set(refusal.headers);
+      ctx.body = errorBody(refusal, ctx as Context);
+    }
+  };
+}
+
+/** Reached only when no route answered. */
+const refuseUnrouted: Middleware = (ctx) => {
+  const matched = (ctx as unknown as { matched?: { methods: string[] }[] }).matched ?? [];
+  const methods = [...new Set(matched.flatMap((layer) => layer.methods))].sort();
+  if (methods.length === 0) throw new HttpError(404, `There is nothing at ${ctx.path}.`);
+  throw new HttpError(405, `${ctx.path} accepts ${methods.join(", ")}, not ${ctx.method}.`, {
+    headers: { Allow: methods.join(", ") },
+  });
+};
+
+function describeFault(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,68 @@
+import type { Context } from "koa";
+import { HttpError } from "./errors.js";
+
+export interface BodyOptions {
+  /** Largest accepted body, in bytes. */
+  limit: number;
+  /** Whether a missing body counts as `{}`. */
+  optional?: boolean;
+}
+
+/**
+ * Reads a request's JSON body. Refuses with 400: more bytes than the limit, a content coding, invalid UTF-8,
+ * invalid JSON, an empty body (unless optional).
+ */
+export async function readJson(ctx: Context, options: BodyOptions): Promise<unknown> {
+  const bytes = await readBytes(ctx, options.limit);
+  if (bytes.length === 0) {
+    if (options.optional) return {};
+    throw new HttpError(400, "The body is empty; send a JSON object.");
+  }
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new HttpError(400, "The body is not valid UTF-8.");
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new HttpError(400, "The body is not valid JSON.");
+  }
+}
+
+/**
+ * Reads a request's body, at most `limit` bytes. What lies beyond is discarded, not kept, and the connection
+ * stays usable: a client that writes everything before it reads still gets the refusal.
+ */
+export function readBytes(ctx: Context, limit: number): Promise<Buffer> {
+  const request = ctx.req;
+  const coding = request.headers["content-encoding"];
+  if (coding !== undefined && coding.toLowerCase() !== "identity") {
+    return Promise.reject(new HttpError(400, `The body has content coding ${coding}; send it plain.`));
+  }
+  const announced = Number(request.headers["content-length"]);
+  if (announced > limit) {
+    return Promise.reject(new HttpError(400, `The body has ${announced} bytes; at most ${limit} are accepted.`));
+  }
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const settle = (action: () => void) => {
+      request.off("data", onData).off("end", onEnd).off("error", onGone).off("close", onGone);
+      action();
+    };
+    const onData = (chunk: Buffer) => {
+      length += chunk.length;
+      if (length <= limit) {
+        chunks.push(chunk);
+        return;
+      }
+      settle(() => reject(new HttpError(400, `The body has more than ${limit} bytes, the most accepted.`)));
+      request.resume();
+    };
+    const onEnd = () => settle(() => resolve(Buffer.concat(chunks, length)));
+    const onGone = () => settle(() => reject(new HttpError(400, "The request ended before its body was complete.")));
+    request.on("data", onData).on("end", onEnd).on("error", onGone).on("close", onGone);
+  });
+}

@@ -1,0 +1,73 @@
+import type { Context } from "koa";
+
+/** A refusal with its status; the message is the sentence that the client reads. */
+export class HttpError extends Error {
+  override name = "HttpError";
+  readonly status: number;
+  /** Parameter at fault, for the error shapes that name it. */
+  readonly param: string | null;
+  /** Stable machine-readable code, for the error shapes that carry one. */
+  readonly code: string | null;
+  readonly headers: Record<string, string>;
+
+  constructor(
+    status: number,
+    message: string,
+    details: { param?: string; code?: string; headers?: Record<string, string> } = {},
+  ) {
+    super(message);
+    this.status = status;
+    this.param = details.param ?? null;
+    this.code = details.code ?? null;
+    this.headers = details.headers ?? {};
+  }
+}
+
+/** How a service writes an error's body. */
+export type ErrorBody = (error: HttpError, ctx: Context) => object;
+
+/** The shape of every local service: `{"error": "<sentence>"}`. */
+export const plainErrorBody: ErrorBody = (error) => ({ error: error.message });
+
+/** The shape that OpenAI clients expect under /v1: `{"error": {message, type, param, code}}`. */
+export const openAiErrorBody: ErrorBody = (error) => ({
+  error: { message: error.message, type: openAiType(error.status), param: error.param, code: error.code },
+});
+
+function openAiType(status: number): string {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    default:
+      return status >= 500 ? "server_error" : "invalid_request_error";
+  }
+}
+
+/** Errors that only say that the client went away: nothing to answer, nothing to log. */
+export function isDisconnect(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code;
+  return (
+    code === "ERR_STREAM_PREMATURE_CLOSE" ||
+    code === "ERR_STREAM_DESTROYED" ||
+    code === "ECONNRESET" ||
+    code === "EPIPE"
+  );
+}
+
+/** Turns whatever was thrown into a refusal; faults of this program become a 500 that hides the details. */
+export function toHttpError(error: unknown): HttpError {
+  if (error instanceof HttpError) return error;
+  const { status, expose, message } = (error ?? {}) as { status?: number; expose?: boolean; message?: string };
+  if (expose === true && typeof status === "number" && status >= 400 && status < 500) {
+    return new HttpError(status, message ?? "The request was refused.");
+  }
+  return new HttpError(500, "The service failed on this request; its log says where.");
+}

@@ -1,0 +1,102 @@
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import type Koa from "koa";
+import { UserError } from "../contracts/user-error.js";
+
+export interface ListenOptions {
+  /** Address to bind; loopback unless told otherwise. */
+  host?: string;
+  /** 0 takes any free port. */
+  port: number;
+  /** How long `close` lets running requests finish before it ends their connections, in milliseconds. */
+  graceMs?: number;
+}
+
+export interface Listening {
+  readonly server: Server;
+  readonly host: string;
+  readonly port: number;
+  /** Origin that reaches this server from this machine, without a trailing slash. */
+  readonly url: string;
+  /** Stops accepting, lets running requests finish for the grace time, ends every connection. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Serves an application. Fails with one sentence when the port is taken or may not be used. */
+export async function listen(app: Koa, options: ListenOptions): Promise<Listening> {
+  const host = options.host ?? "127.0.0.1";
+  // Requests without Host are ours to refuse, with a body that says why.
+  const server = createServer({ requireHostHeader: false }, app.callback());
+  server.on("clientError", refuseUnparsable);
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error) => reject(describeBindFailure(error, host, options.port)));
+    server.listen(options.port, host, resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  let closed: Promise<void> | undefined;
+  const closing = () => closed !== undefined;
+  server.on("request", (_request, response: ServerResponse) => {
+    response.once("close", () => {
+      if (closing()) server.closeIdleConnections();
+    });
+  });
+  return {
+    server,
+    host,
+    port,
+    url: `http://${urlHost(host)}:${port}`,
+    close() {
+      closed ??= closeServer(server, options.graceMs ?? 2000);
+      return closed;
+    },
+  };
+}
+
+function closeServer(server: Server, graceMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const deadline = setTimeout(() => server.closeAllConnections(), graceMs);
+    server.close(() => {
+      clearTimeout(deadline);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+}
+
+function urlHost(host: string): string {
+  if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+function describeBindFailure(error: NodeJS.ErrnoException, host: string, port: number): Error {
+  switch (error.code) {
+    case "EADDRINUSE":
+      return new UserError(
+        `Port ${port} on ${host} is already in use; stop the program that holds it or choose another with --port.`,
+      );
+    case "EACCES":
+      return new UserError(`Port ${port} on ${host} may not be used by this account; choose one above 1023.`);
+    case "EADDRNOTAVAIL":
+      return new UserError(`This machine has no address ${host} to listen on.`);
+    default:
+      return error;
+  }
+}
+
+function refuseUnparsable(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable || error.code === "ECONNRESET") {
+    socket.destroy();
+    return;
+  }
+  const [status, sentence] =
+    error.code === "HPE_HEADER_OVERFLOW"
+      ? ["431 Request Header Fields Too Large", "The request's headers are too large."]
+      : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
+        ? ["408 Request Timeout", "The request did not arrive in time."]
+        : ["400 Bad Request", "The request is not valid HTTP."];
+  const body = JSON.stringify({ error: sentence });
+  socket.end(
+    `HTTP/1.1 ${status}\r\nContent-Type: application/json; charset=utf-8\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}

@@ -1,0 +1,85 @@
+import type { IncomingMessage } from "node:http";
+import { BlockList, isIPv6 } from "node:net";
+import type { Middleware } from "koa";
+import { HttpError } from "./errors.js";
+
+const loopback = new BlockList();
+loopback.addSubnet("127.0.0.0", 8, "ipv4");
+loopback.addAddress("::1", "ipv6");
+
+/** Whether an address of a connected peer is this machine's loopback; IPv4-mapped IPv6 counts. */
+export function isLoopback(address: string | undefined): boolean {
+  if (address === undefined) return false;
+  const plain = address.replace(/%.*$/, ""); // without a link-local zone
+  return loopback.check(plain, isIPv6(plain) ? "ipv6" : "ipv4");
+}
+
+/**
+ * Why a request may not use an endpoint that is for programs on this machine only, or null when it may.
+ *
+ * A page in a browser can reach loopback too, by any name that resolves there; what it cannot do is hide that
+ * it is a page (Origin, Sec-Fetch-*, Cookie) or choose the Host that goes with a rebound name.
+ */
+export function localAccessFault(request: IncomingMessage): string | null {
+  if (!isLoopback(request.socket.remoteAddress)) {
+    return "Only programs on this machine may use this address; the connection comes from elsewhere.";
+  }
+  if (!request.url?.startsWith("/")) return "The request target must be a path on this server.";
+  const hosts = headerValues(request, (name) => name === "host");
+  if (hosts.length !== 1) return `Exactly one Host header is needed; the request has ${hosts.length}.`;
+  if (!isLocalHost(hosts[0] as string, request.socket.localPort)) {
+    return "The Host header must be localhost, 127.0.0.1 or [::1] with this server's port.";
+  }
+  if (headerValues(request, isBrowserHeader).length > 0) {
+    return "Requests from web pages are refused: send no Origin, Sec-Fetch-* or Cookie header.";
+  }
+  return null;
+}
+
+/** Refuses with 403 every request that is not from a program on this machine, where `applies` says so. */
+export function localAccess(applies: (path: string) => boolean = () => true): Middleware {
+  return (ctx, next) => {
+    if (applies(ctx.path)) {
+      const fault = localAccessFault(ctx.req);
+      if (fault !== null) throw new HttpError(403, fault);
+    }
+    return next();
+  };
+}
+
+/** A test for paths at or below the given prefixes, however they are spelled. */
+export function underPath(...prefixes: string[]): (path: string) => boolean {
+  return (path) => {
+    const plain = `${decoded(path).toLowerCase().replace(/\/+/g, "/")}/`;
+    return prefixes.some((prefix) => plain.startsWith(`${prefix}/`));
+  };
+}
+
+function isLocalHost(host: string, port: number | undefined): boolean {
+  const name = host.toLowerCase();
+  const names = ["localhost", "127.0.0.1", "[::1]"];
+  return names.some((local) => name === `${local}:${port}` || (port === 80 && name === local));
+}
+
+function isBrowserHeader(name: string): boolean {
+  return name === "origin" || name === "cookie" || name.startsWith("sec-fetch-");
+}
+
+// The raw list is the only one in which a repeated header is still visible.
+function headerValues(request: IncomingMessage, wanted: (name: string) => boolean): string[] {
+  const values: string[] = [];
+  for (let index = 0; index < request.rawHeaders.length; index += 2) {
+    if (wanted((request.rawHeaders[index] as string).toLowerCase())) {
+      values.push(request.rawHeaders[index + 1] as string);
+    }
+  }
+  return values;
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}

@@ -1,0 +1,86 @@
+import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { createApp, createRouter, type Listening, listen, sendFile } from "../../src/http/index.js";
+
+const bytes = Buffer.from(Array.from({ length: 1000 }, (_, index) => index % 251));
+let folder: string;
+let server: Listening;
+
+test.before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "tapline-file-"));
+  await writeFile(join(folder, "data"), bytes);
+  await writeFile(join(folder, "empty"), "");
+  await symlink(join(folder, "data"), join(folder, "link"));
+  const router = createRouter();
+  router.get("/:name", (ctx) => sendFile(ctx as never, join(folder, ctx.params.name as string)));
+  server = await listen(createApp({ routers: [router] }), { port: 0 });
+});
+
+test.after(async () => {
+  await server.close();
+  await rm(folder, { recursive: true });
+});
+
+async function get(name: string, headers: Record<string, string> = {}, method = "GET") {
+  const response = await fetch(`${server.url}/${name}`, { headers, method });
+  return { status: response.status, headers: response.headers, body: Buffer.from(await response.arrayBuffer()) };
+}
+
+test("whole file with length and ETag; HEAD the same without it", async () => {
+  const { status, headers, body } = await get("data");
+  assert.is(status, 200);
+  assert.is(headers.get("content-length"), "1000");
+  assert.is(headers.get("content-type"), "application/octet-stream");
+  assert.is(headers.get("accept-ranges"), "bytes");
+  assert.ok(body.equals(bytes));
+  const head = await get("data", {}, "HEAD");
+  assert.is(head.headers.get("content-length"), "1000");
+  assert.is(head.headers.get("etag"), headers.get("etag"));
+  const same = await get("data", { "if-none-match": headers.get("etag") as string });
+  assert.is(same.status, 304);
+});
+
+test("ranges", async () => {
+  const cases: [string, number, number][] = [
+    ["bytes=0-0", 0, 0],
+    ["bytes=10-19", 10, 19],
+    ["bytes=990-", 990, 999],
+    ["bytes=990-5000", 990, 999],
+    ["bytes=-10", 990, 999],
+    ["bytes=-5000", 0, 999],
+  ];
+  for (const [range, start, end] of cases) {
+    const { status, headers, body } = await get("data", { range });
+    assert.is(status, 206, range);
+    assert.is(headers.get("content-range"), `bytes ${start}-${end}/1000`);
+    assert.is(headers.get("content-length"), String(end - start + 1));
+    assert.ok(body.equals(bytes.subarray(start, end + 1)), range);
+  }
+  for (const range of ["bytes=1-2,5-6", "lines=1-2", "bytes=x-y", "bytes=-", "bytes=9-3"]) {
+    assert.is((await get("data", { range })).status, 200, range);
+  }
+  for (const range of ["bytes=1000-", "bytes=-0"]) {
+    const { status, headers } = await get("data", { range });
+    assert.is(status, 416, range);
+    assert.is(headers.get("content-range"), "bytes */1000");
+  }
+});
+
+test("If-Range gives the part only of the file it names", async () => {
+  const etag = (await get("data")).headers.get("etag") as string;
+  assert.is((await get("data", { range: "bytes=0-1", "if-range": etag })).status, 206);
+  assert.is((await get("data", { range: "bytes=0-1", "if-range": '"other"' })).status, 200);
+});
+
+test("empty file, absent file, link", async () => {
+  const { status, headers } = await get("empty");
+  assert.is(status, 200);
+  assert.is(headers.get("content-length"), "0");
+  assert.is((await get("none")).status, 404);
+  assert.is((await get("link")).status, 404);
+});
+
+test.run();
