@@ -1,0 +1,57 @@
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+
+const runner = fileURLToPath(new URL("../run.ts", import.meta.url));
+const fixtures = fileURLToPath(new URL("fixtures/", import.meta.url));
+
+function run(folder: string, ...args: string[]) {
+  const { stdout, status } = spawnSync(
+    process.execPath,
+    ["--import", "tsx", runner, "--root", fixtures + folder, ...args],
+    { encoding: "utf8" },
+  );
+  return { stdout, status, closing: stdout.trimEnd().split("\n").at(-1) };
+}
+
+test("files that pass give their number in the closing line and exit code 0", () => {
+  const { closing, status } = run("passing");
+  assert.is(closing, "2 passed, 0 failed, 1 skipped");
+  assert.is(status, 0);
+});
+
+test("stress tests run only when asked for", () => {
+  const { stdout } = run("passing", "stress");
+  assert.match(stdout, /stress\/long\.test\.ts/);
+  assert.not.match(stdout, /two\.test\.ts/);
+});
+
+test("a pattern that matches no file is a failure", () => {
+  const { stdout, closing, status } = run("passing", "no-such-folder");
+  assert.match(stdout, /No test file matches no-such-folder/);
+  assert.is(closing, "0 passed, 0 failed");
+  assert.is(status, 1);
+});
+
+test("every way of not passing is a failure with the file's name", () => {
+  const { stdout, closing, status } = run("broken", "--timeout", "4");
+  assert.is(status, 1);
+  assert.is(closing, "3 passed, 8 failed");
+  const problems = {
+    "before-throws": /before-throws\.test\.ts {2}0 passed, 1 FAILED/,
+    crashes: /crashes\.test\.ts .*was ended by SIGABRT/,
+    "exits-early": /exits-early\.test\.ts .*reported no result/,
+    fails: /fails\.test\.ts {2}1 passed, 1 FAILED/,
+    "forgets-run": /forgets-run\.test\.ts .*reported no result/,
+    "forgets-second-suite": /forgets-second-suite\.test\.ts .*1 suite\(s\) never run/,
+    hangs: /hangs\.test\.ts .*did not end within 4 s/,
+    "throws-late": /throws-late\.test\.ts .*exited with code 1/,
+  };
+  for (const [name, line] of Object.entries(problems)) {
+    assert.match(stdout, line, name);
+  }
+  assert.match(stdout, /one is not two/, "the failing assertion's text is shown");
+});
+
+test.run();

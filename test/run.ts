@@ -1,0 +1,40 @@
+/**
+ * The test runner: `npm test`, `npm test -- lab` (a folder), `npm test -- http/app` (any part of a path),
+ * `npm run test:stress`. Each file runs in a process of its own; see test/support/run-file.ts for what counts as
+ * a pass.
+ *   --jobs N       files at the same time (default: the cores, 4 at most)
+ *   --timeout S    seconds per file (default: 120)
+ *   --verbose      show the output of files that pass, too
+ */
+import os from "node:os";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { findTests } from "./support/find-tests.js";
+import { runAll } from "./support/run-all.js";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    jobs: {
+      type: "string",
+      default: process.env.TAPLINE_TEST_JOBS ?? String(Math.min(4, os.availableParallelism())),
+    },
+    timeout: { type: "string", default: "120" },
+    verbose: { type: "boolean", default: false },
+    root: { type: "string", default: fileURLToPath(new URL(".", import.meta.url)) },
+  },
+});
+
+const files = findTests(values.root, positionals);
+const { passed, failed, skipped } = await runAll(files, {
+  root: values.root,
+  jobs: Math.max(1, Number(values.jobs)),
+  timeoutMs: Number(values.timeout) * 1000,
+  verbose: values.verbose,
+  write: (text) => process.stdout.write(text),
+});
+if (files.length === 0) {
+  console.log(`No test file matches ${positionals.join(" ") || "test/**/*.test.ts"}.`);
+}
+console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`);
+process.exitCode = failed === 0 && passed > 0 ? 0 : 1;

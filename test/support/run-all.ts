@@ -1,0 +1,50 @@
+import { relative } from "node:path";
+import { type FileResult, runFile } from "./run-file.js";
+
+interface RunOptions {
+  root: string;
+  jobs: number;
+  timeoutMs: number;
+  verbose: boolean;
+  write: (text: string) => void;
+}
+
+/** Runs all files, a few at a time, tells about each as it ends and repeats what failed at the end. */
+export async function runAll(files: string[], options: RunOptions) {
+  const { root, jobs, timeoutMs, verbose, write } = options;
+  const results: FileResult[] = [];
+  const waiting = [...files];
+  const worker = async () => {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      const result = await runFile(file, timeoutMs);
+      results.push(result);
+      write(line(result, root));
+      if (verbose && result.failed === 0) {
+        write(result.output);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(jobs, files.length) }, worker));
+
+  for (const result of results.filter(({ failed }) => failed > 0)) {
+    write(`\n--- ${relative(root, result.file)}${result.problem ? `: ${result.problem}` : ""}\n`);
+    write(`${result.output.trim()}\n`);
+  }
+  const failures = results.filter(({ failed }) => failed > 0).map(({ file }) => relative(root, file));
+  write(failures.length > 0 ? `\nFailed: ${failures.join(", ")}\n` : "\n");
+  return {
+    passed: sum(results, "passed"),
+    failed: sum(results, "failed"),
+    skipped: sum(results, "skipped"),
+  };
+}
+
+function line({ file, passed, failed, skipped, seconds, problem }: FileResult, root: string): string {
+  const counts = `${passed} passed${failed > 0 ? `, ${failed} FAILED` : ""}${skipped > 0 ? `, ${skipped} skipped` : ""}`;
+  const mark = failed > 0 ? "✘" : "•";
+  return `${mark} ${relative(root, file)}  ${counts}  (${seconds.toFixed(1)} s)${problem ? `  ${problem}` : ""}\n`;
+}
+
+function sum(results: FileResult[], key: "passed" | "failed" | "skipped"): number {
+  return results.reduce((total, result) => total + result[key], 0);
+}
