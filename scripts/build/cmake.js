@@ -241,7 +241,7 @@ function forwardSignals(child) {
 
 /**
  * @param {string[]} lines
- * @param {Build} build
+ * @param {Pick<Build, "log" | "jobs">} build
  */
 export function explainFailure(lines, { log, jobs }) {
   const text = lines.join("\n");

@@ -12,6 +12,9 @@ export interface FileResult {
   problem?: string;
 }
 
+/** The processes to end when the runner itself is ended. */
+const running = new Set<number>();
+
 /**
  * Runs one file in a process of its own. It passes only if it ends by itself with code 0 in time and uvu reported
  * as many passed tests as there are, and at least one: uvu alone exits with 0 when a file forgets `test.run()` or
@@ -79,8 +82,6 @@ function runProcess(file: string, timeoutMs: number): Promise<Ending> {
     });
   });
 }
-
-const running = new Set<number>();
 
 function end(pid: number): void {
   try {

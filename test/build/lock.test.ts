@@ -1,0 +1,62 @@
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { suite } from "uvu";
+import * as assert from "uvu/assert";
+import { withLock } from "../../scripts/build/lock.js";
+
+const test = suite<{ folder: string; file: string }>("lock");
+
+test.before.each((context) => {
+  context.folder = mkdtempSync(join(os.tmpdir(), "tapline-lock-"));
+  context.file = join(context.folder, "cpu.lock");
+});
+test.after.each(({ folder }) => rmSync(folder, { recursive: true, force: true }));
+
+const never = () => assert.unreachable("nobody holds the lock");
+
+test("one after the other, and the waiting one is told once", async ({ file, folder }) => {
+  const events: string[] = [];
+  const work = (name: string) => async () => {
+    events.push(`${name} starts`);
+    await sleep(400);
+    events.push(`${name} ends`);
+  };
+  let told = 0;
+  await Promise.all([
+    withLock(file, never, work("first")),
+    sleep(50).then(() => withLock(file, () => void told++, work("second"))),
+  ]);
+  assert.equal(events, ["first starts", "first ends", "second starts", "second ends"]);
+  assert.is(told, 1);
+  assert.equal(readdirSync(folder), []);
+});
+
+test("is given back when the work fails", async ({ file }) => {
+  try {
+    await withLock(file, never, () => Promise.reject(new Error("no compiler")));
+    assert.unreachable();
+  } catch (error) {
+    assert.is((error as Error).message, "no compiler");
+  }
+  assert.not(existsSync(file));
+});
+
+test("the lock of a dead process is taken over", async ({ file, folder }) => {
+  const dead = spawn(process.execPath, ["-e", ""]);
+  await new Promise((ended) => dead.on("exit", ended));
+  writeFileSync(file, String(dead.pid));
+  assert.is(await withLock(file, never, async () => 42), 42);
+  assert.equal(readdirSync(folder), []);
+});
+
+test("so is one that has shown no sign of life for long, whoever has its number now", async ({ file }) => {
+  writeFileSync(file, String(process.ppid));
+  const longAgo = new Date(Date.now() - 3600_000);
+  utimesSync(file, longAgo, longAgo);
+  assert.is(await withLock(file, never, async () => 42), 42);
+});
+
+test.run();
