@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { findNvcc } from "./backend.js";
 import { BuildError } from "./errors.js";
-import { root } from "./paths.js";
+import { buildCommand, root } from "./paths.js";
 
 const resolve = createRequire(import.meta.url).resolve;
 
@@ -251,7 +251,7 @@ export function explainFailure(lines, { log, jobs }) {
     return `The compiler ran out of memory with ${jobs} at once: try fewer with TAPLINE_JOBS=${Math.max(1, Math.floor(jobs / 2))} (log: ${log}).`;
   }
   if (/No space left on device/i.test(text)) {
-    return `The disk is full: make room and run \`npm rebuild tapline\` again (log: ${log}).`;
+    return `The disk is full: make room and run ${buildCommand} again (log: ${log}).`;
   }
   const telling = lines
     .filter((line) => /\berror\b[: ]|CMake Error|undefined reference|ninja: error/i.test(line))

@@ -10,6 +10,7 @@
 import { parseArgs } from "node:util";
 import { makeAddon } from "./addon.js";
 import { BuildError } from "./errors.js";
+import { buildCommand } from "./paths.js";
 import { buildTools } from "./tools.js";
 
 /** @param {string} sentence */
@@ -17,7 +18,7 @@ const say = (sentence) => console.log(`tapline: ${sentence}`);
 
 async function main() {
   if (process.env.TAPLINE_SKIP_BUILD === "1") {
-    say("TAPLINE_SKIP_BUILD=1, so the addon is not built; `npm rebuild tapline` does it later");
+    say(`TAPLINE_SKIP_BUILD=1, so the addon is not built; ${buildCommand} does it later`);
     return;
   }
   const { values } = parseArgs({

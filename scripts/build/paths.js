@@ -1,8 +1,13 @@
-import { join } from "node:path";
+import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** The package's folder: a clone, or node_modules/tapline. */
 export const root = fileURLToPath(new URL("../..", import.meta.url)).replace(/[\\/]$/, "");
+
+/** How a person starts the build again; `npm rebuild` does not run the scripts of the package it is called in. */
+export const buildCommand = root.includes(`${sep}node_modules${sep}`)
+  ? "`npm rebuild tapline`"
+  : "`npm run build:native`";
 
 /** Everything that is built lies here. Not build/: `node-gyp rebuild` deletes that folder. */
 export const buildRoot = join(root, ".build");

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, statfsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { findNvcc } from "./backend.js";
 import { BuildError } from "./errors.js";
+import { buildCommand } from "./paths.js";
 
 /** @type {[major: number, minor: number]} */
 const oldestCmake = [3, 21];
@@ -83,9 +84,7 @@ export function checkToolchain(backend, machine = {}) {
 export function checkDisk(folder, backend, freeBytes = freeIn) {
   const needed = neededMegabytes[backend] ?? 500;
   if (freeBytes(folder) < needed * 1024 ** 2) {
-    throw new BuildError(
-      `Less than ${needed} MB are free in ${folder}: make room and run \`npm rebuild tapline\`.`,
-    );
+    throw new BuildError(`Less than ${needed} MB are free in ${folder}: make room and run ${buildCommand}.`);
   }
 }
 
@@ -149,5 +148,5 @@ function missing(what, tool, platform) {
     },
   });
   const hint = (how[platform] ?? how.linux)?.[tool];
-  return new BuildError(`${what}: install it (${hint}) and run \`npm rebuild tapline\` again.`);
+  return new BuildError(`${what}: install it (${hint}) and run ${buildCommand} again.`);
 }

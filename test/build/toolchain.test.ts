@@ -34,7 +34,7 @@ function sentence(bin: string, backend = "cpu", platform = "linux"): string {
 test("no CMake: one sentence with the platform's command", ({ bin }) => {
   assert.is(
     sentence(bin),
-    "CMake is not on the PATH: install it (`sudo apt-get install cmake` or your distribution's package) and run `npm rebuild tapline` again.",
+    "CMake is not on the PATH: install it (`sudo apt-get install cmake` or your distribution's package) and run `npm run build:native` again.",
   );
   assert.match(sentence(bin, "cpu", "darwin"), /`brew install cmake`/);
   assert.match(sentence(bin, "cpu", "win32"), /`winget install Kitware\.CMake`/);
