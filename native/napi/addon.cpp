@@ -1,12 +1,64 @@
-#include <napi.h>
-#include "server-context.h"
+// The module table: what JavaScript finds in tapline.node. Everything else in this folder is one class or
+// one rule; nothing below napi/ knows JavaScript.
+#include <cstdlib>
+
+#include "ggml-backend.h"
 #include "llama.h"
-static Napi::Value Info(const Napi::CallbackInfo& info) {
-  auto ctx = std::make_unique<server_context>();
-  return Napi::String::New(info.Env(), llama_print_system_info());
+#include "model/model.h"
+#include "napi/addon_data.h"
+#include "napi/cancel_object.h"
+#include "napi/context_object.h"
+#include "napi/engine_object.h"
+#include "napi/model_object.h"
+#include "napi/setup.h"
+
+namespace {
+
+const char* device_kind(ggml_backend_dev_t device) {
+  switch (ggml_backend_dev_type(device)) {
+    case GGML_BACKEND_DEVICE_TYPE_CPU: return "cpu";
+    case GGML_BACKEND_DEVICE_TYPE_GPU: return "gpu";
+    case GGML_BACKEND_DEVICE_TYPE_IGPU: return "igpu";
+    default: return "accelerator";
+  }
 }
-static Napi::Object Init(Napi::Env env, Napi::Object exports) {
-  exports.Set("info", Napi::Function::New(env, Info));
+
+/// What this build computes with: backend, llama.cpp's version and CPU features, devices with their memory.
+Napi::Value backend_info(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  tapline::start_backends();
+  Napi::Array devices = Napi::Array::New(env);
+  for (size_t i = 0; i < ggml_backend_dev_count(); ++i) {
+    const ggml_backend_dev_t device = ggml_backend_dev_get(i);
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    ggml_backend_dev_memory(device, &free_bytes, &total_bytes);
+    Napi::Object entry = Napi::Object::New(env);
+    entry.Set("name", ggml_backend_dev_name(device));
+    entry.Set("description", ggml_backend_dev_description(device));
+    entry.Set("kind", device_kind(device));
+    entry.Set("memoryFree", static_cast<double>(free_bytes));
+    entry.Set("memoryTotal", static_cast<double>(total_bytes));
+    devices.Set(static_cast<uint32_t>(i), entry);
+  }
+  Napi::Object out = Napi::Object::New(env);
+  out.Set("backend", TAPLINE_BACKEND);
+  out.Set("llamaCpp", TAPLINE_LLAMA_CPP_VERSION);
+  out.Set("systemInfo", llama_print_system_info());
+  out.Set("devices", devices);
+  return out;
+}
+
+Napi::Object init(Napi::Env env, Napi::Object exports) {
+  tapline::AddonData::attach(env);
+  exports.Set("backendInfo", Napi::Function::New<backend_info>(env, "backendInfo"));
+  tapline::CancelObject::define(env, exports);
+  tapline::ModelObject::define(env, exports);
+  tapline::ContextObject::define(env, exports);
+  tapline::EngineObject::define(env, exports);
   return exports;
 }
-NODE_API_MODULE(tapline, Init)
+
+}  // namespace
+
+NODE_API_MODULE(tapline, init)

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tapline {
+
+/// Routes llama.cpp's and ggml's log away from stderr, once per process. Call before any model is opened.
+void install_log_sink();
+
+/// Collects the error lines that llama.cpp logs on this thread while it lives, so that a failure to load
+/// can be told in the words of whoever noticed it.
+class ErrorLogScope {
+ public:
+  ErrorLogScope();
+  ~ErrorLogScope();
+  ErrorLogScope(const ErrorLogScope&) = delete;
+  ErrorLogScope& operator=(const ErrorLogScope&) = delete;
+
+  /// The first error line without its function prefix, or an empty string.
+  std::string first_line() const;
+
+ private:
+  friend void record_error_line(const char* text);
+  ErrorLogScope* previous_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace tapline

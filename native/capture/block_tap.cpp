@@ -1,0 +1,124 @@
+#include "capture/block_tap.h"
+
+#include <cstring>
+#include <utility>
+
+#include "ggml-backend.h"
+
+namespace tapline {
+
+void BlockTap::arm(std::vector<TapPoint> points, bool leave_early, const std::vector<MicroBatch>* rows, Sink sink,
+                   const CancelToken& cancel) {
+  points_ = std::move(points);
+  leave_early_ = leave_early && !points_.empty();
+  batches_ = rows;
+  sink_ = std::move(sink);
+  cancel_ = cancel;
+  armed_ = true;
+  batch_ = -1;
+  next_ = 0;
+  left_ = false;
+  seen_tokens_.clear();
+  failure_.clear();
+}
+
+void BlockTap::disarm() {
+  armed_ = false;
+  points_.clear();
+  sink_ = nullptr;
+  batches_ = nullptr;
+}
+
+void BlockTap::check() const {
+  cancel_.check();
+  if (!failure_.empty()) throw Error(ErrorCode::kInternal, failure_);
+}
+
+bool BlockTap::on_node(ggml_tensor* t, bool ask, void* user_data) {
+  auto* self = static_cast<BlockTap*>(user_data);
+  if (!self->armed_) return !ask;
+  return ask ? self->wants(t) : self->take(t);
+}
+
+bool BlockTap::wants(const ggml_tensor* t) {
+  if (std::strcmp(t->name, stream_->first_node.c_str()) == 0) begin_micro_batch(t);
+  // A micro-batch that is left has later splits when several devices compute it; each is ended at its first
+  // node. A cancel ends everything.
+  if (left_ || cancel_.cancelled()) return true;
+  if (next_ >= points_.size()) return false;
+  const std::string& name = stream_->blocks[static_cast<size_t>(points_[next_].layer)];
+  return std::strcmp(t->name, name.c_str()) == 0;
+}
+
+void BlockTap::begin_micro_batch(const ggml_tensor* first_node) {
+  ++batch_;
+  next_ = 0;
+  left_ = false;
+  // Read now: the scheduler may reuse the memory of an input once it has been consumed.
+  seen_tokens_.clear();
+  for (const ggml_tensor* source : first_node->src) {
+    if (source == nullptr || source->buffer == nullptr || std::strstr(source->name, "inp_tokens") == nullptr) continue;
+    seen_tokens_.resize(ggml_nbytes(source) / sizeof(llama_token));
+    ggml_backend_tensor_get(source, seen_tokens_.data(), 0, ggml_nbytes(source));
+  }
+}
+
+bool BlockTap::fail(const std::string& sentence) {
+  if (failure_.empty()) failure_ = sentence;
+  left_ = true;
+  return false;
+}
+
+bool BlockTap::take(ggml_tensor* t) {
+  if (left_ || cancel_.cancelled()) return false;
+  const TapPoint point = points_[next_];
+  if (batch_ < 0 || static_cast<size_t>(batch_) >= batches_->size()) {
+    return fail("The compute graph ran another number of micro-batches than planned.");
+  }
+  const MicroBatch& batch = (*batches_)[static_cast<size_t>(batch_)];
+  // The last block usually computes only the rows whose logits were asked for.
+  const auto count = static_cast<size_t>(ggml_nelements(t) / n_embd_);
+  const std::vector<int>* indices = nullptr;
+  if (t->ne[0] == n_embd_ && t->type == GGML_TYPE_F32 && ggml_is_contiguous(t)) {
+    if (count == batch.rows.size()) indices = &batch.rows;
+    else if (count == batch.outputs.size()) indices = &batch.outputs;
+  }
+  if (indices == nullptr) {
+    return fail("Block output " + std::to_string(point.layer) + " has " + std::to_string(count) + " rows where " +
+                std::to_string(batch.rows.size()) + " were expected.");
+  }
+  if (!seen_tokens_.empty() && seen_tokens_ != batch.tokens) {
+    return fail("The rows of a micro-batch are not in the expected order.");
+  }
+
+  staging_.resize(count * static_cast<size_t>(n_embd_));
+  const size_t bytes = staging_.size() * sizeof(float);
+  if (count > 0) {
+    const bool host = ggml_backend_buffer_is_host(t->view_src != nullptr ? t->view_src->buffer : t->buffer);
+    const float* values = static_cast<const float*>(t->data);
+    if (!host || point.edits != nullptr) {
+      ggml_backend_tensor_get(t, staging_.data(), 0, bytes);
+      values = staging_.data();
+    }
+    if (point.read && sink_) sink_({point.layer, values, indices, count});
+    if (point.edits != nullptr) {
+      const auto width = static_cast<size_t>(n_embd_);
+      for (const RowEdit& edit : *point.edits) {
+        for (size_t row = 0; row < count; ++row) {
+          if ((*indices)[row] != edit.batch_index) continue;
+          float* values_row = staging_.data() + row * width;
+          edit.apply(values_row, width);
+          ggml_backend_tensor_set(t, values_row, row * width * sizeof(float), width * sizeof(float));
+        }
+      }
+    }
+  }
+  ++next_;
+  if (next_ == points_.size() && leave_early_) {
+    left_ = true;
+    return false;
+  }
+  return true;
+}
+
+}  // namespace tapline

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/cancel.h"
+#include "capture/residual_stream.h"
+#include "capture/row_edit.h"
+#include "capture/row_map.h"
+#include "ggml.h"
+
+namespace tapline {
+
+/// What to do at one block output during a decode.
+struct TapPoint {
+  int layer = 0;
+  bool read = true;
+  const std::vector<RowEdit>* edits = nullptr;  // applied after reading, before the next block computes
+};
+
+/// Rows of one block output, as they were computed: before any edit.
+struct TappedRows {
+  int layer;
+  const float* values;              // [count, n_embd]
+  const std::vector<int>* indices;  // batch index of each row
+  size_t count;
+};
+
+/// Reads and edits block outputs while llama_decode runs: a state machine behind llama.cpp's eval callback.
+///
+/// The scheduler asks about each node in graph order and cuts the graph after the nodes that are wanted, so
+/// the tap wants as few as possible: the armed layers, in ascending order, and nothing when disarmed. With
+/// `leave_early` the compute of a micro-batch ends behind the deepest armed layer.
+///
+/// One tap belongs to one llama_context and is used by the thread that decodes.
+class BlockTap {
+ public:
+  using Sink = std::function<void(const TappedRows&)>;
+
+  explicit BlockTap(int n_embd) : n_embd_(n_embd) {}
+  void describe(const ResidualStream* stream) { stream_ = stream; }
+
+  /// `points` ascending by layer. `rows` tells which token each row of each micro-batch is.
+  void arm(std::vector<TapPoint> points, bool leave_early, const std::vector<MicroBatch>* rows, Sink sink,
+           const CancelToken& cancel);
+  void disarm();
+
+  /// Throws what went wrong inside the callback since arm(): a wrong shape, an unexpected row order, a cancel.
+  void check() const;
+
+  /// For llama_context_params: ggml_backend_sched_eval_callback and its user data.
+  static bool on_node(ggml_tensor* t, bool ask, void* user_data);
+
+ private:
+  bool wants(const ggml_tensor* t);
+  bool take(ggml_tensor* t);
+  void begin_micro_batch(const ggml_tensor* first_node);
+  bool fail(const std::string& sentence);
+
+  int n_embd_;
+  const ResidualStream* stream_ = nullptr;
+  std::vector<TapPoint> points_;
+  const std::vector<MicroBatch>* batches_ = nullptr;
+  Sink sink_;
+  CancelToken cancel_;
+  bool armed_ = false;
+  bool leave_early_ = false;
+
+  int batch_ = -1;           // current micro-batch
+  size_t next_ = 0;          // next point to meet in it
+  bool left_ = false;        // this micro-batch is done: nothing further is computed
+  std::vector<llama_token> seen_tokens_;  // what the graph of this micro-batch really reads
+  std::vector<float> staging_;
+  std::string failure_;
+};
+
+}  // namespace tapline

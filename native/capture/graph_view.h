@@ -1,0 +1,45 @@
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ggml.h"
+
+namespace tapline {
+
+/// A compute graph as a plain list, with the questions that finding a residual stream asks of it.
+class GraphView {
+ public:
+  explicit GraphView(ggml_cgraph* graph);
+
+  int size() const { return static_cast<int>(nodes_.size()); }
+  ggml_tensor* node(int index) const { return nodes_[static_cast<size_t>(index)]; }
+  /// Position of a node, or -1 for leaves (weights, inputs, caches).
+  int index_of(const ggml_tensor* tensor) const;
+  /// Position of the only node of that name; -1 when there is none or more than one.
+  int find(const std::string& name) const;
+  /// Calls visit(source) for each tensor that a node reads, the tensor behind a view included.
+  template <class Visit>
+  void each_source(int index, Visit&& visit) const {
+    const ggml_tensor* t = node(index);
+    for (const ggml_tensor* source : t->src) {
+      if (source != nullptr) visit(source);
+    }
+    if (t->view_src != nullptr) visit(t->view_src);
+  }
+
+  /// For each node, whether it is computed from a leaf for which is_root(leaf) holds.
+  std::vector<bool> reached_from_leaves(bool (*is_root)(const ggml_tensor*)) const;
+  /// For each node, whether it is computed from node `start` (which itself counts).
+  std::vector<bool> reached_from(int start) const;
+  /// For each node, whether node `end` is computed from it (which itself counts).
+  std::vector<bool> reaching(int end) const;
+
+ private:
+  std::vector<ggml_tensor*> nodes_;
+  std::unordered_map<const ggml_tensor*, int> index_;
+  std::unordered_map<std::string, int> by_name_;  // -1 marks a name used twice
+};
+
+}  // namespace tapline

@@ -1,0 +1,159 @@
+#include "capture/logit_lens.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "base/error.h"
+#include "ggml-backend.h"
+#include "ggml-cpp.h"
+#include "ggml-cpu.h"
+#include "llama-ext.h"
+
+namespace tapline {
+
+namespace {
+
+/// Logits held at a time: 64 MiB of floats, which is 105 rows of a 152k vocabulary.
+constexpr size_t kLogitsAtOnce = 16U << 20U;
+
+void top_of_row(const float* logits, int n_vocab, int k, int32_t* ids, float* probabilities) {
+  float highest = logits[0];
+  for (int i = 1; i < n_vocab; ++i) highest = std::max(highest, logits[i]);
+  double sum = 0;
+  for (int i = 0; i < n_vocab; ++i) sum += std::exp(logits[i] - highest);
+  // Insertion into a short sorted list: k is at most a few dozen.
+  int held = 0;
+  for (int i = 0; i < n_vocab; ++i) {
+    if (held == k && !(logits[i] > logits[ids[k - 1]])) continue;
+    int at = held < k ? held++ : k - 1;
+    for (; at > 0 && logits[i] > logits[ids[at - 1]]; --at) ids[at] = ids[at - 1];
+    ids[at] = i;
+  }
+  for (int j = 0; j < k; ++j) probabilities[j] = static_cast<float>(std::exp(double(logits[ids[j]] - highest)) / sum);
+}
+
+ggml_tensor* apply(ggml_context* ctx, ggml_tensor* x, const LensStep& step) {
+  switch (step.kind) {
+    case LensStep::Kind::kRmsNorm: return ggml_rms_norm(ctx, x, step.a);
+    case LensStep::Kind::kLayerNorm: return ggml_norm(ctx, x, step.a);
+    case LensStep::Kind::kMultiply: return ggml_mul(ctx, x, step.weight);
+    case LensStep::Kind::kAdd: return ggml_add(ctx, x, step.weight);
+    case LensStep::Kind::kMatrix: {
+      ggml_tensor* product = ggml_mul_mat(ctx, step.weight, x);
+      std::copy(step.params.begin(), step.params.end(), product->op_params);
+      return product;
+    }
+    case LensStep::Kind::kScale: return ggml_scale_bias(ctx, x, step.a, step.b);
+    case LensStep::Kind::kTanh: return ggml_tanh(ctx, x);
+  }
+  return x;
+}
+
+}  // namespace
+
+TopTokens top_tokens(const float* logits, size_t rows, int n_vocab, int k, int n_threads) {
+  TopTokens top;
+  top.k = std::min(k, n_vocab);
+  const auto width = static_cast<size_t>(top.k);
+  top.ids.resize(rows * width);
+  top.probabilities.resize(rows * width);
+  const size_t n_workers = std::min<size_t>(rows, static_cast<size_t>(std::max(1, n_threads)));
+  const auto work = [&](size_t first) {
+    for (size_t row = first; row < rows; row += n_workers) {
+      top_of_row(logits + row * static_cast<size_t>(n_vocab), n_vocab, top.k, &top.ids[row * width],
+                 &top.probabilities[row * width]);
+    }
+  };
+  // A thread costs more than a small vocabulary's rows.
+  if (n_workers < 2 || rows * static_cast<size_t>(n_vocab) < (1U << 18U)) {
+    for (size_t worker = 0; worker < n_workers; ++worker) work(worker);
+    return top;
+  }
+  std::vector<std::thread> threads;
+  for (size_t worker = 1; worker < n_workers; ++worker) threads.emplace_back(work, worker);
+  work(0);
+  for (std::thread& thread : threads) thread.join();
+  return top;
+}
+
+/// The backends that hold the model's weights, then the CPU.
+struct LogitLens::Devices {
+  std::vector<ggml_backend_ptr> owned;
+  std::vector<ggml_backend_t> list;
+  ggml_backend_sched_ptr sched;
+};
+
+/// The lens as a compute graph for one number of rows.
+struct LogitLens::Graph {
+  size_t rows = 0;
+  ggml_context_ptr ctx;
+  ggml_cgraph* graph = nullptr;
+  ggml_tensor* input = nullptr;
+  ggml_tensor* output = nullptr;
+};
+
+LogitLens::LogitLens(const llama_model* model, const LensRecipe& recipe, int n_embd, int n_vocab, int n_threads)
+    : recipe_(recipe), n_embd_(n_embd), n_vocab_(n_vocab), n_threads_(n_threads), devices_(new Devices()) {
+  const auto add = [this](ggml_backend_t backend) {
+    if (backend == nullptr) throw Error(ErrorCode::kCompute, "A device for the logit lens could not be opened.");
+    devices_->owned.emplace_back(backend);
+    devices_->list.push_back(backend);
+  };
+  for (int i = 0; i < llama_model_n_devices(model); ++i) add(ggml_backend_dev_init(llama_model_get_device(model, i), nullptr));
+  add(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr));
+  ggml_backend_cpu_set_n_threads(devices_->list.back(), n_threads);
+  devices_->sched.reset(ggml_backend_sched_new(devices_->list.data(), nullptr,
+                                               static_cast<int>(devices_->list.size()), 64, false, true));
+}
+
+LogitLens::~LogitLens() = default;
+
+void LogitLens::prepare(size_t rows) {
+  if (graph_ && graph_->rows == rows) return;
+  auto next = std::make_unique<Graph>();
+  next->rows = rows;
+  const size_t overhead = ggml_tensor_overhead() * (recipe_.steps.size() + 4) + ggml_graph_overhead_custom(64, false);
+  next->ctx.reset(ggml_init({overhead, nullptr, /*no_alloc=*/true}));
+  next->input = ggml_new_tensor_2d(next->ctx.get(), GGML_TYPE_F32, n_embd_, static_cast<int64_t>(rows));
+  ggml_set_input(next->input);
+  ggml_tensor* x = next->input;
+  for (const LensStep& step : recipe_.steps) x = apply(next->ctx.get(), x, step);
+  ggml_set_output(x);
+  next->output = x;
+  next->graph = ggml_new_graph_custom(next->ctx.get(), 64, false);
+  ggml_build_forward_expand(next->graph, x);
+  ggml_backend_sched_reset(devices_->sched.get());
+  if (!ggml_backend_sched_alloc_graph(devices_->sched.get(), next->graph)) {
+    graph_.reset();
+    throw Error(ErrorCode::kOutOfMemory, "There is not enough memory for the logit lens.");
+  }
+  graph_ = std::move(next);
+}
+
+void LogitLens::logits(const float* states, size_t rows, std::vector<float>& out) {
+  prepare(rows);
+  ggml_backend_tensor_set(graph_->input, states, 0, rows * static_cast<size_t>(n_embd_) * sizeof(float));
+  if (ggml_backend_sched_graph_compute(devices_->sched.get(), graph_->graph) != GGML_STATUS_SUCCESS) {
+    throw Error(ErrorCode::kCompute, "The logit lens could not be computed.");
+  }
+  out.resize(rows * static_cast<size_t>(n_vocab_));
+  ggml_backend_tensor_get(graph_->output, out.data(), 0, out.size() * sizeof(float));
+}
+
+TopTokens LogitLens::top(const float* states, size_t rows, int k) {
+  TopTokens all;
+  all.k = std::min(k, n_vocab_);
+  const size_t at_once = std::max<size_t>(1, kLogitsAtOnce / static_cast<size_t>(n_vocab_));
+  std::vector<float> buffer;
+  for (size_t first = 0; first < rows; first += at_once) {
+    const size_t count = std::min(at_once, rows - first);
+    logits(states + first * static_cast<size_t>(n_embd_), count, buffer);
+    const TopTokens part = top_tokens(buffer.data(), count, n_vocab_, k, n_threads_);
+    all.ids.insert(all.ids.end(), part.ids.begin(), part.ids.end());
+    all.probabilities.insert(all.probabilities.end(), part.probabilities.begin(), part.probabilities.end());
+  }
+  return all;
+}
+
+}  // namespace tapline

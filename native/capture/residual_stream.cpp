@@ -1,0 +1,165 @@
+#include "capture/residual_stream.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "capture/graph_view.h"
+#include "llama-ext.h"
+
+namespace tapline {
+
+namespace {
+
+/// The leaves through which a batch's tokens enter a graph.
+const char* const kTokenLeaves[] = {"inp_tokens", "inp_embd"};
+
+/// What architectures call a block's output, most common first.
+const char* const kBlockNames[] = {"l_out-", "nemotron_h_block_out-", "ffn_residual-"};
+
+/// Architectures without one residual stream, known before their graph is looked at.
+struct Refusal {
+  const char* architecture;
+  const char* why;
+};
+const Refusal kRefused[] = {
+    {"deepseek4", "carries several residual streams (hyper-connections)"},
+    {"hy_v4", "carries several residual streams (hyper-connections)"},
+    {"qwen4exp", "carries several residual streams (hyper-connections)"},
+    {"gemma3n", "carries several residual streams (alternating updates)"},
+    {"kimi-k3", "mixes the outputs of several earlier blocks into each block (attention residuals)"},
+};
+
+/// Architectures in which something besides the block output reaches later blocks by design. Their block
+/// names were read in llama.cpp's source; `anywhere` is false where the side path does not depend on the first
+/// block's output, so that a path around any later block is still refused.
+struct SidePath {
+  const char* architecture;
+  bool anywhere;
+  const char* what;
+};
+const SidePath kSidePaths[] = {
+    {"talkie", false, "the token embedding is added again in every block"},
+    {"gemma4", false, "per-layer token embeddings enter every block"},
+    {"rwkv7", false, "the first block's values enter every block"},
+    {"arwkv7", false, "the first block's values enter every block"},
+    {"hrm_text", true, "the token embedding and the slow state are added again in every cycle"},
+};
+
+bool is_token_leaf(const ggml_tensor* t) {
+  return std::any_of(std::begin(kTokenLeaves), std::end(kTokenLeaves),
+                     [t](const char* name) { return std::strcmp(t->name, name) == 0; });
+}
+
+/// Rows of a tensor that holds one vector of n_embd a row, or 0 for any other shape.
+int64_t rows_of(const ggml_tensor* t, int n_embd) {
+  if (t->type != GGML_TYPE_F32 || t->ne[0] != n_embd || !ggml_is_contiguous(t)) return 0;
+  return ggml_nelements(t) / n_embd;
+}
+
+struct Bypass {
+  int from = -1;  // node, or -1 for a token leaf
+  std::string from_name;
+  std::string to_name;
+};
+
+/// Every edge by which something computed from the tokens reaches the logits past `block`.
+std::vector<Bypass> bypasses(const GraphView& graph, int block, const std::vector<bool>& from_tokens,
+                             const std::vector<bool>& to_end) {
+  std::vector<Bypass> found;
+  const std::vector<bool> after = graph.reached_from(block);
+  for (int i = block + 1; i < graph.size(); ++i) {
+    if (!after[static_cast<size_t>(i)] || !to_end[static_cast<size_t>(i)]) continue;
+    graph.each_source(i, [&](const ggml_tensor* source) {
+      const int index = graph.index_of(source);
+      const bool around = index < 0 ? is_token_leaf(source)
+                                    : !after[static_cast<size_t>(index)] && from_tokens[static_cast<size_t>(index)];
+      if (around) found.push_back({index, source->name, graph.node(i)->name});
+    });
+  }
+  return found;
+}
+
+/// The node that holds the logits, or the embedding where a model has no output head.
+int find_end(const GraphView& graph) {
+  for (const char* name : {"result_output", "result_embd_pooled", "result_embd", "result_norm"}) {
+    const int index = graph.find(name);
+    if (index >= 0) return index;
+  }
+  return graph.size() - 1;
+}
+
+ResidualStream refused(const std::string& reason) {
+  ResidualStream stream;
+  stream.reason = reason;
+  stream.lens.reason = reason;
+  return stream;
+}
+
+}  // namespace
+
+ResidualStream find_residual_stream(llama_context* ctx, const Model& model) {
+  const ModelInfo& info = model.info();
+  const std::string subject = "The architecture '" + info.architecture + "' ";
+  for (const Refusal& entry : kRefused) {
+    if (info.architecture == entry.architecture) {
+      return refused(subject + entry.why + ", so it has no single block output to capture.");
+    }
+  }
+  if (info.has_encoder) {
+    return refused(subject + "has an encoder; only decoders can be captured.");
+  }
+  const SidePath* side = nullptr;
+  for (const SidePath& entry : kSidePaths) {
+    if (info.architecture == entry.architecture) side = &entry;
+  }
+
+  // The size with which llama.cpp itself reserves its graphs; some architectures assert on odd ones.
+  const uint32_t n_tokens = std::min(llama_n_ubatch(ctx), llama_n_ctx(ctx));
+  ggml_cgraph* graph = llama_graph_reserve(ctx, n_tokens, 1, n_tokens);
+  if (graph == nullptr) return refused("The compute graph of this model could not be built.");
+  const GraphView view(graph);
+  const int end = find_end(view);
+  const std::vector<bool> from_tokens = view.reached_from_leaves(is_token_leaf);
+  const std::vector<bool> to_end = view.reaching(end);
+
+  ResidualStream stream;
+  stream.first_node = view.node(0)->name;
+  int first = -1;
+  int last = -1;
+  for (int layer = 0; layer < info.n_layer; ++layer) {
+    int found = -1;
+    std::string why = "no tensor of that name holds one vector a token";
+    for (const char* prefix : kBlockNames) {
+      const int index = view.find(prefix + std::to_string(layer));
+      if (index <= last || rows_of(view.node(index), info.n_embd) != n_tokens ||
+          !to_end[static_cast<size_t>(index)]) {
+        continue;
+      }
+      const std::vector<bool> after_first = view.reached_from(first < 0 ? index : first);
+      const std::vector<Bypass> around = bypasses(view, index, from_tokens, to_end);
+      const auto forbidden = std::find_if(around.begin(), around.end(), [&](const Bypass& edge) {
+        return side == nullptr ||
+               (!side->anywhere && edge.from >= 0 && after_first[static_cast<size_t>(edge.from)]);
+      });
+      if (forbidden == around.end()) {
+        found = index;
+        break;
+      }
+      why = "'" + forbidden->from_name + "' reaches '" + forbidden->to_name + "' past it";
+    }
+    if (found < 0) {
+      return refused(subject + "has no proven output for block " + std::to_string(layer) + ": " + why + ".");
+    }
+    if (first < 0) first = found;
+    last = found;
+    stream.blocks.push_back(view.node(found)->name);
+  }
+  if (last < 0) return refused(subject + "has no blocks.");
+  stream.supported = true;
+  if (side != nullptr) stream.side_path = side->what;
+  const bool has_head = view.node(end)->ne[0] == info.n_vocab;
+  stream.lens = read_lens_recipe(view, last, has_head ? end : -1);
+  return stream;
+}
+
+}  // namespace tapline

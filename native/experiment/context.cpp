@@ -1,0 +1,336 @@
+#include "experiment/context.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace tapline {
+
+namespace {
+
+/// Batch size by default: enough rows to use the machine, few enough that their logits stay small
+/// (16 Mi floats) when the last block has to compute every row.
+uint32_t default_batch(int n_vocab, uint32_t n_ctx) {
+  const auto by_logits = static_cast<uint32_t>((16 << 20) / std::max(1, n_vocab));
+  return std::min(n_ctx, std::clamp<uint32_t>(by_logits, 64, 256));
+}
+
+float l2_norm(const float* row, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += double(row[i]) * row[i];
+  return static_cast<float>(std::sqrt(sum));
+}
+
+SplitKind split_kind(const ModelInfo& info) {
+  if (info.hybrid) return SplitKind::kEqual;
+  return info.recurrent ? SplitKind::kEqualAscending : SplitKind::kInOrder;
+}
+
+bool aborted(void* data) { return static_cast<CancelToken*>(data)->cancelled(); }
+
+}  // namespace
+
+/// A llama_batch in which every token belongs to one sequence.
+struct Context::Batch {
+  explicit Batch(size_t capacity) : raw(llama_batch_init(static_cast<int32_t>(capacity), 0, 1)) {}
+  ~Batch() { llama_batch_free(raw); }
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  void add(llama_token token, uint32_t position, llama_seq_id sequence, bool output) {
+    const int at = raw.n_tokens++;
+    raw.token[at] = token;
+    raw.pos[at] = static_cast<llama_pos>(position);
+    raw.n_seq_id[at] = 1;
+    raw.seq_id[at][0] = sequence;
+    raw.logits[at] = output ? 1 : 0;
+  }
+
+  llama_batch raw;
+};
+
+Context::Context(std::shared_ptr<Model> model, const ContextOptions& options)
+    : model_(std::move(model)), tap_(model_->info().n_embd) {
+  const ModelInfo& info = model_->info();
+  n_threads_ = options.n_threads > 0 ? options.n_threads
+                                     : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  n_seq_max_ = std::max(1U, options.n_seq_max);
+  n_batch_ = options.n_batch > 0 ? std::min(options.n_batch, options.n_ctx)
+                                 : default_batch(info.n_vocab, options.n_ctx);
+  llama_context_params params = llama_context_default_params();
+  params.n_ctx = options.n_ctx;
+  params.n_batch = n_batch_;
+  params.n_ubatch = n_batch_;
+  params.n_seq_max = n_seq_max_;
+  params.n_threads = n_threads_;
+  params.n_threads_batch = n_threads_;
+  params.kv_unified = true;  // sequences share one cache, so a batch keeps its order
+  params.no_perf = true;
+  params.cb_eval = BlockTap::on_node;
+  params.cb_eval_user_data = &tap_;
+  params.abort_callback = aborted;
+  params.abort_callback_data = &abort_;
+  ctx_ = llama_init_from_model(model_->handle(), params);
+  if (ctx_ == nullptr) {
+    throw Error(ErrorCode::kOutOfMemory, "A context of " + std::to_string(options.n_ctx) + " tokens for '" +
+                                             info.path + "' could not be created; there may be too little memory.");
+  }
+  n_ctx_ = llama_n_ctx(ctx_);
+  n_batch_ = llama_n_batch(ctx_);
+  depth_ = info.n_layer;
+  stream_ = find_residual_stream(ctx_, *model_);
+  tap_.describe(&stream_);
+}
+
+Context::~Context() {
+  lens_.reset();
+  llama_free(ctx_);
+}
+
+std::vector<int> Context::check_layers(const std::vector<int>& layers) const {
+  const int n_layer = model_->info().n_layer;
+  if (!layers.empty() && !stream_.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream_.reason);
+  std::vector<int> sorted = layers;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] < 0 || sorted[i] >= n_layer) {
+      throw Error(ErrorCode::kLayerOutOfRange, "Layer " + std::to_string(sorted[i]) + " does not exist: the model has " +
+                                                   std::to_string(n_layer) + " layers, 0 to " +
+                                                   std::to_string(n_layer - 1) + ".");
+    }
+    if (i > 0 && sorted[i] == sorted[i - 1]) {
+      throw Error(ErrorCode::kInvalidArgument, "Layer " + std::to_string(sorted[i]) + " is listed twice.");
+    }
+  }
+  return sorted;
+}
+
+void Context::check_tokens(const std::vector<llama_token>& tokens) const {
+  const int n_vocab = model_->info().n_vocab;
+  if (tokens.empty()) throw Error(ErrorCode::kInvalidArgument, "There are no tokens to compute.");
+  for (const llama_token token : tokens) {
+    if (token < 0 || token >= n_vocab) {
+      throw Error(ErrorCode::kInvalidArgument, "Token id " + std::to_string(token) + " is outside the vocabulary of " +
+                                                   std::to_string(n_vocab) + " tokens.");
+    }
+  }
+}
+
+std::vector<MicroBatch> Context::plan(const Batch& batch) const {
+  return plan_micro_batches(batch.raw, split_kind(model_->info()), llama_n_ubatch(ctx_));
+}
+
+void Context::decode(const Batch& batch, const CancelToken& cancel) {
+  abort_ = cancel;
+  const int status = llama_decode(ctx_, batch.raw);
+  llama_synchronize(ctx_);
+  tap_.check();
+  cancel.check();
+  if (status == 1) {
+    throw Error(ErrorCode::kTokenLimit, "The context of " + std::to_string(n_ctx_) + " tokens is full.");
+  }
+  if (status != 0) throw Error(ErrorCode::kCompute, "The forward pass failed (llama_decode: " + std::to_string(status) + ").");
+}
+
+void Context::clear_memory() {
+  if (llama_memory_t memory = llama_get_memory(ctx_)) llama_memory_clear(memory, /*data=*/false);
+  n_past_ = 0;
+  depth_ = model_->info().n_layer;
+}
+
+void Context::reset() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  clear_memory();
+}
+
+LogitLens& Context::lens() {
+  if (!lens_) {
+    const ModelInfo& info = model_->info();
+    lens_ = std::make_unique<LogitLens>(model_->handle(), stream_.lens, info.n_embd, info.n_vocab, n_threads_);
+  }
+  return *lens_;
+}
+
+AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken& cancel) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const ModelInfo& info = model_->info();
+  const std::vector<int> layers = check_layers(request.layers);
+  check_tokens(request.tokens);
+  const auto n = static_cast<uint32_t>(request.tokens.size());
+  if (n > n_batch_) {
+    throw Error(ErrorCode::kTokenLimit, "A pass takes at most " + std::to_string(n_batch_) + " tokens, got " +
+                                            std::to_string(n) + ".");
+  }
+  if (n_past_ + n > n_ctx_) {
+    throw Error(ErrorCode::kTokenLimit, "The context holds " + std::to_string(n_ctx_) + " tokens; " +
+                                            std::to_string(n_past_) + " are there and " + std::to_string(n) +
+                                            " more were given.");
+  }
+  const bool bidirectional = llama_get_memory(ctx_) == nullptr;
+  if (bidirectional && n_past_ > 0) {
+    throw Error(ErrorCode::kInvalidArgument, "This architecture attends in both directions, so a text is one pass.");
+  }
+
+  const size_t width = static_cast<size_t>(info.n_embd);
+  const bool wants_head = request.next_top > 0 || request.keep_logits;
+  const int deepest = layers.empty() ? -1 : layers.back();
+  const bool last_rows = request.all_rows && n > 1 && deepest == info.n_layer - 1;
+  // All rows of the last block would drag the output head along for each of them: leave before it, and
+  // apply the head to the one row that wants it.
+  const bool head_by_lens = wants_head && last_rows && stream_.lens.supported;
+  const bool at_the_end = deepest == info.n_layer - 1;
+  const bool leave_early = head_by_lens || (!layers.empty() && !wants_head && (at_the_end || request.early_exit));
+  const int depth = leave_early ? deepest + 1 : info.n_layer;
+  if (depth > depth_) {
+    throw Error(ErrorCode::kInvalidArgument, "The earlier tokens were computed through block " +
+                                                 std::to_string(depth_ - 1) + " only; reset before going deeper.");
+  }
+
+  Batch batch(n);
+  for (uint32_t i = 0; i < n; ++i) {
+    const bool wanted = i + 1 == n && (wants_head || at_the_end);
+    batch.add(request.tokens[i], n_past_ + i, 0, bidirectional || last_rows || wanted);
+  }
+  const std::vector<MicroBatch> micros = plan(batch);
+
+  std::vector<std::vector<RowEdit>> edits(layers.size());
+  for (const EditRequest& edit : request.edits) {
+    const auto at = std::find(layers.begin(), layers.end(), edit.layer);
+    if (at == layers.end()) throw Error(ErrorCode::kInvalidArgument, "An edited layer must be among the layers.");
+    if (edit.position < 0 || edit.position >= static_cast<int>(n)) {
+      throw Error(ErrorCode::kInvalidArgument, "There is no token " + std::to_string(edit.position) + " to edit among " +
+                                                   std::to_string(n) + ".");
+    }
+    if (!edit.offset.empty() && edit.offset.size() != width) {
+      throw Error(ErrorCode::kInvalidArgument, "An edit's vector has " + std::to_string(edit.offset.size()) +
+                                                   " values; the hidden size is " + std::to_string(width) + ".");
+    }
+    edits[static_cast<size_t>(at - layers.begin())].push_back({edit.position, edit.scale, edit.offset});
+  }
+
+  AdvanceResult result;
+  std::vector<TapPoint> points;
+  const size_t rows = request.all_rows ? n : 1;
+  for (size_t l = 0; l < layers.size(); ++l) {
+    result.layers.push_back({layers[l], rows, std::vector<float>(rows * width), {}, {}});
+    points.push_back({layers[l], true, edits[l].empty() ? nullptr : &edits[l]});
+  }
+  const auto sink = [&](const TappedRows& tapped) {
+    const auto at = std::lower_bound(layers.begin(), layers.end(), tapped.layer);
+    std::vector<float>& states = result.layers[static_cast<size_t>(at - layers.begin())].states;
+    for (size_t row = 0; row < tapped.count; ++row) {
+      const auto index = static_cast<size_t>((*tapped.indices)[row]);
+      if (!request.all_rows && index + 1 != n) continue;
+      const size_t target = request.all_rows ? index : 0;
+      std::copy_n(tapped.values + row * width, width, states.data() + target * width);
+    }
+  };
+
+  tap_.arm(std::move(points), leave_early, &micros, sink, cancel);
+  try {
+    decode(batch, cancel);
+  } catch (...) {
+    tap_.disarm();
+    clear_memory();  // part of the pass may be in the cache
+    throw;
+  }
+  tap_.disarm();
+  n_past_ += n;
+  depth_ = depth;
+
+  if (wants_head) {
+    std::vector<float> own;
+    const float* logits = nullptr;
+    if (head_by_lens) {
+      const LayerStates& last = result.layers.back();
+      lens().logits(last.states.data() + (rows - 1) * width, 1, own);
+      logits = own.data();
+    } else {
+      logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(n) - 1);
+    }
+    if (logits == nullptr) throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
+    if (request.next_top > 0) result.next = top_tokens(logits, 1, info.n_vocab, request.next_top, 1);
+    if (request.keep_logits) result.logits.assign(logits, logits + info.n_vocab);
+  }
+  for (LayerStates& layer : result.layers) {
+    layer.norms.resize(rows);
+    for (size_t row = 0; row < rows; ++row) layer.norms[row] = l2_norm(layer.states.data() + row * width, width);
+    cancel.check();
+    if (request.lens_top > 0 && stream_.lens.supported) {
+      layer.lens = lens().top(layer.states.data(), rows, request.lens_top);
+    }
+    if (!request.keep_states) std::vector<float>().swap(layer.states);
+  }
+  return result;
+}
+
+FeatureResult Context::features(const FeatureRequest& request, const CancelToken& cancel,
+                                const std::function<void(size_t, size_t)>& progress) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto width = static_cast<size_t>(model_->info().n_embd);
+  const size_t total = request.sequences.size();
+  const bool one_at_a_time = llama_get_memory(ctx_) == nullptr;
+  FeatureResult result;
+  result.layers = check_layers(request.layers);
+  if (result.layers.empty()) throw Error(ErrorCode::kInvalidArgument, "There are no layers to capture.");
+  for (size_t i = 0; i < total; ++i) {
+    check_tokens(request.sequences[i]);
+    if (request.sequences[i].size() > n_batch_) {
+      throw Error(ErrorCode::kTokenLimit, "A sequence has at most " + std::to_string(n_batch_) + " tokens, number " +
+                                              std::to_string(i) + " has " +
+                                              std::to_string(request.sequences[i].size()) + ".");
+    }
+  }
+  result.states.assign(result.layers.size(), std::vector<float>(total * width));
+  std::vector<TapPoint> points;
+  for (const int layer : result.layers) points.push_back({layer, true, nullptr});
+
+  size_t done = 0;
+  while (done < total) {
+    cancel.check();
+    // As many whole sequences as fit: fewer, larger batches use the machine best.
+    clear_memory();
+    Batch batch(n_batch_);
+    std::vector<size_t> last_of;  // batch index of each packed sequence's last token
+    size_t next = done;
+    while (next < total && last_of.size() < (one_at_a_time ? 1 : n_seq_max_)) {
+      const std::vector<llama_token>& tokens = request.sequences[next];
+      if (static_cast<size_t>(batch.raw.n_tokens) + tokens.size() > std::min(n_batch_, n_ctx_)) break;
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        batch.add(tokens[i], static_cast<uint32_t>(i), static_cast<llama_seq_id>(last_of.size()),
+                  one_at_a_time || i + 1 == tokens.size());
+      }
+      last_of.push_back(static_cast<size_t>(batch.raw.n_tokens) - 1);
+      ++next;
+    }
+    const std::vector<MicroBatch> micros = plan(batch);
+    const auto sink = [&](const TappedRows& tapped) {
+      const auto at = std::lower_bound(result.layers.begin(), result.layers.end(), tapped.layer);
+      std::vector<float>& states = result.states[static_cast<size_t>(at - result.layers.begin())];
+      for (size_t row = 0; row < tapped.count; ++row) {
+        const auto index = static_cast<size_t>((*tapped.indices)[row]);
+        const auto sequence = std::lower_bound(last_of.begin(), last_of.end(), index);
+        if (sequence == last_of.end() || *sequence != index) continue;
+        const size_t target = done + static_cast<size_t>(sequence - last_of.begin());
+        std::copy_n(tapped.values + row * width, width, states.data() + target * width);
+      }
+    };
+    tap_.arm(points, /*leave_early=*/true, &micros, sink, cancel);
+    try {
+      decode(batch, cancel);
+    } catch (...) {
+      tap_.disarm();
+      clear_memory();
+      throw;
+    }
+    tap_.disarm();
+    done = next;
+    if (progress) progress(done, total);
+  }
+  clear_memory();
+  return result;
+}
+
+}  // namespace tapline

@@ -1,0 +1,129 @@
+#include "model/model.h"
+
+#include <cstdlib>
+#include <mutex>
+
+#include "base/log.h"
+
+namespace tapline {
+
+namespace {
+
+std::string metadata(const llama_model* model, const char* key) {
+  char buffer[512];
+  const int length = llama_model_meta_val_str(model, key, buffer, sizeof(buffer));
+  return length < 0 ? std::string() : std::string(buffer);
+}
+
+struct LoadState {
+  const CancelToken& cancel;
+  const Model::LoadProgress& progress;
+};
+
+bool on_load_progress(float fraction, void* user_data) {
+  const auto* state = static_cast<LoadState*>(user_data);
+  if (state->progress) state->progress(fraction);
+  return !state->cancel.cancelled();
+}
+
+}  // namespace
+
+void start_backends() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    install_log_sink();
+    llama_backend_init();
+  });
+}
+
+std::shared_ptr<Model> Model::open(const ModelOptions& options, const CancelToken& cancel,
+                                   const LoadProgress& progress) {
+  start_backends();
+  LoadState state{cancel, progress};
+  llama_model_params params = llama_model_default_params();
+  params.n_gpu_layers = options.gpu_layers;
+  params.load_mode = options.mmap ? LLAMA_LOAD_MODE_MMAP : LLAMA_LOAD_MODE_NONE;
+  params.progress_callback = on_load_progress;
+  params.progress_callback_user_data = &state;
+
+  ErrorLogScope log;
+  llama_model* handle = llama_model_load_from_file(options.path.c_str(), params);
+  if (handle == nullptr) {
+    cancel.check();
+    const std::string reason = log.first_line();
+    throw Error(ErrorCode::kModelLoad, "The model '" + options.path + "' could not be loaded" +
+                                           (reason.empty() ? "." : ": " + reason + "."));
+  }
+  return std::shared_ptr<Model>(new Model(handle, /*owned=*/true, options.path));
+}
+
+std::shared_ptr<Model> Model::borrow(llama_model* handle, const std::string& path) {
+  return std::shared_ptr<Model>(new Model(handle, /*owned=*/false, path));
+}
+
+Model::Model(llama_model* handle, bool owned, const std::string& path)
+    : handle_(handle), owned_(owned), vocab_(llama_model_get_vocab(handle)) {
+  info_.path = path;
+  info_.architecture = metadata(handle, "general.architecture");
+  info_.name = metadata(handle, "general.name");
+  info_.quantization = llama_ftype_name(llama_model_ftype(handle));
+  if (const char* text = llama_model_chat_template(handle, nullptr)) info_.chat_template = text;
+  info_.n_layer = llama_model_n_layer(handle);
+  info_.n_embd = llama_model_n_embd(handle);
+  info_.n_vocab = llama_vocab_n_tokens(vocab_);
+  info_.n_ctx_train = llama_model_n_ctx_train(handle);
+  info_.n_swa = llama_model_n_swa(handle);
+  info_.n_params = llama_model_n_params(handle);
+  info_.bytes = llama_model_size(handle);
+  info_.add_bos = llama_vocab_get_add_bos(vocab_);
+  info_.has_encoder = llama_model_has_encoder(handle);
+  info_.has_decoder = llama_model_has_decoder(handle);
+  info_.recurrent = llama_model_is_recurrent(handle);
+  info_.hybrid = llama_model_is_hybrid(handle);
+}
+
+Model::~Model() {
+  if (owned_) llama_model_free(handle_);
+}
+
+std::vector<llama_token> Model::tokenize(std::string_view text, bool special, bool parse_special) const {
+  const auto length = static_cast<int32_t>(text.size());
+  std::vector<llama_token> tokens(text.size() + 2);
+  int32_t n = llama_tokenize(vocab_, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()),
+                             special, parse_special);
+  if (n < 0) {
+    tokens.resize(static_cast<size_t>(-n));
+    n = llama_tokenize(vocab_, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()), special,
+                       parse_special);
+  }
+  if (n < 0) throw Error(ErrorCode::kInternal, "The text could not be tokenised.");
+  tokens.resize(static_cast<size_t>(n));
+  return tokens;
+}
+
+std::string Model::piece(llama_token token) const {
+  std::string text(64, '\0');
+  int32_t n = llama_token_to_piece(vocab_, token, text.data(), static_cast<int32_t>(text.size()), 0, true);
+  if (n < 0) {
+    text.resize(static_cast<size_t>(-n));
+    n = llama_token_to_piece(vocab_, token, text.data(), static_cast<int32_t>(text.size()), 0, true);
+  }
+  text.resize(static_cast<size_t>(n > 0 ? n : 0));
+  return text;
+}
+
+std::string Model::detokenize(const std::vector<llama_token>& tokens) const {
+  const auto count = static_cast<int32_t>(tokens.size());
+  std::string text(tokens.size() * 8 + 16, '\0');
+  int32_t n = llama_detokenize(vocab_, tokens.data(), count, text.data(), static_cast<int32_t>(text.size()),
+                               /*remove_special=*/false, /*unparse_special=*/true);
+  if (n < 0) {
+    text.resize(static_cast<size_t>(-n));
+    n = llama_detokenize(vocab_, tokens.data(), count, text.data(), static_cast<int32_t>(text.size()), false,
+                         true);
+  }
+  text.resize(static_cast<size_t>(n > 0 ? n : 0));
+  return text;
+}
+
+}  // namespace tapline

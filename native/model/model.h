@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/cancel.h"
+#include "llama.h"
+
+namespace tapline {
+
+struct ModelOptions {
+  std::string path;     // a .gguf file, or the first part of a split set
+  int gpu_layers = -1;  // blocks kept on the GPU; negative: all that fit the backend
+  bool mmap = true;     // copies of one file in several processes share their pages
+};
+
+struct ModelInfo {
+  std::string path;
+  std::string architecture;
+  std::string name;
+  std::string quantization;
+  std::string chat_template;
+  int n_layer = 0;
+  int n_embd = 0;
+  int n_vocab = 0;
+  int n_ctx_train = 0;
+  int n_swa = 0;
+  uint64_t n_params = 0;
+  uint64_t bytes = 0;
+  bool add_bos = false;
+  bool has_encoder = false;
+  bool has_decoder = false;
+  bool recurrent = false;
+  bool hybrid = false;
+};
+
+/// One loaded GGUF: weights, vocabulary and metadata. Immutable and safe to share between threads.
+class Model {
+ public:
+  /// Called with the share of the tensors loaded so far, 0..1, on the calling thread.
+  using LoadProgress = std::function<void(float)>;
+
+  /// Loads the weights. Throws kModelLoad with llama.cpp's reason, or kCancelled.
+  static std::shared_ptr<Model> open(const ModelOptions& options, const CancelToken& cancel,
+                                     const LoadProgress& progress);
+
+  /// Looks at a model that somebody else owns and keeps alive (the serving engine's).
+  static std::shared_ptr<Model> borrow(llama_model* handle, const std::string& path);
+
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  llama_model* handle() const { return handle_; }
+  const llama_vocab* vocab() const { return vocab_; }
+  const ModelInfo& info() const { return info_; }
+
+  /// Token ids of `text`. `special` adds what the model wants around a text (BOS, EOS);
+  /// `parse_special` lets the text spell control tokens such as <|im_start|>.
+  std::vector<llama_token> tokenize(std::string_view text, bool special, bool parse_special) const;
+
+  /// The bytes that one token stands for; not always valid UTF-8 by itself.
+  std::string piece(llama_token token) const;
+
+  /// The text that the tokens spell, control tokens included.
+  std::string detokenize(const std::vector<llama_token>& tokens) const;
+
+ private:
+  Model(llama_model* handle, bool owned, const std::string& path);
+
+  llama_model* handle_;
+  bool owned_;
+  const llama_vocab* vocab_;
+  ModelInfo info_;
+};
+
+/// Starts llama.cpp's backends and its log sink, once per process.
+void start_backends();
+
+}  // namespace tapline

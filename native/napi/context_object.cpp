@@ -1,0 +1,220 @@
+#include "napi/context_object.h"
+
+#include <utility>
+
+#include "napi/addon_data.h"
+#include "napi/args.h"
+#include "napi/cancel_object.h"
+#include "napi/worker.h"
+
+namespace tapline {
+
+namespace {
+
+constexpr napi_type_tag kContextTag = {0x7461706c696e6502, 0x636f6e7465787401};
+
+Napi::Object wrap(Napi::Env env, std::shared_ptr<Context> context) {
+  auto external = Napi::External<std::shared_ptr<Context>>::New(env, &context);
+  external.TypeTag(&kContextTag);
+  return AddonData::of(env).context_class.Value().New({external});
+}
+
+Napi::Value reject_closed(Napi::Env env) {
+  auto deferred = Napi::Promise::Deferred::New(env);
+  deferred.Reject(to_js_error(env, ErrorCode::kClosed, "The context is closed.").Value());
+  return deferred.Promise();
+}
+
+Napi::Object top_to_js(Napi::Env env, const TopTokens& top) {
+  Napi::Object out = Napi::Object::New(env);
+  out.Set("k", top.k);
+  out.Set("tokenIds", to_js(env, top.ids));
+  out.Set("probabilities", to_js(env, top.probabilities));
+  return out;
+}
+
+struct CreateContext {
+  std::shared_ptr<Model> model;
+  ContextOptions options;
+  std::shared_ptr<Context> context;
+
+  void execute(const CancelToken&) { context = std::make_shared<Context>(model, options); }
+  Napi::Value result(Napi::Env env) { return wrap(env, std::move(context)); }
+};
+
+struct Advance {
+  std::shared_ptr<Context> context;
+  AdvanceRequest request;
+  AdvanceResult outcome;
+
+  void execute(const CancelToken& cancel) { outcome = context->advance(request, cancel); }
+  Napi::Value result(Napi::Env env) {
+    Napi::Object out = Napi::Object::New(env);
+    Napi::Array layers = Napi::Array::New(env, outcome.layers.size());
+    for (uint32_t i = 0; i < outcome.layers.size(); ++i) {
+      const LayerStates& layer = outcome.layers[i];
+      Napi::Object entry = Napi::Object::New(env);
+      entry.Set("layer", layer.layer);
+      entry.Set("rows", static_cast<double>(layer.rows));
+      entry.Set("norms", to_js(env, layer.norms));
+      if (!layer.states.empty()) entry.Set("states", to_js(env, layer.states));
+      if (layer.lens.k > 0) entry.Set("lens", top_to_js(env, layer.lens));
+      layers.Set(i, entry);
+    }
+    out.Set("layers", layers);
+    if (outcome.next.k > 0) out.Set("next", top_to_js(env, outcome.next));
+    if (!outcome.logits.empty()) out.Set("logits", to_js(env, outcome.logits));
+    return out;
+  }
+};
+
+struct Features {
+  std::shared_ptr<Context> context;
+  FeatureRequest request;
+  Progress progress;
+  FeatureResult outcome;
+
+  void execute(const CancelToken& cancel) {
+    outcome = context->features(request, cancel, [this](size_t done, size_t total) {
+      progress.report(static_cast<double>(done), static_cast<double>(total));
+    });
+  }
+  Napi::Value result(Napi::Env env) {
+    Napi::Array out = Napi::Array::New(env, outcome.layers.size());
+    for (uint32_t i = 0; i < outcome.layers.size(); ++i) {
+      Napi::Object entry = Napi::Object::New(env);
+      entry.Set("layer", outcome.layers[i]);
+      entry.Set("states", to_js(env, outcome.states[i]));
+      out.Set(i, entry);
+    }
+    return out;
+  }
+};
+
+struct Forget {
+  std::shared_ptr<Context> context;
+
+  void execute(const CancelToken&) { context->reset(); }
+  Napi::Value result(Napi::Env env) { return env.Undefined(); }
+};
+
+struct Release {
+  std::shared_ptr<Context> context;
+
+  void execute(const CancelToken&) { context.reset(); }
+  Napi::Value result(Napi::Env env) { return env.Undefined(); }
+};
+
+std::vector<EditRequest> read_edits(const Napi::Value& value) {
+  std::vector<EditRequest> edits;
+  if (!value.IsArray()) return edits;
+  const auto array = value.As<Napi::Array>();
+  for (uint32_t i = 0; i < array.Length(); ++i) {
+    const Napi::Value item = array.Get(i);
+    if (!item.IsObject()) continue;
+    const auto object = item.As<Napi::Object>();
+    EditRequest edit;
+    edit.layer = int_field(object, "layer", -1);
+    edit.position = int_field(object, "position", -1);
+    const Napi::Value scale = object.Get("scale");
+    if (scale.IsNumber()) edit.scale = scale.As<Napi::Number>().FloatValue();
+    edit.offset = float_list(object.Get("offset"));
+    edits.push_back(std::move(edit));
+  }
+  return edits;
+}
+
+Napi::Object options_of(const Napi::CallbackInfo& info) {
+  return info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(info.Env());
+}
+
+}  // namespace
+
+void ContextObject::define(Napi::Env env, Napi::Object) {
+  const Napi::Function constructor = DefineClass(env, "Context",
+                                                 {
+                                                     InstanceMethod<&ContextObject::advance>("advance"),
+                                                     InstanceMethod<&ContextObject::features>("features"),
+                                                     InstanceMethod<&ContextObject::reset>("reset"),
+                                                     InstanceMethod<&ContextObject::close>("close"),
+                                                 });
+  AddonData::of(env).context_class = Napi::Persistent(constructor);
+}
+
+ContextObject::ContextObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<ContextObject>(info) {
+  const Napi::Env env = info.Env();
+  if (info.Length() != 1 || !info[0].IsExternal() ||
+      !info[0].As<Napi::External<std::shared_ptr<Context>>>().CheckTypeTag(&kContextTag)) {
+    Napi::TypeError::New(env, "A Context comes from Model.createContext().").ThrowAsJavaScriptException();
+    return;
+  }
+  context_ = std::move(*info[0].As<Napi::External<std::shared_ptr<Context>>>().Data());
+  const ResidualStream& stream = context_->stream();
+  Napi::Object out = Napi::Object::New(env);
+  out.Set("nCtx", context_->n_ctx());
+  out.Set("nBatch", context_->n_batch());
+  out.Set("supported", stream.supported);
+  out.Set("reason", stream.reason);
+  out.Set("sidePath", stream.side_path);
+  out.Set("lensSupported", stream.lens.supported);
+  out.Set("lensReason", stream.lens.reason);
+  Napi::Array names = Napi::Array::New(env, stream.blocks.size());
+  for (uint32_t i = 0; i < stream.blocks.size(); ++i) names.Set(i, stream.blocks[i]);
+  out.Set("tensorNames", names);
+  info.This().As<Napi::Object>().Set("info", out);
+}
+
+Napi::Value ContextObject::create(Napi::Env env, std::shared_ptr<Model> model, const Napi::Value& value) {
+  const Napi::Object object = value.IsObject() ? value.As<Napi::Object>() : Napi::Object::New(env);
+  CreateContext operation;
+  operation.model = std::move(model);
+  operation.options.n_ctx = static_cast<uint32_t>(int_field(object, "nCtx", 512));
+  operation.options.n_batch = static_cast<uint32_t>(int_field(object, "nBatch", 0));
+  operation.options.n_seq_max = static_cast<uint32_t>(int_field(object, "maxSequences", 1));
+  operation.options.n_threads = int_field(object, "threads", 0);
+  return run_async(env, std::move(operation));
+}
+
+Napi::Value ContextObject::advance(const Napi::CallbackInfo& info) {
+  if (!context_) return reject_closed(info.Env());
+  const Napi::Object options = options_of(info);
+  Advance operation;
+  operation.context = context_;
+  AdvanceRequest& request = operation.request;
+  request.tokens = token_list(options.Get("tokens"));
+  request.layers = int_list_field(options, "layers");
+  request.all_rows = bool_field(options, "allRows", true);
+  request.keep_states = bool_field(options, "keepStates", true);
+  request.lens_top = int_field(options, "lensTopK", 0);
+  request.next_top = int_field(options, "nextTopK", 0);
+  request.keep_logits = bool_field(options, "logits", false);
+  request.early_exit = bool_field(options, "earlyExit", false);
+  request.edits = read_edits(options.Get("edits"));
+  return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));
+}
+
+Napi::Value ContextObject::features(const Napi::CallbackInfo& info) {
+  if (!context_) return reject_closed(info.Env());
+  const Napi::Object options = options_of(info);
+  Features operation;
+  operation.context = context_;
+  operation.request.layers = int_list_field(options, "layers");
+  const Napi::Value sequences = options.Get("sequences");
+  if (sequences.IsArray()) {
+    const auto array = sequences.As<Napi::Array>();
+    for (uint32_t i = 0; i < array.Length(); ++i) operation.request.sequences.push_back(token_list(array.Get(i)));
+  }
+  operation.progress = Progress(info.Env(), options.Get("onProgress"));
+  return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));
+}
+
+Napi::Value ContextObject::reset(const Napi::CallbackInfo& info) {
+  if (!context_) return reject_closed(info.Env());
+  return run_async(info.Env(), Forget{context_});
+}
+
+Napi::Value ContextObject::close(const Napi::CallbackInfo& info) {
+  return run_async(info.Env(), Release{std::move(context_)});
+}
+
+}  // namespace tapline

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "base/cancel.h"
+#include "napi/addon_data.h"
+#include "napi/errors.h"
+#include "napi/setup.h"
+
+namespace tapline {
+
+/// Tells a JavaScript callback about progress from a worker thread.
+///
+/// Lifetime rules: created and destroyed on the JavaScript thread; never keeps the process alive (unref'd);
+/// calls are dropped, not queued, when JavaScript does not keep up; at most one call in 40 ms.
+class Progress {
+ public:
+  Progress() = default;
+  Progress(Napi::Env env, const Napi::Value& callback) {
+    if (!callback.IsFunction()) return;
+    function_ = Napi::ThreadSafeFunction::New(env, callback.As<Napi::Function>(), "tapline progress", 8, 1);
+    function_.Unref(env);
+    active_ = true;
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  Progress(Progress&& other) noexcept { *this = std::move(other); }
+  Progress& operator=(Progress&& other) noexcept {
+    std::swap(function_, other.function_);
+    std::swap(active_, other.active_);
+    return *this;
+  }
+  ~Progress() {
+    if (active_) function_.Release();
+  }
+
+  /// `done` of `total`, in whatever unit the operation documents. Any thread.
+  void report(double done, double total) {
+    if (!active_) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (done < total && now - last_ < std::chrono::milliseconds(40)) return;
+    last_ = now;
+    function_.NonBlockingCall([done, total](Napi::Env env, Napi::Function callback) {
+      callback.Call({Napi::Number::New(env, done), Napi::Number::New(env, total)});
+    });
+  }
+
+ private:
+  Napi::ThreadSafeFunction function_;
+  bool active_ = false;
+  std::chrono::steady_clock::time_point last_{};
+};
+
+/// The base worker: runs one operation on a libuv thread and settles its promise on the JavaScript thread.
+///
+/// An operation is a small movable struct with
+///   void execute(const CancelToken&);   // worker thread: plain data only, may throw
+///   Napi::Value result(Napi::Env);      // JavaScript thread, after execute() returned
+template <class Operation>
+class OperationWorker final : public Napi::AsyncWorker {
+ public:
+  static Napi::Promise run(Napi::Env env, Operation operation, CancelToken cancel) {
+    auto* worker = new OperationWorker(env, std::move(operation), std::move(cancel));
+    const Napi::Promise promise = worker->deferred_.Promise();
+    worker->Queue();
+    return promise;
+  }
+
+ protected:
+  void Execute() override {
+    failure_ = catching([this] {
+      cancel_.check();
+      operation_.execute(cancel_);
+    });
+  }
+
+  void OnOK() override {
+    const Napi::Env env = Env();
+    AddonData::of(env).finished(running_);
+    if (failure_.failed) {
+      deferred_.Reject(to_js_error(env, failure_.code, failure_.sentence).Value());
+      return;
+    }
+    const Napi::Value value = operation_.result(env);
+    if (env.IsExceptionPending()) {
+      deferred_.Reject(env.GetAndClearPendingException().Value());
+    } else {
+      deferred_.Resolve(value);
+    }
+  }
+
+ private:
+  OperationWorker(Napi::Env env, Operation operation, CancelToken cancel)
+      : Napi::AsyncWorker(env),
+        deferred_(Napi::Promise::Deferred::New(env)),
+        operation_(std::move(operation)),
+        cancel_(std::move(cancel)),
+        running_(AddonData::of(env).started(cancel_)) {}
+
+  Napi::Promise::Deferred deferred_;
+  Operation operation_;
+  CancelToken cancel_;
+  AddonData::Running running_;
+  Failure failure_;
+};
+
+/// Queues `operation`; the promise resolves with its result() or rejects with an Error that has a code.
+template <class Operation>
+Napi::Promise run_async(Napi::Env env, Operation operation, CancelToken cancel = {}) {
+  return OperationWorker<Operation>::run(env, std::move(operation), std::move(cancel));
+}
+
+}  // namespace tapline

@@ -1,0 +1,106 @@
+/**
+ * The addon as native/napi/ exports it, one to one. Everything here is plain data; validation, promises that
+ * wait for each other and friendly types are the business of model.ts and context.ts.
+ */
+
+export interface NativeCancelToken {
+  cancel(): void;
+}
+
+export interface NativeTop {
+  k: number;
+  tokenIds: Int32Array;
+  probabilities: Float32Array;
+}
+
+export interface NativeLayer {
+  layer: number;
+  rows: number;
+  norms: Float32Array;
+  states?: Float32Array;
+  lens?: NativeTop;
+}
+
+export interface NativeAdvanceResult {
+  layers: NativeLayer[];
+  next?: NativeTop;
+  logits?: Float32Array;
+}
+
+export interface NativeContext {
+  readonly info: {
+    nCtx: number;
+    nBatch: number;
+    supported: boolean;
+    reason: string;
+    sidePath: string;
+    lensSupported: boolean;
+    lensReason: string;
+    tensorNames: string[];
+  };
+  advance(request: object): Promise<NativeAdvanceResult>;
+  features(request: object): Promise<Array<{ layer: number; states: Float32Array }>>;
+  reset(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Metadata of a loaded model. */
+export interface ModelInfo {
+  readonly path: string;
+  readonly architecture: string;
+  readonly name: string;
+  /** llama.cpp's name of the file type, e.g. "F16" or "Q4_K - Medium". */
+  readonly quantization: string;
+  /** Jinja template of the chat format; empty when the file has none. */
+  readonly chatTemplate: string;
+  readonly nLayer: number;
+  /** Hidden size: the length of one block output row. */
+  readonly nEmbd: number;
+  readonly nVocab: number;
+  readonly nCtxTrain: number;
+  /** Sliding attention window, 0 for none. */
+  readonly nSwa: number;
+  readonly nParams: number;
+  /** Bytes of all tensors. */
+  readonly bytes: number;
+  readonly addBos: boolean;
+  readonly hasEncoder: boolean;
+  readonly hasDecoder: boolean;
+  readonly recurrent: boolean;
+  readonly hybrid: boolean;
+}
+
+export interface NativeModel {
+  readonly info: ModelInfo;
+  tokenize(text: string, special: boolean, parseSpecial: boolean): Promise<Int32Array>;
+  pieces(tokens: Int32Array): Promise<string[]>;
+  detokenize(tokens: Int32Array): Promise<string>;
+  createContext(options: object): Promise<NativeContext>;
+  close(): Promise<void>;
+}
+
+export type Backend = "cpu" | "cuda" | "metal" | "vulkan";
+
+export interface Device {
+  name: string;
+  description: string;
+  kind: "cpu" | "gpu" | "igpu" | "accelerator";
+  memoryFree: number;
+  memoryTotal: number;
+}
+
+/** What this build of the addon computes with. */
+export interface BackendInfo {
+  backend: Backend;
+  /** Version of llama.cpp inside. */
+  llamaCpp: string;
+  /** Processor features that ggml was built for and found. */
+  systemInfo: string;
+  devices: Device[];
+}
+
+export interface NativeBinding {
+  backendInfo(): BackendInfo;
+  CancelToken: new () => NativeCancelToken;
+  openModel(options: object): Promise<NativeModel>;
+}

@@ -1,0 +1,175 @@
+import ndarray, { type NdArray } from "ndarray";
+import type { NativeContext, NativeTop } from "./binding.js";
+import { cancellable } from "./cancel.js";
+import { NativeError } from "./error.js";
+import { SerialQueue } from "./serial.js";
+
+export interface ContextOptions {
+  /** Tokens held over all sequences. Default 512. */
+  nCtx?: number;
+  /** Tokens computed at once. Default: up to 256, fewer for large vocabularies. */
+  nBatch?: number;
+  /** Sequences held at once, at most 64. Default 1. */
+  maxSequences?: number;
+  /** Default: all cores. */
+  threads?: number;
+}
+
+/** The k most probable tokens of each row, most probable first: both arrays are [rows, k], row by row. */
+export type TopTokens = NativeTop;
+
+/** Block outputs of one layer. */
+export interface LayerCapture {
+  layer: number;
+  /** float32 [rows, hidden]; one row a token, or the last token's only. Absent with `keepStates: false`. */
+  states?: NdArray<Float32Array>;
+  /** L2 norm of each row. */
+  norms: Float32Array;
+  /** Logit lens of each row; absent when not asked for or not supported. */
+  lens?: TopTokens;
+}
+
+/** h' = scale * h + offset for one token's row at one block output. */
+export interface RowEdit {
+  layer: number;
+  /** Index of the token in this call's `tokens`. */
+  position: number;
+  scale?: number;
+  /** [hidden] */
+  offset?: Float32Array;
+}
+
+export interface AdvanceRequest {
+  /** 1 to `context.nBatch` token ids. */
+  tokens: Int32Array;
+  /** Distinct block indices to capture; may be empty. */
+  layers: readonly number[];
+  /** Capture every token's row (default) or only the last one's. */
+  rows?: "all" | "last";
+  /** Return the states (default), or only norms and lens. */
+  keepStates?: boolean;
+  /** Top k of the logit lens for every captured row. */
+  lensTopK?: number;
+  /** Top k of the token after the last one. */
+  nextTopK?: number;
+  /** Return the logits after the last token, float32 [vocabulary]. */
+  logits?: boolean;
+  /** Compute no block behind the deepest captured one; the sequence can then not be continued deeper. */
+  earlyExit?: boolean;
+  /** Changes applied after capture; their layers must be among `layers`. */
+  edits?: readonly RowEdit[];
+  signal?: AbortSignal;
+}
+
+export interface AdvanceResult {
+  /** Ascending by layer. */
+  layers: LayerCapture[];
+  next?: TopTokens;
+  logits?: Float32Array;
+}
+
+export interface FeatureRequest {
+  /** Token ids of each sequence, 1 to `context.nBatch` each. */
+  sequences: readonly Int32Array[];
+  layers: readonly number[];
+  signal?: AbortSignal;
+  onProgress?: (done: number, total: number) => void;
+}
+
+/**
+ * Whether a model's block outputs were found and proven in its compute graph, and whether the path from them
+ * to the logits can be replayed as a logit lens.
+ */
+export interface Support {
+  readonly supported: boolean;
+  /** One sentence, when not supported. */
+  readonly reason: string;
+}
+
+/**
+ * A llama.cpp context with a tap on its blocks: one isolated place to run experiments on a model. Calls run
+ * one after another; errors are {@link NativeError}s.
+ */
+export class Context {
+  readonly nCtx: number;
+  /** Tokens that one advance() takes, and the longest sequence for features(). */
+  readonly nBatch: number;
+  readonly blockOutputs: Support & {
+    /** What else reaches later blocks by the architecture's design; empty for most. */
+    readonly sidePath: string;
+    /** llama.cpp's name of each block output tensor. */
+    readonly tensorNames: readonly string[];
+  };
+  readonly lens: Support;
+  readonly #native: NativeContext;
+  readonly #hidden: number;
+  readonly #queue = new SerialQueue("context");
+
+  /** @internal Use Model.createContext(). */
+  constructor(native: NativeContext, hidden: number) {
+    const info = native.info;
+    this.#native = native;
+    this.#hidden = hidden;
+    this.nCtx = info.nCtx;
+    this.nBatch = info.nBatch;
+    this.blockOutputs = {
+      supported: info.supported,
+      reason: info.reason,
+      sidePath: info.sidePath,
+      tensorNames: info.tensorNames,
+    };
+    this.lens = { supported: info.lensSupported, reason: info.lensReason };
+  }
+
+  /**
+   * Continues the context's one sequence. Call in chunks of up to `nBatch` tokens; the K/V cache is kept.
+   * Cancelling or failing forgets the whole sequence.
+   * @throws NativeError LAYER_OUT_OF_RANGE, TOKEN_LIMIT, UNSUPPORTED_ARCHITECTURE, CANCELLED, …
+   */
+  advance(request: AdvanceRequest): Promise<AdvanceResult> {
+    return this.#queue.run(async () => {
+      const { signal, rows, ...rest } = request;
+      const result = await cancellable(signal, (cancel) =>
+        this.#native.advance({ ...rest, tokens: tokenIds(request.tokens), allRows: rows !== "last", cancel }),
+      );
+      return {
+        ...result,
+        layers: result.layers.map(({ rows: count, states, ...layer }) =>
+          states === undefined ? layer : { ...layer, states: ndarray(states, [count, this.#hidden]) },
+        ),
+      };
+    });
+  }
+
+  /**
+   * Final-token block outputs of many sequences, computed in packed batches that stop behind the deepest layer.
+   * Forgets the context's sequence.
+   * @returns float32 [sequences, hidden] for each layer.
+   */
+  features(request: FeatureRequest): Promise<Map<number, NdArray<Float32Array>>> {
+    return this.#queue.run(async () => {
+      const { signal, ...rest } = request;
+      const count = request.sequences.length;
+      const layers = await cancellable(signal, (cancel) =>
+        this.#native.features({ ...rest, sequences: request.sequences.map(tokenIds), cancel }),
+      );
+      return new Map(layers.map(({ layer, states }) => [layer, ndarray(states, [count, this.#hidden])]));
+    });
+  }
+
+  /** Forgets all tokens. */
+  reset(): Promise<void> {
+    return this.#queue.run(() => this.#native.reset());
+  }
+
+  /** Frees the context after its running operations. Safe to call twice. */
+  close(): Promise<void> {
+    return this.#queue.close(() => this.#native.close());
+  }
+}
+
+/** The ids as the addon wants them. */
+export function tokenIds(value: unknown): Int32Array {
+  if (value instanceof Int32Array) return value;
+  throw new NativeError("INVALID_ARGUMENT", "Token ids must be an Int32Array.");
+}

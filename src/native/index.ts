@@ -1,0 +1,24 @@
+/** The native core: load a GGUF, look at and change its block outputs. */
+import type { BackendInfo } from "./binding.js";
+import { binding } from "./load.js";
+
+export type { Backend, BackendInfo, Device, ModelInfo } from "./binding.js";
+export {
+  type AdvanceRequest,
+  type AdvanceResult,
+  Context,
+  type ContextOptions,
+  type FeatureRequest,
+  type LayerCapture,
+  type RowEdit,
+  type Support,
+  type TopTokens,
+} from "./context.js";
+export { NativeError, type NativeErrorCode, nativeErrorCodes } from "./error.js";
+export { addonPath } from "./load.js";
+export { Model, type OpenOptions, type TokenizeOptions } from "./model.js";
+
+/** Backend, versions and devices of this build. */
+export function backendInfo(): BackendInfo {
+  return binding().backendInfo();
+}

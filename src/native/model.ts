@@ -1,0 +1,109 @@
+import type { ModelInfo, NativeModel } from "./binding.js";
+import { cancellable } from "./cancel.js";
+import { Context, type ContextOptions, tokenIds } from "./context.js";
+import { NativeError } from "./error.js";
+import { binding } from "./load.js";
+
+export interface OpenOptions {
+  /** Blocks kept on the GPU. Default: all, where there is one. */
+  gpuLayers?: number;
+  /** Map the file into memory (default), so that processes share its pages. */
+  mmap?: boolean;
+  signal?: AbortSignal;
+  /** Called with the share of the weights that is loaded, 0 to 1. */
+  onProgress?: (fraction: number) => void;
+}
+
+export interface TokenizeOptions {
+  /** Add what the model wants around a text, such as BOS. Default true. */
+  special?: boolean;
+  /** Read control tokens that the text spells, such as `<|im_start|>`. Default false. */
+  parseSpecial?: boolean;
+}
+
+const limits = { nCtx: 1 << 20, maxSequences: 64, threads: 512 } as const;
+
+/** One loaded GGUF: weights, vocabulary and metadata. Errors are {@link NativeError}s. */
+export class Model {
+  readonly info: ModelInfo;
+  readonly #native: NativeModel;
+  readonly #contexts = new Set<Context>();
+  readonly #pending = new Set<Promise<unknown>>();
+  #closing: Promise<void> | undefined;
+
+  private constructor(native: NativeModel) {
+    this.#native = native;
+    this.info = native.info;
+  }
+
+  /**
+   * Loads a `.gguf` file (or the first part of a split set).
+   * @throws NativeError MODEL_LOAD with llama.cpp's reason, or CANCELLED.
+   */
+  static async open(path: string, options: OpenOptions = {}): Promise<Model> {
+    if (typeof path !== "string" || path === "" || path.includes("\0")) {
+      throw new NativeError("INVALID_ARGUMENT", "The path of a model must be a non-empty string.");
+    }
+    const { signal, ...rest } = options;
+    return new Model(await cancellable(signal, (cancel) => binding().openModel({ ...rest, path, cancel })));
+  }
+
+  /** Token ids of a text. Lone surrogates count as U+FFFD. */
+  tokenize(text: string, options: TokenizeOptions = {}): Promise<Int32Array> {
+    if (typeof text !== "string") {
+      return Promise.reject(new NativeError("INVALID_ARGUMENT", "The text to tokenise must be a string."));
+    }
+    return this.#track(() => this.#native.tokenize(text, options.special ?? true, options.parseSpecial ?? false));
+  }
+
+  /** The text of each token by itself; bytes that are no UTF-8 by themselves come as U+FFFD. */
+  pieces(tokens: Int32Array): Promise<string[]> {
+    return this.#track(() => this.#native.pieces(tokenIds(tokens)));
+  }
+
+  /** The text that the tokens spell together, control tokens included. */
+  detokenize(tokens: Int32Array): Promise<string> {
+    return this.#track(() => this.#native.detokenize(tokenIds(tokens)));
+  }
+
+  /** A place to run experiments on this model. @throws NativeError OUT_OF_MEMORY, INVALID_ARGUMENT */
+  async createContext(options: ContextOptions = {}): Promise<Context> {
+    inRange("nCtx", options.nCtx, limits.nCtx);
+    inRange("nBatch", options.nBatch, limits.nCtx);
+    inRange("maxSequences", options.maxSequences, limits.maxSequences);
+    inRange("threads", options.threads, limits.threads);
+    return this.#track(async () => {
+      const context = new Context(await this.#native.createContext(options), this.info.nEmbd);
+      this.#contexts.add(context);
+      return context;
+    });
+  }
+
+  /** Closes the model's contexts, waits for its operations and frees it. Safe to call twice. */
+  close(): Promise<void> {
+    this.#closing ??= (async () => {
+      await Promise.allSettled([...this.#pending]);
+      await Promise.all([...this.#contexts].map((context) => context.close()));
+      await this.#native.close();
+    })();
+    return this.#closing;
+  }
+
+  async #track<T>(run: () => Promise<T>): Promise<T> {
+    if (this.#closing !== undefined) throw new NativeError("CLOSED", "The model is closed.");
+    const operation = run();
+    this.#pending.add(operation);
+    try {
+      return await operation;
+    } catch (error) {
+      throw NativeError.from(error);
+    } finally {
+      this.#pending.delete(operation);
+    }
+  }
+}
+
+function inRange(name: string, value: number | undefined, most: number): void {
+  if (value === undefined || (Number.isInteger(value) && value >= 1 && value <= most)) return;
+  throw new NativeError("INVALID_ARGUMENT", `${name} must be an integer from 1 to ${most}, got ${value}.`);
+}

@@ -1,0 +1,35 @@
+import { NativeError } from "./error.js";
+
+/**
+ * Runs asynchronous operations one after another, and closes once: calls that were accepted before close()
+ * finish first, later ones are refused. Keeps native operations of one object from occupying several threads
+ * that would only wait for each other.
+ */
+export class SerialQueue {
+  readonly #what: string;
+  #tail: Promise<unknown> = Promise.resolve();
+  #closing: Promise<void> | undefined;
+
+  constructor(what: string) {
+    this.#what = what;
+  }
+
+  get closed(): boolean {
+    return this.#closing !== undefined;
+  }
+
+  run<T>(operation: () => Promise<T>): Promise<T> {
+    if (this.#closing !== undefined) {
+      return Promise.reject(new NativeError("CLOSED", `The ${this.#what} is closed.`));
+    }
+    const result = this.#tail.then(operation);
+    this.#tail = result.catch(() => undefined);
+    return result;
+  }
+
+  /** Waits for what was accepted, then runs `release` once; every call gets the same promise. */
+  close(release: () => Promise<void>): Promise<void> {
+    this.#closing ??= this.#tail.then(release);
+    return this.#closing;
+  }
+}
