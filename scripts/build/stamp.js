@@ -8,6 +8,8 @@ import { join, relative } from "node:path";
  * @property {string} inputs hash of all that the addon is built from
  * @property {string} backend
  * @property {boolean} chosen by hand rather than detected
+ * @property {string} options extra CMake options
+ * @property {string} source an own llama.cpp tree, or nothing
  * @property {string} llamaCpp
  * @property {string} napi
  * @property {number} seconds the build took
