@@ -57,6 +57,7 @@ export function makePlan(sanitize) {
     arch: process.arch,
     processor,
     backend,
+    sanitize,
     options,
     source,
   });
