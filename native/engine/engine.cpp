@@ -31,26 +31,6 @@ Event error_event(const std::string& message, error_type type) {
   return event;
 }
 
-bool is_generation(Route route) {
-  return route == Route::kChat || route == Route::kCompletion || route == Route::kRawCompletion ||
-         route == Route::kInfill || route == Route::kMetrics;
-}
-
-/// Handlers that wait for the scheduler get threads of their own, so that they cannot hold up the others.
-bool waits(Route route) {
-  return route == Route::kEmbeddings || route == Route::kRawEmbeddings || route == Route::kRerank ||
-         route == Route::kSlots;
-}
-
-Generation generation(Route route) {
-  switch (route) {
-    case Route::kChat: return Generation::kChat;
-    case Route::kCompletion: return Generation::kCompletion;
-    case Route::kInfill: return Generation::kInfill;
-    default: return Generation::kRawCompletion;
-  }
-}
-
 }  // namespace
 
 Engine::Engine(EngineOptions options, Deliver deliver, std::function<void(const std::string&)> failed)
@@ -118,6 +98,7 @@ void Engine::generate() {
     routes_->update_meta(*context_);
     meta_ = std::make_unique<server_context_meta>(context_->get_meta());
     model_ = const_cast<llama_model*>(llama_get_model(context_->get_llama_context()));
+    prepare_capture();
     info_ = describe();
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::kOutOfMemory, "There is not enough memory for this model and its context.");
@@ -136,6 +117,34 @@ void Engine::generate() {
   } catch (...) {
     failed_("The scheduler ended for an unknown reason.");
   }
+}
+
+/// A model that cannot be captured is still served.
+void Engine::prepare_capture() {
+  if (options_.capture_tokens <= 0) {
+    no_capture_reason_ = "Captures are switched off.";
+    return;
+  }
+  try {
+    auto capture = std::make_unique<ResidentCapture>(model_, options_.path, options_.capture_tokens,
+                                                     params_.cpuparams.n_threads);
+    if (capture->supported()) {
+      capture_ = std::move(capture);
+    } else {
+      no_capture_reason_ = capture->reason();
+    }
+  } catch (const std::exception& error) {
+    no_capture_reason_ = error.what();
+  }
+}
+
+CaptureResult Engine::capture(const CaptureRequest& request, const CancelToken& cancel) {
+  const std::lock_guard<std::mutex> lock(capture_mutex_);
+  if (!capture_) {
+    throw no_capture_reason_.empty() ? Error(ErrorCode::kClosed, "The engine is closed.")
+                                     : Error(ErrorCode::kUnsupportedArchitecture, no_capture_reason_);
+  }
+  return capture_->run(loop_, request, cancel);
 }
 
 std::string Engine::describe() const {
@@ -164,6 +173,8 @@ std::string Engine::describe() const {
       {"templateSupportsThinking", common_chat_templates_support_enable_thinking(chat.tmpls.get())},
       {"thinking", chat.enable_thinking},
       {"templateCapabilities", caps},
+      {"captures", capture_ != nullptr},
+      {"noCaptureReason", no_capture_reason_},
   });
 }
 
@@ -180,15 +191,12 @@ RequestId Engine::open(Route route, std::string body) {
     requests_.emplace(id, request);
     if (closing_) return id;
   }
-  TaskPool& pool = waits(route) ? *wait_pool_ : *pool_;
+  // Handlers that wait for the scheduler get threads of their own, so that they cannot hold up the others.
+  TaskPool& pool = route == Route::kEmbeddings ? *wait_pool_ : *pool_;
   pool.submit([this, request, route, body = std::move(body)] {
     if (request->cancelled()) return;
     try {
-      if (is_generation(route)) {
-        prepare(request, route, body);
-      } else {
-        serve_route(request, route, body);
-      }
+      serve(request, route, body);
     } catch (const std::bad_alloc&) {
       request->finish(error_event("There is not enough memory for this request.", ERROR_TYPE_UNAVAILABLE));
     } catch (const std::exception& error) {
@@ -199,34 +207,28 @@ RequestId Engine::open(Route route, std::string body) {
   return id;
 }
 
-void Engine::prepare(const std::shared_ptr<Request>& request, Route route, const std::string& body) {
-  if (route == Route::kMetrics) {
-    request->start(prepare_metrics(queues_->queue_tasks));
-    return;
-  }
+void Engine::serve(const std::shared_ptr<Request>& request, Route route, const std::string& body) {
   const PrepareContext context{params_, *meta_, llama_model_get_vocab(model_)};
-  request->start(prepare_generation(context, queues_->queue_tasks, generation(route), body));
-}
-
-const server_http_context::handler_t& Engine::handler(Route route) const {
+  server_queue& queue = queues_->queue_tasks;
   switch (route) {
-    case Route::kEmbeddings: return routes_->post_embeddings_oai;
-    case Route::kRawEmbeddings: return routes_->post_embeddings;
-    case Route::kRerank: return routes_->post_rerank;
-    case Route::kTokenize: return routes_->post_tokenize;
-    case Route::kDetokenize: return routes_->post_detokenize;
-    case Route::kApplyTemplate: return routes_->post_apply_template;
-    case Route::kCountTokens: return routes_->post_chat_completions_tok;
-    case Route::kSlots: return routes_->get_slots;
-    default: return routes_->get_props;
+    case Route::kChat: return request->start(prepare_generation(context, queue, Generation::kChat, body));
+    case Route::kCompletion:
+      return request->start(prepare_generation(context, queue, Generation::kCompletion, body));
+    case Route::kMetrics: return request->start(prepare_metrics(queue));
+    case Route::kEmbeddings: return call(routes_->post_embeddings_oai, request, body);
+    case Route::kTokenize: return call(routes_->post_tokenize, request, body);
+    case Route::kDetokenize: return call(routes_->post_detokenize, request, body);
+    case Route::kApplyTemplate: return call(routes_->post_apply_template, request, body);
   }
 }
 
-void Engine::serve_route(const std::shared_ptr<Request>& request, Route route, const std::string& body) {
+/// Answers with one of llama-server's own handlers.
+void Engine::call(const server_http_context::handler_t& handler, const std::shared_ptr<Request>& request,
+                  const std::string& body) {
   // The handler may look at both until its response is gone. Cancellation latches.
   const std::function<bool()> should_stop = [request] { return request->cancelled(); };
   const server_http_req http{{}, {}, "", "", body, {}, should_stop};
-  const server_http_res_ptr response = handler(route)(http);
+  const server_http_res_ptr response = handler(http);
   Event event;
   event.status = response->status;
   event.content_type = response->content_type;
@@ -299,6 +301,10 @@ void Engine::close() {
   queues_.reset();
   meta_.reset();
   routes_.reset();
+  {
+    const std::lock_guard<std::mutex> lock(capture_mutex_);  // one that was refused may still be returning
+    capture_.reset();
+  }
   context_.reset();
   model_ = nullptr;
 }

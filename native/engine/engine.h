@@ -14,6 +14,7 @@
 #include "engine/options.h"
 #include "engine/prepare.h"
 #include "engine/request.h"
+#include "engine/resident_capture.h"
 #include "engine/result_router.h"
 #include "engine/task_pool.h"
 #include "server-context.h"
@@ -24,18 +25,11 @@ namespace tapline {
 enum class Route {
   kChat,
   kCompletion,
-  kRawCompletion,
-  kInfill,
   kMetrics,
   kEmbeddings,
-  kRawEmbeddings,
-  kRerank,
   kTokenize,
   kDetokenize,
   kApplyTemplate,
-  kCountTokens,
-  kProps,
-  kSlots,
 };
 
 /// llama.cpp's serving engine with one model loaded: continuous batching, prompt cache, grammars, tools.
@@ -58,19 +52,14 @@ class Engine {
 
   /// What is served, as JSON text: id, architecture, sizes, slots, what the chat template supports.
   const std::string& info() const { return info_; }
-  llama_model* model() const { return model_; }
-  const std::string& path() const { return options_.path; }
-  int threads() const { return params_.cpuparams.n_threads; }
 
   /// Starts a request with a body that TypeScript has validated.
   RequestId open(Route route, std::string body);
   void read(RequestId id);
   void cancel(RequestId id);
 
-  /// See GenerationLoop::run_between_iterations.
-  void run_between_iterations(const std::function<void()>& work, const CancelToken& cancel) {
-    loop_.run_between_iterations(work, cancel);
-  }
+  /// See ResidentCapture::run. Throws kUnsupportedArchitecture with the reason where captures are not possible.
+  CaptureResult capture(const CaptureRequest& request, const CancelToken& cancel);
 
   /// Ends all requests, the threads and the model, in that order; blocks. Safe to call twice and from
   /// several threads. Waits for a load that is under way: llama.cpp cannot interrupt it.
@@ -78,9 +67,10 @@ class Engine {
 
  private:
   void generate();
-  void serve_route(const std::shared_ptr<Request>& request, Route route, const std::string& body);
-  void prepare(const std::shared_ptr<Request>& request, Route route, const std::string& body);
-  const server_http_context::handler_t& handler(Route route) const;
+  void prepare_capture();
+  void serve(const std::shared_ptr<Request>& request, Route route, const std::string& body);
+  void call(const server_http_context::handler_t& handler, const std::shared_ptr<Request>& request,
+            const std::string& body);
   std::string describe() const;
 
   const EngineOptions options_;
@@ -94,6 +84,9 @@ class Engine {
   std::unique_ptr<server_context_meta> meta_;
   llama_model* model_ = nullptr;
   std::string info_;
+  std::mutex capture_mutex_;
+  std::unique_ptr<ResidentCapture> capture_;  // empty when it could not be set up; then a reason is set
+  std::string no_capture_reason_;
   GenerationLoop loop_;
   LoadProgress progress_;
   std::unique_ptr<server_response_reader> queues_;

@@ -14,7 +14,7 @@ struct PrepareContext {
   const llama_vocab* vocab;
 };
 
-enum class Generation { kChat, kCompletion, kRawCompletion, kInfill };
+enum class Generation { kChat, kCompletion };
 
 /// Turns a validated body into tasks: chat template, grammar, tokens, sampling parameters.
 /// Throws std::exception with a sentence about the body when it cannot be done.

@@ -90,7 +90,6 @@ void Request::start(PreparedTasks&& prepared) {
   states_ = std::move(prepared.states);
   finals_.resize(states_.size());
   stream_ = prepared.stream;
-  response_ = prepared.response;
   completions_a_prompt_ = states_.size() / prepared.tasks.size();
   ids_ = prepared.ids;
   router_.post(shared_from_this(), ids_, std::move(prepared.tasks));
@@ -199,7 +198,7 @@ void Request::format_stream(server_task_result& result, Event& event) {
   const auto* partial = dynamic_cast<const server_task_result_cmpl_partial*>(&result);
   if (partial != nullptr && !partial->is_begin && !partial->is_progress) ++event.tokens;
   if (!result.is_stop() || ++n_finals_ < states_.size()) return;
-  if (response_ != TASK_RESPONSE_TYPE_NONE) event.data += "data: [DONE]\n\n";
+  event.data += "data: [DONE]\n\n";
   event.done = true;
 }
 
@@ -213,25 +212,18 @@ void Request::format_whole(Event& event) {
   }
   json answer = finals_[0]->to_json();
   if (finals_.size() > 1) {
-    if (response_ == TASK_RESPONSE_TYPE_NONE) {
-      json list = json::array();
-      list.push_back(std::move(answer));
-      for (size_t i = 1; i < finals_.size(); ++i) list.push_back(finals_[i]->to_json());
-      answer = std::move(list);
-    } else {
-      // One OpenAI answer with all choices; usage counts every prompt once and every completion.
-      int prompt = json_value(answer.at("usage"), "prompt_tokens", 0);
-      int completion = json_value(answer.at("usage"), "completion_tokens", 0);
-      for (size_t i = 1; i < finals_.size(); ++i) {
-        const json more = finals_[i]->to_json();
-        answer["choices"].push_back(more.at("choices").at(0));
-        completion += json_value(more.at("usage"), "completion_tokens", 0);
-        if (i % completions_a_prompt_ == 0) prompt += json_value(more.at("usage"), "prompt_tokens", 0);
-      }
-      answer["usage"]["prompt_tokens"] = prompt;
-      answer["usage"]["completion_tokens"] = completion;
-      answer["usage"]["total_tokens"] = prompt + completion;
+    // One OpenAI answer with all choices; usage counts every prompt once and every completion.
+    int prompt = json_value(answer.at("usage"), "prompt_tokens", 0);
+    int completion = json_value(answer.at("usage"), "completion_tokens", 0);
+    for (size_t i = 1; i < finals_.size(); ++i) {
+      const json more = finals_[i]->to_json();
+      answer["choices"].push_back(more.at("choices").at(0));
+      completion += json_value(more.at("usage"), "completion_tokens", 0);
+      if (i % completions_a_prompt_ == 0) prompt += json_value(more.at("usage"), "prompt_tokens", 0);
     }
+    answer["usage"]["prompt_tokens"] = prompt;
+    answer["usage"]["completion_tokens"] = completion;
+    answer["usage"]["total_tokens"] = prompt + completion;
   }
   event.data = safe_json_to_str(answer);
 }

@@ -20,7 +20,6 @@ struct PreparedTasks {
   std::vector<int> ids;                   // every task and child task
   std::vector<task_result_state> states;  // by result index
   bool stream = false;
-  task_response_type response = TASK_RESPONSE_TYPE_NONE;
 };
 
 /// One request on its way through the engine.
@@ -80,7 +79,6 @@ class Request : public std::enable_shared_from_this<Request> {
   bool stream_ = false;
   bool head_sent_ = false;
   bool ended_ = false;
-  task_response_type response_ = TASK_RESPONSE_TYPE_NONE;
 };
 
 }  // namespace tapline

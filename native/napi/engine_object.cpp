@@ -5,6 +5,7 @@
 
 #include "napi/addon_data.h"
 #include "napi/args.h"
+#include "napi/cancel_object.h"
 #include "napi/engine_handle.h"
 
 namespace tapline {
@@ -16,18 +17,11 @@ constexpr napi_type_tag kEngineTag = {0x7461706c696e6501, 0x656e67696e650001};
 constexpr std::pair<const char*, Route> kRoutes[] = {
     {"chat", Route::kChat},
     {"completion", Route::kCompletion},
-    {"raw-completion", Route::kRawCompletion},
-    {"infill", Route::kInfill},
     {"metrics", Route::kMetrics},
     {"embeddings", Route::kEmbeddings},
-    {"raw-embeddings", Route::kRawEmbeddings},
-    {"rerank", Route::kRerank},
     {"tokenize", Route::kTokenize},
     {"detokenize", Route::kDetokenize},
     {"apply-template", Route::kApplyTemplate},
-    {"count-tokens", Route::kCountTokens},
-    {"props", Route::kProps},
-    {"slots", Route::kSlots},
 };
 
 EngineOptions engine_options(const Napi::Object& object) {
@@ -44,6 +38,7 @@ EngineOptions engine_options(const Napi::Object& object) {
   options.cache_ram_mib = int_field(object, "cacheRamMiB", options.cache_ram_mib);
   options.embeddings = int_field(object, "embeddings", options.embeddings);
   options.thinking = int_field(object, "thinking", options.thinking);
+  options.capture_tokens = int_field(object, "captureTokens", options.capture_tokens);
   options.request_threads = int_field(object, "requestThreads", options.request_threads);
   return options;
 }
@@ -92,6 +87,7 @@ void EngineObject::define(Napi::Env env, Napi::Object exports) {
                                                      InstanceMethod<&EngineObject::open>("open"),
                                                      InstanceMethod<&EngineObject::read>("read"),
                                                      InstanceMethod<&EngineObject::cancel>("cancel"),
+                                                     InstanceMethod<&EngineObject::capture>("capture"),
                                                      InstanceMethod<&EngineObject::close>("close"),
                                                  });
   AddonData::of(env).engine_class = Napi::Persistent(constructor);
@@ -121,13 +117,59 @@ Napi::Value EngineObject::open(const Napi::CallbackInfo& info) {
   return env.Undefined();
 }
 
+namespace {
+
+Napi::Promise reject_closed(Napi::Env env) {
+  const auto deferred = Napi::Promise::Deferred::New(env);
+  deferred.Reject(to_js_error(env, ErrorCode::kClosed, "The engine is closed.").Value());
+  return deferred.Promise();
+}
+
+/// Token bytes that are no UTF-8 by themselves become U+FFFD.
+Napi::Value capture_object(Napi::Env env, const CaptureResult& result) {
+  Napi::Array pieces = Napi::Array::New(env, result.pieces.size());
+  for (uint32_t i = 0; i < result.pieces.size(); ++i) pieces.Set(i, Napi::String::New(env, result.pieces[i]));
+  Napi::Array layers = Napi::Array::New(env, result.layers.size());
+  for (uint32_t i = 0; i < result.layers.size(); ++i) {
+    Napi::Object layer = Napi::Object::New(env);
+    layer.Set("layer", result.layers[i].layer);
+    layer.Set("norms", to_js(env, result.layers[i].norms));
+    layers.Set(i, layer);
+  }
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("tokenIds", to_js(env, result.tokens));
+  object.Set("pieces", pieces);
+  object.Set("layers", layers);
+  object.Set("nextIds", to_js(env, result.next.ids));
+  object.Set("nextProbabilities", to_js(env, result.next.probabilities));
+  Napi::Array next = Napi::Array::New(env, result.next_pieces.size());
+  for (uint32_t i = 0; i < result.next_pieces.size(); ++i) next.Set(i, Napi::String::New(env, result.next_pieces[i]));
+  object.Set("nextPieces", next);
+  object.Set("waitedMs", result.waited_ms);
+  object.Set("forwardMs", result.forward_ms);
+  return object;
+}
+
+}  // namespace
+
+/// capture({ prompt, layers, maxTokens, nextTop, cancel })
+Napi::Value EngineObject::capture(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!handle_) return reject_closed(env);
+  const Napi::Object object = info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(env);
+  const CaptureRequest request{string_field(object, "prompt"), int_list_field(object, "layers"),
+                               int_field(object, "maxTokens", 0), int_field(object, "nextTop", 0)};
+  const CancelToken cancel = CancelObject::from(object.Get("cancel"));
+  const auto result = std::make_shared<CaptureResult>();
+  const auto handle = handle_;
+  return handle->run(
+      env, [handle, request, cancel, result] { *result = handle->engine().capture(request, cancel); },
+      [result](Napi::Env js) { return capture_object(js, *result); });
+}
+
 Napi::Value EngineObject::read(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  if (!handle_) {
-    const auto deferred = Napi::Promise::Deferred::New(env);
-    deferred.Reject(to_js_error(env, ErrorCode::kClosed, "The engine is closed.").Value());
-    return deferred.Promise();
-  }
+  if (!handle_) return reject_closed(env);
   return handle_->read(env, static_cast<RequestId>(info[0].ToNumber().Int64Value()));
 }
 

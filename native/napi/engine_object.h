@@ -25,6 +25,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   Napi::Value open(const Napi::CallbackInfo& info);
   Napi::Value read(const Napi::CallbackInfo& info);
   Napi::Value cancel(const Napi::CallbackInfo& info);
+  Napi::Value capture(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
 
   std::shared_ptr<EngineHandle> handle_;

@@ -68,18 +68,11 @@ export interface EngineInfo {
 export type EngineRoute =
   | "chat"
   | "completion"
-  | "raw-completion"
-  | "infill"
   | "metrics"
   | "embeddings"
-  | "raw-embeddings"
-  | "rerank"
   | "tokenize"
   | "detokenize"
-  | "apply-template"
-  | "count-tokens"
-  | "props"
-  | "slots";
+  | "apply-template";
 
 /** Part of a streamed answer: whole server-sent events, as many as had become ready. */
 export interface StreamPart {
