@@ -198,7 +198,14 @@ async function runLogged(build, command, args) {
   const log = createWriteStream(build.log, { flags: "a" });
   /** @type {string[]} */
   const lines = [];
-  const child = spawn(command, args, { cwd: root, env: build.env, stdio: ["ignore", "pipe", "pipe"] });
+  // cmake-js starts CMake, which starts Ninja, which starts compilers: a group can be ended as a whole.
+  const detached = process.platform !== "win32";
+  const child = spawn(command, args, {
+    cwd: root,
+    env: build.env,
+    stdio: ["ignore", "pipe", "pipe"],
+    detached,
+  });
   const stop = forwardSignals(child);
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: stream }).on("line", (line) => {
@@ -226,7 +233,11 @@ async function runLogged(build, command, args) {
 function forwardSignals(child) {
   /** @param {NodeJS.Signals} signal */
   const forward = (signal) => {
-    child.kill(signal);
+    if (child.pid && process.platform !== "win32") {
+      process.kill(-child.pid, signal);
+    } else {
+      child.kill(signal);
+    }
     child.once("close", () => process.kill(process.pid, signal));
     stop();
   };
