@@ -18,7 +18,9 @@ const test = suite<{ root: string }>("stamp");
 test.before.each((context) => {
   context.root = mkdtempSync(join(os.tmpdir(), "tapline-stamp-"));
   mkdirSync(join(context.root, "native", "engine"), { recursive: true });
+  mkdirSync(join(context.root, "scripts", "build"), { recursive: true });
   writeFileSync(join(context.root, "CMakeLists.txt"), "project(x)\n");
+  writeFileSync(join(context.root, "scripts", "build", "exports.map"), "{};\n");
   writeFileSync(join(context.root, "native", "engine", "loop.cpp"), "int a;\n");
 });
 test.after.each(({ root }) => rmSync(root, { recursive: true, force: true }));
