@@ -130,7 +130,7 @@ function noun(keys: string[], count: number): string {
 export function shown(value: unknown): string {
   if (Array.isArray(value)) return "an array";
   if (typeof value === "object" && value !== null) return "an object";
-  const text = JSON.stringify(value) ?? "nothing";
+  const text = typeof value === "number" ? String(value) : (JSON.stringify(value) ?? "nothing");
   return text.length > 60 ? `${[...text].slice(0, 57).join("")}...` : text;
 }
 

@@ -1,11 +1,4 @@
-import {
-  type Config,
-  type Job,
-  type JobStatus,
-  type JobSummary,
-  limits,
-  terminalStatuses,
-} from "../contracts/index.js";
+import { type Config, type Job, type JobStatus, type JobSummary, limits } from "../contracts/index.js";
 import { HttpError } from "../http/index.js";
 import { JobStore, type StoredJob, summarize } from "./store.js";
 import { type Outcome, runWorker } from "./supervisor.js";
@@ -46,6 +39,8 @@ export class Lab {
   readonly #deadlineMs: number | undefined;
   /** Finished jobs by id, in order of creation. */
   readonly #finished = new Map<string, StoredJob>();
+  /** Finished jobs whose last state the disk did not take. */
+  readonly #unsaved = new Map<string, Job>();
   /** The running job and those that wait, in order of submission. */
   readonly #active: ActiveJob[] = [];
   #running: ActiveJob | null = null;
@@ -142,19 +137,18 @@ export class Lab {
     if (next === undefined || this.#running !== null || this.#closing !== undefined) return;
     next.claimed = true;
     this.#running = next;
-    void this.#run(next).finally(() => {
-      this.#running = null;
-      this.#drop(next);
-      this.#startNext();
-    });
+    void this.#run(next);
   }
 
   async #run(active: ActiveJob): Promise<void> {
     let outcome: Outcome;
     try {
       await active.stored;
-      if (active.stop.signal.aborted) outcome = { kind: "stopped" };
-      else outcome = await this.#work(active);
+    } catch {
+      return this.#drop(active); // submit() tells that it could not be written
+    }
+    try {
+      outcome = active.stop.signal.aborted ? { kind: "stopped" } : await this.#work(active);
     } catch (error) {
       this.#log(`job ${active.job.id}: ${(error as Error).stack}`);
       outcome = {
@@ -190,32 +184,35 @@ export class Lab {
     }
   }
 
-  /** Brings a job into its last state: on disk first, then in memory. */
+  /**
+   * Brings a job into its last state: on disk first, then in memory. Whoever sees the state finds the job's
+   * place free: both change in one step.
+   */
   async #finish(active: ActiveJob, outcome: Outcome): Promise<void> {
     const { id } = active.job;
     await this.#store.removeLeftovers(id).catch(() => {});
+    let last = lastState(active.job, outcome, active.stopStatus);
     try {
-      active.job = lastState(active.job, outcome, active.stopStatus);
-      await this.#store.write(active.job);
+      await this.#store.write(last);
     } catch (error) {
-      const { result: _lost, ...job } = active.job;
       const message = `The job's last state could not be written (${(error as Error).message}).`;
-      active.job = lastState(job, { kind: "failure", message }, active.stopStatus);
-      // If the disk refuses this too, a restart finds the job unfinished and marks it interrupted.
-      await this.#store.write(active.job).catch(() => this.#log(`job ${id}: ${message}`));
+      last = lastState(active.job, { kind: "failure", message }, active.stopStatus);
+      // If the disk refuses this too, memory alone knows it; a restart will find the job interrupted.
+      await this.#store.write(last).catch(() => {
+        this.#unsaved.set(id, last);
+        this.#log(`job ${id}: ${message}`);
+      });
     }
+    this.#finished.set(id, { summary: summarize(last), artifacts: last.result?.artifacts ?? [] });
+    this.#drop(active);
   }
 
-  /** Takes a job out of the active ones; when it ended, it stays known as finished. */
   #drop(active: ActiveJob): void {
     const index = this.#active.indexOf(active);
-    if (index === -1) return;
-    this.#active.splice(index, 1);
-    const { job } = active;
-    if (terminalStatuses.includes(job.status)) {
-      this.#finished.set(job.id, { summary: summarize(job), artifacts: job.result?.artifacts ?? [] });
-    }
+    if (index !== -1) this.#active.splice(index, 1);
+    if (this.#running === active) this.#running = null;
     active.markEnded();
+    this.#startNext();
   }
 
   /** The newest summaries, newest first. */
@@ -232,6 +229,8 @@ export class Lab {
     const active = this.#active.find(({ job }) => job.id === id);
     if (active !== undefined) return active.job;
     if (!this.#finished.has(id)) throw noSuchJob(id);
+    const unsaved = this.#unsaved.get(id);
+    if (unsaved !== undefined) return unsaved;
     return this.#store.read(id).catch((error: NodeJS.ErrnoException) => {
       throw error.code === "ENOENT" ? noSuchJob(id) : error; // deleted in the meantime
     });
@@ -254,9 +253,8 @@ export class Lab {
     active.claimed = true;
     await active.stored.then(
       () => this.#finish(active, { kind: "stopped" }),
-      () => {}, // submit() tells that it could not be written
+      () => this.#drop(active), // submit() tells that it could not be written
     );
-    this.#drop(active);
   }
 
   /** Removes a finished job with its artifacts. @throws HttpError 404, 409 */
@@ -266,6 +264,7 @@ export class Lab {
       throw new HttpError(409, `Job ${id} is ${active.job.status}; cancel it before deleting it.`);
     }
     if (!this.#finished.delete(id)) throw noSuchJob(id);
+    this.#unsaved.delete(id);
     await this.#store.remove(id);
   }
 

@@ -205,8 +205,7 @@ function withReferences(schema: unknown, components: Json): unknown {
   );
   if (typeof copy.title !== "string") return copy;
   const { title, ...rest } = copy;
-  if (title === "Submission")
-    rest.discriminator = operationDiscriminator(rest.anyOf as { $ref: string }[]);
+  if (title === "Submission") rest.discriminator = operationDiscriminator(rest.anyOf as { $ref: string }[]);
   components[title] = rest;
   return { $ref: `#/components/schemas/${title}` };
 }

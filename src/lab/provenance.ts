@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { type Config, type Provenance, version } from "../contracts/index.js";
+import type { Config, Provenance } from "../contracts/index.js";
+import { version } from "../contracts/version.js";
 import type { ResolvedModel } from "../models/resolve.js";
 import type { BackendInfo, ModelInfo } from "../native/index.js";
 

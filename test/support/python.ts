@@ -8,7 +8,6 @@ export function pythonWith(...modules: string[]): string | undefined {
   const program = modules.length > 0 ? `import ${modules.join(", ")}` : "pass";
   const candidates = [process.env.TAPLINE_PYTHON, "python3", "/usr/bin/python3", "python"];
   return candidates.find((python) => {
-    const { status } = spawnSync(python ?? "", ["-c", program], { stdio: "ignore" });
-    return python !== undefined && status === 0;
+    return python !== undefined && spawnSync(python, ["-c", program], { stdio: "ignore" }).status === 0;
   });
 }

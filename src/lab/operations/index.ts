@@ -1,4 +1,5 @@
-import { type Config, type Result, UserError } from "../../contracts/index.js";
+import type { Config, Result } from "../../contracts/index.js";
+import { UserError } from "../../contracts/user-error.js";
 import { inspect } from "./inspect.js";
 import type { Findings, OperationInput } from "./operation.js";
 

@@ -1,13 +1,10 @@
-import {
-  type Candidate,
-  type InspectConfig,
-  type InspectResult,
-  topCounts,
-  UserError,
-} from "../../contracts/index.js";
+import type { Candidate, InspectConfig, InspectResult } from "../../contracts/index.js";
+import { topCounts } from "../../contracts/limits.js";
+import { UserError } from "../../contracts/user-error.js";
 import type { AdvanceResult, Context, TopTokens } from "../../native/index.js";
 import type { ArtifactFile } from "../artifacts.js";
 import { NpzWriter } from "../npz.js";
+import { openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { checkLayers, pieceLookup, tokenizeInput } from "./tokens.js";
 
@@ -30,7 +27,7 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
   const { config, model, artifacts, clock } = input;
   checkLayers(model, config.layers);
   const tokens = await tokenizeInput(model, config.prompt, config.max_input_tokens, "prompt");
-  const context = await clock.measure("context", () => model.createContext({ nCtx: tokens.length }));
+  const context = await clock.measure("context", () => openContext(model, tokens.length));
   try {
     if (!context.blockOutputs.supported) throw new UserError(context.blockOutputs.reason);
     const layers = config.layers.map((layer) => ({ layer, norms: [], lens: [] }) as LayerFindings);

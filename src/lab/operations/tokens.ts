@@ -1,4 +1,4 @@
-import { UserError } from "../../contracts/index.js";
+import { UserError } from "../../contracts/user-error.js";
 import type { Model } from "../../native/index.js";
 
 /**

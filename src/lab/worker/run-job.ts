@@ -1,4 +1,6 @@
-import { type Progress, type Result, UserError } from "../../contracts/index.js";
+// Values come from their own files, not from the index: the schemas would cost a worker more than its model.
+import type { Progress, Result } from "../../contracts/index.js";
+import { UserError } from "../../contracts/user-error.js";
 import { resolveModel } from "../../models/resolve.js";
 import { Artifacts } from "../artifacts.js";
 import { provenance } from "../provenance.js";
