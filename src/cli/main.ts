@@ -2,6 +2,7 @@ import { Command } from "commander";
 import { UserError } from "../contracts/user-error.js";
 import { version } from "../contracts/version.js";
 import { registerLab } from "./lab.js";
+import { registerServe } from "./serve.js";
 
 const program = new Command("tapline")
   .description("Open up a language model while it runs, on this machine.")
@@ -9,6 +10,7 @@ const program = new Command("tapline")
   .showHelpAfterError();
 
 // Each command registers itself; its modules load only when it runs.
+registerServe(program);
 registerLab(program);
 
 try {
