@@ -194,7 +194,7 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
 
   TokenBatch batch(n);
   for (uint32_t i = 0; i < n; ++i) {
-    const bool wanted = i + 1 == n && (wants_head || at_the_end);
+    const bool wanted = (i + 1 == n || stream_.heads_every_row) && (wants_head || at_the_end);
     batch.add(request.tokens[i], n_past_ + i, 0, bidirectional || last_rows || wanted);
   }
   std::vector<std::vector<RowEdit>> edits(layers.size());
@@ -240,8 +240,13 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
     std::vector<float> own;
     const float* logits = nullptr;
     if (head_by_lens) {
-      const LayerStates& last = result.layers.back();
-      lens().logits(last.states.data() + (rows - 1) * width, 1, own);
+      // What was captured is what was there before the edits; the head has to see what they made of it.
+      const float* last = result.layers.back().states.data() + (rows - 1) * width;
+      std::vector<float> row(last, last + width);
+      for (const RowEdit& edit : edits.back()) {
+        if (edit.batch_index + 1 == static_cast<int>(n)) edit.apply(row.data(), width);
+      }
+      lens().logits(row.data(), 1, own);
       logits = own.data();
     } else {
       logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(n) - 1);
