@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { UserError } from "../contracts/user-error.js";
 import { version } from "../contracts/version.js";
+import { registerDemo } from "./demo.js";
 import { registerLab } from "./lab.js";
 import { registerServe } from "./serve.js";
 
@@ -10,6 +11,7 @@ const program = new Command("tapline")
   .showHelpAfterError();
 
 // Each command registers itself; its modules load only when it runs.
+registerDemo(program);
 registerServe(program);
 registerLab(program);
 

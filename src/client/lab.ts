@@ -1,5 +1,3 @@
-import { randomBytes } from "node:crypto";
-import { open, rename, rm } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Static } from "typebox";
 import type {
@@ -18,10 +16,10 @@ import type {
   SaeResult,
   SaeSubmission,
 } from "../contracts/index.js";
-import { terminalStatuses } from "../contracts/job.js";
 import { limits, ports } from "../contracts/limits.js";
 import { TaplineError, TimeoutError } from "./errors.js";
 import { type CallOptions, Transport } from "./transport.js";
+import { writeWhole } from "./whole-file.js";
 
 interface Submissions {
   inspect: Static<typeof InspectSubmission>;
@@ -40,11 +38,15 @@ interface Results {
 /** A job of a known operation. */
 export type JobOf<O extends Operation> = Omit<Job, "operation"> & { operation: O };
 
-/** A job that completed, with its result. */
-export type CompletedJob<O extends Operation = Operation> = Omit<Job, "operation" | "result" | "status"> &
-  {
-    [K in O]: { operation: K; status: "completed"; result: Results[K] };
-  }[O];
+/** A job that completed, with the configuration and the result of its operation. */
+export type CompletedJob<O extends Operation = Operation> = {
+  [K in O]: Omit<Job, "operation" | "config" | "result" | "status"> & {
+    operation: K;
+    status: "completed";
+    config: Submissions[K];
+    result: Results[K];
+  };
+}[O];
 
 /** The fields of a submission beside operation, model and what a shortcut takes as its own argument. */
 export type Settings<O extends Operation, Taken extends string = never> = Omit<
@@ -161,7 +163,7 @@ export class Lab {
       const seen = await this.job(id, { signal });
       onProgress?.(seen);
       if (seen.status === "completed") return seen as CompletedJob<O>;
-      if (terminalStatuses.includes(seen.status)) {
+      if (seen.status !== "queued" && seen.status !== "running") {
         throw new TaplineError(seen.error ?? `Job ${id} was ${seen.status}.`);
       }
       const left = deadline - performance.now();
@@ -184,19 +186,10 @@ export class Lab {
    */
   async artifact(id: string, name: string, destination: string, options: CallOptions = {}): Promise<string> {
     const response = await this.#http.open(`${jobPath(id)}/artifacts/${encodeURIComponent(name)}`, options);
-    const partial = `${destination}.${randomBytes(6).toString("hex")}.part`;
     try {
-      const file = await open(partial, "wx");
-      try {
-        for await (const chunk of this.#http.chunks(response, options.signal)) await file.write(chunk);
-      } finally {
-        await file.close();
-      }
-      await rename(partial, destination);
-    } catch (error) {
+      await writeWhole(destination, this.#http.chunks(response, options.signal));
+    } finally {
       response.destroy();
-      await rm(partial, { force: true });
-      throw error;
     }
     return destination;
   }

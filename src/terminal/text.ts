@@ -25,6 +25,12 @@ export function visible(token: string): string {
   return /^\p{M}/u.test(text) ? `◌${text}` : text;
 }
 
+/** A text from elsewhere as one line that is safe to write to a terminal; spaces and line breaks are spaces. */
+export function oneLine(text: string): string {
+  const words = text.split(/[ \t\r\n]+/).filter((word) => word !== "");
+  return words.map(visible).join(" ");
+}
+
 function spelled(cluster: string): string {
   return Array.from(cluster, (character) => {
     const code = character.codePointAt(0) as number;
