@@ -33,9 +33,9 @@ export function serveReport(json: boolean, model: string): { event: (event: Serv
           clear();
           process.stderr.write(`tapline: ${event.sentence} It is started again.\n`);
           return;
-        case "stderr":
+        case "fault":
           clear();
-          process.stderr.write(event.text);
+          process.stderr.write(`${event.line}\n`);
       }
     },
   };

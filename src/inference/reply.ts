@@ -25,8 +25,8 @@ export function clientGone(ctx: Context): AbortController {
 export function wholeBody(reply: EngineReply): string {
   if (reply.status < 400) return reply.body;
   const { error } = JSON.parse(reply.body) as { error: { message: string; type: string } };
-  // What this engine does not do is the request's fault, not the server's.
-  const status = reply.status === 501 ? 400 : reply.status;
+  // What this engine does not do is the request's fault, and so is a grammar that cannot be followed.
+  const status = reply.status === 501 || error.message.includes("grammar stack") ? 400 : reply.status;
   const code = error.type === "exceed_context_size_error" ? "context_length_exceeded" : null;
   throw new HttpError(status, error.message, code === null ? {} : { code });
 }

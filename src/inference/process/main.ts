@@ -30,7 +30,7 @@ async function start(options: StartOptions): Promise<void> {
       onProgress: (stage, fraction) => tell({ type: "progress", stage, fraction }),
       onFailure: (sentence) => tell({ type: "failed", sentence }, endNow),
     });
-    handler = inferenceApp(service).callback();
+    handler = inferenceApp(service, (line) => tell({ type: "log", line })).callback();
     tell({ type: "ready", info: service.engine.info, backend: service.backend.backend });
   } catch (error) {
     const plain = error instanceof Error && ["UserError", "NativeError"].includes(error.name);

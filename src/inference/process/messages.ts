@@ -15,4 +15,6 @@ export type ToParent =
   | { type: "ready"; info: EngineInfo; backend: string }
   /** The model cannot be served, or not any more; the sentence is for a person. */
   | { type: "failed"; sentence: string }
-  | { type: "taken"; id: number };
+  | { type: "taken"; id: number }
+  /** A fault of the service itself. */
+  | { type: "log"; line: string };

@@ -19,7 +19,8 @@ export type ServingEvent =
   | { event: "loading"; stage: string; fraction: number }
   | { event: "ready"; url: string; info: EngineInfo; backend: string }
   | { event: "crashed"; sentence: string }
-  | { event: "stderr"; text: string };
+  /** A fault of the service that it survived. */
+  | { event: "fault"; line: string };
 
 export interface Serving {
   readonly url: string;
@@ -44,6 +45,9 @@ const crashLoop = 5;
 /** A process that served for so long did not fail quickly. */
 const quickMs = 5000;
 const backOffMs = (failures: number) => (failures <= 1 ? 0 : Math.min(5000, 250 * 2 ** (failures - 2)));
+const lastWordsLength = 2000;
+/** The same switch as for llama.cpp's log: its output goes through to standard error. */
+const verbose = /^[^0]/.test(process.env.TAPLINE_LLAMA_LOG ?? "");
 const graceMs = 3000;
 /** After the grace, for the engine to end. */
 const endMs = 1500;
@@ -131,8 +135,13 @@ class Supervisor implements Serving {
     this.#child = child;
     let readyAt: number | undefined;
     let failure: string | undefined;
+    // llama.cpp writes there what it thinks of a client's grammar, and its last words: only those are kept.
+    let lastWords = "";
     for (const stream of [child.stdout, child.stderr]) {
-      stream?.on("data", (text: Buffer) => this.#tell({ event: "stderr", text: text.toString() }));
+      stream?.on("data", (text: Buffer) => {
+        lastWords = (lastWords + text.toString()).slice(-lastWordsLength);
+        if (verbose) process.stderr.write(text);
+      });
     }
     child.on("error", (error) => {
       failure ??= `The serving process could not be started: ${error.message}.`;
@@ -157,6 +166,9 @@ class Supervisor implements Serving {
         case "taken":
           this.#handed.delete(message.id);
           break;
+        case "log":
+          this.#tell({ event: "fault", line: message.line });
+          break;
       }
     });
     let dead = false;
@@ -168,7 +180,7 @@ class Supervisor implements Serving {
       for (const socket of this.#handed.values()) socket.destroy();
       this.#handed.clear();
       const servedMs = readyAt === undefined ? 0 : performance.now() - readyAt;
-      onDeath(failure ?? describeDeath(code, signal), servedMs, signal === "SIGKILL" && readyAt !== undefined);
+      onDeath(failure ?? describeDeath(code, signal, lastWords), servedMs, signal === "SIGKILL" && readyAt !== undefined);
     };
     child.on("exit", died);
     this.#send(child, { type: "start", options: startOptions(this.#options) });
@@ -236,8 +248,10 @@ function startOptions(options: SupervisedOptions): StartOptions {
   return rest;
 }
 
-function describeDeath(code: number | null, signal: NodeJS.Signals | null): string {
-  if (signal === "SIGKILL") return "the serving process was killed, by somebody or for lack of memory.";
-  if (signal !== null) return `the serving process crashed (${signal}).`;
-  return `the serving process ended with code ${code}.`;
+function describeDeath(code: number | null, signal: NodeJS.Signals | null, lastWords: string): string {
+  if (signal === "SIGKILL") return "The serving process was killed, by somebody or for lack of memory.";
+  const said = lastWords.trimEnd().split("\n").at(-1);
+  const quote = said ? `; it said last: ${said}` : "";
+  if (signal !== null) return `The serving process crashed (${signal})${quote}.`;
+  return `The serving process ended with code ${code}${quote}.`;
 }
