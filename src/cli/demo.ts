@@ -1,8 +1,7 @@
-import { constants } from "node:os";
 import type { Command } from "commander";
 import { UserError } from "../contracts/user-error.js";
 import { layerList } from "./layers.js";
-import { stopSignal } from "./stop-signal.js";
+import { endBy, stopSignal } from "./stop-signal.js";
 
 interface DemoCommandOptions {
   model: string;
@@ -59,7 +58,7 @@ async function runDemoCommand(options: DemoCommandOptions): Promise<void> {
   } catch (error) {
     progress.clear();
     // A model that is still loading in the serving process ends with this one.
-    if (stop.signal.aborted) process.exit(128 + constants.signals[stop.signal.reason as NodeJS.Signals]);
+    if (stop.signal.aborted) return endBy(stop.signal.reason);
     if (error instanceof TaplineError || error instanceof TimeoutError) throw new UserError(error.message);
     throw error;
   }

@@ -18,7 +18,7 @@ export interface Run {
   folder: string;
   /** The run's own folder for temporary files. */
   temporary: string;
-  ended: Promise<{ code: number | null; stdout: string; stderr: string }>;
+  ended: Promise<{ code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }>;
 }
 
 /** Starts it in a new folder below `root`. */
@@ -46,7 +46,7 @@ export function demo(root: string, words: string[] = [], environment: Record<str
   child.stderr.on("data", (chunk) => {
     output.stderr += chunk;
   });
-  const ended = once(child, "close").then(([code]) => ({ code: code as number | null, ...output }));
+  const ended = once(child, "close").then(([code, signal]) => ({ code, signal, ...output }));
   return { child, mark, folder, temporary, ended };
 }
 
