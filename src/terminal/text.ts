@@ -61,7 +61,7 @@ export function fit(text: string, columns: number, align: "left" | "right" = "le
   return align === "left" ? shown + fill : fill + shown;
 }
 
-/** Breaks a plain text into lines at its spaces; words wider than a line are broken anywhere. */
+/** Breaks a plain text into lines at its spaces; words wider than a line are broken between characters. */
 export function wrap(text: string, columns: number): string[] {
   const lines: string[] = [];
   let line = "";
