@@ -30,6 +30,13 @@ SplitKind split_kind(const ModelInfo& info) {
   return info.recurrent ? SplitKind::kEqualAscending : SplitKind::kInOrder;
 }
 
+/// TypeScript has validated; beyond these, llama.cpp would abort the process or ask for all memory.
+void check_option(const char* what, int64_t value, int64_t least, int64_t most) {
+  if (value >= least && value <= most) return;
+  throw Error(ErrorCode::kInvalidArgument, std::string(what) + " must be " + std::to_string(least) + " to " +
+                                               std::to_string(most) + ", got " + std::to_string(value) + ".");
+}
+
 bool aborted(void* data) {
   return static_cast<CancelToken*>(data)->cancelled();
 }
@@ -38,6 +45,10 @@ bool aborted(void* data) {
 
 Context::Context(std::shared_ptr<Model> model, const ContextOptions& options)
     : model_(std::move(model)), tap_(model_->info().n_embd) {
+  check_option("Tokens of a context", options.n_ctx, 1, 1U << 20U);
+  check_option("Tokens of a batch", options.n_batch, 0, 1U << 20U);
+  check_option("Sequences of a context", options.n_seq_max, 0, llama_max_parallel_sequences());
+  check_option("Threads of a context", options.n_threads, 0, GGML_MAX_N_THREADS);
   const ModelInfo& info = model_->info();
   n_threads_ = options.n_threads > 0 ? options.n_threads
                                      : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
