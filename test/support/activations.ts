@@ -32,6 +32,56 @@ export function twoClasses(
   return { features, labels, train, count, hidden };
 }
 
+/**
+ * Two classes in activations shaped like a model's block outputs: strongly correlated dimensions, whose covariance
+ * has eigenvalues 1/1, 1/2, 1/3, ... in a randomly rotated basis, and classes that differ along 16 of its 64
+ * strongest directions by `separation` standard deviations each.
+ */
+export function correlatedClasses(
+  options: { train: number; test: number; hidden: number; separation: number },
+  seed = 1,
+): MadeActivations {
+  const random = new TestRandom(seed);
+  const { hidden } = options;
+  const count = options.train + options.test;
+  const labels = Uint8Array.from({ length: count }, () => random.below(2));
+  const shift = new Float64Array(hidden);
+  for (let k = 1; k < Math.min(64, hidden); k += 4) {
+    shift[k] = (random.below(2) - 0.5) * options.separation;
+  }
+  const features = new Float32Array(count * hidden);
+  for (let row = 0; row < count; row++) {
+    const side = labels[row] === 1 ? 1 : -1;
+    for (let k = 0; k < hidden; k++) {
+      features[row * hidden + k] = (random.normal() + side * shift[k]!) / Math.sqrt(k + 1);
+    }
+  }
+  rotate(features, hidden, random);
+  const train = Uint8Array.from({ length: count }, (_, row) => (row < options.train ? 1 : 0));
+  return { features, labels, train, count, hidden };
+}
+
+/** Turns all rows by one random rotation: rounds of rotations in randomly paired dimensions, enough to mix all. */
+function rotate(features: Float32Array, hidden: number, random: TestRandom): void {
+  const order = Array.from({ length: hidden }, (_, k) => k);
+  for (let round = 0; round < 3 * Math.ceil(Math.log2(hidden)); round++) {
+    for (let k = hidden - 1; k > 0; k--) {
+      const other = random.below(k + 1);
+      [order[k], order[other]] = [order[other]!, order[k]!];
+    }
+    for (let pair = 0; pair + 1 < hidden; pair += 2) {
+      const [i, j] = [order[pair]!, order[pair + 1]!];
+      const angle = 2 * Math.PI * random.uniform();
+      const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
+      for (let row = 0; row < features.length; row += hidden) {
+        const [a, b] = [features[row + i]!, features[row + j]!];
+        features[row + i] = a * cos - b * sin;
+        features[row + j] = a * sin + b * cos;
+      }
+    }
+  }
+}
+
 /** Rows that are sums of `active` of `directions` random directions, plus noise: what a sparse autoencoder is for. */
 export function sparseSums(
   options: { train: number; test: number; hidden: number; directions: number; active: number },

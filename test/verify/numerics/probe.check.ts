@@ -1,7 +1,7 @@
 /** The probe trainer against scikit-learn's LogisticRegression: weights, scores and every figure of the report. */
 import { fileURLToPath } from "node:url";
 import { trainProbe } from "../../../src/native/index.js";
-import { type MadeActivations, twoClasses } from "../../support/activations.js";
+import { correlatedClasses, type MadeActivations, twoClasses } from "../../support/activations.js";
 import { reference } from "../../support/reference.js";
 import type { Figure, NumericCheck } from "./check.js";
 
@@ -44,6 +44,7 @@ const cases: Array<[string, MadeActivations, number]> = [
   ["384 x 896", twoClasses({ train: 384, hidden: 896, ...overlapping }), 1],
   ["384 x 2048", twoClasses({ train: 384, hidden: 2048, ...overlapping }), 1],
   ["384 x 4096", twoClasses({ train: 384, hidden: 4096, ...overlapping }), 1],
+  ["384 x 896, correlated", correlatedClasses({ train: 384, test: 128, hidden: 896, separation: 1 }), 1],
   ["384 x 383 (weights)", twoClasses({ train: 384, hidden: 383, ...overlapping }), 1],
   ["384 x 385 (Gram matrix)", twoClasses({ train: 384, hidden: 385, ...overlapping }), 1],
   ["200 x 20, C = 100", twoClasses({ train: 200, test: 100, hidden: 20, separation: 0.3 }), 100],
