@@ -12,6 +12,7 @@ import { randomModel } from "./models/random-model.js";
 
 const demo = fileURLToPath(new URL("../models/demo/tapline-demo.gguf", import.meta.url));
 const lengths = [16, 128, 256];
+const lastBlock = "every row of the last block";
 
 export async function benchCapture({ quick }: { quick: boolean }): Promise<Row[]> {
   const pairs = quick ? 5 : 50;
@@ -28,7 +29,9 @@ async function benchModel(label: string, path: string, pairs: number, goal: numb
   const random = new TestRandom(7);
   const layerSets = {
     "1 layer": [Math.floor(nLayer / 2)],
-    "4 layers": [0, 1, 2, 3].map((quarter) => Math.floor(((quarter + 0.5) * nLayer) / 4)),
+    "4 layers": [0, 1, 2, 3].map((quarter) => Math.floor(((quarter + 0.5) * (nLayer - 1)) / 4)),
+    // A plain pass computes the last block for the last token only: more is computed here, not just read.
+    [lastBlock]: [nLayer - 1],
   };
   const rows: Row[] = [];
 
@@ -57,6 +60,7 @@ async function benchModel(label: string, path: string, pairs: number, goal: numb
         plain.push(bare);
         ratios.push(captured / bare);
       }
+      const limited = what !== lastBlock;
       rows.push({
         ...row(
           `${label}, ${length} tokens, ${what}: over a plain pass of ${median(plain).toFixed(1)} ms`,
@@ -64,8 +68,8 @@ async function benchModel(label: string, path: string, pairs: number, goal: numb
           "x",
         ),
         spread: quartiles(ratios),
-        goal: `<= ${goal}`,
-        ok: median(ratios) <= goal,
+        ...(limited ? { goal: `<= ${goal}` } : {}),
+        ok: !limited || median(ratios) <= goal,
       });
     }
     const exits: number[] = [];
