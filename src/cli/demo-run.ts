@@ -96,15 +96,13 @@ async function startServices(
     model,
     host: "127.0.0.1",
     port: 0,
+    signal,
     onEvent: (event) => {
       if (event.event === "loading") onStage(`loading ${model}: ${Math.round(event.fraction * 100)} %`);
     },
   });
   // The Lab's modules load while the serving process loads the model.
-  const [serving, { startLab }] = await Promise.all([
-    unlessStopped(starting, signal),
-    import("../lab/index.js"),
-  ]);
+  const [serving, { startLab }] = await Promise.all([starting, import("../lab/index.js")]);
   closers.push(() => serving.close());
   const lab = await startLab({ port: 0, home, backend: serving.backend });
   closers.push(() => lab.close());
@@ -185,16 +183,6 @@ function largestDifference(capture: CaptureResult, job: CompletedJob<"inspect">)
     });
   }
   return largest;
-}
-
-/** Settles like the promise, or at once with the signal's reason. */
-function unlessStopped<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((settle, reject) => {
-    signal.throwIfAborted();
-    const stop = () => reject(signal.reason);
-    signal.addEventListener("abort", stop, { once: true });
-    promise.then(settle, reject).finally(() => signal.removeEventListener("abort", stop));
-  });
 }
 
 function range(count: number): number[] {

@@ -57,7 +57,6 @@ async function runDemoCommand(options: DemoCommandOptions): Promise<void> {
     process.stdout.write(`${text}\n`);
   } catch (error) {
     progress.clear();
-    // A model that is still loading in the serving process ends with this one.
     if (stop.signal.aborted) return endBy(stop.signal.reason);
     if (error instanceof TaplineError || error instanceof TimeoutError) throw new UserError(error.message);
     throw error;

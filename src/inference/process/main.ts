@@ -66,5 +66,6 @@ process.on("message", (message: ToChild, socket: unknown) => {
   }
 });
 process.on("disconnect", endNow);
+if (!process.connected) endNow(); // the parent ended while this file was loading
 // Signals of the terminal are for the parent, which then ends this process in order.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});

@@ -12,6 +12,8 @@ export interface SupervisedOptions extends StartOptions {
   port: number;
   /** How long running answers may go on when the server ends, in milliseconds. */
   graceMs?: number;
+  /** Ends the start: the process that loads the model is killed, and serve() rejects with the signal's reason. */
+  signal?: AbortSignal;
   onEvent?: (event: ServingEvent) => void;
 }
 
@@ -60,11 +62,18 @@ const endMs = 1500;
 export async function serve(options: SupervisedOptions): Promise<Serving> {
   const front = await Front.open(options.host, options.port);
   const supervisor = new Supervisor(front, options);
+  const { signal } = options;
+  const abandon = () => supervisor.abandon();
+  signal?.addEventListener("abort", abandon, { once: true });
   try {
+    signal?.throwIfAborted();
     await supervisor.start();
+    signal?.throwIfAborted();
   } catch (error) {
     await supervisor.close();
-    throw error;
+    throw signal?.aborted ? signal.reason : error;
+  } finally {
+    signal?.removeEventListener("abort", abandon);
   }
   return supervisor;
 }
@@ -221,6 +230,11 @@ class Supervisor implements Serving {
     });
   }
 
+  /** Kills the serving process, whatever it is doing. */
+  abandon(): void {
+    this.#child?.kill("SIGKILL");
+  }
+
   #send(child: ChildProcess, message: ToChild): void {
     // A process that is gone tells so by its exit.
     if (child.connected) child.send(message, () => {});
@@ -253,7 +267,14 @@ class Supervisor implements Serving {
 }
 
 function startOptions(options: SupervisedOptions): StartOptions {
-  const { host: _host, port: _port, graceMs: _graceMs, onEvent: _onEvent, ...rest } = options;
+  const {
+    host: _host,
+    port: _port,
+    graceMs: _graceMs,
+    onEvent: _onEvent,
+    signal: _signal,
+    ...rest
+  } = options;
   return rest;
 }
 
