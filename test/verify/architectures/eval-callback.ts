@@ -22,7 +22,7 @@ export interface EvalCallbackRun {
 }
 
 /** What both sides compute with. One micro-batch holds the whole prompt. */
-export const settings = { nCtx: 512, nBatch: 256, threads: 2 } as const;
+export const settings = { nCtx: 512, nBatch: 256, threads: 1 } as const;
 
 /** The tool prints this many values at either end of each dimension. */
 const shown = 3;

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { ModelReport, Outcome } from "./report.js";
 
 const script = fileURLToPath(new URL("./check-model.ts", import.meta.url));
-const timeoutMs = 180_000;
+const timeoutMs = 300_000;
 
 /** Checks one model in a process of its own; a crash or a hang fails the model and nothing else. */
 export async function runCheck(model: string, path: string, tool: string): Promise<Outcome> {
