@@ -44,8 +44,12 @@ void install_log_sink() {
   std::call_once(once, [] { llama_log_set(sink, nullptr); });
 }
 
-ErrorLogScope::ErrorLogScope() : previous_(current_scope) { current_scope = this; }
-ErrorLogScope::~ErrorLogScope() { current_scope = previous_; }
+ErrorLogScope::ErrorLogScope() : previous_(current_scope) {
+  current_scope = this;
+}
+ErrorLogScope::~ErrorLogScope() {
+  current_scope = previous_;
+}
 
 std::string ErrorLogScope::first_line() const {
   if (lines_.empty()) return {};

@@ -7,8 +7,8 @@
 
 namespace tapline {
 
-void BlockTap::arm(std::vector<TapPoint> points, bool leave_early, const std::vector<MicroBatch>* rows, Sink sink,
-                   const CancelToken& cancel) {
+void BlockTap::arm(std::vector<TapPoint> points, bool leave_early, const std::vector<MicroBatch>* rows,
+                   Sink sink, const CancelToken& cancel) {
   points_ = std::move(points);
   leave_early_ = leave_early && !points_.empty();
   batches_ = rows;
@@ -27,6 +27,8 @@ void BlockTap::disarm() {
   points_.clear();
   sink_ = nullptr;
   batches_ = nullptr;
+  cancel_ = CancelToken();
+  failure_.clear();
 }
 
 void BlockTap::check() const {
@@ -57,7 +59,8 @@ void BlockTap::begin_micro_batch(const ggml_tensor* first_node) {
   // Read now: the scheduler may reuse the memory of an input once it has been consumed.
   seen_tokens_.clear();
   for (const ggml_tensor* source : first_node->src) {
-    if (source == nullptr || source->buffer == nullptr || std::strstr(source->name, "inp_tokens") == nullptr) continue;
+    if (source == nullptr || source->buffer == nullptr || std::strstr(source->name, "inp_tokens") == nullptr)
+      continue;
     seen_tokens_.resize(ggml_nbytes(source) / sizeof(llama_token));
     ggml_backend_tensor_get(source, seen_tokens_.data(), 0, ggml_nbytes(source));
   }
@@ -80,12 +83,14 @@ bool BlockTap::take(ggml_tensor* t) {
   const auto count = static_cast<size_t>(ggml_nelements(t) / n_embd_);
   const std::vector<int>* indices = nullptr;
   if (t->ne[0] == n_embd_ && t->type == GGML_TYPE_F32 && ggml_is_contiguous(t)) {
-    if (count == batch.rows.size()) indices = &batch.rows;
-    else if (count == batch.outputs.size()) indices = &batch.outputs;
+    if (count == batch.rows.size())
+      indices = &batch.rows;
+    else if (count == batch.outputs.size())
+      indices = &batch.outputs;
   }
   if (indices == nullptr) {
-    return fail("Block output " + std::to_string(point.layer) + " has " + std::to_string(count) + " rows where " +
-                std::to_string(batch.rows.size()) + " were expected.");
+    return fail("Block output " + std::to_string(point.layer) + " has " + std::to_string(count) +
+                " rows where " + std::to_string(batch.rows.size()) + " were expected.");
   }
   if (!seen_tokens_.empty() && seen_tokens_ != batch.tokens) {
     return fail("The rows of a micro-batch are not in the expected order.");

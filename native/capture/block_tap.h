@@ -47,7 +47,8 @@ class BlockTap {
            const CancelToken& cancel);
   void disarm();
 
-  /// Throws what went wrong inside the callback since arm(): a wrong shape, an unexpected row order, a cancel.
+  /// Throws what went wrong inside the callback since arm(): a wrong shape, an unexpected row order, a
+  /// cancel.
   void check() const;
 
   /// For llama_context_params: ggml_backend_sched_eval_callback and its user data.
@@ -68,9 +69,9 @@ class BlockTap {
   bool armed_ = false;
   bool leave_early_ = false;
 
-  int batch_ = -1;           // current micro-batch
-  size_t next_ = 0;          // next point to meet in it
-  bool left_ = false;        // this micro-batch is done: nothing further is computed
+  int batch_ = -1;                        // current micro-batch
+  size_t next_ = 0;                       // next point to meet in it
+  bool left_ = false;                     // this micro-batch is done: nothing further is computed
   std::vector<llama_token> seen_tokens_;  // what the graph of this micro-batch really reads
   std::vector<float> staging_;
   std::string failure_;

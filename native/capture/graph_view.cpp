@@ -29,7 +29,8 @@ std::vector<bool> GraphView::reached_from_leaves(bool (*is_root)(const ggml_tens
   for (int i = 0; i < size(); ++i) {
     each_source(i, [&](const ggml_tensor* source) {
       const int index = index_of(source);
-      if (index >= 0 ? reached[static_cast<size_t>(index)] : is_root(source)) reached[static_cast<size_t>(i)] = true;
+      if (index >= 0 ? reached[static_cast<size_t>(index)] : is_root(source))
+        reached[static_cast<size_t>(i)] = true;
     });
   }
   return reached;

@@ -62,13 +62,15 @@ LensRecipe read_lens_recipe(const GraphView& graph, int last_block, int logits) 
     }
     const std::string name = t->name;
     if (flow < 0 || !plain) {
-      return unsupported("The step '" + name + "' behind the last block is not row-wise, so there is no logit lens.");
+      return unsupported("The step '" + name +
+                         "' behind the last block is not row-wise, so there is no logit lens.");
     }
     const bool is_input = weight != nullptr && (weight->flags & GGML_TENSOR_FLAG_INPUT) != 0;
     const bool has_weight = weight != nullptr && !is_input;
     if (keeps_rows(t)) {
       if (t->ne[0] != graph.node(flow)->ne[0]) {
-        return unsupported("The step '" + name + "' behind the last block reshapes rows, so there is no logit lens.");
+        return unsupported("The step '" + name +
+                           "' behind the last block reshapes rows, so there is no logit lens.");
       }
     } else if (t->op == GGML_OP_RMS_NORM) {
       steps.push_back({LensStep::Kind::kRmsNorm, op_float(t, 0)});

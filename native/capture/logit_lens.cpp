@@ -30,22 +30,29 @@ void top_of_row(const float* logits, int n_vocab, int k, int32_t* ids, float* pr
     for (; at > 0 && logits[i] > logits[ids[at - 1]]; --at) ids[at] = ids[at - 1];
     ids[at] = i;
   }
-  for (int j = 0; j < k; ++j) probabilities[j] = static_cast<float>(std::exp(double(logits[ids[j]] - highest)) / sum);
+  for (int j = 0; j < k; ++j)
+    probabilities[j] = static_cast<float>(std::exp(double(logits[ids[j]] - highest)) / sum);
 }
 
 ggml_tensor* apply(ggml_context* ctx, ggml_tensor* x, const LensStep& step) {
   switch (step.kind) {
-    case LensStep::Kind::kRmsNorm: return ggml_rms_norm(ctx, x, step.a);
-    case LensStep::Kind::kLayerNorm: return ggml_norm(ctx, x, step.a);
-    case LensStep::Kind::kMultiply: return ggml_mul(ctx, x, step.weight);
-    case LensStep::Kind::kAdd: return ggml_add(ctx, x, step.weight);
+    case LensStep::Kind::kRmsNorm:
+      return ggml_rms_norm(ctx, x, step.a);
+    case LensStep::Kind::kLayerNorm:
+      return ggml_norm(ctx, x, step.a);
+    case LensStep::Kind::kMultiply:
+      return ggml_mul(ctx, x, step.weight);
+    case LensStep::Kind::kAdd:
+      return ggml_add(ctx, x, step.weight);
     case LensStep::Kind::kMatrix: {
       ggml_tensor* product = ggml_mul_mat(ctx, step.weight, x);
       std::copy(step.params.begin(), step.params.end(), product->op_params);
       return product;
     }
-    case LensStep::Kind::kScale: return ggml_scale_bias(ctx, x, step.a, step.b);
-    case LensStep::Kind::kTanh: return ggml_tanh(ctx, x);
+    case LensStep::Kind::kScale:
+      return ggml_scale_bias(ctx, x, step.a, step.b);
+    case LensStep::Kind::kTanh:
+      return ggml_tanh(ctx, x);
   }
   return x;
 }
@@ -93,14 +100,17 @@ struct LogitLens::Graph {
   ggml_tensor* output = nullptr;
 };
 
-LogitLens::LogitLens(const llama_model* model, const LensRecipe& recipe, int n_embd, int n_vocab, int n_threads)
+LogitLens::LogitLens(const llama_model* model, const LensRecipe& recipe, int n_embd, int n_vocab,
+                     int n_threads)
     : recipe_(recipe), n_embd_(n_embd), n_vocab_(n_vocab), n_threads_(n_threads), devices_(new Devices()) {
   const auto add = [this](ggml_backend_t backend) {
-    if (backend == nullptr) throw Error(ErrorCode::kCompute, "A device for the logit lens could not be opened.");
+    if (backend == nullptr)
+      throw Error(ErrorCode::kCompute, "A device for the logit lens could not be opened.");
     devices_->owned.emplace_back(backend);
     devices_->list.push_back(backend);
   };
-  for (int i = 0; i < llama_model_n_devices(model); ++i) add(ggml_backend_dev_init(llama_model_get_device(model, i), nullptr));
+  for (int i = 0; i < llama_model_n_devices(model); ++i)
+    add(ggml_backend_dev_init(llama_model_get_device(model, i), nullptr));
   add(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr));
   ggml_backend_cpu_set_n_threads(devices_->list.back(), n_threads);
   devices_->sched.reset(ggml_backend_sched_new(devices_->list.data(), nullptr,
@@ -113,7 +123,8 @@ void LogitLens::prepare(size_t rows) {
   if (graph_ && graph_->rows == rows) return;
   auto next = std::make_unique<Graph>();
   next->rows = rows;
-  const size_t overhead = ggml_tensor_overhead() * (recipe_.steps.size() + 4) + ggml_graph_overhead_custom(64, false);
+  const size_t overhead =
+      ggml_tensor_overhead() * (recipe_.steps.size() + 4) + ggml_graph_overhead_custom(64, false);
   next->ctx.reset(ggml_init({overhead, nullptr, /*no_alloc=*/true}));
   next->input = ggml_new_tensor_2d(next->ctx.get(), GGML_TYPE_F32, n_embd_, static_cast<int64_t>(rows));
   ggml_set_input(next->input);

@@ -12,8 +12,8 @@ namespace tapline {
 /// The k most probable tokens of each row, most probable first, ties by token id.
 struct TopTokens {
   int k = 0;
-  std::vector<int32_t> ids;            // [rows, k]
-  std::vector<float> probabilities;    // [rows, k], softmax over the whole vocabulary
+  std::vector<int32_t> ids;          // [rows, k]
+  std::vector<float> probabilities;  // [rows, k], softmax over the whole vocabulary
 };
 
 /// Turns rows of logits into their top k, on `n_threads` threads.

@@ -30,8 +30,8 @@ const Refusal kRefused[] = {
 };
 
 /// Architectures in which something besides the block output reaches later blocks by design. Their block
-/// names were read in llama.cpp's source; `anywhere` is false where the side path does not depend on the first
-/// block's output, so that a path around any later block is still refused.
+/// names were read in llama.cpp's source; `anywhere` is false where the side path does not depend on the
+/// first block's output, so that a path around any later block is still refused.
 struct SidePath {
   const char* architecture;
   bool anywhere;
@@ -71,8 +71,9 @@ std::vector<Bypass> bypasses(const GraphView& graph, int block, const std::vecto
     if (!after[static_cast<size_t>(i)] || !to_end[static_cast<size_t>(i)]) continue;
     graph.each_source(i, [&](const ggml_tensor* source) {
       const int index = graph.index_of(source);
-      const bool around = index < 0 ? is_token_leaf(source)
-                                    : !after[static_cast<size_t>(index)] && from_tokens[static_cast<size_t>(index)];
+      const bool around = index < 0
+                              ? is_token_leaf(source)
+                              : !after[static_cast<size_t>(index)] && from_tokens[static_cast<size_t>(index)];
       if (around) found.push_back({index, source->name, graph.node(i)->name});
     });
   }

@@ -10,7 +10,7 @@ namespace tapline {
 /// Every intervention is this affine form: scale by s is (s, 0); ablate is (1 - s, 0); patch is
 /// (1 - s, s * donor); steer is (1, s * unit direction).
 struct RowEdit {
-  int batch_index = 0;        // position of the token in the batch given to llama_decode
+  int batch_index = 0;  // position of the token in the batch given to llama_decode
   float scale = 1.0F;
   std::vector<float> offset;  // empty: zero
 

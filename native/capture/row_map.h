@@ -9,8 +9,8 @@ namespace tapline {
 
 /// The rows of one micro-batch as llama.cpp computes it.
 struct MicroBatch {
-  std::vector<int> rows;       // batch index of each row
-  std::vector<int> outputs;    // batch index of each row whose logits were asked for, in row order
+  std::vector<int> rows;     // batch index of each row
+  std::vector<int> outputs;  // batch index of each row whose logits were asked for, in row order
   std::vector<llama_token> tokens;
 };
 

@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "experiment/token_batch.h"
+
 namespace tapline {
 
 namespace {
@@ -28,28 +30,11 @@ SplitKind split_kind(const ModelInfo& info) {
   return info.recurrent ? SplitKind::kEqualAscending : SplitKind::kInOrder;
 }
 
-bool aborted(void* data) { return static_cast<CancelToken*>(data)->cancelled(); }
+bool aborted(void* data) {
+  return static_cast<CancelToken*>(data)->cancelled();
+}
 
 }  // namespace
-
-/// A llama_batch in which every token belongs to one sequence.
-struct Context::Batch {
-  explicit Batch(size_t capacity) : raw(llama_batch_init(static_cast<int32_t>(capacity), 0, 1)) {}
-  ~Batch() { llama_batch_free(raw); }
-  Batch(const Batch&) = delete;
-  Batch& operator=(const Batch&) = delete;
-
-  void add(llama_token token, uint32_t position, llama_seq_id sequence, bool output) {
-    const int at = raw.n_tokens++;
-    raw.token[at] = token;
-    raw.pos[at] = static_cast<llama_pos>(position);
-    raw.n_seq_id[at] = 1;
-    raw.seq_id[at][0] = sequence;
-    raw.logits[at] = output ? 1 : 0;
-  }
-
-  llama_batch raw;
-};
 
 Context::Context(std::shared_ptr<Model> model, const ContextOptions& options)
     : model_(std::move(model)), tap_(model_->info().n_embd) {
@@ -75,7 +60,8 @@ Context::Context(std::shared_ptr<Model> model, const ContextOptions& options)
   ctx_ = llama_init_from_model(model_->handle(), params);
   if (ctx_ == nullptr) {
     throw Error(ErrorCode::kOutOfMemory, "A context of " + std::to_string(options.n_ctx) + " tokens for '" +
-                                             info.path + "' could not be created; there may be too little memory.");
+                                             info.path +
+                                             "' could not be created; there may be too little memory.");
   }
   n_ctx_ = llama_n_ctx(ctx_);
   n_batch_ = llama_n_batch(ctx_);
@@ -96,9 +82,9 @@ std::vector<int> Context::check_layers(const std::vector<int>& layers) const {
   std::sort(sorted.begin(), sorted.end());
   for (size_t i = 0; i < sorted.size(); ++i) {
     if (sorted[i] < 0 || sorted[i] >= n_layer) {
-      throw Error(ErrorCode::kLayerOutOfRange, "Layer " + std::to_string(sorted[i]) + " does not exist: the model has " +
-                                                   std::to_string(n_layer) + " layers, 0 to " +
-                                                   std::to_string(n_layer - 1) + ".");
+      throw Error(ErrorCode::kLayerOutOfRange,
+                  "Layer " + std::to_string(sorted[i]) + " does not exist: the model has " +
+                      std::to_string(n_layer) + " layers, 0 to " + std::to_string(n_layer - 1) + ".");
     }
     if (i > 0 && sorted[i] == sorted[i - 1]) {
       throw Error(ErrorCode::kInvalidArgument, "Layer " + std::to_string(sorted[i]) + " is listed twice.");
@@ -112,17 +98,29 @@ void Context::check_tokens(const std::vector<llama_token>& tokens) const {
   if (tokens.empty()) throw Error(ErrorCode::kInvalidArgument, "There are no tokens to compute.");
   for (const llama_token token : tokens) {
     if (token < 0 || token >= n_vocab) {
-      throw Error(ErrorCode::kInvalidArgument, "Token id " + std::to_string(token) + " is outside the vocabulary of " +
+      throw Error(ErrorCode::kInvalidArgument, "Token id " + std::to_string(token) +
+                                                   " is outside the vocabulary of " +
                                                    std::to_string(n_vocab) + " tokens.");
     }
   }
 }
 
-std::vector<MicroBatch> Context::plan(const Batch& batch) const {
-  return plan_micro_batches(batch.raw, split_kind(model_->info()), llama_n_ubatch(ctx_));
+void Context::run_tapped(const TokenBatch& batch, std::vector<TapPoint> points, bool leave_early,
+                         const BlockTap::Sink& sink, const CancelToken& cancel) {
+  const std::vector<MicroBatch> micros =
+      plan_micro_batches(batch.raw, split_kind(model_->info()), llama_n_ubatch(ctx_));
+  tap_.arm(std::move(points), leave_early, &micros, sink, cancel);
+  try {
+    decode(batch, cancel);
+  } catch (...) {
+    tap_.disarm();
+    clear_memory();  // part of the pass may be in the cache
+    throw;
+  }
+  tap_.disarm();
 }
 
-void Context::decode(const Batch& batch, const CancelToken& cancel) {
+void Context::decode(const TokenBatch& batch, const CancelToken& cancel) {
   abort_ = cancel;
   const int status = llama_decode(ctx_, batch.raw);
   llama_synchronize(ctx_);
@@ -131,7 +129,9 @@ void Context::decode(const Batch& batch, const CancelToken& cancel) {
   if (status == 1) {
     throw Error(ErrorCode::kTokenLimit, "The context of " + std::to_string(n_ctx_) + " tokens is full.");
   }
-  if (status != 0) throw Error(ErrorCode::kCompute, "The forward pass failed (llama_decode: " + std::to_string(status) + ").");
+  if (status != 0)
+    throw Error(ErrorCode::kCompute,
+                "The forward pass failed (llama_decode: " + std::to_string(status) + ").");
 }
 
 void Context::clear_memory() {
@@ -148,7 +148,8 @@ void Context::reset() {
 LogitLens& Context::lens() {
   if (!lens_) {
     const ModelInfo& info = model_->info();
-    lens_ = std::make_unique<LogitLens>(model_->handle(), stream_.lens, info.n_embd, info.n_vocab, n_threads_);
+    lens_ =
+        std::make_unique<LogitLens>(model_->handle(), stream_.lens, info.n_embd, info.n_vocab, n_threads_);
   }
   return *lens_;
 }
@@ -170,7 +171,8 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   }
   const bool bidirectional = llama_get_memory(ctx_) == nullptr;
   if (bidirectional && n_past_ > 0) {
-    throw Error(ErrorCode::kInvalidArgument, "This architecture attends in both directions, so a text is one pass.");
+    throw Error(ErrorCode::kInvalidArgument,
+                "This architecture attends in both directions, so a text is one pass.");
   }
 
   const size_t width = static_cast<size_t>(info.n_embd);
@@ -181,31 +183,33 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   // apply the head to the one row that wants it.
   const bool head_by_lens = wants_head && last_rows && stream_.lens.supported;
   const bool at_the_end = deepest == info.n_layer - 1;
-  const bool leave_early = head_by_lens || (!layers.empty() && !wants_head && (at_the_end || request.early_exit));
+  const bool leave_early =
+      head_by_lens || (!layers.empty() && !wants_head && (at_the_end || request.early_exit));
   const int depth = leave_early ? deepest + 1 : info.n_layer;
   if (depth > depth_) {
     throw Error(ErrorCode::kInvalidArgument, "The earlier tokens were computed through block " +
-                                                 std::to_string(depth_ - 1) + " only; reset before going deeper.");
+                                                 std::to_string(depth_ - 1) +
+                                                 " only; reset before going deeper.");
   }
 
-  Batch batch(n);
+  TokenBatch batch(n);
   for (uint32_t i = 0; i < n; ++i) {
     const bool wanted = i + 1 == n && (wants_head || at_the_end);
     batch.add(request.tokens[i], n_past_ + i, 0, bidirectional || last_rows || wanted);
   }
-  const std::vector<MicroBatch> micros = plan(batch);
-
   std::vector<std::vector<RowEdit>> edits(layers.size());
   for (const EditRequest& edit : request.edits) {
     const auto at = std::find(layers.begin(), layers.end(), edit.layer);
-    if (at == layers.end()) throw Error(ErrorCode::kInvalidArgument, "An edited layer must be among the layers.");
+    if (at == layers.end())
+      throw Error(ErrorCode::kInvalidArgument, "An edited layer must be among the layers.");
     if (edit.position < 0 || edit.position >= static_cast<int>(n)) {
-      throw Error(ErrorCode::kInvalidArgument, "There is no token " + std::to_string(edit.position) + " to edit among " +
-                                                   std::to_string(n) + ".");
+      throw Error(ErrorCode::kInvalidArgument, "There is no token " + std::to_string(edit.position) +
+                                                   " to edit among " + std::to_string(n) + ".");
     }
     if (!edit.offset.empty() && edit.offset.size() != width) {
       throw Error(ErrorCode::kInvalidArgument, "An edit's vector has " + std::to_string(edit.offset.size()) +
-                                                   " values; the hidden size is " + std::to_string(width) + ".");
+                                                   " values; the hidden size is " + std::to_string(width) +
+                                                   ".");
     }
     edits[static_cast<size_t>(at - layers.begin())].push_back({edit.position, edit.scale, edit.offset});
   }
@@ -228,15 +232,7 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
     }
   };
 
-  tap_.arm(std::move(points), leave_early, &micros, sink, cancel);
-  try {
-    decode(batch, cancel);
-  } catch (...) {
-    tap_.disarm();
-    clear_memory();  // part of the pass may be in the cache
-    throw;
-  }
-  tap_.disarm();
+  run_tapped(batch, std::move(points), leave_early, sink, cancel);
   n_past_ += n;
   depth_ = depth;
 
@@ -256,80 +252,14 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   }
   for (LayerStates& layer : result.layers) {
     layer.norms.resize(rows);
-    for (size_t row = 0; row < rows; ++row) layer.norms[row] = l2_norm(layer.states.data() + row * width, width);
+    for (size_t row = 0; row < rows; ++row)
+      layer.norms[row] = l2_norm(layer.states.data() + row * width, width);
     cancel.check();
     if (request.lens_top > 0 && stream_.lens.supported) {
       layer.lens = lens().top(layer.states.data(), rows, request.lens_top);
     }
     if (!request.keep_states) std::vector<float>().swap(layer.states);
   }
-  return result;
-}
-
-FeatureResult Context::features(const FeatureRequest& request, const CancelToken& cancel,
-                                const std::function<void(size_t, size_t)>& progress) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto width = static_cast<size_t>(model_->info().n_embd);
-  const size_t total = request.sequences.size();
-  const bool one_at_a_time = llama_get_memory(ctx_) == nullptr;
-  FeatureResult result;
-  result.layers = check_layers(request.layers);
-  if (result.layers.empty()) throw Error(ErrorCode::kInvalidArgument, "There are no layers to capture.");
-  for (size_t i = 0; i < total; ++i) {
-    check_tokens(request.sequences[i]);
-    if (request.sequences[i].size() > n_batch_) {
-      throw Error(ErrorCode::kTokenLimit, "A sequence has at most " + std::to_string(n_batch_) + " tokens, number " +
-                                              std::to_string(i) + " has " +
-                                              std::to_string(request.sequences[i].size()) + ".");
-    }
-  }
-  result.states.assign(result.layers.size(), std::vector<float>(total * width));
-  std::vector<TapPoint> points;
-  for (const int layer : result.layers) points.push_back({layer, true, nullptr});
-
-  size_t done = 0;
-  while (done < total) {
-    cancel.check();
-    // As many whole sequences as fit: fewer, larger batches use the machine best.
-    clear_memory();
-    Batch batch(n_batch_);
-    std::vector<size_t> last_of;  // batch index of each packed sequence's last token
-    size_t next = done;
-    while (next < total && last_of.size() < (one_at_a_time ? 1 : n_seq_max_)) {
-      const std::vector<llama_token>& tokens = request.sequences[next];
-      if (static_cast<size_t>(batch.raw.n_tokens) + tokens.size() > std::min(n_batch_, n_ctx_)) break;
-      for (size_t i = 0; i < tokens.size(); ++i) {
-        batch.add(tokens[i], static_cast<uint32_t>(i), static_cast<llama_seq_id>(last_of.size()),
-                  one_at_a_time || i + 1 == tokens.size());
-      }
-      last_of.push_back(static_cast<size_t>(batch.raw.n_tokens) - 1);
-      ++next;
-    }
-    const std::vector<MicroBatch> micros = plan(batch);
-    const auto sink = [&](const TappedRows& tapped) {
-      const auto at = std::lower_bound(result.layers.begin(), result.layers.end(), tapped.layer);
-      std::vector<float>& states = result.states[static_cast<size_t>(at - result.layers.begin())];
-      for (size_t row = 0; row < tapped.count; ++row) {
-        const auto index = static_cast<size_t>((*tapped.indices)[row]);
-        const auto sequence = std::lower_bound(last_of.begin(), last_of.end(), index);
-        if (sequence == last_of.end() || *sequence != index) continue;
-        const size_t target = done + static_cast<size_t>(sequence - last_of.begin());
-        std::copy_n(tapped.values + row * width, width, states.data() + target * width);
-      }
-    };
-    tap_.arm(points, /*leave_early=*/true, &micros, sink, cancel);
-    try {
-      decode(batch, cancel);
-    } catch (...) {
-      tap_.disarm();
-      clear_memory();
-      throw;
-    }
-    tap_.disarm();
-    done = next;
-    if (progress) progress(done, total);
-  }
-  clear_memory();
   return result;
 }
 

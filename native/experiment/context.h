@@ -14,11 +14,13 @@
 
 namespace tapline {
 
+struct TokenBatch;
+
 struct ContextOptions {
-  uint32_t n_ctx = 512;       // tokens held, over all sequences
-  uint32_t n_batch = 0;       // tokens computed at once; 0: chosen by vocabulary size
-  uint32_t n_seq_max = 1;     // sequences held at once
-  int n_threads = 0;          // 0: all cores
+  uint32_t n_ctx = 512;    // tokens held, over all sequences
+  uint32_t n_batch = 0;    // tokens computed at once; 0: chosen by vocabulary size
+  uint32_t n_seq_max = 1;  // sequences held at once
+  int n_threads = 0;       // 0: all cores
 };
 
 /// Block outputs of one layer.
@@ -40,13 +42,13 @@ struct EditRequest {
 
 struct AdvanceRequest {
   std::vector<llama_token> tokens;
-  std::vector<int> layers;     // distinct; any order
-  bool all_rows = true;        // every token's row, or the last token's only
-  bool keep_states = true;     // return the states, or only norms and lens
-  int lens_top = 0;            // top k of the logit lens for every captured row; 0: none
-  int next_top = 0;            // top k of the next token after the last one; 0: none
-  bool keep_logits = false;    // the next token's logits
-  bool early_exit = false;     // compute no block behind the deepest captured one, when no head is wanted
+  std::vector<int> layers;   // distinct; any order
+  bool all_rows = true;      // every token's row, or the last token's only
+  bool keep_states = true;   // return the states, or only norms and lens
+  int lens_top = 0;          // top k of the logit lens for every captured row; 0: none
+  int next_top = 0;          // top k of the next token after the last one; 0: none
+  bool keep_logits = false;  // the next token's logits
+  bool early_exit = false;   // compute no block behind the deepest captured one, when no head is wanted
   std::vector<EditRequest> edits;
 };
 
@@ -65,6 +67,34 @@ struct FeatureRequest {
 struct FeatureResult {
   std::vector<int> layers;
   std::vector<std::vector<float>> states;
+};
+
+/// One change that a sweep applies to the last token's row on every forward pass: h' = scale * h + offset.
+struct SweepEdit {
+  float scale = 1.0F;
+  std::vector<float> offset;  // [n_embd], or empty for zero
+
+  bool neutral() const;
+};
+
+struct SweepRequest {
+  std::vector<std::vector<llama_token>> prompts;
+  int layer = 0;
+  std::vector<SweepEdit> edits;
+  std::vector<llama_token> targets;  // one a prompt; negative: the baseline's most probable token
+  int max_tokens = 32;               // of each greedy continuation
+};
+
+/// What one prompt did under one edit, or under none.
+struct SweepRow {
+  float target_probability = 0;           // after the prompt
+  std::vector<llama_token> continuation;  // greedy; without the end-of-generation token
+};
+
+struct SweepTrial {
+  llama_token target = 0;
+  SweepRow baseline;
+  std::vector<SweepRow> rows;  // one an edit, in order
 };
 
 /// One llama_context with a tap on its blocks: experiments on a model, isolated from whatever else uses the
@@ -95,18 +125,29 @@ class Context {
   FeatureResult features(const FeatureRequest& request, const CancelToken& cancel,
                          const std::function<void(size_t, size_t)>& progress);
 
+  /// Runs every prompt under every edit beside its baseline: each prompt is computed once, its K/V shared by
+  /// sequence copy, and all rows of as many prompts as fit are generated in lockstep as one batch a step.
+  /// A neutral edit is the baseline itself, so its numbers are equal by construction. K/V is kept, so a token
+  /// generated under an edit stays edited for the tokens after it. Forgets the context's sequence.
+  /// `progress(done, total)` counts generated positions.
+  std::vector<SweepTrial> sweep(const SweepRequest& request, const CancelToken& cancel,
+                                const std::function<void(size_t, size_t)>& progress);
+
   /// Forgets all tokens.
   void reset();
 
  private:
-  struct Batch;
-
   std::vector<int> check_layers(const std::vector<int>& layers) const;
   void check_tokens(const std::vector<llama_token>& tokens) const;
-  std::vector<MicroBatch> plan(const Batch& batch) const;
-  void decode(const Batch& batch, const CancelToken& cancel);
+  /// Decodes with the tap armed; on any failure the context forgets everything and the error is thrown.
+  void run_tapped(const TokenBatch& batch, std::vector<TapPoint> points, bool leave_early,
+                  const BlockTap::Sink& sink, const CancelToken& cancel);
+  void decode(const TokenBatch& batch, const CancelToken& cancel);
   void clear_memory();
   LogitLens& lens();
+  struct SweepState;
+  void sweep_chunk(SweepState& state, size_t first_prompt, size_t n_prompts, const CancelToken& cancel);
+  void prefill(const SweepState& state, size_t first_prompt, size_t n_prompts, const CancelToken& cancel);
 
   std::shared_ptr<Model> model_;
   BlockTap tap_;

@@ -93,8 +93,8 @@ std::vector<llama_token> Model::tokenize(std::string_view text, bool special, bo
                              special, parse_special);
   if (n < 0) {
     tokens.resize(static_cast<size_t>(-n));
-    n = llama_tokenize(vocab_, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()), special,
-                       parse_special);
+    n = llama_tokenize(vocab_, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()),
+                       special, parse_special);
   }
   if (n < 0) throw Error(ErrorCode::kInternal, "The text could not be tokenised.");
   tokens.resize(static_cast<size_t>(n));

@@ -50,6 +50,15 @@ inline std::vector<llama_token> token_list(const Napi::Value& value) {
   return {array.Data(), array.Data() + array.ElementLength()};
 }
 
+/// Copies of an array of Int32Arrays.
+inline std::vector<std::vector<llama_token>> token_lists(const Napi::Value& value) {
+  std::vector<std::vector<llama_token>> lists;
+  if (!value.IsArray()) return lists;
+  const auto array = value.As<Napi::Array>();
+  for (uint32_t i = 0; i < array.Length(); ++i) lists.push_back(token_list(array.Get(i)));
+  return lists;
+}
+
 /// A copy of a Float32Array; empty for anything else.
 inline std::vector<float> float_list(const Napi::Value& value) {
   if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_float32_array) return {};

@@ -91,6 +91,38 @@ struct Features {
   }
 };
 
+struct Sweep {
+  std::shared_ptr<Context> context;
+  SweepRequest request;
+  Progress progress;
+  std::vector<SweepTrial> trials;
+
+  void execute(const CancelToken& cancel) {
+    trials = context->sweep(request, cancel, [this](size_t done, size_t total) {
+      progress.report(static_cast<double>(done), static_cast<double>(total));
+    });
+  }
+  static Napi::Object row_to_js(Napi::Env env, const SweepRow& row) {
+    Napi::Object out = Napi::Object::New(env);
+    out.Set("probability", row.target_probability);
+    out.Set("continuation", to_js(env, row.continuation));
+    return out;
+  }
+  Napi::Value result(Napi::Env env) {
+    Napi::Array out = Napi::Array::New(env, trials.size());
+    for (uint32_t i = 0; i < trials.size(); ++i) {
+      Napi::Array rows = Napi::Array::New(env, trials[i].rows.size());
+      for (uint32_t r = 0; r < trials[i].rows.size(); ++r) rows.Set(r, row_to_js(env, trials[i].rows[r]));
+      Napi::Object entry = Napi::Object::New(env);
+      entry.Set("target", trials[i].target);
+      entry.Set("baseline", row_to_js(env, trials[i].baseline));
+      entry.Set("rows", rows);
+      out.Set(i, entry);
+    }
+    return out;
+  }
+};
+
 struct Forget {
   std::shared_ptr<Context> context;
 
@@ -135,6 +167,7 @@ void ContextObject::define(Napi::Env env, Napi::Object) {
                                                  {
                                                      InstanceMethod<&ContextObject::advance>("advance"),
                                                      InstanceMethod<&ContextObject::features>("features"),
+                                                     InstanceMethod<&ContextObject::sweep>("sweep"),
                                                      InstanceMethod<&ContextObject::reset>("reset"),
                                                      InstanceMethod<&ContextObject::close>("close"),
                                                  });
@@ -199,10 +232,23 @@ Napi::Value ContextObject::features(const Napi::CallbackInfo& info) {
   Features operation;
   operation.context = context_;
   operation.request.layers = int_list_field(options, "layers");
-  const Napi::Value sequences = options.Get("sequences");
-  if (sequences.IsArray()) {
-    const auto array = sequences.As<Napi::Array>();
-    for (uint32_t i = 0; i < array.Length(); ++i) operation.request.sequences.push_back(token_list(array.Get(i)));
+  operation.request.sequences = token_lists(options.Get("sequences"));
+  operation.progress = Progress(info.Env(), options.Get("onProgress"));
+  return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));
+}
+
+Napi::Value ContextObject::sweep(const Napi::CallbackInfo& info) {
+  if (!context_) return reject_closed(info.Env());
+  const Napi::Object options = options_of(info);
+  Sweep operation;
+  operation.context = context_;
+  SweepRequest& request = operation.request;
+  request.prompts = token_lists(options.Get("prompts"));
+  request.layer = int_field(options, "layer", -1);
+  request.max_tokens = int_field(options, "maxTokens", 32);
+  request.targets = token_list(options.Get("targets"));
+  for (EditRequest& edit : read_edits(options.Get("edits"))) {
+    request.edits.push_back({edit.scale, std::move(edit.offset)});
   }
   operation.progress = Progress(info.Env(), options.Get("onProgress"));
   return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));

@@ -20,6 +20,7 @@ class ContextObject : public Napi::ObjectWrap<ContextObject> {
  private:
   Napi::Value advance(const Napi::CallbackInfo& info);
   Napi::Value features(const Napi::CallbackInfo& info);
+  Napi::Value sweep(const Napi::CallbackInfo& info);
   Napi::Value reset(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
 

@@ -104,14 +104,15 @@ Napi::Value reject_closed(Napi::Env env) {
 }  // namespace
 
 void ModelObject::define(Napi::Env env, Napi::Object exports) {
-  const Napi::Function constructor = DefineClass(env, "Model",
-                                                 {
-                                                     InstanceMethod<&ModelObject::tokenize>("tokenize"),
-                                                     InstanceMethod<&ModelObject::pieces>("pieces"),
-                                                     InstanceMethod<&ModelObject::detokenize>("detokenize"),
-                                                     InstanceMethod<&ModelObject::create_context>("createContext"),
-                                                     InstanceMethod<&ModelObject::close>("close"),
-                                                 });
+  const Napi::Function constructor =
+      DefineClass(env, "Model",
+                  {
+                      InstanceMethod<&ModelObject::tokenize>("tokenize"),
+                      InstanceMethod<&ModelObject::pieces>("pieces"),
+                      InstanceMethod<&ModelObject::detokenize>("detokenize"),
+                      InstanceMethod<&ModelObject::create_context>("createContext"),
+                      InstanceMethod<&ModelObject::close>("close"),
+                  });
   AddonData::of(env).model_class = Napi::Persistent(constructor);
   exports.Set("openModel", Napi::Function::New<open_model>(env, "openModel"));
 }

@@ -18,11 +18,13 @@ import { isCurrent, readStamp, writeStamp } from "./stamp.js";
 /**
  * Builds the addon unless it is built already, and makes it the one that tapline loads.
  * @param {(sentence: string) => void} say
- * @param {AddonOptions} [options]
+ * @param {AddonOptions} [settings]
  * @returns {Promise<{ addon: string, backend: string, built: boolean }>}
  */
-export async function makeAddon(say, options = {}) {
-  const { sanitize, activate = !sanitize, force = false, verbose = false } = options;
+export async function makeAddon(
+  say,
+  { sanitize, activate = !sanitize, force = false, verbose = false } = {},
+) {
   const plan = makePlan(sanitize);
   // The sources of an own llama.cpp tree are not in the hash: let Ninja or make look at those.
   const mayBeCurrent = activate && !force && !process.env.LLAMA_CPP_DIR;
@@ -41,18 +43,10 @@ export async function makeAddon(say, options = {}) {
     const { size: bytes } = statSync(addon);
     if (activate) {
       putInPlace(addon);
-      const { inputs, backend, chosen, napi } = plan;
-      const date = new Date().toISOString();
-      writeStamp(stampFile, {
-        inputs,
-        backend,
-        chosen,
-        llamaCpp: llamaCpp.version,
-        napi,
-        seconds,
-        bytes,
-        date,
-      });
+      const { inputs, backend, chosen, options, source, napi } = plan;
+      const asked = { backend, chosen, options, source };
+      const result = { seconds, bytes, date: new Date().toISOString() };
+      writeStamp(stampFile, { inputs, ...asked, llamaCpp: llamaCpp.version, napi, ...result });
     }
     const result = activate ? activeAddon : addon;
     say(`built ${result} (${(bytes / 1e6).toFixed(1)} MB) in ${duration(seconds * 1000)}`);

@@ -30,6 +30,7 @@ const resolve = createRequire(import.meta.url).resolve;
  * @param {string} facts.processor
  * @param {import("./toolchain.js").Tools} facts.tools
  * @param {number} facts.jobs
+ * @param {string} facts.options
  * @param {string} [facts.sanitize]
  * @param {NodeJS.ProcessEnv} [facts.env]
  * @param {(line: string) => void} facts.onLine
@@ -52,7 +53,7 @@ export function describeBuild(facts) {
       definitions[`CMAKE_${language}_COMPILER_LAUNCHER`] = cmakePath(tools.ccache);
     }
   }
-  Object.assign(definitions, extraDefinitions(env));
+  Object.assign(definitions, extraDefinitions(facts.options));
   // On Windows cmake-js finds Visual Studio by itself, which Ninja cannot without its environment.
   const generator = process.platform === "win32" ? undefined : tools.ninja ? "Ninja" : "Unix Makefiles";
   const { cmake } = tools;
@@ -69,12 +70,11 @@ export function describeBuild(facts) {
 }
 
 /**
- * TAPLINE_CMAKE_OPTIONS, e.g. "GGML_NATIVE=OFF CMAKE_CUDA_ARCHITECTURES=90".
- * @param {NodeJS.ProcessEnv} env
+ * @param {string} options TAPLINE_CMAKE_OPTIONS, e.g. "GGML_NATIVE=OFF CMAKE_CUDA_ARCHITECTURES=90"
  * @returns {Record<string, string>}
  */
-function extraDefinitions(env) {
-  const words = (env.TAPLINE_CMAKE_OPTIONS ?? "").split(/\s+/).filter(Boolean);
+function extraDefinitions(options) {
+  const words = options.split(/\s+/).filter(Boolean);
   return Object.fromEntries(
     words.map((word) => {
       const [, name, value] = /^(?:-D)?(\w+)(?::\w+)?=(.*)$/.exec(word) ?? [];
@@ -198,7 +198,14 @@ async function runLogged(build, command, args) {
   const log = createWriteStream(build.log, { flags: "a" });
   /** @type {string[]} */
   const lines = [];
-  const child = spawn(command, args, { cwd: root, env: build.env, stdio: ["ignore", "pipe", "pipe"] });
+  // cmake-js starts CMake, which starts Ninja, which starts compilers: a group can be ended as a whole.
+  const detached = process.platform !== "win32";
+  const child = spawn(command, args, {
+    cwd: root,
+    env: build.env,
+    stdio: ["ignore", "pipe", "pipe"],
+    detached,
+  });
   const stop = forwardSignals(child);
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: stream }).on("line", (line) => {
@@ -226,7 +233,11 @@ async function runLogged(build, command, args) {
 function forwardSignals(child) {
   /** @param {NodeJS.Signals} signal */
   const forward = (signal) => {
-    child.kill(signal);
+    if (child.pid && process.platform !== "win32") {
+      process.kill(-child.pid, signal);
+    } else {
+      child.kill(signal);
+    }
     child.once("close", () => process.kill(process.pid, signal));
     stop();
   };
@@ -254,7 +265,11 @@ export function explainFailure(lines, { log, jobs }) {
     return `The disk is full: make room and run ${buildCommand} again (log: ${log}).`;
   }
   const telling = lines
-    .filter((line) => /\berror\b[: ]|CMake Error|undefined reference|ninja: error/i.test(line))
+    .filter(
+      (line) =>
+        !line.startsWith("ERROR OMG") &&
+        /\berror\b[: ]|CMake Error|undefined reference|ninja: error/i.test(line),
+    )
     .slice(0, 12);
   const shown = telling.length > 0 ? telling : lines.slice(-12);
   return `The build failed; its whole output is in ${log}.\n${shown.map((line) => `  ${line}`).join("\n")}`;

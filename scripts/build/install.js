@@ -5,6 +5,7 @@
  *   --force                 build even if nothing changed
  *   --no-activate           leave the addon that tapline loads as it is (a compile check)
  *   --sanitize LIST         with sanitizers, e.g. address,undefined; in a tree of its own, not activated
+ *   --activate              make it the addon that tapline loads all the same
  *   --target NAME           build one of llama.cpp's own tools instead; may be repeated
  */
 import { parseArgs } from "node:util";
@@ -22,27 +23,23 @@ async function main() {
     return;
   }
   const { values } = parseArgs({
+    allowNegative: true,
     options: {
       verbose: { type: "boolean" },
       force: { type: "boolean" },
-      "no-activate": { type: "boolean" },
+      activate: { type: "boolean" },
       sanitize: { type: "string" },
       target: { type: "string", multiple: true },
     },
   });
-  const { verbose, force, sanitize, target } = values;
+  const { verbose, force, activate, sanitize, target } = values;
   if (target) {
     for (const [name, path] of Object.entries(await buildTools(target, { say, verbose }))) {
       console.log(`${name}\t${path}`);
     }
     return;
   }
-  const { addon, backend, built } = await makeAddon(say, {
-    verbose,
-    force,
-    sanitize,
-    activate: values["no-activate"] ? false : undefined,
-  });
+  const { addon, backend, built } = await makeAddon(say, { verbose, force, activate, sanitize });
   if (!built) {
     say(`the ${backend} addon is up to date (${addon})`);
   }

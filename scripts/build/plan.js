@@ -19,15 +19,32 @@ import { checkDisk, checkToolchain } from "./toolchain.js";
  * @property {string} processor
  * @property {string} napi
  * @property {string | undefined} sanitize
+ * @property {string} options extra CMake options
+ * @property {string} source an own llama.cpp tree, or nothing
  * @property {string} inputs
  */
+
+/**
+ * What was asked for by hand, now or for the last build: without the latter, an `npm install` or `npx tapline` in a
+ * shell that lacks the variables would build everything again, another way. Set to nothing, a variable undoes it.
+ * @param {NodeJS.ProcessEnv} env
+ * @param {import("./stamp.js").Stamp | undefined} previous
+ */
+export function choices(env, previous) {
+  return {
+    options: env.TAPLINE_CMAKE_OPTIONS ?? previous?.options ?? "",
+    source: env.LLAMA_CPP_DIR ?? previous?.source ?? "",
+  };
+}
 
 /**
  * @param {string} [sanitize]
  * @returns {Plan}
  */
 export function makePlan(sanitize) {
-  const { backend, reason, chosen } = chooseBackend(readStamp(stampFile));
+  const previous = readStamp(stampFile);
+  const { backend, reason, chosen } = chooseBackend(previous);
+  const { options, source } = choices(process.env, previous);
   const tree = treeOf(backend, sanitize);
   const processor = processorId();
   const pkg = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -40,10 +57,23 @@ export function makePlan(sanitize) {
     arch: process.arch,
     processor,
     backend,
-    options: process.env.TAPLINE_CMAKE_OPTIONS ?? "",
-    source: process.env.LLAMA_CPP_DIR ?? "",
+    sanitize,
+    options,
+    source,
   });
-  return { backend, reason, chosen, tree, log: `${tree}.log`, processor, napi, sanitize, inputs };
+  return {
+    backend,
+    reason,
+    chosen,
+    tree,
+    log: `${tree}.log`,
+    processor,
+    napi,
+    sanitize,
+    options,
+    source,
+    inputs,
+  };
 }
 
 /**
@@ -55,6 +85,7 @@ export function makePlan(sanitize) {
 export async function prepareBuild(plan, say, onLine) {
   const tools = checkToolchain(plan.backend);
   checkDisk(plan.tree, plan.backend);
-  const { dir: source } = await ensureSource({ say });
+  const env = { ...process.env, LLAMA_CPP_DIR: plan.source };
+  const { dir: source } = await ensureSource({ env, say });
   return describeBuild({ ...plan, source, tools, jobs: jobs(plan.backend), onLine });
 }

@@ -8,6 +8,8 @@ import { join, relative } from "node:path";
  * @property {string} inputs hash of all that the addon is built from
  * @property {string} backend
  * @property {boolean} chosen by hand rather than detected
+ * @property {string} options extra CMake options
+ * @property {string} source an own llama.cpp tree, or nothing
  * @property {string} llamaCpp
  * @property {string} napi
  * @property {number} seconds the build took
@@ -22,7 +24,8 @@ import { join, relative } from "node:path";
  */
 export function hashInputs(root, options) {
   const hash = createHash("sha256").update(JSON.stringify(options));
-  for (const file of [join(root, "CMakeLists.txt"), ...sourcesIn(join(root, "native"))]) {
+  const description = [join(root, "CMakeLists.txt"), join(root, "scripts", "build", "exports.map")];
+  for (const file of [...description, ...sourcesIn(join(root, "native"))]) {
     hash.update(`\0${relative(root, file).replaceAll("\\", "/")}\0`).update(readFileSync(file));
   }
   return hash.digest("hex");

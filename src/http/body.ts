@@ -43,7 +43,9 @@ export function readBytes(ctx: Context, limit: number): Promise<Buffer> {
   }
   const announced = Number(request.headers["content-length"]);
   if (announced > limit) {
-    return Promise.reject(new HttpError(400, `The body has ${announced} bytes; at most ${limit} are accepted.`));
+    return Promise.reject(
+      new HttpError(400, `The body has ${announced} bytes; at most ${limit} are accepted.`),
+    );
   }
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -62,7 +64,8 @@ export function readBytes(ctx: Context, limit: number): Promise<Buffer> {
       request.resume();
     };
     const onEnd = () => settle(() => resolve(Buffer.concat(chunks, length)));
-    const onGone = () => settle(() => reject(new HttpError(400, "The request ended before its body was complete.")));
+    const onGone = () =>
+      settle(() => reject(new HttpError(400, "The request ended before its body was complete.")));
     request.on("data", onData).on("end", onEnd).on("error", onGone).on("close", onGone);
   });
 }

@@ -65,7 +65,11 @@ export function isDisconnect(error: unknown): boolean {
 /** Turns whatever was thrown into a refusal; faults of this program become a 500 that hides the details. */
 export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
-  const { status, expose, message } = (error ?? {}) as { status?: number; expose?: boolean; message?: string };
+  const { status, expose, message } = (error ?? {}) as {
+    status?: number;
+    expose?: boolean;
+    message?: string;
+  };
   if (expose === true && typeof status === "number" && status >= 400 && status < 500) {
     return new HttpError(status, message ?? "The request was refused.");
   }

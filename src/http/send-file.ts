@@ -9,7 +9,8 @@ import { HttpError } from "./errors.js";
  */
 export async function sendFile(ctx: Context, path: string): Promise<void> {
   const file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0)).catch((error) => {
-    if (["ENOENT", "ELOOP", "ENOTDIR"].includes(error.code)) throw new HttpError(404, "There is no such file.");
+    if (["ENOENT", "ELOOP", "ENOTDIR"].includes(error.code))
+      throw new HttpError(404, "There is no such file.");
     throw error;
   });
   let streaming = false;

@@ -27,6 +27,17 @@ export interface NativeAdvanceResult {
   logits?: Float32Array;
 }
 
+export interface NativeSweepRow {
+  probability: number;
+  continuation: Int32Array;
+}
+
+export interface NativeSweepTrial {
+  target: number;
+  baseline: NativeSweepRow;
+  rows: NativeSweepRow[];
+}
+
 export interface NativeContext {
   readonly info: {
     nCtx: number;
@@ -40,6 +51,7 @@ export interface NativeContext {
   };
   advance(request: object): Promise<NativeAdvanceResult>;
   features(request: object): Promise<Array<{ layer: number; states: Float32Array }>>;
+  sweep(request: object): Promise<NativeSweepTrial[]>;
   reset(): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,5 +1,5 @@
 import ndarray, { type NdArray } from "ndarray";
-import type { NativeContext, NativeTop } from "./binding.js";
+import type { NativeContext, NativeSweepRow, NativeSweepTrial, NativeTop } from "./binding.js";
 import { cancellable } from "./cancel.js";
 import { NativeError } from "./error.js";
 import { SerialQueue } from "./serial.js";
@@ -9,7 +9,7 @@ export interface ContextOptions {
   nCtx?: number;
   /** Tokens computed at once. Default: up to 256, fewer for large vocabularies. */
   nBatch?: number;
-  /** Sequences held at once, at most 64. Default 1. */
+  /** Sequences held at once, at most 256. Default 1. */
   maxSequences?: number;
   /** Default: all cores. */
   threads?: number;
@@ -72,6 +72,26 @@ export interface FeatureRequest {
   /** Token ids of each sequence, 1 to `context.nBatch` each. */
   sequences: readonly Int32Array[];
   layers: readonly number[];
+  signal?: AbortSignal;
+  onProgress?: (done: number, total: number) => void;
+}
+
+/** What one prompt did under one edit: target probability after the prompt, and a greedy continuation. */
+export type SweepRow = NativeSweepRow;
+
+/** One prompt's target token, its baseline, and one row an edit, in the order given. */
+export type SweepTrial = NativeSweepTrial;
+
+export interface SweepRequest {
+  /** Token ids of each prompt. */
+  prompts: readonly Int32Array[];
+  layer: number;
+  /** Applied to the last token's row on every forward pass: h' = scale * h + offset. */
+  edits: ReadonlyArray<{ scale: number; offset?: Float32Array }>;
+  /** One token id a prompt; -1 takes the baseline's most probable token. Default: -1 everywhere. */
+  targets?: Int32Array;
+  /** Greedy continuation, 0 for none. Ends early at an end-of-generation token, which is left out. */
+  maxTokens: number;
   signal?: AbortSignal;
   onProgress?: (done: number, total: number) => void;
 }
@@ -154,6 +174,21 @@ export class Context {
         this.#native.features({ ...rest, sequences: request.sequences.map(tokenIds), cancel }),
       );
       return new Map(layers.map(({ layer, states }) => [layer, ndarray(states, [count, this.#hidden])]));
+    });
+  }
+
+  /**
+   * Compares every prompt's baseline with every edit: prompts are computed once, their K/V is shared, and all
+   * rows are generated in lockstep as one batch a step. A neutral edit (scale 1, offset 0) is the baseline
+   * itself. The context needs `1 + edits` sequences, and `prompt + (1 + edits) * maxTokens` tokens a prompt; more
+   * of both lets several prompts run at once. Forgets the context's sequence.
+   */
+  sweep(request: SweepRequest): Promise<SweepTrial[]> {
+    return this.#queue.run(() => {
+      const { signal, ...rest } = request;
+      return cancellable(signal, (cancel) =>
+        this.#native.sweep({ ...rest, prompts: request.prompts.map(tokenIds), cancel }),
+      );
     });
   }
 

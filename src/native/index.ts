@@ -12,6 +12,9 @@ export {
   type LayerCapture,
   type RowEdit,
   type Support,
+  type SweepRequest,
+  type SweepRow,
+  type SweepTrial,
   type TopTokens,
 } from "./context.js";
 export { NativeError, type NativeErrorCode, nativeErrorCodes } from "./error.js";

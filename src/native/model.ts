@@ -21,7 +21,7 @@ export interface TokenizeOptions {
   parseSpecial?: boolean;
 }
 
-const limits = { nCtx: 1 << 20, maxSequences: 64, threads: 512 } as const;
+const limits = { nCtx: 1 << 20, maxSequences: 256, threads: 512 } as const;
 
 /** One loaded GGUF: weights, vocabulary and metadata. Errors are {@link NativeError}s. */
 export class Model {
@@ -53,7 +53,9 @@ export class Model {
     if (typeof text !== "string") {
       return Promise.reject(new NativeError("INVALID_ARGUMENT", "The text to tokenise must be a string."));
     }
-    return this.#track(() => this.#native.tokenize(text, options.special ?? true, options.parseSpecial ?? false));
+    return this.#track(() =>
+      this.#native.tokenize(text, options.special ?? true, options.parseSpecial ?? false),
+    );
   }
 
   /** The text of each token by itself; bytes that are no UTF-8 by themselves come as U+FFFD. */

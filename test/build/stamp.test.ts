@@ -3,6 +3,7 @@ import os from "node:os";
 import { join } from "node:path";
 import { suite } from "uvu";
 import * as assert from "uvu/assert";
+import { choices } from "../../scripts/build/plan.js";
 import {
   hashInputs,
   isCurrent,
@@ -17,7 +18,9 @@ const test = suite<{ root: string }>("stamp");
 test.before.each((context) => {
   context.root = mkdtempSync(join(os.tmpdir(), "tapline-stamp-"));
   mkdirSync(join(context.root, "native", "engine"), { recursive: true });
+  mkdirSync(join(context.root, "scripts", "build"), { recursive: true });
   writeFileSync(join(context.root, "CMakeLists.txt"), "project(x)\n");
+  writeFileSync(join(context.root, "scripts", "build", "exports.map"), "{};\n");
   writeFileSync(join(context.root, "native", "engine", "loop.cpp"), "int a;\n");
 });
 test.after.each(({ root }) => rmSync(root, { recursive: true, force: true }));
@@ -48,6 +51,8 @@ const stamp: Stamp = {
   inputs: "abc",
   backend: "cpu",
   chosen: false,
+  options: "",
+  source: "",
   llamaCpp: "0.5.0",
   napi: "9",
   seconds: 1,
@@ -75,6 +80,16 @@ test("a stamp is read back as written; a broken one counts as none", ({ root }) 
   assert.is(readStamp(file), undefined);
   writeFileSync(file, "null");
   assert.is(readStamp(file), undefined);
+});
+
+test("options of the last build hold until they are set again", () => {
+  const last = { ...stamp, options: "GGML_NATIVE=OFF", source: "/llama" };
+  assert.equal(choices({}, undefined), { options: "", source: "" });
+  assert.equal(choices({}, last), { options: "GGML_NATIVE=OFF", source: "/llama" });
+  assert.equal(choices({ TAPLINE_CMAKE_OPTIONS: "", LLAMA_CPP_DIR: "/other" }, last), {
+    options: "",
+    source: "/other",
+  });
 });
 
 test("the processor has a short, stable name", () => {

@@ -1,6 +1,14 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { createApp, createRouter, HttpError, type Listening, listen, openAiErrorBody, readJson } from "../../src/http/index.js";
+import {
+  createApp,
+  createRouter,
+  HttpError,
+  type Listening,
+  listen,
+  openAiErrorBody,
+  readJson,
+} from "../../src/http/index.js";
 import { exchange } from "./raw.js";
 
 const logged: string[] = [];
@@ -30,7 +38,11 @@ test.after(() => server.close());
 
 async function call(path: string, init?: RequestInit) {
   const response = await fetch(server.url + path, init);
-  return { status: response.status, headers: response.headers, body: (await response.json()) as any };
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: (await response.json()) as { error: string; got?: unknown; ok?: boolean },
+  };
 }
 
 test("answers are never stored and never sniffed", async () => {
@@ -72,7 +84,7 @@ test("refusals carry their headers", async () => {
 });
 
 test("bodies: limit, UTF-8, JSON, content coding, empty", async () => {
-  const post = (body: BodyInit | undefined, headers: Record<string, string> = {}) =>
+  const post = (body: string | Uint8Array | undefined, headers: Record<string, string> = {}) =>
     call("/api/echo", { method: "POST", headers, ...(body === undefined ? {} : { body }) });
   assert.equal((await post('{"a":[1]}')).body, { got: { a: [1] } });
   assert.equal((await post(JSON.stringify("x".repeat(998)))).status, 200);

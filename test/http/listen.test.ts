@@ -62,7 +62,10 @@ test("a taken port is one sentence", async () => {
   }
 });
 
-function streaming(open: (signal: AbortSignal) => AsyncIterable<string>, onError?: (error: unknown) => string) {
+function streaming(
+  open: (signal: AbortSignal) => AsyncIterable<string>,
+  onError?: (error: unknown) => string,
+) {
   const router = createRouter();
   router.get("/", (ctx) => sendEventStream(ctx, open, onError === undefined ? {} : { onError }));
   return listen(createApp({ routers: [router], log: () => {} }), { port: 0 });

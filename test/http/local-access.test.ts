@@ -1,7 +1,15 @@
 import { networkInterfaces } from "node:os";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { createApp, createRouter, isLoopback, type Listening, listen, localAccess, underPath } from "../../src/http/index.js";
+import {
+  createApp,
+  createRouter,
+  isLoopback,
+  type Listening,
+  listen,
+  localAccess,
+  underPath,
+} from "../../src/http/index.js";
 import { exchange, rawGet } from "./raw.js";
 
 let server: Listening;
@@ -80,8 +88,15 @@ test("absolute-form targets are refused, whatever they name", async () => {
 
 test("headers that only browsers send are refused, even empty", async () => {
   const good = `Host: localhost:${server.port}`;
-  const headers = ["Origin: null", `Origin: http://localhost:${server.port}`, "Origin:", "Cookie: a=b", "cookie:"];
-  for (const site of ["Site: none", "Mode: cors", "Dest: empty", "User: ?1"]) headers.push(`Sec-Fetch-${site}`);
+  const headers = [
+    "Origin: null",
+    `Origin: http://localhost:${server.port}`,
+    "Origin:",
+    "Cookie: a=b",
+    "cookie:",
+  ];
+  for (const site of ["Site: none", "Mode: cors", "Dest: empty", "User: ?1"])
+    headers.push(`Sec-Fetch-${site}`);
   headers.push("SEC-FETCH-SITE: same-origin");
   for (const header of headers) {
     const { status } = await rawGet(server.port, "/lab/thing", [good, header]);
@@ -91,7 +106,15 @@ test("headers that only browsers send are refused, even empty", async () => {
 
 test("the rule holds below its prefixes however they are spelled, also for unknown routes, and nowhere else", async () => {
   const evil = ["Host: evil.example"];
-  for (const path of ["/lab", "/lab/none", "/LAB/thing", "/%6cab/thing", "//lab/thing", "/lab?x", "/executions/1"]) {
+  for (const path of [
+    "/lab",
+    "/lab/none",
+    "/LAB/thing",
+    "/%6cab/thing",
+    "//lab/thing",
+    "/lab?x",
+    "/executions/1",
+  ]) {
     assert.is((await rawGet(server.port, path, evil)).status, 403, path);
   }
   assert.is((await rawGet(server.port, "/v1/models", evil)).status, 200);

@@ -12,7 +12,11 @@ export function exchange(port: number, bytes: string | Buffer, host = "127.0.0.1
 }
 
 /** A GET with exactly the given header lines, on a connection that the server is asked to close. */
-export async function rawGet(port: number, target: string, headers: string[]): Promise<{ status: number; body: string }> {
+export async function rawGet(
+  port: number,
+  target: string,
+  headers: string[],
+): Promise<{ status: number; body: string }> {
   const text = await exchange(
     port,
     `GET ${target} HTTP/1.1\r\n${[...headers, "Connection: close"].join("\r\n")}\r\n\r\n`,

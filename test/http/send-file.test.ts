@@ -26,7 +26,11 @@ test.after(async () => {
 
 async function get(name: string, headers: Record<string, string> = {}, method = "GET") {
   const response = await fetch(`${server.url}/${name}`, { headers, method });
-  return { status: response.status, headers: response.headers, body: Buffer.from(await response.arrayBuffer()) };
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: Buffer.from(await response.arrayBuffer()),
+  };
 }
 
 test("whole file with length and ETag; HEAD the same without it", async () => {

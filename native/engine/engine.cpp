@@ -1,0 +1,312 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <clocale>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "chat.h"
+#include "log.h"
+#include "model/model.h"
+
+namespace tapline {
+
+namespace {
+
+constexpr int kWaitThreads = 4;
+
+int cores() { return std::max(2, static_cast<int>(std::thread::hardware_concurrency())); }
+
+/// The library's log would block inference once its queue of 512 lines is full and nobody reads stderr.
+void silence_common_log() { common_log_set_verbosity_thold(-1); }
+
+Event error_event(const std::string& message, error_type type) {
+  const json error = format_error_response(message, type);
+  Event event;
+  event.status = json_value(error, "code", 500);
+  event.content_type = "application/json; charset=utf-8";
+  event.data = safe_json_to_str(json{{"error", error}});
+  event.done = true;
+  return event;
+}
+
+}  // namespace
+
+Engine::Engine(EngineOptions options, Deliver deliver, std::function<void(const std::string&)> failed)
+    : options_(std::move(options)),
+      deliver_([this, deliver = std::move(deliver)](RequestId id, Event&& event) {
+        if (event.done || event.failed) {
+          const std::lock_guard<std::mutex> lock(requests_mutex_);
+          requests_.erase(id);
+        }
+        deliver(id, std::move(event));
+      }),
+      failed_(std::move(failed)),
+      context_((silence_common_log(), std::make_unique<server_context>())),
+      loop_(*context_) {}
+
+Engine::~Engine() { close(); }
+
+void Engine::load(const LoadProgress& progress) {
+  std::setlocale(LC_NUMERIC, "C");
+  start_backends();
+  params_ = engine_params(options_);
+  progress_ = progress;
+  {
+    const std::lock_guard<std::mutex> lock(state_mutex_);
+    state_ = State::kLoading;
+  }
+  generation_thread_ = std::thread([this] { generate(); });
+
+  std::unique_lock<std::mutex> lock(state_mutex_);
+  state_changed_.wait(lock, [this] { return state_ != State::kLoading; });
+  progress_ = nullptr;
+  if (state_ == State::kFailed) throw Error(load_code_, load_error_);
+
+  queues_ = std::make_unique<server_response_reader>(context_->get_response_reader());
+  router_ = std::make_unique<ResultRouter>(queues_->queue_tasks, queues_->queue_results, std::min(4, cores()));
+  const int threads = options_.request_threads > 0 ? options_.request_threads : std::min(8, cores());
+  pool_ = std::make_unique<TaskPool>(threads);
+  wait_pool_ = std::make_unique<TaskPool>(kWaitThreads);
+}
+
+/// The generation thread: loads the model, then serves until the loop is stopped.
+void Engine::generate() {
+  const auto fail = [this](ErrorCode code, const std::string& sentence) {
+    {
+      const std::lock_guard<std::mutex> lock(state_mutex_);
+      state_ = State::kFailed;
+      load_code_ = code;
+      load_error_ = sentence;
+    }
+    state_changed_.notify_all();
+  };
+  try {
+    const ErrorLogScope log;
+    routes_ = std::make_unique<server_routes>(params_, *context_);
+    context_->set_state_callback([this](server_state state, json payload) {
+      if (state != SERVER_STATE_LOADING || !progress_ || !payload.contains("value")) return;
+      progress_(json_value(payload, "current", std::string("model")), json_value(payload, "value", 0.0));
+    });
+    if (!context_->load_model(params_)) {
+      const std::string reason = log.first_line();
+      fail(ErrorCode::kModelLoad, "\"" + options_.path + "\" could not be loaded" +
+                                      (reason.empty() ? std::string(".") : ": " + reason));
+      return;
+    }
+    routes_->update_meta(*context_);
+    meta_ = std::make_unique<server_context_meta>(context_->get_meta());
+    model_ = const_cast<llama_model*>(llama_get_model(context_->get_llama_context()));
+    prepare_capture();
+    info_ = describe();
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::kOutOfMemory, "There is not enough memory for this model and its context.");
+  } catch (const std::exception& error) {
+    return fail(ErrorCode::kModelLoad, "\"" + options_.path + "\" could not be loaded: " + error.what());
+  }
+  {
+    const std::lock_guard<std::mutex> lock(state_mutex_);
+    state_ = State::kServing;
+  }
+  state_changed_.notify_all();
+  try {
+    loop_.run();
+  } catch (const std::exception& error) {
+    failed_(error.what());
+  } catch (...) {
+    failed_("The scheduler ended for an unknown reason.");
+  }
+}
+
+/// A model that cannot be captured is still served.
+void Engine::prepare_capture() {
+  if (options_.capture_tokens <= 0) {
+    no_capture_reason_ = "Captures are switched off.";
+    return;
+  }
+  try {
+    auto capture = std::make_unique<ResidentCapture>(model_, options_.path, options_.capture_tokens,
+                                                     params_.cpuparams.n_threads);
+    if (capture->supported()) {
+      capture_ = std::move(capture);
+    } else {
+      no_capture_reason_ = capture->reason();
+    }
+  } catch (const std::exception& error) {
+    no_capture_reason_ = error.what();
+  }
+}
+
+CaptureResult Engine::capture(const CaptureRequest& request, const CancelToken& cancel) {
+  const std::lock_guard<std::mutex> lock(capture_mutex_);
+  if (!capture_) {
+    throw no_capture_reason_.empty() ? Error(ErrorCode::kClosed, "The engine is closed.")
+                                     : Error(ErrorCode::kUnsupportedArchitecture, no_capture_reason_);
+  }
+  return capture_->run(loop_, request, cancel);
+}
+
+std::string Engine::describe() const {
+  char architecture[128] = {0};
+  llama_model_meta_val_str(model_, "general.architecture", architecture, sizeof architecture);
+  const auto& chat = meta_->chat_params;
+  json caps = json::object();
+  for (const auto& [name, supported] : meta_->chat_template_caps) caps[name] = supported;
+  return safe_json_to_str(json{
+      {"id", meta_->model_name},
+      {"path", meta_->model_path},
+      {"architecture", std::string(architecture)},
+      {"quantization", meta_->model_ftype},
+      {"nLayer", llama_model_n_layer(model_)},
+      {"nEmbd", llama_model_n_embd(model_)},
+      {"nVocab", meta_->model_vocab_n_tokens},
+      {"nCtxTrain", meta_->model_n_ctx_train},
+      {"nParams", meta_->model_n_params},
+      {"bytes", meta_->model_size},
+      {"slots", params_.n_parallel},
+      {"slotContext", meta_->slot_n_ctx},
+      {"batch", params_.n_batch},
+      {"threads", params_.cpuparams.n_threads},
+      {"embeddings", params_.embedding},
+      {"pooling", static_cast<int>(meta_->pooling_type)},
+      {"templateSupportsThinking", common_chat_templates_support_enable_thinking(chat.tmpls.get())},
+      {"thinking", chat.enable_thinking},
+      {"templateCapabilities", caps},
+      {"captures", capture_ != nullptr},
+      {"noCaptureReason", no_capture_reason_},
+  });
+}
+
+RequestId Engine::open(Route route, std::string body) {
+  std::shared_ptr<Request> request;
+  RequestId id;
+  {
+    const std::lock_guard<std::mutex> lock(requests_mutex_);
+    id = next_id_++;
+    request = std::make_shared<Request>(id, deliver_, *pool_, *router_);
+    if (closing_) {
+      request->cancel(ErrorCode::kClosed, "The engine is closed.");
+    }
+    requests_.emplace(id, request);
+    if (closing_) return id;
+  }
+  // Handlers that wait for the scheduler get threads of their own, so that they cannot hold up the others.
+  TaskPool& pool = route == Route::kEmbeddings ? *wait_pool_ : *pool_;
+  pool.submit([this, request, route, body = std::move(body)] {
+    if (request->cancelled()) return;
+    try {
+      serve(request, route, body);
+    } catch (const std::bad_alloc&) {
+      request->finish(error_event("There is not enough memory for this request.", ERROR_TYPE_UNAVAILABLE));
+    } catch (const std::exception& error) {
+      // The engine's own faults arrive as error results; what is thrown here is about the body.
+      request->finish(error_event(error.what(), ERROR_TYPE_INVALID_REQUEST));
+    }
+  });
+  return id;
+}
+
+void Engine::serve(const std::shared_ptr<Request>& request, Route route, const std::string& body) {
+  const PrepareContext context{params_, *meta_, llama_model_get_vocab(model_)};
+  server_queue& queue = queues_->queue_tasks;
+  switch (route) {
+    case Route::kChat: return request->start(prepare_generation(context, queue, Generation::kChat, body));
+    case Route::kCompletion:
+      return request->start(prepare_generation(context, queue, Generation::kCompletion, body));
+    case Route::kMetrics: return request->start(prepare_metrics(queue));
+    case Route::kEmbeddings: return call(routes_->post_embeddings_oai, request, body);
+    case Route::kTokenize: return call(routes_->post_tokenize, request, body);
+    case Route::kDetokenize: return call(routes_->post_detokenize, request, body);
+    case Route::kApplyTemplate: return call(routes_->post_apply_template, request, body);
+  }
+}
+
+/// Answers with one of llama-server's own handlers.
+void Engine::call(const server_http_context::handler_t& handler, const std::shared_ptr<Request>& request,
+                  const std::string& body) {
+  // The handler may look at both until its response is gone. Cancellation latches.
+  const std::function<bool()> should_stop = [request] { return request->cancelled(); };
+  const server_http_req http{{}, {}, "", "", body, {}, should_stop};
+  const server_http_res_ptr response = handler(http);
+  Event event;
+  event.status = response->status;
+  event.content_type = response->content_type;
+  event.data = response->data;
+  event.done = true;
+  response->on_complete();
+  request->finish(std::move(event));
+}
+
+void Engine::read(RequestId id) {
+  std::shared_ptr<Request> request;
+  {
+    const std::lock_guard<std::mutex> lock(requests_mutex_);
+    const auto found = requests_.find(id);
+    if (found != requests_.end()) request = found->second;
+  }
+  if (request) {
+    request->read();
+    return;
+  }
+  Event event;
+  event.failed = true;
+  event.code = ErrorCode::kClosed;
+  event.sentence = "The request has ended.";
+  deliver_(id, std::move(event));
+}
+
+void Engine::cancel(RequestId id) {
+  std::shared_ptr<Request> request;
+  {
+    const std::lock_guard<std::mutex> lock(requests_mutex_);
+    const auto found = requests_.find(id);
+    if (found == requests_.end()) return;
+    request = found->second;
+    requests_.erase(found);
+  }
+  request->cancel(ErrorCode::kCancelled, "The request was cancelled.");
+}
+
+void Engine::close() {
+  const std::lock_guard<std::mutex> once(close_mutex_);
+  if (closed_) return;
+  closed_ = true;
+  std::vector<std::shared_ptr<Request>> open;
+  {
+    const std::lock_guard<std::mutex> lock(requests_mutex_);
+    closing_ = true;
+    for (const auto& entry : requests_) open.push_back(entry.second);
+  }
+  for (const auto& request : open) request->cancel(ErrorCode::kClosed, "The engine is closed.");
+  if (wait_pool_) wait_pool_->stop();
+  if (pool_) pool_->stop();
+  if (router_) router_->stop();
+  if (generation_thread_.joinable()) {
+    bool serving;
+    {
+      std::unique_lock<std::mutex> lock(state_mutex_);
+      state_changed_.wait(lock, [this] { return state_ != State::kLoading; });
+      serving = state_ == State::kServing;
+    }
+    if (serving) loop_.stop();
+    generation_thread_.join();
+  }
+  open.clear();
+  {
+    const std::lock_guard<std::mutex> lock(requests_mutex_);
+    requests_.clear();
+  }
+  router_.reset();
+  queues_.reset();
+  meta_.reset();
+  routes_.reset();
+  {
+    const std::lock_guard<std::mutex> lock(capture_mutex_);  // one that was refused may still be returning
+    capture_.reset();
+  }
+  context_.reset();
+  model_ = nullptr;
+}
+
+}  // namespace tapline

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+
+#include "base/cancel.h"
+#include "engine/event.h"
+#include "engine/generation_loop.h"
+#include "engine/options.h"
+#include "engine/prepare.h"
+#include "engine/request.h"
+#include "engine/resident_capture.h"
+#include "engine/result_router.h"
+#include "engine/task_pool.h"
+#include "server-context.h"
+
+namespace tapline {
+
+/// What a request asks of the engine.
+enum class Route {
+  kChat,
+  kCompletion,
+  kMetrics,
+  kEmbeddings,
+  kTokenize,
+  kDetokenize,
+  kApplyTemplate,
+};
+
+/// llama.cpp's serving engine with one model loaded: continuous batching, prompt cache, grammars, tools.
+///
+/// Threads of its own: one that loads and generates, a few that prepare requests, a few that format
+/// results, and one for calls that wait (embeddings). Nothing runs on the caller's thread but bookkeeping.
+class Engine {
+ public:
+  /// `stage` names what is being loaded; `fraction` is 0..1.
+  using LoadProgress = std::function<void(const std::string& stage, double fraction)>;
+
+  /// `deliver` receives the events of all requests; `failed` is called once if the scheduler dies.
+  Engine(EngineOptions options, Deliver deliver, std::function<void(const std::string&)> failed);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Loads the model and starts serving; blocks. Throws kModelLoad with llama.cpp's reason.
+  void load(const LoadProgress& progress);
+
+  /// What is served, as JSON text: id, architecture, sizes, slots, what the chat template supports.
+  const std::string& info() const { return info_; }
+
+  /// Starts a request with a body that TypeScript has validated.
+  RequestId open(Route route, std::string body);
+  void read(RequestId id);
+  void cancel(RequestId id);
+
+  /// See ResidentCapture::run. Throws kUnsupportedArchitecture with the reason where captures are not possible.
+  CaptureResult capture(const CaptureRequest& request, const CancelToken& cancel);
+
+  /// Ends all requests, the threads and the model, in that order; blocks. Safe to call twice and from
+  /// several threads. Waits for a load that is under way: llama.cpp cannot interrupt it.
+  void close();
+
+ private:
+  void generate();
+  void prepare_capture();
+  void serve(const std::shared_ptr<Request>& request, Route route, const std::string& body);
+  void call(const server_http_context::handler_t& handler, const std::shared_ptr<Request>& request,
+            const std::string& body);
+  std::string describe() const;
+
+  const EngineOptions options_;
+  const Deliver deliver_;
+  const std::function<void(const std::string&)> failed_;
+
+  // In order of construction; shutdown goes the other way. The parameters outlive everything.
+  common_params params_;
+  std::unique_ptr<server_context> context_;
+  std::unique_ptr<server_routes> routes_;
+  std::unique_ptr<server_context_meta> meta_;
+  llama_model* model_ = nullptr;
+  std::string info_;
+  std::mutex capture_mutex_;
+  std::unique_ptr<ResidentCapture> capture_;  // empty when it could not be set up; then a reason is set
+  std::string no_capture_reason_;
+  GenerationLoop loop_;
+  LoadProgress progress_;
+  std::unique_ptr<server_response_reader> queues_;
+  std::unique_ptr<ResultRouter> router_;
+  std::unique_ptr<TaskPool> pool_;        // prepares requests, formats results on demand
+  std::unique_ptr<TaskPool> wait_pool_;   // handlers that wait for the scheduler
+  std::thread generation_thread_;
+
+  enum class State { kNew, kLoading, kServing, kFailed };
+  std::mutex state_mutex_;
+  std::condition_variable state_changed_;
+  State state_ = State::kNew;
+  ErrorCode load_code_ = ErrorCode::kModelLoad;
+  std::string load_error_;
+
+  std::mutex requests_mutex_;
+  RequestId next_id_ = 1;
+  bool closing_ = false;
+  std::unordered_map<RequestId, std::shared_ptr<Request>> requests_;
+
+  std::mutex close_mutex_;
+  bool closed_ = false;
+};
+
+}  // namespace tapline

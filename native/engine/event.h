@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/error.h"
+
+namespace tapline {
+
+using RequestId = uint64_t;
+
+/// What one read of a request delivers: the next part of its answer, or why there will be none.
+struct Event {
+  int status = 0;            // HTTP status; only in the first event of a request
+  std::string content_type;  // only in the first event
+  bool stream = false;       // more events follow until `done`
+  std::string data;          // the whole body, or the next part of a stream
+  int tokens = 0;            // generated tokens whose text is in `data`
+  bool done = false;         // nothing comes after this
+
+  bool failed = false;       // the request ended without an answer: cancelled or closed
+  ErrorCode code = ErrorCode::kInternal;
+  std::string sentence;
+};
+
+/// Receives events on engine threads. Must not block and must not throw.
+using Deliver = std::function<void(RequestId, Event&&)>;
+
+}  // namespace tapline

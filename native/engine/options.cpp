@@ -1,0 +1,115 @@
+#include "engine/options.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/error.h"
+#include "gguf.h"
+#include "llama.h"
+
+namespace tapline {
+
+namespace {
+
+constexpr int kDefaultCtxSize = 8192;
+/// Above this many bytes of logits in one batch, embeddings are off unless asked for: with them llama.cpp
+/// reserves an output row for every token of a batch.
+constexpr int64_t kEmbeddingLogitBytes = 256ll << 20;
+
+/// The few metadata values that decide parameters before the model is loaded.
+struct FileFacts {
+  int ctx_train = 0;
+  int64_t vocab = 0;
+  bool has_pooling = false;
+};
+
+struct GgufDeleter {
+  void operator()(gguf_context* file) const { gguf_free(file); }
+};
+
+int uint_value(const gguf_context* file, const std::string& key) {
+  const int64_t index = gguf_find_key(file, key.c_str());
+  if (index < 0) return 0;
+  if (gguf_get_kv_type(file, index) != GGUF_TYPE_UINT32) return 0;
+  return static_cast<int>(std::min<uint32_t>(gguf_get_val_u32(file, index), INT32_MAX));
+}
+
+FileFacts read_facts(const std::string& path) {
+  const std::unique_ptr<gguf_context, GgufDeleter> file(
+      gguf_init_from_file(path.c_str(), {/*no_alloc=*/true, /*ctx=*/nullptr}));
+  if (!file) throw Error(ErrorCode::kModelLoad, "\"" + path + "\" is not a readable GGUF file.");
+  FileFacts facts;
+  const int64_t arch_key = gguf_find_key(file.get(), "general.architecture");
+  if (arch_key < 0 || gguf_get_kv_type(file.get(), arch_key) != GGUF_TYPE_STRING) {
+    throw Error(ErrorCode::kModelLoad, "\"" + path + "\" does not say which architecture it is.");
+  }
+  const std::string arch = gguf_get_val_str(file.get(), arch_key);
+  facts.ctx_train = uint_value(file.get(), arch + ".context_length");
+  facts.has_pooling = gguf_find_key(file.get(), (arch + ".pooling_type").c_str()) >= 0;
+  const int64_t tokens = gguf_find_key(file.get(), "tokenizer.ggml.tokens");
+  if (tokens >= 0 && gguf_get_kv_type(file.get(), tokens) == GGUF_TYPE_ARRAY) {
+    facts.vocab = static_cast<int64_t>(gguf_get_arr_n(file.get(), tokens));
+  }
+  return facts;
+}
+
+bool has_gpu() {
+  for (size_t i = 0; i < ggml_backend_dev_count(); ++i) {
+    const auto type = ggml_backend_dev_type(ggml_backend_dev_get(i));
+    if (type == GGML_BACKEND_DEVICE_TYPE_GPU || type == GGML_BACKEND_DEVICE_TYPE_IGPU) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+common_params engine_params(const EngineOptions& options) {
+  const FileFacts facts = read_facts(options.path);
+  const bool gpu = has_gpu() && options.gpu_layers != 0;
+
+  common_params params;
+  params.verbosity = -1;
+  params.model.path = options.path;
+  params.model_alias = {options.id};
+  params.n_gpu_layers = options.gpu_layers;
+  params.fit_params = gpu && options.gpu_layers < 0;
+  params.load_mode = options.mmap ? LLAMA_LOAD_MODE_MMAP : LLAMA_LOAD_MODE_NONE;
+  params.cpuparams.n_threads = options.threads;
+  postprocess_cpu_params(params.cpuparams, nullptr);
+  postprocess_cpu_params(params.cpuparams_batch, &params.cpuparams);
+  postprocess_cpu_params(params.speculative.draft.cpuparams, &params.cpuparams);
+  postprocess_cpu_params(params.speculative.draft.cpuparams_batch, &params.cpuparams_batch);
+  params.tensor_buft_overrides.assign(llama_max_tensor_buft_overrides(), {nullptr, nullptr});
+
+  params.n_parallel = options.parallel;
+  int slot_ctx = options.ctx_size;
+  if (slot_ctx <= 0) slot_ctx = std::min(facts.ctx_train > 0 ? facts.ctx_train : kDefaultCtxSize, kDefaultCtxSize);
+  // Every slot has cells of its own: a slot's numbers then do not depend on what its neighbours hold.
+  params.kv_unified = false;
+  params.n_ctx = slot_ctx * options.parallel;
+  params.n_batch = options.batch > 0 ? options.batch : (gpu ? 2048 : 256);
+  params.n_ubatch = std::min(params.n_ubatch, params.n_batch);
+  params.cache_ram_mib = options.cache_ram_mib;
+
+  params.embedding = options.embeddings >= 0 ? options.embeddings != 0
+                                             : facts.vocab * params.n_batch * 4 <= kEmbeddingLogitBytes;
+  if (params.embedding) {
+    // A generating model says nothing about pooling. The last token has seen the whole text, and its
+    // embedding needs no more than one batch at a time.
+    if (!facts.has_pooling) params.pooling_type = LLAMA_POOLING_TYPE_LAST;
+    params.n_batch = std::min(params.n_batch, params.n_ubatch);
+  }
+
+  params.use_jinja = true;
+  params.chat_template = options.chat_template;
+  params.enable_reasoning = options.thinking;
+  params.default_template_kwargs["preserve_reasoning"] = "true";
+  if (options.thinking >= 0) params.default_template_kwargs["enable_thinking"] = options.thinking ? "true" : "false";
+  params.sleep_idle_seconds = -1;
+  params.sse_ping_interval = -1;  // the HTTP side sends them
+  params.endpoint_slots = true;
+  params.endpoint_metrics = true;
+  return params;
+}
+
+}  // namespace tapline

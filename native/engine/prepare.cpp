@@ -1,0 +1,70 @@
+#include "engine/prepare.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include "mtmd-helper.h"
+#include "server-schema.h"
+
+namespace tapline {
+
+namespace {
+
+void collect(const server_task& task, PreparedTasks& prepared) {
+  prepared.ids.push_back(task.id);
+  prepared.states.push_back(task.create_state());
+}
+
+}  // namespace
+
+PreparedTasks prepare_generation(const PrepareContext& context, server_queue& queue, Generation kind,
+                                 const std::string& body) {
+  json data = json::parse(body);
+  if (kind == Generation::kChat) {
+    std::vector<raw_buffer> files;
+    data = oaicompat_chat_params_parse(data, context.meta.chat_params, files);
+  }
+
+  std::vector<server_tokens> prompts = tokenize_input_prompts(
+      context.vocab, nullptr, data.at("prompt"), true, true, mtmd_helper_init_opt_default());
+  auto delimiters = common_chat_msg_delimiters_parse(json_value(data, "message_delimiters", json::array()));
+  delimiters.tokenize(context.vocab);
+
+  PreparedTasks prepared;
+  prepared.stream = json_value(data, "stream", false);
+  const std::string completion_id = gen_chatcmplid();
+  for (server_tokens& prompt : prompts) {
+    server_task task(SERVER_TASK_TYPE_COMPLETION);
+    task.id = queue.get_new_id();
+    task.index = prepared.states.size();
+    task.tokens = std::move(prompt);
+    task.params = server_schema::eval_llama_cmpl_schema(context.vocab, context.params,
+                                                        context.meta.logit_bias_eog, data);
+    task.params.message_spans = task.tokens.find_message_spans(delimiters);
+    task.params.res_type =
+        kind == Generation::kChat ? TASK_RESPONSE_TYPE_OAI_CHAT : TASK_RESPONSE_TYPE_OAI_CMPL;
+    task.params.oaicompat_cmpl_id = completion_id;
+    task.params.oaicompat_model = context.meta.model_name;
+    task.id_slot = json_value(data, "id_slot", -1);
+    collect(task, prepared);
+    for (int i = 1; i < task.params.n_cmpl; ++i) {
+      task.add_child(task.id, queue.get_new_id());
+      task.child_tasks.back().index = prepared.states.size();
+      collect(task.child_tasks.back(), prepared);
+    }
+    prepared.tasks.push_back(std::move(task));
+  }
+  if (prepared.tasks.empty()) throw std::invalid_argument("The prompt is empty.");
+  return prepared;
+}
+
+PreparedTasks prepare_metrics(server_queue& queue) {
+  PreparedTasks prepared;
+  server_task task(SERVER_TASK_TYPE_METRICS);
+  task.id = queue.get_new_id();
+  collect(task, prepared);
+  prepared.tasks.push_back(std::move(task));
+  return prepared;
+}
+
+}  // namespace tapline

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include "engine/request.h"
+#include "server-context.h"
+
+namespace tapline {
+
+/// What requests are turned into scheduler tasks with; constant once the model is loaded.
+struct PrepareContext {
+  const common_params& params;
+  const server_context_meta& meta;
+  const llama_vocab* vocab;
+};
+
+enum class Generation { kChat, kCompletion };
+
+/// Turns a validated body into tasks: chat template, grammar, tokens, sampling parameters.
+/// Throws std::exception with a sentence about the body when it cannot be done.
+PreparedTasks prepare_generation(const PrepareContext& context, server_queue& queue, Generation kind,
+                                 const std::string& body);
+
+/// A task that asks the scheduler for its counters and how many slots are busy.
+PreparedTasks prepare_metrics(server_queue& queue);
+
+}  // namespace tapline

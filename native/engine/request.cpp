@@ -1,0 +1,248 @@
+#include "engine/request.h"
+
+#include <utility>
+
+#include "engine/result_router.h"
+#include "engine/task_pool.h"
+
+namespace tapline {
+
+namespace {
+
+/// So many results at most make one event: enough to catch up, small enough to stay fluent.
+constexpr size_t kResultsPerEvent = 64;
+
+constexpr const char* kJson = "application/json; charset=utf-8";
+
+void set_error(const json& error, Event& event) {
+  event.status = json_value(error, "code", 500);
+  event.content_type = kJson;
+  event.data = safe_json_to_str(json{{"error", error}});
+  event.done = true;
+}
+
+json metrics_json(const server_task_result_metrics& result) {
+  const server_metrics& m = result.metrics;
+  return json{
+      {"busy_slots", result.n_processing_slots},
+      {"deferred", result.n_tasks_deferred},
+      {"prompt_tokens", m.prompt.count},
+      {"prompt_us", m.prompt.time},
+      {"cached_tokens", m.n_prompt_cached},
+      {"generated_tokens", m.predict.count},
+      {"generated_steps", m.predict.steps},
+      {"generated_us", m.predict.time},
+      {"decodes", m.n_decode},
+  };
+}
+
+}  // namespace
+
+void Request::read() {
+  Event event;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (cancelled()) {
+      event.failed = true;
+      event.code = cancel_code_;
+      event.sentence = cancel_sentence_;
+    } else if (whole_ready_) {
+      event = std::move(whole_);
+    } else {
+      reading_ = true;
+      if (!mailbox_.empty() && !processing_) {
+        processing_ = true;
+        pool_.submit([self = shared_from_this()] { self->process(); });
+      }
+      return;
+    }
+  }
+  deliver_(id_, std::move(event));
+}
+
+void Request::cancel(ErrorCode code, const std::string& sentence) {
+  std::vector<int> ids;
+  bool waiting;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (cancelled()) return;
+    cancel_code_ = code;
+    cancel_sentence_ = sentence;
+    cancelled_.store(true);
+    mailbox_.clear();
+    ids.swap(ids_);
+    waiting = std::exchange(reading_, false);
+  }
+  if (!ids.empty()) router_.cancel(ids);
+  if (waiting) {
+    Event event;
+    event.failed = true;
+    event.code = code;
+    event.sentence = sentence;
+    deliver_(id_, std::move(event));
+  }
+}
+
+void Request::start(PreparedTasks&& prepared) {
+  // Posting under the lock: a cancel() sees either no task or tasks that the queue already has.
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (cancelled()) return;
+  states_ = std::move(prepared.states);
+  finals_.resize(states_.size());
+  stream_ = prepared.stream;
+  completions_a_prompt_ = states_.size() / prepared.tasks.size();
+  ids_ = prepared.ids;
+  router_.post(shared_from_this(), ids_, std::move(prepared.tasks));
+}
+
+void Request::finish(Event&& event) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (cancelled()) return;
+    if (!reading_) {
+      whole_ = std::move(event);
+      whole_ready_ = true;
+      return;
+    }
+    reading_ = false;
+  }
+  deliver_(id_, std::move(event));
+}
+
+bool Request::take(server_task_result_ptr result) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (cancelled()) return false;
+  mailbox_.push_back(std::move(result));
+  if (!reading_ || processing_) return false;
+  processing_ = true;
+  return true;
+}
+
+void Request::process() {
+  std::vector<server_task_result_ptr> results;
+  Event event;
+  for (;;) {
+    results.clear();
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (cancelled() || !reading_ || mailbox_.empty()) {
+        processing_ = false;
+        return;
+      }
+      while (!mailbox_.empty() && results.size() < kResultsPerEvent) {
+        results.push_back(std::move(mailbox_.front()));
+        mailbox_.pop_front();
+      }
+    }
+    bool ready = false;
+    for (server_task_result_ptr& result : results) {
+      ready = format(std::move(result), event) || ready;
+      if (event.done) break;
+    }
+    if (event.done) end();
+    if (!ready) continue;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!reading_) continue;  // cancelled meanwhile; its read has been answered
+      reading_ = false;
+    }
+    deliver_(id_, std::exchange(event, Event()));
+  }
+}
+
+/// Adds `result` to the event. True when the event has something to deliver.
+bool Request::format(server_task_result_ptr result, Event& event) {
+  try {
+    if (result->is_error()) {
+      const json error = result->to_json();
+      if (stream_ && head_sent_) {
+        event.data += format_oai_sse(json{{"error", error}});
+        event.done = true;
+      } else {
+        set_error(error, event);
+      }
+      return true;
+    }
+    if (result->index < states_.size()) result->update(states_[result->index]);
+    if (stream_) {
+      format_stream(*result, event);
+      return event.status != 0 || !event.data.empty() || event.done;
+    }
+    const size_t index = result->index;
+    if (index >= finals_.size() || finals_[index]) return false;
+    finals_[index] = std::move(result);
+    if (++n_finals_ < finals_.size()) return false;
+    format_whole(event);
+    return true;
+  } catch (const std::exception& error) {
+    const json described = format_error_response(error.what(), ERROR_TYPE_SERVER);
+    if (stream_ && head_sent_) {
+      event.data += format_oai_sse(json{{"error", described}});
+      event.done = true;
+    } else {
+      set_error(described, event);
+    }
+    return true;
+  }
+}
+
+void Request::format_stream(server_task_result& result, Event& event) {
+  if (!head_sent_) {
+    event.status = 200;
+    event.content_type = "text/event-stream";
+    event.stream = true;
+    head_sent_ = true;
+  }
+  const json part = result.to_json();
+  if (!part.is_null()) event.data += format_oai_sse(part);
+  const auto* partial = dynamic_cast<const server_task_result_cmpl_partial*>(&result);
+  if (partial != nullptr && !partial->is_begin && !partial->is_progress) ++event.tokens;
+  if (!result.is_stop() || ++n_finals_ < states_.size()) return;
+  event.data += "data: [DONE]\n\n";
+  event.done = true;
+}
+
+void Request::format_whole(Event& event) {
+  event.status = 200;
+  event.content_type = kJson;
+  event.done = true;
+  if (const auto* metrics = dynamic_cast<const server_task_result_metrics*>(finals_[0].get())) {
+    event.data = safe_json_to_str(metrics_json(*metrics));
+    return;
+  }
+  json answer = finals_[0]->to_json();
+  if (finals_.size() > 1) {
+    // One OpenAI answer with all choices; usage counts every prompt once and every completion.
+    int prompt = json_value(answer.at("usage"), "prompt_tokens", 0);
+    int completion = json_value(answer.at("usage"), "completion_tokens", 0);
+    for (size_t i = 1; i < finals_.size(); ++i) {
+      const json more = finals_[i]->to_json();
+      answer["choices"].push_back(more.at("choices").at(0));
+      completion += json_value(more.at("usage"), "completion_tokens", 0);
+      if (i % completions_a_prompt_ == 0) prompt += json_value(more.at("usage"), "prompt_tokens", 0);
+    }
+    answer["usage"]["prompt_tokens"] = prompt;
+    answer["usage"]["completion_tokens"] = completion;
+    answer["usage"]["total_tokens"] = prompt + completion;
+  }
+  event.data = safe_json_to_str(answer);
+}
+
+/// The last result has been formatted: nothing is expected any more.
+void Request::end() {
+  if (std::exchange(ended_, true)) return;
+  std::vector<int> ids;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ids.swap(ids_);
+    mailbox_.clear();
+  }
+  if (ids.empty()) return;
+  if (n_finals_ == states_.size()) {
+    router_.forget(ids);
+  } else {
+    router_.cancel(ids);  // one task failed: its siblings need not run on
+  }
+}
+
+}  // namespace tapline

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/event.h"
+#include "server-task.h"
+
+namespace tapline {
+
+class ResultRouter;
+class TaskPool;
+
+/// The tasks of one request, ready for the scheduler.
+struct PreparedTasks {
+  std::vector<server_task> tasks;
+  std::vector<int> ids;                   // every task and child task
+  std::vector<task_result_state> states;  // by result index
+  bool stream = false;
+};
+
+/// One request on its way through the engine.
+///
+/// Results wait in a mailbox as the scheduler made them until JavaScript asks for the next part; only then
+/// are they parsed and formatted, all that wait at once, on an engine thread. So a slow reader costs no
+/// more than the tokens of its own generation, and no thread ever waits for one request.
+class Request : public std::enable_shared_from_this<Request> {
+ public:
+  Request(RequestId id, const Deliver& deliver, TaskPool& pool, ResultRouter& router)
+      : id_(id), deliver_(deliver), pool_(pool), router_(router) {}
+
+  /// Asks for the next event; exactly one is delivered for each call. One call at a time.
+  void read();
+
+  /// Drops the request: frees its slot, and fails a waiting read. Latches.
+  void cancel(ErrorCode code, const std::string& sentence);
+  bool cancelled() const { return cancelled_.load(); }
+
+  /// Hands the tasks to the scheduler, unless the request was cancelled meanwhile.
+  void start(PreparedTasks&& prepared);
+
+  /// Ends the request with a whole answer.
+  void finish(Event&& event);
+
+  /// Takes a result from the router. True: the caller must call process() next, without locks.
+  bool take(server_task_result_ptr result);
+  void process();
+
+ private:
+  bool format(server_task_result_ptr result, Event& event);
+  void format_stream(server_task_result& result, Event& event);
+  void format_whole(Event& event);
+  void end();
+
+  const RequestId id_;
+  const Deliver& deliver_;
+  TaskPool& pool_;
+  ResultRouter& router_;
+  std::atomic<bool> cancelled_{false};
+
+  std::mutex mutex_;
+  std::deque<server_task_result_ptr> mailbox_;
+  std::vector<int> ids_;
+  bool reading_ = false;     // a read waits for its event
+  bool processing_ = false;  // one thread formats at a time
+  bool whole_ready_ = false;
+  Event whole_;
+  ErrorCode cancel_code_ = ErrorCode::kCancelled;
+  std::string cancel_sentence_;
+
+  // Touched only by the thread that has set processing_.
+  std::vector<task_result_state> states_;
+  std::vector<server_task_result_ptr> finals_;
+  size_t n_finals_ = 0;
+  size_t completions_a_prompt_ = 1;
+  bool stream_ = false;
+  bool head_sent_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace tapline

@@ -1,0 +1,83 @@
+#include "engine/resident_capture.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace tapline {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds(Clock::duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+ContextOptions context_options(uint32_t max_tokens, int threads) {
+  ContextOptions options;
+  options.n_ctx = max_tokens;
+  options.n_threads = threads;
+  return options;
+}
+
+}  // namespace
+
+ResidentCapture::ResidentCapture(llama_model* model, const std::string& path, uint32_t max_tokens, int threads)
+    : model_(Model::borrow(model, path)), context_(model_, context_options(max_tokens, threads)) {}
+
+CaptureResult ResidentCapture::run(GenerationLoop& loop, const CaptureRequest& request, const CancelToken& cancel) {
+  CaptureResult result;
+  result.tokens = model_->tokenize(request.prompt, /*special=*/true, /*parse_special=*/false);
+  const auto count = static_cast<int>(result.tokens.size());
+  if (count == 0) throw Error(ErrorCode::kInvalidArgument, "The prompt has no tokens.");
+  if (count > request.max_tokens) {
+    throw Error(ErrorCode::kTokenLimit, "The prompt has " + std::to_string(count) + " tokens; at most " +
+                                            std::to_string(request.max_tokens) + " are accepted here.");
+  }
+  const int n_layer = model_->info().n_layer;
+  for (const int layer : request.layers) {
+    if (layer >= 0 && layer < n_layer) continue;
+    throw Error(ErrorCode::kLayerOutOfRange, "Layer " + std::to_string(layer) + " does not exist: the model has " +
+                                                 std::to_string(n_layer) + " layers, 0 to " +
+                                                 std::to_string(n_layer - 1) + ".");
+  }
+  const Clock::time_point asked = Clock::now();
+  loop.run_between_iterations(
+      [&] {
+        const Clock::time_point started = Clock::now();
+        result.waited_ms = milliseconds(started - asked);
+        forward(request, result);
+        result.forward_ms = milliseconds(Clock::now() - started);
+      },
+      cancel);
+  result.pieces.reserve(result.tokens.size());
+  for (const llama_token token : result.tokens) result.pieces.push_back(model_->piece(token));
+  for (const llama_token token : result.next.ids) result.next_pieces.push_back(model_->piece(token));
+  return result;
+}
+
+void ResidentCapture::forward(const CaptureRequest& request, CaptureResult& result) {
+  context_.reset();
+  const size_t chunk = context_.n_batch();
+  for (size_t start = 0; start < result.tokens.size(); start += chunk) {
+    const size_t end = std::min(result.tokens.size(), start + chunk);
+    AdvanceRequest advance;
+    advance.tokens.assign(result.tokens.begin() + start, result.tokens.begin() + end);
+    advance.layers = request.layers;
+    advance.keep_states = false;
+    if (end == result.tokens.size()) advance.next_top = request.next_top;
+    AdvanceResult part = context_.advance(advance, CancelToken());
+    if (start == 0) {
+      result.layers = std::move(part.layers);
+    } else {
+      for (size_t i = 0; i < result.layers.size(); ++i) {
+        result.layers[i].rows += part.layers[i].rows;
+        auto& norms = result.layers[i].norms;
+        norms.insert(norms.end(), part.layers[i].norms.begin(), part.layers[i].norms.end());
+      }
+    }
+    result.next = std::move(part.next);
+  }
+}
+
+}  // namespace tapline

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/request.h"
+#include "server-queue.h"
+
+namespace tapline {
+
+/// Takes results from llama-server's response queue and brings each to its request.
+///
+/// A few threads serve any number of requests: one waits in the queue, and when it has a result it lets the
+/// next one wait and formats the result itself. llama-server's own readers keep a thread in the queue for
+/// every request and notice a cancellation by polling once a second; here it takes effect at once.
+class ResultRouter {
+ public:
+  ResultRouter(server_queue& tasks, server_response& results, int threads);
+  ~ResultRouter();
+  ResultRouter(const ResultRouter&) = delete;
+  ResultRouter& operator=(const ResultRouter&) = delete;
+
+  /// Queues the tasks of a request. `ids` names all of them, children included.
+  void post(std::shared_ptr<Request> owner, const std::vector<int>& ids, std::vector<server_task>&& tasks);
+
+  /// The requests' results are complete.
+  void forget(const std::vector<int>& ids);
+
+  /// Nobody wants these results: releases the slots, or takes the tasks out of the queue.
+  void cancel(const std::vector<int>& ids);
+
+  /// Joins the threads. Safe to call twice.
+  void stop();
+
+ private:
+  struct Cancelled {
+    int id;
+    std::chrono::steady_clock::time_point again;
+  };
+
+  void work();
+  void refresh();
+  void wake();
+  void post_cancel(const std::vector<int>& ids);
+  void repeat_cancels();
+
+  server_queue& tasks_;
+  server_response& results_;
+  const int wake_id_;
+  std::atomic<bool> stopping_{false};
+
+  std::mutex mutex_;  // guards owners_, changed_, cancelled_
+  std::unordered_map<int, std::shared_ptr<Request>> owners_;
+  std::vector<std::pair<int, bool>> changes_;  // id, awaited or not: not yet seen by the waiting thread
+  std::deque<Cancelled> cancelled_;
+
+  std::mutex leading_;               // held by the thread that waits in the queue
+  std::unordered_set<int> awaited_;  // touched by that thread only
+
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tapline

@@ -1,0 +1,173 @@
+#include "napi/engine_handle.h"
+
+#include <utility>
+
+namespace tapline {
+
+std::shared_ptr<EngineHandle> EngineHandle::create(Napi::Env env, EngineOptions options,
+                                                   Napi::Function on_failure) {
+  std::shared_ptr<EngineHandle> handle(new EngineHandle(std::move(options), on_failure));
+  handle->attach(env, handle);
+  return handle;
+}
+
+EngineHandle::EngineHandle(EngineOptions options, Napi::Function on_failure)
+    : on_failure_(Napi::Persistent(on_failure)) {
+  engine_ = std::make_unique<Engine>(
+      std::move(options),
+      [this](RequestId id, Event&& event) {
+        auto shared = std::make_shared<const Event>(std::move(event));
+        post([this, id, shared](Napi::Env js) { settle_read(js, id, *shared); });
+      },
+      [this](const std::string& sentence) {
+        post([this, sentence](Napi::Env js) { on_failure_.Call({Napi::String::New(js, sentence)}); });
+      });
+}
+
+void EngineHandle::attach(Napi::Env env, std::shared_ptr<EngineHandle> self) {
+  const auto let_go = [](napi_env, void* keeper, void*) {
+    delete static_cast<std::shared_ptr<EngineHandle>*>(keeper);
+  };
+  auto* keeper = new std::shared_ptr<EngineHandle>(std::move(self));
+  napi_create_threadsafe_function(env, nullptr, nullptr, Napi::String::New(env, "tapline engine"), 0, 1, keeper,
+                                  let_go, this, on_calls, &wake_);
+  napi_unref_threadsafe_function(env, wake_);
+  napi_add_env_cleanup_hook(env, on_teardown, this);
+}
+
+EngineHandle::~EngineHandle() = default;
+
+void EngineHandle::post(std::function<void(Napi::Env)> function) {
+  const std::lock_guard<std::mutex> lock(calls_mutex_);
+  if (silent_) return;
+  calls_.push_back(std::move(function));
+  // One wake for everything that is posted before JavaScript comes to it.
+  if (calls_.size() == 1) napi_call_threadsafe_function(wake_, nullptr, napi_tsfn_nonblocking);
+}
+
+void EngineHandle::on_calls(napi_env env, napi_value, void* self, void*) {
+  if (env != nullptr) static_cast<EngineHandle*>(self)->deliver_calls(env);
+}
+
+void EngineHandle::deliver_calls(Napi::Env env) {
+  std::vector<std::function<void(Napi::Env)>> calls;
+  {
+    const std::lock_guard<std::mutex> lock(calls_mutex_);
+    calls.swap(calls_);
+  }
+  for (const auto& call : calls) {
+    const Napi::HandleScope scope(env);
+    call(env);
+  }
+}
+
+Napi::Promise EngineHandle::run(Napi::Env env, std::function<void()> work, Settle settle,
+                                AfterFailure after_failure) {
+  const auto deferred = Napi::Promise::Deferred::New(env);
+  pending(env, 1);
+  const auto job = jobs_.emplace(jobs_.end());
+  job->thread = std::thread([this, job, deferred, work = std::move(work), settle = std::move(settle), after_failure] {
+    job->failure = catching(work);
+    post([this, job, deferred, settle, after_failure](Napi::Env js) {
+      job->thread.join();
+      const Failure failure = std::move(job->failure);
+      jobs_.erase(job);
+      if (failure.failed) {
+        deferred.Reject(to_js_error(js, failure.code, failure.sentence).Value());
+        if (after_failure == AfterFailure::kRelease) release(js);
+      } else {
+        const Napi::Value value = settle(js);
+        if (js.IsExceptionPending()) {
+          deferred.Reject(js.GetAndClearPendingException().Value());
+        } else {
+          deferred.Resolve(value);
+        }
+      }
+      pending(js, -1);
+      release_if_idle(js);
+    });
+  });
+  return deferred.Promise();
+}
+
+Napi::Promise EngineHandle::read(Napi::Env env, RequestId id) {
+  const auto deferred = Napi::Promise::Deferred::New(env);
+  if (!reads_.emplace(id, deferred).second) {
+    deferred.Reject(
+        to_js_error(env, ErrorCode::kInvalidArgument, "A read of this request is already waiting.").Value());
+    return deferred.Promise();
+  }
+  pending(env, 1);
+  engine_->read(id);
+  return deferred.Promise();
+}
+
+void EngineHandle::settle_read(Napi::Env env, RequestId id, const Event& event) {
+  const auto found = reads_.find(id);
+  if (found == reads_.end()) return;
+  const Napi::Promise::Deferred deferred = found->second;
+  reads_.erase(found);
+  if (event.failed) {
+    deferred.Reject(to_js_error(env, event.code, event.sentence).Value());
+  } else {
+    Napi::Object object = Napi::Object::New(env);
+    if (event.status != 0) {
+      object.Set("status", event.status);
+      object.Set("contentType", event.content_type);
+      object.Set("stream", event.stream);
+    }
+    object.Set("data", event.data);
+    object.Set("tokens", event.tokens);
+    object.Set("done", event.done);
+    deferred.Resolve(object);
+  }
+  pending(env, -1);
+}
+
+void EngineHandle::pending(Napi::Env env, int change) {
+  const bool was = pending_ > 0;
+  pending_ += change;
+  const bool is = pending_ > 0;
+  if (was == is || released_) return;
+  if (is) {
+    napi_ref_threadsafe_function(env, wake_);
+  } else {
+    napi_unref_threadsafe_function(env, wake_);
+  }
+}
+
+void EngineHandle::release(Napi::Env env) {
+  release_wanted_ = true;
+  release_if_idle(env);
+}
+
+void EngineHandle::release_if_idle(Napi::Env env) {
+  if (!release_wanted_ || released_ || !jobs_.empty()) return;
+  released_ = true;
+  {
+    const std::lock_guard<std::mutex> lock(calls_mutex_);
+    silent_ = true;
+  }
+  on_failure_.Reset();
+  napi_remove_env_cleanup_hook(env, on_teardown, this);
+  napi_release_threadsafe_function(wake_, napi_tsfn_release);
+}
+
+void EngineHandle::on_teardown(void* self) { static_cast<EngineHandle*>(self)->teardown(); }
+
+/// The environment goes away without close(). Promises stay unsettled; Node takes wake_ down itself.
+void EngineHandle::teardown() {
+  {
+    const std::lock_guard<std::mutex> lock(calls_mutex_);
+    silent_ = true;
+    calls_.clear();
+  }
+  released_ = true;
+  engine_->close();
+  for (Job& job : jobs_) job.thread.join();
+  jobs_.clear();
+  on_failure_.Reset();
+  reads_.clear();
+}
+
+}  // namespace tapline

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/engine.h"
+#include "napi/errors.h"
+#include "napi/setup.h"
+
+namespace tapline {
+
+/// Binds one Engine to one JavaScript environment. See the lifetime rules in engine_object.h.
+class EngineHandle {
+ public:
+  using Settle = std::function<Napi::Value(Napi::Env)>;
+  enum class AfterFailure { kKeep, kRelease };
+
+  /// Kept alive by its thread-safe function until release() or until the environment goes away.
+  static std::shared_ptr<EngineHandle> create(Napi::Env env, EngineOptions options, Napi::Function on_failure);
+  ~EngineHandle();
+
+  Engine& engine() { return *engine_; }
+
+  /// Runs `work` on a thread of its own and settles the promise on the JavaScript thread: with the value
+  /// of `settle`, or with what `work` threw. For the few long operations: load, capture, close.
+  Napi::Promise run(Napi::Env env, std::function<void()> work, Settle settle,
+                    AfterFailure after_failure = AfterFailure::kKeep);
+
+  /// The next event of a request.
+  Napi::Promise read(Napi::Env env, RequestId id);
+
+  /// Queues `function` for the JavaScript thread. Any thread; never blocks.
+  void post(std::function<void(Napi::Env)> function);
+
+  /// After the engine's close(): lets go of the environment, once no other operation is under way.
+  /// JavaScript thread; safe to call twice.
+  void release(Napi::Env env);
+
+ private:
+  struct Job {
+    std::thread thread;
+    Failure failure;
+  };
+
+  EngineHandle(EngineOptions options, Napi::Function on_failure);
+  void attach(Napi::Env env, std::shared_ptr<EngineHandle> self);
+  void release_if_idle(Napi::Env env);
+  void deliver_calls(Napi::Env env);
+  void teardown();
+  void settle_read(Napi::Env env, RequestId id, const Event& event);
+  void pending(Napi::Env env, int change);
+
+  static void on_calls(napi_env env, napi_value, void* self, void*);
+  static void on_teardown(void* self);
+
+  napi_threadsafe_function wake_ = nullptr;
+  std::mutex calls_mutex_;
+  std::vector<std::function<void(Napi::Env)>> calls_;
+  bool silent_ = false;  // the environment is going away: nothing is posted any more
+
+  // JavaScript thread only.
+  Napi::FunctionReference on_failure_;
+  std::unordered_map<RequestId, Napi::Promise::Deferred> reads_;
+  std::list<Job> jobs_;
+  int pending_ = 0;
+  bool release_wanted_ = false;
+  bool released_ = false;
+
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace tapline

@@ -1,0 +1,199 @@
+#include "napi/engine_object.h"
+
+#include <cstring>
+#include <utility>
+
+#include "napi/addon_data.h"
+#include "napi/args.h"
+#include "napi/cancel_object.h"
+#include "napi/engine_handle.h"
+
+namespace tapline {
+
+namespace {
+
+constexpr napi_type_tag kEngineTag = {0x7461706c696e6501, 0x656e67696e650001};
+
+constexpr std::pair<const char*, Route> kRoutes[] = {
+    {"chat", Route::kChat},
+    {"completion", Route::kCompletion},
+    {"metrics", Route::kMetrics},
+    {"embeddings", Route::kEmbeddings},
+    {"tokenize", Route::kTokenize},
+    {"detokenize", Route::kDetokenize},
+    {"apply-template", Route::kApplyTemplate},
+};
+
+EngineOptions engine_options(const Napi::Object& object) {
+  EngineOptions options;
+  options.path = string_field(object, "path");
+  options.id = string_field(object, "id");
+  options.chat_template = string_field(object, "chatTemplate");
+  options.gpu_layers = int_field(object, "gpuLayers", options.gpu_layers);
+  options.mmap = bool_field(object, "mmap", options.mmap);
+  options.ctx_size = int_field(object, "ctxSize", options.ctx_size);
+  options.parallel = int_field(object, "parallel", options.parallel);
+  options.threads = int_field(object, "threads", options.threads);
+  options.batch = int_field(object, "batch", options.batch);
+  options.cache_ram_mib = int_field(object, "cacheRamMiB", options.cache_ram_mib);
+  options.embeddings = int_field(object, "embeddings", options.embeddings);
+  options.thinking = int_field(object, "thinking", options.thinking);
+  options.capture_tokens = int_field(object, "captureTokens", options.capture_tokens);
+  options.request_threads = int_field(object, "requestThreads", options.request_threads);
+  return options;
+}
+
+/// openEngine(options): options.onProgress(stage, fraction), options.onFailure(sentence).
+Napi::Value open_engine(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const Napi::Object object = info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(env);
+  const auto function = [&](const char* name) {
+    const Napi::Value value = object.Get(name);
+    return value.IsFunction() ? value.As<Napi::Function>()
+                              : Napi::Function::New(env, [](const Napi::CallbackInfo&) {});
+  };
+  const auto handle = EngineHandle::create(env, engine_options(object), function("onFailure"));
+  const auto on_progress = std::make_shared<Napi::FunctionReference>(Napi::Persistent(function("onProgress")));
+  const auto progress = [handle, on_progress](const std::string& stage, double fraction) {
+    handle->post([on_progress, stage, fraction](Napi::Env js) {
+      if (!on_progress->IsEmpty()) on_progress->Call({Napi::String::New(js, stage), Napi::Number::New(js, fraction)});
+    });
+  };
+  return handle->run(
+      env,
+      [handle, progress] {
+        try {
+          handle->engine().load(progress);
+        } catch (...) {
+          handle->engine().close();
+          throw;
+        }
+      },
+      [handle, on_progress](Napi::Env js) -> Napi::Value {
+        on_progress->Reset();
+        auto shared = handle;
+        auto external = Napi::External<std::shared_ptr<EngineHandle>>::New(js, &shared);
+        external.TypeTag(&kEngineTag);
+        return AddonData::of(js).engine_class.Value().New({external});
+      },
+      EngineHandle::AfterFailure::kRelease);
+}
+
+}  // namespace
+
+void EngineObject::define(Napi::Env env, Napi::Object exports) {
+  const Napi::Function constructor = DefineClass(env, "Engine",
+                                                 {
+                                                     InstanceMethod<&EngineObject::open>("open"),
+                                                     InstanceMethod<&EngineObject::read>("read"),
+                                                     InstanceMethod<&EngineObject::cancel>("cancel"),
+                                                     InstanceMethod<&EngineObject::capture>("capture"),
+                                                     InstanceMethod<&EngineObject::close>("close"),
+                                                 });
+  AddonData::of(env).engine_class = Napi::Persistent(constructor);
+  exports.Set("openEngine", Napi::Function::New<open_engine>(env, "openEngine"));
+}
+
+EngineObject::EngineObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<EngineObject>(info) {
+  if (info.Length() != 1 || !info[0].IsExternal() ||
+      !info[0].As<Napi::External<std::shared_ptr<EngineHandle>>>().CheckTypeTag(&kEngineTag)) {
+    Napi::TypeError::New(info.Env(), "An Engine comes from openEngine().").ThrowAsJavaScriptException();
+    return;
+  }
+  handle_ = *info[0].As<Napi::External<std::shared_ptr<EngineHandle>>>().Data();
+  info.This().As<Napi::Object>().Set("info", handle_->engine().info());
+}
+
+/// open(route, body): the id of a new request, or undefined for an unknown route.
+Napi::Value EngineObject::open(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!handle_ || !info[0].IsString() || !info[1].IsString()) return env.Undefined();
+  const std::string name = info[0].As<Napi::String>().Utf8Value();
+  for (const auto& [route_name, route] : kRoutes) {
+    if (name != route_name) continue;
+    return Napi::Number::New(env, static_cast<double>(
+                                      handle_->engine().open(route, info[1].As<Napi::String>().Utf8Value())));
+  }
+  return env.Undefined();
+}
+
+namespace {
+
+Napi::Promise reject_closed(Napi::Env env) {
+  const auto deferred = Napi::Promise::Deferred::New(env);
+  deferred.Reject(to_js_error(env, ErrorCode::kClosed, "The engine is closed.").Value());
+  return deferred.Promise();
+}
+
+/// Token bytes that are no UTF-8 by themselves become U+FFFD.
+Napi::Value capture_object(Napi::Env env, const CaptureResult& result) {
+  Napi::Array pieces = Napi::Array::New(env, result.pieces.size());
+  for (uint32_t i = 0; i < result.pieces.size(); ++i) pieces.Set(i, Napi::String::New(env, result.pieces[i]));
+  Napi::Array layers = Napi::Array::New(env, result.layers.size());
+  for (uint32_t i = 0; i < result.layers.size(); ++i) {
+    Napi::Object layer = Napi::Object::New(env);
+    layer.Set("layer", result.layers[i].layer);
+    layer.Set("norms", to_js(env, result.layers[i].norms));
+    layers.Set(i, layer);
+  }
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("tokenIds", to_js(env, result.tokens));
+  object.Set("pieces", pieces);
+  object.Set("layers", layers);
+  object.Set("nextIds", to_js(env, result.next.ids));
+  object.Set("nextProbabilities", to_js(env, result.next.probabilities));
+  Napi::Array next = Napi::Array::New(env, result.next_pieces.size());
+  for (uint32_t i = 0; i < result.next_pieces.size(); ++i) next.Set(i, Napi::String::New(env, result.next_pieces[i]));
+  object.Set("nextPieces", next);
+  object.Set("waitedMs", result.waited_ms);
+  object.Set("forwardMs", result.forward_ms);
+  return object;
+}
+
+}  // namespace
+
+/// capture({ prompt, layers, maxTokens, nextTop, cancel })
+Napi::Value EngineObject::capture(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!handle_) return reject_closed(env);
+  const Napi::Object object = info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(env);
+  const CaptureRequest request{string_field(object, "prompt"), int_list_field(object, "layers"),
+                               int_field(object, "maxTokens", 0), int_field(object, "nextTop", 0)};
+  const CancelToken cancel = CancelObject::from(object.Get("cancel"));
+  const auto result = std::make_shared<CaptureResult>();
+  const auto handle = handle_;
+  return handle->run(
+      env, [handle, request, cancel, result] { *result = handle->engine().capture(request, cancel); },
+      [result](Napi::Env js) { return capture_object(js, *result); });
+}
+
+Napi::Value EngineObject::read(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!handle_) return reject_closed(env);
+  return handle_->read(env, static_cast<RequestId>(info[0].ToNumber().Int64Value()));
+}
+
+Napi::Value EngineObject::cancel(const Napi::CallbackInfo& info) {
+  if (handle_) handle_->engine().cancel(static_cast<RequestId>(info[0].ToNumber().Int64Value()));
+  return info.Env().Undefined();
+}
+
+/// Resolves when threads, requests and model are gone. A second call resolves at once.
+Napi::Value EngineObject::close(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!handle_) {
+    const auto deferred = Napi::Promise::Deferred::New(env);
+    deferred.Resolve(env.Undefined());
+    return deferred.Promise();
+  }
+  const auto handle = std::move(handle_);
+  handle_.reset();
+  return handle->run(
+      env, [handle] { handle->engine().close(); },
+      [handle](Napi::Env js) -> Napi::Value {
+        handle->release(js);
+        return js.Undefined();
+      });
+}
+
+}  // namespace tapline

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+
+#include "napi/setup.h"
+
+namespace tapline {
+
+class EngineHandle;
+
+/// JavaScript's handle of the serving engine; src/native/engine.ts gives it its types and its manners.
+///
+/// Lifetime rules:
+/// 1. All state that JavaScript waits on lives in EngineHandle and is touched on the JavaScript thread only;
+///    engine threads reach it through one thread-safe function.
+/// 2. That function keeps the process alive exactly while a promise is pending.
+/// 3. When the environment goes away without close(), a cleanup hook ends the engine's threads first. The
+///    hook was added after the thread-safe function, so it runs before Node takes that function down.
+class EngineObject : public Napi::ObjectWrap<EngineObject> {
+ public:
+  static void define(Napi::Env env, Napi::Object exports);
+  explicit EngineObject(const Napi::CallbackInfo& info);
+
+ private:
+  Napi::Value open(const Napi::CallbackInfo& info);
+  Napi::Value read(const Napi::CallbackInfo& info);
+  Napi::Value cancel(const Napi::CallbackInfo& info);
+  Napi::Value capture(const Napi::CallbackInfo& info);
+  Napi::Value close(const Napi::CallbackInfo& info);
+
+  std::shared_ptr<EngineHandle> handle_;
+};
+
+}  // namespace tapline

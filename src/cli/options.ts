@@ -1,0 +1,12 @@
+import { InvalidArgumentError } from "commander";
+
+/** A parser of whole numbers within bounds, for commander's options. */
+export function integerBetween(minimum: number, maximum: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+    if (!(value >= minimum && value <= maximum)) {
+      throw new InvalidArgumentError(`It must be a whole number between ${minimum} and ${maximum}.`);
+    }
+    return value;
+  };
+}

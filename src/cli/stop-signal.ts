@@ -1,0 +1,19 @@
+/**
+ * Resolves with the name of the first signal that asks this process to end: Ctrl-C, SIGTERM, or a closed
+ * terminal. From then on, a second one ends the process at once.
+ */
+export function stopSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    let first = true;
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+      process.on(signal, () => {
+        // After a closed terminal, writing to it must not bring the process down in the middle of its clean-up.
+        if (signal === "SIGHUP")
+          for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+        if (!first && signal !== "SIGHUP") process.exit(1);
+        first = false;
+        resolve(signal);
+      });
+    }
+  });
+}

@@ -1,0 +1,87 @@
+import { limits } from "./limits.js";
+import {
+  type CompareConfig,
+  type Config,
+  type Operation,
+  operations,
+  type ProbeConfig,
+  type SaeConfig,
+  submissions,
+} from "./submission.js";
+import { InvalidInput, shown, validate } from "./validate.js";
+
+/**
+ * Checks everything about a submission that can be checked without its model.
+ * @returns the submission with defaults filled in
+ * @throws InvalidInput
+ */
+export function checkSubmission(body: unknown): Config {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+    throw new InvalidInput("", "The body must be a JSON object.");
+  }
+  const operation = (body as { operation?: unknown }).operation;
+  if (operation === undefined)
+    throw new InvalidInput("operation", `is required; one of ${operations.join(", ")}.`);
+  if (!operations.includes(operation as Operation)) {
+    throw new InvalidInput("operation", `must be one of ${operations.join(", ")}, got ${shown(operation)}.`);
+  }
+  const config = validate(submissions[operation as Operation], body) as Config;
+  switch (config.operation) {
+    case "compare":
+      checkCompare(config);
+      break;
+    case "probe":
+      checkSplits(config);
+      checkClasses(config);
+      break;
+    case "sae":
+      checkSplits(config);
+      break;
+  }
+  return config;
+}
+
+function checkCompare(config: CompareConfig): void {
+  if (config.intervention === "patch" && config.donor_prompt === undefined) {
+    throw new InvalidInput("donor_prompt", "is required for patch.");
+  }
+  if (config.intervention !== "steer") return;
+  for (const side of ["positive", "negative"] as const) {
+    if (config[side] === undefined) throw new InvalidInput(side, "is required for steer.");
+  }
+  if (config.positive === config.negative) {
+    throw new InvalidInput("negative", "must differ from positive; the same text twice gives no direction.");
+  }
+}
+
+function checkSplits(config: ProbeConfig | SaeConfig): void {
+  for (const split of ["train", "test"]) {
+    const count = config.examples.filter((example) => example.split === split).length;
+    if (count < limits.examples_per_split_min) {
+      throw new InvalidInput(
+        "examples",
+        `at least ${limits.examples_per_split_min} with split ${split}, got ${count}.`,
+      );
+    }
+  }
+}
+
+function checkClasses(config: ProbeConfig): void {
+  const training = new Set<string>();
+  for (const split of ["train", "test"]) {
+    const members = config.examples.filter((example) => example.split === split);
+    for (const label of [0, 1]) {
+      if (!members.some((example) => example.label === label)) {
+        throw new InvalidInput(
+          "examples",
+          `both classes must occur in each split; ${split} has no label ${label}.`,
+        );
+      }
+    }
+    if (split === "train") for (const example of members) training.add(example.text);
+  }
+  const leaked = config.examples.findIndex(({ split, text }) => split === "test" && training.has(text));
+  if (leaked !== -1) {
+    throw new InvalidInput(`examples[${leaked}].text`, "occurs in both splits; held-out texts must be new.");
+  }
+}

@@ -1,0 +1,23 @@
+import Type, { type Static } from "typebox";
+import { limits } from "./limits.js";
+import { operations } from "./submission.js";
+
+const limitFields = Object.fromEntries(
+  Object.entries(limits).map(([name, value]) => [name, Type.Integer({ description: `${value}` })]),
+);
+
+export const LabHealth = Type.Object(
+  {
+    status: Type.Literal("ok"),
+    api_version: Type.Literal(1),
+    version: Type.String(),
+    operations: Type.Array(Type.Enum([...operations])),
+    limits: Type.Object(limitFields, { title: "Limits" }),
+    active_job: Type.Union([Type.String(), Type.Null()], { description: "Id of the running job." }),
+    queued: Type.Integer(),
+    queue_capacity: Type.Integer({ description: "Waiting places of this service." }),
+    backend: Type.String(),
+  },
+  { title: "LabHealth" },
+);
+export type LabHealth = Static<typeof LabHealth>;

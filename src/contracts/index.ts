@@ -1,0 +1,11 @@
+export * from "./capture.js";
+export { checkSubmission } from "./check-submission.js";
+export * from "./health.js";
+export * from "./job.js";
+export { defaults, limits, ports, topCounts } from "./limits.js";
+export { Provenance } from "./provenance.js";
+export * from "./results.js";
+export * from "./submission.js";
+export { UserError } from "./user-error.js";
+export { InvalidInput, validate } from "./validate.js";
+export { version } from "./version.js";

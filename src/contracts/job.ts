@@ -1,0 +1,77 @@
+import Type, { type Static } from "typebox";
+import { limits } from "./limits.js";
+import { CompareResult, InspectResult, ProbeResult, type Result, SaeResult } from "./results.js";
+import {
+  CompareSubmission,
+  type Config,
+  InspectSubmission,
+  operations,
+  ProbeSubmission,
+  SaeSubmission,
+} from "./submission.js";
+
+export const jobIdPattern = "^[0-9a-f]{32}$";
+
+export const statuses = ["queued", "running", "completed", "failed", "cancelled", "interrupted"] as const;
+export type JobStatus = (typeof statuses)[number];
+
+/** States that a job never leaves. */
+export const terminalStatuses: readonly JobStatus[] = ["completed", "failed", "cancelled", "interrupted"];
+
+const seconds = (description: string) => Type.Number({ description: `${description}, in Unix seconds.` });
+
+export const Progress = Type.Object(
+  {
+    stage: Type.String({ description: "What the job is doing." }),
+    done: Type.Number(),
+    total: Type.Number({ description: "0 where the extent is not known." }),
+  },
+  { title: "Progress" },
+);
+export type Progress = Static<typeof Progress>;
+
+const summaryFields = {
+  id: Type.String({ pattern: jobIdPattern }),
+  created: seconds("When it was submitted"),
+  started: Type.Union([Type.Number(), Type.Null()], { description: "When its worker started; null before." }),
+  ended: Type.Union([Type.Number(), Type.Null()], {
+    description: "When it reached its last state; null before.",
+  }),
+  status: Type.Enum([...statuses]),
+  operation: Type.Enum([...operations]),
+  model: Type.String(),
+  progress: Progress,
+};
+
+const error = Type.Optional(Type.String({ description: "Why it failed or ended early: one sentence." }));
+
+export const JobSummary = Type.Object({ ...summaryFields, error }, { title: "JobSummary" });
+export type JobSummary = Static<typeof JobSummary>;
+
+export const Submission = Type.Union([InspectSubmission, CompareSubmission, ProbeSubmission, SaeSubmission], {
+  title: "Submission",
+  description: "What to run; the operation decides which fields apply.",
+});
+
+export const Job = Type.Object(
+  {
+    ...summaryFields,
+    config: Submission,
+    result: Type.Optional(Type.Union([InspectResult, CompareResult, ProbeResult, SaeResult])),
+    error,
+  },
+  { title: "Job", description: "One experiment: `result` when completed, `error` when failed." },
+);
+/** A job as the service keeps it: its defaults are filled in. */
+export type Job = Omit<Static<typeof Job>, "config" | "result"> & { config: Config; result?: Result };
+
+export const JobList = Type.Object(
+  { jobs: Type.Array(JobSummary, { maxItems: limits.job_list, description: "Newest first." }) },
+  { title: "JobList" },
+);
+export const Deleted = Type.Object({ deleted: Type.Literal(true) }, { title: "Deleted" });
+export const CancelBody = Type.Object({}, { additionalProperties: false, title: "CancelBody" });
+export const ErrorBody = Type.Object(
+  { error: Type.String({ description: "One sentence." }) },
+  { title: "Error" },
+);

@@ -1,0 +1,43 @@
+import Type, { type Static } from "typebox";
+
+export const Provenance = Type.Object(
+  {
+    config_sha256: Type.String({ description: "SHA-256 of the configuration as JSON with sorted keys." }),
+    seed: Type.Integer(),
+    hook: Type.Literal("block output"),
+    input_mode: Type.Literal("raw text"),
+    layers: Type.Array(Type.Integer()),
+    versions: Type.Object(
+      {
+        tapline: Type.String(),
+        "llama.cpp": Type.String(),
+        node: Type.String(),
+        backend: Type.String(),
+      },
+      { description: "Runtime versions." },
+    ),
+    requested_model: Type.String(),
+    requested_revision: Type.Union([Type.String(), Type.Null()]),
+    resolved_model: Type.Object({
+      path: Type.String({ description: "File that was loaded." }),
+      repository: Type.Union([Type.String(), Type.Null()]),
+      commit: Type.Union([Type.String(), Type.Null()]),
+    }),
+    architecture: Type.String(),
+    quantization: Type.String(),
+    n_layer: Type.Integer(),
+    n_embd: Type.Integer(),
+    weights: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        bytes: Type.Integer(),
+        modified_ns: Type.String({ description: "Nanoseconds since 1970, as decimal digits." }),
+      }),
+      { description: "Size and time of each weight file; not a checksum." },
+    ),
+    seconds: Type.Record(Type.String(), Type.Number(), { description: "Seconds by stage." }),
+    device: Type.String(),
+  },
+  { title: "Provenance" },
+);
+export type Provenance = Static<typeof Provenance>;

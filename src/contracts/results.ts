@@ -1,0 +1,124 @@
+import Type, { type Static } from "typebox";
+import { Provenance } from "./provenance.js";
+import { interventions } from "./submission.js";
+
+export const Candidate = Type.Object(
+  { token_id: Type.Integer(), token: Type.String(), probability: Type.Number() },
+  { title: "Candidate" },
+);
+export type Candidate = Static<typeof Candidate>;
+
+const artifacts = Type.Array(Type.String(), { description: "Names for `GET .../artifacts/{name}`." });
+
+export const InspectLayer = Type.Object({
+  layer: Type.Integer(),
+  norms: Type.Array(Type.Number(), { description: "L2 norm of the block output, one a token." }),
+  predictions: Type.Optional(
+    Type.Array(Type.Array(Candidate), { description: "Logit lens: the top 3 candidates, one list a token." }),
+  ),
+  note: Type.Optional(Type.String({ description: "Why there are no predictions." })),
+});
+
+export const InspectResult = Type.Object(
+  {
+    tokens: Type.Array(Type.String()),
+    token_ids: Type.Array(Type.Integer()),
+    layers: Type.Array(InspectLayer),
+    next_tokens: Type.Array(Candidate, { description: "The model's top 5 after the last token." }),
+    note: Type.String(),
+    artifacts,
+    provenance: Provenance,
+  },
+  { title: "InspectResult" },
+);
+export type InspectResult = Static<typeof InspectResult>;
+
+export const Trial = Type.Object(
+  {
+    prompt: Type.String(),
+    strength: Type.Number(),
+    layer: Type.Integer(),
+    target_token: Type.String(),
+    target_token_id: Type.Integer(),
+    baseline_probability: Type.Number(),
+    probability: Type.Number(),
+    delta: Type.Number(),
+    baseline: Type.String({ description: "Greedy continuation without the intervention." }),
+    output: Type.String({ description: "Greedy continuation with it." }),
+  },
+  { title: "Trial" },
+);
+
+export const CompareResult = Type.Object(
+  {
+    trials: Type.Array(Trial, { description: "Prompts, then strengths, in the order given." }),
+    intervention: Type.Enum([...interventions]),
+    position: Type.String(),
+    note: Type.String(),
+    artifacts,
+    provenance: Provenance,
+  },
+  { title: "CompareResult" },
+);
+export type CompareResult = Static<typeof CompareResult>;
+
+const split = Type.Enum(["train", "test"]);
+
+export const ProbeReport = Type.Object(
+  {
+    layer: Type.Integer(),
+    accuracy: Type.Number(),
+    auc: Type.Number(),
+    brier: Type.Number(),
+    majority_accuracy: Type.Number({
+      description: "Held-out accuracy of the training set's majority class.",
+    }),
+    shuffled_label_accuracy: Type.Number(),
+    train_size: Type.Integer(),
+    test_size: Type.Integer(),
+    converged: Type.Boolean(),
+    iterations: Type.Integer(),
+    scores: Type.Array(
+      Type.Object({ text: Type.String(), split, label: Type.Enum([0, 1]), score: Type.Number() }),
+    ),
+  },
+  { title: "ProbeReport" },
+);
+
+export const ProbeResult = Type.Object(
+  { reports: Type.Array(ProbeReport), artifacts, provenance: Provenance },
+  { title: "ProbeResult" },
+);
+export type ProbeResult = Static<typeof ProbeResult>;
+
+export const SaeReport = Type.Object(
+  {
+    layer: Type.Integer(),
+    architecture: Type.Literal("relu"),
+    held_out_mse: Type.Number(),
+    train_mse: Type.Number(),
+    explained_variance: Type.Number(),
+    mean_active: Type.Number({ description: "Features active on a held-out example, on average." }),
+    dead_features: Type.Integer({ description: "Features active on no held-out example." }),
+    dead_fraction: Type.Number(),
+    losses: Type.Array(Type.Object({ step: Type.Integer(), loss: Type.Number() })),
+    features: Type.Array(
+      Type.Object({
+        feature: Type.Integer(),
+        mean: Type.Number(),
+        frequency: Type.Number(),
+        examples: Type.Array(Type.Object({ text: Type.String(), activation: Type.Number() })),
+      }),
+      { description: "The 16 most active on held-out data." },
+    ),
+  },
+  { title: "SaeReport" },
+);
+
+export const SaeResult = Type.Object(
+  { reports: Type.Array(SaeReport), artifacts, provenance: Provenance },
+  { title: "SaeResult" },
+);
+export type SaeResult = Static<typeof SaeResult>;
+
+export type Result = InspectResult | CompareResult | ProbeResult | SaeResult;

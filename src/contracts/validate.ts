@@ -1,0 +1,159 @@
+import type { Static, TSchema } from "typebox";
+import { Compile, type Validator } from "typebox/compile";
+
+/** A body that does not follow its contract; the message is one sentence, `path` the field at fault. */
+export class InvalidInput extends Error {
+  override name = "InvalidInput";
+  readonly path: string;
+
+  constructor(path: string, sentence: string) {
+    super(path === "" ? sentence : `${path}: ${sentence}`);
+    this.path = path;
+  }
+}
+
+type Failure = {
+  keyword: string;
+  instancePath: string;
+  params: Record<string, unknown>;
+};
+
+const validators = new WeakMap<TSchema, Validator>();
+
+/**
+ * Checks a parsed JSON value against a schema and gives it back with the schema's defaults filled in, its fields
+ * in the schema's order. The argument is left as it was.
+ * @throws InvalidInput with the limit and the actual value of the first thing that is wrong
+ */
+export function validate<S extends TSchema>(schema: S, value: unknown): Static<S> {
+  const loneSurrogate = findLoneSurrogate(value, "");
+  if (loneSurrogate !== null) {
+    throw new InvalidInput(loneSurrogate, "must be well-formed Unicode; it holds half of a surrogate pair.");
+  }
+  let validator = validators.get(schema);
+  if (validator === undefined) {
+    validator = Compile(schema) as unknown as Validator;
+    validators.set(schema, validator);
+  }
+  if (!validator.Check(value)) {
+    throw describe(schema, value, validator.Errors(value) as unknown as Failure[]);
+  }
+  return withDefaults(schema, value) as Static<S>;
+}
+
+function withDefaults(schema: TSchema, value: unknown): unknown {
+  const { properties } = schema as { properties?: Record<string, { default?: unknown }> };
+  if (properties === undefined) return value;
+  const given = value as Record<string, unknown>;
+  const filled: Record<string, unknown> = {};
+  for (const [name, property] of Object.entries(properties)) {
+    const field = given[name] === undefined ? structuredClone(property.default) : given[name];
+    if (field !== undefined) filled[name] = field;
+  }
+  return filled;
+}
+
+// The order in which faults are told: what is absent, what should not be there, then wrong values as they come.
+const urgency = ["required", "additionalProperties", "type", "enum", "const"];
+
+function describe(schema: TSchema, root: unknown, failures: Failure[]): InvalidInput {
+  const rank = (failure: Failure) => {
+    const place = urgency.indexOf(failure.keyword);
+    return place === -1 ? urgency.length : place;
+  };
+  const told = failures.filter(({ keyword }) => keyword !== "boolean" && keyword !== "anyOf");
+  const failure = told.reduce((best, next) => (rank(next) < rank(best) ? next : best), told[0] as Failure);
+  const keys = failure.instancePath.split("/").slice(1).map(unescapePointer);
+  const actual = keys.reduce<unknown>((value, key) => (value as Record<string, unknown> | null)?.[key], root);
+  return new InvalidInput(pathText(keys), `${sentence(schema, failure, keys, actual)}.`);
+}
+
+function sentence(schema: TSchema, failure: Failure, keys: string[], actual: unknown): string {
+  const { keyword, params } = failure;
+  const limit = params.limit as number;
+  const size = Array.isArray(actual) ? actual.length : typeof actual === "string" ? [...actual].length : 0;
+  switch (keyword) {
+    case "required":
+      return `${list(params.requiredProperties as string[])} ${
+        (params.requiredProperties as string[]).length === 1 ? "is" : "are"
+      } required`;
+    case "additionalProperties": {
+      const names = (params.additionalProperties as string[]).map((name) => shown(name));
+      const accepted =
+        keys.length === 0 ? Object.keys((schema as { properties?: object }).properties ?? {}) : [];
+      return `unknown field${names.length === 1 ? "" : "s"} ${names.join(", ")}${
+        accepted.length === 0 ? "" : `; accepted are ${list(accepted)}`
+      }`;
+    }
+    case "type": {
+      const wanted = String(params.type);
+      return `must be ${/^[aeiou]/.test(wanted) ? "an" : "a"} ${wanted}, got ${shown(actual)}`;
+    }
+    case "enum":
+      return `must be ${(params.allowedValues as unknown[]).join(" or ")}, got ${shown(actual)}`;
+    case "const":
+      return `must be ${shown(params.allowedValue)}, got ${shown(actual)}`;
+    case "minimum":
+      return `at least ${limit}, got ${shown(actual)}`;
+    case "maximum":
+      return `at most ${limit}, got ${shown(actual)}`;
+    case "minItems":
+      return `at least ${limit} ${noun(keys, limit)}, got ${size}`;
+    case "maxItems":
+      return `at most ${limit} ${noun(keys, limit)}, got ${size}`;
+    case "minLength":
+      return limit === 1 ? "must not be empty" : `at least ${limit} characters, got ${size}`;
+    case "maxLength":
+      return `at most ${limit} characters, got ${size}`;
+    case "uniqueItems":
+      return `${shown((actual as unknown[])[(params.duplicateItems as number[])[0] as number])} appears twice`;
+    case "pattern":
+      return "must not be blank";
+    default:
+      return `is not accepted (${keyword}), got ${shown(actual)}`;
+  }
+}
+
+const nouns: Record<string, [one: string, many: string]> = {
+  layers: ["index", "indices"],
+  strengths: ["number", "numbers"],
+  prompts: ["prompt", "prompts"],
+  examples: ["example", "examples"],
+};
+
+function noun(keys: string[], count: number): string {
+  const [one, many] = nouns[keys.at(-1) ?? ""] ?? ["entry", "entries"];
+  return count === 1 ? one : many;
+}
+
+/** A value as an error names it: at most 60 characters of JSON. */
+export function shown(value: unknown): string {
+  if (Array.isArray(value)) return "an array";
+  if (typeof value === "object" && value !== null) return "an object";
+  const text = typeof value === "number" ? String(value) : (JSON.stringify(value) ?? "nothing");
+  return text.length > 60 ? `${[...text].slice(0, 57).join("")}...` : text;
+}
+
+function list(words: string[]): string {
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+}
+
+function pathText(keys: string[]): string {
+  return keys.map((key, index) => (/^\d+$/.test(key) ? `[${key}]` : index === 0 ? key : `.${key}`)).join("");
+}
+
+function unescapePointer(key: string): string {
+  return key.replace(/~1/g, "/").replace(/~0/g, "~");
+}
+
+// Depth is bounded: what lies deeper than any contract's fields is refused as unknown anyway.
+function findLoneSurrogate(value: unknown, path: string, depth = 0): string | null {
+  if (typeof value === "string") return /\p{Surrogate}/u.test(value) ? path || "body" : null;
+  if (typeof value !== "object" || value === null || depth > 8) return null;
+  for (const [key, entry] of Object.entries(value)) {
+    const inner = Array.isArray(value) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
+    const found = findLoneSurrogate(entry, inner, depth + 1);
+    if (found !== null) return found;
+  }
+  return null;
+}

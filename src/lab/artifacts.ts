@@ -1,0 +1,61 @@
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { syncFolder } from "./durable.js";
+
+/** A file in the making; its final name appears only when it is complete and synced. */
+export class ArtifactFile {
+  readonly #handle: FileHandle;
+  readonly #partial: string;
+  readonly #final: string;
+
+  constructor(handle: FileHandle, partial: string, final: string) {
+    this.#handle = handle;
+    this.#partial = partial;
+    this.#final = final;
+  }
+
+  /** Writes all the bytes at a position of the file. */
+  async write(bytes: Uint8Array, position: number): Promise<void> {
+    for (let done = 0; done < bytes.length; ) {
+      const { bytesWritten } = await this.#handle.write(bytes, done, bytes.length - done, position + done);
+      done += bytesWritten;
+    }
+  }
+
+  async commit(): Promise<void> {
+    await this.#handle.sync();
+    await this.#handle.close();
+    await rename(this.#partial, this.#final);
+  }
+
+  async discard(): Promise<void> {
+    await this.#handle.close().catch(() => {});
+    await rm(this.#partial, { force: true });
+  }
+}
+
+/** Where an operation puts its files: it chooses names, never places. */
+export class Artifacts {
+  readonly names: string[] = [];
+  readonly #folder: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** Makes one file: complete under its name when `write` succeeds, absent when it fails. */
+  async create(name: string, write: (file: ArtifactFile) => Promise<void>): Promise<void> {
+    const final = join(this.#folder, name);
+    const partial = `${final}.partial`;
+    const file = new ArtifactFile(await open(partial, "wx", 0o600), partial, final);
+    try {
+      await write(file);
+      await file.commit();
+    } catch (error) {
+      await file.discard();
+      throw error;
+    }
+    await syncFolder(this.#folder);
+    this.names.push(name);
+  }
+}

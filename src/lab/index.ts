@@ -1,0 +1,2 @@
+export { taplineHome } from "./folders.js";
+export { type LabService, type LabServiceOptions, startLab } from "./service.js";

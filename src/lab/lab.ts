@@ -1,0 +1,308 @@
+import { type Config, type Job, type JobStatus, type JobSummary, limits } from "../contracts/index.js";
+import { HttpError } from "../http/index.js";
+import { JobStore, type StoredJob, summarize } from "./store.js";
+import { type Outcome, runWorker } from "./supervisor.js";
+
+export interface LabOptions {
+  /** Folder of everything tapline keeps; jobs lie in its `lab`. */
+  home: string;
+  /** Waiting places beside the running job. */
+  queueCapacity?: number;
+  /** Replaces the contract's deadline of a worker, for tests. */
+  deadlineMs?: number;
+  log?: (line: string) => void;
+}
+
+/** A job that waits or runs; it is in memory until its last state is on disk. */
+interface ActiveJob {
+  job: Job;
+  stored: Promise<void>;
+  /** Set once by whoever brings the job to its end: its own run, or whoever stops it while it waits. */
+  claimed: boolean;
+  stop: AbortController;
+  /** The state that stopping leads to. */
+  stopStatus: "cancelled" | "interrupted";
+  ended: Promise<void>;
+  markEnded: () => void;
+}
+
+const progressOf = (stage: string) => ({ stage, done: 0, total: 0 });
+
+/**
+ * The jobs of one folder: submission, order, state. One isolated job runs at a time. What a caller hears has
+ * been written to disk before.
+ */
+export class Lab {
+  readonly queueCapacity: number;
+  readonly #store: JobStore;
+  readonly #log: (line: string) => void;
+  readonly #deadlineMs: number | undefined;
+  /** Finished jobs by id, in order of creation. */
+  readonly #finished = new Map<string, StoredJob>();
+  /** Finished jobs whose last state the disk did not take. */
+  readonly #unsaved = new Map<string, Job>();
+  /** The running job and those that wait, in order of submission. */
+  readonly #active: ActiveJob[] = [];
+  #running: ActiveJob | null = null;
+  #lastCreated = 0;
+  #closing: Promise<void> | undefined;
+
+  private constructor(store: JobStore, jobs: StoredJob[], options: LabOptions) {
+    this.#store = store;
+    this.#log = options.log ?? ((line) => void process.stderr.write(`${line}\n`));
+    this.#deadlineMs = options.deadlineMs;
+    this.queueCapacity = options.queueCapacity ?? 0;
+    for (const stored of jobs) this.#finished.set(stored.summary.id, stored);
+    this.#lastCreated = jobs.at(-1)?.summary.created ?? 0;
+  }
+
+  /** Takes the folder and marks what an earlier service left unfinished. @throws UserError */
+  static async open(options: LabOptions): Promise<Lab> {
+    const store = await JobStore.open(options.home);
+    try {
+      const log = options.log ?? ((line) => void process.stderr.write(`${line}\n`));
+      return new Lab(store, await store.load(log), options);
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+  }
+
+  get folder(): string {
+    return this.#store.folder;
+  }
+
+  /** Id of the job whose worker runs. */
+  get activeJob(): string | null {
+    return this.#running?.job.id ?? null;
+  }
+
+  get queued(): number {
+    return this.#active.length - (this.#running === null ? 0 : 1);
+  }
+
+  /** Takes a checked submission. @throws HttpError 409 when no place is free */
+  async submit(config: Config): Promise<Job> {
+    if (this.#closing !== undefined) throw new HttpError(503, "The service is ending.");
+    // The place is taken before anything is awaited: two submissions cannot get the same one.
+    if (this.#active.length >= limits.concurrent_jobs + this.queueCapacity) {
+      const places =
+        this.queueCapacity === 1 ? "1 waiting place is" : `${this.queueCapacity} waiting places are`;
+      throw new HttpError(
+        409,
+        this.queueCapacity === 0
+          ? "A job is running, and this service has no waiting places (--queue)."
+          : `A job is running, and all ${places} taken.`,
+      );
+    }
+    const active = this.#newJob(config);
+    const submitted = active.job;
+    this.#active.push(active);
+    try {
+      await active.stored;
+    } catch (error) {
+      this.#drop(active);
+      this.#log(`job ${submitted.id} could not be written: ${(error as Error).message}`);
+      throw new HttpError(500, `The job could not be written to ${this.folder}; is the disk full?`);
+    }
+    this.#startNext();
+    return submitted;
+  }
+
+  #newJob(config: Config): ActiveJob {
+    // Strictly increasing, so that the order of creation is the order of the numbers.
+    this.#lastCreated = Math.max(Date.now() / 1000, this.#lastCreated + 1e-5);
+    const job: Job = {
+      id: JobStore.newId(),
+      created: this.#lastCreated,
+      started: null,
+      ended: null,
+      status: "queued",
+      operation: config.operation,
+      model: config.model,
+      progress: progressOf("queued"),
+      config,
+    };
+    let markEnded = () => {};
+    const ended = new Promise<void>((resolve) => {
+      markEnded = resolve;
+    });
+    const stored = this.#store.create(job);
+    const stop = new AbortController();
+    return { job, stored, claimed: false, stop, stopStatus: "cancelled", ended, markEnded };
+  }
+
+  #startNext(): void {
+    const next = this.#active.find(({ claimed }) => !claimed);
+    if (next === undefined || this.#running !== null || this.#closing !== undefined) return;
+    next.claimed = true;
+    this.#running = next;
+    void this.#run(next);
+  }
+
+  async #run(active: ActiveJob): Promise<void> {
+    let outcome: Outcome;
+    try {
+      await active.stored;
+    } catch {
+      return this.#drop(active); // submit() tells that it could not be written
+    }
+    try {
+      outcome = active.stop.signal.aborted ? { kind: "stopped" } : await this.#work(active);
+    } catch (error) {
+      this.#log(`job ${active.job.id}: ${(error as Error).stack}`);
+      outcome = {
+        kind: "failure",
+        message: `The service could not run the job: ${(error as Error).message}.`,
+      };
+    }
+    await this.#finish(active, outcome);
+  }
+
+  async #work(active: ActiveJob): Promise<Outcome> {
+    active.job = {
+      ...active.job,
+      status: "running",
+      started: Date.now() / 1000,
+      progress: progressOf("starting"),
+    };
+    await this.#store.write(active.job);
+    const log = await this.#store.openLog(active.job.id);
+    try {
+      return await runWorker({
+        config: active.job.config,
+        folder: this.#store.jobFolder(active.job.id),
+        log: log.fd,
+        onProgress: (progress) => {
+          active.job = { ...active.job, progress };
+        },
+        signal: active.stop.signal,
+        ...(this.#deadlineMs === undefined ? {} : { deadlineMs: this.#deadlineMs }),
+      });
+    } finally {
+      await log.close();
+    }
+  }
+
+  /**
+   * Brings a job into its last state: on disk first, then in memory. Whoever sees the state finds the job's
+   * place free: both change in one step.
+   */
+  async #finish(active: ActiveJob, outcome: Outcome): Promise<void> {
+    const { id } = active.job;
+    await this.#store.removeLeftovers(id).catch(() => {});
+    let last = lastState(active.job, outcome, active.stopStatus);
+    try {
+      await this.#store.write(last);
+    } catch (error) {
+      const message = `The job's last state could not be written (${(error as Error).message}).`;
+      last = lastState(active.job, { kind: "failure", message }, active.stopStatus);
+      // If the disk refuses this too, memory alone knows it; a restart will find the job interrupted.
+      await this.#store.write(last).catch(() => {
+        this.#unsaved.set(id, last);
+        this.#log(`job ${id}: ${message}`);
+      });
+    }
+    this.#finished.set(id, { summary: summarize(last), artifacts: last.result?.artifacts ?? [] });
+    this.#drop(active);
+  }
+
+  #drop(active: ActiveJob): void {
+    const index = this.#active.indexOf(active);
+    if (index !== -1) this.#active.splice(index, 1);
+    if (this.#running === active) this.#running = null;
+    active.markEnded();
+    this.#startNext();
+  }
+
+  /** The newest summaries, newest first. */
+  list(): JobSummary[] {
+    const all = [
+      ...[...this.#finished.values()].map(({ summary }) => summary),
+      ...this.#active.map(({ job }) => summarize(job)),
+    ];
+    return all.sort((a, b) => b.created - a.created).slice(0, limits.job_list);
+  }
+
+  /** The whole job. @throws HttpError 404 */
+  async get(id: string): Promise<Job> {
+    const active = this.#active.find(({ job }) => job.id === id);
+    if (active !== undefined) return active.job;
+    if (!this.#finished.has(id)) throw noSuchJob(id);
+    const unsaved = this.#unsaved.get(id);
+    if (unsaved !== undefined) return unsaved;
+    return this.#store.read(id).catch((error: NodeJS.ErrnoException) => {
+      throw error.code === "ENOENT" ? noSuchJob(id) : error; // deleted in the meantime
+    });
+  }
+
+  /** Cancels a waiting or running job; a finished one stays as it is. Resolves when its worker is gone. */
+  async cancel(id: string): Promise<Job> {
+    const active = this.#active.find(({ job }) => job.id === id);
+    if (active !== undefined) await this.#stop(active, "cancelled");
+    const { result: _result, ...job } = await this.get(id);
+    return job;
+  }
+
+  async #stop(active: ActiveJob, status: "cancelled" | "interrupted"): Promise<void> {
+    if (!active.stop.signal.aborted) {
+      active.stopStatus = status;
+      active.stop.abort();
+    }
+    if (active.claimed) return active.ended;
+    active.claimed = true;
+    await active.stored.then(
+      () => this.#finish(active, { kind: "stopped" }),
+      () => this.#drop(active), // submit() tells that it could not be written
+    );
+  }
+
+  /** Removes a finished job with its artifacts. @throws HttpError 404, 409 */
+  async remove(id: string): Promise<void> {
+    const active = this.#active.find(({ job }) => job.id === id);
+    if (active !== undefined) {
+      throw new HttpError(409, `Job ${id} is ${active.job.status}; cancel it before deleting it.`);
+    }
+    if (!this.#finished.delete(id)) throw noSuchJob(id);
+    this.#unsaved.delete(id);
+    await this.#store.remove(id);
+  }
+
+  /** Path of an artifact that a completed job lists. @throws HttpError 404 */
+  artifact(id: string, name: string): string {
+    const known = this.#finished.has(id) || this.#active.some(({ job }) => job.id === id);
+    if (!known) throw noSuchJob(id);
+    if (!this.#finished.get(id)?.artifacts.includes(name)) {
+      throw new HttpError(404, `Job ${id} has no artifact of that name.`);
+    }
+    return this.#store.artifactPath(id, name);
+  }
+
+  /** Ends the running worker, marks unfinished jobs interrupted, gives the folder free. Idempotent. */
+  close(): Promise<void> {
+    this.#closing ??= (async () => {
+      await Promise.all([...this.#active].reverse().map((active) => this.#stop(active, "interrupted")));
+      await this.#store.close();
+    })();
+    return this.#closing;
+  }
+}
+
+function lastState(job: Job, outcome: Outcome, stopStatus: "cancelled" | "interrupted"): Job {
+  const ended = { ...job, ended: Date.now() / 1000 };
+  const as = (status: JobStatus, rest: Partial<Job> = {}): Job => ({ ...ended, status, ...rest });
+  switch (outcome.kind) {
+    case "result":
+      return as("completed", { progress: { stage: "completed", done: 1, total: 1 }, result: outcome.result });
+    case "failure":
+      return as("failed", { error: outcome.message });
+    case "stopped":
+      return stopStatus === "cancelled"
+        ? as("cancelled")
+        : as("interrupted", { error: `The service ended while the job was ${job.status}.` });
+  }
+}
+
+function noSuchJob(id: string): HttpError {
+  return new HttpError(404, /^[0-9a-f]{32}$/.test(id) ? `There is no job ${id}.` : "There is no such job.");
+}

@@ -1,0 +1,126 @@
+import { crc32 } from "node:zlib";
+import type { ArtifactFile } from "./artifacts.js";
+
+/** One array of an .npz file: float32, C order. */
+export interface NpzArray {
+  name: string;
+  shape: readonly number[];
+}
+
+interface Entry extends NpzArray {
+  /** Local header of the zip entry, with a CRC of zero until the last byte is known. */
+  header: Buffer;
+  npy: Buffer;
+  /** Where the zip entry, and where its array data, begin in the file. */
+  start: number;
+  dataStart: number;
+  dataBytes: number;
+  written: number;
+  crc: number;
+}
+
+/** Sizes and offsets of a zip archive without zip64 stay below this. */
+const zipLimit = 0xffffffff;
+
+/**
+ * Writes an .npz whose arrays are known by shape beforehand and arrive in pieces, in any interleaving: each
+ * piece goes straight to its place in the file, so that no array is ever held in memory. Entries are stored,
+ * not compressed. (Format: PKWARE APPNOTE 6.3, NumPy NEP 1.)
+ */
+export class NpzWriter {
+  readonly #file: ArtifactFile;
+  readonly #entries: Entry[] = [];
+  readonly #directoryStart: number;
+
+  /** @throws RangeError where the archive would need zip64: 4 GiB, far beyond what limits allow */
+  constructor(file: ArtifactFile, arrays: readonly NpzArray[]) {
+    this.#file = file;
+    let offset = 0;
+    for (const array of arrays) {
+      const npy = npyHeader(array.shape);
+      const header = Buffer.alloc(30 + Buffer.byteLength(`${array.name}.npy`));
+      const dataBytes = array.shape.reduce((product, length) => product * length, 4);
+      const dataStart = offset + header.length + npy.length;
+      this.#entries.push({
+        ...array,
+        header,
+        npy,
+        start: offset,
+        dataStart,
+        dataBytes,
+        written: 0,
+        crc: crc32(npy),
+      });
+      offset = dataStart + dataBytes;
+    }
+    if (offset > zipLimit) throw new RangeError(`An .npz of ${offset} bytes would need zip64.`);
+    this.#directoryStart = offset;
+  }
+
+  /** Appends values, in C order, to the array with this index. */
+  async append(index: number, values: Float32Array): Promise<void> {
+    const entry = this.#entries[index] as Entry;
+    const bytes = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
+    if (entry.written + bytes.length > entry.dataBytes) {
+      throw new RangeError(`${entry.name} holds ${entry.dataBytes} bytes; ${bytes.length} more do not fit.`);
+    }
+    entry.crc = crc32(bytes, entry.crc);
+    await this.#file.write(bytes, entry.dataStart + entry.written);
+    entry.written += bytes.length;
+  }
+
+  /** Writes the headers, once every array is complete. */
+  async finish(): Promise<void> {
+    const directory: Buffer[] = [];
+    for (const entry of this.#entries) {
+      if (entry.written !== entry.dataBytes) {
+        throw new RangeError(`${entry.name} has ${entry.written} of ${entry.dataBytes} bytes.`);
+      }
+      const name = Buffer.from(`${entry.name}.npy`);
+      const fields = commonFields(entry, name.length);
+      entry.header.writeUInt32LE(0x04034b50, 0);
+      fields.copy(entry.header, 4);
+      name.copy(entry.header, 30);
+      await this.#file.write(Buffer.concat([entry.header, entry.npy]), entry.start);
+      const central = Buffer.alloc(46);
+      central.writeUInt32LE(0x02014b50, 0);
+      central.writeUInt16LE(20, 4); // made by: version 2.0, no attributes
+      fields.copy(central, 6);
+      central.writeUInt32LE(entry.start, 42);
+      directory.push(central, name);
+    }
+    const listed = Buffer.concat(directory);
+    const end = Buffer.alloc(22);
+    end.writeUInt32LE(0x06054b50, 0);
+    end.writeUInt16LE(this.#entries.length, 8);
+    end.writeUInt16LE(this.#entries.length, 10);
+    end.writeUInt32LE(listed.length, 12);
+    end.writeUInt32LE(this.#directoryStart, 16);
+    await this.#file.write(Buffer.concat([listed, end]), this.#directoryStart);
+  }
+}
+
+/** The 26 bytes that local header and central directory share: from version needed to extra length. */
+function commonFields(entry: Entry, nameLength: number): Buffer {
+  const bytes = entry.npy.length + entry.dataBytes;
+  const fields = Buffer.alloc(26);
+  fields.writeUInt16LE(20, 0); // version needed
+  fields.writeUInt16LE(0x21, 8); // 1 January 1980: the same result gives the same bytes
+  fields.writeUInt32LE(entry.crc, 10);
+  fields.writeUInt32LE(bytes, 14);
+  fields.writeUInt32LE(bytes, 18);
+  fields.writeUInt16LE(nameLength, 22);
+  return fields;
+}
+
+/** Header of a version 1.0 .npy file of float32 in C order, padded to a multiple of 64 bytes. */
+function npyHeader(shape: readonly number[]): Buffer {
+  const tuple = shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`;
+  const text = `{'descr': '<f4', 'fortran_order': False, 'shape': ${tuple}, }`;
+  const padded = `${text.padEnd(Math.ceil((10 + text.length + 1) / 64) * 64 - 11)}\n`;
+  const header = Buffer.alloc(10 + padded.length);
+  header.write("\x93NUMPY\x01\x00", "latin1");
+  header.writeUInt16LE(padded.length, 8);
+  header.write(padded, 10, "latin1");
+  return header;
+}

@@ -1,0 +1,142 @@
+import type { Candidate, InspectConfig, InspectResult } from "../../contracts/index.js";
+import { topCounts } from "../../contracts/limits.js";
+import { UserError } from "../../contracts/user-error.js";
+import type { AdvanceResult, Context, TopTokens } from "../../native/index.js";
+import type { ArtifactFile } from "../artifacts.js";
+import { NpzWriter } from "../npz.js";
+import { openContext } from "./open-context.js";
+import type { Findings, OperationInput } from "./operation.js";
+import { checkLayers, pieceLookup, tokenizeInput } from "./tokens.js";
+
+const lensNote =
+  "Predictions at a block apply the model's final norm and output head to that block's output (logit lens): " +
+  "what the block would say if it were the last, not what the model has decided there.";
+
+/** What is kept of one layer while the chunks go by; its states go straight to the file. */
+interface LayerFindings {
+  layer: number;
+  norms: number[];
+  lens: TopTokens[];
+}
+
+/**
+ * Runs a prompt through the model once, in chunks, and keeps at each selected block every token's L2 norm and
+ * logit lens; block outputs go to `activations.npz` as they come, float32 [1, tokens, hidden] a layer.
+ */
+export async function inspect(input: OperationInput<InspectConfig>): Promise<Findings<InspectResult>> {
+  const { config, model, artifacts, clock } = input;
+  checkLayers(model, config.layers);
+  const tokens = await tokenizeInput(model, config.prompt, config.max_input_tokens, "prompt");
+  const context = await clock.measure("context", () => openContext(model, tokens.length));
+  try {
+    if (!context.blockOutputs.supported) throw new UserError(context.blockOutputs.reason);
+    const layers = config.layers.map((layer) => ({ layer, norms: [], lens: [] }) as LayerFindings);
+    let next: TopTokens | undefined;
+    await artifacts.create("activations.npz", async (file) => {
+      next = await captureAll(input, context, tokens, layers, file);
+    });
+    return await describe(input, context, tokens, layers, next as TopTokens);
+  } finally {
+    await context.close();
+  }
+}
+
+async function captureAll(
+  { config, model, progress, signal, clock }: OperationInput<InspectConfig>,
+  context: Context,
+  tokens: Int32Array,
+  layers: LayerFindings[],
+  file: ArtifactFile,
+): Promise<TopTokens | undefined> {
+  const npz = new NpzWriter(
+    file,
+    layers.map(({ layer }) => ({ name: `layer_${layer}`, shape: [1, tokens.length, model.info.nEmbd] })),
+  );
+  let next: TopTokens | undefined;
+  for (let start = 0; start < tokens.length; start += context.nBatch) {
+    progress({ stage: "capture", done: start, total: tokens.length });
+    const chunk = tokens.slice(start, start + context.nBatch);
+    const last = start + chunk.length === tokens.length;
+    const captured = await clock.measure("compute", () =>
+      context.advance({
+        tokens: chunk,
+        layers: config.layers,
+        rows: "all",
+        ...(signal === undefined ? {} : { signal }),
+        ...(context.lens.supported ? { lensTopK: topCounts.predictions } : {}),
+        ...(last ? { nextTopK: topCounts.next_tokens } : {}),
+      }),
+    );
+    next = captured.next;
+    await clock.measure("artifact", () => store(captured, start, layers, npz));
+  }
+  progress({ stage: "artifact", done: tokens.length, total: tokens.length });
+  await clock.measure("artifact", () => npz.finish());
+  return next;
+}
+
+async function store(
+  captured: AdvanceResult,
+  start: number,
+  layers: LayerFindings[],
+  npz: NpzWriter,
+): Promise<void> {
+  for (const { layer, states, norms, lens } of captured.layers) {
+    const index = layers.findIndex((wanted) => wanted.layer === layer);
+    const found = layers[index] as LayerFindings;
+    const broken = norms.findIndex((norm) => !Number.isFinite(norm));
+    if (broken !== -1) {
+      throw new UserError(
+        `The output of block ${layer} is not finite at token ${start + broken}; the model file may be damaged.`,
+      );
+    }
+    found.norms.push(...norms);
+    if (lens !== undefined) found.lens.push(lens);
+    await npz.append(index, (states as NonNullable<typeof states>).data);
+  }
+}
+
+async function describe(
+  { model }: OperationInput<InspectConfig>,
+  context: Context,
+  tokens: Int32Array,
+  layers: LayerFindings[],
+  next: TopTokens,
+): Promise<Findings<InspectResult>> {
+  const tops = [next, ...layers.flatMap(({ lens }) => lens)];
+  const piece = await pieceLookup(
+    model,
+    tops.flatMap(({ tokenIds }) => [...tokenIds]),
+  );
+  const { lens, blockOutputs } = context;
+  return {
+    tokens: await model.pieces(tokens),
+    token_ids: [...tokens],
+    layers: layers.map(({ layer, norms, lens: chunks }) => ({
+      layer,
+      norms,
+      ...(lens.supported
+        ? { predictions: chunks.flatMap((top) => candidates(top, piece)) }
+        : { note: lens.reason }),
+    })),
+    next_tokens: candidates(next, piece)[0] as Candidate[],
+    note: [lens.supported ? lensNote : lens.reason, blockOutputs.sidePath]
+      .filter((part) => part !== "")
+      .join(" "),
+  };
+}
+
+/** One list of candidates a row. */
+function candidates(top: TopTokens, piece: (id: number) => string): Candidate[][] {
+  const rows: Candidate[][] = [];
+  for (let start = 0; start < top.tokenIds.length; start += top.k) {
+    rows.push(
+      Array.from(top.tokenIds.subarray(start, start + top.k), (id, offset) => ({
+        token_id: id,
+        token: piece(id),
+        probability: top.probabilities[start + offset] as number,
+      })),
+    );
+  }
+  return rows;
+}

@@ -1,0 +1,39 @@
+import { UserError } from "../../contracts/user-error.js";
+import type { Model } from "../../native/index.js";
+
+/**
+ * Token ids of a raw text, with what the model wants around it and without reading control tokens in it.
+ * @param what how an error names the text
+ * @throws UserError when it has no tokens, or more than allowed; nothing is ever cut
+ */
+export async function tokenizeInput(
+  model: Model,
+  text: string,
+  maxInputTokens: number,
+  what: string,
+): Promise<Int32Array> {
+  const tokens = await model.tokenize(text, { special: true, parseSpecial: false });
+  if (tokens.length === 0) throw new UserError(`${what} gives no tokens with this model's vocabulary.`);
+  if (tokens.length > maxInputTokens) {
+    throw new UserError(`${what} has ${tokens.length} tokens; max_input_tokens allows ${maxInputTokens}.`);
+  }
+  return tokens;
+}
+
+/** @throws UserError with the block count where a layer does not exist */
+export function checkLayers(model: Model, layers: readonly number[]): void {
+  const missing = layers.filter((layer) => layer >= model.info.nLayer);
+  if (missing.length === 0) return;
+  throw new UserError(
+    `layers: ${missing.join(", ")} ${missing.length === 1 ? "does" : "do"} not exist; ` +
+      `the model has ${model.info.nLayer} blocks, 0 to ${model.info.nLayer - 1}.`,
+  );
+}
+
+/** Token ids to their texts, each asked for once. */
+export async function pieceLookup(model: Model, ids: Iterable<number>): Promise<(id: number) => string> {
+  const unique = Int32Array.from(new Set(ids));
+  const pieces = unique.length === 0 ? [] : await model.pieces(unique);
+  const byId = new Map([...unique].map((id, index) => [id, pieces[index] as string]));
+  return (id) => byId.get(id) as string;
+}

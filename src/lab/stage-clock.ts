@@ -1,0 +1,18 @@
+/** Seconds spent by stage of a job; stages may be entered more than once. */
+export class StageClock {
+  readonly seconds: Record<string, number> = {};
+
+  /** Books the time until `run` settles under a stage. */
+  async measure<T>(stage: string, run: () => Promise<T>): Promise<T> {
+    const start = performance.now();
+    try {
+      return await run();
+    } finally {
+      this.add(stage, (performance.now() - start) / 1000);
+    }
+  }
+
+  add(stage: string, seconds: number): void {
+    this.seconds[stage] = Math.round(((this.seconds[stage] ?? 0) + seconds) * 1e6) / 1e6;
+  }
+}

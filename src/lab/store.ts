@@ -1,0 +1,136 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { type Job, type JobSummary, jobIdPattern, terminalStatuses } from "../contracts/index.js";
+import { syncFolder, writeDurably } from "./durable.js";
+import { type FolderLock, lockFolder } from "./lock.js";
+
+const idPattern = new RegExp(jobIdPattern);
+
+/** What the service keeps in memory of a job on disk. */
+export interface StoredJob {
+  summary: JobSummary;
+  artifacts: string[];
+}
+
+/**
+ * Jobs on disk: `<home>/lab/<id>/` with job.json, worker.log and artifacts; folders 0700, files 0600.
+ * One process holds the folder at a time.
+ */
+export class JobStore {
+  readonly folder: string;
+  readonly #lock: FolderLock;
+
+  private constructor(folder: string, lock: FolderLock) {
+    this.folder = folder;
+    this.#lock = lock;
+  }
+
+  /** @throws UserError when another process holds the folder */
+  static async open(home: string): Promise<JobStore> {
+    const folder = join(home, "lab");
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    return new JobStore(folder, await lockFolder(folder));
+  }
+
+  static newId(): string {
+    return randomBytes(16).toString("hex");
+  }
+
+  jobFolder(id: string): string {
+    return join(this.folder, id);
+  }
+
+  artifactPath(id: string, name: string): string {
+    return join(this.folder, id, name);
+  }
+
+  async create(job: Job): Promise<void> {
+    await mkdir(this.jobFolder(job.id), { mode: 0o700 });
+    try {
+      await this.write(job);
+      await syncFolder(this.folder);
+    } catch (error) {
+      await rm(this.jobFolder(job.id), { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  /** Replaces job.json: readers and crashes see the old one or the new one whole. */
+  async write(job: Job): Promise<void> {
+    await writeDurably(join(this.jobFolder(job.id), "job.json"), JSON.stringify(job));
+  }
+
+  /** The whole job as it stands on disk. */
+  async read(id: string): Promise<Job> {
+    return JSON.parse(await readFile(join(this.jobFolder(id), "job.json"), "utf8")) as Job;
+  }
+
+  /** Removes a job with everything it left. Its name goes first, so that no half of it can come back. */
+  async remove(id: string): Promise<void> {
+    const trash = join(this.folder, `.removed-${id}`);
+    await rename(this.jobFolder(id), trash);
+    await syncFolder(this.folder);
+    await rm(trash, { recursive: true, force: true });
+  }
+
+  /** The log file of a job's worker, for writing. */
+  openLog(id: string) {
+    return open(join(this.jobFolder(id), "worker.log"), "a", 0o600);
+  }
+
+  /** Removes unfinished files: what a killed worker was writing. */
+  async removeLeftovers(id: string): Promise<void> {
+    const names = await readdir(this.jobFolder(id));
+    const leftovers = names.filter((name) => name.endsWith(".partial") || name.endsWith(".tmp"));
+    await Promise.all(leftovers.map((name) => rm(this.artifactPath(id, name), { force: true })));
+  }
+
+  /**
+   * All jobs found on disk, oldest first. Jobs that an earlier service left unfinished are marked interrupted;
+   * folders without a readable job.json were never acknowledged to anybody, or are not ours: left out.
+   */
+  async load(log: (line: string) => void): Promise<StoredJob[]> {
+    const jobs: StoredJob[] = [];
+    for (const name of await readdir(this.folder)) {
+      if (name.startsWith(".removed-")) await rm(join(this.folder, name), { recursive: true, force: true });
+      if (!idPattern.test(name)) continue;
+      try {
+        jobs.push(await this.#recover(name));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === "ENOENT") {
+          await rm(this.jobFolder(name), { recursive: true, force: true });
+        } else {
+          log(`job ${name} is left out: its job.json cannot be used (${(error as Error).message})`);
+        }
+      }
+    }
+    return jobs.sort((a, b) => a.summary.created - b.summary.created);
+  }
+
+  async #recover(id: string): Promise<StoredJob> {
+    let job = await this.read(id);
+    if (job.id !== id) throw new Error("it belongs to another job");
+    await this.removeLeftovers(id);
+    if (!terminalStatuses.includes(job.status)) {
+      job = {
+        ...job,
+        status: "interrupted",
+        ended: Date.now() / 1000,
+        error: `The service ended while the job was ${job.status}.`,
+      };
+      await this.write(job);
+    }
+    return { summary: summarize(job), artifacts: job.result?.artifacts ?? [] };
+  }
+
+  /** Gives the folder free. Idempotent. */
+  close(): Promise<void> {
+    return this.#lock.release();
+  }
+}
+
+/** A job without its configuration and result. */
+export function summarize({ config: _config, result: _result, ...summary }: Job): JobSummary {
+  return summary;
+}

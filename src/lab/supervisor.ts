@@ -1,0 +1,131 @@
+import { type ChildProcess, fork, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { Config, Progress, Result } from "../contracts/index.js";
+import { limits } from "../contracts/index.js";
+import type { WorkerMessage, WorkerTask } from "./worker/messages.js";
+
+export interface WorkerRun {
+  config: Config;
+  folder: string;
+  /** Descriptor that takes the worker's standard output and error. */
+  log: number;
+  onProgress: (progress: Progress) => void;
+  /** Kills the worker with its children. */
+  signal: AbortSignal;
+  deadlineMs?: number;
+}
+
+/** How a worker ended; `stopped` when the signal ended it before it had a result. */
+export type Outcome =
+  | { kind: "result"; result: Result }
+  | { kind: "failure"; message: string }
+  | { kind: "stopped" };
+
+// The same file beside this one, from src/ under tsx and from dist/.
+const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+const entry = fileURLToPath(new URL(`./worker/main.${extension}`, import.meta.url));
+
+/**
+ * Runs one job in a process of its own and reports how it ended. Never rejects for anything that the worker
+ * does: a worker may be killed, abort, run out of memory or hang. Settles only when the process is gone.
+ */
+export function runWorker(run: WorkerRun): Promise<Outcome> {
+  if (run.signal.aborted) return Promise.resolve({ kind: "stopped" });
+  const deadlineMs = run.deadlineMs ?? limits.worker_deadline_seconds * 1000;
+  const spawnedAt = Date.now();
+  // Its own process group (detached), so that one signal reaches it and whatever it started, and a Ctrl-C in
+  // the terminal reaches only the service, which then ends it in order.
+  const child = fork(entry, [], {
+    detached: process.platform !== "win32",
+    stdio: ["ignore", run.log, run.log, "ipc"],
+    env: { ...process.env, GGML_NO_BACKTRACE: "1" },
+  });
+  return new Promise((resolve) => {
+    let outcome: Outcome | undefined;
+    const settle = (decided: Outcome) => {
+      outcome ??= decided;
+    };
+    const stop = () => {
+      settle({ kind: "stopped" });
+      killTree(child);
+    };
+    const deadline = setTimeout(() => {
+      settle({
+        kind: "failure",
+        message: `The job ran longer than ${describeDuration(deadlineMs)} and was stopped.`,
+      });
+      killTree(child);
+    }, deadlineMs);
+    run.signal.addEventListener("abort", stop, { once: true });
+    let startFault: Error | undefined;
+    child.on("error", (error) => {
+      startFault ??= error;
+      if (child.pid === undefined) finish(null, null);
+    });
+    child.on("message", (message: WorkerMessage) => {
+      if (message.type === "progress") {
+        if (outcome === undefined) run.onProgress(message.progress);
+        return;
+      }
+      settle(
+        message.type === "result"
+          ? { kind: "result", result: message.result }
+          : { kind: "failure", message: message.message },
+      );
+      // It has nothing left to do; whatever it started must not outlive it either.
+      killTree(child);
+    });
+    const finish = (code: number | null, signal: NodeJS.Signals | null) => {
+      clearTimeout(deadline);
+      run.signal.removeEventListener("abort", stop);
+      killTree(child);
+      resolve(outcome ?? { kind: "failure", message: describeDeath(code, signal, startFault) });
+    };
+    child.on("exit", () => killTree(child)); // a child of its own may hold the channel open
+    // "close" comes after the last message has been read, "exit" may come before it.
+    child.on("close", finish);
+    child.send({ config: run.config, folder: run.folder, spawnedAt } satisfies WorkerTask, (error) => {
+      if (error !== null) startFault ??= error;
+    });
+  });
+}
+
+/** Kills a worker and everything in its process group. */
+function killTree(child: ChildProcess): void {
+  if (child.pid === undefined) return;
+  if (process.platform === "win32") {
+    if (child.exitCode === null)
+      spawn("taskkill", ["/pid", String(child.pid), "/T", "/F"], { stdio: "ignore" });
+    return;
+  }
+  try {
+    process.kill(-child.pid, "SIGKILL");
+  } catch {
+    // The whole group is gone already.
+  }
+}
+
+function describeDeath(code: number | null, signal: NodeJS.Signals | null, fault: Error | undefined): string {
+  switch (signal) {
+    case "SIGKILL":
+      return "The worker was killed from outside, most likely because the machine ran out of memory.";
+    case "SIGABRT":
+      return "The worker aborted, out of memory or on a check inside llama.cpp; its worker.log says which.";
+    case "SIGSEGV":
+    case "SIGBUS":
+    case "SIGILL":
+    case "SIGFPE":
+      return `The worker crashed (${signal}); its worker.log holds what it said last.`;
+    case null:
+      break;
+    default:
+      return `The worker was ended by ${signal}.`;
+  }
+  if (code === null)
+    return `The worker could not be started: ${fault?.message ?? "the system gave no reason"}.`;
+  return `The worker ended with code ${code} before it had a result; its worker.log says why.`;
+}
+
+function describeDuration(ms: number): string {
+  return ms >= 60_000 ? `${ms / 60_000} minutes` : `${ms / 1000} seconds`;
+}

@@ -1,0 +1,121 @@
+import { open, readdir, stat } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { UserError } from "../contracts/user-error.js";
+import { type GgufSet, groupGgufFiles, missingParts } from "./split.js";
+
+export interface WeightFile {
+  name: string;
+  bytes: number;
+  /** Nanoseconds since 1970, as decimal digits: JSON numbers could not hold them. */
+  modified_ns: string;
+}
+
+/** What a model id stands for on this machine. */
+export interface ResolvedModel {
+  /** The file to load; the first part of a split set. */
+  path: string;
+  /** Where it came from, when from a hub. */
+  repository: string | null;
+  commit: string | null;
+  /** Size and time of every file of the model. */
+  weights: WeightFile[];
+}
+
+/** The embedded model: the same place from src/ and from dist/. */
+export const demoModelPath = fileURLToPath(new URL("../../models/demo/tapline-demo.gguf", import.meta.url));
+
+const hubId = /^[A-Za-z0-9][\w.-]*\/[\w.-]+(?::[\w.-]+|\/[\w./-]+\.gguf)?$/;
+
+/**
+ * Finds the files of a model: `demo`, a `.gguf` file, or a directory that holds one model.
+ * @throws UserError with one sentence that says what is wrong and what would help
+ */
+export async function resolveModel(model: string): Promise<ResolvedModel> {
+  if (model === "demo") return describe(await setOf(demoModelPath));
+  if (model.includes("\0")) throw new UserError("A model's path may not contain a NUL character.");
+  const path = resolve(model);
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT" || error.code === "ENOTDIR") throw absent(model);
+    if (error.code === "EACCES") throw new UserError(`${model} may not be read by this account.`);
+    if (error.code === "ENAMETOOLONG")
+      throw new UserError("The model's path is longer than this system allows.");
+    throw error;
+  });
+  if (found.isDirectory()) return describe(await setInFolder(path, model));
+  if (!found.isFile()) throw new UserError(`${model} is neither a file nor a directory.`);
+  if (!path.toLowerCase().endsWith(".gguf")) {
+    throw new UserError(`${model} is not a .gguf file; a model is one .gguf file or a directory with one.`);
+  }
+  return describe(await setOf(path));
+}
+
+function absent(model: string): UserError {
+  return new UserError(
+    hubId.test(model)
+      ? `${model} is neither a file nor a directory here; it reads like a hub id, which this version does not download.`
+      : `There is no model at ${model}.`,
+  );
+}
+
+/** The set that a file belongs to: its other parts lie beside it. */
+async function setOf(path: string): Promise<GgufSet & { folder: string }> {
+  const folder = dirname(path);
+  const name = basename(path);
+  const [alone] = groupGgufFiles([name]);
+  const siblings = alone?.parts === 1 ? [name] : await readdir(folder);
+  const set = groupGgufFiles(siblings).find(({ files }) => files.includes(name));
+  if (set === undefined) throw new UserError(`There is no model at ${path}.`);
+  return { ...set, folder };
+}
+
+async function setInFolder(folder: string, model: string): Promise<GgufSet & { folder: string }> {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === "EACCES" ? new UserError(`${model} may not be read by this account.`) : error;
+  });
+  // Image encoders lie beside the model that they serve; they are no model by themselves.
+  const sets = groupGgufFiles(names.filter((name) => !name.toLowerCase().startsWith("mmproj")));
+  if (sets.length === 1) return { ...(sets[0] as GgufSet), folder };
+  if (sets.length > 1) {
+    const list = sets.map(({ files }) => files[0]).join(", ");
+    throw new UserError(`${model} holds ${sets.length} models; name one of them: ${list}.`);
+  }
+  if (names.some((name) => name.endsWith(".safetensors"))) {
+    throw new UserError(
+      `${model} holds safetensors only; llama.cpp's convert_hf_to_gguf.py makes a GGUF from such a directory.`,
+    );
+  }
+  throw new UserError(`${model} holds no .gguf file.`);
+}
+
+async function describe(set: GgufSet & { folder: string }): Promise<ResolvedModel> {
+  const missing = missingParts(set);
+  if (missing.length > 0) {
+    throw new UserError(`The split model lacks ${missing.join(", ")} in ${set.folder}.`);
+  }
+  const first = join(set.folder, set.files[0] as string);
+  await checkMagic(first);
+  const weights: WeightFile[] = [];
+  for (const name of set.files) {
+    const { size, mtimeNs } = await stat(join(set.folder, name), { bigint: true });
+    weights.push({ name, bytes: Number(size), modified_ns: String(mtimeNs) });
+  }
+  return { path: first, repository: null, commit: null, weights };
+}
+
+async function checkMagic(path: string): Promise<void> {
+  const file = await open(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "EACCES") throw new UserError(`${path} may not be read by this account.`);
+    throw error.code === "ENOENT" ? new UserError(`There is no model at ${path}.`) : error;
+  });
+  try {
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(4), 0, 4, 0);
+    if (bytesRead < 4 || buffer.toString("latin1") !== "GGUF") {
+      throw new UserError(
+        `${path} is not a GGUF file: it does not begin with GGUF (an unfinished download, or a pointer to one?).`,
+      );
+    }
+  } finally {
+    await file.close();
+  }
+}

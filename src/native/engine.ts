@@ -1,0 +1,274 @@
+import type { NativeCancelToken } from "./binding.js";
+import { cancellable } from "./cancel.js";
+import { NativeError } from "./error.js";
+import { binding } from "./load.js";
+
+/** How the serving engine is started. */
+export interface EngineOptions {
+  /** A .gguf file, or the first part of a split set. */
+  path: string;
+  /** Name under which the model is served. */
+  id: string;
+  /** Jinja template instead of the model's own. */
+  chatTemplate?: string;
+  /** Blocks kept on the GPU; default: as many as fit. */
+  gpuLayers?: number;
+  /** Map the file instead of reading it; default true. */
+  mmap?: boolean;
+  /** Tokens of one slot; default: what the model was trained with, at most 8192. */
+  ctxSize?: number;
+  /** Slots: requests generated at the same time; default 4. */
+  parallel?: number;
+  /** Default: the machine's math cores. */
+  threads?: number;
+  /** Tokens decoded at once; default 256 on a CPU, 2048 on a GPU. */
+  batch?: number;
+  /** Memory for prompts kept for reuse, in MiB; default 512. */
+  cacheRamMiB?: number;
+  /** Default: on, unless the vocabulary makes the output buffer large. */
+  embeddings?: boolean;
+  /** Whether answers think where the template supports it; default: as the template says. */
+  thinking?: boolean;
+  /** Longest prompt of a resident capture, in tokens; 0 switches captures off. Default 256. */
+  captureTokens?: number;
+  /** Called with what is being loaded and the share done, 0..1. */
+  onProgress?: (stage: string, fraction: number) => void;
+  /** Called once when the scheduler died; the engine then answers nothing any more. */
+  onFailure?: (sentence: string) => void;
+}
+
+/** What is served. */
+export interface EngineInfo {
+  readonly id: string;
+  readonly path: string;
+  readonly architecture: string;
+  readonly quantization: string;
+  readonly nLayer: number;
+  readonly nEmbd: number;
+  readonly nVocab: number;
+  readonly nCtxTrain: number;
+  readonly nParams: number;
+  readonly bytes: number;
+  readonly slots: number;
+  /** Tokens that one slot holds, prompt and answer together. */
+  readonly slotContext: number;
+  readonly batch: number;
+  readonly threads: number;
+  readonly embeddings: boolean;
+  readonly templateSupportsThinking: boolean;
+  /** Whether answers think when a request does not say. */
+  readonly thinking: boolean;
+  readonly templateCapabilities: Readonly<Record<string, boolean>>;
+  /** Whether resident captures are possible; otherwise `noCaptureReason` says why not. */
+  readonly captures: boolean;
+  readonly noCaptureReason: string;
+}
+
+/** What the engine can be asked. Bodies are those of llama-server's endpoints, validated. */
+export type EngineRoute =
+  | "chat"
+  | "completion"
+  | "metrics"
+  | "embeddings"
+  | "tokenize"
+  | "detokenize"
+  | "apply-template";
+
+/** Part of a streamed answer: whole server-sent events, as many as had become ready. */
+export interface StreamPart {
+  readonly data: string;
+  /** Generated tokens whose text is in `data`. */
+  readonly tokens: number;
+}
+
+/** The answer to a request: its head, and the whole body or a stream of parts. */
+export interface EngineReply {
+  readonly status: number;
+  readonly contentType: string;
+  /** The whole body; empty for a stream. */
+  readonly body: string;
+  /** For a stream: parts as they are read. Leaving the loop early frees the slot. */
+  readonly parts: AsyncIterableIterator<StreamPart> | null;
+}
+
+export interface CaptureRequest {
+  /** Raw text. */
+  prompt: string;
+  /** Distinct block indices. */
+  layers: readonly number[];
+  /** Refused when the prompt has more. */
+  maxTokens: number;
+  /** Candidates for the next token. */
+  nextTop: number;
+  /** Takes effect while the capture waits for its turn; a started pass completes. */
+  signal?: AbortSignal;
+}
+
+export interface CaptureResult {
+  readonly tokenIds: Int32Array;
+  readonly pieces: readonly string[];
+  readonly layers: readonly { readonly layer: number; readonly norms: Float32Array }[];
+  readonly nextIds: Int32Array;
+  readonly nextProbabilities: Float32Array;
+  readonly nextPieces: readonly string[];
+  /** Milliseconds until the running scheduler iteration had ended. */
+  readonly waitedMs: number;
+  /** Milliseconds of the forward pass with its readings. */
+  readonly forwardMs: number;
+}
+
+/** The scheduler's counters; times in microseconds. */
+export interface EngineMetrics {
+  readonly busy_slots: number;
+  readonly deferred: number;
+  readonly prompt_tokens: number;
+  readonly prompt_us: number;
+  readonly cached_tokens: number;
+  readonly generated_tokens: number;
+  readonly generated_steps: number;
+  readonly generated_us: number;
+  readonly decodes: number;
+}
+
+interface NativeEvent {
+  status?: number;
+  contentType?: string;
+  stream?: boolean;
+  data: string;
+  tokens: number;
+  done: boolean;
+}
+
+interface NativeEngine {
+  /** JSON of {@link EngineInfo}. */
+  readonly info: string;
+  open(route: EngineRoute, body: string): number | undefined;
+  read(request: number): Promise<NativeEvent>;
+  cancel(request: number): void;
+  capture(request: object & { cancel: NativeCancelToken }): Promise<CaptureResult>;
+  close(): Promise<void>;
+}
+
+interface EngineBinding {
+  openEngine(options: object): Promise<NativeEngine>;
+}
+
+/**
+ * llama.cpp's serving engine with one model: continuous batching, prompt cache, grammars, tools, reasoning.
+ * Everything runs on threads of its own. Errors are {@link NativeError}s.
+ */
+export class Engine {
+  readonly info: EngineInfo;
+  readonly #native: NativeEngine;
+  readonly #captures = new Set<Promise<unknown>>();
+  #closing: Promise<void> | undefined;
+
+  private constructor(native: NativeEngine) {
+    this.#native = native;
+    this.info = JSON.parse(native.info) as EngineInfo;
+  }
+
+  /**
+   * Loads a model and starts serving it. Loading cannot be interrupted.
+   * @throws NativeError MODEL_LOAD with llama.cpp's reason, OUT_OF_MEMORY
+   */
+  static async open(options: EngineOptions): Promise<Engine> {
+    const { embeddings, thinking, ...rest } = options;
+    const flags = { embeddings: flag(embeddings), thinking: flag(thinking) };
+    try {
+      return new Engine(await (binding() as unknown as EngineBinding).openEngine({ ...rest, ...flags }));
+    } catch (error) {
+      throw NativeError.from(error);
+    }
+  }
+
+  /**
+   * Asks the engine and resolves with the head of its answer. A stream's parts are made as they are read, so a
+   * slow reader holds nothing but its own tokens.
+   * @param signal ends the request and frees its slot, also while its parts are read
+   * @throws NativeError CANCELLED, CLOSED
+   */
+  async request(route: EngineRoute, body: object, signal?: AbortSignal): Promise<EngineReply> {
+    this.#assertOpen();
+    if (signal?.aborted) throw new NativeError("CANCELLED", "The request was cancelled.");
+    const native = this.#native;
+    const id = native.open(route, JSON.stringify(body));
+    if (id === undefined) throw new NativeError("INVALID_ARGUMENT", `The engine has no route ${route}.`);
+    const cancel = () => native.cancel(id);
+    signal?.addEventListener("abort", cancel, { once: true });
+    const ended = () => signal?.removeEventListener("abort", cancel);
+    try {
+      const head = await native.read(id);
+      const { status = 500, contentType = "application/json", stream = false } = head;
+      if (!stream) {
+        ended();
+        return { status, contentType, body: head.data, parts: null };
+      }
+      return { status, contentType, body: "", parts: readParts(native, id, head, ended) };
+    } catch (error) {
+      ended();
+      throw NativeError.from(error);
+    }
+  }
+
+  /**
+   * A forward pass of raw text on the resident weights, between two iterations of the scheduler, in a context
+   * of its own.
+   * @throws NativeError TOKEN_LIMIT, LAYER_OUT_OF_RANGE, UNSUPPORTED_ARCHITECTURE, CANCELLED, CLOSED
+   */
+  async capture(request: CaptureRequest): Promise<CaptureResult> {
+    this.#assertOpen();
+    const { signal, ...rest } = request;
+    const running = cancellable(signal, (cancel) => this.#native.capture({ ...rest, cancel }));
+    this.#captures.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#captures.delete(running);
+    }
+  }
+
+  /** The scheduler's counters, and how many slots are busy. Answered during a decode, too. */
+  async metrics(): Promise<EngineMetrics> {
+    const { body } = await this.request("metrics", {});
+    return JSON.parse(body) as EngineMetrics;
+  }
+
+  /** Ends every request, the threads and the model. Safe to call twice. */
+  close(): Promise<void> {
+    this.#closing ??= this.#native.close().then(async () => {
+      await Promise.allSettled(this.#captures);
+    });
+    return this.#closing;
+  }
+
+  #assertOpen(): void {
+    if (this.#closing !== undefined) throw new NativeError("CLOSED", "The engine is closed.");
+  }
+}
+
+/** -1 lets native code choose. */
+function flag(value: boolean | undefined): number {
+  return value === undefined ? -1 : Number(value);
+}
+
+async function* readParts(
+  native: NativeEngine,
+  id: number,
+  head: NativeEvent,
+  ended: () => void,
+): AsyncIterableIterator<StreamPart> {
+  let event = head;
+  try {
+    for (;;) {
+      if (event.data !== "") yield { data: event.data, tokens: event.tokens };
+      if (event.done) return;
+      event = await native.read(id);
+    }
+  } catch (error) {
+    throw NativeError.from(error);
+  } finally {
+    ended();
+    if (!event.done) native.cancel(id);
+  }
+}

@@ -1,0 +1,79 @@
+import stringWidth from "string-width";
+
+const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+// Joiners and variation selectors that do their work inside an emoji are not hidden characters.
+const pictograph = "\\p{Extended_Pictographic}\\uFE0F?\\p{Emoji_Modifier}?";
+const emoji = new RegExp(`^${pictograph}(\\u200D${pictograph})*$`, "u");
+const unseen = /^[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]$/u;
+
+/** Columns that a text takes in a terminal: 2 for wide characters and emoji, 0 for combining marks. */
+export function width(text: string): number {
+  return stringWidth(text);
+}
+
+/**
+ * A token as a reader can tell it from every other: spaces as `·`, line breaks as `↵`, other control characters
+ * as their pictures, whatever else leaves no mark (zero-width, bidirectional, private, unassigned) as `<200B>`.
+ * Safe to write to a terminal: nothing in it moves the cursor or starts an escape sequence.
+ */
+export function visible(token: string): string {
+  if (token === "") return "∅";
+  let text = "";
+  for (const { segment } of segmenter.segment(token))
+    text += emoji.test(segment) ? segment : spelled(segment);
+  // A mark with nothing before it would land on the neighbouring cell.
+  return /^\p{M}/u.test(text) ? `◌${text}` : text;
+}
+
+function spelled(cluster: string): string {
+  return Array.from(cluster, (character) => {
+    const code = character.codePointAt(0) as number;
+    if (character === " ") return "·";
+    if (character === "\n") return "↵";
+    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+    if (code === 0x7f) return "␡";
+    return unseen.test(character) ? `<${code.toString(16).toUpperCase().padStart(4, "0")}>` : character;
+  }).join("");
+}
+
+/** Cuts a text that is too wide, with `…` as its last column. */
+export function cut(text: string, columns: number): string {
+  if (width(text) <= columns) return text;
+  if (columns < 1) return "";
+  let kept = "";
+  for (const { segment } of segmenter.segment(text)) {
+    if (width(kept + segment) > columns - 1) break;
+    kept += segment;
+  }
+  return `${kept}…`;
+}
+
+/** Exactly `columns` wide: cut or filled with spaces. */
+export function fit(text: string, columns: number, align: "left" | "right" = "left"): string {
+  const shown = cut(text, columns);
+  const fill = " ".repeat(Math.max(0, columns - width(shown)));
+  return align === "left" ? shown + fill : fill + shown;
+}
+
+/** Breaks a plain text into lines at its spaces; words wider than a line are broken anywhere. */
+export function wrap(text: string, columns: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(/\s+/).filter((part) => part !== "")) {
+    const longer = line === "" ? word : `${line} ${word}`;
+    if (width(longer) <= columns) {
+      line = longer;
+      continue;
+    }
+    if (line !== "") lines.push(line);
+    line = "";
+    for (const { segment } of segmenter.segment(word)) {
+      if (line !== "" && width(line + segment) > columns) {
+        lines.push(line);
+        line = "";
+      }
+      line += segment;
+    }
+  }
+  return line === "" ? lines : [...lines, line];
+}

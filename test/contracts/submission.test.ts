@@ -1,0 +1,201 @@
+import * as fc from "fast-check";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { type Config, checkSubmission, defaults, InvalidInput, limits } from "../../src/contracts/index.js";
+import { anyBody, nearlyValid, validSubmission } from "./arbitrary.js";
+
+const base = { operation: "inspect", model: "demo", prompt: "x" };
+const examples = (count: number, label = true) =>
+  Array.from({ length: count }, (_, index) => ({
+    text: `text ${index}`,
+    split: index % 4 < 2 ? "train" : "test",
+    ...(label ? { label: index % 2 } : {}),
+  }));
+
+function sentence(body: unknown): string {
+  try {
+    checkSubmission(body);
+  } catch (error) {
+    assert.instance(error, InvalidInput);
+    return (error as Error).message;
+  }
+  return "accepted";
+}
+
+test("defaults are filled in, in every operation", () => {
+  const common = {
+    layers: [0],
+    max_input_tokens: defaults.max_input_tokens,
+    max_tokens: defaults.max_tokens,
+    seed: 0,
+  };
+  assert.equal(checkSubmission(base), { ...base, ...common });
+  assert.equal(checkSubmission({ ...base, operation: "compare" }), {
+    ...base,
+    ...common,
+    operation: "compare",
+    intervention: "scale",
+    strengths: [0, 0.5, 1, 1.5],
+  });
+  const probe = { operation: "probe", model: "demo", examples: examples(8) };
+  assert.equal(checkSubmission(probe), { ...probe, ...common });
+  const sae = { operation: "sae", model: "demo", examples: examples(8, false) };
+  assert.equal(checkSubmission(sae), { ...sae, ...common, features: 64, steps: 100 });
+  assert.equal(defaults.layers, [0], "filling in shares nothing with the defaults");
+  checkSubmission(base).layers.push(7);
+  assert.equal(checkSubmission(base).layers, [0]);
+});
+
+test("a saved config is a valid submission again", () => {
+  for (const body of [base, { operation: "sae", model: "m", examples: examples(12) }]) {
+    const config = checkSubmission(body);
+    assert.equal(checkSubmission(JSON.parse(JSON.stringify(config))), config);
+  }
+});
+
+test("each fault is one sentence with the limit and the actual value", () => {
+  const cases: [unknown, string][] = [
+    [null, "The body must be a JSON object."],
+    [[], "The body must be a JSON object."],
+    ["x", "The body must be a JSON object."],
+    [{}, "operation: is required; one of inspect, compare, probe, sae."],
+    [{ operation: "train" }, 'operation: must be one of inspect, compare, probe, sae, got "train".'],
+    [{ operation: {} }, "operation: must be one of inspect, compare, probe, sae, got an object."],
+    [{ operation: "inspect", model: "m" }, "prompt is required."],
+    [{ operation: "inspect" }, "model and prompt are required."],
+    [{ ...base, model: "" }, "model: must not be empty."],
+    [{ ...base, model: 3 }, "model: must be a string, got 3."],
+    [{ ...base, prompt: "" }, "prompt: must not be empty."],
+    [{ ...base, layers: [] }, "layers: at least 1 index, got 0."],
+    [{ ...base, layers: [0, 1, 2, 3, 4, 5, 6, 7, 8] }, "layers: at most 8 indices, got 9."],
+    [{ ...base, layers: [256] }, "layers[0]: at most 255, got 256."],
+    [{ ...base, layers: [1, -1] }, "layers[1]: at least 0, got -1."],
+    [{ ...base, layers: [1.5] }, "layers[0]: must be an integer, got 1.5."],
+    [{ ...base, layers: [2 ** 60] }, `layers[0]: at most 255, got ${2 ** 60}.`],
+    [{ ...base, layers: ["0"] }, 'layers[0]: must be an integer, got "0".'],
+    [{ ...base, layers: [3, 1, 3] }, "layers: 3 appears twice."],
+    [{ ...base, layers: 3 }, "layers: must be an array, got 3."],
+    [{ ...base, max_input_tokens: 0 }, "max_input_tokens: at least 1, got 0."],
+    [{ ...base, max_input_tokens: 1025 }, "max_input_tokens: at most 1024, got 1025."],
+    [{ ...base, max_tokens: 129 }, "max_tokens: at most 128, got 129."],
+    [{ ...base, seed: 2147483648 }, "seed: at most 2147483647, got 2147483648."],
+    [{ ...base, seed: null }, "seed: must be an integer, got null."],
+    [
+      { ...base, prompt: "\ud800" },
+      "prompt: must be well-formed Unicode; it holds half of a surrogate pair.",
+    ],
+  ];
+  for (const [body, expected] of cases) assert.is(sentence(body), expected);
+  assert.match(sentence({ ...base, bogus: 1 }), 'unknown field "bogus"; accepted are operation, model, ');
+  assert.match(sentence({ ...base, strengths: [1] }), 'unknown field "strengths"');
+  assert.match(
+    sentence(JSON.parse(`{"__proto__":1,"operation":"inspect","model":"m","prompt":"p"}`)),
+    "__proto__",
+  );
+});
+
+test("compare: what each intervention needs", () => {
+  const compare = { ...base, operation: "compare" };
+  const cases: [object, string][] = [
+    [{ intervention: "noise" }, 'intervention: must be scale or ablate or patch or steer, got "noise".'],
+    [{ intervention: "patch" }, "donor_prompt: is required for patch."],
+    [{ intervention: "steer" }, "positive: is required for steer."],
+    [{ intervention: "steer", positive: "a" }, "negative: is required for steer."],
+    [
+      { intervention: "steer", positive: "a", negative: "a" },
+      "negative: must differ from positive; the same text twice gives no direction.",
+    ],
+    [{ strengths: [] }, "strengths: at least 1 number, got 0."],
+    [{ strengths: Array(10).fill(1) }, "strengths: at most 9 numbers, got 10."],
+    [{ strengths: [5.1] }, "strengths[0]: at most 5, got 5.1."],
+    [{ strengths: [JSON.parse("1e999")] }, "strengths[0]: must be a number, got Infinity."],
+    [{ prompts: Array(33).fill("p") }, "prompts: at most 32 prompts, got 33."],
+    [{ prompts: [""] }, "prompts[0]: must not be empty."],
+    [{ target_token: "" }, "target_token: must not be empty."],
+  ];
+  for (const [more, expected] of cases) assert.is(sentence({ ...compare, ...more }), expected);
+  for (const accepted of [
+    { intervention: "patch", donor_prompt: "d" },
+    { intervention: "steer", positive: "a", negative: "b" },
+    { strengths: [-5, 5, 5], prompts: ["a", "a"], target_token: " Paris" },
+  ]) {
+    assert.is(sentence({ ...compare, ...accepted }), "accepted");
+  }
+  const { prompt: _prompt, ...without } = compare;
+  assert.is(sentence({ ...without, prompts: ["a"] }), "prompt is required.");
+});
+
+test("probe: splits, classes, duplicates", () => {
+  const probe = (list: unknown) => sentence({ operation: "probe", model: "m", examples: list });
+  assert.is(probe(examples(8)), "accepted");
+  assert.is(probe(examples(512)), "accepted");
+  assert.is(probe(examples(513)), "examples: at most 512 examples, got 513.");
+  assert.is(probe(examples(7)), "examples: at least 8 examples, got 7.");
+  const skewed = examples(16).map((example, index) => ({ ...example, split: index < 13 ? "train" : "test" }));
+  assert.is(probe(skewed), "examples: at least 4 with split test, got 3.");
+  const oneClass = examples(8).map((example) =>
+    example.split === "test" ? { ...example, label: 1 } : example,
+  );
+  assert.is(probe(oneClass), "examples: both classes must occur in each split; test has no label 0.");
+  const leaked = examples(8).map((example, index) =>
+    index === 6 ? { ...example, text: "text 0" } : example,
+  );
+  assert.is(probe(leaked), "examples[6].text: occurs in both splits; held-out texts must be new.");
+  const twice = examples(9).map((example, index) => (index === 8 ? { ...example, text: "text 0" } : example));
+  assert.is(probe(twice), "accepted", "the same text twice in one split is the user's business");
+  assert.is(
+    probe([...examples(8), { text: "x", label: 2, split: "test" }]),
+    "examples[8].label: must be 0 or 1, got 2.",
+  );
+  assert.match(probe([...examples(8), { text: "x", split: "test" }]), "examples[8]: label is required.");
+  assert.match(
+    probe([...examples(8), { text: "x", label: 1, split: "dev" }]),
+    "examples[8].split: must be train or test",
+  );
+  assert.is(sentence({ operation: "probe", model: "m" }), "examples is required.");
+});
+
+test("sae: labels are not needed; features and steps have limits", () => {
+  const sae = (more: object) =>
+    sentence({ operation: "sae", model: "m", examples: examples(8, false), ...more });
+  assert.is(sae({}), "accepted");
+  assert.is(sae({ examples: examples(8) }), "accepted");
+  assert.is(sae({ features: 7 }), "features: at least 8, got 7.");
+  assert.is(sae({ features: 513 }), "features: at most 512, got 513.");
+  assert.is(sae({ steps: 0 }), "steps: at least 1, got 0.");
+  assert.is(sae({ steps: 501 }), "steps: at most 500, got 501.");
+});
+
+test("property: every valid submission is accepted, and its config is a fixed point", () => {
+  fc.assert(
+    fc.property(validSubmission, (body) => {
+      const config = checkSubmission(body);
+      assert.equal(checkSubmission(JSON.parse(JSON.stringify(config))), config);
+      for (const [name, value] of Object.entries(body)) assert.equal(config[name as keyof Config], value);
+    }),
+    { numRuns: 1500 },
+  );
+});
+
+test("property: any JSON is accepted or refused with one sentence", () => {
+  let accepted = 0;
+  let refused = 0;
+  fc.assert(
+    fc.property(fc.oneof(anyBody, nearlyValid), (body) => {
+      const text = sentence(body);
+      if (text === "accepted") accepted++;
+      else refused++;
+      assert.not.match(text, "\n");
+      assert.ok(text === "accepted" || text.endsWith("."), text);
+      assert.ok(text.length < 400, text);
+    }),
+    { numRuns: 5000 },
+  );
+  assert.ok(accepted > 100 && refused > 1000, `${accepted} accepted, ${refused} refused`);
+});
+
+test("every limit is a positive integer", () => {
+  for (const [name, value] of Object.entries(limits)) assert.ok(Number.isInteger(value) && value > 0, name);
+});
+
+test.run();

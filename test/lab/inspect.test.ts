@@ -1,0 +1,172 @@
+import { createHash } from "node:crypto";
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { Compile } from "typebox/compile";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { type InspectResult, Job } from "../../src/contracts/index.js";
+import { canonicalJson } from "../../src/lab/provenance.js";
+import { demoModelPath } from "../../src/models/resolve.js";
+import { Model } from "../../src/native/index.js";
+import { demoInspect, type Harness, openHarness } from "./harness.js";
+import { readNpz, readNpzWithNumpy } from "./npz-reader.js";
+
+let harness: Harness;
+test.before(async () => {
+  harness = await openHarness();
+});
+test.after(() => harness.close());
+
+async function run(body: object): Promise<{ job: Job; result: InspectResult }> {
+  const { id } = await harness.submit(body);
+  const job = await harness.finished(id);
+  if (job.status !== "completed") throw new Error(job.error);
+  return { job, result: job.result as InspectResult };
+}
+
+async function failure(body: object): Promise<string> {
+  const { id } = await harness.submit(body);
+  const job = await harness.finished(id);
+  assert.is(job.status, "failed");
+  assert.is(job.result, undefined);
+  return job.error as string;
+}
+
+async function artifact(id: string): Promise<Buffer> {
+  const { status, bytes } = await harness.request("GET", `/jobs/${id}/artifacts/activations.npz`);
+  assert.is(status, 200);
+  return bytes;
+}
+
+test("an inspect job gives everything that the contract names, and nothing else", async () => {
+  const { job, result } = await run({ ...demoInspect, layers: [3, 0], seed: 7 });
+  assert.ok(Compile(Job).Check(job), JSON.stringify(Compile(Job).Errors(job)).slice(0, 500));
+  assert.equal(Object.keys(result).sort(), [
+    "artifacts",
+    "layers",
+    "next_tokens",
+    "note",
+    "provenance",
+    "token_ids",
+    "tokens",
+  ]);
+  const count = result.token_ids.length;
+  assert.is(result.tokens.length, count);
+  assert.equal(
+    result.layers.map(({ layer }) => layer),
+    [3, 0],
+    "layers come in the order asked for",
+  );
+  for (const { norms, predictions } of result.layers) {
+    assert.is(norms.length, count);
+    assert.is(predictions?.length, count);
+    for (const top of predictions ?? []) {
+      assert.is(top.length, 3);
+      assert.ok(top[0]!.probability >= top[1]!.probability && top[1]!.probability >= top[2]!.probability);
+    }
+  }
+  assert.is(result.next_tokens.length, 5);
+  assert.equal(result.artifacts, ["activations.npz"]);
+
+  const { provenance } = result;
+  assert.is(provenance.config_sha256, createHash("sha256").update(canonicalJson(job.config)).digest("hex"));
+  assert.is(provenance.seed, 7);
+  assert.equal(provenance.layers, [3, 0]);
+  assert.is(provenance.requested_model, "demo");
+  assert.is(provenance.requested_revision, null);
+  assert.is(provenance.resolved_model.path, demoModelPath);
+  const { size, mtimeNs } = await stat(demoModelPath, { bigint: true });
+  assert.equal(provenance.weights, [
+    { name: "tapline-demo.gguf", bytes: Number(size), modified_ns: String(mtimeNs) },
+  ]);
+  for (const stage of ["process", "addon", "model", "compute", "artifact"]) {
+    assert.type(provenance.seconds[stage], "number", stage);
+  }
+});
+
+test("activations.npz holds each layer's block outputs, and the norms are theirs", async () => {
+  const { job, result } = await run({ ...demoInspect, layers: [5, 1] });
+  const bytes = await artifact(job.id);
+  const arrays = readNpz(bytes);
+  assert.equal([...arrays.keys()], ["layer_5", "layer_1"]);
+  const hidden = result.provenance.n_embd;
+  for (const { layer, norms } of result.layers) {
+    const { shape, data } = arrays.get(`layer_${layer}`)!;
+    assert.equal(shape, [1, norms.length, hidden]);
+    norms.forEach((norm, token) => {
+      const row = data.subarray(token * hidden, (token + 1) * hidden);
+      const own = Math.sqrt(row.reduce((sum, value) => sum + value * value, 0));
+      assert.ok(Math.abs(own - norm) <= 1e-4 * norm, `layer ${layer}, token ${token}: ${own} and ${norm}`);
+    });
+  }
+  const numpy = readNpzWithNumpy(join(harness.lab.folder, job.id, "activations.npz"));
+  if (numpy !== null) {
+    for (const [name, { shape, data }] of arrays) {
+      assert.equal(numpy[name]?.shape, shape);
+      assert.is(numpy[name]?.dtype, "float32");
+      assert.ok(
+        Math.abs((numpy[name]?.sum ?? Number.NaN) - data.reduce((sum, value) => sum + value, 0)) < 1e-2,
+      );
+    }
+  }
+});
+
+test("a prompt longer than one batch is captured as in one pass", async () => {
+  const prompt = "The capital of France is Paris. ".repeat(90);
+  const { job, result } = await run({ ...demoInspect, prompt, max_input_tokens: 1024, layers: [0, 7] });
+  const tokens = Int32Array.from(result.token_ids);
+  assert.ok(tokens.length > 256, `${tokens.length} tokens`);
+  const { data } = readNpz(await artifact(job.id)).get("layer_7")!;
+  const model = await Model.open(demoModelPath);
+  const context = await model.createContext({ nCtx: tokens.length, nBatch: tokens.length });
+  const whole = await context.advance({ tokens, layers: [7], nextTopK: 5 });
+  const expected = whole.layers[0]!.states!.data;
+  let difference = 0;
+  let length = 0;
+  expected.forEach((value, index) => {
+    difference += (value - data[index]!) ** 2;
+    length += value ** 2;
+  });
+  assert.ok(Math.sqrt(difference / length) < 1e-3, `relative L2 ${Math.sqrt(difference / length)}`);
+  assert.is(result.next_tokens[0]!.token_id, whole.next!.tokenIds[0]);
+  await context.close();
+  await model.close();
+});
+
+test("the last block's lens is the model's own prediction", async () => {
+  const { result } = await run({ ...demoInspect, layers: [7] });
+  const top = result.layers[0]!.predictions!.at(-1)!;
+  top.forEach((candidate, index) => {
+    assert.is(candidate.token_id, result.next_tokens[index]!.token_id);
+    assert.ok(Math.abs(candidate.probability - result.next_tokens[index]!.probability) < 1e-4);
+  });
+});
+
+test("the same configuration gives the same numbers and the same file", async () => {
+  const first = await run({ ...demoInspect, layers: [2, 4] });
+  const second = await run({ ...demoInspect, layers: [2, 4] });
+  const { provenance: _a, ...a } = first.result;
+  const { provenance: _b, ...b } = second.result;
+  assert.equal(a, b);
+  assert.ok((await artifact(first.job.id)).equals(await artifact(second.job.id)));
+});
+
+test("what only the model can tell fails the job with the numbers", async () => {
+  assert.is(
+    await failure({ ...demoInspect, layers: [8, 2, 200] }),
+    "layers: 8, 200 do not exist; the model has 8 blocks, 0 to 7.",
+  );
+  assert.match(
+    await failure({ ...demoInspect, max_input_tokens: 3 }),
+    /^prompt has \d+ tokens; max_input_tokens allows 3\.$/,
+  );
+});
+
+test("a prompt of exactly max_input_tokens is accepted", async () => {
+  const { result } = await run(demoInspect);
+  const count = result.token_ids.length;
+  assert.is((await run({ ...demoInspect, max_input_tokens: count })).result.token_ids.length, count);
+  assert.match(await failure({ ...demoInspect, max_input_tokens: count - 1 }), `has ${count} tokens`);
+});
+
+test.run();

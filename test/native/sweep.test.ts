@@ -1,0 +1,136 @@
+import { fileURLToPath } from "node:url";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { Model, NativeError } from "../../src/native/index.js";
+import { sequentialSweep } from "../support/sequential-sweep.js";
+
+const demo = fileURLToPath(new URL("../../models/demo/tapline-demo.gguf", import.meta.url));
+const strengths = [0, 0.5, 1, 1.5, -2, 1];
+const maxTokens = 12;
+
+let model: Model;
+test.before(async () => {
+  model = await Model.open(demo);
+});
+test.after(() => model.close());
+
+function prompts(): Promise<Int32Array[]> {
+  const texts = [
+    "The capital of France is",
+    "The language spoken in Germany is",
+    "Anna gave the book to Tom. Tom gave",
+  ];
+  return Promise.all(texts.map((text) => model.tokenize(text)));
+}
+
+/** A fixed direction of length 1. */
+function direction(): Float32Array {
+  const raw = Float32Array.from({ length: model.info.nEmbd }, (_, i) => Math.sin(i * 1.7));
+  const norm = Math.hypot(...raw);
+  return raw.map((x) => x / norm);
+}
+
+const kinds: Record<string, (s: number) => { scale: number; offset?: Float32Array }> = {
+  scale: (s) => ({ scale: s }),
+  ablate: (s) => ({ scale: 1 - s }),
+  patch: (s) => ({ scale: 1 - s, offset: direction().map((x) => 10 * s * x) }),
+  steer: (s) => ({ scale: 1, offset: direction().map((x) => 4 * s * x) }),
+};
+
+for (const [kind, edit] of Object.entries(kinds)) {
+  test(`a batched sweep agrees with one sequence at a time: ${kind}`, async () => {
+    const layer = 2;
+    const batched = await model.createContext({ nCtx: 1024, maxSequences: 32 });
+    const single = await model.createContext({ nCtx: 128 });
+    const texts = await prompts();
+    const edits = strengths.map(edit);
+    const trials = await batched.sweep({ prompts: texts, layer, edits, maxTokens });
+    for (const [p, trial] of trials.entries()) {
+      const prompt = texts[p] as Int32Array;
+      assert.is(trial.rows.length, strengths.length);
+      for (const [e, row] of [trial.baseline, ...trial.rows].entries()) {
+        const expected = await sequentialSweep(
+          single,
+          prompt,
+          layer,
+          e === 0 ? undefined : edits[e - 1],
+          trial.target,
+          maxTokens,
+        );
+        const gap = Math.abs(row.probability - expected.probability);
+        assert.ok(gap <= 1e-4, `prompt ${p} row ${e}: ${row.probability} against ${expected.probability}`);
+        // The batch stops at an end-of-generation token; up to there the texts are equal, ties apart.
+        for (const [i, token] of row.continuation.entries()) {
+          if (token === expected.continuation[i]) continue;
+          const logits = expected.logits[i] as Float32Array;
+          const tie = Math.abs((logits[token] ?? 0) - (logits[expected.continuation[i] ?? 0] ?? 0));
+          assert.ok(tie <= 1e-4, `prompt ${p} row ${e} differs at token ${i} by ${tie}`);
+          break;
+        }
+      }
+    }
+    await batched.close();
+    await single.close();
+  });
+}
+
+test("a neutral edit is the baseline itself, and equal edits give equal rows", async () => {
+  const context = await model.createContext({ nCtx: 512, maxSequences: 16 });
+  const [prompt] = await prompts();
+  const [trial] = await context.sweep({
+    prompts: [prompt as Int32Array],
+    layer: 1,
+    edits: [
+      { scale: 1 },
+      { scale: 0.5 },
+      { scale: 1, offset: new Float32Array(model.info.nEmbd) },
+      { scale: 0.5 },
+    ],
+    maxTokens: 8,
+  });
+  assert.equal(trial?.rows[0], trial?.baseline);
+  assert.equal(trial?.rows[2], trial?.baseline);
+  assert.equal(trial?.rows[1], trial?.rows[3]);
+  assert.is.not(trial?.rows[1]?.probability, trial?.baseline.probability);
+  await context.close();
+});
+
+test("prompts that do not fit at once are swept in chunks with the same result", async () => {
+  const wide = await model.createContext({ nCtx: 2048, maxSequences: 64 });
+  const narrow = await model.createContext({ nCtx: 64, maxSequences: 4 });
+  const texts = await prompts();
+  const request = { prompts: texts, layer: 3, edits: [{ scale: 0 }, { scale: 2 }], maxTokens: 8 };
+  const [all, chunked] = [await wide.sweep(request), await narrow.sweep(request)];
+  for (const [p, trial] of all.entries()) {
+    assert.is(chunked[p]?.target, trial.target);
+    for (const [r, row] of trial.rows.entries()) {
+      assert.ok(Math.abs(row.probability - (chunked[p]?.rows[r]?.probability ?? 9)) <= 1e-5);
+    }
+  }
+  await wide.close();
+  await narrow.close();
+});
+
+test("what cannot be swept is refused with the numbers", async () => {
+  const context = await model.createContext({ nCtx: 32, maxSequences: 2 });
+  const [prompt] = await prompts();
+  const refused = async (request: object, code: string, words: RegExp) => {
+    try {
+      await context.sweep({ prompts: [prompt as Int32Array], layer: 0, edits: [], maxTokens: 4, ...request });
+      assert.unreachable();
+    } catch (error) {
+      assert.instance(error, NativeError);
+      assert.is((error as NativeError).code, code);
+      assert.match((error as NativeError).message, words);
+    }
+  };
+  await refused({ layer: 99 }, "LAYER_OUT_OF_RANGE", /Layer 99 .* 0 to /);
+  await refused({ edits: [{ scale: 0 }, { scale: 2 }] }, "INVALID_ARGUMENT", /3 sequences.* 2 at once/);
+  await refused({ maxTokens: 1000 }, "TOKEN_LIMIT", new RegExp(`holds ${context.nCtx}`));
+  await refused({ edits: [{ scale: 1, offset: new Float32Array(3) }] }, "INVALID_ARGUMENT", /3 values/);
+  await refused({ targets: Int32Array.of(1 << 30) }, "INVALID_ARGUMENT", /vocabulary/);
+  await refused({ signal: AbortSignal.abort() }, "CANCELLED", /cancelled/);
+  await context.close();
+});
+
+test.run();

@@ -1,0 +1,53 @@
+import type { Context, SweepRow } from "../../src/native/index.js";
+
+/** Softmax probability of one token. */
+export function probabilityOf(logits: Float32Array, token: number): number {
+  const highest = logits.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
+  const sum = logits.reduce((total, logit) => total + Math.exp(logit - highest), 0);
+  return Math.exp((logits[token] ?? Number.NaN) - highest) / sum;
+}
+
+/** Index of the highest logit, the first of equals. */
+export function argmax(logits: Float32Array): number {
+  return logits.reduce(
+    (best, logit, i) => (logit > (logits[best] ?? Number.NEGATIVE_INFINITY) ? i : best),
+    0,
+  );
+}
+
+/**
+ * The plain way to run one prompt under one edit: one sequence, one token at a time, the edit on the last
+ * token's row of every pass. What Context.sweep() computes in batches must agree with this.
+ */
+export async function sequentialSweep(
+  context: Context,
+  prompt: Int32Array,
+  layer: number,
+  edit: { scale: number; offset?: Float32Array } | undefined,
+  target: number,
+  maxTokens: number,
+): Promise<SweepRow & { logits: Float32Array[] }> {
+  await context.reset();
+  const continuation: number[] = [];
+  const logits: Float32Array[] = [];
+  let tokens = prompt;
+  for (let step = 0; step < Math.max(1, maxTokens); step++) {
+    const result = await context.advance({
+      tokens,
+      layers: [layer],
+      rows: "last",
+      keepStates: false,
+      logits: true,
+      edits: edit === undefined ? [] : [{ layer, position: tokens.length - 1, ...edit }],
+    });
+    if (result.logits === undefined) throw new Error("no logits");
+    logits.push(result.logits);
+    continuation.push(argmax(result.logits));
+    tokens = Int32Array.of(continuation.at(-1) ?? 0);
+  }
+  return {
+    probability: probabilityOf(logits[0] ?? new Float32Array(), target),
+    continuation: Int32Array.from(continuation.slice(0, maxTokens)),
+    logits,
+  };
+}

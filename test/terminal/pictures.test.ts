@@ -1,0 +1,191 @@
+import fc from "fast-check";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import {
+  bars,
+  type Canvas,
+  type Colors,
+  legend,
+  lensGrid,
+  narrowest,
+  normsGrid,
+  probabilityScale,
+  story,
+  width,
+} from "../../src/terminal/index.js";
+import { example } from "./example.js";
+
+const plain: Canvas = { width: 100, colors: "none" };
+const france = example(["The", " capital", " of", " France", " is"]);
+const allColors: Colors[] = ["none", "16", "256", "truecolor"];
+
+/** The picture without its colours. */
+function bare(picture: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours start with an escape character
+  return picture.replace(/\u001b\[[\d;]*m/g, "");
+}
+
+test("the lens: deepest layer on top, prompt tokens below, probabilities as figures", () => {
+  const lines = lensGrid(france, plain).split("\n");
+  assert.is(lines.length, 9);
+  assert.match(lines[0]!, /^ {4}7 .*·Paris +\.98 $/);
+  assert.match(lines[2]!, /^ {4}5 .*·Paris +\.73 $/);
+  assert.match(lines[3]!, /^ {4}4 .*·France +\.61 $/);
+  assert.match(lines[7]!, /^ {4}0 .*·is +\.12 $/);
+  assert.match(lines[8]!, /^layer +The +·capital +·of +·France +·is *$/);
+  const columnOf = (line: string, text: string) => width(line.slice(0, line.indexOf(text)));
+  assert.is(columnOf(lines[0]!, "·Paris"), columnOf(lines[8]!, "·is"));
+});
+
+test("layers arrive in any order and are drawn by depth", () => {
+  const shuffled = { ...france, layers: [...france.layers].reverse() };
+  assert.is(lensGrid(shuffled, plain), lensGrid(france, plain));
+});
+
+test("colours change nothing but colours", () => {
+  for (const colors of allColors) {
+    assert.is(bare(lensGrid(france, { width: 100, colors })), lensGrid(france, plain), colors);
+    assert.is(bare(normsGrid(france, { width: 100, colors })), normsGrid(france, plain), colors);
+    assert.is(
+      bare(bars(france.next_tokens, { width: 100, colors })),
+      bars(france.next_tokens, plain),
+      colors,
+    );
+  }
+});
+
+test("each depth uses only the codes that it has", () => {
+  const codes = (colors: Colors) => {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: colours start with an escape character
+    const found = lensGrid(france, { width: 100, colors }).matchAll(/\u001b\[([\d;]*)m/g);
+    return [...new Set([...found].map(([, code]) => code!))];
+  };
+  assert.equal(codes("none"), []);
+  for (const code of codes("16")) assert.match(code, /^(0|2|(1;)?(30|97);4[0-7])$/);
+  for (const code of codes("256")) assert.match(code, /^(0|2|(1;)?38;5;\d+;48;5;\d+)$/);
+  for (const code of codes("truecolor")) assert.match(code, /^(0|2|(1;)?38;2;\d+;\d+;\d+;48;2;\d+;\d+;\d+)$/);
+});
+
+test("cells that hold the model's answer are bold", () => {
+  const lines = lensGrid(france, { width: 100, colors: "16" }).split("\n");
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours start with an escape character
+  const bolds = lines.map((line) => [...line.matchAll(/\u001b\[1;[\d;]*m ([^ ]+)/g)].map(([, text]) => text));
+  assert.equal(bolds.slice(0, 4), [["·Paris"], ["·Paris"], ["·Paris"], []]);
+});
+
+test("where columns are scarce the last tokens are drawn and the rest is counted", () => {
+  const long = example(Array.from({ length: 40 }, (_, index) => ` w${index}`));
+  const lines = lensGrid(long, plain).split("\n");
+  assert.match(lines.at(-2)!, /·w39 *$/);
+  assert.is(lines.at(-1), "… 33 earlier tokens not shown");
+  assert.match(lines[0]!, /·Paris +\.98 $/);
+  const colored = bare(lensGrid(long, { width: 100, colors: "256" })).split("\n");
+  assert.is(colored.at(-1), "… 29 earlier tokens not shown");
+});
+
+test("layers without a lens are told in words", () => {
+  const note = "This architecture has no usable final norm.";
+  const layers = france.layers.map(({ layer, norms }) => ({ layer, norms, note }));
+  assert.is(lensGrid({ ...france, layers }, plain), note);
+});
+
+test("norms have three digits, and one outlier does not flatten the rest", () => {
+  const picture = normsGrid(france, plain);
+  assert.match(picture, /^ {4}7 +1\.0k +/);
+  assert.match(picture, / 80\.0 +4\.44 /);
+  const colored = normsGrid(france, { width: 100, colors: "truecolor" }).split("\n");
+  const backgrounds = (line: string) => [...line.matchAll(/48;2;[\d;]+/g)].map(String);
+  assert.is.not(backgrounds(colored[0]!)[4], backgrounds(colored[7]!)[4]);
+});
+
+test("bars: a full bar is certainty, and what is less than an eighth of a column is empty", () => {
+  const lines = bars(france.next_tokens, { width: 60, colors: "none" }).split("\n");
+  assert.equal(
+    lines.map((line) => line.slice(-5)),
+    ["0.974", "0.013", "0.008", "0.000", "0.000"],
+  );
+  const blocks = (line: string) => [...line].filter((character) => character === "█").length;
+  assert.is(blocks(lines[0]!), Math.floor(0.974 * 47));
+  assert.is(blocks(lines[1]!), 0);
+  const sure = bars([{ token_id: 0, token: "x", probability: 1 }], { width: 40, colors: "none" });
+  assert.is(sure, `x ${"█".repeat(32)} 1.000`);
+});
+
+test("a legend only where there are colours", () => {
+  assert.is(legend(probabilityScale, "0", "1", plain), "");
+  assert.is(bare(legend(probabilityScale, "0", "1", { width: 100, colors: "256" })), `0 ${" ".repeat(12)} 1`);
+});
+
+test("the story names the layer from which the answer leads for good", () => {
+  assert.is(
+    story(france),
+    "“·Paris” leads the lens from layer 5 on (0.73), ahead of “·France” at layer 4; the model answers it with probability 0.97.",
+  );
+  const always = example(["a", "b"], { leads: 0 });
+  assert.match(story(always), /^“·Paris” leads the lens from layer 0 on \(0\.12\), the first shown; /);
+  const never = example(["a", "b"], { leads: 8 });
+  assert.match(
+    story(never),
+    /^At layer 7, the deepest shown, the lens still says “.*”; in the end .* “·Paris”/,
+  );
+  const blind = { ...france, layers: france.layers.map(({ layer, norms }) => ({ layer, norms })) };
+  assert.is(
+    story(blind),
+    "After the prompt, “·Paris” comes first: the model answers it with probability 0.97.",
+  );
+});
+
+test("an early lead that is lost again does not count", () => {
+  const lost = structuredClone(france);
+  lost.layers[1]!.predictions!.at(-1)![0] = { token_id: 999, token: " Paris", probability: 0.2 };
+  assert.match(story(lost), /from layer 5 on/);
+});
+
+test("no line is wider than the canvas, for any tokens, numbers, widths and colours", () => {
+  const anyNumber = fc.double({ noDefaultInfinity: false, noNaN: false });
+  const anyToken = fc.oneof(
+    fc.string({ unit: "binary", maxLength: 12 }),
+    fc.string({ unit: "grapheme", maxLength: 12 }),
+    fc.constantFrom("", " ", "\n", "東京東京東京", "👩‍👩‍👧", "\u0301", "\u200b", "\u001b[2J", "日本語"),
+  );
+  const candidate = fc.record({
+    token_id: fc.nat(),
+    token: anyToken,
+    probability: fc.double({ min: 0, max: 1, noNaN: true }),
+  });
+  const input = fc.array(anyToken, { minLength: 1, maxLength: 40 }).chain((tokens) => {
+    const each = { minLength: tokens.length, maxLength: tokens.length };
+    const layer = fc.record({
+      layer: fc.integer({ min: 0, max: 255 }),
+      norms: fc.array(anyNumber, each),
+      predictions: fc.option(fc.array(fc.array(candidate, { maxLength: 3 }), each), { nil: undefined }),
+    });
+    return fc.record({
+      tokens: fc.constant(tokens),
+      layers: fc.array(layer, { maxLength: 8 }),
+      next_tokens: fc.array(candidate, { maxLength: 5 }),
+    });
+  });
+  fc.assert(
+    fc.property(
+      input,
+      fc.integer({ min: 1, max: 250 }),
+      fc.constantFrom(...allColors),
+      (result, columns, colors) => {
+        const canvas = { width: columns, colors };
+        for (const draw of [lensGrid, normsGrid] as const) check(draw(result, canvas), columns);
+        check(bars(result.next_tokens, canvas), columns);
+        assert.type(story(result), "string");
+      },
+    ),
+    { numRuns: 400 },
+  );
+});
+
+function check(picture: string, columns: number): void {
+  for (const line of bare(picture).split("\n")) {
+    assert.ok(width(line) <= Math.max(narrowest, columns), `${width(line)} > ${columns}: ${line}`);
+  }
+}
+
+test.run();
