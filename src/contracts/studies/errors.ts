@@ -50,11 +50,13 @@ export const ErrorBody = Type.Object(
     code: Type.Enum(Object.keys(errorCodes) as ErrorCode[]),
     field: Type.Optional(
       Type.String({
-        description: "JSON pointer into the body (empty: the whole of it), or the parameter or header at fault.",
+        description:
+          "JSON pointer into the body (empty: the whole of it), or the parameter or header at fault.",
       }),
     ),
     request_id: Type.String({
-      description: "Names this answer in the service's log; all zeros in a 404 for a study, which never varies.",
+      description:
+        "Names this answer in the service's log; all zeros in a 404 for a study, which never varies.",
     }),
   },
   { additionalProperties: false, title: "Error" },

@@ -33,7 +33,8 @@ export const StudySummary = Type.Object(
   {
     ...strict,
     title: "StudySummary",
-    description: "Text in summaries has U+0000 and unpaired surrogates replaced by U+FFFD; the package has not.",
+    description:
+      "Text in summaries has U+0000 and unpaired surrogates replaced by U+FFFD; the package has not.",
   },
 );
 export type StudySummary = Static<typeof StudySummary>;

@@ -70,7 +70,8 @@ function describe(root: unknown, failures: Failure[]): ApiError {
   const failure = told.reduce((best, next) => (rank(next) < rank(best) ? next : best), told[0] as Failure);
   const { keyword, params, instancePath } = failure;
   const actual = at(root, instancePath);
-  const pointer = (name: unknown) => `${instancePath}/${String(name).replace(/~/g, "~0").replace(/\//g, "~1")}`;
+  const pointer = (name: unknown) =>
+    `${instancePath}/${String(name).replace(/~/g, "~0").replace(/\//g, "~1")}`;
   const where = instancePath === "" ? "The body" : instancePath;
   if (keyword === "required") {
     const name = (params.requiredProperties as string[])[0];
@@ -82,7 +83,9 @@ function describe(root: unknown, failures: Failure[]): ApiError {
       field: pointer(name),
     });
   }
-  return new ApiError("invalid_value", `${where} ${sentence(keyword, params, actual)}.`, { field: instancePath });
+  return new ApiError("invalid_value", `${where} ${sentence(keyword, params, actual)}.`, {
+    field: instancePath,
+  });
 }
 
 function sentence(keyword: string, params: Record<string, unknown>, actual: unknown): string {

@@ -18,7 +18,8 @@ export function parseStrictJson(bytes: Uint8Array): unknown {
   try {
     value = JSON.parse(text);
   } catch {
-    const sentence = text.trim() === "" ? "The body is empty; send a JSON object." : "The body is not valid JSON.";
+    const sentence =
+      text.trim() === "" ? "The body is empty; send a JSON object." : "The body is not valid JSON.";
     throw new ApiError("invalid_json", sentence, { field: "" });
   }
   refuseAmbiguity(text);

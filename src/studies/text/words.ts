@@ -6,7 +6,10 @@ const mostBytes = 400_000;
 
 /** Words of a text: case and accents folded, everything but letters and digits a separator. */
 export function words(text: string): string[] {
-  const folded = displayable(text).normalize("NFKD").replace(/\p{M}+/gu, "").toLowerCase();
+  const folded = displayable(text)
+    .normalize("NFKD")
+    .replace(/\p{M}+/gu, "")
+    .toLowerCase();
   const found = folded.match(/[\p{L}\p{N}]+/gu) ?? [];
   return found.map((word) => (word.length > longestWord ? [...word].slice(0, longestWord).join("") : word));
 }

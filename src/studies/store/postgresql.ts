@@ -1,0 +1,78 @@
+import { Kysely, PostgresDialect, type RawBuilder, sql } from "kysely";
+import pg from "pg";
+import type { Dialect, Search, Tier } from "./dialect.js";
+import type { Database } from "./schema.js";
+
+const int8 = 20;
+
+/**
+ * Opens a pool of connections to PostgreSQL.
+ * @param durable whether a commit waits until it is on disk
+ */
+export function openPostgresql(url: string, durable: boolean, connections: number): Kysely<Database> {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: connections,
+    connectionTimeoutMillis: 5000,
+    application_name: "tapline studies",
+    options: `-c synchronous_commit=${durable ? "on" : "off"} -c statement_timeout=20000 -c client_encoding=UTF8`,
+    types: {
+      // Every bigint of ours is a time or a count, well below 2^53.
+      getTypeParser: ((id: number, format: "text") =>
+        id === int8 ? Number : pg.types.getTypeParser(id, format)) as typeof pg.types.getTypeParser,
+    },
+  });
+  // A connection that breaks while idle is replaced on next use; queries in flight fail on their own.
+  pool.on("error", () => {});
+  return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
+}
+
+export const postgresql: Dialect = {
+  name: "postgresql",
+  now: sql<number>`floor(extract(epoch from clock_timestamp()) * 1000)::bigint`,
+  entries: (column) =>
+    sql`(select value::bigint as value from jsonb_array_elements_text(${sql.ref(column)}::jsonb)) as entries`,
+  collect: (query) => sql<string>`(select coalesce(json_agg(value)::text, '[]') from (${query}) as kept)`,
+  async createSearch(db) {
+    await sql`create table search (
+      published_at bigint primary key, title tsvector not null, head tsvector not null, body tsvector not null
+    )`.execute(db);
+    for (const column of ["title", "head", "body"]) {
+      await sql`create index ${sql.ref(`search_${column}`)} on search using gin (${sql.ref(column)})`.execute(
+        db,
+      );
+    }
+  },
+  search: vectors(),
+};
+
+function vectors(): Search {
+  return {
+    async add(db, publishedAt, { title, head, body }) {
+      await sql`insert into search (published_at, title, head, body) values (${publishedAt},
+        array_to_tsvector(${title}::text[]), array_to_tsvector(${[...title, ...head]}::text[]),
+        array_to_tsvector(${[...title, ...head, ...body]}::text[]))`.execute(db);
+    },
+    async remove(db, publishedAt) {
+      await sql`delete from search where published_at = ${publishedAt}`.execute(db);
+    },
+    async count(db, words, tier) {
+      const query = sql<{ count: number }>`select count(*) as count from search where ${match(words, tier)}`;
+      return (await query.execute(db)).rows[0]?.count ?? 0;
+    },
+    async find(db, words, tier, limit, offset) {
+      const query = sql<{ published_at: number }>`select published_at from search where ${match(words, tier)}
+        order by published_at desc limit ${limit} offset ${offset}`;
+      return (await query.execute(db)).rows.map(({ published_at }) => published_at);
+    },
+  };
+}
+
+function match(words: string[], tier: Tier): RawBuilder<boolean> {
+  // Words hold letters and digits only, so quoting them is enough.
+  const all = words.map((word, index) => `'${word}'${index === words.length - 1 ? ":*" : ""}`).join(" & ");
+  const inside = (column: string) => sql<boolean>`${sql.ref(column)} @@ ${all}::tsquery`;
+  if (tier === "title") return inside("title");
+  const better = tier === "head" ? "title" : "head";
+  return sql<boolean>`${inside(tier)} and not ${inside(better)}`;
+}
