@@ -35,7 +35,6 @@ export const errorCodes = {
   method_not_allowed: 405,
   request_quota: 429,
   draft_quota: 429,
-  internal: 500,
   disabled: 503,
   unavailable: 503,
 } as const;

@@ -8,6 +8,21 @@ import type { Database } from "./schema.js";
  * @param upTo name of the last migration to apply; the newest unless told otherwise
  */
 export async function migrate(db: Kysely<Database>, dialect: Dialect, upTo?: string): Promise<void> {
+  if (dialect.name === "postgresql") return run(db, dialect, upTo);
+  // On PostgreSQL kysely locks and opens a transaction by itself; on SQLite it leaves both to us.
+  await db.connection().execute(async (connection) => {
+    await sql`begin immediate`.execute(connection);
+    try {
+      await run(connection, dialect, upTo);
+      await sql`commit`.execute(connection);
+    } catch (error) {
+      await sql`rollback`.execute(connection);
+      throw error;
+    }
+  });
+}
+
+async function run(db: Kysely<Database>, dialect: Dialect, upTo: string | undefined): Promise<void> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations(dialect) } });
   const { error } = upTo === undefined ? await migrator.migrateToLatest() : await migrator.migrateTo(upTo);
   if (error !== undefined) throw error;

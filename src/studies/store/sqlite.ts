@@ -1,18 +1,19 @@
-import { chmodSync, closeSync, openSync } from "node:fs";
+import { chmodSync, closeSync, openSync, realpathSync } from "node:fs";
 import SqliteDatabase from "better-sqlite3";
-import { Kysely, type RawBuilder, SqliteDialect, sql } from "kysely";
+import { Kysely, type RawBuilder, sql } from "kysely";
 import { UserError } from "../../contracts/user-error.js";
 import type { Dialect, Search, Tier } from "./dialect.js";
 import type { Database } from "./schema.js";
+import { SqliteTurnsDialect } from "./sqlite-turns.js";
 
 /**
  * Opens an SQLite file, private to this account, in WAL mode with every commit synced. Several processes may hold
  * the same file: writers take turns.
  */
 export function openSqlite(path: string, synchronous: "FULL" | "NORMAL"): Kysely<Database> {
-  if (path !== ":memory:") closeSync(openSync(path, "a", 0o600));
+  closeSync(openSync(path, "a", 0o600));
   const file = new SqliteDatabase(path, { timeout: 10_000 });
-  if (path !== ":memory:") chmodSync(path, 0o600);
+  chmodSync(path, 0o600);
   try {
     file.pragma("journal_mode = WAL");
   } catch (error) {
@@ -25,7 +26,7 @@ export function openSqlite(path: string, synchronous: "FULL" | "NORMAL"): Kysely
   file.pragma("foreign_keys = ON");
   file.pragma("secure_delete = ON");
   file.pragma("cache_size = -32000");
-  return new Kysely<Database>({ dialect: new SqliteDialect({ database: file }) });
+  return new Kysely<Database>({ dialect: new SqliteTurnsDialect({ database: file }, realpathSync(path)) });
 }
 
 export const sqlite: Dialect = {
