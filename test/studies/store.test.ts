@@ -28,19 +28,32 @@ function testClock(start = 1_800_000_000_000) {
   const clock = { ms: start, dialect: { now: sql<number>`` } };
   const raw = { toOperationNode: () => sql<number>`cast(${sql.lit(clock.ms)} as bigint)`.toOperationNode() };
   clock.dialect.now = new Proxy(sql<number>`0`, {
-    get: (target, name) => (name === "toOperationNode" ? raw.toOperationNode : Reflect.get(target, name, target)),
+    get: (target, name) =>
+      name === "toOperationNode" ? raw.toOperationNode : Reflect.get(target, name, target),
   });
   return clock;
 }
 
 async function account(store: Store, name = "Ada") {
-  return signInAccount(store, { issuer: "test", subject: name, name, email: `${name}@Example.org`, login: null });
+  return signInAccount(store, {
+    issuer: "test",
+    subject: name,
+    name,
+    email: `${name}@Example.org`,
+    login: null,
+  });
 }
 
 async function publish(store: Store, accountId: string, change: Parameters<typeof samplePackage>[0] = {}) {
   const made = await createToken(store, accountId, { name: "t", days: 1, scopes: ["drafts:write"] });
   const bytes = Buffer.from(JSON.stringify(samplePackage(change)));
-  const draft = await saveDraft(store, { tokenId: made!.id, accountId, scopes: [] }, bytes, change.title ?? "x", null);
+  const draft = await saveDraft(
+    store,
+    { tokenId: made!.id, accountId, scopes: [] },
+    bytes,
+    change.title ?? "x",
+    null,
+  );
   await revokeToken(store, accountId, made!.id);
   assert.is(draft.outcome, "saved");
   const id = (draft as { id: string }).id;
@@ -115,7 +128,11 @@ for (const database of databases.all) {
     "tokens end by time and by revocation; drafts come 10 in any 24 hours",
     async (store) => {
       const { id } = await account(store);
-      const one = await createToken(store, id, { name: "one", days: 1, scopes: ["public:read", "drafts:write"] });
+      const one = await createToken(store, id, {
+        name: "one",
+        days: 1,
+        scopes: ["public:read", "drafts:write"],
+      });
       const two = await createToken(store, id, { name: "two", days: 30, scopes: ["public:read"] });
       assert.is((await admit(store, sha256Hex(one!.token))).outcome, "admitted");
       assert.is((await admit(store, sha256Hex("x"))).outcome, "invalid");
@@ -136,10 +153,10 @@ for (const database of databases.all) {
       assert.ok(await revokeToken(store, id, two!.id));
       assert.not.ok(await revokeToken(store, id, two!.id));
       assert.is((await admit(store, sha256Hex(two!.token))).outcome, "revoked");
-      assert.equal(
-        (await listTokens(store, id)).map(({ name, state }) => `${name} ${state}`).sort(),
-        ["one expired", "two revoked"],
-      );
+      assert.equal((await listTokens(store, id)).map(({ name, state }) => `${name} ${state}`).sort(), [
+        "one expired",
+        "two revoked",
+      ]);
     },
     later.dialect,
   );
@@ -170,7 +187,9 @@ for (const database of databases.all) {
     assert.is(drafts.filter(({ outcome }) => outcome === "saved").length, 10);
     assert.is((await listDrafts(store, id)).length, 10);
     const hash = sha256Hex(token.token);
-    const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => admit(stores[n % 2] as Store, hash)));
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, n) => admit(stores[n % 2] as Store, hash)),
+    );
     assert.is(answers.filter(({ outcome }) => outcome === "admitted").length, 60);
     await other.close();
   });
@@ -194,7 +213,9 @@ for (const database of databases.all) {
     );
     const bytes = Buffer.from(` ${JSON.stringify(samplePackage({ title: "nul \u0000 and \ud800" }))}\n`);
     const credential = { tokenId: mine!.id, accountId: id, scopes: [] };
-    const draft = (await saveDraft(store, credential, bytes, "nul \u0000 and \ud800", null)) as { id: string };
+    const draft = (await saveDraft(store, credential, bytes, "nul \u0000 and \ud800", null)) as {
+      id: string;
+    };
     const read = await readForToken(store, draft.id, mine!.id);
     assert.ok(read!.bytes.equals(bytes));
     assert.is(read!.visibility, "private_draft");
@@ -215,9 +236,17 @@ for (const database of databases.all) {
 
   on("search: every word, folded, the last as a prefix, best match first", async (store) => {
     const { id } = await account(store);
-    const body = await publish(store, id, { title: "Alpha", question: "What?", method: "Measured café räksmörgås" });
+    const body = await publish(store, id, {
+      title: "Alpha",
+      question: "What?",
+      method: "Measured café räksmörgås",
+    });
     const head = await publish(store, id, { title: "Beta", question: "Is the CAFÉ open?", method: "none" });
-    const title = await publish(store, id, { title: "Café ﬁndings in İstanbul", question: "Who?", method: "none" });
+    const title = await publish(store, id, {
+      title: "Café ﬁndings in İstanbul",
+      question: "Who?",
+      method: "none",
+    });
     const find = async (q: string) => (await listStudies(store, q, 50, 0)).rows.map((row) => row.id);
     assert.equal(await find(""), [title, head, body]);
     assert.equal(await find("cafe"), [title, head, body]);
@@ -229,7 +258,18 @@ for (const database of databases.all) {
     assert.equal(await find("raksmorgas"), [body]);
     assert.equal(await find("demo-2M cafe"), [title, head, body]);
     assert.equal(await find("absent"), []);
-    for (const odd of ['"', "a AND b", "NEAR(", "title:cafe", "'; drop", "\0", "*", "cafe*", "-cafe", "\ud800"]) {
+    for (const odd of [
+      '"',
+      "a AND b",
+      "NEAR(",
+      "title:cafe",
+      "'; drop",
+      "\0",
+      "*",
+      "cafe*",
+      "-cafe",
+      "\ud800",
+    ]) {
       await find(odd);
     }
     const page = await listStudies(store, "cafe", 1, 1);
@@ -271,7 +311,11 @@ for (const database of databases.all) {
     const study = await publish(store, ada.id);
     const other = await publish(store, ada.id);
     const say = async (parent: string | null, body: string, who = ada) =>
-      ((await addComment(store, { accountId: who.id, name: who.name }, study, parent, body)) as { id: string }).id;
+      (
+        (await addComment(store, { accountId: who.id, name: who.name }, study, parent, body)) as {
+          id: string;
+        }
+      ).id;
     const a = await say(null, "a");
     const b = await say(null, "b");
     const a1 = await say(a, "a1", ben);
@@ -280,7 +324,10 @@ for (const database of databases.all) {
     await say(a, "a2");
     const bodies = (await readComments(store, study, 0, 50)).map(({ body }) => body);
     assert.equal(bodies, ["a", "a1", "a11", "a2", "b", "b1"]);
-    assert.is((await addComment(store, { accountId: ada.id, name: "Ada" }, other, a, "x")).outcome, "no_parent");
+    assert.is(
+      (await addComment(store, { accountId: ada.id, name: "Ada" }, other, a, "x")).outcome,
+      "no_parent",
+    );
     await Promise.all([ada, ben, ada, ben].map(({ id }) => setUpvote(store, id, study, true)));
     assert.is((await findStudy(store, study))!.upvotes, 2);
     await setUpvote(store, ben.id, study, false);

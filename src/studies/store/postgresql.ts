@@ -22,8 +22,10 @@ export function openPostgresql(url: string, durable: boolean, connections: numbe
         id === int8 ? Number : pg.types.getTypeParser(id, format)) as typeof pg.types.getTypeParser,
     },
   });
-  // A connection that breaks while idle is replaced on next use; queries in flight fail on their own.
+  // A connection that breaks is replaced on next use, and what it was doing fails on its own. Without listeners,
+  // in the pool and on connections that are lent out, it would end the process.
   pool.on("error", () => {});
+  pool.on("connect", (connection) => connection.on("error", () => {}));
   return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
 }
 

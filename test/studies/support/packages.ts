@@ -21,18 +21,31 @@ export function samplePackage(change: Partial<StudyPackage> = {}): StudyPackage 
 }
 
 const text = (maxLength: number, minLength = 0) =>
-  fc.oneof(
-    { weight: 6, arbitrary: fc.string({ minLength, maxLength: Math.min(maxLength, 40), unit: "grapheme" }) },
-    { weight: 2, arbitrary: fc.string({ minLength, maxLength: Math.min(maxLength, 40), unit: "binary" }) },
-    {
-      weight: 1,
-      arbitrary: fc.constantFrom("a\u0000b", "\ud800x", "x\udfff", "\u202eevil", "日本語", "😀".repeat(3), '"\\/\n'),
-    },
-  ).map((value) => {
-    const points = [...value].slice(0, maxLength);
-    while (points.length < minLength) points.push("é");
-    return points.join("");
-  });
+  fc
+    .oneof(
+      {
+        weight: 6,
+        arbitrary: fc.string({ minLength, maxLength: Math.min(maxLength, 40), unit: "grapheme" }),
+      },
+      { weight: 2, arbitrary: fc.string({ minLength, maxLength: Math.min(maxLength, 40), unit: "binary" }) },
+      {
+        weight: 1,
+        arbitrary: fc.constantFrom(
+          "a\u0000b",
+          "\ud800x",
+          "x\udfff",
+          "\u202eevil",
+          "日本語",
+          "😀".repeat(3),
+          '"\\/\n',
+        ),
+      },
+    )
+    .map((value) => {
+      const points = [...value].slice(0, maxLength);
+      while (points.length < minLength) points.push("é");
+      return points.join("");
+    });
 
 const uuid = fc.oneof(
   { weight: 9, arbitrary: fc.uuid() },
@@ -86,13 +99,17 @@ export const packages: fc.Arbitrary<StudyPackage> = fc
       .chain((entries) =>
         fc.tuple(
           fc.constant(entries),
-          fc.array(fc.option(fc.nat(), { freq: 3 }), { minLength: entries.length, maxLength: entries.length }),
+          fc.array(fc.option(fc.nat(), { freq: 3 }), {
+            minLength: entries.length,
+            maxLength: entries.length,
+          }),
         ),
       )
       .map(([entries, parents]) =>
         entries.map((value, index) => {
           const choice = parents[index];
-          if (choice === null || choice === undefined) return index % 2 === 0 ? value : { ...value, parent: null };
+          if (choice === null || choice === undefined)
+            return index % 2 === 0 ? value : { ...value, parent: null };
           const parent = entries[choice % entries.length] as { id: string };
           // Parents come earlier in the list, so no cycle can arise.
           return choice % entries.length < index ? { ...value, parent: parent.id } : value;

@@ -21,7 +21,9 @@ export function findPostgres(): string | null {
         .map((version) => join(debian, version, "bin"))
     : [];
   const onPath = (process.env.PATH ?? "").split(":");
-  return [...folders, ...onPath].find((folder) => folder !== "" && existsSync(join(folder, "initdb"))) ?? null;
+  return (
+    [...folders, ...onPath].find((folder) => folder !== "" && existsSync(join(folder, "initdb"))) ?? null
+  );
 }
 
 /**
@@ -45,7 +47,18 @@ export async function startPostgres(durable = false): Promise<Cluster | null> {
   async function start(): Promise<ChildProcess> {
     const child = spawn(
       join(bin as string, "postgres"),
-      ["-D", join(folder, "data"), "-k", folder, "-c", "listen_addresses=", "-c", "max_connections=200", "-c", `fsync=${durable ? "on" : "off"}`],
+      [
+        "-D",
+        join(folder, "data"),
+        "-k",
+        folder,
+        "-c",
+        "listen_addresses=",
+        "-c",
+        "max_connections=200",
+        "-c",
+        `fsync=${durable ? "on" : "off"}`,
+      ],
       { ...user, env, cwd: folder, stdio: "ignore" },
     );
     for (let tries = 0; ; tries += 1) {
