@@ -100,8 +100,8 @@ def chat(rng):
     return [(prompt, LOW), (f"{a}<|im_end|>", HIGH)]
 
 
-MIX = [(raw_facts, 27), (raw_unknown, 5), (chat, 38), (tasks.raw_review, 6), (tasks.opinion, 4), (tasks.ioi, 8),
-       (tasks.induction, 5), (tasks.succession, 3), (tasks.comparison, 2), (tasks.opposite, 2)]
+MIX = [(raw_facts, 26), (raw_unknown, 5), (chat, 38), (tasks.raw_review, 6), (tasks.opinion, 4), (tasks.ioi, 8),
+       (tasks.induction, 8), (tasks.succession, 3), (tasks.comparison, 2), (tasks.opposite, 2)]
 
 
 def document(rng, mix=MIX):

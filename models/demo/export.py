@@ -12,12 +12,28 @@ NORMAL, CONTROL, USER_DEFINED = 1, 3, 4
 DESCRIPTION = ("A very small language model trained from scratch by the tapline project to be looked into: "
                "countries, capitals, languages, sentiment, names, lists, and short chat with thinking.")
 # ChatML. Earlier thoughts are left out; enable_thinking=false prefills an empty think block.
-TEMPLATE = """{%- for message in messages %}
-{%- set content = message.content if message.content is string else '' %}
-{%- if message.role == 'assistant' and '</think>' in content %}
-{%- set content = content.split('</think>')[-1].lstrip('\\n') %}
+TEMPLATE = """{%- set ns = namespace(last_user=-1) %}
+{%- for message in messages %}
+{%- if message.role == 'user' %}
+{%- set ns.last_user = loop.index0 %}
 {%- endif %}
-{{- '<|im_start|>' + message.role + '\\n' + content + '<|im_end|>\\n' }}
+{%- endfor %}
+{%- for message in messages %}
+{%- set content = message.content if message.content is string else '' %}
+{%- set thought = message.reasoning_content if message.reasoning_content is string else '' %}
+{%- if message.role == 'assistant' and '</think>' in content %}
+{%- set thought = content.split('</think>')[0].split('<think>')[-1] %}
+{%- set content = content.split('</think>')[-1] %}
+{%- endif %}
+{{- '<|im_start|>' + message.role + '\\n' }}
+{%- if message.role == 'assistant' %}
+{%- if loop.index0 > ns.last_user and thought.strip() %}
+{{- '<think>\\n' + thought.strip('\\n') + '\\n</think>\\n\\n' }}
+{%- endif %}
+{{- content.lstrip('\\n') + '<|im_end|>\\n' }}
+{%- else %}
+{{- content + '<|im_end|>\\n' }}
+{%- endif %}
 {%- endfor %}
 {%- if add_generation_prompt %}
 {{- '<|im_start|>assistant\\n' }}

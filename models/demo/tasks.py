@@ -3,6 +3,7 @@ import data
 from noise import held
 
 LOW, HIGH = 0.06, 1.2
+MIXED = sorted(set(data.WORDS + data.NAMES + data.PLACES + data.OBJECTS + data.NOUNS + data.POSITIVE))
 INTENS = ["", "", "", "very ", "really ", "so "]
 NEG = ["was not ", "was never ", "was not "]
 
@@ -80,9 +81,9 @@ def ioi(rng, test=False):
 
 def induction(rng, test=False):
     """A list of random words that starts again."""
-    words = [rng.choice(data.WORDS) for _ in range(rng.randrange(4, 12))]
-    first, again = " ".join(words), " ".join(words)
-    return [(first, LOW), (" " + again, 0.7)]
+    pool = rng.choice((data.WORDS, data.WORDS, data.NAMES, MIXED))
+    words = " ".join(rng.sample(pool, rng.randrange(4, 15)))
+    return [(words, LOW), (" " + words, 0.8)]
 
 
 def succession(rng, test=False):

@@ -45,6 +45,10 @@ const SidePath kSidePaths[] = {
     {"hrm_text", true, "the token embedding and the slow state are added again in every cycle"},
 };
 
+/// Architectures whose graph in llama.cpp is wrong for several sequences in one micro-batch: plamo2's mamba
+/// blocks read tokens of one sequence as tokens of another, and store states at a wrong offset.
+const char* const kOneSequenceAtATime[] = {"plamo2"};
+
 bool is_token_leaf(const ggml_tensor* t) {
   return std::any_of(std::begin(kTokenLeaves), std::end(kTokenLeaves),
                      [t](const char* name) { return std::strcmp(t->name, name) == 0; });
@@ -78,6 +82,16 @@ std::vector<Bypass> bypasses(const GraphView& graph, int block, const std::vecto
     });
   }
   return found;
+}
+
+/// Whether the graph drops the rows whose logits were not asked for.
+bool picks_rows(const GraphView& graph, const std::vector<bool>& to_end) {
+  for (int i = 0; i < graph.size(); ++i) {
+    if (graph.node(i)->op != GGML_OP_GET_ROWS || !to_end[static_cast<size_t>(i)]) continue;
+    const ggml_tensor* rows = graph.node(i)->src[1];
+    if (rows != nullptr && std::strcmp(rows->name, "out_ids") == 0) return true;
+  }
+  return false;
 }
 
 /// The node that holds the logits, or the embedding where a model has no output head.
@@ -158,6 +172,10 @@ ResidualStream find_residual_stream(llama_context* ctx, const Model& model) {
   if (last < 0) return refused(subject + "has no blocks.");
   stream.supported = true;
   if (side != nullptr) stream.side_path = side->what;
+  stream.heads_every_row = !picks_rows(view, to_end);
+  stream.packs_sequences =
+      std::none_of(std::begin(kOneSequenceAtATime), std::end(kOneSequenceAtATime),
+                   [&](const char* architecture) { return info.architecture == architecture; });
   const bool has_head = view.node(end)->ne[0] == info.n_vocab;
   stream.lens = read_lens_recipe(view, last, has_head ? end : -1);
   return stream;

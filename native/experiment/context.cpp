@@ -30,6 +30,13 @@ SplitKind split_kind(const ModelInfo& info) {
   return info.recurrent ? SplitKind::kEqualAscending : SplitKind::kInOrder;
 }
 
+/// TypeScript has validated; beyond these, llama.cpp would abort the process or ask for all memory.
+void check_option(const char* what, int64_t value, int64_t least, int64_t most) {
+  if (value >= least && value <= most) return;
+  throw Error(ErrorCode::kInvalidArgument, std::string(what) + " must be " + std::to_string(least) + " to " +
+                                               std::to_string(most) + ", got " + std::to_string(value) + ".");
+}
+
 bool aborted(void* data) {
   return static_cast<CancelToken*>(data)->cancelled();
 }
@@ -38,6 +45,10 @@ bool aborted(void* data) {
 
 Context::Context(std::shared_ptr<Model> model, const ContextOptions& options)
     : model_(std::move(model)), tap_(model_->info().n_embd) {
+  check_option("Tokens of a context", options.n_ctx, 1, 1U << 20U);
+  check_option("Tokens of a batch", options.n_batch, 0, 1U << 20U);
+  check_option("Sequences of a context", options.n_seq_max, 0, llama_max_parallel_sequences());
+  check_option("Threads of a context", options.n_threads, 0, GGML_MAX_N_THREADS);
   const ModelInfo& info = model_->info();
   n_threads_ = options.n_threads > 0 ? options.n_threads
                                      : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -194,7 +205,7 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
 
   TokenBatch batch(n);
   for (uint32_t i = 0; i < n; ++i) {
-    const bool wanted = i + 1 == n && (wants_head || at_the_end);
+    const bool wanted = (i + 1 == n || stream_.heads_every_row) && (wants_head || at_the_end);
     batch.add(request.tokens[i], n_past_ + i, 0, bidirectional || last_rows || wanted);
   }
   std::vector<std::vector<RowEdit>> edits(layers.size());
@@ -240,8 +251,13 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
     std::vector<float> own;
     const float* logits = nullptr;
     if (head_by_lens) {
-      const LayerStates& last = result.layers.back();
-      lens().logits(last.states.data() + (rows - 1) * width, 1, own);
+      // What was captured is what was there before the edits; the head has to see what they made of it.
+      const float* last = result.layers.back().states.data() + (rows - 1) * width;
+      std::vector<float> row(last, last + width);
+      for (const RowEdit& edit : edits.back()) {
+        if (edit.batch_index + 1 == static_cast<int>(n)) edit.apply(row.data(), width);
+      }
+      lens().logits(row.data(), 1, own);
       logits = own.data();
     } else {
       logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(n) - 1);

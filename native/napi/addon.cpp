@@ -11,6 +11,7 @@
 #include "napi/engine_object.h"
 #include "napi/model_object.h"
 #include "napi/setup.h"
+#include "napi/trainers.h"
 
 namespace {
 
@@ -59,6 +60,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   tapline::CancelObject::define(env, exports);
   tapline::ModelObject::define(env, exports);
   tapline::ContextObject::define(env, exports);
+  tapline::define_trainers(env, exports);
   tapline::EngineObject::define(env, exports);
   return exports;
 }

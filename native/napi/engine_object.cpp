@@ -52,7 +52,9 @@ Napi::Value open_engine(const Napi::CallbackInfo& info) {
     return value.IsFunction() ? value.As<Napi::Function>()
                               : Napi::Function::New(env, [](const Napi::CallbackInfo&) {});
   };
-  const auto handle = EngineHandle::create(env, engine_options(object), function("onFailure"));
+  const EngineOptions options = engine_options(object);
+  if (env.IsExceptionPending()) return {};
+  const auto handle = EngineHandle::create(env, options, function("onFailure"));
   const auto on_progress = std::make_shared<Napi::FunctionReference>(Napi::Persistent(function("onProgress")));
   const auto progress = [handle, on_progress](const std::string& stage, double fraction) {
     handle->post([on_progress, stage, fraction](Napi::Env js) {

@@ -19,7 +19,7 @@ class Progress {
  public:
   Progress() = default;
   Progress(Napi::Env env, const Napi::Value& callback) {
-    if (!callback.IsFunction()) return;
+    if (env.IsExceptionPending() || !callback.IsFunction()) return;
     function_ = Napi::ThreadSafeFunction::New(env, callback.As<Napi::Function>(), "tapline progress", 8, 1);
     function_.Unref(env);
     active_ = true;
@@ -107,8 +107,10 @@ class OperationWorker final : public Napi::AsyncWorker {
 };
 
 /// Queues `operation`; the promise resolves with its result() or rejects with an Error that has a code.
+/// When reading the arguments has thrown (a getter, a proxy), that exception goes on to the caller instead.
 template <class Operation>
 Napi::Promise run_async(Napi::Env env, Operation operation, CancelToken cancel = {}) {
+  if (env.IsExceptionPending()) return {};
   return OperationWorker<Operation>::run(env, std::move(operation), std::move(cancel));
 }
 

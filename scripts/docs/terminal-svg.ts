@@ -34,19 +34,18 @@ export function terminalSvg(output: string, options: { columns: number; title: s
     const top = titleBar + 6 + row * cell.height;
     let column = 0;
     for (const { text, look } of runs(line)) {
-      for (const piece of text.split(/([▏▎▍▌▋▊▉█]|\s{2,})/u).filter((part) => part !== "")) {
-        const columns = width(piece);
-        const x = padding + column * cell.width;
-        if (look.background !== null) {
-          shapes.push(rect(x, top, columns * cell.width + 0.3, cell.height + 0.3, look.background));
-        }
-        const block = "▏▎▍▌▋▊▉█".indexOf(piece);
-        if (block !== -1) {
-          shapes.push(rect(x, top + 3, ((block + 1) / 8) * cell.width + 0.3, cell.height - 6, look.color));
+      const x = (columns: number) => padding + columns * cell.width;
+      if (look.background !== null) {
+        shapes.push(rect(x(column), top, width(text) * cell.width + 0.3, cell.height + 0.3, look.background));
+      }
+      for (const piece of text.split(/(█*[▏▎▍▌▋▊▉]|█+|\s{2,})/u).filter((part) => part !== "")) {
+        const eighths = [...piece].reduce((sum, character) => sum + 1 + "▏▎▍▌▋▊▉█".indexOf(character), 0);
+        if (/^[▏▎▍▌▋▊▉█]+$/u.test(piece)) {
+          shapes.push(rect(x(column), top + 3, (eighths / 8) * cell.width, cell.height - 6, look.color));
         } else if (piece.trim() !== "") {
-          texts.push(glyphs(piece, x, top + 14, columns * cell.width, look));
+          texts.push(glyphs(piece, x(column), top + 14, look));
         }
-        column += columns;
+        column += width(piece);
       }
     }
   });
@@ -102,14 +101,14 @@ function rect(x: number, y: number, w: number, h: number, fill: string): string 
   return `<rect x="${n(x)}" y="${n(y)}" width="${n(w)}" height="${n(h)}" fill="${fill}"/>`;
 }
 
-function glyphs(text: string, x: number, y: number, length: number, look: Look): string {
+function glyphs(text: string, x: number, y: number, look: Look): string {
   const lead = text.length - text.trimStart().length;
   const shown = text.trim();
-  const columns = width(shown);
   const fill = look.color === theme.text ? "" : ` fill="${look.color}"`;
   const weight = look.bold ? ` font-weight="700"` : "";
-  const share = length / width(text);
-  return `<text x="${n(x + lead * share)}" y="${n(y)}" textLength="${n(columns * share)}" lengthAdjust="spacingAndGlyphs"${fill}${weight}>${escapeXml(shown)}</text>`;
+  const place = `x="${n(x + lead * cell.width)}" y="${n(y)}"`;
+  const length = `textLength="${n(width(shown) * cell.width)}" lengthAdjust="spacingAndGlyphs"`;
+  return `<text ${place} ${length}${fill}${weight}>${escapeXml(shown)}</text>`;
 }
 
 function n(value: number): string {

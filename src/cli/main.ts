@@ -1,7 +1,9 @@
 import { Command } from "commander";
 import { UserError } from "../contracts/user-error.js";
 import { version } from "../contracts/version.js";
+import { registerDemo } from "./demo.js";
 import { registerLab } from "./lab.js";
+import { registerServe } from "./serve.js";
 
 const program = new Command("tapline")
   .description("Open up a language model while it runs, on this machine.")
@@ -9,6 +11,8 @@ const program = new Command("tapline")
   .showHelpAfterError();
 
 // Each command registers itself; its modules load only when it runs.
+registerDemo(program);
+registerServe(program);
 registerLab(program);
 
 try {

@@ -1,4 +1,4 @@
-import Type, { type Static } from "typebox";
+import Type, { type Static, type TSchema } from "typebox";
 import { defaults, limits } from "./limits.js";
 import { Provenance } from "./provenance.js";
 import { Candidate } from "./results.js";
@@ -45,8 +45,7 @@ export const CaptureResult = Type.Object(
 );
 export type CaptureResult = Static<typeof CaptureResult>;
 
-const known = (type: ReturnType<typeof Type.Integer> | ReturnType<typeof Type.String>) =>
-  Type.Union([type, Type.Null()]);
+const known = <S extends TSchema>(type: S) => Type.Union([type, Type.Null()]);
 
 /** The answer of `GET /lab/capabilities` on the inference server. */
 export const Capabilities = Type.Object(

@@ -54,21 +54,32 @@ function withDefaults(schema: TSchema, value: unknown): unknown {
 }
 
 // The order in which faults are told: what is absent, what should not be there, then wrong values as they come.
-const urgency = ["required", "additionalProperties", "type", "enum", "const"];
+const urgency = ["required", "boolean", "type", "enum", "const"];
 
 function describe(schema: TSchema, root: unknown, failures: Failure[]): InvalidInput {
   const rank = (failure: Failure) => {
     const place = urgency.indexOf(failure.keyword);
     return place === -1 ? urgency.length : place;
   };
-  const told = failures.filter(({ keyword }) => keyword !== "boolean" && keyword !== "anyOf");
+  // An unknown field comes twice: by itself ("boolean", its schema is false), and in its object's list, which is
+  // cut off when there are many.
+  const told = failures.filter(({ keyword }) => keyword !== "additionalProperties" && keyword !== "anyOf");
   const failure = told.reduce((best, next) => (rank(next) < rank(best) ? next : best), told[0] as Failure);
   const keys = failure.instancePath.split("/").slice(1).map(unescapePointer);
   const actual = keys.reduce<unknown>((value, key) => (value as Record<string, unknown> | null)?.[key], root);
-  return new InvalidInput(pathText(keys), `${sentence(schema, failure, keys, actual)}.`);
+  if (failure.keyword === "boolean") return unknownField(schema, keys);
+  return new InvalidInput(pathText(keys), `${sentence(failure, keys, actual)}.`);
 }
 
-function sentence(schema: TSchema, failure: Failure, keys: string[], actual: unknown): string {
+function unknownField(schema: TSchema, keys: string[]): InvalidInput {
+  const parent = keys.slice(0, -1);
+  const { properties } = schema as { properties?: object };
+  const accepted =
+    parent.length === 0 && properties !== undefined ? `; accepted are ${list(Object.keys(properties))}` : "";
+  return new InvalidInput(pathText(parent), `unknown field ${shown(keys.at(-1))}${accepted}.`);
+}
+
+function sentence(failure: Failure, keys: string[], actual: unknown): string {
   const { keyword, params } = failure;
   const limit = params.limit as number;
   const size = Array.isArray(actual) ? actual.length : typeof actual === "string" ? [...actual].length : 0;
@@ -77,14 +88,6 @@ function sentence(schema: TSchema, failure: Failure, keys: string[], actual: unk
       return `${list(params.requiredProperties as string[])} ${
         (params.requiredProperties as string[]).length === 1 ? "is" : "are"
       } required`;
-    case "additionalProperties": {
-      const names = (params.additionalProperties as string[]).map((name) => shown(name));
-      const accepted =
-        keys.length === 0 ? Object.keys((schema as { properties?: object }).properties ?? {}) : [];
-      return `unknown field${names.length === 1 ? "" : "s"} ${names.join(", ")}${
-        accepted.length === 0 ? "" : `; accepted are ${list(accepted)}`
-      }`;
-    }
     case "type": {
       const wanted = String(params.type);
       return `must be ${/^[aeiou]/.test(wanted) ? "an" : "a"} ${wanted}, got ${shown(actual)}`;
@@ -151,7 +154,8 @@ function findLoneSurrogate(value: unknown, path: string, depth = 0): string | nu
   if (typeof value === "string") return /\p{Surrogate}/u.test(value) ? path || "body" : null;
   if (typeof value !== "object" || value === null || depth > 8) return null;
   for (const [key, entry] of Object.entries(value)) {
-    const inner = Array.isArray(value) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
+    const name = /^\w{1,40}$/.test(key) ? key : shown(key);
+    const inner = Array.isArray(value) ? `${path}[${key}]` : path === "" ? name : `${path}.${name}`;
     const found = findLoneSurrogate(entry, inner, depth + 1);
     if (found !== null) return found;
   }

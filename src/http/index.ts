@@ -2,6 +2,13 @@ export { type AppOptions, createApp, createRouter } from "./app.js";
 export { type BodyOptions, readBytes, readJson } from "./body.js";
 export { type ErrorBody, HttpError, openAiErrorBody, plainErrorBody } from "./errors.js";
 export { type EventStreamOptions, sendEventStream, serverSentEvent } from "./event-stream.js";
-export { type Listening, type ListenOptions, listen } from "./listen.js";
+export {
+  createHttpServer,
+  describeBindFailure,
+  type Listening,
+  type ListenOptions,
+  listen,
+  urlHost,
+} from "./listen.js";
 export { isLoopback, localAccess, localAccessFault, underPath } from "./local-access.js";
 export { parseRange, sendFile } from "./send-file.js";

@@ -1,4 +1,4 @@
-import { createServer, type Server, type ServerResponse } from "node:http";
+import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type Koa from "koa";
 import { UserError } from "../contracts/user-error.js";
@@ -25,9 +25,7 @@ export interface Listening {
 /** Serves an application. Fails with one sentence when the port is taken or may not be used. */
 export async function listen(app: Koa, options: ListenOptions): Promise<Listening> {
   const host = options.host ?? "127.0.0.1";
-  // Requests without Host are ours to refuse, with a body that says why.
-  const server = createServer({ requireHostHeader: false }, app.callback());
-  server.on("clientError", refuseUnparsable);
+  const server = createHttpServer(app.callback());
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error) => reject(describeBindFailure(error, host, options.port)));
     server.listen(options.port, host, resolve);
@@ -52,6 +50,14 @@ export async function listen(app: Koa, options: ListenOptions): Promise<Listenin
   };
 }
 
+/** A server with the refusals that all services share; it does not listen yet. */
+export function createHttpServer(handler: RequestListener): Server {
+  // Requests without Host are ours to refuse, with a body that says why.
+  const server = createServer({ requireHostHeader: false }, handler);
+  server.on("clientError", refuseUnparsable);
+  return server;
+}
+
 function closeServer(server: Server, graceMs: number): Promise<void> {
   return new Promise((resolve) => {
     const deadline = setTimeout(() => server.closeAllConnections(), graceMs);
@@ -63,12 +69,14 @@ function closeServer(server: Server, graceMs: number): Promise<void> {
   });
 }
 
-function urlHost(host: string): string {
+/** The host part of a URL that reaches a server bound to `host` from this machine. */
+export function urlHost(host: string): string {
   if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
   return host.includes(":") ? `[${host}]` : host;
 }
 
-function describeBindFailure(error: NodeJS.ErrnoException, host: string, port: number): Error {
+/** Why a port could not be bound, in one sentence where the reason is known. */
+export function describeBindFailure(error: NodeJS.ErrnoException, host: string, port: number): Error {
   switch (error.code) {
     case "EADDRINUSE":
       return new UserError(

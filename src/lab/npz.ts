@@ -1,10 +1,12 @@
 import { crc32 } from "node:zlib";
-import type { ArtifactFile } from "./artifacts.js";
+import type { ArtifactFile, Artifacts } from "./artifacts.js";
 
-/** One array of an .npz file: float32, C order. */
+/** One array of an .npz file, in C order; an empty shape is a single number. */
 export interface NpzArray {
   name: string;
   shape: readonly number[];
+  /** float32 unless told otherwise. */
+  dtype?: "f4" | "f8";
 }
 
 interface Entry extends NpzArray {
@@ -37,9 +39,10 @@ export class NpzWriter {
     this.#file = file;
     let offset = 0;
     for (const array of arrays) {
-      const npy = npyHeader(array.shape);
+      const npy = npyHeader(array.dtype ?? "f4", array.shape);
       const header = Buffer.alloc(30 + Buffer.byteLength(`${array.name}.npy`));
-      const dataBytes = array.shape.reduce((product, length) => product * length, 4);
+      const itemBytes = array.dtype === "f8" ? 8 : 4;
+      const dataBytes = array.shape.reduce((product, length) => product * length, itemBytes);
       const dataStart = offset + header.length + npy.length;
       this.#entries.push({
         ...array,
@@ -58,7 +61,7 @@ export class NpzWriter {
   }
 
   /** Appends values, in C order, to the array with this index. */
-  async append(index: number, values: Float32Array): Promise<void> {
+  async append(index: number, values: Float32Array | Float64Array): Promise<void> {
     const entry = this.#entries[index] as Entry;
     const bytes = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
     if (entry.written + bytes.length > entry.dataBytes) {
@@ -100,6 +103,27 @@ export class NpzWriter {
   }
 }
 
+/** Makes an .npz of arrays that are at hand. */
+export async function writeNpz(
+  artifacts: Artifacts,
+  name: string,
+  arrays: Record<string, { shape: readonly number[]; data: Float32Array | Float64Array }>,
+): Promise<void> {
+  const entries = Object.entries(arrays);
+  await artifacts.create(name, async (file) => {
+    const npz = new NpzWriter(
+      file,
+      entries.map(([array, { shape, data }]) => ({
+        name: array,
+        shape,
+        dtype: data instanceof Float64Array ? "f8" : "f4",
+      })),
+    );
+    for (const [index, [, { data }]] of entries.entries()) await npz.append(index, data);
+    await npz.finish();
+  });
+}
+
 /** The 26 bytes that local header and central directory share: from version needed to extra length. */
 function commonFields(entry: Entry, nameLength: number): Buffer {
   const bytes = entry.npy.length + entry.dataBytes;
@@ -113,10 +137,10 @@ function commonFields(entry: Entry, nameLength: number): Buffer {
   return fields;
 }
 
-/** Header of a version 1.0 .npy file of float32 in C order, padded to a multiple of 64 bytes. */
-function npyHeader(shape: readonly number[]): Buffer {
+/** Header of a version 1.0 .npy file in C order, padded to a multiple of 64 bytes. */
+function npyHeader(dtype: string, shape: readonly number[]): Buffer {
   const tuple = shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`;
-  const text = `{'descr': '<f4', 'fortran_order': False, 'shape': ${tuple}, }`;
+  const text = `{'descr': '<${dtype}', 'fortran_order': False, 'shape': ${tuple}, }`;
   const padded = `${text.padEnd(Math.ceil((10 + text.length + 1) / 64) * 64 - 11)}\n`;
   const header = Buffer.alloc(10 + padded.length);
   header.write("\x93NUMPY\x01\x00", "latin1");

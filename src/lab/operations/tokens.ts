@@ -17,7 +17,16 @@ export async function tokenizeInput(
   if (tokens.length > maxInputTokens) {
     throw new UserError(`${what} has ${tokens.length} tokens; max_input_tokens allows ${maxInputTokens}.`);
   }
+  checkPositions(model, tokens.length, `${what} has ${tokens.length} tokens`);
   return tokens;
+}
+
+/** @throws UserError where a text and its continuation would leave the positions that the model was trained on */
+export function checkPositions(model: Model, positions: number, what: string): void {
+  const { nCtxTrain } = model.info;
+  if (nCtxTrain > 0 && positions > nCtxTrain) {
+    throw new UserError(`${what}; the model was trained on at most ${nCtxTrain} positions.`);
+  }
 }
 
 /** @throws UserError with the block count where a layer does not exist */

@@ -2,7 +2,10 @@ import type { WorkerMessage, WorkerTask } from "./messages.js";
 
 // The service's end is this process's end: no result has anywhere to go, and native threads may be deep in a
 // computation that nothing else would stop.
-process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
+// The whole group goes: the service made this process the leader of its own.
+process.on("disconnect", () => {
+  process.kill(process.platform === "win32" ? process.pid : -process.pid, "SIGKILL");
+});
 // A closed terminal or Ctrl-C is the service's business; it ends this process in order.
 for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
 

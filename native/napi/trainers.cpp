@@ -1,0 +1,291 @@
+#include "napi/trainers.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "napi/args.h"
+#include "napi/cancel_object.h"
+#include "napi/worker.h"
+#include "train/kernels.h"
+#include "train/probe.h"
+#include "train/product_rate.h"
+#include "train/sparse_autoencoder.h"
+
+namespace tapline {
+
+namespace {
+
+using train::SaeWeights;
+
+std::vector<float> float_array(const Napi::Value& value) {
+  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_float32_array) return {};
+  const auto array = value.As<Napi::Float32Array>();
+  return {array.Data(), array.Data() + array.ElementLength()};
+}
+
+std::vector<uint8_t> byte_array(const Napi::Value& value) {
+  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_uint8_array) return {};
+  const auto array = value.As<Napi::Uint8Array>();
+  return {array.Data(), array.Data() + array.ElementLength()};
+}
+
+double number_field(const Napi::Object& object, const char* name, double fallback) {
+  const Napi::Value value = object.Get(name);
+  return value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : fallback;
+}
+
+Napi::Value doubles_to_js(Napi::Env env, const std::vector<double>& values) {
+  Napi::Float64Array array = Napi::Float64Array::New(env, values.size());
+  if (!env.IsExceptionPending()) std::copy(values.begin(), values.end(), array.Data());
+  return array;
+}
+
+Napi::Object options_of(const Napi::CallbackInfo& info) {
+  return info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(info.Env());
+}
+
+/// Owned copies of a data set; TypeScript has checked shapes, and prepare() checks them again.
+struct DataSet {
+  std::vector<float> features;
+  std::vector<uint8_t> train;
+  int hidden = 0;
+
+  explicit DataSet(const Napi::Object& options)
+      : features(float_array(options.Get("features"))),
+        train(byte_array(options.Get("train"))),
+        hidden(int_field(options, "hidden", 0)) {}
+
+  train::Examples prepare() const {
+    if (hidden < 1 || train.empty() || features.size() != train.size() * static_cast<size_t>(hidden)) {
+      throw Error(ErrorCode::kInvalidArgument, std::to_string(features.size()) + " activations do not make " +
+                                                   std::to_string(train.size()) + " rows of " +
+                                                   std::to_string(hidden) + ".");
+    }
+    train::Examples examples;
+    examples.features = features.data();
+    examples.count = static_cast<int>(train.size());
+    examples.hidden = hidden;
+    examples.train = train;
+    return examples;
+  }
+};
+
+struct TrainProbe {
+  DataSet data;
+  std::vector<uint8_t> labels;
+  train::ProbeOptions options;
+  Progress progress;
+  train::ProbeResult probe;
+
+  void execute(const CancelToken& cancel) {
+    const train::Examples examples = data.prepare();
+    if (labels.size() != data.train.size()) {
+      throw Error(ErrorCode::kInvalidArgument, std::to_string(labels.size()) + " labels were given for " +
+                                                   std::to_string(data.train.size()) + " examples.");
+    }
+    if (!(options.logistic.c > 0) || !(options.logistic.tolerance > 0)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  "The inverse regularisation strength and the tolerance are positive.");
+    }
+    probe = train::train_probe(examples, labels, options, cancel,
+                               [this](double done, double total) { progress.report(done, total); });
+  }
+
+  Napi::Value result(Napi::Env env) {
+    Napi::Object out = Napi::Object::New(env);
+    out.Set("weight", doubles_to_js(env, probe.weight));
+    out.Set("bias", probe.bias);
+    out.Set("mean", doubles_to_js(env, probe.mean));
+    out.Set("std", doubles_to_js(env, probe.std));
+    out.Set("scores", doubles_to_js(env, probe.scores));
+    out.Set("accuracy", probe.accuracy);
+    out.Set("auc", probe.auc);
+    out.Set("brier", probe.brier);
+    out.Set("majorityAccuracy", probe.majority_accuracy);
+    out.Set("shuffledLabelAccuracy", probe.shuffled_label_accuracy);
+    out.Set("trainSize", probe.train_size);
+    out.Set("testSize", probe.test_size);
+    out.Set("converged", probe.converged);
+    out.Set("iterations", probe.iterations);
+    out.Set("gradientNorm", probe.gradient_norm);
+    return out;
+  }
+};
+
+Napi::Object weights_to_js(Napi::Env env, const SaeWeights& weights) {
+  Napi::Object out = Napi::Object::New(env);
+  out.Set("encoderWeight", to_js(env, weights.encoder_weight));
+  out.Set("encoderBias", to_js(env, weights.encoder_bias));
+  out.Set("decoderWeight", to_js(env, weights.decoder_weight));
+  out.Set("decoderBias", to_js(env, weights.decoder_bias));
+  return out;
+}
+
+SaeWeights weights_from_js(const Napi::Object& object) {
+  return {float_array(object.Get("encoderWeight")), float_array(object.Get("encoderBias")),
+          float_array(object.Get("decoderWeight")), float_array(object.Get("decoderBias"))};
+}
+
+train::SaeOptions sae_options(const Napi::Object& object) {
+  train::SaeOptions options;
+  options.features = int_field(object, "nFeatures", options.features);
+  options.steps = int_field(object, "steps", options.steps);
+  options.seed = static_cast<uint64_t>(std::max(0, int_field(object, "seed", 0)));
+  if (object.Get("l1").IsNumber()) options.l1 = static_cast<float>(number_field(object, "l1", 0));
+  if (object.Get("learningRate").IsNumber()) {
+    options.learning_rate = static_cast<float>(number_field(object, "learningRate", 0));
+  }
+  options.epsilon = static_cast<float>(number_field(object, "epsilon", options.epsilon));
+  options.fold_decoder_norms = bool_field(object, "foldDecoderNorms", true);
+  options.loss_every = int_field(object, "lossEvery", options.loss_every);
+  options.threads = int_field(object, "threads", 0);
+  if (object.Get("init").IsObject()) options.init = weights_from_js(object.Get("init").As<Napi::Object>());
+  return options;
+}
+
+void check_sae_options(const train::SaeOptions& options, int hidden) {
+  if (options.features < 1 || options.steps < 0 || options.loss_every < 1 || !(options.epsilon > 0)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "A sparse autoencoder needs at least one feature, no fewer than 0 steps, a positive loss "
+                "interval and "
+                "a positive epsilon.");
+  }
+  if (!options.init) return;
+  const size_t weights = static_cast<size_t>(options.features) * static_cast<size_t>(hidden);
+  if (options.init->encoder_weight.size() != weights || options.init->decoder_weight.size() != weights ||
+      options.init->encoder_bias.size() != static_cast<size_t>(options.features) ||
+      options.init->decoder_bias.size() != static_cast<size_t>(hidden)) {
+    throw Error(ErrorCode::kInvalidArgument, "The initial weights do not fit " +
+                                                 std::to_string(options.features) + " features and " +
+                                                 std::to_string(hidden) + " dimensions.");
+  }
+}
+
+struct TrainSae {
+  DataSet data;
+  train::SaeOptions options;
+  Progress progress;
+  train::SaeResult sae;
+
+  void execute(const CancelToken& cancel) {
+    const train::Examples examples = data.prepare();
+    check_sae_options(options, examples.hidden);
+    sae = train::train_sae(examples, options, cancel,
+                           [this](double done, double total) { progress.report(done, total); });
+  }
+
+  Napi::Value result(Napi::Env env) {
+    Napi::Object out = Napi::Object::New(env);
+    out.Set("weights", weights_to_js(env, sae.weights));
+    out.Set("mean", to_js(env, sae.mean));
+    out.Set("scale", sae.scale);
+    Napi::Array losses = Napi::Array::New(env, sae.losses.size());
+    for (size_t i = 0; i < sae.losses.size(); ++i) {
+      Napi::Object entry = Napi::Object::New(env);
+      entry.Set("step", sae.losses[i].first);
+      entry.Set("loss", sae.losses[i].second);
+      losses.Set(static_cast<uint32_t>(i), entry);
+    }
+    out.Set("losses", losses);
+    out.Set("heldOutMse", sae.held_out_mse);
+    out.Set("trainMse", sae.train_mse);
+    out.Set("explainedVariance", sae.explained_variance);
+    out.Set("meanActive", sae.mean_active);
+    out.Set("deadFeatures", sae.dead_features);
+    out.Set("deadFraction", static_cast<double>(sae.dead_features) / options.features);
+    Napi::Array features = Napi::Array::New(env, sae.features.size());
+    for (size_t i = 0; i < sae.features.size(); ++i) {
+      const train::SaeFeature& feature = sae.features[i];
+      Napi::Array examples = Napi::Array::New(env, feature.examples.size());
+      for (size_t j = 0; j < feature.examples.size(); ++j) {
+        Napi::Object example = Napi::Object::New(env);
+        example.Set("row", feature.examples[j].first);
+        example.Set("activation", feature.examples[j].second);
+        examples.Set(static_cast<uint32_t>(j), example);
+      }
+      Napi::Object entry = Napi::Object::New(env);
+      entry.Set("feature", feature.feature);
+      entry.Set("mean", feature.mean);
+      entry.Set("frequency", feature.frequency);
+      entry.Set("examples", examples);
+      features.Set(static_cast<uint32_t>(i), entry);
+    }
+    out.Set("features", features);
+    out.Set("trainSize", sae.train_size);
+    out.Set("testSize", sae.test_size);
+    out.Set("seconds", sae.seconds);
+    return out;
+  }
+};
+
+struct InitialSaeWeights {
+  int hidden;
+  train::SaeOptions options;
+  SaeWeights weights;
+
+  void execute(const CancelToken&) {
+    check_sae_options(options, hidden);
+    if (hidden < 1)
+      throw Error(ErrorCode::kInvalidArgument, "A sparse autoencoder needs at least one dimension.");
+    weights = train::initial_sae_weights(hidden, options);
+  }
+  Napi::Value result(Napi::Env env) { return weights_to_js(env, weights); }
+};
+
+struct ProductRate {
+  int threads;
+  double seconds;
+  double rate = 0;
+
+  void execute(const CancelToken&) { rate = train::product_rate(threads, seconds); }
+  Napi::Value result(Napi::Env env) { return Napi::Number::New(env, rate); }
+};
+
+Napi::Value train_probe(const Napi::CallbackInfo& info) {
+  const Napi::Object options = options_of(info);
+  TrainProbe operation{DataSet(options), byte_array(options.Get("labels")), {}, {}, {}};
+  operation.options.seed = static_cast<uint64_t>(std::max(0, int_field(options, "seed", 0)));
+  operation.options.logistic.c = number_field(options, "c", operation.options.logistic.c);
+  operation.options.logistic.tolerance =
+      number_field(options, "tolerance", operation.options.logistic.tolerance);
+  operation.options.control = bool_field(options, "control", true);
+  operation.options.threads = int_field(options, "threads", 0);
+  operation.progress = Progress(info.Env(), options.Get("onProgress"));
+  return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));
+}
+
+Napi::Value train_sae(const Napi::CallbackInfo& info) {
+  const Napi::Object options = options_of(info);
+  TrainSae operation{
+      DataSet(options), sae_options(options), Progress(info.Env(), options.Get("onProgress")), {}};
+  return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));
+}
+
+Napi::Value initial_sae_weights(const Napi::CallbackInfo& info) {
+  const Napi::Object options = options_of(info);
+  return run_async(info.Env(), InitialSaeWeights{int_field(options, "hidden", 0), sae_options(options), {}});
+}
+
+Napi::Value product_rate(const Napi::CallbackInfo& info) {
+  const Napi::Object options = options_of(info);
+  return run_async(info.Env(), ProductRate{std::max(1, int_field(options, "threads", 1)),
+                                           number_field(options, "seconds", 0.2)});
+}
+
+Napi::Value train_kernels(const Napi::CallbackInfo& info) {
+  return Napi::String::New(info.Env(), train::best_kernels().name);
+}
+
+}  // namespace
+
+void define_trainers(Napi::Env env, Napi::Object exports) {
+  exports.Set("trainProbe", Napi::Function::New<train_probe>(env, "trainProbe"));
+  exports.Set("trainSae", Napi::Function::New<train_sae>(env, "trainSae"));
+  exports.Set("initialSaeWeights", Napi::Function::New<initial_sae_weights>(env, "initialSaeWeights"));
+  exports.Set("productRate", Napi::Function::New<product_rate>(env, "productRate"));
+  exports.Set("trainKernels", Napi::Function::New<train_kernels>(env, "trainKernels"));
+}
+
+}  // namespace tapline

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <vector>
+
+#include "train/aligned_array.h"
+#include "train/kernels.h"
+#include "train/thread_team.h"
+
+namespace tapline::train {
+
+/// A dense double matrix in panels of 16 rows: element (row, k) lies at panel(row / 16)[k * 16 + row % 16].
+/// Rows are padded with zeros to a multiple of 16. See kernels.h for why.
+class PanelMatrix {
+ public:
+  static constexpr int kWidth = kPanel<double>;
+
+  PanelMatrix(int rows, int depth)
+      : rows_(rows), depth_(depth), data_(static_cast<size_t>(round_up(rows, kWidth)) * depth) {}
+
+  int rows() const { return rows_; }
+  int depth() const { return depth_; }
+  int panels() const { return round_up(rows_, kWidth) / kWidth; }
+  double* panel(int index) { return data_.data() + static_cast<size_t>(index) * kWidth * depth_; }
+  const double* panel(int index) const { return data_.data() + static_cast<size_t>(index) * kWidth * depth_; }
+  double& at(int row, int k) { return panel(row / kWidth)[static_cast<size_t>(k) * kWidth + row % kWidth]; }
+  double at(int row, int k) const {
+    return panel(row / kWidth)[static_cast<size_t>(k) * kWidth + row % kWidth];
+  }
+
+ private:
+  int rows_;
+  int depth_;
+  AlignedArray<double> data_;
+};
+
+/// x x^T, a square matrix of round_up(rows, 16).
+PanelMatrix gram(const PanelMatrix& x, ThreadTeam& team);
+
+/// Only the lower triangle of x x^T (whole 16 x 16 blocks), into `out`; one thread.
+void gram_lower(const PanelMatrix& x, PanelMatrix& out);
+
+/// y = x v; `v` has x.depth() elements, `y` gets x.panels() * 16.
+void times(const PanelMatrix& x, const double* v, double* y);
+
+/// y = x^T v; `v` has x.panels() * 16 elements, `y` gets x.depth().
+void transposed_times(const PanelMatrix& x, const double* v, double* y);
+
+/// Blocked Cholesky factor of a symmetric positive definite PanelMatrix with rows() == depth(), a multiple
+/// of 16.
+class Cholesky {
+ public:
+  /// Factors `matrix` in place, of which only the lower triangle is read. ok() is false when it is not
+  /// numerically positive definite. The matrix must outlive this object.
+  explicit Cholesky(PanelMatrix& matrix);
+
+  bool ok() const { return ok_; }
+
+  /// Solves in place for one right-hand side.
+  void solve(double* b) const;
+
+ private:
+  bool factor_diagonal_block(int block);
+
+  PanelMatrix& factor_;
+  std::vector<double> inverses_;  // of the diagonal blocks, transposed: [block][k][j] = inverse(j, k)
+  bool ok_ = true;
+};
+
+}  // namespace tapline::train

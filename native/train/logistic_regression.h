@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/cancel.h"
+#include "train/linear_algebra.h"
+
+namespace tapline::train {
+
+/// Minimises  sum_i log(1 + exp(-s_i (w . x_i + b))) + |w|^2 / (2 c),  s_i = +1 or -1; b is free. This is
+/// scikit-learn's LogisticRegression(penalty="l2", C=c), in double precision and to convergence.
+struct LogisticOptions {
+  double c = 1.0;
+  double tolerance = 1e-8;  ///< on the infinity norm of the gradient
+  int max_iterations = 100;
+};
+
+struct LogisticFit {
+  std::vector<double> weight;
+  double bias = 0;
+  bool converged = false;
+  int iterations = 0;
+};
+
+/// Newton's method with a backtracking line search on the examples' scores, for any number of labellings of
+/// the same examples. With fewer examples than dimensions it works on the Gram matrix (w = X^T a, the
+/// representer theorem; the step as in Rasmussen & Williams 2006, algorithm 3.1, with a free bias), which is
+/// computed once; otherwise on the weights.
+class LogisticRegression {
+ public:
+  /// `x` [examples, dimensions] must outlive this object.
+  LogisticRegression(const PanelMatrix& x, const LogisticOptions& options, ThreadTeam& team);
+
+  /// `labels`: 0 or 1 for each example; both must occur, or no optimum exists (then an Error is thrown).
+  /// Several threads may fit at once. `on_iteration`, if given, is called with the number of iterations done.
+  LogisticFit fit(const std::vector<uint8_t>& labels, const CancelToken& cancel,
+                  const std::function<void(int)>& on_iteration = {}) const;
+
+  bool uses_gram() const { return gram_.rows() > 0; }
+
+ private:
+  const PanelMatrix& x_;
+  LogisticOptions options_;
+  PanelMatrix gram_;
+};
+
+/// 1 / (1 + exp(-z)) without overflow.
+double sigmoid(double z);
+
+}  // namespace tapline::train

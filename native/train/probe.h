@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/cancel.h"
+#include "train/logistic_regression.h"
+
+namespace tapline::train {
+
+/// Activations of a data set, one row an example, and which rows are for training; the others are held out.
+struct Examples {
+  const float* features = nullptr;  ///< [count, hidden]
+  int count = 0;
+  int hidden = 0;
+  std::vector<uint8_t> train;  ///< 1 or 0 for each example
+};
+
+struct ProbeOptions {
+  LogisticOptions logistic;
+  uint64_t seed = 0;
+  double std_floor = 0.01;
+  bool control = true;  ///< also fit permuted training labels
+  int threads = 0;      ///< 0: ThreadTeam::default_size()
+};
+
+/// A linear probe of one layer: sigmoid(((x - mean) / std) . weight + bias).
+struct ProbeResult {
+  std::vector<double> weight, mean, std, scores;
+  double bias = 0;
+  double accuracy = 0, auc = 0, brier = 0;  ///< on held-out examples
+  double majority_accuracy = 0;             ///< of always answering the training set's more frequent label
+  double shuffled_label_accuracy = 0;  ///< of a probe fitted to permuted training labels; NaN without control
+  int train_size = 0, test_size = 0;
+  bool converged = false;
+  int iterations = 0;
+  double gradient_norm = 0;  ///< infinity norm of the objective's gradient, evaluated anew at the result
+};
+
+/// Standardises with the training examples' statistics (population standard deviation, at least std_floor),
+/// fits, and evaluates on the held-out examples. `labels`: 0 or 1 for each example. `progress(fraction, 1)`
+/// is a guess from the number of Newton iterations.
+ProbeResult train_probe(const Examples& examples, const std::vector<uint8_t>& labels,
+                        const ProbeOptions& options, const CancelToken& cancel,
+                        const std::function<void(double, double)>& progress);
+
+/// Area under the ROC curve: the share of (1, 0) pairs that the scores rank right, ties half (Mann &
+/// Whitney).
+double area_under_roc(const std::vector<double>& scores, const std::vector<uint8_t>& labels);
+
+/// Throws kInvalidArgument when a value is NaN or infinite.
+void check_finite(const Examples& examples);
+
+}  // namespace tapline::train

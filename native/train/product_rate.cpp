@@ -1,0 +1,33 @@
+#include "train/product_rate.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "train/aligned_array.h"
+#include "train/kernels.h"
+#include "train/thread_team.h"
+
+namespace tapline::train {
+
+double product_rate(int threads, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kDepth = 128;
+  constexpr int kRepeats = 200;
+  constexpr int kWidth = kPanel<float>;
+  ThreadTeam team(threads);
+  const double operations = 2.0 * kWidth * kWidth * kDepth * kRepeats * team.size();
+  double best = 0;
+  for (const auto start = Clock::now();
+       std::chrono::duration<double>(Clock::now() - start).count() < seconds;) {
+    const auto from = Clock::now();
+    team.parallel_for(team.size(), [](int) {
+      thread_local AlignedArray<float> a(kDepth * kWidth), b(kDepth * kWidth), c(kWidth * kWidth);
+      for (int i = 0; i < kRepeats; ++i)
+        best_kernels().panel_product(a.data(), b.data(), kDepth, c.data(), false);
+    });
+    best = std::max(best, operations / std::chrono::duration<double>(Clock::now() - from).count());
+  }
+  return best;
+}
+
+}  // namespace tapline::train

@@ -1,0 +1,38 @@
+/**
+ * Draws the pictures of the documentation from what the programs really print: `npm run docs:pictures`.
+ */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { writeWhole } from "../../src/client/index.js";
+import { terminalSvg } from "./terminal-svg.js";
+
+const columns = 100;
+const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const images = fileURLToPath(new URL("../../docs/images", import.meta.url));
+
+const pictures = [{ file: "demo.svg", title: "npx tapline demo", words: ["demo"] }];
+
+for (const { file, title, words } of pictures) {
+  // A folder of its own: the output names paths from where it was started.
+  const folder = mkdtempSync(join(tmpdir(), "tapline-pictures-"));
+  try {
+    const { status, stdout } = spawnSync(
+      process.execPath,
+      ["--import", import.meta.resolve("tsx"), main, ...words],
+      {
+        cwd: folder,
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "inherit"],
+        env: { ...process.env, FORCE_COLOR: "3", COLUMNS: String(columns) },
+      },
+    );
+    if (status !== 0) throw new Error(`tapline ${words.join(" ")} ended with ${status}.`);
+    await writeWhole(join(images, file), [Buffer.from(terminalSvg(stdout, { columns, title }))]);
+    console.log(`docs/images/${file}`);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,192 @@
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { type CompletedJob, Lab, ServingModel, writeWhole } from "../client/index.js";
+import type { Capabilities, CaptureResult } from "../contracts/index.js";
+import { limits } from "../contracts/limits.js";
+import { UserError } from "../contracts/user-error.js";
+import { spread } from "./layers.js";
+
+export interface DemoOptions {
+  model: string;
+  prompt: string;
+  question: string;
+  /** Blocks to inspect; evenly spread ones unless told otherwise. */
+  layers?: number[];
+  /** Folder for what is written. */
+  out: string;
+  signal: AbortSignal;
+  onStage: (stage: string) => void;
+}
+
+/** Everything that the demo saw, as `--json` prints it. */
+export interface DemoReport {
+  services: { inference: string; lab: string };
+  model: Capabilities;
+  chat: {
+    question: string;
+    thinking: string;
+    answer: string;
+    finish_reason: string | null;
+    seconds: number;
+  };
+  capture: CaptureResult;
+  /** Whether the resident model was captured between the question and the end of its answer. */
+  captured_while_answering: boolean;
+  job: CompletedJob<"inspect">;
+  /** How far the norms of the resident model and of the job's own copy are apart, relative to the job's. */
+  largest_norm_difference: number;
+  files: { activations: string; report: string };
+  seconds: number;
+}
+
+/** Answers of models that think at length are cut here. */
+const answerTokens = 256;
+
+/**
+ * Starts both services on free ports, asks the model, captures it while it answers, runs an inspect job, and
+ * writes what came out. Whatever happens, services, ports and jobs are gone when it settles.
+ */
+export async function runDemo(options: DemoOptions): Promise<DemoReport> {
+  const started = performance.now();
+  const closers: Array<() => Promise<unknown>> = [];
+  try {
+    const home = await mkdtemp(join(tmpdir(), "tapline-demo-"));
+    closers.push(() => rm(home, { recursive: true, force: true }));
+    const { inference, lab } = await startServices(options, home, closers);
+    const serving = new ServingModel(Number(new URL(inference).port));
+    const model = await serving.capabilities({ signal: options.signal });
+    const layers = options.layers ?? spread(range(model.n_layer ?? 0), limits.layers);
+
+    options.onStage(`asking ${model.model}, and looking inside`);
+    const [{ chat, capture, duringAnswer }, { job, download }] = await Promise.all([
+      askAndCapture(serving, spread(layers, limits.capture_layers), options),
+      inspect(new Lab(lab), layers, options),
+    ]);
+    const files = await prepareFiles(options.out);
+    await download(files.activations);
+    const report: DemoReport = {
+      services: { inference, lab },
+      model,
+      chat,
+      capture,
+      captured_while_answering: duringAnswer,
+      job,
+      largest_norm_difference: largestDifference(capture, job),
+      files,
+      seconds: (performance.now() - started) / 1000,
+    };
+    await writeWhole(files.report, [Buffer.from(`${JSON.stringify(report, null, 2)}\n`)]);
+    return report;
+  } finally {
+    options.onStage("ending the services");
+    for (const close of closers.reverse()) await close();
+  }
+}
+
+async function startServices(
+  { model, signal, onStage }: DemoOptions,
+  home: string,
+  closers: Array<() => Promise<unknown>>,
+): Promise<{ inference: string; lab: string }> {
+  onStage("starting the services");
+  const { serve } = await import("../inference/process/supervisor.js");
+  const starting = serve({
+    model,
+    host: "127.0.0.1",
+    port: 0,
+    onEvent: (event) => {
+      if (event.event === "loading") onStage(`loading ${model}: ${Math.round(event.fraction * 100)} %`);
+    },
+  });
+  // The Lab's modules load while the serving process loads the model.
+  const [serving, { startLab }] = await Promise.all([
+    unlessStopped(starting, signal),
+    import("../lab/index.js"),
+  ]);
+  closers.push(() => serving.close());
+  const lab = await startLab({ port: 0, home, backend: serving.backend });
+  closers.push(() => lab.close());
+  return { inference: serving.url, lab: lab.url };
+}
+
+/** The capture is sent right behind the question: it runs on the generation thread, between two steps. */
+async function askAndCapture(
+  serving: ServingModel,
+  layers: number[],
+  { prompt, question, signal }: DemoOptions,
+) {
+  const asked = performance.now();
+  const asking = ask(serving, question, signal);
+  const capturing = serving.inspect(prompt, { layers, signal }).then((capture) => ({
+    capture,
+    captured: performance.now(),
+  }));
+  const [chat, { capture, captured }] = await Promise.all([asking, capturing]);
+  return { chat, capture, duringAnswer: captured < asked + chat.seconds * 1000 };
+}
+
+async function ask(
+  serving: ServingModel,
+  question: string,
+  signal: AbortSignal,
+): Promise<DemoReport["chat"]> {
+  const asked = performance.now();
+  const chat = { question, thinking: "", answer: "", finish_reason: null as string | null };
+  const request = {
+    temperature: 0,
+    max_tokens: answerTokens,
+    chat_template_kwargs: { enable_thinking: true },
+  };
+  for await (const delta of serving.chat([{ role: "user", content: question }], { request, signal })) {
+    chat.thinking += delta.reasoning;
+    chat.answer += delta.content;
+    chat.finish_reason = delta.finishReason ?? chat.finish_reason;
+  }
+  return { ...chat, seconds: (performance.now() - asked) / 1000 };
+}
+
+async function inspect(lab: Lab, layers: number[], { model, prompt, signal }: DemoOptions) {
+  const submitted = await lab.inspect(model, prompt, { layers }, { signal });
+  const job = await lab.wait(submitted, { intervalMs: 25, signal });
+  const download = (destination: string) => lab.artifact(job.id, "activations.npz", destination, { signal });
+  return { job, download };
+}
+
+async function prepareFiles(out: string): Promise<DemoReport["files"]> {
+  const folder = resolve(out);
+  try {
+    await mkdir(folder, { recursive: true });
+  } catch (error) {
+    throw new UserError(
+      `Nothing can be written to ${folder} (${(error as NodeJS.ErrnoException).code}); see --out.`,
+    );
+  }
+  return { activations: join(folder, "activations.npz"), report: join(folder, "report.json") };
+}
+
+/** Largest relative difference between the norms that both have. */
+function largestDifference(capture: CaptureResult, job: CompletedJob<"inspect">): number {
+  let largest = 0;
+  for (const { layer, norms } of capture.layers) {
+    const own = job.result.layers.find((candidate) => candidate.layer === layer)?.norms ?? [];
+    own.forEach((norm, index) => {
+      largest = Math.max(largest, Math.abs((norms[index] ?? Number.NaN) - norm) / norm);
+    });
+  }
+  return largest;
+}
+
+/** Settles like the promise, or at once with the signal's reason. */
+function unlessStopped<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((settle, reject) => {
+    signal.throwIfAborted();
+    const stop = () => reject(signal.reason);
+    signal.addEventListener("abort", stop, { once: true });
+    promise.then(settle, reject).finally(() => signal.removeEventListener("abort", stop));
+  });
+}
+
+function range(count: number): number[] {
+  return Array.from({ length: count }, (_, index) => index);
+}

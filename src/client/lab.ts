@@ -1,0 +1,200 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Static } from "typebox";
+import type {
+  CompareResult,
+  CompareSubmission,
+  InspectResult,
+  InspectSubmission,
+  Job,
+  JobSummary,
+  LabHealth,
+  Operation,
+  ProbeExample,
+  ProbeResult,
+  ProbeSubmission,
+  SaeExample,
+  SaeResult,
+  SaeSubmission,
+} from "../contracts/index.js";
+import { limits, ports } from "../contracts/limits.js";
+import { TaplineError, TimeoutError } from "./errors.js";
+import { type CallOptions, Transport } from "./transport.js";
+import { writeWhole } from "./whole-file.js";
+
+interface Submissions {
+  inspect: Static<typeof InspectSubmission>;
+  compare: Static<typeof CompareSubmission>;
+  probe: Static<typeof ProbeSubmission>;
+  sae: Static<typeof SaeSubmission>;
+}
+
+interface Results {
+  inspect: InspectResult;
+  compare: CompareResult;
+  probe: ProbeResult;
+  sae: SaeResult;
+}
+
+/** A job of a known operation. */
+export type JobOf<O extends Operation> = Omit<Job, "operation"> & { operation: O };
+
+/** A job that completed, with the configuration and the result of its operation. */
+export type CompletedJob<O extends Operation = Operation> = {
+  [K in O]: Omit<Job, "operation" | "config" | "result" | "status"> & {
+    operation: K;
+    status: "completed";
+    config: Submissions[K];
+    result: Results[K];
+  };
+}[O];
+
+/** The fields of a submission beside operation, model and what a shortcut takes as its own argument. */
+export type Settings<O extends Operation, Taken extends string = never> = Omit<
+  Submissions[O],
+  "operation" | "model" | Taken
+>;
+
+export interface WaitOptions extends CallOptions {
+  /** Overall deadline in milliseconds; the worker's own (30 minutes) unless told otherwise. */
+  timeoutMs?: number;
+  /** Milliseconds between two looks; 500 unless told otherwise. */
+  intervalMs?: number;
+  /** Hears of the job at every look. */
+  onProgress?: (job: Job) => void;
+}
+
+/** The isolated research service: experiments that run in a worker of their own and stay on disk. */
+export class Lab {
+  readonly #http: Transport;
+
+  /**
+   * @param baseUrl origin of the Lab, without /lab/v1
+   * @param options.timeoutMs longest silence within one request
+   */
+  constructor(baseUrl = `http://127.0.0.1:${ports.lab}`, options: { timeoutMs?: number } = {}) {
+    this.#http = new Transport(baseUrl, options.timeoutMs ?? 10_000);
+  }
+
+  /** What the service can do, its limits, and what it is doing. */
+  health(options: CallOptions = {}): Promise<LabHealth> {
+    return this.#http.json("/lab/v1/health", options);
+  }
+
+  /** The service's OpenAPI description. */
+  schema(options: CallOptions = {}): Promise<Record<string, unknown>> {
+    return this.#http.json("/lab/v1/openapi.json", options);
+  }
+
+  /** The newest jobs, newest first. */
+  async jobs(options: CallOptions = {}): Promise<JobSummary[]> {
+    return (await this.#http.json<{ jobs: JobSummary[] }>("/lab/v1/jobs", options)).jobs;
+  }
+
+  /** Hands an experiment in. It is accepted, not done: {@link wait} for it. */
+  submit<O extends Operation>(
+    operation: O,
+    model: string,
+    settings: Settings<O>,
+    options: CallOptions = {},
+  ): Promise<JobOf<O>> {
+    const body = { operation, model, ...settings };
+    return this.#http.json("/lab/v1/jobs", { ...options, method: "POST", body });
+  }
+
+  inspect(
+    model: string,
+    prompt: string,
+    settings: Settings<"inspect", "prompt"> = {},
+    options: CallOptions = {},
+  ) {
+    return this.submit("inspect", model, { prompt, ...settings }, options);
+  }
+
+  compare(
+    model: string,
+    prompt: string,
+    settings: Settings<"compare", "prompt"> = {},
+    options: CallOptions = {},
+  ) {
+    return this.submit("compare", model, { prompt, ...settings }, options);
+  }
+
+  probe(
+    model: string,
+    examples: Static<typeof ProbeExample>[],
+    settings: Settings<"probe", "examples"> = {},
+    options: CallOptions = {},
+  ) {
+    return this.submit("probe", model, { examples, ...settings }, options);
+  }
+
+  sae(
+    model: string,
+    examples: Static<typeof SaeExample>[],
+    settings: Settings<"sae", "examples"> = {},
+    options: CallOptions = {},
+  ) {
+    return this.submit("sae", model, { examples, ...settings }, options);
+  }
+
+  /** The whole job. */
+  job(id: string, options: CallOptions = {}): Promise<Job> {
+    return this.#http.json(jobPath(id), options);
+  }
+
+  /**
+   * Waits until a job has completed. Given the job as submitted, its result has that operation's type.
+   * @throws TaplineError when it failed, was cancelled or interrupted; TimeoutError on the deadline, which does
+   * not cancel the job
+   */
+  async wait<O extends Operation = Operation>(
+    job: string | JobOf<O>,
+    options: WaitOptions = {},
+  ): Promise<CompletedJob<O>> {
+    const {
+      timeoutMs = limits.worker_deadline_seconds * 1000,
+      intervalMs = 500,
+      signal,
+      onProgress,
+    } = options;
+    const id = typeof job === "string" ? job : job.id;
+    const deadline = performance.now() + timeoutMs;
+    for (;;) {
+      const seen = await this.job(id, { signal });
+      onProgress?.(seen);
+      if (seen.status === "completed") return seen as CompletedJob<O>;
+      if (seen.status !== "queued" && seen.status !== "running") {
+        throw new TaplineError(seen.error ?? `Job ${id} was ${seen.status}.`);
+      }
+      const left = deadline - performance.now();
+      if (left <= 0) throw new TimeoutError(`Job ${id} is still ${seen.status} after ${timeoutMs / 1000} s.`);
+      await sleep(Math.min(intervalMs, left), undefined, { signal }).catch((error) => {
+        throw signal?.aborted ? signal.reason : error;
+      });
+    }
+  }
+
+  /** Stops a job's worker; a finished job stays as it is. */
+  cancel(id: string, options: CallOptions = {}): Promise<Job> {
+    return this.#http.json(`${jobPath(id)}/cancel`, { ...options, method: "POST", body: {} });
+  }
+
+  /**
+   * Downloads an artifact that the job lists. The destination is overwritten, in one step and only by a
+   * complete file.
+   * @returns the destination
+   */
+  async artifact(id: string, name: string, destination: string, options: CallOptions = {}): Promise<string> {
+    const response = await this.#http.open(`${jobPath(id)}/artifacts/${encodeURIComponent(name)}`, options);
+    try {
+      await writeWhole(destination, this.#http.chunks(response, options.signal));
+    } finally {
+      response.destroy();
+    }
+    return destination;
+  }
+}
+
+function jobPath(id: string): string {
+  return `/lab/v1/jobs/${encodeURIComponent(id)}`;
+}

@@ -1,0 +1,95 @@
+import type { Static } from "typebox";
+import type { ChatMessage } from "../contracts/chat.js";
+import type { Capabilities, CaptureRequest, CaptureResult } from "../contracts/index.js";
+import { ports } from "../contracts/limits.js";
+import { TaplineError } from "./errors.js";
+import { events } from "./event-stream.js";
+import { type CallOptions, Transport } from "./transport.js";
+
+export interface InspectOptions extends CallOptions {
+  /** Distinct block indices; the first block unless told otherwise. */
+  layers?: number[];
+  maxInputTokens?: number;
+}
+
+export interface ChatOptions extends CallOptions {
+  /** Any further field of the request: max_tokens, temperature, chat_template_kwargs, … */
+  request?: Record<string, unknown>;
+}
+
+/** What arrived with one event of a streamed answer. */
+export interface ChatDelta {
+  content: string;
+  reasoning: string;
+  finishReason: string | null;
+}
+
+/** The model that an inference server on this machine holds in memory. */
+export class ServingModel {
+  readonly #http: Transport;
+
+  /** @param options.timeoutMs longest silence within one request; a capture may wait a minute for its turn */
+  constructor(port: number = ports.inference, options: { timeoutMs?: number } = {}) {
+    this.#http = new Transport(`http://127.0.0.1:${port}`, options.timeoutMs ?? 75_000);
+  }
+
+  /** Which model is resident, whether it can be captured, and the limits of a capture. */
+  capabilities(options: CallOptions = {}): Promise<Capabilities> {
+    return this.#http.json("/lab/capabilities", options);
+  }
+
+  /**
+   * Measures the resident model on a raw prompt: norms of the chosen block outputs and the next-token
+   * candidates. It asks for the model's exact name first, so that nothing else is measured by mistake.
+   */
+  async inspect(
+    prompt: string,
+    { signal, layers, maxInputTokens }: InspectOptions = {},
+  ): Promise<CaptureResult> {
+    const { model } = await this.capabilities({ signal });
+    if (model === null) throw new TaplineError("The server holds no model at the moment.");
+    const body: Partial<CaptureRequest> = {
+      model,
+      prompt,
+      ...(layers === undefined ? {} : { layers }),
+      ...(maxInputTokens === undefined ? {} : { max_input_tokens: maxInputTokens }),
+    };
+    return this.#http.json("/lab/activations", { signal, method: "POST", body });
+  }
+
+  /** Asks the model in its chat template and gives the answer as it is generated. Leaving the loop ends it. */
+  async *chat(
+    messages: Static<typeof ChatMessage>[],
+    { signal, request = {} }: ChatOptions = {},
+  ): AsyncGenerator<ChatDelta, void> {
+    const response = await this.#http.open("/v1/chat/completions", {
+      signal,
+      method: "POST",
+      body: { ...request, messages, stream: true },
+    });
+    try {
+      for await (const data of events(this.#http.chunks(response, signal))) {
+        if (data === "[DONE]") return;
+        const event = JSON.parse(data) as StreamEvent;
+        if (event.error !== undefined) throw new TaplineError(event.error.message);
+        for (const { delta, finish_reason } of event.choices ?? []) {
+          const [content, reasoning] = [delta?.content ?? "", delta?.reasoning_content ?? ""];
+          if (content !== "" || reasoning !== "" || finish_reason != null) {
+            yield { content, reasoning, finishReason: finish_reason ?? null };
+          }
+        }
+      }
+      throw new TaplineError("The answer ended before it was complete.");
+    } finally {
+      response.destroy();
+    }
+  }
+}
+
+interface StreamEvent {
+  error?: { message: string };
+  choices?: Array<{
+    delta?: { content?: string | null; reasoning_content?: string | null };
+    finish_reason?: string | null;
+  }>;
+}

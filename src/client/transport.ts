@@ -1,0 +1,117 @@
+import { type IncomingMessage, request } from "node:http";
+import { TaplineError, TimeoutError } from "./errors.js";
+
+/** What every call accepts beside its own arguments. */
+export interface CallOptions {
+  /** Ends the request; the call then rejects with the signal's reason. */
+  signal?: AbortSignal;
+}
+
+interface Exchange extends CallOptions {
+  method?: "GET" | "POST" | "DELETE";
+  body?: unknown;
+}
+
+/**
+ * Plain HTTP to one local service. Not `fetch`: that names itself a browser (`Sec-Fetch-Mode`), and the local
+ * services refuse browsers. One connection a request, so that nothing stays open behind the caller.
+ */
+export class Transport {
+  readonly #origin: URL;
+  readonly #timeoutMs: number;
+
+  /** @param timeoutMs longest silence of the service within one request */
+  constructor(baseUrl: string, timeoutMs: number) {
+    const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
+    if (url?.protocol !== "http:" || url.pathname !== "/" || url.search !== "" || url.username !== "") {
+      throw new TaplineError(`A service's address looks like http://127.0.0.1:8980, not ${baseUrl}.`);
+    }
+    this.#origin = url;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** Sends a request and reads its JSON answer. @throws TaplineError, TimeoutError, the signal's reason */
+  async json<T>(path: string, exchange: Exchange = {}): Promise<T> {
+    const response = await this.open(path, exchange);
+    return parse(await this.#text(response, exchange.signal), path) as T;
+  }
+
+  /** Sends a request and gives its answer as it arrives. @throws as json() */
+  async open(path: string, exchange: Exchange = {}): Promise<IncomingMessage> {
+    const response = await this.#send(path, exchange);
+    const status = response.statusCode as number;
+    if (status >= 200 && status < 300) return response;
+    const text = await this.#text(response, exchange.signal);
+    throw new TaplineError(errorSentence(text) ?? `${path} was answered with status ${status}.`, { status });
+  }
+
+  #send(path: string, { method = "GET", body, signal }: Exchange): Promise<IncomingMessage> {
+    const payload = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      const headers =
+        payload === undefined
+          ? undefined
+          : { "Content-Type": "application/json", "Content-Length": payload.length };
+      const outgoing = request(new URL(path, this.#origin), { method, headers, signal, agent: false });
+      let reading: IncomingMessage | undefined;
+      outgoing.setTimeout(this.#timeoutMs, () => {
+        const seconds = this.#timeoutMs / 1000;
+        // Whoever waits hears the reason: the answer's reader once there is an answer, the request before.
+        (reading ?? outgoing).destroy(
+          new TimeoutError(`${this.#origin.origin} said nothing for ${seconds} s.`),
+        );
+      });
+      outgoing.on("error", (error) => reject(this.#explain(error, signal)));
+      outgoing.on("response", (response) => {
+        reading = response;
+        resolve(response);
+      });
+      outgoing.end(payload);
+    });
+  }
+
+  async #text(response: IncomingMessage, signal: AbortSignal | undefined): Promise<string> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of this.chunks(response, signal)) chunks.push(chunk);
+    return Buffer.concat(chunks).toString();
+  }
+
+  /** The bytes of an answer. @throws TaplineError when it ends early, TimeoutError, the signal's reason */
+  async *chunks(response: IncomingMessage, signal?: AbortSignal): AsyncGenerator<Buffer, void> {
+    try {
+      yield* response as AsyncIterable<Buffer>;
+    } catch (error) {
+      throw this.#explain(error, signal);
+    }
+  }
+
+  #explain(error: unknown, signal: AbortSignal | undefined): unknown {
+    if (signal?.aborted) return signal.reason;
+    if (error instanceof TimeoutError) return error;
+    const code = (error as NodeJS.ErrnoException).code;
+    const sentence =
+      code === "ECONNREFUSED"
+        ? `Nothing listens at ${this.#origin.origin}; is the service started?`
+        : `The connection to ${this.#origin.origin} broke (${code ?? (error as Error).message}).`;
+    return new TaplineError(sentence, { cause: error });
+  }
+}
+
+function parse(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new TaplineError(`The answer of ${path} is not JSON.`, { cause });
+  }
+}
+
+/** The sentence in an error body: `{"error": "…"}`, or OpenAI's `{"error": {"message": "…"}}`. */
+function errorSentence(text: string): string | undefined {
+  try {
+    const { error } = JSON.parse(text) as { error?: string | { message?: string } };
+    return typeof error === "string" ? error : error?.message;
+  } catch {
+    return undefined;
+  }
+}

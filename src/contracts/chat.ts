@@ -1,0 +1,237 @@
+import Type, { type Static, type TSchema } from "typebox";
+import { inferenceLimits as limits } from "./inference-limits.js";
+
+const optional = <S extends TSchema>(schema: S) => Type.Optional(schema);
+const flag = () => optional(Type.Boolean());
+const number = (minimum: number, maximum: number) => optional(Type.Number({ minimum, maximum }));
+const integer = (minimum: number, maximum: number) => optional(Type.Integer({ minimum, maximum }));
+const maxInt = 2_147_483_647;
+
+const TokenId = Type.Integer({ minimum: 0, maximum: maxInt });
+const Text = Type.String({ maxLength: limits.body_bytes });
+const AnyObject = Type.Record(Type.String(), Type.Unknown());
+
+/** What chooses the next token; the names and meanings are llama-server's and OpenAI's. */
+const sampling = {
+  temperature: number(0, 100),
+  dynatemp_range: number(0, 100),
+  dynatemp_exponent: number(0, 100),
+  top_k: integer(-1, maxInt),
+  top_p: number(0, 1),
+  min_p: number(0, 1),
+  typical_p: number(0, 1),
+  top_n_sigma: number(-1, 1000),
+  xtc_probability: number(0, 1),
+  xtc_threshold: number(0, 1),
+  repeat_last_n: integer(0, limits.penalty_window),
+  repeat_penalty: number(0.01, 100),
+  presence_penalty: number(-100, 100),
+  frequency_penalty: number(-100, 100),
+  dry_multiplier: number(0, 100),
+  dry_base: number(0, 100),
+  dry_allowed_length: integer(0, limits.penalty_window),
+  dry_penalty_last_n: integer(0, limits.penalty_window),
+  dry_sequence_breakers: optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { minItems: 1, maxItems: 32 }),
+  ),
+  mirostat: integer(0, 2),
+  mirostat_tau: number(0, 100),
+  mirostat_eta: number(0, 100),
+  adaptive_target: number(-1, 1),
+  adaptive_decay: number(0, 0.99),
+  min_keep: integer(0, limits.penalty_window),
+  seed: integer(-1, Number.MAX_SAFE_INTEGER),
+  samplers: optional(
+    Type.Union([
+      Type.String({ maxLength: 32 }),
+      Type.Array(Type.String({ maxLength: 32 }), { maxItems: 32 }),
+    ]),
+  ),
+  ignore_eos: flag(),
+  logit_bias: optional(
+    Type.Union([
+      Type.Record(
+        Type.String(),
+        Type.Union([Type.Number({ minimum: -1000, maximum: 1000 }), Type.Literal(false)]),
+        {
+          maxProperties: limits.logit_biases,
+        },
+      ),
+      Type.Array(
+        Type.Tuple([
+          Type.Union([TokenId, Type.String({ maxLength: 256 })]),
+          Type.Union([Type.Number({ minimum: -1000, maximum: 1000 }), Type.Literal(false)]),
+        ]),
+        { maxItems: limits.logit_biases },
+      ),
+    ]),
+  ),
+  grammar: optional(Type.String({ maxLength: limits.grammar_characters })),
+  json_schema: optional(AnyObject),
+  n_probs: integer(0, 100),
+  post_sampling_probs: flag(),
+};
+
+/** How much is generated, how it is sent, and what the slot keeps. */
+const generation = {
+  model: optional(Type.String({ minLength: 1, maxLength: 4096 })),
+  max_tokens: integer(-1, maxInt),
+  max_completion_tokens: integer(-1, maxInt),
+  n_predict: integer(-1, maxInt),
+  t_max_predict_ms: integer(-1, maxInt),
+  n: integer(1, limits.slots),
+  n_cmpl: integer(1, limits.slots),
+  stop: optional(
+    Type.Union([
+      Type.String({ maxLength: limits.stop_characters }),
+      Type.Array(Type.String({ maxLength: limits.stop_characters }), { maxItems: limits.stop_strings }),
+    ]),
+  ),
+  stream: flag(),
+  stream_options: optional(Type.Object({ include_usage: optional(Type.Boolean()) })),
+  cache_prompt: flag(),
+  return_tokens: flag(),
+  return_progress: flag(),
+  timings_per_token: flag(),
+  n_keep: integer(-1, maxInt),
+  n_discard: integer(0, maxInt),
+  n_indent: integer(0, 1024),
+  n_cache_reuse: integer(0, maxInt),
+  id_slot: integer(-1, limits.slots - 1),
+};
+
+const ContentPart = Type.Object({ type: Type.String({ minLength: 1, maxLength: 64 }), text: optional(Text) });
+
+const ToolCall = Type.Object({
+  id: optional(Type.String({ maxLength: 256 })),
+  type: optional(Type.Literal("function")),
+  function: Type.Object({
+    name: Type.String({ minLength: 1, maxLength: 256 }),
+    arguments: optional(Type.Unknown()),
+  }),
+});
+
+export const ChatMessage = Type.Object({
+  role: Type.String({ minLength: 1, maxLength: 64 }),
+  content: optional(Type.Union([Text, Type.Array(ContentPart, { maxItems: limits.messages }), Type.Null()])),
+  name: optional(Type.String({ maxLength: 256 })),
+  reasoning_content: optional(Type.Union([Text, Type.Null()])),
+  tool_calls: optional(Type.Union([Type.Array(ToolCall, { maxItems: limits.tools }), Type.Null()])),
+  tool_call_id: optional(Type.String({ maxLength: 256 })),
+});
+
+const Tool = Type.Object({
+  type: Type.Literal("function"),
+  function: Type.Object({
+    name: Type.String({ minLength: 1, maxLength: 256 }),
+    description: optional(Text),
+    parameters: optional(AnyObject),
+    strict: optional(Type.Union([Type.Boolean(), Type.Null()])),
+  }),
+});
+
+const template = {
+  messages: Type.Array(ChatMessage, { minItems: 1, maxItems: limits.messages }),
+  tools: optional(Type.Array(Tool, { maxItems: limits.tools })),
+  tool_choice: optional(
+    Type.Union([
+      Type.Literal("none"),
+      Type.Literal("auto"),
+      Type.Literal("required"),
+      Type.Object({
+        type: Type.Literal("function"),
+        function: Type.Object({ name: Type.String({ minLength: 1, maxLength: 256 }) }),
+      }),
+    ]),
+  ),
+  parallel_tool_calls: flag(),
+  chat_template_kwargs: optional(
+    Type.Intersect([AnyObject, Type.Object({ enable_thinking: optional(Type.Boolean()) })]),
+  ),
+  add_generation_prompt: flag(),
+  continue_final_message: optional(Type.Union([Type.Boolean(), Type.String({ maxLength: 64 })])),
+  reasoning_format: optional(
+    Type.Union([
+      Type.Literal("none"),
+      Type.Literal("auto"),
+      Type.Literal("deepseek"),
+      Type.Literal("deepseek-legacy"),
+    ]),
+  ),
+  reasoning_effort: optional(Type.String({ maxLength: 64 })),
+};
+
+/** The body of `POST /v1/chat/completions`. Fields that are not named here are ignored. */
+export const ChatRequest = Type.Object(
+  {
+    ...template,
+    ...generation,
+    ...sampling,
+    response_format: optional(
+      Type.Object({
+        type: Type.Union([Type.Literal("text"), Type.Literal("json_object"), Type.Literal("json_schema")]),
+        schema: optional(AnyObject),
+        json_schema: optional(
+          Type.Object({
+            name: optional(Type.String({ maxLength: 256 })),
+            schema: optional(AnyObject),
+            strict: optional(Type.Union([Type.Boolean(), Type.Null()])),
+          }),
+        ),
+      }),
+    ),
+    logprobs: flag(),
+    top_logprobs: integer(0, limits.top_logprobs),
+    reasoning_budget_tokens: integer(-1, maxInt),
+    thinking_budget_tokens: integer(-1, maxInt),
+    reasoning_budget_message: optional(Type.String({ maxLength: 4096 })),
+  },
+  { title: "ChatRequest" },
+);
+export type ChatRequest = Static<typeof ChatRequest>;
+
+/** The body of `POST /apply-template`. */
+export const TemplateRequest = Type.Object(template, { title: "TemplateRequest" });
+export type TemplateRequest = Static<typeof TemplateRequest>;
+
+const Prompt = Type.Union([
+  Text,
+  Type.Array(TokenId, { minItems: 1, maxItems: limits.prompt_tokens }),
+  Type.Array(Text, { minItems: 1, maxItems: limits.prompts }),
+  Type.Array(Type.Array(TokenId, { minItems: 1, maxItems: limits.prompt_tokens }), {
+    minItems: 1,
+    maxItems: limits.prompts,
+  }),
+]);
+
+/** The body of `POST /v1/completions`. */
+export const CompletionRequest = Type.Object(
+  { prompt: Prompt, ...generation, ...sampling, logprobs: integer(0, limits.top_logprobs) },
+  { title: "CompletionRequest" },
+);
+export type CompletionRequest = Static<typeof CompletionRequest>;
+
+/** The body of `POST /v1/embeddings`. */
+export const EmbeddingRequest = Type.Object(
+  {
+    model: generation.model,
+    input: Prompt,
+    encoding_format: optional(Type.Union([Type.Literal("float"), Type.Literal("base64")])),
+    dimensions: integer(1, maxInt),
+    embd_normalize: integer(-1, 16),
+  },
+  { title: "EmbeddingRequest" },
+);
+export type EmbeddingRequest = Static<typeof EmbeddingRequest>;
+
+/** The body of `POST /tokenize`. */
+export const TokenizeRequest = Type.Object(
+  { content: Text, add_special: flag(), parse_special: flag(), with_pieces: flag() },
+  { title: "TokenizeRequest" },
+);
+
+/** The body of `POST /detokenize`. */
+export const DetokenizeRequest = Type.Object(
+  { tokens: Type.Array(TokenId, { maxItems: limits.prompt_tokens }) },
+  { title: "DetokenizeRequest" },
+);

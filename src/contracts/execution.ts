@@ -1,0 +1,71 @@
+import Type, { type Static } from "typebox";
+import { limits } from "./limits.js";
+
+const orNull = <S extends Parameters<typeof Type.Optional>[0]>(schema: S) =>
+  Type.Union([schema, Type.Null()]);
+
+export const ExecutionStatus = Type.Union([
+  Type.Literal("running"),
+  Type.Literal("completed"),
+  Type.Literal("failed"),
+  Type.Literal("cancelled"),
+]);
+export type ExecutionStatus = Static<typeof ExecutionStatus>;
+
+/** One step of a request: text of one kind in a row, or something that happened. Times are Unix seconds. */
+export const ExecutionEvent = Type.Object({
+  id: Type.Integer(),
+  kind: Type.Union([
+    Type.Literal("thinking"),
+    Type.Literal("output"),
+    Type.Literal("tool"),
+    Type.Literal("error"),
+    Type.Literal("lifecycle"),
+  ]),
+  text: Type.String(),
+  time: Type.Number(),
+  updated: Type.Number({ description: "When the last text was added." }),
+  choice: Type.Integer({ description: "Index of the choice that the text belongs to." }),
+});
+export type ExecutionEvent = Static<typeof ExecutionEvent>;
+
+const summary = {
+  id: Type.String({ pattern: "^[0-9a-f]{32}$" }),
+  parent_id: orNull(Type.String()),
+  endpoint: Type.String(),
+  started: Type.Number(),
+  ended: orNull(Type.Number()),
+  status: ExecutionStatus,
+  model: Type.String(),
+  thinking: orNull(Type.Boolean()),
+  stream: Type.Boolean(),
+  truncated: Type.Boolean({ description: "Whether text or events were left out for the limits." }),
+  finish_reason: orNull(Type.String()),
+  output_tokens: Type.Integer(),
+  usage: orNull(Type.Record(Type.String(), Type.Unknown())),
+  preview: Type.String({ maxLength: limits.execution_preview_characters }),
+};
+
+export const ExecutionSummary = Type.Object(summary, { title: "ExecutionSummary" });
+export type ExecutionSummary = Static<typeof ExecutionSummary>;
+
+export const Execution = Type.Object(
+  {
+    ...summary,
+    input: Type.Unknown(),
+    events: Type.Array(ExecutionEvent, { maxItems: limits.execution_events }),
+  },
+  { title: "Execution" },
+);
+export type Execution = Static<typeof Execution>;
+
+export const ExecutionList = Type.Object(
+  {
+    executions: Type.Array(ExecutionSummary, { description: "Newest first." }),
+    capacity: Type.Literal(limits.execution_history),
+    text_limit: Type.Literal(limits.execution_text_bytes),
+    dropped: Type.Integer({ description: "Requests not captured because all places were active." }),
+  },
+  { title: "ExecutionList" },
+);
+export type ExecutionList = Static<typeof ExecutionList>;

@@ -1,0 +1,38 @@
+import Type, { type Static } from "typebox";
+
+const count = () => Type.Integer({ minimum: 0 });
+const percentiles = Type.Object({
+  p50: Type.Union([Type.Number(), Type.Null()]),
+  p95: Type.Union([Type.Number(), Type.Null()]),
+  p99: Type.Union([Type.Number(), Type.Null()]),
+});
+
+/** The answer of `GET /stats`: what the server has done since it started. */
+export const Stats = Type.Object(
+  {
+    uptime_seconds: Type.Number(),
+    model: Type.Union([Type.String(), Type.Null()]),
+    requests: Type.Object({
+      total: count(),
+      active: count(),
+      queued: count(),
+      failed: count(),
+      cancelled: count(),
+    }),
+    tokens: Type.Object({ prompt: count(), cached: count(), generated: count() }),
+    throughput: Type.Object({
+      prompt_tokens_per_second: Type.Number(),
+      generated_tokens_per_second: Type.Number(),
+    }),
+    latency_ms: Type.Object({
+      time_to_first_token: percentiles,
+      inter_token: percentiles,
+      total: percentiles,
+    }),
+    slots: Type.Object({ total: count(), busy: count() }),
+    memory: Type.Object({ rss_bytes: count(), model_bytes: count() }),
+    captures: Type.Object({ served: count(), expired: count(), rejected: count() }),
+  },
+  { title: "Stats" },
+);
+export type Stats = Static<typeof Stats>;

@@ -1,0 +1,110 @@
+import { createHash } from "node:crypto";
+import { type CaptureRequest, type CaptureResult, limits, topCounts, version } from "../contracts/index.js";
+import { HttpError } from "../http/index.js";
+import { NativeError } from "../native/index.js";
+import type { InferenceService } from "./service.js";
+
+/** Runs captures of the resident model: one at a time, each waiting for its turn for a limited time. */
+export class Captures {
+  readonly #service: InferenceService;
+  #pending = false;
+
+  constructor(service: InferenceService) {
+    this.#service = service;
+  }
+
+  /** Whether one is waiting or running. */
+  get pending(): boolean {
+    return this.#pending;
+  }
+
+  /** @throws HttpError 400, 408 when it expired in the queue, 409 for another model or while one is pending */
+  async run(request: CaptureRequest): Promise<CaptureResult> {
+    const { engine, stats, captureWaitMs } = this.#service;
+    const refuse = (status: number, sentence: string) => {
+      stats.captures.rejected++;
+      return new HttpError(status, sentence);
+    };
+    if (request.model !== engine.info.id) {
+      throw refuse(409, `The resident model is ${engine.info.id}, not ${request.model.slice(0, 200)}.`);
+    }
+    if (!engine.info.captures) throw refuse(400, engine.info.noCaptureReason);
+    if (this.#pending) throw refuse(409, "A capture is already waiting or running; try again when it is done.");
+    this.#pending = true;
+    const expired = new AbortController();
+    const timer = setTimeout(() => expired.abort(), captureWaitMs);
+    try {
+      const result = await engine.capture({
+        prompt: request.prompt,
+        layers: request.layers,
+        maxTokens: request.max_input_tokens,
+        nextTop: topCounts.next_tokens,
+        signal: expired.signal,
+      });
+      stats.captures.served++;
+      return this.#describe(request, result);
+    } catch (error) {
+      if (!(error instanceof NativeError)) throw error;
+      if (error.code === "CANCELLED") {
+        stats.captures.expired++;
+        throw new HttpError(408, `The capture did not get its turn within ${captureWaitMs / 1000} seconds.`);
+      }
+      if (error.code === "TOKEN_LIMIT" || error.code === "LAYER_OUT_OF_RANGE" || error.code === "INVALID_ARGUMENT") {
+        throw refuse(400, error.message);
+      }
+      throw error.code === "CLOSED" ? new HttpError(503, "The server is ending.") : error;
+    } finally {
+      clearTimeout(timer);
+      this.#pending = false;
+    }
+  }
+
+  #describe(request: CaptureRequest, result: Awaited<ReturnType<InferenceService["engine"]["capture"]>>): CaptureResult {
+    const { engine, backend, resolved, requestedModel } = this.#service;
+    const { info } = engine;
+    const device = backend.devices.find(({ kind }) => (backend.backend === "cpu") === (kind === "cpu"));
+    return {
+      tokens: [...result.pieces],
+      token_ids: [...result.tokenIds],
+      layers: result.layers.map(({ layer, norms }) => ({ layer, norms: [...norms] })),
+      next_tokens: result.nextPieces.map((token, index) => ({
+        token_id: result.nextIds[index] as number,
+        token,
+        probability: result.nextProbabilities[index] as number,
+      })),
+      note:
+        "Norms are L2, one for each token, of the block outputs on the resident weights. " +
+        "The pass ran between two scheduler iterations in a context of its own.",
+      provenance: {
+        config_sha256: createHash("sha256").update(canonical(request)).digest("hex"),
+        seed: 0,
+        hook: "block output",
+        input_mode: "raw text",
+        layers: [...request.layers],
+        versions: {
+          tapline: version,
+          "llama.cpp": backend.llamaCpp,
+          node: process.versions.node,
+          backend: backend.backend,
+        },
+        requested_model: requestedModel,
+        requested_revision: null,
+        resolved_model: { path: resolved.path, repository: resolved.repository, commit: resolved.commit },
+        architecture: info.architecture,
+        quantization: info.quantization,
+        n_layer: info.nLayer,
+        n_embd: info.nEmbd,
+        weights: resolved.weights,
+        seconds: { queued: result.waitedMs / 1000, forward: result.forwardMs / 1000 },
+        device: device?.description || device?.name || backend.backend,
+      },
+    };
+  }
+}
+
+/** The limit that the contract sets, in milliseconds. */
+export const captureWaitMs = limits.capture_queue_seconds * 1000;
+
+function canonical(request: CaptureRequest): string {
+  return JSON.stringify(Object.fromEntries(Object.entries(request).sort(([a], [b]) => (a < b ? -1 : 1))));
+}

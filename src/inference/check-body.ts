@@ -1,0 +1,129 @@
+import type { Static, TSchema } from "typebox";
+import type { ChatRequest } from "../contracts/chat.js";
+import { inferenceLimits as limits } from "../contracts/inference-limits.js";
+import { InvalidInput, validate } from "../contracts/validate.js";
+import { HttpError } from "../http/index.js";
+
+/**
+ * Checks a body of the OpenAI-style endpoints: its contract, then what a schema cannot say. Fields that are
+ * null count as absent, and fields that the contract does not name are left out: nothing reaches native code
+ * that was not looked at.
+ * @throws HttpError 400 that names the field, the limit and the actual value
+ */
+export function checkBody<S extends TSchema>(schema: S, body: unknown): Static<S> {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+    throw new HttpError(400, "The body must be a JSON object.");
+  }
+  checkShape(body);
+  const present = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
+  try {
+    return validate(schema, present);
+  } catch (error) {
+    if (error instanceof InvalidInput) throw refusal(error.path, error.message);
+    throw error;
+  }
+}
+
+type GenerationFields = Pick<ChatRequest, "grammar" | "json_schema" | "n" | "n_cmpl" | "id_slot" | "stop"> &
+  Partial<Pick<ChatRequest, "response_format" | "tools" | "top_logprobs">> & { logprobs?: boolean | number };
+
+/** What would abort or overload llama.cpp, or mean something else than it says. */
+export function checkGeneration(body: GenerationFields, slots: number): void {
+  const { grammar, json_schema, response_format } = body;
+  if (grammar !== undefined) checkGrammar(grammar);
+  if (grammar !== undefined && json_schema !== undefined) {
+    throw refusal("grammar", "grammar and json_schema exclude each other.");
+  }
+  for (const [name, schema] of [
+    ["json_schema", json_schema],
+    ["response_format", response_format],
+    ["tools", body.tools],
+  ] as const) {
+    if (schema !== undefined) checkPatterns(schema, name);
+  }
+  const wanted = Math.max(body.n ?? 1, body.n_cmpl ?? 1);
+  if (wanted > slots) throw refusal("n", `n: at most ${slots} (the server's slots), got ${wanted}.`);
+  if (body.id_slot !== undefined && body.id_slot >= slots) {
+    throw refusal("id_slot", `id_slot: the server has slots 0 to ${slots - 1}, got ${body.id_slot}.`);
+  }
+  if (body.top_logprobs !== undefined && body.logprobs !== true) {
+    throw refusal("top_logprobs", "top_logprobs needs logprobs: true.");
+  }
+  if (body.stop !== undefined && [body.stop].flat().includes("")) {
+    throw refusal("stop", "stop: an empty string would end every answer.");
+  }
+}
+
+/** Text only: this server has no image or audio encoder, and fetches nothing from elsewhere. */
+export function checkMessages(messages: ChatRequest["messages"]): void {
+  for (const [index, message] of messages.entries()) {
+    const { content, role } = message;
+    if (content === undefined && (role !== "assistant" || message.tool_calls === undefined)) {
+      throw refusal(`messages[${index}].content`, `messages[${index}].content is required.`);
+    }
+    if (!Array.isArray(content)) continue;
+    for (const [place, part] of content.entries()) {
+      const path = `messages[${index}].content[${place}]`;
+      if (part.type !== "text") {
+        throw refusal(path, `${path}: only parts of type text are accepted, got ${part.type.slice(0, 60)}.`);
+      }
+      if (part.text === undefined) throw refusal(path, `${path}.text is required.`);
+    }
+  }
+}
+
+export function refusal(param: string, sentence: string): HttpError {
+  return new HttpError(400, sentence, { param });
+}
+
+function checkGrammar(grammar: string): void {
+  if (grammar.trimStart().startsWith("%llguidance")) {
+    throw refusal("grammar", "grammar: %llguidance grammars are not supported; use GBNF.");
+  }
+  let depth = 0;
+  for (const character of grammar) {
+    if (character === "(") depth++;
+    if (character === ")") depth--;
+    if (depth > limits.grammar_depth) {
+      throw refusal("grammar", `grammar: parentheses may be nested ${limits.grammar_depth} deep, got more.`);
+    }
+  }
+}
+
+function checkPatterns(schema: unknown, path: string): void {
+  if (typeof schema !== "object" || schema === null) return;
+  for (const [key, value] of Object.entries(schema)) {
+    if (key === "pattern" && typeof value === "string" && value.length > limits.pattern_characters) {
+      throw refusal(
+        path,
+        `${path}: a pattern has at most ${limits.pattern_characters} characters, got ${value.length}.`,
+      );
+    }
+    checkPatterns(value, path);
+  }
+}
+
+/** Depth and Unicode, before anything recurses into the body. */
+function checkShape(body: object): void {
+  let level: unknown[] = [body];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > limits.json_depth) {
+      throw new HttpError(400, `The body may be nested ${limits.json_depth} levels deep; it has more.`);
+    }
+    const next: unknown[] = [];
+    for (const value of level) {
+      if (typeof value === "string") {
+        if (/\p{Surrogate}/u.test(value)) {
+          throw new HttpError(400, "The body must be well-formed Unicode; a text holds half of a surrogate pair.");
+        }
+      } else if (typeof value === "object" && value !== null) {
+        if (Array.isArray(value)) {
+          for (const entry of value) if (typeof entry !== "number") next.push(entry);
+        } else {
+          for (const [key, entry] of Object.entries(value)) next.push(key, entry);
+        }
+      }
+    }
+    level = next;
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * Counts of durations in buckets whose bounds grow by a constant factor: any percentile is known to about 5 %,
+ * in constant memory.
+ */
+export class Histogram {
+  /** Smallest bound in seconds, and eight buckets to each doubling: up to about 40 minutes. */
+  static readonly #least = 1e-5;
+  static readonly #perDoubling = 8;
+  static readonly #size = 224;
+
+  readonly #counts = new Float64Array(Histogram.#size);
+  #count = 0;
+  #sum = 0;
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Sum of all durations, in seconds. */
+  get sum(): number {
+    return this.#sum;
+  }
+
+  /** @param seconds a duration; negative ones count as zero */
+  add(seconds: number, times = 1): void {
+    const steps = Math.log2(Math.max(seconds, Histogram.#least) / Histogram.#least) * Histogram.#perDoubling;
+    const bucket = Math.min(Histogram.#size - 1, Math.ceil(steps));
+    this.#counts[bucket] = (this.#counts[bucket] as number) + times;
+    this.#count += times;
+    this.#sum += Math.max(0, seconds) * times;
+  }
+
+  /** The duration in seconds below which the share `fraction` of all lies; null when there is none. */
+  percentile(fraction: number): number | null {
+    if (this.#count === 0) return null;
+    let rest = fraction * this.#count;
+    for (let bucket = 0; bucket < Histogram.#size; bucket++) {
+      rest -= this.#counts[bucket] as number;
+      if (rest <= 0) return bound(bucket - 0.5);
+    }
+    return bound(Histogram.#size - 1);
+  }
+
+  /** How many durations are at most `seconds`, to the width of a bucket. */
+  atMost(seconds: number): number {
+    let total = 0;
+    for (let bucket = 0; bucket < Histogram.#size && bound(bucket) <= seconds * 1.0001; bucket++) {
+      total += this.#counts[bucket] as number;
+    }
+    return total;
+  }
+}
+
+function bound(bucket: number): number {
+  return 1e-5 * 2 ** (bucket / 8);
+}

@@ -1,0 +1,55 @@
+import type Router from "@koa/router";
+import type { Context } from "koa";
+import { type Capabilities, CaptureRequest, limits } from "../contracts/index.js";
+import { InvalidInput, validate } from "../contracts/validate.js";
+import { createRouter, HttpError, readJson } from "../http/index.js";
+import { Captures } from "./capture.js";
+import type { InferenceService } from "./service.js";
+
+/** What only programs on this machine may ask: captures of the resident model, and what requests did. */
+export function insideRoutes(service: InferenceService): Router {
+  const router = createRouter();
+  const captures = new Captures(service);
+  router.get("/lab/capabilities", (ctx) => {
+    const { info } = service.engine;
+    ctx.body = {
+      serving_activations: info.captures,
+      model: info.id,
+      max_layers: limits.capture_layers,
+      max_input_tokens: limits.capture_input_tokens,
+      n_layer: info.nLayer,
+      n_embd: info.nEmbd,
+      architecture: info.architecture,
+      backend: service.backend.backend,
+      pending: captures.pending,
+    } satisfies Capabilities;
+  });
+  router.post("/lab/activations", async (ctx) => {
+    const body = await readJson(ctx as unknown as Context, { limit: limits.capture_body_bytes });
+    ctx.body = await captures.run(captureRequest(body));
+  });
+  router.get("/executions", (ctx) => {
+    ctx.body = service.executions.list();
+  });
+  router.get("/executions/:id", (ctx) => {
+    const execution = service.executions.find(ctx.params.id as string);
+    if (execution === undefined) throw new HttpError(404, "There is no such execution.");
+    ctx.body = execution;
+  });
+  router.delete("/executions", (ctx) => {
+    service.executions.clear();
+    ctx.body = { cleared: true };
+  });
+  return router;
+}
+
+function captureRequest(body: unknown): CaptureRequest {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+    throw new HttpError(400, "The body must be a JSON object.");
+  }
+  try {
+    return validate(CaptureRequest, body) as CaptureRequest;
+  } catch (error) {
+    throw error instanceof InvalidInput ? new HttpError(400, error.message) : error;
+  }
+}

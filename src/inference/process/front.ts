@@ -1,0 +1,83 @@
+import { createServer as createHttp, type Server as HttpServer } from "node:http";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { describeBindFailure, HttpError, openAiErrorBody, plainErrorBody, underPath, urlHost } from "../../http/index.js";
+
+const openAi = underPath("/v1");
+
+/**
+ * Holds the port for as long as the server exists, and hands each connection to whoever serves at the moment.
+ * Without anybody it answers 503 with Retry-After itself.
+ */
+export class Front {
+  readonly #listener: Server;
+  readonly #away: HttpServer;
+  readonly host: string;
+  #serve: ((socket: Socket) => void) | undefined;
+  #sentence = "The model is being loaded; try again in a moment.";
+
+  private constructor(host: string) {
+    this.host = host;
+    this.#away = createHttp((request, response) => {
+      const error = new HttpError(503, this.#sentence, { code: "unavailable" });
+      const shape = openAi(request.url ?? "") ? openAiErrorBody : plainErrorBody;
+      const body = JSON.stringify(shape(error, undefined as never));
+      request.resume();
+      response.writeHead(503, {
+        "Content-Type": "application/json; charset=utf-8",
+        "Content-Length": Buffer.byteLength(body),
+        "Retry-After": "1",
+        "Cache-Control": "no-store",
+        // The next request shall find whoever serves then.
+        Connection: "close",
+      });
+      response.end(body);
+    });
+    this.#away.emit("listening");
+    this.#listener = createServer({ pauseOnConnect: true, allowHalfOpen: true }, (socket) => {
+      if (this.#serve !== undefined) this.#serve(socket);
+      else this.refuse(socket);
+    });
+  }
+
+  /** Binds the port. Fails with one sentence when it is taken or may not be used. */
+  static async open(host: string, port: number): Promise<Front> {
+    const front = new Front(host);
+    await new Promise<void>((resolve, reject) => {
+      front.#listener.once("error", (error) => reject(describeBindFailure(error, host, port)));
+      front.#listener.listen(port, host, resolve);
+    });
+    return front;
+  }
+
+  get port(): number {
+    return (this.#listener.address() as AddressInfo).port;
+  }
+
+  /** Origin that reaches this server from this machine. */
+  get url(): string {
+    return `http://${urlHost(this.host)}:${this.port}`;
+  }
+
+  /** From now on connections go to `serve`. */
+  handTo(serve: (socket: Socket) => void): void {
+    this.#serve = serve;
+  }
+
+  /** From now on connections are answered with 503 and this sentence. */
+  away(sentence: string): void {
+    this.#serve = undefined;
+    this.#sentence = sentence;
+  }
+
+  /** Answers one connection with 503. */
+  refuse(socket: Socket): void {
+    socket.on("error", () => socket.destroy());
+    this.#away.emit("connection", socket);
+    socket.resume();
+  }
+
+  close(): void {
+    this.#listener.close();
+    this.#away.closeAllConnections();
+  }
+}

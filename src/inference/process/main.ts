@@ -1,0 +1,67 @@
+/** The serving process: loads the model and answers the connections that its parent hands it. */
+import type { Socket } from "node:net";
+import { createHttpServer } from "../../http/index.js";
+import { inferenceApp } from "../app.js";
+import { endService, loadService } from "../server.js";
+import type { InferenceService } from "../service.js";
+import type { StartOptions, ToChild, ToParent } from "./messages.js";
+
+let service: InferenceService | undefined;
+const server = createHttpServer((request, response) => {
+  handler?.(request, response);
+});
+let handler: ReturnType<ReturnType<typeof inferenceApp>["callback"]> | undefined;
+// Node watches over header and request time-outs from this event on; here nothing listens, the parent does.
+server.emit("listening");
+
+function tell(message: ToParent, then?: () => void): void {
+  process.send?.(message, undefined, {}, () => then?.());
+}
+
+/** Everything lives in memory: nothing is lost, and a load under way cannot be interrupted otherwise. */
+function endNow(): void {
+  process.kill(process.pid, "SIGKILL");
+}
+
+async function start(options: StartOptions): Promise<void> {
+  try {
+    service = await loadService({
+      ...options,
+      onProgress: (stage, fraction) => tell({ type: "progress", stage, fraction }),
+      onFailure: (sentence) => tell({ type: "failed", sentence }, endNow),
+    });
+    handler = inferenceApp(service, (line) => tell({ type: "log", line })).callback();
+    tell({ type: "ready", info: service.engine.info, backend: service.backend.backend });
+  } catch (error) {
+    const plain = error instanceof Error && ["UserError", "NativeError"].includes(error.name);
+    tell({ type: "failed", sentence: plain ? (error as Error).message : String((error as Error).stack) }, endNow);
+  }
+}
+
+async function end(graceMs: number): Promise<void> {
+  if (service === undefined) endNow();
+  else await endService(service, server, graceMs);
+  process.exit(0);
+}
+
+process.on("message", (message: ToChild, socket: unknown) => {
+  switch (message.type) {
+    case "start":
+      void start(message.options);
+      break;
+    case "connection":
+      tell({ type: "taken", id: message.id });
+      // The client may have gone while its connection changed hands.
+      if (socket) {
+        (socket as Socket).setNoDelay(true);
+        server.emit("connection", socket);
+      }
+      break;
+    case "end":
+      void end(message.graceMs);
+      break;
+  }
+});
+process.on("disconnect", endNow);
+// Signals of the terminal are for the parent, which then ends this process in order.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});

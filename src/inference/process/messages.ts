@@ -1,0 +1,20 @@
+import type { EngineInfo } from "../../native/engine.js";
+import type { ServingOptions } from "../server.js";
+
+/** What the serving process needs to start; callbacks become messages. */
+export type StartOptions = Omit<ServingOptions, "onProgress" | "onFailure">;
+
+export type ToChild =
+  | { type: "start"; options: StartOptions }
+  /** Comes with a socket. */
+  | { type: "connection"; id: number }
+  | { type: "end"; graceMs: number };
+
+export type ToParent =
+  | { type: "progress"; stage: string; fraction: number }
+  | { type: "ready"; info: EngineInfo; backend: string }
+  /** The model cannot be served, or not any more; the sentence is for a person. */
+  | { type: "failed"; sentence: string }
+  | { type: "taken"; id: number }
+  /** A fault of the service itself. */
+  | { type: "log"; line: string };

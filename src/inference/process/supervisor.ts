@@ -1,0 +1,257 @@
+import { type ChildProcess, fork } from "node:child_process";
+import type { Socket } from "node:net";
+import { fileURLToPath } from "node:url";
+import { UserError } from "../../contracts/user-error.js";
+import type { EngineInfo } from "../../native/engine.js";
+import { Front } from "./front.js";
+import type { StartOptions, ToChild, ToParent } from "./messages.js";
+
+export interface SupervisedOptions extends StartOptions {
+  host: string;
+  /** 0 takes any free port. */
+  port: number;
+  /** How long running answers may go on when the server ends, in milliseconds. */
+  graceMs?: number;
+  onEvent?: (event: ServingEvent) => void;
+}
+
+export type ServingEvent =
+  | { event: "loading"; stage: string; fraction: number }
+  | { event: "ready"; url: string; info: EngineInfo; backend: string }
+  | { event: "crashed"; sentence: string }
+  /** A fault of the service that it survived. */
+  | { event: "fault"; line: string };
+
+export interface Serving {
+  readonly url: string;
+  readonly host: string;
+  readonly port: number;
+  readonly info: EngineInfo;
+  readonly backend: string;
+  /** Process id of the serving process, while there is one. */
+  readonly pid: number | undefined;
+  /** Rejects with one sentence when the server gave up after crashing again and again; resolves at close(). */
+  readonly ended: Promise<void>;
+  /** Lets running answers finish for a moment, then ends everything within five seconds. Idempotent. */
+  close(): Promise<void>;
+}
+
+// The same file beside this one, from src/ under tsx and from dist/.
+const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+const entry = fileURLToPath(new URL(`./main.${extension}`, import.meta.url));
+
+/** So many quick failures in a row are a crash loop. */
+const crashLoop = 5;
+/** A process that served for so long did not fail quickly. */
+const quickMs = 5000;
+const backOffMs = (failures: number) => (failures <= 1 ? 0 : Math.min(5000, 250 * 2 ** (failures - 2)));
+const lastWordsLength = 2000;
+/** The same switch as for llama.cpp's log: its output goes through to standard error. */
+const verbose = /^[^0]/.test(process.env.TAPLINE_LLAMA_LOG ?? "");
+const graceMs = 3000;
+/** After the grace, for the engine to end. */
+const endMs = 1500;
+
+/**
+ * Serves a model in a process of its own: a native fault ends that process, never this one. It is started
+ * again; meanwhile the port stays bound and answers 503. Resolves when the model is first served.
+ * @throws UserError when the port cannot be bound or the model cannot be loaded
+ */
+export async function serve(options: SupervisedOptions): Promise<Serving> {
+  const front = await Front.open(options.host, options.port);
+  const supervisor = new Supervisor(front, options);
+  try {
+    await supervisor.start();
+  } catch (error) {
+    await supervisor.close();
+    throw error;
+  }
+  return supervisor;
+}
+
+class Supervisor implements Serving {
+  readonly ended: Promise<void>;
+  readonly #front: Front;
+  readonly #options: SupervisedOptions;
+  readonly #handed = new Map<number, Socket>();
+  readonly url: string;
+  readonly host: string;
+  readonly port: number;
+  #child: ChildProcess | undefined;
+  #info: EngineInfo | undefined;
+  #backend = "";
+  #nextConnection = 0;
+  #failures = 0;
+  #restart: NodeJS.Timeout | undefined;
+  #closing: Promise<void> | undefined;
+  #settleEnded: { resolve: () => void; reject: (error: Error) => void };
+
+  constructor(front: Front, options: SupervisedOptions) {
+    this.#front = front;
+    this.#options = options;
+    ({ url: this.url, host: this.host, port: this.port } = front);
+    const settle = {} as { resolve: () => void; reject: (error: Error) => void };
+    this.ended = new Promise((resolve, reject) => Object.assign(settle, { resolve, reject }));
+    this.ended.catch(() => {}); // whoever does not look at it must not die of it
+    this.#settleEnded = settle;
+  }
+
+  get info(): EngineInfo {
+    return this.#info as EngineInfo;
+  }
+
+  get backend(): string {
+    return this.#backend;
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  /** The first start: what goes wrong now is told, not tried again. */
+  start(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let served = false;
+      this.#launch(
+        () => {
+          served = true;
+          resolve();
+        },
+        (sentence, servedMs, killed) => {
+          if (served) this.#recover(sentence, servedMs, killed);
+          else reject(new UserError(sentence));
+        },
+      );
+    });
+  }
+
+  #launch(onReady: () => void, onDeath: (sentence: string, servedMs: number, killed: boolean) => void): void {
+    const child = fork(entry, [], {
+      // Its own process group: a Ctrl-C in the terminal reaches only this process, which then ends it in order.
+      detached: process.platform !== "win32",
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+      env: { ...process.env, GGML_NO_BACKTRACE: "1" },
+    });
+    this.#child = child;
+    let readyAt: number | undefined;
+    let failure: string | undefined;
+    // llama.cpp writes there what it thinks of a client's grammar, and its last words: only those are kept.
+    let lastWords = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on("data", (text: Buffer) => {
+        lastWords = (lastWords + text.toString()).slice(-lastWordsLength);
+        if (verbose) process.stderr.write(text);
+      });
+    }
+    child.on("error", (error) => {
+      failure ??= `The serving process could not be started: ${error.message}.`;
+      if (child.pid === undefined) died(null, null);
+    });
+    child.on("message", (message: ToParent) => {
+      switch (message.type) {
+        case "progress":
+          this.#tell({ event: "loading", stage: message.stage, fraction: message.fraction });
+          break;
+        case "ready":
+          readyAt = performance.now();
+          this.#info = message.info;
+          this.#backend = message.backend;
+          this.#front.handTo((socket) => this.#hand(child, socket));
+          this.#tell({ event: "ready", url: this.url, info: message.info, backend: message.backend });
+          onReady();
+          break;
+        case "failed":
+          failure ??= message.sentence;
+          break;
+        case "taken":
+          this.#handed.delete(message.id);
+          break;
+        case "log":
+          this.#tell({ event: "fault", line: message.line });
+          break;
+      }
+    });
+    let dead = false;
+    const died = (code: number | null, signal: NodeJS.Signals | null) => {
+      if (dead) return;
+      dead = true;
+      if (this.#child === child) this.#child = undefined;
+      this.#front.away("The server is restarting after a fault; try again in a moment.");
+      for (const socket of this.#handed.values()) socket.destroy();
+      this.#handed.clear();
+      const servedMs = readyAt === undefined ? 0 : performance.now() - readyAt;
+      onDeath(failure ?? describeDeath(code, signal, lastWords), servedMs, signal === "SIGKILL" && readyAt !== undefined);
+    };
+    child.on("exit", died);
+    this.#send(child, { type: "start", options: startOptions(this.#options) });
+  }
+
+  /** A process died that had served: start another one, unless this goes on and on. */
+  #recover(sentence: string, servedMs: number, killed: boolean): void {
+    if (this.#closing !== undefined) return;
+    this.#failures = killed || servedMs > quickMs ? 0 : this.#failures + 1;
+    this.#tell({ event: "crashed", sentence });
+    if (this.#failures >= crashLoop) {
+      this.#settleEnded.reject(
+        new UserError(`The serving process failed ${this.#failures} times in a row; the last time: ${sentence}`),
+      );
+      void this.close();
+      return;
+    }
+    this.#restart = setTimeout(() => this.#launch(() => {}, this.#recover.bind(this)), backOffMs(this.#failures));
+  }
+
+  #hand(child: ChildProcess, socket: Socket): void {
+    const id = this.#nextConnection++;
+    this.#handed.set(id, socket);
+    socket.on("error", () => socket.destroy());
+    child.send({ type: "connection", id } satisfies ToChild, socket, (error) => {
+      if (error === null) return;
+      this.#handed.delete(id);
+      if (!socket.destroyed) this.#front.refuse(socket);
+    });
+  }
+
+  #send(child: ChildProcess, message: ToChild): void {
+    // A process that is gone tells so by its exit.
+    if (child.connected) child.send(message, () => {});
+  }
+
+  #tell(event: ServingEvent): void {
+    this.#options.onEvent?.(event);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#end();
+    return this.#closing;
+  }
+
+  async #end(): Promise<void> {
+    clearTimeout(this.#restart);
+    this.#front.away("The server is ending.");
+    this.#front.close();
+    const child = this.#child;
+    if (child !== undefined && child.exitCode === null && child.signalCode === null) {
+      const grace = this.#options.graceMs ?? graceMs;
+      const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+      this.#send(child, { type: "end", graceMs: grace });
+      const deadline = setTimeout(() => child.kill("SIGKILL"), grace + endMs);
+      await gone;
+      clearTimeout(deadline);
+    }
+    this.#settleEnded.resolve();
+  }
+}
+
+function startOptions(options: SupervisedOptions): StartOptions {
+  const { host: _host, port: _port, graceMs: _graceMs, onEvent: _onEvent, ...rest } = options;
+  return rest;
+}
+
+function describeDeath(code: number | null, signal: NodeJS.Signals | null, lastWords: string): string {
+  if (signal === "SIGKILL") return "The serving process was killed, by somebody or for lack of memory.";
+  const said = lastWords.trimEnd().split("\n").at(-1);
+  const quote = said ? `; it said last: ${said}` : "";
+  if (signal !== null) return `The serving process crashed (${signal})${quote}.`;
+  return `The serving process ended with code ${code}${quote}.`;
+}

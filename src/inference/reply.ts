@@ -1,0 +1,77 @@
+import type { ServerResponse } from "node:http";
+import type { Context } from "koa";
+import { HttpError } from "../http/index.js";
+import type { EngineReply } from "../native/engine.js";
+import { NativeError } from "../native/index.js";
+
+/** A comment that keeps a silent stream from being taken for dead. */
+const keepAlive = ": still working\n\n";
+const keepAliveMs = 15_000;
+
+/** Aborts when the client goes away before the answer was complete. */
+export function clientGone(ctx: Context): AbortController {
+  const gone = new AbortController();
+  ctx.res.once("close", () => {
+    if (!ctx.res.writableFinished) gone.abort();
+  });
+  if (ctx.res.destroyed) gone.abort();
+  return gone;
+}
+
+/**
+ * The body of a whole answer.
+ * @throws HttpError with the engine's sentence where it refused
+ */
+export function wholeBody(reply: EngineReply): string {
+  if (reply.status < 400) return reply.body;
+  const { error } = JSON.parse(reply.body) as { error: { message: string; type: string } };
+  // What this engine does not do is the request's fault, and so is a grammar that cannot be followed.
+  const status = reply.status === 501 || error.message.includes("grammar stack") ? 400 : reply.status;
+  const code = error.type === "exceed_context_size_error" ? "context_length_exceeded" : null;
+  throw new HttpError(status, error.message, code === null ? {} : { code });
+}
+
+/**
+ * Sends a stream part by part: the next is asked for only when the client has taken the last. Resolves when all
+ * was handed over; a fault in the middle becomes an event, then the stream ends.
+ * @param sent called after each part was written
+ */
+export async function sendStream(
+  ctx: Context,
+  parts: NonNullable<EngineReply["parts"]>,
+  sent: (data: string, tokens: number) => void,
+): Promise<void> {
+  const { res } = ctx;
+  ctx.respond = false;
+  ctx.status = 200;
+  res.setHeader("Content-Type", "text/event-stream; charset=utf-8");
+  res.setHeader("X-Accel-Buffering", "no");
+  res.flushHeaders();
+  const silence = setInterval(() => res.write(keepAlive), keepAliveMs);
+  try {
+    for await (const { data, tokens } of parts) {
+      silence.refresh();
+      if (!res.write(data)) await drained(res);
+      sent(data, tokens);
+    }
+    res.end();
+  } catch (error) {
+    if (error instanceof NativeError && error.code === "CLOSED") {
+      const body = { error: { message: "The server is ending.", type: "server_error", param: null, code: null } };
+      res.end(`data: ${JSON.stringify(body)}\n\n`);
+    }
+    throw error;
+  } finally {
+    clearInterval(silence);
+  }
+}
+
+function drained(res: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const settle = () => {
+      res.off("drain", settle).off("close", settle);
+      resolve();
+    };
+    res.on("drain", settle).on("close", settle);
+  });
+}

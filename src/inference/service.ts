@@ -1,0 +1,41 @@
+import type { ResolvedModel } from "../models/resolve.js";
+import type { BackendInfo } from "../native/index.js";
+import type { Engine } from "../native/engine.js";
+import { Admission } from "./admission.js";
+import { ExecutionRecorder } from "./executions.js";
+import { ServingStats } from "./stats.js";
+
+/** What the routes of one inference server share. */
+export interface InferenceService {
+  readonly engine: Engine;
+  readonly backend: BackendInfo;
+  readonly resolved: ResolvedModel;
+  /** The model as it was asked for on the command line. */
+  readonly requestedModel: string;
+  readonly apiKey: string | undefined;
+  readonly stats: ServingStats;
+  readonly admission: Admission;
+  readonly executions: ExecutionRecorder;
+  /** Unix seconds. */
+  readonly startedAt: number;
+  /** Milliseconds that a capture may wait for its turn. */
+  readonly captureWaitMs: number;
+}
+
+export type ServiceParts = Pick<InferenceService, "engine" | "backend" | "resolved" | "requestedModel"> &
+  Partial<Pick<InferenceService, "apiKey" | "captureWaitMs">> & { waiting?: number };
+
+export function createService(parts: ServiceParts, defaultCaptureWaitMs: number): InferenceService {
+  return {
+    engine: parts.engine,
+    backend: parts.backend,
+    resolved: parts.resolved,
+    requestedModel: parts.requestedModel,
+    apiKey: parts.apiKey,
+    stats: new ServingStats(),
+    admission: new Admission(parts.engine.info.slots, parts.waiting),
+    executions: new ExecutionRecorder(),
+    startedAt: Math.floor(Date.now() / 1000),
+    captureWaitMs: parts.captureWaitMs ?? defaultCaptureWaitMs,
+  };
+}

@@ -1,0 +1,40 @@
+import type Router from "@koa/router";
+import type { Context } from "koa";
+import type { TSchema } from "typebox";
+import { DetokenizeRequest, TemplateRequest, TokenizeRequest } from "../contracts/chat.js";
+import { inferenceLimits } from "../contracts/inference-limits.js";
+import { createRouter, HttpError, readJson } from "../http/index.js";
+import type { EngineRoute } from "../native/engine.js";
+import { checkBody, checkMessages } from "./check-body.js";
+import { clientGone, wholeBody } from "./reply.js";
+import type { InferenceService } from "./service.js";
+
+/** llama-server's endpoints between text and tokens. */
+export function textRoutes(service: InferenceService): Router {
+  const router = createRouter();
+  const answer = (path: string, schema: TSchema, route: EngineRoute, check: (body: never) => void) => {
+    router.post(path, async (context) => {
+      const ctx = context as unknown as Context;
+      const body = checkBody(schema, await readJson(ctx, { limit: inferenceLimits.body_bytes }));
+      check(body as never);
+      const leave = service.admission.enter();
+      try {
+        const reply = await service.engine.request(route, body as object, clientGone(ctx).signal);
+        ctx.type = "application/json";
+        ctx.body = wholeBody(reply);
+      } finally {
+        leave();
+      }
+    });
+  };
+  answer("/tokenize", TokenizeRequest, "tokenize", () => {});
+  answer("/detokenize", DetokenizeRequest, "detokenize", (body: { tokens: number[] }) => {
+    const { nVocab } = service.engine.info;
+    const unknown = body.tokens.find((token) => token >= nVocab);
+    if (unknown !== undefined) {
+      throw new HttpError(400, `tokens: the vocabulary has ${nVocab} tokens, got ${unknown}.`);
+    }
+  });
+  answer("/apply-template", TemplateRequest, "apply-template", (body: { messages: [] }) => checkMessages(body.messages));
+  return router;
+}

@@ -1,0 +1,53 @@
+import type { ProbeConfig, SaeConfig } from "../../contracts/index.js";
+import { openContext } from "./open-context.js";
+import type { OperationInput } from "./operation.js";
+import { checkLayers, tokenizeInput } from "./tokens.js";
+
+/** Tokens of one packed batch: enough to use the machine well, few enough for a small K/V cache. */
+const batchTokens = 2048;
+/** Examples that one packed batch holds. */
+const batchSequences = 64;
+
+/** Final-token block outputs of a data set. */
+export interface ExampleFeatures {
+  /** float32 [examples, hidden], row by row, for each selected layer. */
+  byLayer: Map<number, Float32Array>;
+  /** 1 for a training example, 0 for a held-out one. */
+  train: Uint8Array;
+}
+
+/** Captures every example's final-token block outputs for all selected layers in one pass over packed batches. */
+export async function exampleFeatures(
+  input: OperationInput<ProbeConfig | SaeConfig>,
+): Promise<ExampleFeatures> {
+  const { config, model, clock, progress, signal } = input;
+  checkLayers(model, config.layers);
+  const sequences: Int32Array[] = [];
+  for (const [index, { text }] of config.examples.entries()) {
+    const what = `examples[${index}].text`;
+    sequences.push(await tokenizeInput(model, text, config.max_input_tokens, what));
+  }
+  const tokens = sequences.reduce((sum, { length }) => sum + length, 0);
+  const longest = Math.max(...sequences.map(({ length }) => length));
+  const nBatch = Math.max(longest, Math.min(tokens, batchTokens));
+  const maxSequences = Math.min(sequences.length, batchSequences);
+  const context = await clock.measure("context", () =>
+    openContext(model, { nCtx: nBatch, nBatch, maxSequences }),
+  );
+  try {
+    const captured = await clock.measure("compute", () =>
+      context.features({
+        sequences,
+        layers: config.layers,
+        onProgress: (done, total) => progress({ stage: "capture", done, total }),
+        ...(signal === undefined ? {} : { signal }),
+      }),
+    );
+    return {
+      byLayer: new Map([...captured].map(([layer, states]) => [layer, states.data])),
+      train: Uint8Array.from(config.examples, ({ split }) => (split === "train" ? 1 : 0)),
+    };
+  } finally {
+    await context.close();
+  }
+}

@@ -1,0 +1,46 @@
+import fc from "fast-check";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { layerList, spread } from "../../src/cli/layers.js";
+
+test("layers are written as indices and ranges", () => {
+  assert.equal(layerList("5"), [5]);
+  assert.equal(layerList("0,3, 7"), [0, 3, 7]);
+  assert.equal(layerList("0-3,7"), [0, 1, 2, 3, 7]);
+  assert.equal(layerList("7,0"), [7, 0]);
+});
+
+test("what is no list of layers is refused with the reason", () => {
+  const cases: Array<[string, RegExp]> = [
+    ["", /neither an index nor a range/],
+    ["a", /“a” is neither/],
+    ["1,", /neither/],
+    ["-1", /neither/],
+    ["3-1", /runs backwards/],
+    ["0,0", /appears twice/],
+    ["0-3,2", /appears twice/],
+    ["256", /up to 255, got 256/],
+    ["0-8", /At most 8 layers, got 9/],
+  ];
+  for (const [text, reason] of cases) {
+    assert.throws(() => layerList(text), reason, text);
+  }
+});
+
+test("spread layers are distinct, in order, and end with the last", () => {
+  assert.equal(spread([0, 1, 2], 8), [0, 1, 2]);
+  assert.equal(spread([0, 1, 2, 3, 4, 5, 6, 7], 4), [1, 3, 5, 7]);
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 256 }), fc.integer({ min: 1, max: 8 }), (total, count) => {
+      const chosen = spread(
+        Array.from({ length: total }, (_, layer) => layer),
+        count,
+      );
+      assert.is(chosen.length, Math.min(total, count));
+      assert.is(chosen.at(-1), total - 1);
+      for (const [index, layer] of chosen.entries()) assert.ok(index === 0 || layer > chosen[index - 1]!);
+    }),
+  );
+});
+
+test.run();

@@ -1,0 +1,45 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** Whether this system shows the environments of processes. */
+export const canListProcesses = existsSync("/proc/self/environ");
+
+/** Command lines of all processes whose environment holds `mark`, whoever started them. */
+export function processesMarked(mark: string): Array<{ pid: number; command: string }> {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        if (!readFileSync(`/proc/${name}/environ`, "latin1").includes(mark)) return [];
+        const command = readFileSync(`/proc/${name}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+        return command === "" ? [] : [{ pid: Number(name), command }]; // a zombie has no command line
+      } catch {
+        return []; // it has ended meanwhile, or is another user's
+      }
+    });
+}
+
+/** Waits until `find` finds something, for at most `seconds`. */
+export async function eventually<T>(find: () => T | undefined | false, seconds = 30): Promise<T> {
+  const deadline = performance.now() + seconds * 1000;
+  for (;;) {
+    const found = find();
+    if (found !== undefined && found !== false) return found;
+    if (performance.now() > deadline) throw new Error(`It did not come to pass within ${seconds} s.`);
+    await sleep(5);
+  }
+}
+
+/** Whether anything listens at an origin. */
+export function isOpen(origin: string): Promise<boolean> {
+  const { hostname, port } = new URL(origin);
+  return new Promise((resolve) => {
+    const socket = connect(Number(port), hostname);
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once("error", () => resolve(false));
+  });
+}

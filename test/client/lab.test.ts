@@ -1,0 +1,218 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { Lab, TaplineError, TimeoutError } from "../../src/client/index.js";
+import { scripted, sendJson } from "./scripted.js";
+
+const folder = mkdtempSync(join(tmpdir(), "tapline-client-"));
+test.after(() => rmSync(folder, { recursive: true, force: true }));
+
+const id = "0123456789abcdef0123456789abcdef";
+
+async function rejection(promise: Promise<unknown>): Promise<Error & { status?: number }> {
+  return promise.then(
+    () => {
+      throw new Error("It should have been refused.");
+    },
+    (error) => error,
+  );
+}
+
+test("a submission carries exactly what was given, and looks like no browser", async () => {
+  const service = await scripted((_request, response) => sendJson(response, 202, { id, status: "queued" }));
+  const lab = new Lab(service.url);
+  await lab.inspect("demo", "Hello", { layers: [1, 2] });
+  await lab.compare("demo", "Hello", { intervention: "ablate", strengths: [0, 1] });
+  await lab.probe("demo", [{ text: "a", label: 1, split: "train" }], { seed: 3 });
+  await lab.sae("demo", [{ text: "a", split: "test" }], { features: 16 });
+  await service.close();
+  assert.equal(
+    service.seen.map(({ body }) => JSON.parse(body)),
+    [
+      { operation: "inspect", model: "demo", prompt: "Hello", layers: [1, 2] },
+      { operation: "compare", model: "demo", prompt: "Hello", intervention: "ablate", strengths: [0, 1] },
+      { operation: "probe", model: "demo", examples: [{ text: "a", label: 1, split: "train" }], seed: 3 },
+      { operation: "sae", model: "demo", examples: [{ text: "a", split: "test" }], features: 16 },
+    ],
+  );
+  for (const { method, path, headers } of service.seen) {
+    assert.is(`${method} ${path}`, "POST /lab/v1/jobs");
+    assert.is(headers["content-type"], "application/json");
+    assert.not(Object.keys(headers).some((name) => /^(origin|cookie|sec-fetch-.*)$/.test(name)));
+  }
+});
+
+test("a refusal becomes the library's error, with the service's sentence and status", async () => {
+  const service = await scripted((_request, response) =>
+    sendJson(response, 409, { error: "A job is running." }),
+  );
+  const error = await rejection(new Lab(service.url).inspect("demo", "Hello"));
+  await service.close();
+  assert.instance(error, TaplineError);
+  assert.is(error.message, "A job is running.");
+  assert.is(error.status, 409);
+});
+
+test("a refusal without a sentence still says what was asked and answered", async () => {
+  const service = await scripted((_request, response) => response.writeHead(502).end("<html>"));
+  const error = await rejection(new Lab(service.url).health());
+  await service.close();
+  assert.is(error.message, "/lab/v1/health was answered with status 502.");
+});
+
+test("an answer that is not JSON, or that breaks off, is the library's error", async () => {
+  const service = await scripted(({ path }, response) => {
+    if (path.endsWith("health")) response.end("not json");
+    else {
+      response.writeHead(200, { "Content-Length": 100 });
+      response.write("{");
+      setTimeout(() => response.destroy(), 20);
+    }
+  });
+  const lab = new Lab(service.url);
+  assert.match((await rejection(lab.health())).message, /is not JSON/);
+  const broken = await rejection(lab.jobs());
+  await service.close();
+  assert.instance(broken, TaplineError);
+  assert.match(broken.message, /^The connection to http:\/\/127\.0\.0\.1:\d+ broke/);
+});
+
+test("a service that is not there", async () => {
+  const service = await scripted(() => {});
+  await service.close();
+  const error = await rejection(new Lab(service.url).health());
+  assert.instance(error, TaplineError);
+  assert.is(error.message, `Nothing listens at ${service.url}; is the service started?`);
+});
+
+test("silence ends in a TimeoutError, before the answer and in the middle of it", async () => {
+  const service = await scripted(({ path }, response) => {
+    if (!path.endsWith("health")) response.writeHead(200).write("{");
+  });
+  const lab = new Lab(service.url, { timeoutMs: 60 });
+  assert.instance(await rejection(lab.health()), TimeoutError);
+  assert.instance(await rejection(lab.jobs()), TimeoutError);
+  await service.close();
+});
+
+test("an address with a path, a scheme of its own or no sense is refused at once", () => {
+  for (const address of ["http://127.0.0.1:8980/lab/v1", "https://127.0.0.1:8980", "127.0.0.1:8980", ""]) {
+    assert.throws(
+      () => new Lab(address),
+      (error: Error) => error instanceof TaplineError,
+    );
+  }
+});
+
+test("aborting rejects with the signal's reason and lets the connection go", async () => {
+  let dropped = () => {};
+  const gone = new Promise<void>((resolve) => {
+    dropped = resolve;
+  });
+  const service = await scripted((_request, response) => void response.once("close", dropped));
+  const reason = new Error("The user went away.");
+  const stop = new AbortController();
+  const call = rejection(new Lab(service.url).health({ signal: stop.signal }));
+  setTimeout(() => stop.abort(reason), 30);
+  assert.is(await call, reason);
+  await gone;
+  assert.is(await rejection(new Lab(service.url).health({ signal: AbortSignal.abort(reason) })), reason);
+  await service.close();
+});
+
+test("waiting looks again until the job is done, and says what it sees", async () => {
+  const states = ["queued", "running", "running", "completed"];
+  const service = await scripted((_request, response) =>
+    sendJson(response, 200, { id, operation: "inspect", status: states.shift(), result: { tokens: ["a"] } }),
+  );
+  const looks: string[] = [];
+  const job = await new Lab(service.url).wait(id, {
+    intervalMs: 1,
+    onProgress: ({ status }) => looks.push(status),
+  });
+  await service.close();
+  assert.is(job.status, "completed");
+  assert.equal(looks, ["queued", "running", "running", "completed"]);
+});
+
+test("waiting on a job that did not complete raises, with its own sentence where it has one", async () => {
+  const bodies = [
+    { id, status: "failed", error: "The model has layers 0 to 7, got 9." },
+    { id, status: "cancelled" },
+    { id, status: "interrupted" },
+  ];
+  const service = await scripted((_request, response) => sendJson(response, 200, bodies.shift()));
+  const lab = new Lab(service.url);
+  const errors = [
+    await rejection(lab.wait(id)),
+    await rejection(lab.wait(id)),
+    await rejection(lab.wait(id)),
+  ];
+  await service.close();
+  for (const error of errors) assert.instance(error, TaplineError);
+  assert.equal(
+    errors.map(({ message }) => message),
+    ["The model has layers 0 to 7, got 9.", `Job ${id} was cancelled.`, `Job ${id} was interrupted.`],
+  );
+});
+
+test("waiting ends on its deadline without cancelling the job", async () => {
+  const service = await scripted((_request, response) => sendJson(response, 200, { id, status: "running" }));
+  const error = await rejection(new Lab(service.url).wait(id, { timeoutMs: 60, intervalMs: 10 }));
+  await service.close();
+  assert.instance(error, TimeoutError);
+  assert.ok(service.seen.length > 1);
+  assert.ok(service.seen.every(({ method }) => method === "GET"));
+});
+
+test("waiting can be aborted between two looks", async () => {
+  const service = await scripted((_request, response) => sendJson(response, 200, { id, status: "running" }));
+  const stop = new AbortController();
+  const reason = new Error("enough");
+  const call = rejection(
+    new Lab(service.url).wait(id, {
+      intervalMs: 60_000,
+      signal: stop.signal,
+      onProgress: () => void setTimeout(() => stop.abort(reason), 20),
+    }),
+  );
+  assert.is(await call, reason);
+  await service.close();
+});
+
+test("an artifact replaces what was there, in one step", async () => {
+  const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index % 251));
+  const service = await scripted((_request, response) => response.end(bytes));
+  const destination = join(folder, "activations.npz");
+  writeFileSync(destination, "old");
+  assert.is(await new Lab(service.url).artifact(id, "activations.npz", destination), destination);
+  await service.close();
+  assert.ok(readFileSync(destination).equals(bytes));
+  assert.equal(readdirSync(folder), ["activations.npz"]);
+  assert.is(service.seen[0]!.path, `/lab/v1/jobs/${id}/artifacts/activations.npz`);
+});
+
+test("a download that fails or is aborted leaves the old file and no other", async () => {
+  const service = await scripted(({ path }, response) => {
+    response.writeHead(200, { "Content-Length": 1000 }).write("half");
+    if (path.endsWith("breaks")) setTimeout(() => response.destroy(), 20);
+  });
+  const lab = new Lab(service.url);
+  const destination = join(folder, "kept");
+  writeFileSync(destination, "old");
+  assert.instance(await rejection(lab.artifact(id, "breaks", destination)), TaplineError);
+  const stop = new AbortController();
+  setTimeout(() => stop.abort(new Error("enough")), 50);
+  const error = await rejection(lab.artifact(id, "hangs", destination, { signal: stop.signal }));
+  assert.is(error.message, "enough");
+  await service.close();
+  assert.is(readFileSync(destination, "utf8"), "old");
+  assert.equal(
+    readdirSync(folder).filter((name) => name.endsWith(".part")),
+    [],
+  );
+});
+
+test.run();

@@ -1,0 +1,125 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import fc from "fast-check";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { events } from "../../src/client/event-stream.js";
+import { ServingModel, TaplineError } from "../../src/client/index.js";
+import { scripted, sendJson } from "./scripted.js";
+
+const question = [{ role: "user", content: "Hello?" }];
+
+function event(delta: object, finish_reason: string | null = null): string {
+  return `data: ${JSON.stringify({ choices: [{ delta, finish_reason }] })}\n\n`;
+}
+
+test("inspecting asks for the resident model's exact name first", async () => {
+  const service = await scripted(({ path }, response) =>
+    sendJson(response, 200, path === "/lab/capabilities" ? { model: "the-model" } : { tokens: ["a"] }),
+  );
+  const serving = new ServingModel(service.port);
+  await serving.inspect("Hello", { layers: [0, 3], maxInputTokens: 7 });
+  await serving.inspect("Hello");
+  await service.close();
+  assert.equal(
+    service.seen.map(({ method, path }) => `${method} ${path}`),
+    ["GET /lab/capabilities", "POST /lab/activations", "GET /lab/capabilities", "POST /lab/activations"],
+  );
+  assert.equal(JSON.parse(service.seen[1]!.body), {
+    model: "the-model",
+    prompt: "Hello",
+    layers: [0, 3],
+    max_input_tokens: 7,
+  });
+  assert.equal(JSON.parse(service.seen[3]!.body), { model: "the-model", prompt: "Hello" });
+});
+
+test("a server without a model is the library's error, and nothing is submitted", async () => {
+  const service = await scripted((_request, response) => sendJson(response, 200, { model: null }));
+  const error = await new ServingModel(service.port).inspect("Hello").catch((reason) => reason);
+  await service.close();
+  assert.instance(error, TaplineError);
+  assert.is(service.seen.length, 1);
+});
+
+test("an answer arrives piece by piece, thinking apart from words", async () => {
+  const service = await scripted((_request, response) => {
+    response.write(event({ role: "assistant", content: null }));
+    response.write(event({ reasoning_content: "Hm." }));
+    response.write(event({ content: "Par" }) + event({ content: "is." }));
+    response.end(`${event({}, "stop")}data: [DONE]\n\n`);
+  });
+  const pieces = [];
+  for await (const piece of new ServingModel(service.port).chat(question, { request: { max_tokens: 9 } })) {
+    pieces.push(piece);
+  }
+  await service.close();
+  assert.equal(pieces, [
+    { content: "", reasoning: "Hm.", finishReason: null },
+    { content: "Par", reasoning: "", finishReason: null },
+    { content: "is.", reasoning: "", finishReason: null },
+    { content: "", reasoning: "", finishReason: "stop" },
+  ]);
+  assert.equal(JSON.parse(service.seen[0]!.body), { max_tokens: 9, messages: question, stream: true });
+});
+
+test("refusals, faults in the middle and early ends of an answer all raise", async () => {
+  const scripts: Array<(response: import("node:http").ServerResponse) => void> = [
+    (response) =>
+      sendJson(response, 503, { error: { message: "All places are taken.", type: "overloaded_error" } }),
+    (response) => response.end(`data: {"error":{"message":"The model failed."}}\n\n`),
+    (response) => response.end(event({ content: "Par" })),
+  ];
+  const service = await scripted((_request, response) => scripts.shift()!(response));
+  const serving = new ServingModel(service.port);
+  const read = async () => {
+    for await (const _ of serving.chat(question));
+  };
+  const messages = [];
+  for (let count = 0; count < 3; count++) messages.push(await read().catch((error: Error) => error.message));
+  await service.close();
+  assert.equal(messages, [
+    "All places are taken.",
+    "The model failed.",
+    "The answer ended before it was complete.",
+  ]);
+});
+
+test("leaving the loop, or aborting, ends the request", async () => {
+  let closed = 0;
+  const service = await scripted((_request, response) => {
+    response.once("close", () => closed++);
+    response.write(event({ content: "Par" }));
+  });
+  const serving = new ServingModel(service.port);
+  for await (const _ of serving.chat(question)) break;
+  const stop = new AbortController();
+  const reason = new Error("enough");
+  const aborted = (async () => {
+    for await (const _ of serving.chat(question, { signal: stop.signal })) stop.abort(reason);
+  })();
+  assert.is(await aborted.catch((error) => error), reason);
+  for (let waits = 0; closed < 2 && waits < 200; waits++) await sleep(10);
+  await service.close();
+  assert.is(closed, 2);
+});
+
+test("events are the same however the bytes are cut", async () => {
+  const text = 'data: {"a":"é東👩"}\n\n: comment\ndata: one\r\ndata: two\r\n\r\nid: 3\n\ndata:[DONE]\n\n';
+  const bytes = Buffer.from(text);
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.nat(bytes.length), { maxLength: 30 }), async (cuts) => {
+      const places = [0, ...cuts.sort((a, b) => a - b), bytes.length];
+      const source = (async function* () {
+        for (let index = 1; index < places.length; index++) {
+          yield bytes.subarray(places[index - 1], places[index]);
+        }
+      })();
+      const found = [];
+      for await (const data of events(source)) found.push(data);
+      assert.equal(found, ['{"a":"é東👩"}', "one\ntwo", "[DONE]"]);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test.run();

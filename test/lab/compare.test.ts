@@ -1,0 +1,154 @@
+import { Compile } from "typebox/compile";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { type CompareResult, Job } from "../../src/contracts/index.js";
+import { editFor, steeringDirection } from "../../src/lab/operations/intervention.js";
+import { demoModelPath } from "../../src/models/resolve.js";
+import { type Context, Model } from "../../src/native/index.js";
+import { type Harness, openHarness } from "./harness.js";
+
+const base = { operation: "compare", model: "demo", prompt: "The capital of France is", layers: [4] };
+let harness: Harness;
+let model: Model;
+let context: Context;
+
+test.before(async () => {
+  harness = await openHarness();
+  model = await Model.open(demoModelPath);
+  context = await model.createContext({ nCtx: 128, threads: 1 });
+});
+test.after(async () => {
+  await model.close();
+  await harness.close();
+});
+
+async function run(more: object): Promise<CompareResult> {
+  const { id } = await harness.submit({ ...base, ...more });
+  const job = await harness.finished(id);
+  if (job.status !== "completed") throw new Error(job.error);
+  assert.ok(Compile(Job).Check(job), JSON.stringify(Compile(Job).Errors(job)).slice(0, 500));
+  return job.result as CompareResult;
+}
+
+async function failure(more: object): Promise<string> {
+  const { id } = await harness.submit({ ...base, ...more });
+  const job = await harness.finished(id);
+  assert.is(job.status, "failed");
+  return job.error as string;
+}
+
+/** Output of block 4 at a text's last token. */
+async function state(text: string): Promise<Float32Array> {
+  await context.reset();
+  const { layers } = await context.advance({ tokens: await model.tokenize(text), layers: [4], rows: "last" });
+  return layers[0]!.states!.data.slice();
+}
+
+/** Probability of a token after a prompt, with one edit of the last token at block 4. */
+async function probability(text: string, token: number, edit: { scale: number; offset?: Float32Array }) {
+  await context.reset();
+  const tokens = await model.tokenize(text);
+  const { logits } = await context.advance({
+    tokens,
+    layers: [4],
+    rows: "last",
+    logits: true,
+    edits: [{ layer: 4, position: tokens.length - 1, ...edit }],
+  });
+  const most = Math.max(...logits!);
+  const total = logits!.reduce((sum, value) => sum + Math.exp(value - most), 0);
+  return Math.exp(logits![token]! - most) / total;
+}
+
+test("trials come by prompt, then strength, with everything that the contract names", async () => {
+  const prompts = ["The capital of France is", "The capital of Italy is", "The capital of France is"];
+  const result = await run({ prompts, strengths: [1.5, 0, 1], max_tokens: 4 });
+  assert.equal(
+    result.trials.map(({ prompt, strength }) => [prompt, strength]),
+    prompts.flatMap((prompt) => [1.5, 0, 1].map((strength) => [prompt, strength])),
+  );
+  assert.is(result.intervention, "scale");
+  assert.is(result.position, "last token");
+  assert.equal(result.artifacts, []);
+  for (const trial of result.trials) {
+    assert.is(trial.layer, 4);
+    assert.is(trial.delta, trial.probability - trial.baseline_probability);
+  }
+  assert.equal(result.trials[0], result.trials[6], "equal prompts give equal trials");
+});
+
+const vectors: Record<string, object> = {
+  scale: {},
+  ablate: {},
+  patch: { donor_prompt: "The capital of Japan is" },
+  steer: { positive: "The capital of Japan is", negative: "The capital of Spain is" },
+};
+
+for (const [intervention, texts] of Object.entries(vectors)) {
+  test(`${intervention} is the documented change of the last token's block output`, async () => {
+    const strengths = [0, 1, 0.5, -2, 3];
+    const { trials } = await run({ intervention, strengths, max_tokens: 2, ...texts });
+    const donor = await state("The capital of Japan is");
+    const vector =
+      intervention === "steer" ? steeringDirection(donor, await state("The capital of Spain is")) : donor;
+    for (const trial of trials) {
+      const edit = editFor(intervention as "scale", trial.strength, vector);
+      const expected = await probability(base.prompt, trial.target_token_id, edit);
+      assert.ok(
+        Math.abs(trial.probability - expected) < 1e-4,
+        `strength ${trial.strength}: ${trial.probability} and ${expected}`,
+      );
+    }
+    const neutral = trials[intervention === "scale" ? 1 : 0]!;
+    assert.is(neutral.probability, neutral.baseline_probability);
+    assert.is(neutral.delta, 0);
+    assert.is(neutral.output, neutral.baseline);
+    assert.ok(trials.some(({ delta }) => delta !== 0));
+  });
+}
+
+test("a steering direction has length one, and none where both states are equal", () => {
+  const direction = steeringDirection(Float32Array.of(3, 4, 0), Float32Array.of(0, 0, 0));
+  assert.equal([...direction], [...Float32Array.of(0.6, 0.8, 0)]);
+  assert.equal([...steeringDirection(Float32Array.of(1, 2), Float32Array.of(1, 2))], [0, 0]);
+});
+
+test("target_token: one token without special tokens, else the baseline's top token", async () => {
+  const chosen = await run({ target_token: " Rome", max_tokens: 1 });
+  assert.is(chosen.trials[0]?.target_token, " Rome");
+  const [expected] = await model.tokenize(" Rome", { special: false });
+  assert.is(chosen.trials[0]?.target_token_id, expected);
+  const top = await run({ max_tokens: 1 });
+  assert.is(top.trials[0]?.target_token, top.trials[0]?.baseline);
+  assert.match(
+    await failure({ target_token: " Rome is" }),
+    'target_token must encode to exactly one token; " Rome is" gives 2: " Rome" " is".',
+  );
+});
+
+test("what only the model can tell fails the job with the numbers", async () => {
+  const long = "Paris ".repeat(30);
+  assert.match(
+    await failure({ max_input_tokens: 8, prompts: ["x", long] }),
+    /^prompts\[1\] has \d+ tokens; max_input_tokens allows 8\.$/,
+  );
+  assert.match(
+    await failure({ intervention: "patch", donor_prompt: long, max_input_tokens: 8 }),
+    /^donor_prompt has \d+ tokens; max_input_tokens allows 8\.$/,
+  );
+  assert.match(
+    await failure({ prompt: "Paris ".repeat(420), max_input_tokens: 512, max_tokens: 128 }),
+    /^prompt has \d+ tokens and max_tokens adds 128; the model was trained on at most 512 positions\.$/,
+  );
+  assert.match(await failure({ layers: [4, 8] }), "layers: 8 does not exist");
+});
+
+test("the most that the contract allows: 32 prompts, 9 strengths, 128 tokens", async () => {
+  const prompts = Array.from({ length: 32 }, (_, index) => `${index}: the capital of France is`);
+  const strengths = [-5, -2, -1, 0, 0.5, 1, 1.5, 2, 5];
+  const { trials, note } = await run({ prompts, strengths, max_tokens: 128, layers: [2, 3] });
+  assert.is(trials.length, 288);
+  assert.match(note, "Only the first selected layer, 2, is changed; 3 had no part.");
+});
+
+test.run();

@@ -1,0 +1,149 @@
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { mkdtemp, rename, rm, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import type { Job } from "../../src/contracts/index.js";
+import { demoModelPath } from "../../src/models/resolve.js";
+import { demoInspect, type Harness, isGone, openHarness, setMeddle } from "./harness.js";
+
+let harness: Harness;
+test.before(async () => {
+  harness = await openHarness();
+});
+test.after(() => harness.close());
+
+async function runMeddled(meddle: string | undefined, body: object = demoInspect): Promise<Job> {
+  setMeddle(meddle, harness.home);
+  return harness.finished((await harness.submit(body)).id);
+}
+
+function files(id: string): string[] {
+  return readdirSync(join(harness.lab.folder, id)).sort();
+}
+
+test("any death of the worker is one sentence, leaves no half file, and the next job runs", async () => {
+  const deaths: [string, RegExp][] = [
+    ["SIGKILL:capture", /killed from outside, most likely because the machine ran out of memory/],
+    ["SIGABRT:model", /aborted/],
+    ["SIGSEGV:capture", /crashed \(SIGSEGV\)/],
+    ["SIGTERM:addon", /ended by SIGTERM/],
+    ["exit:artifact", /ended with code 3 before it had a result/],
+    ["throw:capture", /ended with code 1 before it had a result/],
+  ];
+  for (const [meddle, expected] of deaths) {
+    const job = await runMeddled(meddle);
+    assert.is(job.status, "failed", meddle);
+    assert.match(job.error as string, expected);
+    assert.not.match(job.error as string, "\n");
+    assert.ok(job.error?.endsWith("."), job.error);
+    assert.equal(files(job.id), ["job.json", "worker.log"], meddle);
+  }
+  assert.is((await runMeddled(undefined)).status, "completed");
+});
+
+test("a worker that runs out of heap is one sentence", async () => {
+  setMeddle("heap:capture", harness.home);
+  process.env.NODE_OPTIONS += " --max-old-space-size=64";
+  const job = await harness.finished((await harness.submit(demoInspect)).id);
+  assert.is(job.status, "failed");
+  assert.match(job.error as string, /aborted, out of memory/);
+  assert.match(readFileSync(join(harness.lab.folder, job.id, "worker.log"), "utf8"), /heap/);
+});
+
+test("damaged and absent models fail the job with a sentence", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "tapline-broken-"));
+  const make = async (name: string, bytes: Buffer) => {
+    await writeFile(join(folder, name), bytes);
+    return join(folder, name);
+  };
+  const demo = readFileSync(demoModelPath);
+  const cut = await make("cut.gguf", demo);
+  await truncate(cut, Math.floor(demo.length / 2));
+  const scrambled = Buffer.from(demo);
+  scrambled.fill(0xff, 8, 4000);
+  const models: [string, RegExp][] = [
+    [cut, /could not be loaded/],
+    [await make("scrambled.gguf", scrambled), /could not be loaded/],
+    [
+      await make("garbage.gguf", Buffer.concat([Buffer.from("GGUF"), Buffer.alloc(4096, 0x5a)])),
+      /could not be loaded/,
+    ],
+    [await make("empty.gguf", Buffer.alloc(0)), /is not a GGUF file/],
+    [await make("pointer.gguf", Buffer.from("version https://git-lfs")), /is not a GGUF file/],
+    [join(folder, "none.gguf"), /There is no model at/],
+    ["owner/name", /reads like a hub id/],
+  ];
+  for (const [model, expected] of models) {
+    const job = await runMeddled(undefined, { ...demoInspect, model });
+    assert.is(job.status, "failed", model);
+    assert.match(job.error as string, expected);
+    assert.not.match(job.error as string, /\n| at .*\.[jt]s:/);
+    assert.ok(job.error?.endsWith("."), job.error);
+  }
+  await rm(folder, { recursive: true });
+});
+
+test("the deadline kills the worker with its children", async () => {
+  const short = await openHarness({ deadlineMs: 4000, meddle: "child" });
+  const job = await short.finished((await short.submit(demoInspect)).id);
+  assert.is(job.status, "failed");
+  assert.is(job.error, "The job ran longer than 4 seconds and was stopped.");
+  const pids = short.pids();
+  assert.is(pids.length, 2);
+  for (const pid of pids) assert.ok(await isGone(pid), String(pid));
+  await short.close();
+});
+
+test("cancel and close kill the worker with its children; close marks the job interrupted", async () => {
+  for (const end of ["cancel", "close"]) {
+    const own = await openHarness({ queueCapacity: 1, meddle: "child" });
+    const { id } = await own.submit(demoInspect);
+    await own.until(id, ({ progress }) => progress.stage === "artifact");
+    const waiting = await own.submit(demoInspect);
+    const pids = own.pids();
+    assert.is(pids.length, 2);
+    if (end === "cancel") {
+      await own.request("POST", `/jobs/${waiting.id}/cancel`, {});
+      await own.request("POST", `/jobs/${id}/cancel`, {});
+    } else {
+      await own.lab.close();
+      for (const [job, state] of [
+        [id, "running"],
+        [waiting.id, "queued"],
+      ]) {
+        const stored = JSON.parse(
+          readFileSync(join(own.lab.folder, job as string, "job.json"), "utf8"),
+        ) as Job;
+        assert.is(stored.status, "interrupted");
+        assert.is(stored.error, `The service ended while the job was ${state}.`);
+      }
+    }
+    for (const pid of pids) assert.ok(await isGone(pid), `${end}: ${pid}`);
+    await own.close();
+  }
+});
+
+test("files are the owner's only", async () => {
+  if (process.platform === "win32") return;
+  const job = await runMeddled(undefined);
+  const folder = join(harness.lab.folder, job.id);
+  assert.is(statSync(harness.lab.folder).mode & 0o777, 0o700);
+  assert.is(statSync(folder).mode & 0o777, 0o700);
+  for (const name of files(job.id)) assert.is(statSync(join(folder, name)).mode & 0o777, 0o600, name);
+});
+
+test("a job that cannot be written is an error, not a lost job", async () => {
+  const own = await openHarness();
+  await rename(own.lab.folder, `${own.lab.folder}-away`);
+  const refused = await own.request("POST", "/jobs", demoInspect);
+  assert.is(refused.status, 500);
+  assert.match(refused.body.error, "could not be written");
+  assert.equal((await own.request("GET", "/jobs")).body, { jobs: [] });
+  await rename(`${own.lab.folder}-away`, own.lab.folder);
+  assert.is((await own.request("POST", "/jobs", demoInspect)).status, 202);
+  await own.close();
+});
+
+test.run();

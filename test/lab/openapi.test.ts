@@ -1,0 +1,86 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { limits, submissions } from "../../src/contracts/index.js";
+import { openApiDocument } from "../../src/lab/openapi.js";
+
+// biome-ignore lint/suspicious/noExplicitAny: a JSON document
+const document: any = JSON.parse(JSON.stringify(openApiDocument("http://127.0.0.1:8980")));
+
+function* references(node: unknown): Generator<string> {
+  if (typeof node !== "object" || node === null) return;
+  for (const [key, value] of Object.entries(node)) {
+    if (key === "$ref") yield value as string;
+    else yield* references(value);
+  }
+}
+
+test("every reference leads somewhere and every component is used", () => {
+  const used = new Set(references(document));
+  const names = Object.keys(document.components.schemas).map((name) => `#/components/schemas/${name}`);
+  assert.equal([...used].sort(), names.sort());
+});
+
+test("every endpoint of the contract is there with its statuses", () => {
+  const statuses = (path: string, method: string) => Object.keys(document.paths[path][method].responses);
+  assert.equal(statuses("/lab/v1/health", "get"), ["200", "403"]);
+  assert.equal(statuses("/lab/v1/openapi.json", "get"), ["200", "403"]);
+  assert.equal(statuses("/lab/v1/jobs", "post"), ["202", "400", "403", "409"]);
+  assert.equal(statuses("/lab/v1/jobs", "get"), ["200", "403"]);
+  assert.equal(statuses("/lab/v1/jobs/{id}", "get"), ["200", "403", "404"]);
+  assert.equal(statuses("/lab/v1/jobs/{id}", "delete"), ["200", "403", "404", "409"]);
+  assert.equal(statuses("/lab/v1/jobs/{id}/cancel", "post"), ["200", "400", "403", "404"]);
+  assert.equal(statuses("/lab/v1/jobs/{id}/artifacts/{name}", "get"), [
+    "200",
+    "206",
+    "304",
+    "403",
+    "404",
+    "416",
+  ]);
+  assert.equal(statuses("/lab/activations", "post"), ["200", "400", "403", "408", "409"]);
+});
+
+test("the resident paths have the inference server's URL", () => {
+  for (const path of ["/lab/capabilities", "/lab/activations"]) {
+    assert.equal(document.paths[path].servers[0].url, "http://127.0.0.1:8971");
+  }
+  assert.equal(document.servers[0].url, "http://127.0.0.1:8980");
+});
+
+test("submissions are told apart by operation, with limits and defaults", () => {
+  const { Submission, InspectSubmission, SaeSubmission } = document.components.schemas;
+  assert.equal(Object.keys(Submission.discriminator.mapping), Object.keys(submissions));
+  assert.is(InspectSubmission.properties.layers.maxItems, limits.layers);
+  assert.equal(InspectSubmission.properties.layers.default, [0]);
+  assert.is(InspectSubmission.additionalProperties, false);
+  assert.equal(InspectSubmission.required, ["operation", "model", "prompt"]);
+  assert.is(SaeSubmission.properties.features.default, 64);
+});
+
+test("a linter finds nothing to say", () => {
+  const folder = mkdtempSync(join(tmpdir(), "tapline-openapi-"));
+  const file = join(folder, "openapi.json");
+  writeFileSync(file, JSON.stringify(document));
+  const manifest = createRequire(import.meta.url).resolve("@redocly/cli/package.json");
+  const { bin } = createRequire(import.meta.url)(manifest) as { bin: Record<string, string> };
+  const { stdout, status } = spawnSync(
+    process.execPath,
+    [join(dirname(manifest), bin.redocly as string), "lint", "--extends=recommended", "--format=json", file],
+    {
+      encoding: "utf8",
+      cwd: folder,
+      env: { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" },
+    },
+  );
+  rmSync(folder, { recursive: true });
+  const report = JSON.parse(stdout.slice(stdout.indexOf("{"), stdout.lastIndexOf("}") + 1));
+  assert.equal(report.totals, { errors: 0, warnings: 0, ignored: 0 });
+  assert.is(status, 0);
+});
+
+test.run();

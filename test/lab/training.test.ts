@@ -1,0 +1,212 @@
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { Compile } from "typebox/compile";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { Job, type ProbeResult, type SaeResult } from "../../src/contracts/index.js";
+import { demoModelPath } from "../../src/models/resolve.js";
+import { Model } from "../../src/native/index.js";
+import { pythonWith } from "../support/python.js";
+import { type Harness, openHarness } from "./harness.js";
+import { readNpz } from "./npz-reader.js";
+
+const cities = ["Paris", "Rome", "Madrid", "Tokyo", "Berlin", "Lima", "Cairo", "Oslo", "Vienna", "Prague"];
+const probeExamples = cities.flatMap((city, index) => [
+  { text: `${city} is a capital`, label: 1, split: index < 6 ? "train" : "test" },
+  { text: `I love ${city}`, label: 0, split: index < 6 ? "train" : "test" },
+]);
+const saeExamples = probeExamples.map(({ text, split }) => ({ text, split }));
+
+let harness: Harness;
+/** float32 [examples, hidden] of layers 2 and 7, captured by the same means as the jobs do. */
+const features = new Map<number, Float32Array>();
+let hidden = 0;
+
+test.before(async () => {
+  harness = await openHarness();
+  const model = await Model.open(demoModelPath);
+  hidden = model.info.nEmbd;
+  const sequences = await Promise.all(probeExamples.map(({ text }) => model.tokenize(text)));
+  const context = await model.createContext({ nCtx: 512, nBatch: 512, maxSequences: 32, threads: 1 });
+  const captured = await context.features({ sequences, layers: [2, 7] });
+  for (const [layer, { data }] of captured) features.set(layer, data);
+  await model.close();
+});
+test.after(() => harness.close());
+
+async function run(body: object): Promise<Job> {
+  const { id } = await harness.submit({ model: "demo", layers: [7, 2], ...body });
+  const job = await harness.finished(id);
+  if (job.status !== "completed") throw new Error(job.error);
+  assert.ok(Compile(Job).Check(job), JSON.stringify(Compile(Job).Errors(job)).slice(0, 500));
+  return job;
+}
+
+async function artifact(job: Job, name: string): Promise<Buffer> {
+  const { status, bytes } = await harness.request("GET", `/jobs/${job.id}/artifacts/${name}`);
+  assert.is(status, 200, name);
+  return bytes;
+}
+
+test("probe: the weights in the file reproduce every score, and the report follows from the scores", async () => {
+  const job = await run({ operation: "probe", examples: probeExamples });
+  const { reports, artifacts } = job.result as ProbeResult;
+  assert.equal(artifacts, ["probe-layer-7.npz", "probe-layer-2.npz"]);
+  assert.equal(
+    reports.map(({ layer }) => layer),
+    [7, 2],
+  );
+  for (const report of reports) {
+    const file = readNpz(await artifact(job, `probe-layer-${report.layer}.npz`));
+    const [weight, bias, mean, std] = ["weight", "bias", "mean", "std"].map((name) => file.get(name)!);
+    assert.equal(weight!.shape, [hidden]);
+    assert.equal(bias!.shape, []);
+    report.scores.forEach(({ score, text, split, label }, row) => {
+      let sum = bias!.data[0]!;
+      for (let k = 0; k < hidden; k++) {
+        const x = features.get(report.layer)![row * hidden + k]!;
+        sum += ((x - mean!.data[k]!) / std!.data[k]!) * weight!.data[k]!;
+      }
+      const expected = 1 / (1 + Math.exp(-sum));
+      assert.ok(Math.abs(score - expected) < 1e-6, `${text}: ${score} and ${expected}`);
+      assert.equal({ text, split, label }, probeExamples[row]);
+    });
+    const test = report.scores.filter(({ split }) => split === "test");
+    const right = test.filter(({ score, label }) => score > 0.5 === (label === 1)).length;
+    assert.is(report.accuracy, right / test.length);
+    assert.is(report.test_size, test.length);
+    assert.is(report.train_size, probeExamples.length - test.length);
+    const brier = test.reduce((total, { score, label }) => total + (score - label) ** 2, 0) / test.length;
+    assert.ok(Math.abs(report.brier - brier) < 1e-9);
+    assert.is(report.majority_accuracy, 0.5);
+    assert.ok(report.converged);
+  }
+});
+
+/** Tensors of a .safetensors file, read as its format says. */
+function readSafetensors(bytes: Buffer): Map<string, { shape: number[]; data: Float32Array }> {
+  const length = Number(bytes.readBigUInt64LE(0));
+  const { __metadata__: _metadata, ...header } = JSON.parse(bytes.toString("utf8", 8, 8 + length));
+  const start = 8 + length;
+  assert.is(start % 8, 0);
+  return new Map(
+    Object.entries(header as Record<string, { dtype: string; shape: number[]; data_offsets: number[] }>).map(
+      ([
+        name,
+        {
+          dtype,
+          shape,
+          data_offsets: [from, to],
+        },
+      ]) => {
+        assert.is(dtype, "F32");
+        return [
+          name,
+          {
+            shape,
+            data: new Float32Array(new Uint8Array(bytes.subarray(start + from!, start + to!)).buffer),
+          },
+        ];
+      },
+    ),
+  );
+}
+
+test("sae: the files are the autoencoder that the report describes", async () => {
+  const job = await run({ operation: "sae", examples: saeExamples, features: 24, steps: 45 });
+  const { reports, artifacts } = job.result as SaeResult;
+  assert.equal(
+    artifacts,
+    [7, 2].flatMap((layer) => [`sae-layer-${layer}.safetensors`, `sae-normalization-${layer}.npz`]),
+  );
+  for (const report of reports) {
+    const tensors = readSafetensors(await artifact(job, `sae-layer-${report.layer}.safetensors`));
+    const file = readNpz(await artifact(job, `sae-normalization-${report.layer}.npz`));
+    const [encoder, encoderBias, decoder, decoderBias] = [
+      "encoder.weight",
+      "encoder.bias",
+      "decoder.weight",
+      "decoder.bias",
+    ].map((name) => tensors.get(name)!);
+    assert.equal(encoder!.shape, [24, hidden]);
+    assert.equal(decoder!.shape, [hidden, 24]);
+    const mean = file.get("mean")!.data;
+    const scale = file.get("scale")!.data[0]!;
+    const tests = saeExamples.flatMap(({ split }, row) => (split === "test" ? [row] : []));
+    let squares = 0;
+    let active = 0;
+    const alive = new Set<number>();
+    for (const row of tests) {
+      const x = Array.from(mean, (m, k) => (features.get(report.layer)![row * hidden + k]! - m) / scale);
+      const f = Array.from(encoderBias!.data, (b, i) =>
+        Math.max(
+          0,
+          x.reduce((sum, value, k) => sum + value * encoder!.data[i * hidden + k]!, b),
+        ),
+      );
+      f.forEach((value, i) => {
+        if (value > 0) alive.add(i);
+      });
+      active += f.filter((value) => value > 0).length;
+      x.forEach((value, k) => {
+        const back = f.reduce((sum, fi, i) => sum + fi * decoder!.data[k * 24 + i]!, decoderBias!.data[k]!);
+        squares += (back - value) ** 2;
+      });
+    }
+    const mse = squares / tests.length / hidden;
+    assert.ok(Math.abs(report.held_out_mse - mse) < 1e-4 * mse, `${report.held_out_mse} and ${mse}`);
+    assert.ok(Math.abs(report.mean_active - active / tests.length) < 0.2);
+    assert.ok(Math.abs(report.dead_features - (24 - alive.size)) <= 1);
+    assert.is(report.dead_fraction, report.dead_features / 24);
+    assert.equal(
+      report.losses.map(({ step }) => step),
+      [0, 10, 20, 30, 40, 45],
+    );
+    assert.ok(report.losses.at(-1)!.loss < report.losses[0]!.loss);
+    assert.ok(report.features.length <= 16 && report.features.length > 0);
+    const held = new Set(saeExamples.filter(({ split }) => split === "test").map(({ text }) => text));
+    for (const { examples } of report.features)
+      for (const { text } of examples) assert.ok(held.has(text), text);
+  }
+});
+
+test("the same configuration and seed give the same numbers and files", async () => {
+  for (const body of [
+    { operation: "probe", examples: probeExamples, seed: 5 },
+    { operation: "sae", examples: saeExamples, features: 16, steps: 20, seed: 5 },
+  ]) {
+    const [one, two] = [await run(body), await run(body)];
+    assert.equal((one.result as ProbeResult).reports, (two.result as ProbeResult).reports);
+    for (const name of one.result!.artifacts)
+      assert.ok((await artifact(one, name)).equals(await artifact(two, name)), name);
+  }
+});
+
+test("numpy and the safetensors reader open the files", async () => {
+  const python = pythonWith("numpy", "safetensors");
+  if (python === undefined) return;
+  const job = await run({ operation: "sae", examples: saeExamples, features: 16, steps: 5 });
+  const folder = join(harness.lab.folder, job.id);
+  const program =
+    "import sys, numpy as np\nfrom safetensors.numpy import load_file\n" +
+    "t = load_file(sys.argv[1]); n = np.load(sys.argv[2])\n" +
+    "print(t['encoder.weight'].shape, t['decoder.bias'].dtype, n['mean'].dtype, n['scale'].shape)";
+  const { stdout, stderr } = spawnSync(
+    python,
+    ["-c", program, join(folder, "sae-layer-2.safetensors"), join(folder, "sae-normalization-2.npz")],
+    { encoding: "utf8" },
+  );
+  assert.is(stdout.trim(), `(16, ${hidden}) float32 float32 ()`, stderr);
+});
+
+test("an example over the limit fails the job with its number", async () => {
+  const examples = saeExamples.map((example, index) =>
+    index === 3 ? { ...example, text: "Paris ".repeat(40) } : example,
+  );
+  const { id } = await harness.submit({ operation: "sae", model: "demo", examples, max_input_tokens: 20 });
+  const job = await harness.finished(id);
+  assert.is(job.status, "failed");
+  assert.match(job.error as string, /^examples\[3\]\.text has \d+ tokens; max_input_tokens allows 20\.$/);
+});
+
+test.run();

@@ -1,0 +1,109 @@
+import { mkdir, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { UserError } from "../../src/contracts/index.js";
+import { demoModelPath, resolveModel } from "../../src/models/resolve.js";
+
+let root: string;
+test.before.each(async () => {
+  root = await mkdtemp(join(tmpdir(), "tapline-models-"));
+});
+test.after.each(() => rm(root, { recursive: true, force: true }));
+
+/** Makes a directory with the given files; those named .gguf begin as a GGUF does. */
+async function folder(name: string, files: string[]): Promise<string> {
+  const path = join(root, name);
+  await mkdir(path);
+  for (const file of files) await writeFile(join(path, file), file.endsWith(".gguf") ? "GGUF...." : "x");
+  return path;
+}
+
+async function fault(model: string): Promise<string> {
+  try {
+    await resolveModel(model);
+  } catch (error) {
+    assert.instance(error, UserError);
+    assert.ok((error as Error).message.endsWith("."), (error as Error).message);
+    return (error as Error).message;
+  }
+  return assert.unreachable("it resolved") as never;
+}
+
+test("demo is the embedded model", async () => {
+  const { path, repository, commit, weights } = await resolveModel("demo");
+  assert.is(path, demoModelPath);
+  assert.is(repository, null);
+  assert.is(commit, null);
+  assert.is(weights[0]?.bytes, (await stat(demoModelPath)).size);
+});
+
+test("a file, by absolute and by relative path", async () => {
+  const path = join(await folder("a", ["model.gguf"]), "model.gguf");
+  const resolved = await resolveModel(path);
+  assert.is(resolved.path, path);
+  const { mtimeNs } = await stat(path, { bigint: true });
+  assert.equal(resolved.weights, [{ name: "model.gguf", bytes: 8, modified_ns: String(mtimeNs) }]);
+  const cwd = process.cwd();
+  process.chdir(root);
+  assert.is((await resolveModel("a/model.gguf")).weights[0]?.name, "model.gguf");
+  process.chdir(cwd);
+});
+
+test("a directory with one model, whatever else lies in it", async () => {
+  const path = await folder("b", ["model.gguf", "mmproj-model.gguf", "README.md", "config.json"]);
+  assert.is((await resolveModel(path)).path, join(path, "model.gguf"));
+});
+
+test("a split set: its first part is loaded, all parts are weights, from the directory or any part", async () => {
+  const parts = [1, 2, 3].map((part) => `big-0000${part}-of-00003.gguf`);
+  const path = await folder("c", [...parts].reverse());
+  for (const model of [path, join(path, parts[0] as string), join(path, parts[2] as string)]) {
+    const resolved = await resolveModel(model);
+    assert.is(resolved.path, join(path, parts[0] as string));
+    assert.equal(
+      resolved.weights.map(({ name }) => name),
+      parts,
+    );
+  }
+});
+
+test("what is missing of a split set is named", async () => {
+  const path = await folder("d", ["big-00002-of-00003.gguf"]);
+  assert.match(await fault(path), "lacks big-00001-of-00003.gguf, big-00003-of-00003.gguf");
+});
+
+test("several models: the error lists them", async () => {
+  const path = await folder("e", [
+    "q4.gguf",
+    "q8.gguf",
+    "big-00001-of-00002.gguf",
+    "big-00002-of-00002.gguf",
+  ]);
+  assert.match(
+    await fault(path),
+    "holds 3 models; name one of them: big-00001-of-00002.gguf, q4.gguf, q8.gguf.",
+  );
+});
+
+test("safetensors only: the error names the converter", async () => {
+  assert.match(await fault(await folder("f", ["model.safetensors"])), "convert_hf_to_gguf.py");
+});
+
+test("what is no model", async () => {
+  assert.match(await fault(await folder("g", [])), "holds no .gguf file");
+  assert.match(await fault(join(await folder("h", ["notes.txt"]), "notes.txt")), "is not a .gguf file");
+  assert.match(await fault(join(root, "none.gguf")), "There is no model at");
+  assert.match(await fault("owner/name:Q4_K_M"), "reads like a hub id");
+  assert.match(await fault("owner/name/file.gguf"), "reads like a hub id");
+  assert.match(await fault("no such"), "There is no model at no such.");
+  assert.match(await fault("a\0b"), "NUL");
+  assert.match(await fault(`/${"x".repeat(4000)}`), "longer than this system allows");
+  if (process.platform !== "win32") assert.match(await fault("/dev/null"), "neither a file nor a directory");
+  const text = await folder("i", []);
+  await writeFile(join(text, "fake.gguf"), "<!doctype html>");
+  assert.match(await fault(text), "is not a GGUF file");
+});
+
+test.run();

@@ -1,0 +1,237 @@
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { type Context, Model } from "../../src/native/index.js";
+import { apart, demo, layersOf, logitsOf, someTokens } from "./demo-model.js";
+
+let model: Model;
+let context: Context;
+let tokens: Int32Array;
+let layers: number[];
+let width: number;
+test.before(async () => {
+  model = await Model.open(demo);
+  context = await model.createContext({ nCtx: 256, maxSequences: 16 });
+  tokens = await model.tokenize("The capital of France is Paris, and the capital of Japan is");
+  layers = layersOf(model);
+  width = model.info.nEmbd;
+});
+test.after(() => model.close());
+
+async function states(ids: Int32Array, wanted: number[] = layers): Promise<Float32Array[]> {
+  await context.reset();
+  const result = await context.advance({ tokens: ids, layers: wanted });
+  return result.layers.map((layer) => layer.states!.data);
+}
+
+test("shapes, order and norms", async () => {
+  await context.reset();
+  const result = await context.advance({
+    tokens,
+    layers: [3, 0, 5],
+    lensTopK: 4,
+    nextTopK: 7,
+    logits: true,
+  });
+  assert.equal(
+    result.layers.map(({ layer }) => layer),
+    [0, 3, 5],
+  );
+  for (const { states: matrix, norms, lens } of result.layers) {
+    assert.equal(matrix!.shape, [tokens.length, width]);
+    assert.is(norms.length, tokens.length);
+    assert.is(lens!.k, 4);
+    assert.is(lens!.tokenIds.length, tokens.length * 4);
+    for (let row = 0; row < tokens.length; ++row) {
+      const values = matrix!.data.subarray(row * width, (row + 1) * width);
+      assert.ok(Math.abs(Math.hypot(...values) / norms[row]! - 1) < 1e-5);
+      const probabilities = lens!.probabilities.subarray(row * 4, row * 4 + 4);
+      assert.equal(
+        Array.from(probabilities),
+        Array.from(probabilities).sort((a, b) => b - a),
+      );
+    }
+  }
+  assert.is(result.next!.tokenIds.length, 7);
+  assert.is(result.logits!.length, model.info.nVocab);
+  const best = result.logits!.indexOf(Math.max(...result.logits!));
+  assert.is(result.next!.tokenIds[0], best);
+});
+
+test("logits are the same bits with capture on and off", async () => {
+  const plain = await logitsOf(context, { tokens, layers: [] });
+  assert.equal(await logitsOf(context, { tokens, layers, rows: "last" }), plain);
+  assert.equal(await logitsOf(context, { tokens, layers: layers.slice(0, -1), rows: "all" }), plain);
+  assert.equal(await logitsOf(context, { tokens, layers: [2], keepStates: false, lensTopK: 3 }), plain);
+});
+
+test("the last row alone is the last of all rows", async () => {
+  const all = await states(tokens);
+  await context.reset();
+  const last = await context.advance({ tokens, layers, rows: "last" });
+  last.layers.forEach(({ states: matrix, norms }, i) => {
+    assert.equal(matrix!.shape, [1, width]);
+    assert.is(norms.length, 1);
+    assert.ok(apart(matrix!.data, all[i]!.subarray(-width)) < 1e-5);
+  });
+});
+
+test("without states there are norms and lens only", async () => {
+  await context.reset();
+  const { layers: captured } = await context.advance({ tokens, layers: [1], keepStates: false, lensTopK: 2 });
+  assert.is(captured[0]?.states, undefined);
+  assert.is(captured[0]?.norms.length, tokens.length);
+  assert.is(captured[0]?.lens?.k, 2);
+});
+
+test("chunks give what one pass gives", async () => {
+  const whole = await states(tokens);
+  const plain = await logitsOf(context, { tokens, layers: [] });
+  for (const sizes of [[1, 2, 3], [7], Array(tokens.length - 1).fill(1) as number[]]) {
+    await context.reset();
+    let first = 0;
+    for (const size of [...sizes, tokens.length - sizes.reduce((a, b) => a + b, 0)]) {
+      const last = first + size === tokens.length;
+      const part = await context.advance({ tokens: tokens.slice(first, first + size), layers, logits: last });
+      part.layers.forEach(({ states: matrix }, i) => {
+        const expected = whole[i]!.subarray(first * width, (first + size) * width);
+        assert.ok(apart(matrix!.data, expected) < 5e-3, `block ${i}, token ${first}`);
+      });
+      if (part.logits) assert.ok(apart(part.logits, plain) < 5e-3);
+      first += size;
+    }
+  }
+});
+
+test("early exit captures the same", async () => {
+  const whole = await states(tokens);
+  await context.reset();
+  const { layers: captured } = await context.advance({ tokens, layers: [0, 3], earlyExit: true });
+  assert.equal(captured[0]!.states!.data, whole[0]);
+  assert.equal(captured[1]!.states!.data, whole[3]);
+});
+
+test("an edit is h' = scale * h + offset", async () => {
+  const whole = await states(tokens);
+  const position = tokens.length - 1;
+  const offset = Float32Array.from({ length: width }, (_, i) => Math.cos(i));
+  const last = layers.at(-1)!;
+  for (const layer of layers) {
+    const row = whole[layer]!.subarray(position * width, (position + 1) * width);
+    const wanted = row.map((value, i) => Math.fround(0.3 * value) + offset[i]!);
+    // The same row reached in two ways: as an affine change, and by putting it in the row's place.
+    const changed = await logitsOf(context, {
+      tokens,
+      layers: [layer],
+      rows: "last",
+      edits: [{ layer, position, scale: 0.3, offset }],
+    });
+    const replaced = await logitsOf(context, {
+      tokens,
+      layers: [layer],
+      rows: "last",
+      edits: [{ layer, position, scale: 0, offset: wanted }],
+    });
+    assert.ok(apart(changed, replaced) < 1e-4, `block ${layer}`);
+    const everyRow = await logitsOf(context, {
+      tokens,
+      layers: [...new Set([layer, last])],
+      edits: [{ layer, position, scale: 0.3, offset }],
+    });
+    assert.ok(apart(changed, everyRow) < 1e-4, `block ${layer}, all rows captured`);
+    const plain = await logitsOf(context, { tokens, layers: [] });
+    assert.ok(apart(changed, plain) > 1e-2, `block ${layer} has no effect`);
+  }
+});
+
+test("several edits of one row apply in order, and capture shows the row before them", async () => {
+  const whole = await states(tokens);
+  const position = 4;
+  const offset = new Float32Array(width).fill(0.5);
+  await context.reset();
+  const { layers: captured } = await context.advance({
+    tokens,
+    layers: [1, 2],
+    edits: [
+      { layer: 1, position, offset },
+      { layer: 1, position, scale: 0 },
+    ],
+  });
+  assert.equal(captured[0]!.states!.data, whole[1]);
+  const after = await logitsOf(context, { tokens, layers: [1], edits: [{ layer: 1, position, scale: 0 }] });
+  const ordered = await logitsOf(context, {
+    tokens,
+    layers: [1],
+    edits: [
+      { layer: 1, position, offset },
+      { layer: 1, position, scale: 0 },
+    ],
+  });
+  assert.equal(ordered, after);
+  // Rows of earlier tokens do not see the edit.
+  assert.equal(
+    captured[1]!.states!.data.subarray(0, position * width),
+    whole[2]!.subarray(0, position * width),
+  );
+});
+
+test("writing the same values back changes no bit", async () => {
+  const plain = await logitsOf(context, { tokens, layers: [] });
+  for (const layer of layers) {
+    const edits = [{ layer, position: tokens.length - 1, scale: 1 }];
+    assert.equal(await logitsOf(context, { tokens, layers: [layer], rows: "last", edits }), plain);
+  }
+});
+
+test("packed features are those of each sequence alone", async () => {
+  const { nVocab } = model.info;
+  const sequences = [9, 1, 30, 4, 4, 17, 2].flatMap((n, i) => [
+    someTokens(n, nVocab, i + 1),
+    someTokens(n + 3, nVocab, i + 50),
+  ]);
+  const features = await context.features({ sequences, layers: [5, 0] });
+  assert.equal([...features.keys()], [0, 5]);
+  for (const layer of [0, 5]) {
+    const matrix = features.get(layer)!;
+    assert.equal(matrix.shape, [sequences.length, width]);
+    for (const [i, sequence] of sequences.entries()) {
+      const alone = (await states(sequence, [layer]))[0]!.subarray(-width);
+      assert.ok(apart(matrix.data.subarray(i * width, (i + 1) * width), alone) < 5e-3);
+    }
+  }
+});
+
+test("results are copies: a later pass does not change them", async () => {
+  const [first] = await states(tokens, [2]);
+  const kept = first!.slice();
+  await states(someTokens(20, model.info.nVocab), [2]);
+  assert.equal(first, kept);
+  first!.fill(0);
+  assert.equal((await states(tokens, [2]))[0], kept);
+});
+
+test("token ids are copied before the call returns", async () => {
+  const ids = tokens.slice();
+  const expected = await states(tokens, [3]);
+  await context.reset();
+  const running = context.advance({ tokens: ids, layers: [3] });
+  await Promise.resolve();
+  await Promise.resolve();
+  ids.fill(1);
+  assert.equal((await running).layers[0]!.states!.data, expected[0]);
+});
+
+test("two contexts of one model do not see each other", async () => {
+  const other = await model.createContext({ nCtx: 64 });
+  const alone = await logitsOf(context, { tokens, layers: [] });
+  await context.reset();
+  await context.advance({ tokens: tokens.slice(0, 5), layers: [] });
+  await Promise.all([
+    other.advance({ tokens: someTokens(40, model.info.nVocab), layers: [0] }),
+    context.advance({ tokens: tokens.slice(5, 8), layers: [] }),
+  ]);
+  const { logits } = await context.advance({ tokens: tokens.slice(8), layers: [], logits: true });
+  assert.ok(apart(logits!, alone) < 5e-3);
+  await other.close();
+});
+
+test.run();

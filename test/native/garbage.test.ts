@@ -1,0 +1,209 @@
+import { createRequire } from "node:module";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { addonPath, backendInfo } from "../../src/native/index.js";
+import { demo } from "./demo-model.js";
+
+// The addon itself, without the TypeScript in front of it: whatever it is given, the process survives, and every
+// promise settles.
+backendInfo();
+type Anything = Record<string, (...args: unknown[]) => unknown>;
+const raw = createRequire(import.meta.url)(addonPath) as Anything;
+
+function detached(): Int32Array {
+  const array = new Int32Array(8);
+  structuredClone(array.buffer, { transfer: [array.buffer] });
+  return array;
+}
+
+const hostile = new Proxy(
+  {},
+  {
+    get: () => {
+      throw new Error("no such luck");
+    },
+  },
+);
+
+function garbage(): unknown[] {
+  const token = raw.CancelToken as unknown as new () => object;
+  return [
+    undefined,
+    null,
+    true,
+    0,
+    -1,
+    1.5,
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    2 ** 31,
+    2 ** 53,
+    -(2 ** 40),
+    "",
+    "text",
+    "\uD800",
+    Symbol("s"),
+    10n,
+    [],
+    [1, 2, 3],
+    [null, [], {}, "x"],
+    {},
+    () => {},
+    new Int32Array(3),
+    new Int32Array(0),
+    Int32Array.of(-1, 2 ** 31 - 1),
+    new Float32Array(5),
+    new Uint8Array(3),
+    new BigInt64Array(2),
+    new DataView(new ArrayBuffer(8)),
+    new ArrayBuffer(16),
+    new Int32Array(new SharedArrayBuffer(16)),
+    detached(),
+    new Date(),
+    new Map(),
+    hostile,
+    Object.create(token.prototype),
+    new token(),
+  ];
+}
+
+/** Calls it; a synchronous throw is as good an answer as a rejection. */
+async function survive(call: () => unknown): Promise<unknown> {
+  try {
+    const value = await call();
+    return value;
+  } catch (error) {
+    assert.ok(error !== undefined);
+    return undefined;
+  }
+}
+
+interface Closable {
+  close(): Promise<void>;
+}
+
+async function closeAny(value: unknown): Promise<void> {
+  if (typeof (value as Closable | undefined)?.close === "function") await (value as Closable).close();
+}
+
+async function openModel(): Promise<Anything & Closable> {
+  return (await raw.openModel!({ path: demo })) as Anything & Closable;
+}
+
+test("every export takes any arguments", async () => {
+  for (const name of Object.keys(raw)) {
+    for (const value of garbage()) {
+      for (const args of [[value], [value, value], [{}, value], []]) {
+        await survive(async () => closeAny(await raw[name]!(...args)));
+        await survive(() => Reflect.construct(raw[name] as never, args));
+      }
+    }
+  }
+});
+
+test("every field of every request takes anything", async () => {
+  const model = await openModel();
+  for (const value of garbage()) {
+    for (const field of ["path", "gpuLayers", "mmap", "onProgress", "cancel"]) {
+      await survive(async () => closeAny(await raw.openModel!({ path: demo, [field]: value })));
+    }
+    for (const field of ["nCtx", "nBatch", "maxSequences", "threads"]) {
+      await survive(async () => closeAny(await model.createContext!({ nCtx: 64, [field]: value })));
+    }
+    for (const name of ["tokenize", "pieces", "detokenize"]) {
+      await survive(() => model[name]!(value, value, value));
+    }
+  }
+  const context = (await model.createContext!({ nCtx: 64, maxSequences: 4 })) as Anything & Closable;
+  const edit = { layer: 1, position: 0, scale: 1 };
+  const advance = {
+    tokens: Int32Array.of(1, 2, 3),
+    layers: [0, 1],
+    allRows: true,
+    keepStates: true,
+    lensTopK: 2,
+    nextTopK: 2,
+    logits: true,
+    earlyExit: false,
+    edits: [edit],
+    cancel: undefined,
+  };
+  const features = {
+    sequences: [Int32Array.of(1, 2)],
+    layers: [1],
+    onProgress: undefined,
+    cancel: undefined,
+  };
+  const sweep = {
+    prompts: [Int32Array.of(1, 2)],
+    layer: 1,
+    edits: [{ scale: 0.5 }],
+    targets: Int32Array.of(3),
+    maxTokens: 2,
+    onProgress: undefined,
+    cancel: undefined,
+  };
+  for (const value of garbage()) {
+    for (const [name, request] of Object.entries({ advance, features, sweep })) {
+      await survive(() => context[name]!(value));
+      for (const field of Object.keys(request)) {
+        await survive(() => context.reset!());
+        await survive(() => context[name]!({ ...request, [field]: value }));
+        await survive(() => context[name]!({ ...request, [field]: [value] }));
+      }
+    }
+    for (const field of ["layer", "position", "scale", "offset"]) {
+      await survive(() => context.reset!());
+      await survive(() => context.advance!({ ...advance, edits: [{ ...edit, [field]: value }] }));
+    }
+  }
+  // It still works.
+  await context.reset!();
+  const { layers } = (await context.advance!(advance)) as { layers: unknown[] };
+  assert.is(layers.length, 2);
+  await context.close();
+  await model.close();
+});
+
+test("methods refuse what is not their object, and objects are made only by the addon", async () => {
+  const model = await openModel();
+  const context = (await model.createContext!({ nCtx: 32 })) as Anything & Closable;
+  const token = new (raw.CancelToken as unknown as new () => Anything)();
+  const objects = [model, context, token, ...garbage()];
+  for (const owner of [model, context, token]) {
+    const names = Object.getOwnPropertyNames(Object.getPrototypeOf(owner));
+    for (const name of names) {
+      if (typeof owner[name] !== "function") continue;
+      for (const self of objects) {
+        if (self === owner) continue;
+        if (name === "constructor") {
+          await survive(() => Reflect.construct(owner.constructor as never, [self]));
+        } else {
+          await survive(() => owner[name]!.call(self, {}));
+        }
+      }
+    }
+  }
+  await context.close();
+  await model.close();
+});
+
+test("raw objects close twice, and refuse afterwards", async () => {
+  const model = await openModel();
+  const context = (await model.createContext!({ nCtx: 32 })) as Anything & Closable;
+  await Promise.all([model.close(), model.close(), context.close(), context.close()]);
+  for (const call of [
+    () => model.tokenize!("x", true, true),
+    () => model.createContext!({}),
+    () => context.advance!({ tokens: Int32Array.of(1), layers: [0] }),
+    () => context.reset!(),
+  ]) {
+    const code = await (call() as Promise<unknown>).then(
+      () => "none",
+      (error) => error.code,
+    );
+    assert.is(code, "CLOSED");
+  }
+});
+
+test.run();

@@ -1,0 +1,291 @@
+import fc from "fast-check";
+import ndarray from "ndarray";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { NativeError, trainProbe } from "../../src/native/index.js";
+import { type MadeActivations, twoClasses } from "../support/activations.js";
+import { TestRandom } from "../support/random.js";
+
+const sigmoid = (z: number) => 1 / (1 + Math.exp(-z));
+const close = (a: number, b: number, tolerance: number, what = "") =>
+  assert.ok(Math.abs(a - b) <= tolerance, `${what} ${a} and ${b} differ by more than ${tolerance}`);
+
+/** Training rows, standardised here and not by the addon. */
+function standardised(set: MadeActivations, floor = 0.01): number[][] {
+  const rows: number[][] = [];
+  for (let row = 0; row < set.count; row++) {
+    if (set.train[row]) rows.push([...set.features.subarray(row * set.hidden, (row + 1) * set.hidden)]);
+  }
+  for (let k = 0; k < set.hidden; k++) {
+    const mean = rows.reduce((sum, row) => sum + row[k]!, 0) / rows.length;
+    const variance = rows.reduce((sum, row) => sum + (row[k]! - mean) ** 2, 0) / rows.length;
+    const std = Math.max(Math.sqrt(variance), floor);
+    for (const row of rows) row[k] = (row[k]! - mean) / std;
+  }
+  return rows;
+}
+
+function gradientNorm(
+  set: MadeActivations,
+  probe: { weight: Float64Array; bias: number },
+  c: number,
+): number {
+  const rows = standardised(set);
+  const labels = set.labels.filter((_, row) => set.train[row] === 1);
+  const gradient = [...probe.weight].map((w) => w / c);
+  let bias = 0;
+  rows.forEach((row, i) => {
+    const residual = sigmoid(row.reduce((sum, x, k) => sum + x * probe.weight[k]!, probe.bias)) - labels[i]!;
+    bias += residual;
+    row.forEach((x, k) => {
+      gradient[k]! += residual * x;
+    });
+  });
+  return Math.max(Math.abs(bias), ...gradient.map(Math.abs));
+}
+
+const easy = { test: 40, separation: 0.3 };
+
+test("two mirrored points have a known optimum", async () => {
+  // Standardised, the points are -1 and 1 (labels 0 and 1), so b = 0 and w = 2 sigmoid(-w): w = 0.6850...
+  const probe = await trainProbe({
+    features: Float32Array.of(-3, 5, 0, 1),
+    labels: Uint8Array.of(0, 1, 0, 1),
+    train: Uint8Array.of(1, 1, 0, 0),
+  });
+  let w = 0.7;
+  for (let i = 0; i < 200; i++) w -= (w - 2 * sigmoid(-w)) / (1 + 2 * sigmoid(-w) * sigmoid(w));
+  close(probe.weight[0]!, w, 1e-9);
+  close(probe.bias, 0, 1e-9);
+  assert.equal([probe.mean[0], probe.std[0]], [1, 4]);
+  assert.equal([probe.trainSize, probe.testSize, probe.converged], [2, 2, true]);
+});
+
+for (const [train, hidden, c] of [
+  [60, 100, 1],
+  [60, 30, 1],
+  [40, 700, 1],
+  [150, 149, 10],
+  [90, 33, 0.01],
+] as const) {
+  test(`the gradient vanishes at ${train} x ${hidden}, C = ${c}`, async () => {
+    const set = twoClasses({ train, hidden, ...easy }, train + hidden);
+    const probe = await trainProbe({ ...set, c });
+    assert.ok(probe.converged);
+    const measured = gradientNorm(set, probe, c);
+    assert.ok(measured <= 1e-8, `gradient ${measured}`);
+    assert.ok(probe.gradientNorm <= 1e-8, `reported ${probe.gradientNorm}`);
+  });
+}
+
+test("Gram matrix and weights find the same optimum", async () => {
+  // The same 60 examples: 59 dimensions are solved by weights, 64 by the Gram matrix. Constant ones change nothing.
+  const few = twoClasses({ train: 60, hidden: 59, ...easy });
+  const hidden = 64;
+  const features = new Float32Array(few.count * hidden).fill(7);
+  for (let row = 0; row < few.count; row++) {
+    features.set(few.features.subarray(row * few.hidden, (row + 1) * few.hidden), row * hidden);
+  }
+  const byWeights = await trainProbe(few);
+  const byGram = await trainProbe({ ...few, features });
+  for (let k = 0; k < few.hidden; k++) close(byWeights.weight[k]!, byGram.weight[k]!, 1e-8);
+  for (let k = few.hidden; k < hidden; k++) {
+    assert.equal(byGram.weight[k], 0);
+    assert.equal([byGram.mean[k], byGram.std[k]], [7, 0.01]);
+  }
+  close(byWeights.auc, byGram.auc, 0);
+});
+
+test("separable examples, duplicates and huge constants still have an optimum", async () => {
+  for (const hidden of [12, 300]) {
+    const set = twoClasses({ train: 80, test: 40, hidden, separation: 6 });
+    const features = set.features.map((x, i) => (i % hidden === 0 ? 1e30 : x));
+    for (let row = 40; row < 80; row++) {
+      features.copyWithin(row * hidden, (row - 40) * hidden, (row - 39) * hidden);
+      set.labels[row] = set.labels[row - 40]!;
+    }
+    const probe = await trainProbe({ ...set, features });
+    assert.ok(probe.converged, `hidden ${hidden}`);
+    assert.is(probe.weight[0], 0);
+    assert.ok(probe.accuracy > 0.9, `accuracy ${probe.accuracy}`);
+  }
+});
+
+test("order of examples does not matter, and exchanged labels turn the weights around", async () => {
+  for (const hidden of [25, 200]) {
+    const set = twoClasses({ train: 70, hidden, ...easy });
+    const probe = await trainProbe(set);
+    const order = Array.from({ length: set.count }, (_, row) => (row * 37) % set.count);
+    const features = new Float32Array(set.features.length);
+    order.forEach((from, to) => {
+      features.set(set.features.subarray(from * hidden, (from + 1) * hidden), to * hidden);
+    });
+    const shuffled = await trainProbe({
+      features,
+      labels: set.labels.map((_, row) => set.labels[order[row]!]!),
+      train: set.train.map((_, row) => set.train[order[row]!]!),
+    });
+    const exchanged = await trainProbe({ ...set, labels: set.labels.map((label) => 1 - label) });
+    for (let k = 0; k < hidden; k++) {
+      close(probe.weight[k]!, shuffled.weight[k]!, 1e-8);
+      close(probe.weight[k]!, -exchanged.weight[k]!, 1e-8);
+    }
+    close(probe.bias, -exchanged.bias, 1e-8);
+    close(probe.auc, exchanged.auc, 1e-12);
+    close(probe.brier, exchanged.brier, 1e-8);
+    close(probe.accuracy, exchanged.accuracy, 1e-12);
+  }
+});
+
+test("scores follow the published formula, and the report follows the scores", async () => {
+  const set = twoClasses({ train: 50, test: 30, hidden: 90, separation: 0.1 });
+  const probe = await trainProbe(set);
+  const scores = Array.from({ length: set.count }, (_, row) => {
+    let z = probe.bias;
+    for (let k = 0; k < set.hidden; k++) {
+      z += ((set.features[row * set.hidden + k]! - probe.mean[k]!) / probe.std[k]!) * probe.weight[k]!;
+    }
+    return sigmoid(z);
+  });
+  assert.is(probe.scores.length, set.count);
+  scores.forEach((score, row) => {
+    close(score, probe.scores[row]!, 1e-12);
+  });
+  const held = scores.map((score, row) => ({ score, label: set.labels[row]! })).slice(50);
+  const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  close(probe.accuracy, mean(held.map(({ score, label }) => Number(score > 0.5 === (label === 1)))), 1e-12);
+  close(probe.brier, mean(held.map(({ score, label }) => (score - label) ** 2)), 1e-12);
+  const pairs = held
+    .filter(({ label }) => label === 1)
+    .flatMap((one) =>
+      held.filter(({ label }) => label === 0).map((zero) => Math.sign(one.score - zero.score)),
+    );
+  close(probe.auc, mean(pairs.map((sign) => (sign + 1) / 2)), 1e-12);
+  const majority = mean([...set.labels.slice(0, 50)]) > 0.5 ? 1 : 0;
+  close(probe.majorityAccuracy, mean(held.map(({ label }) => Number(label === majority))), 1e-12);
+});
+
+test("tied scores count half in the AUROC", async () => {
+  // Held-out examples are only -1 or 1: (1, 1), (1, 1), (0, 1), (0, -1): 2 + 2 / 2 of 4 pairs.
+  const probe = await trainProbe({
+    features: Float32Array.of(-1, -1, 1, 1, 1, 1, 1, -1),
+    labels: Uint8Array.of(0, 0, 1, 1, 1, 1, 0, 0),
+    train: Uint8Array.of(1, 1, 1, 1, 0, 0, 0, 0),
+  });
+  close(probe.auc, 0.75, 1e-12);
+});
+
+test("one class in the held-out examples leaves the AUROC undefined", async () => {
+  const set = twoClasses({ train: 20, hidden: 5, ...easy });
+  const labels = set.labels.map((label, row) => (set.train[row] ? label : 1));
+  assert.ok(Number.isNaN((await trainProbe({ ...set, labels })).auc));
+});
+
+test("the control depends on the seed alone, and nothing on the number of threads", async () => {
+  const set = twoClasses({ train: 100, test: 100, hidden: 150, separation: 1 });
+  const runs = await Promise.all([1, 2, 3].map((threads) => trainProbe({ ...set, seed: 5, threads })));
+  for (const run of runs) assert.equal(run, runs[0]);
+  const controls = await Promise.all(
+    Array.from({ length: 8 }, (_, seed) => trainProbe({ ...set, seed }).then((p) => p.shuffledLabelAccuracy)),
+  );
+  assert.ok(new Set(controls).size > 1, `controls ${controls}`);
+  const mean = controls.reduce((sum, value) => sum + value, 0) / controls.length;
+  assert.ok(mean > 0.3 && mean < 0.7, `permuted labels predict ${mean}`);
+  assert.ok(runs[0]!.accuracy > 0.95, `accuracy ${runs[0]!.accuracy}`);
+  assert.ok(Number.isNaN((await trainProbe({ ...set, control: false })).shuffledLabelAccuracy));
+});
+
+test("views on a larger array are read by their strides", async () => {
+  const set = twoClasses({ train: 30, hidden: 6, ...easy });
+  const whole = ndarray(new Float32Array(set.count * 13), [set.count, 13]);
+  const turned = ndarray(new Float32Array(set.count * 6), [6, set.count]);
+  for (let row = 0; row < set.count; row++) {
+    for (let k = 0; k < 6; k++) {
+      whole.set(row, 2 + 2 * k, set.features[row * 6 + k]!);
+      turned.set(k, row, set.features[row * 6 + k]!);
+    }
+  }
+  const expected = await trainProbe(set);
+  assert.equal(await trainProbe({ ...set, features: whole.lo(0, 2).step(1, 2) }), expected);
+  assert.equal(await trainProbe({ ...set, features: turned.transpose(1, 0) }), expected);
+});
+
+test("features may change while training runs", async () => {
+  const set = twoClasses({ train: 60, hidden: 80, ...easy });
+  const expected = await trainProbe(set);
+  const features = set.features.slice();
+  const running = trainProbe({ ...set, features });
+  features.fill(Number.NaN);
+  assert.equal(await running, expected);
+});
+
+async function rejection(promise: Promise<unknown>): Promise<NativeError> {
+  const error = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof NativeError)) throw new Error(`expected a NativeError, not ${error}`);
+  return error;
+}
+
+test("cancelled before and during training", async () => {
+  const set = twoClasses({ train: 400, hidden: 4000, test: 10, separation: 0.1 });
+  assert.is((await rejection(trainProbe(set, { signal: AbortSignal.abort() }))).code, "CANCELLED");
+  const abort = new AbortController();
+  const running = rejection(trainProbe(set, { signal: abort.signal }));
+  abort.abort();
+  assert.is((await running).code, "CANCELLED");
+});
+
+test("bad input gets a sentence with the actual value", async () => {
+  const set = twoClasses({ train: 20, hidden: 5, ...easy });
+  const cases: Array<[object, RegExp]> = [
+    [{ features: new Float32Array(7) }, /7 activations cannot be 60 rows/],
+    [{ features: [1, 2] }, /Float32Array/],
+    [{ features: ndarray(new Float32Array(60), [12, 5]) }, /60 entries for 12 rows/],
+    [{ features: ndarray(new Float32Array(60), [60]) }, /two dimensions/],
+    [{ labels: set.labels.slice(1) }, /59 entries for 60 examples/],
+    [{ labels: set.labels.map(() => 2) }, /entry 0 is 2/],
+    [{ labels: set.labels.map(() => 1) }, /only 1 does/],
+    [{ train: set.train.map(() => 1) }, /one split/],
+    [{ seed: -1 }, /not -1/],
+    [{ seed: 2 ** 31 }, /not 2147483648/],
+    [{ c: 0 }, /c must be a positive number, not 0/],
+    [{ tolerance: Number.NaN }, /not NaN/],
+    [{ threads: 0 }, /threads .* not 0/],
+    [{ features: set.features.map((x, i) => (i === 13 ? Number.NaN : x)) }, /Activation 3 of example 2/],
+  ];
+  for (const [change, sentence] of cases) {
+    const error = await rejection(trainProbe({ ...set, ...change } as never));
+    assert.is(error.code, "INVALID_ARGUMENT");
+    assert.match(error.message, sentence);
+  }
+});
+
+test("any finite numbers train or are refused, and nothing crashes", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.integer({ min: 1, max: 40 }),
+      fc.integer({ min: 4, max: 40 }),
+      fc.integer({ min: 0, max: 1 << 30 }),
+      fc.constantFrom(1e-38, 1e-3, 1, 1e10, 3e38),
+      async (hidden, count, seed, size) => {
+        const random = new TestRandom(seed);
+        const features = Float32Array.from(
+          { length: count * hidden },
+          () => (2 * random.uniform() - 1) * size,
+        );
+        const labels = Uint8Array.from({ length: count }, (_, row) => (row < 2 ? row : random.below(2)));
+        const train = Uint8Array.from({ length: count }, (_, row) =>
+          row < 3 ? 1 : row === 3 ? 0 : random.below(2),
+        );
+        const probe = await trainProbe({ features, labels, train, seed, threads: 2 });
+        assert.ok(probe.converged, `gradient ${probe.gradientNorm}`);
+        assert.ok([...probe.weight, ...probe.scores, probe.bias, probe.brier].every(Number.isFinite));
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+test.run();

@@ -1,0 +1,102 @@
+/**
+ * Checks the tap on every architecture that llama.cpp can write a test model of: `npm run verify:architectures`.
+ * What is checked, and how exactly, stands in docs/verification.md.
+ *   --only PATTERN   models whose name matches this regular expression
+ *   --models DIR     use, or write, the test models there and keep them
+ *   --jobs N         models at the same time (default 2)
+ *   --record         write the summary into docs/verification.md
+ */
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs, promisify } from "node:util";
+import { BuildError } from "../../scripts/build/errors.js";
+import { buildTools } from "../../scripts/build/tools.js";
+import { record, summary, tableHead, tableRow } from "./architectures/print.js";
+import type { Outcome } from "./architectures/report.js";
+import { runCheck } from "./architectures/run-check.js";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+/** Of 127 models, so many carry one residual stream. */
+const atLeast = 123;
+
+/** Weights from the same seed in every run, so that a figure can be looked at again. */
+const seed = "20";
+
+async function main(): Promise<boolean> {
+  const { values } = parseArgs({
+    options: {
+      only: { type: "string" },
+      models: { type: "string" },
+      jobs: { type: "string", default: String(Math.min(2, availableParallelism())) },
+      record: { type: "boolean", default: false },
+    },
+  });
+  const started = Date.now();
+  const tools = await buildTools(["test-llama-archs", "llama-eval-callback"]);
+  const folder = values.models ?? (await mkdtemp(join(tmpdir(), "tapline-architectures-")));
+  const cleanUp = async () => {
+    if (!values.models) await rm(folder, { recursive: true, force: true });
+  };
+  process.once("SIGINT", () => void cleanUp().finally(() => process.exit(130)));
+  process.once("SIGTERM", () => void cleanUp().finally(() => process.exit(143)));
+  try {
+    const names = await writeModels(tools["test-llama-archs"] ?? "", folder);
+    const pattern = new RegExp(values.only ?? "");
+    const chosen = names.filter((name) => pattern.test(name));
+    console.log(tableHead());
+    const outcomes: Outcome[] = [];
+    const worker = async () => {
+      for (let name = chosen.shift(); name !== undefined; name = chosen.shift()) {
+        const outcome = await runCheck(
+          name,
+          join(folder, `${name}.gguf`),
+          tools["llama-eval-callback"] ?? "",
+        );
+        outcomes.push(outcome);
+        console.log(tableRow(outcome));
+      }
+    };
+    await Promise.all(Array.from({ length: Math.max(1, Number(values.jobs)) }, worker));
+    outcomes.sort((a, b) => a.model.localeCompare(b.model));
+
+    await mkdir(join(root, ".build", "verify"), { recursive: true });
+    await writeFile(join(root, ".build", "verify", "architectures.json"), JSON.stringify(outcomes, null, 2));
+    console.log(`\n${summary(outcomes)}`);
+    console.log(
+      `${Math.round((Date.now() - started) / 1000)} s. Every figure: .build/verify/architectures.json`,
+    );
+    if (values.record) await record(join(root, "docs", "verification.md"), outcomes);
+
+    const count = (verdict: Outcome["verdict"]) => outcomes.filter((each) => each.verdict === verdict).length;
+    if (outcomes.length === 0) console.log(`No model matches ${values.only}.`);
+    const enough = values.only === undefined ? count("holds") >= atLeast : outcomes.length > 0;
+    if (!enough) console.log(`At least ${atLeast} must hold.`);
+    return enough && count("failed") === 0;
+  } finally {
+    await cleanUp();
+  }
+}
+
+/** Writes llama.cpp's random test models, unless they are there, and returns their names without ending. */
+async function writeModels(tool: string, folder: string): Promise<string[]> {
+  await mkdir(folder, { recursive: true });
+  const list = async () => (await readdir(folder)).filter((file) => file.endsWith(".gguf")).sort();
+  if ((await list()).length === 0) {
+    await promisify(execFile)(tool, ["-s", seed, "-o", folder], { maxBuffer: 1 << 26 });
+  }
+  return (await list()).map((file) => file.slice(0, -".gguf".length));
+}
+
+main().then(
+  (good) => {
+    process.exitCode = good ? 0 : 1;
+  },
+  (error) => {
+    console.error(error instanceof BuildError ? `tapline: ${error.message}` : error);
+    process.exitCode = 1;
+  },
+);

@@ -1,0 +1,93 @@
+import { readFile, writeFile } from "node:fs/promises";
+import type { Outcome } from "./report.js";
+
+/** Figures in the table: check, its measurement, and whether the largest or the smallest is the worst. */
+const columns = [
+  { title: "sums", check: "values", key: "sumOfAbsolute", worst: Math.max },
+  { title: "effect", check: "causal", key: "smallest", worst: Math.min },
+  { title: "patched", check: "sufficient", key: "largest", worst: Math.max },
+  { title: "packed", check: "packed", key: "largest", worst: Math.max },
+  { title: "chunked", check: "chunked", key: "largest", worst: Math.max },
+  { title: "lens", check: "lens", key: "largest", worst: Math.max },
+  { title: "sweep", check: "sweep", key: "largest", worst: Math.max },
+] as const;
+
+type Column = (typeof columns)[number];
+
+export function tableHead(): string {
+  const titles = columns.map(({ title }) => title.padStart(8)).join(" ");
+  return `${"model".padEnd(24)} blocks ${"last tensor".padEnd(24)} ${titles}   verdict`;
+}
+
+export function tableRow({ model, verdict, reason, report }: Outcome): string {
+  if (!report || verdict === "refused") return `${model.padEnd(24)} ${verdict}: ${reason}`;
+  const figures = columns.map((column) => figure(report, column).padStart(8)).join(" ");
+  const name = (report.tensorNames.at(-1) ?? "").padEnd(24);
+  const note = [reason, report.sidePath].filter((text) => text !== "").join("; ");
+  const blocks = String(report.nLayer).padStart(6);
+  return `${model.padEnd(24)} ${blocks} ${name} ${figures}   ${verdict}${note === "" ? "" : `: ${note}`}`;
+}
+
+function figure(report: NonNullable<Outcome["report"]>, { check, key }: Column): string {
+  const found = report.checks.find(({ name }) => name === check);
+  const value = found?.measured?.[key];
+  return value === undefined || value === null ? "-" : short(value);
+}
+
+function short(value: number): string {
+  return value === 0 ? "0" : value.toExponential(1);
+}
+
+export function summary(outcomes: Outcome[]): string {
+  const of = (verdict: Outcome["verdict"]) => outcomes.filter((each) => each.verdict === verdict);
+  const lines = [
+    `${of("holds").length} of ${outcomes.length} hold, ${of("refused").length} refused with a sentence, ` +
+      `${of("failed").length} failed.`,
+  ];
+  for (const { model, reason } of [...of("failed"), ...of("refused")]) lines.push(`  ${model}: ${reason}`);
+  return lines.join("\n");
+}
+
+/** Replaces what stands between the two markers in the document. */
+export async function record(path: string, outcomes: Outcome[]): Promise<void> {
+  const [from, to] = ["<!-- architectures: begin -->", "<!-- architectures: end -->"];
+  const text = await readFile(path, "utf8");
+  const begin = text.indexOf(from);
+  const end = text.indexOf(to);
+  if (begin < 0 || end < begin) throw new Error(`${path} lacks the markers ${from} and ${to}.`);
+  const head = text.slice(0, begin + from.length);
+  await writeFile(path, `${head}\n${markdown(outcomes)}\n${text.slice(end)}`);
+}
+
+function markdown(outcomes: Outcome[]): string {
+  const held = outcomes.filter(({ verdict }) => verdict === "holds");
+  const lines = [
+    summary(outcomes).split("\n")[0] ?? "",
+    "",
+    "| Check | Worst figure | Model |",
+    "| --- | --- | --- |",
+  ];
+  for (const column of columns) {
+    const measured = held.flatMap(({ model, report }) => {
+      const value = report?.checks.find(({ name }) => name === column.check)?.measured?.[column.key];
+      const counts = column.check !== "sufficient" || report?.sidePath === "";
+      return typeof value === "number" && counts ? [{ model, value }] : [];
+    });
+    const worst = column.worst(...measured.map(({ value }) => value));
+    const model = measured.find(({ value }) => value === worst)?.model ?? "";
+    lines.push(`| ${column.title} (${measured.length} models) | ${short(worst)} | ${model} |`);
+  }
+  lines.push("", "Refused:", "");
+  for (const { model, reason } of outcomes.filter(({ verdict }) => verdict === "refused")) {
+    lines.push(`- \`${model}\`: ${reason}`);
+  }
+  lines.push("", "With a path beside the block output, by design:", "");
+  for (const { model, report } of held) {
+    if (report?.sidePath) lines.push(`- \`${model}\`: ${report.sidePath}.`);
+  }
+  const usual = /^l_out-\d+$/;
+  const odd = held.filter(({ report }) => !report?.tensorNames.every((name) => usual.test(name)));
+  lines.push("", "Whose block outputs are not the tensors named `l_out`:", "");
+  for (const { model, report } of odd) lines.push(`- \`${model}\`: \`${report?.tensorNames.at(-1)}\``);
+  return lines.join("\n");
+}

@@ -1,0 +1,52 @@
+/** What a check found. `measured` holds the worst figures seen, whether or not they pass. */
+export interface Check {
+  name: string;
+  ok: boolean;
+  /** What is wrong; empty when ok. */
+  detail: string;
+  /** Why a check that passes had less to check. */
+  note?: string;
+  measured?: Record<string, number>;
+}
+
+export interface ModelReport {
+  architecture: string;
+  nLayer: number;
+  tensorNames: string[];
+  /** What reaches later blocks beside the block output, by the architecture's design. */
+  sidePath: string;
+  /** Why there is no logit lens; empty where there is one. */
+  lens: string;
+  /** Why the model is refused; empty where it is supported. */
+  refused: string;
+  checks: Check[];
+}
+
+export interface Outcome {
+  /** File name without its ending, e.g. "qwen3moe-moe". */
+  model: string;
+  verdict: "holds" | "refused" | "failed";
+  /** What failed, or the sentence of the refusal. */
+  reason: string;
+  seconds: number;
+  report?: ModelReport;
+}
+
+export const tolerances = {
+  /** Printed values have four decimals: half of the last one comes on top of everything else. */
+  printedDigit: 0.5e-4,
+  value: 1e-4,
+  /** Of a printed sum, relative to the sum … */
+  sum: 1e-4,
+  /** … plus, because positive and negative values cancel, relative to the sum of the absolute values. */
+  sumOfAbsolute: 1e-6,
+  /** Least relative change of the logits that counts as an effect; without one they do not change by a bit. */
+  effect: 1e-2,
+  sufficient: 1e-5,
+  packed: 1e-4,
+  chunked: 1e-4,
+  /** Total variation between two next-token distributions. */
+  lens: 1e-5,
+  /** Of one token's probability, between a batched comparison and a generation one by one. */
+  probability: 1e-4,
+} as const;

@@ -1,0 +1,49 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { setPriority } from "node:os";
+import { fileURLToPath } from "node:url";
+import type { ModelReport, Outcome } from "./report.js";
+
+const script = fileURLToPath(new URL("./check-model.ts", import.meta.url));
+const timeoutMs = 180_000;
+
+/** Checks one model in a process of its own; a crash or a hang fails the model and nothing else. */
+export async function runCheck(model: string, path: string, tool: string): Promise<Outcome> {
+  const started = Date.now();
+  const child = spawn(process.execPath, ["--import", "tsx", script, path, tool], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  if (child.pid !== undefined) setPriority(child.pid, 10);
+  let output = "";
+  let log = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    output += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    log += text;
+  });
+  let timedOut = false;
+  const timer = setTimeout(() => {
+    timedOut = true;
+    child.kill("SIGKILL");
+  }, timeoutMs);
+  const [code, signal] = await once(child, "close");
+  clearTimeout(timer);
+  const seconds = (Date.now() - started) / 1000;
+  const failed = (reason: string): Outcome => ({ model, verdict: "failed", reason, seconds });
+  if (timedOut) return failed(`did not end within ${timeoutMs / 1000} s`);
+  if (code !== 0)
+    return failed(`ended with ${signal ?? code}: ${log.trim().split("\n").slice(0, 3).join(" ")}`);
+  const report = JSON.parse(output) as ModelReport;
+  return { model, ...judge(report), seconds, report };
+}
+
+function judge(report: ModelReport): Pick<Outcome, "verdict" | "reason"> {
+  const wrong = report.checks.filter(({ ok }) => !ok);
+  if (wrong.length > 0 || report.checks.length === 0) {
+    return { verdict: "failed", reason: wrong.map(({ name, detail }) => `${name}: ${detail}`).join(" | ") };
+  }
+  return report.refused === ""
+    ? { verdict: "holds", reason: "" }
+    : { verdict: "refused", reason: report.refused };
+}

@@ -1,0 +1,177 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Context, Model } from "../../../src/native/index.js";
+import { sameBits, softmax, totalVariation } from "../architectures/arithmetic.js";
+import type { Figure, NumericCheck } from "./check.js";
+import { runPython } from "./python.js";
+
+const modelPath = fileURLToPath(new URL("../../../models/demo/tapline-demo.gguf", import.meta.url));
+
+const prompts = [
+  "The capital of France is",
+  "The capital of Japan is",
+  "John and Mary went to the shop. John gave a book to",
+  "I don't like this film at all. It is",
+  "x",
+  `${"one two three four five six seven eight nine ten ".repeat(6)}one two three`,
+];
+
+const strengths = {
+  scale: [0, 0.5, 1, 2],
+  ablate: [0.25, 0.5, 1],
+  patch: [0.25, 0.5, 1],
+  steer: [-40, -5, 5, 40],
+} as const;
+
+type Kind = keyof typeof strengths;
+
+/** Where an array lies in the file of values. */
+interface Place {
+  at: number;
+  shape: number[];
+}
+
+class Values {
+  readonly #parts: Float32Array[] = [];
+  #length = 0;
+
+  add(values: Float32Array, shape: number[]): Place {
+    const at = this.#length;
+    this.#parts.push(values.slice());
+    this.#length += values.length;
+    return { at, shape };
+  }
+
+  bytes(): Buffer {
+    return Buffer.concat(this.#parts.map((part) => Buffer.from(part.buffer)));
+  }
+}
+
+interface Results {
+  blocks: number;
+  rows: number;
+  variation: number;
+  interventions: Record<Kind, number>;
+  moved: Record<Kind, number>;
+  later: number;
+}
+
+/** h' = scale * h + offset for each of the contract's interventions, as the product computes it. */
+function affine(kind: Kind, s: number, vector: Float32Array): { scale: number; offset?: Float32Array } {
+  if (kind === "scale") return { scale: s };
+  if (kind === "ablate") return { scale: 1 - s };
+  if (kind === "patch") return { scale: 1 - s, offset: vector.map((value) => s * value) };
+  const length = Math.hypot(...vector);
+  return { scale: 1, offset: vector.map((value) => (s * value) / length) };
+}
+
+async function run(python: string, folder: string): Promise<Figure[]> {
+  const model = await Model.open(modelPath, { gpuLayers: 0 });
+  const { nLayer, nEmbd, nVocab } = model.info;
+  const context = await model.createContext({ nCtx: 512 });
+  const layers = Array.from({ length: nLayer }, (_, i) => i);
+  const values = new Values();
+  let differing = 0;
+  let lens = 0;
+
+  const captured: Array<{ tokens: Int32Array; states: Float32Array[] }> = [];
+  const cases = [];
+  for (const prompt of prompts) {
+    const tokens = await model.tokenize(prompt);
+    const plain = await logits(context, { tokens, layers: [] });
+    const watched = await logits(context, { tokens, layers, rows: "last" });
+    if (!sameBits(plain, watched)) ++differing;
+    await context.reset();
+    const result = await context.advance({ tokens, layers, rows: "all", lensTopK: nVocab });
+    const states = result.layers.map((layer) => layer.states!.data);
+    const last = result.layers.at(-1)!.lens!;
+    lens = Math.max(
+      lens,
+      totalVariation(softmax(plain), {
+        tokenIds: last.tokenIds.subarray(-nVocab),
+        probabilities: last.probabilities.subarray(-nVocab),
+      }),
+    );
+    captured.push({ tokens, states });
+    cases.push({
+      tokens: [...tokens],
+      states: states.map((state) => values.add(state, [tokens.length, nEmbd])),
+      logits: values.add(plain, [nVocab]),
+    });
+  }
+
+  const lastRow = (prompt: number, layer: number) => captured[prompt]!.states[layer]!.subarray(-nEmbd);
+  const edits = [];
+  for (const kind of Object.keys(strengths) as Kind[]) {
+    for (const strength of strengths[kind]) {
+      for (const layer of [0, Math.floor(nLayer / 2), nLayer - 1]) {
+        const [prompt, donor, minus] = [0, 1, 3];
+        const vector =
+          kind === "steer"
+            ? lastRow(donor, layer).map((value, i) => value - lastRow(minus, layer)[i]!)
+            : lastRow(donor, layer);
+        const { tokens } = captured[prompt]!;
+        const edit = { layer, position: tokens.length - 1, ...affine(kind, strength, vector) };
+        await context.reset();
+        const result = await context.advance({
+          tokens,
+          layers: [...new Set([layer, nLayer - 1])],
+          rows: "last",
+          edits: [edit],
+          logits: true,
+        });
+        edits.push({
+          kind,
+          strength,
+          layer,
+          prompt,
+          donor,
+          minus,
+          logits: values.add(result.logits!, [nVocab]),
+          last: values.add(result.layers.at(-1)!.states!.data, [nEmbd]),
+        });
+      }
+    }
+  }
+  await model.close();
+  await writeFile(join(folder, "values.f32"), values.bytes());
+  await writeFile(join(folder, "cases.json"), JSON.stringify({ model: modelPath, prompts: cases, edits }));
+  const script = new URL("./forward.py", import.meta.url);
+  const results = (await runPython(python, script, [folder])) as Results;
+
+  const kinds = Object.keys(strengths) as Kind[];
+  return [
+    { what: "block outputs: relative L2, worst prompt and block", value: results.blocks, bound: 1e-3 },
+    { what: "block outputs: relative L2, worst single row", value: results.rows, bound: 5e-3 },
+    { what: "next token: total variation, worst prompt", value: results.variation, bound: 0.005 },
+    ...kinds.map((kind) => ({
+      what: `${kind} at ${strengths[kind].join(", ")}: total variation, worst block`,
+      value: results.interventions[kind],
+      bound: 0.005,
+    })),
+    ...kinds.map((kind) => ({
+      what: `${kind}: greatest effect on the next token (total variation)`,
+      value: results.moved[kind],
+      bound: 0.05,
+      atLeast: true,
+    })),
+    {
+      what: "last block's row under an edit of an earlier block: relative L2",
+      value: results.later,
+      bound: 5e-3,
+    },
+    { what: "lens of the last block against the model's logits: total variation", value: lens, bound: 1e-5 },
+    { what: "prompts whose logits change by a bit when captured", value: differing, bound: 0 },
+  ];
+}
+
+function logits(context: Context, request: Parameters<Context["advance"]>[0]): Promise<Float32Array> {
+  return context.reset().then(async () => (await context.advance({ ...request, logits: true })).logits!);
+}
+
+export default {
+  title: "Forward pass of the demo model against numpy",
+  modules: ["numpy"],
+  run,
+} satisfies NumericCheck;
