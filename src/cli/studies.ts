@@ -1,8 +1,8 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
-import { UserError } from "../contracts/user-error.js";
 import { studiesPort } from "../contracts/studies/index.js";
+import { UserError } from "../contracts/user-error.js";
 import { integerBetween } from "./options.js";
 import { stopSignal } from "./stop-signal.js";
 
@@ -26,7 +26,10 @@ export function registerStudies(program: Command): void {
   const studies = program
     .command("studies")
     .description("Serve published studies, private drafts and the website where people review and publish.")
-    .option("--dev", "everything on this machine: own certificate, embedded database, sign-in with test accounts")
+    .option(
+      "--dev",
+      "everything on this machine: own certificate, embedded database, sign-in with test accounts",
+    )
     .option("--seed-data", "with --dev: fill an empty database with example studies")
     .option("--config <file>", "configuration of a production service (JSON)")
     .option("--port <port>", "port to listen on", integerBetween(0, 65_535))
@@ -83,7 +86,9 @@ function parseRole(text: string): string {
 
 async function run(options: Options): Promise<void> {
   if ((options.dev === true) === (options.config !== undefined)) {
-    throw new UserError("Say either --dev (everything on this machine) or --config <file> (a production service).");
+    throw new UserError(
+      "Say either --dev (everything on this machine) or --config <file> (a production service).",
+    );
   }
   const stopped = stopSignal();
   const close = options.dev ? await runDevelopment(options) : await runProduction(options);
@@ -100,7 +105,9 @@ async function runDevelopment(options: Options): Promise<() => Promise<void>> {
     database: process.env.DATABASE_URL,
     env: process.env,
   });
-  console.log(`Studies at ${running.origin}, with test accounts; API documentation at ${running.origin}/docs`);
+  console.log(
+    `Studies at ${running.origin}, with test accounts; API documentation at ${running.origin}/docs`,
+  );
   console.log(`Clients take this certificate as their CA: ${running.certificateFile}`);
   return running.close;
 }
@@ -111,7 +118,10 @@ async function runProduction(options: Options): Promise<() => Promise<void>> {
     import("../studies/start.js"),
   ]);
   const config = readConfig(options.config as string, process.env);
-  const running = await startStudies({ ...config, ...(options.port === undefined ? {} : { port: options.port }) });
+  const running = await startStudies({
+    ...config,
+    ...(options.port === undefined ? {} : { port: options.port }),
+  });
   console.log(`Studies at ${running.origin}, listening on port ${running.port}`);
   return running.close;
 }

@@ -4,8 +4,8 @@ import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import { type Kysely, sql } from "kysely";
-import { UserError } from "../contracts/user-error.js";
 import type { StudyPackage } from "../contracts/studies/index.js";
+import { UserError } from "../contracts/user-error.js";
 import { searchEntry } from "./store/publish.js";
 import type { Database } from "./store/schema.js";
 import type { Store } from "./store/store.js";
@@ -56,7 +56,11 @@ export async function backUp(store: Store, path: string): Promise<number> {
       .transaction()
       .setIsolationLevel(store.dialect.name === "postgresql" ? "repeatable read" : "serializable")
       .execute((trx) =>
-        pipeline(Readable.from(lines(trx)), createGzip(), createWriteStream(partial, { mode: 0o600, flush: true })),
+        pipeline(
+          Readable.from(lines(trx)),
+          createGzip(),
+          createWriteStream(partial, { mode: 0o600, flush: true }),
+        ),
       );
     renameSync(partial, path);
   } catch (error) {
@@ -78,7 +82,9 @@ export async function restore(store: Store, path: string): Promise<number> {
     const gunzip = createReadStream(path).pipe(createGunzip());
     let first = true;
     try {
-      for await (const line of createInterface({ input: gunzip.pipe(new Transform({ transform: passOn })) })) {
+      for await (const line of createInterface({
+        input: gunzip.pipe(new Transform({ transform: passOn })),
+      })) {
         const entry = JSON.parse(line, decodeBytes);
         if (first) {
           if (entry.format !== format) throw new UserError(`${path} is not a backup of the studies service.`);
@@ -109,7 +115,11 @@ async function index(store: Store, trx: Kysely<Database>): Promise<void> {
       .where("study_id", "=", id)
       .where("version", "=", version)
       .executeTakeFirstOrThrow();
-    await store.dialect.search.add(trx, published_at, searchEntry(JSON.parse(bytes.toString()) as StudyPackage));
+    await store.dialect.search.add(
+      trx,
+      published_at,
+      searchEntry(JSON.parse(bytes.toString()) as StudyPackage),
+    );
   }
 }
 

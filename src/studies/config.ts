@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import Type, { type Static } from "typebox";
-import { validate } from "../contracts/validate.js";
 import { studiesPort } from "../contracts/studies/index.js";
 import { UserError } from "../contracts/user-error.js";
+import { validate } from "../contracts/validate.js";
 import { githubProvider } from "./auth/github.js";
 import { oidcProvider } from "./auth/oidc.js";
 import type { Providers } from "./auth/providers.js";
@@ -20,13 +20,23 @@ export const StudiesConfig = Type.Object(
     port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
     database: Type.Optional(text("Path of the SQLite file; DATABASE_URL names a PostgreSQL instead.")),
     tls: Type.Optional(
-      Type.Object({ certificate: text("PEM file."), key: text("PEM file.") }, { ...strict, description: "Own certificate." }),
+      Type.Object(
+        { certificate: text("PEM file."), key: text("PEM file.") },
+        { ...strict, description: "Own certificate." },
+      ),
     ),
     trusted_proxies: Type.Optional(
       Type.Array(text("IP address of a proxy that ends TLS and sets X-Forwarded-Proto."), { minItems: 1 }),
     ),
     oidc: Type.Optional(
-      Type.Object({ issuer: text("Issuer URL."), client_id: text("Client id."), label: Type.Optional(text("Name on the button.")) }, strict),
+      Type.Object(
+        {
+          issuer: text("Issuer URL."),
+          client_id: text("Client id."),
+          label: Type.Optional(text("Name on the button.")),
+        },
+        strict,
+      ),
     ),
     github: Type.Optional(Type.Object({ client_id: text("Client id of the OAuth app.") }, strict)),
     disable_file: Type.Optional(text("While this file exists the API answers 503.")),
@@ -52,7 +62,9 @@ export function readConfig(path: string, env: Environment): StudiesOptions {
   const file = (name: string) => resolve(dirname(path), name);
   const origin = originOf(config.origin);
   if ((config.tls === undefined) === (config.trusted_proxies === undefined)) {
-    throw new UserError("The configuration needs either tls (an own certificate) or trusted_proxies, and not both.");
+    throw new UserError(
+      "The configuration needs either tls (an own certificate) or trusted_proxies, and not both.",
+    );
   }
   return {
     origin,
@@ -82,7 +94,8 @@ function originOf(given: string): string {
 function providersOf({ oidc, github }: StudiesConfig, env: Environment): Providers {
   const secret = (name: string) => {
     const value = env[name];
-    if (value === undefined || value === "") throw new UserError(`The environment variable ${name} is not set.`);
+    if (value === undefined || value === "")
+      throw new UserError(`The environment variable ${name} is not set.`);
     return value;
   };
   return [
@@ -98,7 +111,12 @@ function providersOf({ oidc, github }: StudiesConfig, env: Environment): Provide
         ]),
     ...(github === undefined
       ? []
-      : [githubProvider({ clientId: github.client_id, clientSecret: secret("TAPLINE_GITHUB_CLIENT_SECRET") })]),
+      : [
+          githubProvider({
+            clientId: github.client_id,
+            clientSecret: secret("TAPLINE_GITHUB_CLIENT_SECRET"),
+          }),
+        ]),
   ];
 }
 

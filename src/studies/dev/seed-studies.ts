@@ -24,7 +24,12 @@ function result(parent: string, title: string, prompt: string, answer: string, n
   };
 }
 
-function study(model: string, text: Text, entries: (root: string) => Entry[], omissions: string[] = []): StudyPackage {
+function study(
+  model: string,
+  text: Text,
+  entries: (root: string) => Entry[],
+  omissions: string[] = [],
+): StudyPackage {
   const root = randomUUID();
   return {
     schemaVersion: 1,
@@ -44,20 +49,31 @@ export function seedStudies(): SeedStudy[] {
         "demo-2M",
         {
           title: "Scaling one block output up makes the demo model repeat itself",
-          question: "What does multiplying the residual stream after one block by 1.5 do to greedy continuations?",
+          question:
+            "What does multiplying the residual stream after one block by 1.5 do to greedy continuations?",
           hypothesis: "A little scaling is harmless; a lot of it makes the next token too certain.",
           method: "Compare on 12 prompts, strengths 0.5, 1, 1.5 and 2, layer 2 of 4, last token only.",
-          finding: "At 1.5 the top probability rises on 11 of 12 prompts; at 2, nine continuations fall into loops of one to three tokens.",
+          finding:
+            "At 1.5 the top probability rises on 11 of 12 prompts; at 2, nine continuations fall into loops of one to three tokens.",
           limitations: "One tiny model trained on synthetic text. Greedy decoding only.",
         },
         (root) => [
           result(root, "Strength 1", "The river ran past the", "mill and the old stone bridge."),
-          result(root, "Strength 2", "The river ran past the", "mill mill mill mill mill", "Loops from the second token on."),
+          result(
+            root,
+            "Strength 2",
+            "The river ran past the",
+            "mill mill mill mill mill",
+            "Loops from the second token on.",
+          ),
         ],
       ),
       comments: [
         { body: "Did you try the same with the norm kept fixed, changing only the direction?" },
-        { body: "Not yet. With ablation at 0.5 the loops do not appear, which hints that the norm matters.", answers: 0 },
+        {
+          body: "Not yet. With ablation at 0.5 the loops do not appear, which hints that the norm matters.",
+          answers: 0,
+        },
         { body: "I reran this on the embedded model: 10 of 12 prompts rise for me, same seed." },
       ],
     },
@@ -68,13 +84,22 @@ export function seedStudies(): SeedStudy[] {
           title: "A linear probe finds past tense from block 6 on",
           question: "From which block on can a linear probe tell past from present tense?",
           hypothesis: "Early: tense is mostly spelled out in the verb.",
-          method: "256 sentences, half in each tense, no verb shared between splits. Probes at blocks 0, 3, 6, 9, 12.",
-          finding: "Accuracy 0.61, 0.78, 0.97, 0.98, 0.97 against a majority of 0.5; with shuffled labels 0.49 to 0.53.",
-          limitations: "Templates made by hand. The probe reads the last token, which is often the full stop.",
+          method:
+            "256 sentences, half in each tense, no verb shared between splits. Probes at blocks 0, 3, 6, 9, 12.",
+          finding:
+            "Accuracy 0.61, 0.78, 0.97, 0.98, 0.97 against a majority of 0.5; with shuffled labels 0.49 to 0.53.",
+          limitations:
+            "Templates made by hand. The probe reads the last token, which is often the full stop.",
         },
         (root) => [
           result(root, "Block 6, test split", "The gardeners watered the roses.", "past, score 4.2"),
-          { id: randomUUID(), parent: root, kind: "error", title: "Block 24", note: "The model has 24 blocks, 0 to 23; there is no block 24." },
+          {
+            id: randomUUID(),
+            parent: root,
+            kind: "error",
+            title: "Block 24",
+            note: "The model has 24 blocks, 0 to 23; there is no block 24.",
+          },
         ],
         ["The 256 sentences: their source forbids redistribution."],
       ),
@@ -94,7 +119,12 @@ export function seedStudies(): SeedStudy[] {
         (root) => [
           result(root, "Strength -2", "Ask a colleague for the report.", "Send me the report."),
           result(root, "Strength 0", "Ask a colleague for the report.", "Could you send me the report?"),
-          result(root, "Strength 3", "Ask a colleague for the report.", "Would you be so kind as to share the report, if it is no trouble at all?"),
+          result(
+            root,
+            "Strength 3",
+            "Ask a colleague for the report.",
+            "Would you be so kind as to share the report, if it is no trouble at all?",
+          ),
         ],
       ),
       comments: [
@@ -111,10 +141,19 @@ export function seedStudies(): SeedStudy[] {
           question: "Are the most frequent features of a small autoencoder readable?",
           hypothesis: "About half of the top sixteen have a one-word description.",
           method: "Sparse autoencoder, 64 features, 500 steps on 512 short texts, block 10.",
-          finding: "Nine of sixteen: digits, line starts, proper names, negation, months, quotes, colons, units, question words. 11 features are dead.",
+          finding:
+            "Nine of sixteen: digits, line starts, proper names, negation, months, quotes, colons, units, question words. 11 features are dead.",
           limitations: "512 texts are few; the features are coarse. Labels are one person's.",
         },
-        (root) => [result(root, "Feature 12", "not, never, nobody, n't", "negation", "Mean activation 3.1 on its top examples.")],
+        (root) => [
+          result(
+            root,
+            "Feature 12",
+            "not, never, nobody, n't",
+            "negation",
+            "Mean activation 3.1 on its top examples.",
+          ),
+        ],
       ),
       comments: [],
     },
@@ -126,7 +165,8 @@ export function seedStudies(): SeedStudy[] {
           question: "Where does a donor's final-token state carry the fact across?",
           hypothesis: "In the middle of the network.",
           method: "Patch from a donor prompt at each even block, target token the donor's country, 20 pairs.",
-          finding: "The probability of the donor's country passes 0.5 at blocks 14 to 19 in 17 of 20 pairs, and at no other block.",
+          finding:
+            "The probability of the donor's country passes 0.5 at blocks 14 to 19 in 17 of 20 pairs, and at no other block.",
           limitations: "Pairs of one-token countries only.",
         },
         (root) => [
@@ -147,7 +187,15 @@ export function seedStudies(): SeedStudy[] {
           finding: "No clear difference: medians 18, 18 and 19 of 26 for the three bands.",
           limitations: "Soft-capped logits; the lens was read without the cap.",
         },
-        (root) => [{ id: randomUUID(), parent: root, kind: "note", title: "A negative result", note: "Published so that nobody else spends the weekend." }],
+        (root) => [
+          {
+            id: randomUUID(),
+            parent: root,
+            kind: "note",
+            title: "A negative result",
+            note: "Published so that nobody else spends the weekend.",
+          },
+        ],
       ),
       comments: [{ body: "Thank you for publishing a null." }],
     },

@@ -31,7 +31,9 @@ export interface RunningDevelopment extends RunningStudies {
  */
 export async function startDevelopment(options: DevelopmentOptions): Promise<RunningDevelopment> {
   if (options.env.NODE_ENV === "production") {
-    throw new UserError("--dev signs anybody in as a test account, so it does not start where NODE_ENV is production.");
+    throw new UserError(
+      "--dev signs anybody in as a test account, so it does not start where NODE_ENV is production.",
+    );
   }
   mkdirSync(options.folder, { recursive: true, mode: 0o700 });
   const { tls, certificateFile } = await keptCertificate(options.folder);
