@@ -1,6 +1,5 @@
 import { createReadStream, createWriteStream, existsSync, renameSync, rmSync } from "node:fs";
-import { createInterface } from "node:readline";
-import { Readable, Transform } from "node:stream";
+import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import { type Kysely, sql } from "kysely";
@@ -35,7 +34,7 @@ const batchSize = 50;
 export async function backUp(store: Store, path: string): Promise<number> {
   const partial = `${path}.partial`;
   let rows = 0;
-  async function* lines(db: Kysely<Database>): AsyncGenerator<string> {
+  async function* rowLines(db: Kysely<Database>): AsyncGenerator<string> {
     yield `${JSON.stringify({ format })}\n`;
     for (const [table, keys] of tables) {
       const order = sql.join(keys.map((key) => sql.ref(key)));
@@ -57,7 +56,7 @@ export async function backUp(store: Store, path: string): Promise<number> {
       .setIsolationLevel(store.dialect.name === "postgresql" ? "repeatable read" : "serializable")
       .execute((trx) =>
         pipeline(
-          Readable.from(lines(trx)),
+          Readable.from(rowLines(trx)),
           createGzip(),
           createWriteStream(partial, { mode: 0o600, flush: true }),
         ),
@@ -79,12 +78,9 @@ export async function restore(store: Store, path: string): Promise<number> {
     await trx.deleteFrom("counters").execute();
     const someone = await trx.selectFrom("accounts").select("id").limit(1).executeTakeFirst();
     if (someone !== undefined) throw new UserError("The database is not empty; restore into a new one.");
-    const gunzip = createReadStream(path).pipe(createGunzip());
     let first = true;
-    try {
-      for await (const line of createInterface({
-        input: gunzip.pipe(new Transform({ transform: passOn })),
-      })) {
+    const insert = async (source: AsyncIterable<Buffer>) => {
+      for await (const line of lines(source)) {
         const entry = JSON.parse(line, decodeBytes);
         if (first) {
           if (entry.format !== format) throw new UserError(`${path} is not a backup of the studies service.`);
@@ -96,10 +92,11 @@ export async function restore(store: Store, path: string): Promise<number> {
           whole.rows += 1;
         }
       }
-    } catch (error) {
-      if (error instanceof UserError || (error as { code?: string }).code === "ENOSPC") throw error;
+    };
+    await pipeline(createReadStream(path), createGunzip(), insert).catch((error) => {
+      if (error instanceof UserError) throw error;
       throw new UserError(`${path} is damaged (${(error as Error).message}); nothing was restored.`);
-    }
+    });
     if (!whole.ended) throw new UserError(`${path} is cut off; nothing was restored.`);
     await index(store, trx);
   });
@@ -133,6 +130,12 @@ function decodeBytes(_key: string, value: unknown): unknown {
   return typeof base64 === "string" ? Buffer.from(base64, "base64") : value;
 }
 
-function passOn(chunk: Buffer, _encoding: string, done: (error: null, chunk: Buffer) => void): void {
-  done(null, chunk);
+async function* lines(source: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of source) {
+    const parts = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = parts.pop() as string;
+    yield* parts;
+  }
 }
