@@ -1,5 +1,4 @@
 import { statSync } from "node:fs";
-import { sql } from "kysely";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { approve, disapprove, isApproved, signInAccount } from "../../src/studies/store/accounts.js";
@@ -18,21 +17,11 @@ import {
   revokeToken,
   sha256Hex,
 } from "../../src/studies/store/tokens.js";
+import { testClock } from "./support/clock.js";
 import { startDatabases } from "./support/databases.js";
 import { samplePackage } from "./support/packages.js";
 
 const databases = await startDatabases();
-
-/** A clock that tests move; both connections of a store read it from a table-free expression. */
-function testClock(start = 1_800_000_000_000) {
-  const clock = { ms: start, dialect: { now: sql<number>`` } };
-  const raw = { toOperationNode: () => sql<number>`cast(${sql.lit(clock.ms)} as bigint)`.toOperationNode() };
-  clock.dialect.now = new Proxy(sql<number>`0`, {
-    get: (target, name) =>
-      name === "toOperationNode" ? raw.toOperationNode : Reflect.get(target, name, target),
-  });
-  return clock;
-}
 
 async function account(store: Store, name = "Ada") {
   return signInAccount(store, {
