@@ -53,8 +53,10 @@ Context::Context(std::shared_ptr<Model> model, const ContextOptions& options)
   n_threads_ = options.n_threads > 0 ? options.n_threads
                                      : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   n_seq_max_ = std::max(1U, options.n_seq_max);
-  n_batch_ = options.n_batch > 0 ? std::min(options.n_batch, options.n_ctx)
-                                 : default_batch(info.n_vocab, options.n_ctx);
+  // A model that attends in both directions takes a text as one pass, however long.
+  const bool whole_text = llama_model_is_diffusion(model_->handle());
+  const uint32_t wanted = options.n_batch > 0 ? options.n_batch : default_batch(info.n_vocab, options.n_ctx);
+  n_batch_ = whole_text ? options.n_ctx : std::min(wanted, options.n_ctx);
   llama_context_params params = llama_context_default_params();
   params.n_ctx = options.n_ctx;
   params.n_batch = n_batch_;

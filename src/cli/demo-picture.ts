@@ -94,13 +94,17 @@ function labelled(label: string, text: string, canvas: Canvas): string[] {
   );
 }
 
-/** Title, what it means, and the legend at the right edge: as much of it as fits. */
+/** Title, what it means, and the legend at the right edge; where room is scarce, the meaning goes first. */
 function heading(title: string, meaning: string, key: string, canvas: Canvas): string {
+  const { colors } = canvas;
   const room = Math.max(narrowest, canvas.width);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: colours start with an escape character
-  const keyWidth = width(key.replace(/\u001b\[[\d;]*m/g, ""));
-  let left = `${bold(title, canvas.colors)}  ${dim(meaning, canvas.colors)}`;
-  let leftWidth = width(title) + 2 + width(meaning);
-  if (leftWidth > room) [left, leftWidth] = [bold(title, canvas.colors), width(title)];
-  return leftWidth + 2 + keyWidth > room ? left : left + " ".repeat(room - leftWidth - keyWidth) + key;
+  const keyWidth = key === "" ? 0 : 2 + width(key.replace(/\u001b\[[\d;]*m/g, ""));
+  const full = width(title) + 2 + width(meaning);
+  const [left, leftWidth] =
+    full + keyWidth <= room
+      ? [`${bold(title, colors)}  ${dim(meaning, colors)}`, full]
+      : [bold(title, colors), width(title)];
+  if (key === "" || leftWidth + keyWidth > room) return left;
+  return left + " ".repeat(room - leftWidth - keyWidth + 2) + key;
 }

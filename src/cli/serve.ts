@@ -29,21 +29,57 @@ export function registerServe(program: Command): void {
     .description("Serve a model: OpenAI-style chat, and its inside while it runs.")
     .option("--model <model>", "demo, a .gguf file, or a directory that holds one model", "demo")
     .option("--port <number>", "port; 0 takes any free one", integerBetween(0, 65535), ports.inference)
-    .option("--host <address>", "address to bind; another than loopback shares /v1 on the network", "127.0.0.1")
-    .option("--ctx-size <tokens>", "tokens of one slot (default: the model's, at most 8192)", integerBetween(16, 10_000_000))
-    .option("--parallel <slots>", "requests generated at the same time", integerBetween(1, inferenceLimits.slots), 4)
-    .option("--threads <number>", "threads that compute (default: the machine's cores)", integerBetween(1, 1024))
-    .option("--batch <tokens>", "tokens decoded at once (default: 256 on a CPU, 2048 on a GPU)", integerBetween(1, 65536))
-    .option("--gpu-layers <number>", "blocks kept on the GPU (default: all that fit)", integerBetween(0, 100_000))
+    .option(
+      "--host <address>",
+      "address to bind; another than loopback shares /v1 on the network",
+      "127.0.0.1",
+    )
+    .option(
+      "--ctx-size <tokens>",
+      "tokens of one slot (default: the model's, at most 8192)",
+      integerBetween(16, 10_000_000),
+    )
+    .option(
+      "--parallel <slots>",
+      "requests generated at the same time",
+      integerBetween(1, inferenceLimits.slots),
+      4,
+    )
+    .option(
+      "--threads <number>",
+      "threads that compute (default: the machine's cores, 1 for tiny models)",
+      integerBetween(1, 1024),
+    )
+    .option(
+      "--batch <tokens>",
+      "tokens decoded at once (default: 256 on a CPU, 2048 on a GPU)",
+      integerBetween(1, 65536),
+    )
+    .option(
+      "--gpu-layers <number>",
+      "blocks kept on the GPU (default: all that fit)",
+      integerBetween(0, 100_000),
+    )
     .option("--cache-ram <MiB>", "memory for prompts kept for reuse", integerBetween(0, 10_000_000), 512)
-    .option("--waiting <number>", "requests that may wait for a slot", integerBetween(0, 100_000), inferenceLimits.waiting)
-    .addOption(new Option("--thinking <switch>", "whether answers think, where the template can").choices(["on", "off"]))
+    .option(
+      "--waiting <number>",
+      "requests that may wait for a slot",
+      integerBetween(0, 100_000),
+      inferenceLimits.waiting,
+    )
+    .addOption(
+      new Option("--thinking <switch>", "whether answers think, where the template can").choices([
+        "on",
+        "off",
+      ]),
+    )
     .option("--embeddings", "serve /v1/embeddings even for a large vocabulary")
     .option("--no-embeddings", "do not serve /v1/embeddings")
     .option("--chat-template <file>", "Jinja template instead of the model's own")
     .addOption(
       new Option("--api-key <key>", "key that /v1 asks for").env("TAPLINE_API_KEY").argParser((key) => {
-        if (!/^[\x21-\x7e]+$/.test(key)) throw new InvalidArgumentError("It must be visible ASCII without spaces.");
+        if (!/^[\x21-\x7e]+$/.test(key))
+          throw new InvalidArgumentError("It must be visible ASCII without spaces.");
         return key;
       }),
     )

@@ -33,7 +33,8 @@ export function inferenceApp(service: InferenceService, log?: (line: string) => 
   });
 }
 
-const errorBody: ErrorBody = (error, ctx) => (openAi(ctx.path) ? openAiErrorBody : plainErrorBody)(error, ctx);
+const errorBody: ErrorBody = (error, ctx) =>
+  (openAi(ctx.path) ? openAiErrorBody : plainErrorBody)(error, ctx);
 
 function checkApiKey(key: string | undefined): Middleware {
   if (key === undefined) return (_ctx, next) => next();

@@ -29,7 +29,8 @@ export class Captures {
       throw refuse(409, `The resident model is ${engine.info.id}, not ${request.model.slice(0, 200)}.`);
     }
     if (!engine.info.captures) throw refuse(400, engine.info.noCaptureReason);
-    if (this.#pending) throw refuse(409, "A capture is already waiting or running; try again when it is done.");
+    if (this.#pending)
+      throw refuse(409, "A capture is already waiting or running; try again when it is done.");
     this.#pending = true;
     const expired = new AbortController();
     const timer = setTimeout(() => expired.abort(), captureWaitMs);
@@ -49,7 +50,11 @@ export class Captures {
         stats.captures.expired++;
         throw new HttpError(408, `The capture did not get its turn within ${captureWaitMs / 1000} seconds.`);
       }
-      if (error.code === "TOKEN_LIMIT" || error.code === "LAYER_OUT_OF_RANGE" || error.code === "INVALID_ARGUMENT") {
+      if (
+        error.code === "TOKEN_LIMIT" ||
+        error.code === "LAYER_OUT_OF_RANGE" ||
+        error.code === "INVALID_ARGUMENT"
+      ) {
         throw refuse(400, error.message);
       }
       throw error.code === "CLOSED" ? new HttpError(503, "The server is ending.") : error;
@@ -59,7 +64,10 @@ export class Captures {
     }
   }
 
-  #describe(request: CaptureRequest, result: Awaited<ReturnType<InferenceService["engine"]["capture"]>>): CaptureResult {
+  #describe(
+    request: CaptureRequest,
+    result: Awaited<ReturnType<InferenceService["engine"]["capture"]>>,
+  ): CaptureResult {
     const { engine, backend, resolved, requestedModel } = this.#service;
     const { info } = engine;
     const device = backend.devices.find(({ kind }) => (backend.backend === "cpu") === (kind === "cpu"));

@@ -114,7 +114,10 @@ function checkShape(body: object): void {
     for (const value of level) {
       if (typeof value === "string") {
         if (/\p{Surrogate}/u.test(value)) {
-          throw new HttpError(400, "The body must be well-formed Unicode; a text holds half of a surrogate pair.");
+          throw new HttpError(
+            400,
+            "The body must be well-formed Unicode; a text holds half of a surrogate pair.",
+          );
         }
       } else if (typeof value === "object" && value !== null) {
         if (Array.isArray(value)) {

@@ -8,7 +8,7 @@ import {
 import { inferenceLimits } from "../contracts/inference-limits.js";
 import { HttpError, readJson } from "../http/index.js";
 import { NativeError } from "../native/index.js";
-import { checkBody, checkGeneration, checkMessages } from "./check-body.js";
+import { checkBody, checkGeneration, checkMessages, refusal } from "./check-body.js";
 import { clientGone, sendStream, wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
 import type { Outcome } from "./stats.js";
@@ -36,7 +36,7 @@ export async function chat(service: InferenceService, ctx: Context): Promise<voi
   const body = await readBody(service, ctx, ChatSchema);
   checkMessages(body.messages);
   checkGeneration(body, service.engine.info.slots);
-  const request = normalise(applyToolChoice(applyThinking(service, body)));
+  const request = normalise(applyToolChoice(service, applyThinking(service, body)));
   await generate(service, ctx, "chat", body, request, thinks(service, request));
 }
 
@@ -111,7 +111,9 @@ interface WholeAnswer {
 
 /** llama-server's seed has 32 bits; OpenAI's may have more. -1 asks for a random one. */
 function normalise<T extends { seed?: number }>(body: T): T {
-  return body.seed === undefined ? body : { ...body, seed: body.seed < 0 ? 0xffffffff : body.seed % 0x100000000 };
+  return body.seed === undefined
+    ? body
+    : { ...body, seed: body.seed < 0 ? 0xffffffff : body.seed % 0x100000000 };
 }
 
 /** enable_thinking overrides the launch default only where the template knows it. */
@@ -131,12 +133,18 @@ function thinks(service: InferenceService, body: ChatRequest): boolean | null {
 }
 
 /** llama-server knows no named tool: naming one means offering only that one, and requiring it. */
-function applyToolChoice(body: ChatRequest): ChatRequest {
-  const { tool_choice: choice, tools } = body;
-  if (typeof choice !== "object") return body;
-  const named = tools?.filter((tool) => tool.function.name === choice.function.name) ?? [];
-  if (named.length === 0) {
-    throw new HttpError(400, `tool_choice: no tool is named ${choice.function.name}.`, { param: "tool_choice" });
+function applyToolChoice({ engine }: InferenceService, body: ChatRequest): ChatRequest {
+  const { tool_choice: choice, tools = [] } = body;
+  if (choice === undefined || choice === "auto" || choice === "none") return body;
+  const offered =
+    typeof choice === "string" ? tools : tools.filter((tool) => tool.function.name === choice.function.name);
+  if (offered.length === 0) {
+    const what =
+      typeof choice === "string" ? "no tools are given" : `no tool is named ${choice.function.name}`;
+    throw refusal("tool_choice", `tool_choice: ${what}.`);
   }
-  return { ...body, tools: named, tool_choice: "required" };
+  if (engine.info.templateCapabilities.supports_tools !== true) {
+    throw refusal("tool_choice", "tool_choice: this model's chat template cannot express tools.");
+  }
+  return { ...body, tools: offered, tool_choice: "required" };
 }

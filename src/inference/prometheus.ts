@@ -9,7 +9,12 @@ const totalBounds = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800];
 /** The server's numbers in Prometheus' text format, version 0.0.4. */
 export function prometheusText(stats: ServingStats, info: EngineInfo, metrics: EngineMetrics): string {
   const lines: string[] = [];
-  const add = (kind: "counter" | "gauge", name: string, help: string, samples: [labels: string, value: number][]) => {
+  const add = (
+    kind: "counter" | "gauge",
+    name: string,
+    help: string,
+    samples: [labels: string, value: number][],
+  ) => {
     lines.push(`# HELP tapline_${name} ${help}`, `# TYPE tapline_${name} ${kind}`);
     for (const [labels, value] of samples) lines.push(`tapline_${name}${labels} ${value}`);
   };
@@ -50,7 +55,12 @@ export function prometheusText(stats: ServingStats, info: EngineInfo, metrics: E
     lines.push(`tapline_${name}_bucket{le="+Inf"} ${values.count}`);
     lines.push(`tapline_${name}_sum ${values.sum}`, `tapline_${name}_count ${values.count}`);
   };
-  histogram("time_to_first_token_seconds", "From request to first token.", stats.timeToFirstToken, firstTokenBounds);
+  histogram(
+    "time_to_first_token_seconds",
+    "From request to first token.",
+    stats.timeToFirstToken,
+    firstTokenBounds,
+  );
   histogram("inter_token_seconds", "Between two tokens of an answer.", stats.interToken, interTokenBounds);
   histogram("request_seconds", "From request to the end of its answer.", stats.total, totalBounds);
   return `${lines.join("\n")}\n`;

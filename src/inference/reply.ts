@@ -57,7 +57,9 @@ export async function sendStream(
     res.end();
   } catch (error) {
     if (error instanceof NativeError && error.code === "CLOSED") {
-      const body = { error: { message: "The server is ending.", type: "server_error", param: null, code: null } };
+      const body = {
+        error: { message: "The server is ending.", type: "server_error", param: null, code: null },
+      };
       res.end(`data: ${JSON.stringify(body)}\n\n`);
     }
     throw error;

@@ -1,6 +1,7 @@
-import { basename } from "node:path";
 import type { Server } from "node:http";
+import { basename } from "node:path";
 import { resolveModel } from "../models/resolve.js";
+import { threadsFor } from "../models/threads.js";
 import { Engine, type EngineOptions } from "../native/engine.js";
 import { backendInfo } from "../native/index.js";
 import { captureWaitMs } from "./capture.js";
@@ -9,7 +10,15 @@ import { createService, type InferenceService } from "./service.js";
 export interface ServingOptions
   extends Pick<
     EngineOptions,
-    "gpuLayers" | "ctxSize" | "parallel" | "threads" | "batch" | "cacheRamMiB" | "embeddings" | "thinking" | "chatTemplate"
+    | "gpuLayers"
+    | "ctxSize"
+    | "parallel"
+    | "threads"
+    | "batch"
+    | "cacheRamMiB"
+    | "embeddings"
+    | "thinking"
+    | "chatTemplate"
   > {
   /** `demo`, a .gguf file, or a directory that holds one model. */
   model: string;
@@ -26,7 +35,14 @@ export interface ServingOptions
 export async function loadService(options: ServingOptions): Promise<InferenceService> {
   const { model, apiKey, waiting, captureWaitMs: wait, ...engineOptions } = options;
   const resolved = await resolveModel(model);
-  const engine = await Engine.open({ ...engineOptions, path: resolved.path, id: modelId(resolved.path) });
+  const weightBytes = resolved.weights.reduce((sum, { bytes }) => sum + bytes, 0);
+  const threads = engineOptions.threads ?? threadsFor(weightBytes);
+  const engine = await Engine.open({
+    ...engineOptions,
+    threads,
+    path: resolved.path,
+    id: modelId(resolved.path),
+  });
   return createService(
     { engine, backend: backendInfo(), resolved, requestedModel: model, apiKey, waiting, captureWaitMs: wait },
     captureWaitMs,
@@ -53,4 +69,3 @@ export async function endService(service: InferenceService, server: Server, grac
   await service.engine.close();
   server.closeAllConnections();
 }
-

@@ -1,6 +1,6 @@
 import type { ResolvedModel } from "../models/resolve.js";
-import type { BackendInfo } from "../native/index.js";
 import type { Engine } from "../native/engine.js";
+import type { BackendInfo } from "../native/index.js";
 import { Admission } from "./admission.js";
 import { ExecutionRecorder } from "./executions.js";
 import { ServingStats } from "./stats.js";

@@ -35,6 +35,8 @@ export function textRoutes(service: InferenceService): Router {
       throw new HttpError(400, `tokens: the vocabulary has ${nVocab} tokens, got ${unknown}.`);
     }
   });
-  answer("/apply-template", TemplateRequest, "apply-template", (body: { messages: [] }) => checkMessages(body.messages));
+  answer("/apply-template", TemplateRequest, "apply-template", (body: { messages: [] }) =>
+    checkMessages(body.messages),
+  );
   return router;
 }

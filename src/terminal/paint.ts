@@ -6,7 +6,10 @@ export type Rgb = readonly [red: number, green: number, blue: number];
 export interface Scale {
   /** Evenly spaced stops, mixed in between. */
   stops: readonly Rgb[];
-  /** Backgrounds for terminals of 16 colours (SGR codes), each for an equal part. */
+  /** For terminals of 256 colours: indices into their cube, each for an equal part. Chosen by eye: the colours
+   * that are nearest by number are greys and purples in no order. */
+  indexed: readonly number[];
+  /** For terminals of 16 colours: background codes, each for an equal part. */
   basic: readonly number[];
 }
 
@@ -20,6 +23,7 @@ export const probabilityScale: Scale = {
     [109, 201, 93],
     [246, 225, 56],
   ],
+  indexed: [17, 18, 24, 30, 36, 71, 113, 149, 185, 220],
   basic: [40, 44, 46, 42, 43],
 };
 
@@ -33,6 +37,7 @@ export const magnitudeScale: Scale = {
     [249, 149, 66],
     [254, 217, 140],
   ],
+  indexed: [53, 89, 125, 131, 167, 173, 209, 215, 222],
   basic: [40, 45, 41, 43],
 };
 
@@ -42,27 +47,40 @@ const reset = `${start}0m`;
 /** Text on the scale's colour for a value, in whichever of black and white reads better on it. */
 export function onScale(text: string, value: number, scale: Scale, colors: Colors, bold = false): string {
   if (colors === "none") return text;
-  const codes = bold ? ["1"] : [];
-  if (colors === "16") {
-    const background = pick(scale.basic, value);
-    codes.push(background === 40 || background === 44 || background === 45 ? "97" : "30", String(background));
-  } else {
-    const color = mix(scale, value);
-    codes.push(
-      foreground(isLight(color) ? [16, 16, 16] : [255, 255, 255], colors),
-      background(color, colors),
-    );
-  }
-  return `${start}${codes.join(";")}m${text}${reset}`;
+  return `${start}${bold ? "1;" : ""}${onCodes[colors](scale, value)}m${text}${reset}`;
 }
 
 /** Text in the scale's colour for a value, on the terminal's own background. */
 export function inScale(text: string, value: number, scale: Scale, colors: Colors): string {
   if (colors === "none") return text;
-  const code =
-    colors === "16" ? String(pick(scale.basic, value) - 10) : foreground(mix(scale, value), colors);
-  return `${start}${code}m${text}${reset}`;
+  return `${start}${inCodes[colors](scale, value)}m${text}${reset}`;
 }
+
+type Codes = Record<Exclude<Colors, "none">, (scale: Scale, value: number) => string>;
+
+const onCodes: Codes = {
+  "16": (scale, value) => {
+    const background = pick(scale.basic, value);
+    return `${whiteOn.includes(background) ? 97 : 30};${background}`;
+  },
+  "256": (scale, value) => {
+    const background = pick(scale.indexed, value);
+    return `38;5;${isLight(cubeColor(background)) ? 16 : 231};48;5;${background}`;
+  },
+  truecolor: (scale, value) => {
+    const background = mix(scale, value);
+    return `38;2;${isLight(background) ? "16;16;16" : "255;255;255"};48;2;${background.join(";")}`;
+  },
+};
+
+const inCodes: Codes = {
+  "16": (scale, value) => String(pick(scale.basic, value) - 10),
+  "256": (scale, value) => `38;5;${pick(scale.indexed, value)}`,
+  truecolor: (scale, value) => `38;2;${mix(scale, value).join(";")}`,
+};
+
+/** Of the basic backgrounds, those on which white reads better than black: black, red, blue, magenta. */
+const whiteOn = [40, 41, 44, 45];
 
 export function bold(text: string, colors: Colors): string {
   return colors === "none" ? text : `${start}1m${text}${reset}`;
@@ -99,37 +117,9 @@ function isLight(color: Rgb): boolean {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179;
 }
 
-function foreground(color: Rgb, colors: Colors): string {
-  return colors === "truecolor" ? `38;2;${color.join(";")}` : `38;5;${indexed(color)}`;
-}
-
-function background(color: Rgb, colors: Colors): string {
-  return colors === "truecolor" ? `48;2;${color.join(";")}` : `48;5;${indexed(color)}`;
-}
-
-const cubeLevels = [0, 95, 135, 175, 215, 255];
-const greyLevels = Array.from({ length: 24 }, (_, index) => 8 + 10 * index);
-
-/** The nearest of the 216 cube colours and 24 greys of a 256-colour terminal. */
-function indexed(color: Rgb): number {
-  const cube = color.map((channel) => nearest(cubeLevels, channel)) as [number, number, number];
-  const grey = nearest(greyLevels, (color[0] + color[1] + color[2]) / 3);
-  const cubeColor = cube.map((level) => cubeLevels[level] as number) as unknown as Rgb;
-  const level = greyLevels[grey] as number;
-  const greyColor: Rgb = [level, level, level];
-  return distance(color, greyColor) < distance(color, cubeColor)
-    ? 232 + grey
-    : 16 + 36 * cube[0] + 6 * cube[1] + cube[2];
-}
-
-function nearest(levels: readonly number[], value: number): number {
-  return levels.reduce(
-    (best, level, index) =>
-      Math.abs(level - value) < Math.abs((levels[best] as number) - value) ? index : best,
-    0,
-  );
-}
-
-function distance(a: Rgb, b: Rgb): number {
-  return a.reduce((sum, channel, index) => sum + (channel - (b[index] as number)) ** 2, 0);
+/** A colour of the 6x6x6 cube of a 256-colour terminal. */
+function cubeColor(index: number): Rgb {
+  const levels = [0, 95, 135, 175, 215, 255];
+  const level = (place: number) => levels[Math.floor((index - 16) / place) % 6] as number;
+  return [level(36), level(6), level(1)];
 }

@@ -20,7 +20,7 @@ for (const [signal, moment, process] of moments) {
     if (!canListProcesses) return;
     // The worker keeps its result back, so that the signal certainly comes in the middle.
     const run = demo(root, [], { NODE_OPTIONS: `--import=${meddler}`, TAPLINE_TEST_MEDDLE: "hang" });
-    await eventually(() => processesMarked(run.mark).find(({ command }) => process.test(command)), 60);
+    await eventually(() => processesMarked(run.mark).find(({ command }) => process.test(command)), 100);
     if (signal === "SIGHUP") {
       // The terminal is gone: whoever writes to it now fails.
       run.child.stdout?.destroy();

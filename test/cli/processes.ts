@@ -27,7 +27,7 @@ export async function eventually<T>(find: () => T | undefined | false, seconds =
     const found = find();
     if (found !== undefined && found !== false) return found;
     if (performance.now() > deadline) throw new Error(`It did not come to pass within ${seconds} s.`);
-    await sleep(5);
+    await sleep(40);
   }
 }
 

@@ -3,14 +3,13 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { pathToFileURL } from "node:url";
 import type { Job } from "../../src/contracts/index.js";
 import { type LabService, type LabServiceOptions, startLab } from "../../src/lab/index.js";
 import { type Answer, send } from "../support/request.js";
 
 export const demoInspect = { operation: "inspect", model: "demo", prompt: "The capital of France is" };
 
-const meddler = pathToFileURL(new URL("./fixtures/meddle.mjs", import.meta.url).pathname).href;
+const meddler = new URL("./fixtures/meddle.mjs", import.meta.url).href;
 
 /** A Lab on a free port with a home of its own; `close` leaves nothing behind. */
 export interface Harness {

@@ -12,7 +12,13 @@ import { demoInspect, type Harness, openHarness } from "./harness.js";
 import { readNpz, readNpzWithNumpy } from "./npz-reader.js";
 
 let harness: Harness;
+let blocks: number;
+let positions: number;
+
 test.before(async () => {
+  const model = await Model.open(demoModelPath);
+  ({ nLayer: blocks, nCtxTrain: positions } = model.info);
+  await model.close();
   harness = await openHarness();
 });
 test.after(() => harness.close());
@@ -113,13 +119,18 @@ test("activations.npz holds each layer's block outputs, and the norms are theirs
 
 test("a prompt longer than one batch is captured as in one pass", async () => {
   const prompt = "The capital of France is Paris. ".repeat(60);
-  const { job, result } = await run({ ...demoInspect, prompt, max_input_tokens: 1024, layers: [0, 7] });
+  const { job, result } = await run({
+    ...demoInspect,
+    prompt,
+    max_input_tokens: 1024,
+    layers: [0, blocks - 1],
+  });
   const tokens = Int32Array.from(result.token_ids);
   assert.ok(tokens.length > 256, `${tokens.length} tokens`);
-  const { data } = readNpz(await artifact(job.id)).get("layer_7")!;
+  const { data } = readNpz(await artifact(job.id)).get(`layer_${blocks - 1}`)!;
   const model = await Model.open(demoModelPath);
   const context = await model.createContext({ nCtx: tokens.length, nBatch: tokens.length });
-  const whole = await context.advance({ tokens, layers: [7], nextTopK: 5 });
+  const whole = await context.advance({ tokens, layers: [blocks - 1], nextTopK: 5 });
   const expected = whole.layers[0]!.states!.data;
   let difference = 0;
   let length = 0;
@@ -134,7 +145,7 @@ test("a prompt longer than one batch is captured as in one pass", async () => {
 });
 
 test("the last block's lens is the model's own prediction", async () => {
-  const { result } = await run({ ...demoInspect, layers: [7] });
+  const { result } = await run({ ...demoInspect, layers: [blocks - 1] });
   const top = result.layers[0]!.predictions!.at(-1)!;
   top.forEach((candidate, index) => {
     assert.is(candidate.token_id, result.next_tokens[index]!.token_id);
@@ -153,8 +164,8 @@ test("the same configuration gives the same numbers and the same file", async ()
 
 test("what only the model can tell fails the job with the numbers", async () => {
   assert.is(
-    await failure({ ...demoInspect, layers: [8, 2, 200] }),
-    "layers: 8, 200 do not exist; the model has 8 blocks, 0 to 7.",
+    await failure({ ...demoInspect, layers: [blocks, 2, 200] }),
+    `layers: ${blocks}, 200 do not exist; the model has ${blocks} blocks, 0 to ${blocks - 1}.`,
   );
   assert.match(
     await failure({ ...demoInspect, max_input_tokens: 3 }),
@@ -162,7 +173,7 @@ test("what only the model can tell fails the job with the numbers", async () => 
   );
   assert.match(
     await failure({ ...demoInspect, prompt: "Paris ".repeat(600), max_input_tokens: 1024 }),
-    /^prompt has \d+ tokens; the model was trained on at most 512 positions\.$/,
+    new RegExp(`^prompt has \\d+ tokens; the model was trained on at most ${positions} positions\\.$`),
   );
 });
 

@@ -18,7 +18,7 @@ const probeExamples = cities.flatMap((city, index) => [
 const saeExamples = probeExamples.map(({ text, split }) => ({ text, split }));
 
 let harness: Harness;
-/** float32 [examples, hidden] of layers 2 and 7, captured by the same means as the jobs do. */
+/** float32 [examples, hidden] of layers 2 and 5, captured by the same means as the jobs do. */
 const features = new Map<number, Float32Array>();
 let hidden = 0;
 
@@ -28,14 +28,14 @@ test.before(async () => {
   hidden = model.info.nEmbd;
   const sequences = await Promise.all(probeExamples.map(({ text }) => model.tokenize(text)));
   const context = await model.createContext({ nCtx: 512, nBatch: 512, maxSequences: 32, threads: 1 });
-  const captured = await context.features({ sequences, layers: [2, 7] });
+  const captured = await context.features({ sequences, layers: [2, 5] });
   for (const [layer, { data }] of captured) features.set(layer, data);
   await model.close();
 });
 test.after(() => harness.close());
 
 async function run(body: object): Promise<Job> {
-  const { id } = await harness.submit({ model: "demo", layers: [7, 2], ...body });
+  const { id } = await harness.submit({ model: "demo", layers: [5, 2], ...body });
   const job = await harness.finished(id);
   if (job.status !== "completed") throw new Error(job.error);
   assert.ok(Compile(Job).Check(job), JSON.stringify(Compile(Job).Errors(job)).slice(0, 500));
@@ -51,10 +51,10 @@ async function artifact(job: Job, name: string): Promise<Buffer> {
 test("probe: the weights in the file reproduce every score, and the report follows from the scores", async () => {
   const job = await run({ operation: "probe", examples: probeExamples });
   const { reports, artifacts } = job.result as ProbeResult;
-  assert.equal(artifacts, ["probe-layer-7.npz", "probe-layer-2.npz"]);
+  assert.equal(artifacts, ["probe-layer-5.npz", "probe-layer-2.npz"]);
   assert.equal(
     reports.map(({ layer }) => layer),
-    [7, 2],
+    [5, 2],
   );
   for (const report of reports) {
     const file = readNpz(await artifact(job, `probe-layer-${report.layer}.npz`));
@@ -117,7 +117,7 @@ test("sae: the files are the autoencoder that the report describes", async () =>
   const { reports, artifacts } = job.result as SaeResult;
   assert.equal(
     artifacts,
-    [7, 2].flatMap((layer) => [`sae-layer-${layer}.safetensors`, `sae-normalization-${layer}.npz`]),
+    [5, 2].flatMap((layer) => [`sae-layer-${layer}.safetensors`, `sae-normalization-${layer}.npz`]),
   );
   for (const report of reports) {
     const tensors = readSafetensors(await artifact(job, `sae-layer-${report.layer}.safetensors`));

@@ -57,7 +57,7 @@ test(`${kills} kills of service and worker at random moments`, async () => {
   let service = await start();
   for (let kill = 0; kill < kills; kill++) {
     for (let index = 0; index < 1 + (kill % 3); index++) {
-      const layers = [index, 7 - index];
+      const layers = [index, 5 - index];
       const { status, body } = await service.request("POST", "/jobs", { ...demoInspect, layers });
       if (status === 202) acknowledged.add(body.id);
       else assert.is(status, 409);

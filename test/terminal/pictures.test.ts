@@ -176,7 +176,7 @@ test("no line is wider than the canvas, for any tokens, numbers, widths and colo
         assert.type(story(result), "string");
       },
     ),
-    { numRuns: 400 },
+    { numRuns: 200 },
   );
 });
 

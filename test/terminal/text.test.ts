@@ -56,7 +56,7 @@ test("nothing in a visible token moves the cursor, whatever the token", () => {
       assert.not.match(shown, /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u);
       assert.ok(width(shown) > 0);
     }),
-    { numRuns: 2000 },
+    { numRuns: 500 },
   );
 });
 
@@ -65,7 +65,7 @@ test("fit is exact for any text and width", () => {
     fc.property(fc.string({ unit: "grapheme" }), fc.integer({ min: 1, max: 40 }), (text, columns) => {
       assert.is(width(fit(visible(text), columns)), columns);
     }),
-    { numRuns: 2000 },
+    { numRuns: 500 },
   );
 });
 

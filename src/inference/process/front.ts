@@ -1,6 +1,13 @@
 import { createServer as createHttp, type Server as HttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
-import { describeBindFailure, HttpError, openAiErrorBody, plainErrorBody, underPath, urlHost } from "../../http/index.js";
+import {
+  describeBindFailure,
+  HttpError,
+  openAiErrorBody,
+  plainErrorBody,
+  underPath,
+  urlHost,
+} from "../../http/index.js";
 
 const openAi = underPath("/v1");
 

@@ -34,7 +34,10 @@ async function start(options: StartOptions): Promise<void> {
     tell({ type: "ready", info: service.engine.info, backend: service.backend.backend });
   } catch (error) {
     const plain = error instanceof Error && ["UserError", "NativeError"].includes(error.name);
-    tell({ type: "failed", sentence: plain ? (error as Error).message : String((error as Error).stack) }, endNow);
+    tell(
+      { type: "failed", sentence: plain ? (error as Error).message : String((error as Error).stack) },
+      endNow,
+    );
   }
 }
 

@@ -180,7 +180,11 @@ class Supervisor implements Serving {
       for (const socket of this.#handed.values()) socket.destroy();
       this.#handed.clear();
       const servedMs = readyAt === undefined ? 0 : performance.now() - readyAt;
-      onDeath(failure ?? describeDeath(code, signal, lastWords), servedMs, signal === "SIGKILL" && readyAt !== undefined);
+      onDeath(
+        failure ?? describeDeath(code, signal, lastWords),
+        servedMs,
+        signal === "SIGKILL" && readyAt !== undefined,
+      );
     };
     child.on("exit", died);
     this.#send(child, { type: "start", options: startOptions(this.#options) });
@@ -193,12 +197,17 @@ class Supervisor implements Serving {
     this.#tell({ event: "crashed", sentence });
     if (this.#failures >= crashLoop) {
       this.#settleEnded.reject(
-        new UserError(`The serving process failed ${this.#failures} times in a row; the last time: ${sentence}`),
+        new UserError(
+          `The serving process failed ${this.#failures} times in a row; the last time: ${sentence}`,
+        ),
       );
       void this.close();
       return;
     }
-    this.#restart = setTimeout(() => this.#launch(() => {}, this.#recover.bind(this)), backOffMs(this.#failures));
+    this.#restart = setTimeout(
+      () => this.#launch(() => {}, this.#recover.bind(this)),
+      backOffMs(this.#failures),
+    );
   }
 
   #hand(child: ChildProcess, socket: Socket): void {

@@ -1,0 +1,34 @@
+/** One figure of a benchmark: the median of its rounds, and whether it reaches its goal. */
+export interface Row {
+  name: string;
+  /** Median over the rounds. */
+  value: number;
+  /** Smallest and largest round. */
+  spread: [number, number];
+  unit: string;
+  /** What `value` has to reach, e.g. ">= 1.5"; absent for information. */
+  goal?: string;
+  ok: boolean;
+}
+
+/** The median of the rounds as a row; `least` and `most` are its goal. */
+export function row(
+  name: string,
+  values: readonly number[],
+  unit: string,
+  goal: { least?: number; most?: number } = {},
+): Row {
+  const value = median(values);
+  const spread: [number, number] = [Math.min(...values), Math.max(...values)];
+  const { least, most } = goal;
+  if (least !== undefined) return { name, value, spread, unit, goal: `>= ${least}`, ok: value >= least };
+  if (most !== undefined) return { name, value, spread, unit, goal: `<= ${most}`, ok: value <= most };
+  return { name, value, spread, unit, ok: true };
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const upper = sorted[middle] as number;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] as number) + upper) / 2;
+}

@@ -1,0 +1,107 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const src = join(root, "src");
+
+/** Which folders of src/ each folder may import from, beside itself. */
+const arrows: Record<string, string[]> = {
+  contracts: [],
+  native: [],
+  models: ["contracts"],
+  http: ["contracts"],
+  lab: ["contracts", "http", "models", "native"],
+  inference: ["contracts", "http", "models", "native"],
+  client: ["contracts"],
+  terminal: ["contracts"],
+  cli: ["contracts", "client", "terminal", "lab", "inference", "native"],
+};
+
+/** The same for native/; llama.cpp's headers are nobody's folder. */
+const nativeArrows: Record<string, string[]> = {
+  base: [],
+  model: ["base"],
+  capture: ["base", "model"],
+  experiment: ["base", "capture", "model"],
+  train: ["base"],
+  engine: ["base", "capture", "experiment", "model"],
+  napi: ["base", "engine", "experiment", "model", "train"],
+};
+
+function sources(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts"))
+    .map((name) => join(folder, name));
+}
+
+/** Folders of src/ that a file imports from. */
+function importedFolders(file: string): string[] {
+  const text = readFileSync(file, "utf8");
+  return [...text.matchAll(/(?:from|import\()\s*"(\.[^"]*)"/g)]
+    .map(([, path]) => relative(src, resolve(dirname(file), path as string)).split(/[\\/]/)[0] as string)
+    .filter((folder) => folder !== "..");
+}
+
+test("every folder of src/ has its arrows, and imports follow them", () => {
+  const seen = new Set<string>();
+  for (const file of sources(src)) {
+    const folder = relative(src, file).split(/[\\/]/)[0] as string;
+    seen.add(folder);
+    const allowed = arrows[folder];
+    assert.ok(allowed, `${folder}/ has no arrows; add it here and to docs/architecture.md`);
+    for (const imported of importedFolders(file)) {
+      assert.ok(
+        imported === folder || allowed.includes(imported),
+        `${relative(root, file)} imports from ${imported}/`,
+      );
+    }
+  }
+  assert.equal([...seen].sort(), Object.keys(arrows).sort());
+});
+
+test("native/ includes along its arrows, and only napi/ knows JavaScript", () => {
+  const native = join(root, "native");
+  for (const [folder, allowed] of Object.entries(nativeArrows)) {
+    for (const name of readdirSync(join(native, folder))) {
+      const text = readFileSync(join(native, folder, name), "utf8");
+      for (const [, included] of text.matchAll(/#include "(?:\.\.\/)?([a-z]+)\//g)) {
+        const known = included === folder || !(included! in nativeArrows) || allowed.includes(included!);
+        assert.ok(known, `native/${folder}/${name} includes from ${included}/`);
+      }
+      if (folder !== "napi") assert.not.match(text, /#include [<"](napi|node_api|js_native_api|uv)\.h/, name);
+    }
+  }
+});
+
+test("the page names every folder and every file that it names is there", () => {
+  const page = readFileSync(join(root, "docs/architecture.md"), "utf8");
+  const house = /```\n(native[\s\S]*?)```/.exec(page)?.[1] ?? "";
+  const drawn = (parent: string) => {
+    const lines = house.split("\n");
+    const start = lines.findIndex((line) => line.startsWith(`${parent}/`));
+    const rest = lines.slice(start + 1);
+    const end = rest.findIndex((line) => /^\S/.test(line));
+    return rest.slice(0, end).flatMap((line) => /^ {2}([a-z]+)\/ /.exec(line)?.[1] ?? []);
+  };
+  const folders = (parent: string) =>
+    readdirSync(join(root, parent), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && readdirSync(join(root, parent, entry.name)).length > 0)
+      .map(({ name }) => name);
+  for (const parent of ["src", "native"]) {
+    assert.equal(drawn(parent).sort(), folders(parent).sort(), parent);
+  }
+  const files = [...page.matchAll(/`([\w./-]+\.(?:ts|cpp|h))`/g)].map(([, path]) => path as string);
+  assert.ok(files.length > 8);
+  const everywhere = ["", "src", "native/capture", "native"];
+  for (const file of files) {
+    assert.ok(
+      everywhere.some((folder) => existsSync(join(root, folder, file))),
+      file,
+    );
+  }
+});
+
+test.run();

@@ -1,0 +1,269 @@
+import OpenAI from "openai";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { startServer, type TestServer, untilIdle, user } from "./support/serving.js";
+import { toolTemplate } from "./support/tool-template.js";
+
+// The official client against the server, unchanged: what works here is what "compatible" means.
+let server: TestServer;
+let client: OpenAI;
+const model = "tapline-demo";
+const messages = [{ role: "user" as const, content: "What is the capital of France?" }];
+const exact = { model, temperature: 0, max_tokens: 40 };
+
+test.before(async () => {
+  server = await startServer();
+  client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none", maxRetries: 0 });
+});
+test.after(() => server.close());
+
+test("models are listed and found", async () => {
+  const list = await client.models.list();
+  assert.equal(
+    list.data.map(({ id }) => id),
+    [model],
+  );
+  assert.is((await client.models.retrieve(model)).object, "model");
+});
+
+test("chat answers, with reasoning apart and usage", async () => {
+  const answer = await client.chat.completions.create({ ...exact, messages });
+  const message = answer.choices[0]?.message as { content: string; reasoning_content?: string };
+  assert.is(answer.object, "chat.completion");
+  assert.ok(message.content.length > 0);
+  assert.ok((message.reasoning_content ?? "").length > 0);
+  assert.is(
+    answer.usage?.total_tokens,
+    (answer.usage?.prompt_tokens ?? 0) + (answer.usage?.completion_tokens ?? 0),
+  );
+});
+
+test("a stream spells the same answer, and ends with its usage", async () => {
+  const whole = await client.chat.completions.create({ ...exact, messages });
+  const stream = await client.chat.completions.create({
+    ...exact,
+    messages,
+    stream: true,
+    stream_options: { include_usage: true },
+  });
+  let text = "";
+  let reasoning = "";
+  let finish: string | null = null;
+  let tokens = 0;
+  for await (const { choices, usage } of stream) {
+    const delta = choices[0]?.delta as { content?: string; reasoning_content?: string } | undefined;
+    text += delta?.content ?? "";
+    reasoning += delta?.reasoning_content ?? "";
+    finish = choices[0]?.finish_reason ?? finish;
+    tokens = usage?.completion_tokens ?? tokens;
+  }
+  const message = whole.choices[0]?.message as { content: string; reasoning_content?: string };
+  assert.is(text, message.content);
+  assert.is(reasoning, message.reasoning_content ?? "");
+  assert.is(finish, whole.choices[0]?.finish_reason);
+  assert.is(tokens, whole.usage?.completion_tokens);
+});
+
+test("log probabilities: one entry a token, most probable first, the chosen one among them", async () => {
+  const answer = await client.chat.completions.create({
+    ...exact,
+    messages,
+    max_tokens: 6,
+    logprobs: true,
+    top_logprobs: 5,
+  });
+  const content = answer.choices[0]?.logprobs?.content ?? [];
+  assert.is(content.length, 6);
+  for (const { token, logprob, top_logprobs: top } of content) {
+    assert.is(top.length, 5);
+    assert.ok(logprob <= 0);
+    assert.is(top[0]?.token, token); // greedy
+    for (let i = 1; i < top.length; i++) assert.ok((top[i - 1]?.logprob ?? 0) >= (top[i]?.logprob ?? 0));
+    assert.ok(top.reduce((sum, entry) => sum + Math.exp(entry.logprob), 0) <= 1 + 1e-4);
+  }
+});
+
+test("structured output follows its schema", async () => {
+  const schema = {
+    type: "object",
+    properties: { city: { enum: ["Paris", "Rome"] }, sure: { type: "boolean" } },
+    required: ["city", "sure"],
+    additionalProperties: false,
+  };
+  const answer = await client.chat.completions.create({
+    ...exact,
+    messages,
+    max_tokens: 200,
+    response_format: { type: "json_schema", json_schema: { name: "answer", schema, strict: true } },
+  });
+  const value = JSON.parse(answer.choices[0]?.message.content ?? "");
+  assert.ok(["Paris", "Rome"].includes(value.city));
+  assert.type(value.sure, "boolean");
+});
+
+test("a named tool is called with arguments of its schema, whole and streamed", async () => {
+  const tools = await startServer({ chatTemplate: toolTemplate, parallel: 1 });
+  try {
+    const other = new OpenAI({ baseURL: `${tools.url}/v1`, apiKey: "none", maxRetries: 0 });
+    const parameters = {
+      type: "object",
+      properties: { on: { type: "boolean" } },
+      required: ["on"],
+      additionalProperties: false,
+    };
+    const ask = {
+      ...exact,
+      messages,
+      max_tokens: 120,
+      // Nobody taught the model to call: the bias begins the call, the grammar does the rest.
+      logit_bias: { "{": 100 },
+      tools: ["light", "heat"].map((name) => ({ type: "function" as const, function: { name, parameters } })),
+      tool_choice: { type: "function" as const, function: { name: "heat" } },
+    };
+    const answer = await other.chat.completions.create(ask);
+    const call = answer.choices[0]?.message.tool_calls?.[0];
+    assert.is(answer.choices[0]?.finish_reason, "tool_calls");
+    assert.ok(call?.type === "function");
+    assert.is(call.function.name, "heat");
+    assert.type(JSON.parse(call.function.arguments).on, "boolean");
+    const stream = other.chat.completions.stream({ ...ask, stream: true });
+    const streamed = (await stream.finalChatCompletion()).choices[0]?.message.tool_calls?.[0];
+    assert.ok(streamed?.type === "function");
+    assert.equal(streamed.function.name, call.function.name);
+    assert.equal(JSON.parse(streamed.function.arguments), JSON.parse(call.function.arguments));
+  } finally {
+    await tools.close();
+  }
+});
+
+test("requiring a tool of a template that knows none is refused", async () => {
+  const tool = { type: "function", function: { name: "light", parameters: { type: "object" } } };
+  const body = { messages, tools: [tool], tool_choice: "required" };
+  const { status, body: answer } = await server.post("/v1/chat/completions", body);
+  assert.is(status, 400);
+  assert.match(answer.error.message, "template");
+});
+
+test("several choices, stop strings and seeds", async () => {
+  const two = await client.chat.completions.create({
+    model,
+    messages,
+    n: 2,
+    seed: 7,
+    max_tokens: 8,
+    temperature: 1,
+  });
+  assert.equal(
+    two.choices.map(({ index }) => index),
+    [0, 1],
+  );
+  const again = await client.chat.completions.create({
+    model,
+    messages,
+    n: 2,
+    seed: 7,
+    max_tokens: 8,
+    temperature: 1,
+  });
+  assert.equal(
+    again.choices.map(({ message }) => message),
+    two.choices.map(({ message }) => message),
+  );
+  const stopped = await client.completions.create({
+    ...exact,
+    prompt: "The capital of France is",
+    stop: [" is", "."],
+  });
+  assert.not.match(stopped.choices[0]?.text ?? "", ".");
+});
+
+test("completions take several prompts, embeddings come as floats and as base64", async () => {
+  const texts = await client.completions.create({
+    ...exact,
+    prompt: ["The capital of", "Paris is"],
+    max_tokens: 3,
+  });
+  assert.is(texts.choices.length, 2);
+  assert.is(texts.usage?.completion_tokens, 6);
+  const base64 = await client.embeddings.create({ model, input: ["Paris", "Rome"] }); // the client's default
+  const floats = await client.embeddings.create({
+    model,
+    input: ["Paris", "Rome"],
+    encoding_format: "float",
+  });
+  assert.is(floats.data.length, 2);
+  for (const [index, { embedding }] of floats.data.entries()) {
+    const length = Math.hypot(...embedding);
+    assert.ok(Math.abs(length - 1) < 1e-4, `norm ${length}`);
+    const other = base64.data[index]?.embedding ?? [];
+    assert.ok(embedding.every((value, place) => Math.abs(value - (other[place] ?? 0)) < 1e-6));
+  }
+});
+
+test("enable_thinking overrides the launch default", async () => {
+  const ask = (enable_thinking: boolean) =>
+    client.chat.completions.create({
+      ...exact,
+      messages,
+      chat_template_kwargs: { enable_thinking },
+    } as never);
+  const thinking = (await ask(true)) as OpenAI.ChatCompletion;
+  const direct = (await ask(false)) as OpenAI.ChatCompletion;
+  const reasoning = (answer: OpenAI.ChatCompletion) =>
+    (answer.choices[0]?.message as { reasoning_content?: string }).reasoning_content;
+  assert.ok(reasoning(thinking));
+  assert.not.ok(reasoning(direct));
+});
+
+test("errors have their status, code and parameter", async () => {
+  const fails = async (body: object, check: (error: InstanceType<typeof OpenAI.APIError>) => void) => {
+    try {
+      await client.chat.completions.create({ ...exact, messages, ...body } as never);
+    } catch (error) {
+      assert.instance(error, OpenAI.APIError);
+      check(error as InstanceType<typeof OpenAI.APIError>);
+      return;
+    }
+    assert.unreachable("the request should have failed");
+  };
+  await fails({ model: "gpt-4o" }, (error) => {
+    assert.instance(error, OpenAI.NotFoundError);
+    assert.is(error.code, "model_not_found");
+    assert.is(error.param, "model");
+  });
+  await fails({ temperature: "hot" }, (error) => {
+    assert.instance(error, OpenAI.BadRequestError);
+    assert.is(error.param, "temperature");
+    assert.is(error.type, "invalid_request_error");
+  });
+  await fails({ messages: user("word ".repeat(3000)) }, (error) => {
+    assert.instance(error, OpenAI.BadRequestError);
+    assert.is(error.code, "context_length_exceeded");
+  });
+  await fails(
+    {
+      messages: [
+        { role: "user", content: [{ type: "image_url", image_url: { url: "http://example.com" } }] },
+      ],
+    },
+    (error) => {
+      assert.instance(error, OpenAI.BadRequestError);
+      assert.match(error.message, "only parts of type text");
+    },
+  );
+  await fails({ grammar: '%llguidance {} start: "a"' }, (error) => assert.match(error.message, "llguidance"));
+});
+
+test("an aborted stream frees its slot", async () => {
+  const stream = await client.chat.completions.create({
+    model,
+    messages,
+    stream: true,
+    max_tokens: 400,
+    ignore_eos: true,
+  } as OpenAI.ChatCompletionCreateParamsStreaming);
+  for await (const _ of stream) break; // leaving the loop aborts
+  await untilIdle(server.service);
+});
+
+test.run();

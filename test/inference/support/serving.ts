@@ -1,0 +1,57 @@
+import { listen } from "../../../src/http/index.js";
+import { endService, inferenceApp, loadService, type ServingOptions } from "../../../src/inference/index.js";
+import type { InferenceService } from "../../../src/inference/service.js";
+import { type Answer, send } from "../../support/request.js";
+
+export interface TestServer {
+  url: string;
+  service: InferenceService;
+  /** Lines that the server logged: faults of its own. */
+  faults: string[];
+  get(path: string, headers?: Record<string, string>): Promise<Answer>;
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+/** The demo model, served by this very process on a free port. */
+export async function startServer(options: Partial<ServingOptions> = {}): Promise<TestServer> {
+  const service = await loadService({ model: "demo", ...options });
+  const faults: string[] = [];
+  const listening = await listen(
+    inferenceApp(service, (line) => faults.push(line)),
+    { port: 0 },
+  );
+  return {
+    url: listening.url,
+    service,
+    faults,
+    get: (path, headers) => send(`${listening.url}${path}`, "GET", undefined, headers),
+    post: (path, body, headers) => send(`${listening.url}${path}`, "POST", body, headers),
+    async close() {
+      await endService(service, listening.server, 0);
+      await listening.close();
+    },
+  };
+}
+
+/** Waits until no slot is busy and nothing waits; milliseconds it took. */
+export async function untilIdle(service: InferenceService, limitMs = 10_000): Promise<number> {
+  const start = performance.now();
+  for (;;) {
+    const { busy_slots, deferred } = await service.engine.metrics();
+    const elapsed = performance.now() - start;
+    if (busy_slots === 0 && deferred === 0) return elapsed;
+    if (elapsed > limitMs) throw new Error(`${busy_slots} slots are still busy after ${limitMs} ms.`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+/** The JSON of each event of a stream, without the closing [DONE]. */
+export function streamEvents(text: string): Record<string, unknown>[] {
+  return text
+    .split("\n\n")
+    .filter((event) => event.startsWith("data: {"))
+    .map((event) => JSON.parse(event.slice(6)));
+}
+
+export const user = (content: string) => [{ role: "user", content }];
