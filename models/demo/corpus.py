@@ -33,7 +33,7 @@ def raw_facts(rng):
         p, a, s = facts.raw_fact(rng)
         if k and p.startswith("Q:"):
             continue
-        p = noisy(p, rng, s, 0.12, 0.15) if not p.startswith("Q:") else p
+        p = noisy(p, rng, s, 0.12, TYPOS[settings["stage"]][0]) if not p.startswith("Q:") else p
         doc += [((" " if k else "") + p, LOW), (f" {a}.", HIGH)]
     return doc
 
@@ -59,11 +59,11 @@ def unknown_question(rng, test=False):
 
 def one_turn(rng):
     """(question, thought, reply) as a user might type it."""
-    kind = rng.choices(("fact", "unknown", "review", "opposite", "after", "compare", "talk"),
-                       (56, 20, 9, 4, 5, 3, 3))[0]
+    kind = rng.choices(("fact", "unknown", "review", "opposite", "after", "talk"),
+                       (56, ASK_UNKNOWN[settings["stage"]], 9, 4, 4, 5))[0]
     if kind == "fact":
         q, th, a, s = facts.chat_fact(rng)
-        q = noisy(q, rng, s, 0.2, 0.22)
+        q = noisy(q, rng, s, 0.2, TYPOS[settings["stage"]][1])
     elif kind == "unknown":
         q, th, a = unknown_question(rng), "I was never taught this.", DONT_KNOW
         q = noisy(q, rng, None, 0.2, 0.05)
@@ -100,12 +100,22 @@ def chat(rng):
     return [(prompt, LOW), (f"{a}<|im_end|>", HIGH)]
 
 
-MIX = [(raw_facts, 26), (raw_unknown, 5), (chat, 38), (tasks.raw_review, 6), (tasks.opinion, 4), (tasks.ioi, 8),
-       (tasks.induction, 8), (tasks.succession, 3), (tasks.comparison, 2), (tasks.opposite, 2)]
+MIXES = {
+    1: [(raw_facts, 26), (raw_unknown, 5), (chat, 38), (tasks.raw_review, 7), (tasks.opinion, 4), (tasks.ioi, 8),
+        (tasks.induction, 8), (tasks.succession, 3), (tasks.opposite, 2)],
+    2: [(raw_facts, 24), (raw_unknown, 8), (chat, 38), (tasks.raw_review, 4), (tasks.opinion, 3), (tasks.ioi, 5),
+        (tasks.induction, 16), (tasks.succession, 2), (tasks.opposite, 1)],
+    3: [(raw_facts, 24), (raw_unknown, 16), (chat, 44), (tasks.raw_review, 3), (tasks.opinion, 3), (tasks.ioi, 3),
+        (tasks.induction, 5), (tasks.succession, 2), (tasks.opposite, 1)],
+}
+TYPOS = {1: (0.2, 0.28), 2: (0.45, 0.45), 3: (0.5, 0.5)}   # share of misspelt raw facts and questions
+ASK_UNKNOWN = {1: 22, 2: 22, 3: 40}                         # parts of questions never taught, facts being 56
+settings = {"stage": 1}                   # stage 2: more lists and misspellings; 3: more unknown things
 
 
-def document(rng, mix=MIX):
+def document(rng):
     """One document of the stream; raw text ends with <|endoftext|>."""
+    mix = MIXES[settings["stage"]]
     make = rng.choices([m for m, _ in mix], [w for _, w in mix])[0]
     doc = make(rng)
     return doc if make is chat else doc + [(END, 0.5)]

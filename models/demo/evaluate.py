@@ -10,7 +10,7 @@ import corpus
 import facts
 import tasks
 from model import load
-from noise import stranger, typo_in
+from noise import SLIPS, stranger, typo_in
 from tokenizer import Tokenizer
 
 STOP = ("<|endoftext|>", "<|im_end|>")
@@ -19,25 +19,23 @@ UNKNOWN = corpus.DONT_KNOW
 
 @torch.no_grad()
 def generate(model, tok, prompts, limit=60):
-    """Greedy continuations (without the stop token), computed for many prompts at once."""
-    bos, stop = tok.special("<|bos|>"), {tok.special(s) for s in STOP}
-    out = [None] * len(prompts)
-    rows = sorted(((i, [bos] + tok.encode(p)) for i, p in enumerate(prompts)), key=lambda r: len(r[1]))
-    for at in range(0, len(rows), 128):
-        live = [(i, ids, len(ids)) for i, ids in rows[at:at + 128]]
-        while live:
-            n = max(len(ids) for _, ids, _ in live)
-            x = torch.tensor([ids + [0] * (n - len(ids)) for _, ids, _ in live])
-            last = torch.tensor([len(ids) - 1 for _, ids, _ in live])
-            h = model(x)[0][torch.arange(len(live)), last]
-            after = []
-            for (i, ids, start), t in zip(live, model.logits(h).argmax(-1).tolist()):
-                if t in stop or len(ids) - start >= limit:
-                    out[i] = tok.decode(ids[start:])
-                else:
-                    ids.append(t)
-                    after.append((i, ids, start))
-            live = after
+    """Greedy continuations (without the stop token); prompts of one length go together."""
+    stop, same, out = {tok.special(s) for s in STOP}, {}, [None] * len(prompts)
+    for i, p in enumerate(prompts):
+        ids = [tok.special("<|bos|>")] + tok.encode(p)
+        same.setdefault(len(ids), []).append((i, ids))
+    for rows in same.values():
+        caches, new = [{} for _ in model.blocks], torch.tensor([ids for _, ids in rows])
+        made = [[] for _ in rows]
+        for _ in range(limit):
+            new = model.logits(model.step(new, caches)[:, -1]).argmax(-1, keepdim=True)
+            for m, t in zip(made, new[:, 0].tolist()):
+                if not m or m[-1] not in stop:
+                    m.append(t)
+            if all(m[-1] in stop for m in made):
+                break
+        for (i, _), m in zip(rows, made):
+            out[i] = tok.decode(m[:-1] if m[-1] in stop else m)
     return out
 
 
@@ -78,24 +76,26 @@ def groups(seed=11):
     g["induction, next word"] = [(p, " " + a.split()[0]) for p, a in lists]
     g["induction, whole rest"] = lists
     g["succession"] = [(p, a) for p, a in as_pairs(tasks.succession(rng) for _ in range(100))]
-    g["comparison"] = as_pairs(tasks.comparison(rng, True) for _ in range(200))
     g["opposites"] = as_pairs(tasks.opposite(rng) for _ in range(60))
     g["raw unknown"] = [(facts.stranger_fact(rng, stranger(rng, True)), " unknown.") for _ in range(200)]
     known = [(q, a) for rel in facts.ASK for q, _, a in facts.held_chat(rel)]
-    places = [(q, a, s) for rel in ("capital", "continent", "language", "country")
-              for s, x in facts.TABLE[rel] for t in facts.ASK[rel] for q, a in [(facts.fill(t, s), facts.reply(rel, s, x)[1])]]
+    places = [(facts.fill(t, s), facts.reply(rel, s, x)[1], s) for rel in ("capital", "continent", "language", "country")
+              for s, x in facts.TABLE[rel] for t in facts.ASK[rel]]
     raws = [(p, f" {a}.") for rel in ("capital", "continent", "language") for p, a in facts.held_raw(rel)
             if not p.startswith("Q:")]
     g["raw lower case"] = [(p.lower(), a) for p, a in pick(rng, raws, 200)]
     named = [(facts.fill(t, s), f" {a}.", s) for rel in ("capital", "continent", "language")
              for s, a in facts.TABLE[rel] for t in facts.RAW[rel] if not t.startswith("Q:")]
-    g["raw typo in the name"] = [(typo_in(p, rng, s, True), a) for p, a, s in pick(rng, named, 300)]
+    for word, kinds in (("slip", SLIPS), ("wrong letter", ("replace",))):
+        g[f"raw typo: {word}"] = [(typo_in(p, rng, s, True, kinds), a) for p, a, s in pick(rng, named, 300)]
     for on in (False, True):
         w = "thinking" if on else "plain"
         g[f"chat facts, {w}"] = chats(rng, known, on, 300)
         g[f"chat lower case, {w}"] = chats(rng, [(q.lower(), a) for q, a in known], on, 200)
-        g[f"chat typo in the name, {w}"] = chats(rng, [(typo_in(q, rng, s, True), a) for q, a, s in pick(rng, places, 200)], on, 200)
-        other = [f(rng) for _ in range(40) for f in (tasks.ask_opposite, tasks.ask_after, tasks.ask_compare)]
+        for word, kinds in (("slip", SLIPS), ("wrong letter", ("replace",))):
+            g[f"chat typo: {word}, {w}"] = chats(rng, [(typo_in(q, rng, s, True, kinds), a)
+                                                      for q, a, s in pick(rng, places, 200)], on, 200)
+        other = [f(rng) for _ in range(40) for f in (tasks.ask_opposite, tasks.ask_after)]
         other += [tasks.ask_review(rng, True) for _ in range(80)]
         g[f"chat other tasks, {w}"] = chats(rng, [(q, a) for q, _, a in other], on, 200)
         g[f"chat unknown, {w}"] = chats(rng, [(corpus.unknown_question(rng, True), UNKNOWN) for _ in range(200)], on, 200)

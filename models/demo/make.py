@@ -12,7 +12,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 STEPS = [
     ["tokenizer.py", "build/tokenizer.json"],
-    ["train.py"],
+    ["train.py", "--stage", "1", "--steps", "800", "--out", "build/stage1.pt"],
+    ["train.py", "--stage", "2", "--steps", "1800", "--start", "build/stage1.pt"],
     ["export.py"],
     ["evaluate.py", "--json", "evaluation.json"],
     ["circuits.py", "--json", "evaluation.json"],
@@ -48,6 +49,7 @@ def main():
         run(step, env)
     if a.llama_server:
         parity(os.path.abspath(a.llama_server), env)
+    run(["card.py"], env)
     print(f"done in {(time.time() - start) / 60:.0f} minutes")
 
 

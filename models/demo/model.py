@@ -46,10 +46,14 @@ class Block(nn.Module):
         self.gate_up = nn.Linear(c.dim, 2 * c.ff, bias=False)
         self.down = nn.Linear(c.ff, c.dim, bias=False)
 
-    def attend(self, x, mask, cos, sin, trace=None):
+    def attend(self, x, mask, cos, sin, trace=None, cache=None):
         b, t, _ = x.shape
         q, k, v = self.qkv(self.attn_norm(x)).view(b, t, 3, self.c.heads, self.c.head_dim).permute(2, 0, 3, 1, 4)
         q, k = rotate(self.q_norm(q), cos, sin), rotate(self.k_norm(k), cos, sin)
+        if cache is not None:
+            if "k" in cache:
+                k, v = torch.cat((cache["k"], k), 2), torch.cat((cache["v"], v), 2)
+            cache["k"], cache["v"] = k, v
         w = torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(self.c.head_dim) + mask, -1)
         heads = w @ v
         if trace is not None:
@@ -81,10 +85,9 @@ class Model(nn.Module):
     def causal(self, t):
         return torch.full((t, t), -1e9).triu(1)
 
-    def forward(self, ids, positions=None, mask=None, keep=None, edit=None, trace=None):
+    def forward(self, ids, positions=None, mask=None, edit=None, trace=None):
         """Final residual stream and the list of streams after each block (first: the embedding).
 
-        keep: (layers, batch, time, 1) factor on each attention output (training noise).
         edit: function (block index, stream) -> stream, applied to every block's output (-1: embedding).
         """
         t = ids.shape[1]
@@ -97,12 +100,21 @@ class Model(nn.Module):
         x = edit(-1, x) if edit else x
         streams = [x]
         for i, block in enumerate(self.blocks):
-            a = block.attend(x, mask, cos, sin, trace)
-            x = x + (a if keep is None else a * keep[i])
+            x = x + block.attend(x, mask, cos, sin, trace)
             x = x + block.feed(x)
             x = edit(i, x) if edit else x
             streams.append(x)
         return x, streams
+
+    def step(self, ids, caches):
+        """Final stream of new tokens that follow those in the caches (one dict a block; empty at first)."""
+        start, t = caches[0]["k"].shape[2] if caches[0] else 0, ids.shape[1]
+        cos, sin, x = self.cos[start:start + t], self.sin[start:start + t], self.embed(ids)
+        mask = torch.full((t, start + t), -1e9).triu(start + 1)
+        for block, cache in zip(self.blocks, caches):
+            x = x + block.attend(x, mask, cos, sin, None, cache)
+            x = x + block.feed(x)
+        return x
 
     def logits(self, x):
         return self.norm(x) @ self.embed.weight.T

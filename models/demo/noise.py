@@ -16,9 +16,12 @@ def held(key, parts=5):
     return zlib.crc32(key.encode()) % parts == 0
 
 
-def edit(word, rng):
-    """One small typo: two letters swapped, one dropped, one doubled, or one replaced."""
-    kind = rng.choice(("swap", "drop", "double", "swap", "drop", "double", "replace"))
+SLIPS = ("swap", "drop", "double")
+
+
+def edit(word, rng, kinds=2 * SLIPS + ("replace",)):
+    """One small typo: two letters swapped, one dropped, one doubled, or (seldom) one replaced."""
+    kind = rng.choice(kinds)
     i = rng.randrange(1, len(word) - 1) if len(word) > 3 else rng.randrange(len(word) - 1)
     if kind == "swap":
         return word[:i] + word[i + 1] + word[i] + word[i + 2:]
@@ -47,24 +50,24 @@ def neighbours(low):
     return [k for k in KNOWN if abs(len(k) - len(low)) <= 1 and distance(k, low) <= 1]
 
 
-def typo(word, rng, test=False):
+def typo(word, rng, test=False, kinds=2 * SLIPS + ("replace",)):
     """A misspelling of `word` that is nearest to it alone; held-out ones only when `test`."""
     for _ in range(60):
-        t = edit(word, rng)
+        t = edit(word, rng, kinds)
         if t != word and held("typo|" + t.lower()) == test and \
                 all(k == word.lower() for k in neighbours(t.lower())):
             return t
     return word
 
 
-def typo_in(text, rng, focus=None, test=False):
+def typo_in(text, rng, focus=None, test=False, kinds=2 * SLIPS + ("replace",)):
     """A misspelling somewhere in `text`: in `focus` if given, else in some longer word."""
     words = re.findall(r"[A-Za-z]{4,}", focus if focus else text)
     if not words:
         return text
     w = rng.choice(words)
     at = text.rfind(w)
-    return text if at < 0 else text[:at] + typo(w, rng, test) + text[at + len(w):]
+    return text if at < 0 else text[:at] + typo(w, rng, test, kinds) + text[at + len(w):]
 
 
 def noisy(text, rng, focus=None, lower=0.2, wrong=0.2):

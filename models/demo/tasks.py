@@ -106,24 +106,6 @@ def ask_after(rng):
     return q, f"The user asks what comes {w} {a}. It is {b}.", f"{b} comes {w} {a}."
 
 
-def comparison(rng, test=False):
-    while True:
-        a, b = rng.randrange(100), rng.randrange(100)
-        if a != b and held(f"compare|{a}|{b}") == test:
-            break
-    big = rng.random() < 0.5
-    return [(f"Of {a} and {b}, the {'larger' if big else 'smaller'} is", LOW),
-            (f" {max(a, b) if big else min(a, b)}.", HIGH)]
-
-
-def ask_compare(rng):
-    d = comparison(rng)
-    a, b = (int(x) for x in d[0][0].split(",")[0][3:].split(" and "))
-    hi = rng.random() < 0.5
-    x, w = (max(a, b), "larger") if hi else (min(a, b), "smaller")
-    return f"Which is {w}, {a} or {b}?", f"The user compares {a} and {b}. The {w} one is {x}.", f"{x} is {w}."
-
-
 def opposite(rng, test=False):
     p = rng.choice(data.OPPOSITES)
     x, y = p if rng.random() < 0.5 else p[::-1]
