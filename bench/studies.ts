@@ -77,20 +77,20 @@ async function benchDatabase(name: string, location: string, count: number): Pro
   };
   try {
     const list = "/api/v1/studies";
-    let turn = 0;
+    let turns = 0;
+    const turn = () => {
+      turns += 1;
+      return turns;
+    };
     // Every other word differs, so that no kept answer is measured.
     await load("first page", () => list, { least: 1000, most: 40 });
-    await load("rare word", () => `${list}?q=rare${(turn += 37) % count}`, { least: 1000, most: 40 });
-    await load(
-      "common word",
-      () => `${list}?q=${common[((turn += 1)) % common.length]}&offset=${turn % 50}`,
-      { most: 250 },
-    );
-    await load(
-      "offset near 10,000",
-      () => `${list}?offset=${Math.min(10_000, count) - ((turn += 1) % 500)}`,
-      { most: 100 },
-    );
+    await load("rare word", () => `${list}?q=rare${(turn() * 37) % count}`, { least: 1000, most: 40 });
+    await load("common word", () => `${list}?q=${common[turn() % common.length]}&offset=${turns % 50}`, {
+      most: 250,
+    });
+    await load("offset near 10,000", () => `${list}?offset=${Math.min(10_000, count) - (turn() % 500)}`, {
+      most: 100,
+    });
     await load("1 MB study", () => `${list}/${large}`, {});
     child.send("memory");
     rows.push(
