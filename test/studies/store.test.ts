@@ -265,6 +265,37 @@ for (const database of databases.all) {
     assert.equal([page.rows[0]?.id, page.rows.length, page.total], [head, 1, 3]);
   });
 
+  on("many matches page through the tiers in the order that few have", async (store) => {
+    const { id } = await account(store);
+    const { searchEntry, summaryOf } = await import("../../src/studies/store/publish.js");
+    await store.db.transaction().execute(async (trx) => {
+      for (let index = 0; index < 600; index += 1) {
+        const where = [{ title: "Zebra" }, { question: "Zebra?" }, { method: "A zebra." }, {}][index % 4];
+        const study = samplePackage(where);
+        const times = { created_at: index + 1, published_at: index + 1 };
+        const numbers = { version: 1, upvotes: 0, comment_count: 0 };
+        await trx
+          .insertInto("studies")
+          .values({ id: `${index}`, account_id: id, author: "", ...numbers, ...times, ...summaryOf(study) })
+          .execute();
+        await store.dialect.search.add(trx, index + 1, searchEntry(study));
+      }
+    });
+    const ids = async (q: string, limit: number, offset: number) =>
+      (await listStudies(store, q, limit, offset)).rows.map((row) => Number(row.id));
+    const tier = (place: number) =>
+      Array.from({ length: 600 }, (_, index) => 599 - index).filter((index) => index % 4 === place);
+    const order = [...tier(0), ...tier(1), ...tier(2)];
+    assert.equal(await ids("zebra", 50, 140), order.slice(140, 190), "450 matches: few");
+    // "demo", a word of every model's name, makes a tier of its own with 600.
+    assert.is((await listStudies(store, "demo", 1, 0)).total, 600);
+    assert.equal(await ids("demo", 50, 575), [...Array(25).keys()].reverse());
+    assert.equal(
+      await ids("demo zeb", 50, 100),
+      [...tier(0), ...tier(1)].sort((a, b) => b - a).slice(100, 150),
+    );
+  });
+
   on("a new version keeps the id, moves to the front and is found by its new words only", async (store) => {
     const { id } = await account(store);
     const first = await publish(store, id, { title: "Original words" });

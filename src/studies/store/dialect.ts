@@ -28,10 +28,18 @@ export interface SearchEntry {
 export const tiers = ["title", "head", "body"] as const;
 export type Tier = (typeof tiers)[number];
 
+export interface Match {
+  publishedAt: number;
+  /** Place in `tiers`. */
+  tier: number;
+}
+
 /** Full-text index over current versions, by publication time. */
 export interface Search {
   add(db: Kysely<Database>, publishedAt: number, entry: SearchEntry): Promise<void>;
   remove(db: Kysely<Database>, publishedAt: number): Promise<void>;
+  /** Matches of every tier in one query, in no order, at most `limit`. */
+  some(db: Kysely<Database>, words: string[], limit: number): Promise<Match[]>;
   count(db: Kysely<Database>, words: string[], tier: Tier): Promise<number>;
   /** Publication times of a tier's matches, newest first. */
   find(db: Kysely<Database>, words: string[], tier: Tier, limit: number, offset: number): Promise<number[]>;

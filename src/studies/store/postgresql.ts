@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect, type RawBuilder, sql } from "kysely";
 import pg from "pg";
-import type { Dialect, Search, Tier } from "./dialect.js";
+import { type Dialect, type Match, type Search, type Tier, tiers } from "./dialect.js";
 import type { Database } from "./schema.js";
 
 const int8 = 20;
@@ -58,6 +58,13 @@ function vectors(): Search {
     async remove(db, publishedAt) {
       await sql`delete from search where published_at = ${publishedAt}`.execute(db);
     },
+    async some(db, words, limit) {
+      // The row limit stands inside: common words stop early, rare ones come from the index.
+      const [title, head, body] = tiers.map((tier) => inside(tier, words));
+      const query = sql<Match>`select published_at as "publishedAt",
+        case when ${title} then 0 when ${head} then 1 else 2 end as tier from search where ${body} limit ${limit}`;
+      return (await query.execute(db)).rows;
+    },
     async count(db, words, tier) {
       const query = sql<{ count: number }>`select count(*) as count from search where ${match(words, tier)}`;
       return (await query.execute(db)).rows[0]?.count ?? 0;
@@ -71,10 +78,14 @@ function vectors(): Search {
 }
 
 function match(words: string[], tier: Tier): RawBuilder<boolean> {
+  if (tier === "title") return inside("title", words);
+  const better = tier === "head" ? "title" : "head";
+  return sql<boolean>`${inside(tier, words)} and not ${inside(better, words)}`;
+}
+
+/** Whether a column, which holds the words of the better ones too, has all words. */
+function inside(column: Tier, words: string[]): RawBuilder<boolean> {
   // Words hold letters and digits only, so quoting them is enough.
   const all = words.map((word, index) => `'${word}'${index === words.length - 1 ? ":*" : ""}`).join(" & ");
-  const inside = (column: string) => sql<boolean>`${sql.ref(column)} @@ ${all}::tsquery`;
-  if (tier === "title") return inside("title");
-  const better = tier === "head" ? "title" : "head";
-  return sql<boolean>`${inside(tier)} and not ${inside(better)}`;
+  return sql<boolean>`${sql.ref(column)} @@ ${all}::tsquery`;
 }

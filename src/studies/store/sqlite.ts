@@ -2,7 +2,7 @@ import { chmodSync, closeSync, openSync, realpathSync } from "node:fs";
 import SqliteDatabase from "better-sqlite3";
 import { Kysely, type RawBuilder, sql } from "kysely";
 import { UserError } from "../../contracts/user-error.js";
-import type { Dialect, Search, Tier } from "./dialect.js";
+import { type Dialect, type Match, type Search, type Tier, tiers } from "./dialect.js";
 import type { Database } from "./schema.js";
 import { SqliteTurnsDialect } from "./sqlite-turns.js";
 
@@ -52,6 +52,14 @@ function fts5(): Search {
     },
     async remove(db, publishedAt) {
       await sql`delete from search where rowid = ${publishedAt}`.execute(db);
+    },
+    async some(db, words, limit) {
+      const parts = tiers.map(
+        (tier, place) =>
+          sql`select rowid as "publishedAt", ${sql.lit(place)} as tier from search where ${match(words, tier)}`,
+      );
+      const query = sql<Match>`${sql.join(parts, sql` union all `)} limit ${limit}`;
+      return (await query.execute(db)).rows;
     },
     async count(db, words, tier) {
       const query = sql<{ count: number }>`select count(*) as count from search where ${match(words, tier)}`;

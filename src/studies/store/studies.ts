@@ -6,6 +6,9 @@ import type { Store } from "./store.js";
 
 export type StudyRow = Selectable<Database["studies"]>;
 
+/** Up to so many matches are ranked in memory, after one query. */
+const fewMatches = 500;
+
 export interface StudyRows {
   rows: StudyRow[];
   total: number;
@@ -26,6 +29,13 @@ export async function listStudies(
     ]);
     return { rows, total: total.value };
   }
+  const some = await store.dialect.search.some(store.db, wanted, fewMatches + 1);
+  if (some.length <= fewMatches) {
+    const ranked = some.sort((a, b) => a.tier - b.tier || b.publishedAt - a.publishedAt);
+    const keys = ranked.slice(offset, offset + limit).map(({ publishedAt }) => publishedAt);
+    return { rows: await rowsOf(store, keys), total: some.length };
+  }
+  // Many: sorting them all would take long, so each tier is counted and read in its own order.
   const found: number[] = [];
   let total = 0;
   for (const tier of tiers) {
