@@ -31,7 +31,8 @@ def heads(found):
 def main():
     with open(os.path.join(HERE, "evaluation.json")) as f:
         r = json.load(f)
-    text = "\n## Evaluation\n\nGreedy output, the whole answer must be right.\n\n" + "".join(accuracy(r["accuracy"]))
+    text = ("\n## Evaluation\n\nGreedy output, the whole answer must be right. Opposites, sequences and small talk are not "
+            "held out;\nof the misspelt questions the misspelling is, the phrasing is not.\n\n") + "".join(accuracy(r["accuracy"]))
     if "parity" in r:
         p = r["parity"]
         text += (f"\nParity: greedy text of {p['server']} equals PyTorch's (fp32 weights) on {p['raw'][0]} of {p['raw'][1]} "
@@ -39,7 +40,8 @@ def main():
     text += ("\n## Curves\n\nLens: the answer's mean probability, and how often it is on top, when the stream after each block "
              "is read at the last token.\nPatch: share of prompts whose answer becomes another prompt's when that prompt's "
              "stream is put in after that block.\n\n" + "".join(curves(r["circuits"]["curves"])))
-    text += "\n## Heads\n\nBlock.head (mean attention in fp32), 0.3 and more:\n\n" + "".join(heads(r["circuits"]["heads"])) + "\n"
+    text += ("\n## Heads\n\nBlock.head (mean attention in fp32), 0.3 and more; a name mover looks from the last\n"
+             "token at the name that is the answer:\n\n" + "".join(heads(r["circuits"]["heads"])) + "\n")
     path = os.path.join(HERE, "README.md")
     with open(path) as f:
         card = f.read()

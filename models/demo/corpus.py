@@ -60,7 +60,7 @@ def unknown_question(rng, test=False):
 def one_turn(rng):
     """(question, thought, reply) as a user might type it."""
     kind = rng.choices(("fact", "unknown", "review", "opposite", "after", "talk"),
-                       (56, ASK_UNKNOWN[settings["stage"]], 9, 4, 4, 5))[0]
+                       (56, 22, 9, 4, 4, 5))[0]
     if kind == "fact":
         q, th, a, s = facts.chat_fact(rng)
         q = noisy(q, rng, s, 0.2, TYPOS[settings["stage"]][1])
@@ -105,12 +105,9 @@ MIXES = {
         (tasks.induction, 8), (tasks.succession, 3), (tasks.opposite, 2)],
     2: [(raw_facts, 24), (raw_unknown, 8), (chat, 38), (tasks.raw_review, 4), (tasks.opinion, 3), (tasks.ioi, 5),
         (tasks.induction, 16), (tasks.succession, 2), (tasks.opposite, 1)],
-    3: [(raw_facts, 24), (raw_unknown, 16), (chat, 44), (tasks.raw_review, 3), (tasks.opinion, 3), (tasks.ioi, 3),
-        (tasks.induction, 5), (tasks.succession, 2), (tasks.opposite, 1)],
 }
-TYPOS = {1: (0.2, 0.28), 2: (0.45, 0.45), 3: (0.5, 0.5)}   # share of misspelt raw facts and questions
-ASK_UNKNOWN = {1: 22, 2: 22, 3: 40}                         # parts of questions never taught, facts being 56
-settings = {"stage": 1}                   # stage 2: more lists and misspellings; 3: more unknown things
+TYPOS = {1: (0.2, 0.28), 2: (0.45, 0.45)}   # share of misspelt raw facts and questions
+settings = {"stage": 1}                   # stage 2: more lists, more misspellings
 
 
 def document(rng):

@@ -74,9 +74,8 @@ def flat_views(model, flat, grad):
 
 
 def rate(step, a):
-    """Learning rate factor: short warm-up, constant, in stage 2 linear decay over the last 60 %, in 3 from 0.4."""
-    left = (a.steps - step) / a.steps
-    down = {1: 1.0, 2: left / 0.6, 3: 0.4 * left}[a.stage]
+    """Learning rate factor: short warm-up, constant, in stage 2 linear decay over the last 60 %."""
+    down = (a.steps - step) / (0.6 * a.steps) if a.stage == 2 else 1.0
     return min(1.0, step / 50, max(0.02, down))
 
 

@@ -1,5 +1,6 @@
 #include "engine/request.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/result_router.h"
@@ -89,6 +90,7 @@ void Request::start(PreparedTasks&& prepared) {
   if (cancelled()) return;
   states_ = std::move(prepared.states);
   finals_.resize(states_.size());
+  decoded_.resize(states_.size());
   stream_ = prepared.stream;
   completions_a_prompt_ = states_.size() / prepared.tasks.size();
   ids_ = prepared.ids;
@@ -195,11 +197,24 @@ void Request::format_stream(server_task_result& result, Event& event) {
   }
   const json part = result.to_json();
   if (!part.is_null()) event.data += format_oai_sse(part);
-  const auto* partial = dynamic_cast<const server_task_result_cmpl_partial*>(&result);
-  if (partial != nullptr && !partial->is_begin && !partial->is_progress) ++event.tokens;
+  count_tokens(result, event);
   if (!result.is_stop() || ++n_finals_ < states_.size()) return;
   event.data += "data: [DONE]\n\n";
   event.done = true;
+}
+
+/// A part may stand for several tokens: text is held back while it could become a stop string.
+void Request::count_tokens(const server_task_result& result, Event& event) {
+  if (result.index >= decoded_.size()) return;
+  int decoded = 0;
+  if (const auto* partial = dynamic_cast<const server_task_result_cmpl_partial*>(&result)) {
+    decoded = partial->n_decoded;
+  } else if (const auto* last = dynamic_cast<const server_task_result_cmpl_final*>(&result)) {
+    decoded = last->n_decoded;
+  }
+  int& counted = decoded_[result.index];
+  event.tokens += std::max(0, decoded - counted);
+  counted = std::max(counted, decoded);
 }
 
 void Request::format_whole(Event& event) {

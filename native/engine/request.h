@@ -53,6 +53,7 @@ class Request : public std::enable_shared_from_this<Request> {
   bool format(server_task_result_ptr result, Event& event);
   void format_stream(server_task_result& result, Event& event);
   void format_whole(Event& event);
+  void count_tokens(const server_task_result& result, Event& event);
   void end();
 
   const RequestId id_;
@@ -74,6 +75,7 @@ class Request : public std::enable_shared_from_this<Request> {
   // Touched only by the thread that has set processing_.
   std::vector<task_result_state> states_;
   std::vector<server_task_result_ptr> finals_;
+  std::vector<int> decoded_;  // tokens generated so far, by result index
   size_t n_finals_ = 0;
   size_t completions_a_prompt_ = 1;
   bool stream_ = false;

@@ -54,9 +54,16 @@ Napi::Value backend_info(const Napi::CallbackInfo& info) {
   return out;
 }
 
+/// Ends all that runs, for good. process.exit() runs no cleanup hooks, and no thread may outlive it.
+Napi::Value end_operations(const Napi::CallbackInfo& info) {
+  tapline::AddonData::of(info.Env()).operations.close();
+  return info.Env().Undefined();
+}
+
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   tapline::AddonData::attach(env);
   exports.Set("backendInfo", Napi::Function::New<backend_info>(env, "backendInfo"));
+  exports.Set("endOperations", Napi::Function::New<end_operations>(env, "endOperations"));
   tapline::CancelObject::define(env, exports);
   tapline::ModelObject::define(env, exports);
   tapline::ContextObject::define(env, exports);

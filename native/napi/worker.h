@@ -53,32 +53,27 @@ class Progress {
   std::chrono::steady_clock::time_point last_{};
 };
 
-/// The base worker: runs one operation on a libuv thread and settles its promise on the JavaScript thread.
+/// Runs one operation on a thread of the environment and settles its promise on the JavaScript thread.
 ///
 /// An operation is a small movable struct with
-///   void execute(const CancelToken&);   // worker thread: plain data only, may throw
+///   void execute(const CancelToken&);   // other thread: plain data only, may throw
 ///   Napi::Value result(Napi::Env);      // JavaScript thread, after execute() returned
 template <class Operation>
-class OperationWorker final : public Napi::AsyncWorker {
+class OperationTask final : public Task {
  public:
-  static Napi::Promise run(Napi::Env env, Operation operation, CancelToken cancel) {
-    auto* worker = new OperationWorker(env, std::move(operation), std::move(cancel));
-    const Napi::Promise promise = worker->deferred_.Promise();
-    worker->Queue();
-    return promise;
-  }
+  OperationTask(Napi::Env env, Operation operation, CancelToken cancel)
+      : Task(std::move(cancel)), deferred_(Napi::Promise::Deferred::New(env)), operation_(std::move(operation)) {}
 
- protected:
-  void Execute() override {
+  Napi::Promise promise() const { return deferred_.Promise(); }
+
+  void execute() override {
     failure_ = catching([this] {
-      cancel_.check();
-      operation_.execute(cancel_);
+      cancel().check();
+      operation_.execute(cancel());
     });
   }
 
-  void OnOK() override {
-    const Napi::Env env = Env();
-    AddonData::of(env).finished(running_);
+  void settle(Napi::Env env) override {
     if (failure_.failed) {
       deferred_.Reject(to_js_error(env, failure_.code, failure_.sentence).Value());
       return;
@@ -92,17 +87,8 @@ class OperationWorker final : public Napi::AsyncWorker {
   }
 
  private:
-  OperationWorker(Napi::Env env, Operation operation, CancelToken cancel)
-      : Napi::AsyncWorker(env),
-        deferred_(Napi::Promise::Deferred::New(env)),
-        operation_(std::move(operation)),
-        cancel_(std::move(cancel)),
-        running_(AddonData::of(env).started(cancel_)) {}
-
   Napi::Promise::Deferred deferred_;
   Operation operation_;
-  CancelToken cancel_;
-  AddonData::Running running_;
   Failure failure_;
 };
 
@@ -111,7 +97,10 @@ class OperationWorker final : public Napi::AsyncWorker {
 template <class Operation>
 Napi::Promise run_async(Napi::Env env, Operation operation, CancelToken cancel = {}) {
   if (env.IsExceptionPending()) return {};
-  return OperationWorker<Operation>::run(env, std::move(operation), std::move(cancel));
+  auto task = std::make_unique<OperationTask<Operation>>(env, std::move(operation), std::move(cancel));
+  const Napi::Promise promise = task->promise();
+  AddonData::of(env).operations.start(env, std::move(task));
+  return promise;
 }
 
 }  // namespace tapline

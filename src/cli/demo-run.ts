@@ -42,6 +42,7 @@ export interface DemoReport {
 
 /** Answers of models that think at length are cut here. */
 const answerTokens = 256;
+const captureAttempts = 5;
 
 /**
  * Starts both services on free ports, asks the model, captures it while it answers, runs an inspect job, and
@@ -60,7 +61,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
 
     options.onStage(`asking ${model.model}, and looking inside`);
     const [{ chat, capture, duringAnswer }, { job, download }] = await Promise.all([
-      askAndCapture(serving, spread(layers, limits.capture_layers), options),
+      askAndCapture(serving, model.model as string, spread(layers, limits.capture_layers), options),
       inspect(new Lab(lab), layers, options),
     ]);
     const files = await prepareFiles(options.out);
@@ -110,20 +111,29 @@ async function startServices(
   return { inference: serving.url, lab: lab.url };
 }
 
-/** The capture is sent right behind the question: it runs on the generation thread, between two steps. */
+/**
+ * Asks, and sends the capture right behind the question: it gets its turn on the generation thread, between two
+ * steps of the answer. A tiny model may have answered before; then both are sent again, the capture ahead.
+ */
 async function askAndCapture(
   serving: ServingModel,
+  model: string,
   layers: number[],
   { prompt, question, signal }: DemoOptions,
 ) {
-  const asked = performance.now();
-  const asking = ask(serving, question, signal);
-  const capturing = serving.inspect(prompt, { layers, signal }).then((capture) => ({
-    capture,
-    captured: performance.now(),
-  }));
-  const [chat, { capture, captured }] = await Promise.all([asking, capturing]);
-  return { chat, capture, duringAnswer: captured < asked + chat.seconds * 1000 };
+  const timed = async <T>(work: Promise<T>) => ({ value: await work, at: performance.now() });
+  for (let attempt = 1; ; attempt++) {
+    const asking = () => timed(ask(serving, question, signal));
+    const capturing = () => timed(serving.inspect(prompt, { model, layers, signal }));
+    const ahead = attempt > 1 ? capturing() : undefined;
+    const chat = asking();
+    const capture = ahead ?? capturing();
+    const [answer, states] = await Promise.all([chat, capture]);
+    const duringAnswer = states.at < answer.at;
+    if (duringAnswer || attempt === captureAttempts) {
+      return { chat: answer.value, capture: states.value, duringAnswer };
+    }
+  }
 }
 
 async function ask(

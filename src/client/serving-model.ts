@@ -10,6 +10,8 @@ export interface InspectOptions extends CallOptions {
   /** Distinct block indices; the first block unless told otherwise. */
   layers?: number[];
   maxInputTokens?: number;
+  /** The resident model's exact name, where the caller has it from capabilities(). */
+  model?: string;
 }
 
 export interface ChatOptions extends CallOptions {
@@ -40,13 +42,11 @@ export class ServingModel {
 
   /**
    * Measures the resident model on a raw prompt: norms of the chosen block outputs and the next-token
-   * candidates. It asks for the model's exact name first, so that nothing else is measured by mistake.
+   * candidates. It looks up the model's exact name first, so that nothing else is measured by mistake.
    */
-  async inspect(
-    prompt: string,
-    { signal, layers, maxInputTokens }: InspectOptions = {},
-  ): Promise<CaptureResult> {
-    const { model } = await this.capabilities({ signal });
+  async inspect(prompt: string, options: InspectOptions = {}): Promise<CaptureResult> {
+    const { signal, layers, maxInputTokens } = options;
+    const model = options.model ?? (await this.capabilities({ signal })).model;
     if (model === null) throw new TaplineError("The server holds no model at the moment.");
     const body: Partial<CaptureRequest> = {
       model,

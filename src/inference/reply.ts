@@ -51,7 +51,8 @@ export async function sendStream(
   try {
     for await (const { data, tokens } of parts) {
       silence.refresh();
-      if (!res.write(data)) await drained(res);
+      // Nothing drains once the client has gone; the next part then says that the request was cancelled.
+      if (!res.write(data) && !res.destroyed) await drained(res);
       sent(data, tokens);
     }
     res.end();

@@ -114,5 +114,7 @@ export interface BackendInfo {
 export interface NativeBinding {
   backendInfo(): BackendInfo;
   CancelToken: new () => NativeCancelToken;
+  /** Cancels every operation of this thread and waits for it to end. Later ones never settle. */
+  endOperations(): void;
   openModel(options: object): Promise<NativeModel>;
 }

@@ -17,7 +17,10 @@ let loaded: NativeBinding | undefined;
 export function binding(): NativeBinding {
   if (loaded === undefined) {
     try {
-      loaded = createRequire(import.meta.url)(addonPath) as NativeBinding;
+      const addon = createRequire(import.meta.url)(addonPath) as NativeBinding;
+      // process.exit() tells no addon: what computes has to end before the process takes itself apart.
+      process.once("exit", () => addon.endOperations());
+      loaded = addon;
     } catch (error) {
       const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
       throw new Error(

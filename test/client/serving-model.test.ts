@@ -19,10 +19,17 @@ test("inspecting asks for the resident model's exact name first", async () => {
   const serving = new ServingModel(service.port);
   await serving.inspect("Hello", { layers: [0, 3], maxInputTokens: 7 });
   await serving.inspect("Hello");
+  await serving.inspect("Hello", { model: "known" });
   await service.close();
   assert.equal(
     service.seen.map(({ method, path }) => `${method} ${path}`),
-    ["GET /lab/capabilities", "POST /lab/activations", "GET /lab/capabilities", "POST /lab/activations"],
+    [
+      "GET /lab/capabilities",
+      "POST /lab/activations",
+      "GET /lab/capabilities",
+      "POST /lab/activations",
+      "POST /lab/activations",
+    ],
   );
   assert.equal(JSON.parse(service.seen[1]!.body), {
     model: "the-model",
@@ -31,6 +38,7 @@ test("inspecting asks for the resident model's exact name first", async () => {
     max_input_tokens: 7,
   });
   assert.equal(JSON.parse(service.seen[3]!.body), { model: "the-model", prompt: "Hello" });
+  assert.equal(JSON.parse(service.seen[4]!.body), { model: "known", prompt: "Hello" });
 });
 
 test("a server without a model is the library's error, and nothing is submitted", async () => {

@@ -210,7 +210,7 @@ test("enable_thinking overrides the launch default", async () => {
   const thinking = (await ask(true)) as OpenAI.ChatCompletion;
   const direct = (await ask(false)) as OpenAI.ChatCompletion;
   const reasoning = (answer: OpenAI.ChatCompletion) =>
-    (answer.choices[0]?.message as { reasoning_content?: string }).reasoning_content;
+    (answer.choices[0]?.message as { reasoning_content?: string } | undefined)?.reasoning_content;
   assert.ok(reasoning(thinking));
   assert.not.ok(reasoning(direct));
 });

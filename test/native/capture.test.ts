@@ -10,7 +10,7 @@ let layers: number[];
 let width: number;
 test.before(async () => {
   model = await Model.open(demo);
-  context = await model.createContext({ nCtx: 256, maxSequences: 16 });
+  context = await model.createContext({ threads: 1, nCtx: 256, maxSequences: 16 });
   tokens = await model.tokenize("The capital of France is Paris, and the capital of Japan is");
   layers = layersOf(model);
   width = model.info.nEmbd;
@@ -131,13 +131,13 @@ test("an edit is h' = scale * h + offset", async () => {
       rows: "last",
       edits: [{ layer, position, scale: 0, offset: wanted }],
     });
-    assert.ok(apart(changed, replaced) < 1e-4, `block ${layer}`);
+    assert.ok(apart(changed, replaced) < 5e-3, `block ${layer}`);
     const everyRow = await logitsOf(context, {
       tokens,
       layers: [...new Set([layer, last])],
       edits: [{ layer, position, scale: 0.3, offset }],
     });
-    assert.ok(apart(changed, everyRow) < 1e-4, `block ${layer}, all rows captured`);
+    assert.ok(apart(changed, everyRow) < 5e-3, `block ${layer}, all rows captured`);
     const plain = await logitsOf(context, { tokens, layers: [] });
     assert.ok(apart(changed, plain) > 1e-2, `block ${layer} has no effect`);
   }
@@ -221,7 +221,7 @@ test("token ids are copied before the call returns", async () => {
 });
 
 test("two contexts of one model do not see each other", async () => {
-  const other = await model.createContext({ nCtx: 64 });
+  const other = await model.createContext({ threads: 1, nCtx: 64 });
   const alone = await logitsOf(context, { tokens, layers: [] });
   await context.reset();
   await context.advance({ tokens: tokens.slice(0, 5), layers: [] });

@@ -10,7 +10,7 @@ let model: Model;
 let context: Context;
 test.before(async () => {
   model = await Model.open(demo);
-  context = await model.createContext({ nCtx: 64, maxSequences: 4 });
+  context = await model.createContext({ threads: 1, nCtx: 64, maxSequences: 4 });
 });
 test.after(() => model.close());
 
@@ -167,7 +167,7 @@ test("cancelling before, and in the middle", async () => {
 
 test("everything is refused once closed", async () => {
   const other = await Model.open(demo);
-  const own = await other.createContext({ nCtx: 32 });
+  const own = await other.createContext({ threads: 1, nCtx: 32 });
   const tokens = someTokens(3, other.info.nVocab);
   await own.close();
   for (const call of [

@@ -21,7 +21,7 @@ const strengths = {
   scale: [0, 0.5, 1, 2],
   ablate: [0.25, 0.5, 1],
   patch: [0.25, 0.5, 1],
-  steer: [-40, -5, 5, 40],
+  steer: [-100, -10, 10, 100],
 } as const;
 
 type Kind = keyof typeof strengths;
@@ -106,7 +106,7 @@ async function run(python: string, folder: string): Promise<Figure[]> {
   for (const kind of Object.keys(strengths) as Kind[]) {
     for (const strength of strengths[kind]) {
       for (const layer of [0, Math.floor(nLayer / 2), nLayer - 1]) {
-        const [prompt, donor, minus] = [0, 1, 3];
+        const [prompt, donor, minus] = [0, 1, 0];
         const vector =
           kind === "steer"
             ? lastRow(donor, layer).map((value, i) => value - lastRow(minus, layer)[i]!)

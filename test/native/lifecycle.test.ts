@@ -1,0 +1,165 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { Worker } from "node:worker_threads";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { Model } from "../../src/native/index.js";
+import { demo, logitsOf, someTokens } from "./demo-model.js";
+
+const fixture = (name: string) => fileURLToPath(new URL(`./fixtures/${name}`, import.meta.url));
+
+test("close waits for what runs, and may be called again and again", async () => {
+  const model = await Model.open(demo);
+  const context = await model.createContext({ threads: 1, nCtx: 256 });
+  const tokens = someTokens(200, model.info.nVocab);
+  const done: string[] = [];
+  const work = [
+    model.tokenize("some text").then(() => done.push("tokenize")),
+    context.advance({ tokens, layers: [0, 7] }).then(() => done.push("advance")),
+    context.features({ sequences: [tokens], layers: [3] }).then(() => done.push("features")),
+    context.reset().then(() => done.push("reset")),
+  ];
+  const closing = [model.close(), model.close(), context.close()];
+  await Promise.all(closing).then(() => done.push("close"));
+  await Promise.all(work);
+  assert.equal(done.slice(0, 4).sort(), ["advance", "features", "reset", "tokenize"]);
+  assert.is(done[4], "close");
+  await model.close();
+  await context.close();
+});
+
+test("a model that is closed while it creates a context waits for it", async () => {
+  const model = await Model.open(demo);
+  const creating = model.createContext({ threads: 1, nCtx: 64 });
+  await model.close();
+  const context = await creating;
+  await context.close();
+});
+
+test("one file opened twice is two models", async () => {
+  const [first, second] = await Promise.all([Model.open(demo), Model.open(demo)]);
+  await first.close();
+  const context = await second.createContext({ threads: 1, nCtx: 64 });
+  assert.is(
+    (await logitsOf(context, { tokens: Int32Array.of(1, 2), layers: [] })).length,
+    second.info.nVocab,
+  );
+  await second.close();
+});
+
+test("progress while loading ends at 1", async () => {
+  const seen: number[] = [];
+  const model = await Model.open(demo, { onProgress: (fraction) => seen.push(fraction) });
+  // Progress comes from another thread and may arrive just behind the result.
+  for (let i = 0; i < 100 && seen.at(-1) !== 1; ++i) await sleep(10);
+  assert.is(seen.at(-1), 1);
+  assert.equal(
+    seen,
+    [...seen].sort((a, b) => a - b),
+  );
+  await model.close();
+});
+
+test("opening and closing many times leaks nothing", async () => {
+  const cycle = async () => {
+    const model = await Model.open(demo);
+    const context = await model.createContext({ threads: 1, nCtx: 256, maxSequences: 4 });
+    const tokens = someTokens(64, model.info.nVocab);
+    await context.advance({ tokens, layers: [0, 5], lensTopK: 5, nextTopK: 5, logits: true });
+    await context.features({ sequences: [tokens, tokens], layers: [1] });
+    await context.advance({ tokens: Int32Array.of(-1), layers: [0] }).catch(() => undefined);
+    await model.close();
+  };
+  for (let i = 0; i < 8; ++i) await cycle();
+  const before = process.memoryUsage().rss;
+  for (let i = 0; i < 40; ++i) await cycle();
+  const grown = (process.memoryUsage().rss - before) / 2 ** 20;
+  // One cycle holds some 15 MiB; were a twentieth of it kept, this would be 30.
+  assert.ok(grown < 30, `40 cycles grew the process by ${grown.toFixed(1)} MiB`);
+});
+
+test("results are given back to the garbage collector", async () => {
+  const model = await Model.open(demo);
+  const context = await model.createContext({ threads: 1, nCtx: 256 });
+  const tokens = someTokens(250, model.info.nVocab);
+  const layers = Array.from({ length: model.info.nLayer }, (_, i) => i);
+  const capture = async () => {
+    await context.reset();
+    await context.advance({ tokens, layers });
+  };
+  for (let i = 0; i < 40; ++i) await capture();
+  const before = process.memoryUsage().rss;
+  for (let i = 0; i < 300; ++i) await capture();
+  const grown = (process.memoryUsage().rss - before) / 2 ** 20;
+  // 300 captures return 300 MiB.
+  assert.ok(grown < 120, `the process grew by ${grown.toFixed(1)} MiB`);
+  await model.close();
+});
+
+const stages = [
+  "load",
+  "load-progress",
+  "open",
+  "context",
+  "features",
+  "advance",
+  "close",
+  "throw",
+  "by itself",
+];
+for (const stage of stages) {
+  test(`a process that ends in the middle (${stage}) ends at once, with its own code`, async () => {
+    const child = spawn(process.execPath, ["--import", "tsx", fixture("exit-during.ts"), stage, demo], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let output = "";
+    let errors = "";
+    child.stdout.on("data", (chunk) => {
+      output += chunk;
+    });
+    child.stderr.on("data", (chunk) => {
+      errors += chunk;
+    });
+    const timer = setTimeout(() => child.kill("SIGKILL"), 60_000);
+    const [code, signal] = await once(child, "close");
+    const seconds = (Date.now() - Number(output)) / 1000;
+    clearTimeout(timer);
+    assert.is(signal, null);
+    assert.is(code, 7, errors);
+    assert.is(errors, "");
+    assert.ok(seconds < 10, `it took ${seconds} s to end`);
+  });
+}
+
+function startWorker(endless: boolean): Worker {
+  return new Worker(fixture("worker.mjs"), { workerData: { path: demo, endless } });
+}
+
+test("several worker threads use the addon at once", async () => {
+  const workers = [startWorker(false), startWorker(false), startWorker(false)];
+  const results = await Promise.all(
+    workers.map(async (worker) => {
+      const [[values], [code]] = await Promise.all([once(worker, "message"), once(worker, "exit")]);
+      assert.is(code, 0);
+      return values as number[];
+    }),
+  );
+  assert.is(results[0]?.length, 8);
+  assert.equal(results[1], results[0]);
+  assert.equal(results[2], results[0]);
+});
+
+test("worker threads can be terminated in the middle, and the addon goes on", async () => {
+  const workers = [startWorker(true), startWorker(true)];
+  await Promise.all(workers.map((worker) => once(worker, "message")));
+  const started = Date.now();
+  await Promise.all(workers.map((worker) => worker.terminate()));
+  assert.ok(Date.now() - started < 10_000, "terminating took too long");
+  const model = await Model.open(demo);
+  assert.ok((await model.tokenize("still here")).length > 0);
+  await model.close();
+});
+
+test.run();
