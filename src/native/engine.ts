@@ -74,7 +74,7 @@ export type EngineRoute =
   | "detokenize"
   | "apply-template";
 
-/** Part of a streamed answer: whole server-sent events, as many as had become ready. */
+/** Part of a streamed answer: whole server-sent events, as many as had become ready; none for held-back text. */
 export interface StreamPart {
   readonly data: string;
   /** Generated tokens whose text is in `data`. */
@@ -261,7 +261,7 @@ async function* readParts(
   let event = head;
   try {
     for (;;) {
-      if (event.data !== "") yield { data: event.data, tokens: event.tokens };
+      if (event.data !== "" || event.tokens > 0) yield { data: event.data, tokens: event.tokens };
       if (event.done) return;
       event = await native.read(id);
     }

@@ -22,10 +22,19 @@ export function story(result: Pick<InspectResult, "layers" | "next_tokens">): st
   if (from === undefined) {
     return `Layer ${deepest.layer}, the deepest shown, still says ${named(deepest.last[0])}; the model itself says ${name} (${end}).`;
   }
-  const start = from.last[0]?.probability.toFixed(2);
-  return before === undefined
-    ? `${name} is the top token from layer ${from.layer} on, the first shown (${start}), and ends at ${end}.`
-    : `${name} becomes the top token at layer ${from.layer} (${start}), where layer ${before.layer} still said ${named(before.last[0])}, and ends at ${end}.`;
+  const start = probabilityIn(from.last, answer);
+  if (before === undefined) {
+    return `${name} is the top token from layer ${from.layer} on, the first shown (${start}), and ends at ${end}.`;
+  }
+  const rival = before.last[0];
+  const [led, behindIt] = [rival?.probability.toFixed(2), probabilityIn(before.last, answer)];
+  const lead = behindIt === undefined ? "" : ` (${led} against ${behindIt})`;
+  return `${name} becomes the top token at layer ${from.layer} (${start}), where layer ${before.layer} still said ${named(rival)}${lead}, and ends at ${end}.`;
+}
+
+/** The answer's probability, where it is among the candidates that the lens kept. */
+function probabilityIn(candidates: readonly Candidate[], answer: Candidate): string | undefined {
+  return candidates.find(({ token_id }) => token_id === answer.token_id)?.probability.toFixed(2);
 }
 
 function named(candidate: Candidate | undefined): string {

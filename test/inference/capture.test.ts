@@ -143,16 +143,13 @@ test("a capture that does not get its turn in time is 408, and the next one work
 });
 
 test("only programs on this machine may capture", async () => {
-  for (const headers of [
+  const pages: Record<string, string>[] = [
     { Origin: "http://localhost" },
     { "Sec-Fetch-Mode": "cors" },
     { Host: "example.com" },
-  ]) {
-    const answer = await server.post(
-      "/lab/activations",
-      { model, prompt },
-      headers as Record<string, string>,
-    );
+  ];
+  for (const headers of pages) {
+    const answer = await server.post("/lab/activations", { model, prompt }, headers);
     assert.is(answer.status, 403);
     assert.type(answer.body.error, "string");
   }

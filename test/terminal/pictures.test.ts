@@ -133,6 +133,12 @@ test("the story names the layer from which the answer leads for good", () => {
   assert.is(story(blind), "“·Paris” comes next, with probability 0.97.");
 });
 
+test("the story tells how far behind the answer was, where the lens kept it", () => {
+  const close = structuredClone(france);
+  close.layers[4]!.predictions!.at(-1)![1] = { token_id: 999, token: " Paris", probability: 0.21 };
+  assert.match(story(close), /where layer 4 still said “·France” \(0\.61 against 0\.21\), and ends/);
+});
+
 test("an early lead that is lost again does not count", () => {
   const lost = structuredClone(france);
   lost.layers[1]!.predictions!.at(-1)![0] = { token_id: 999, token: " Paris", probability: 0.2 };

@@ -1,0 +1,85 @@
+/**
+ * What capturing costs: a forward pass that reads block outputs over the same pass that reads nothing, in one
+ * context, alternately, in random order within each pair. Both end with the next token's top 5, as an inspect or
+ * a resident capture does; norms are part of the capture, copies to JavaScript too.
+ */
+import { fileURLToPath } from "node:url";
+import { threadsFor } from "../src/models/threads.js";
+import { Model } from "../src/native/index.js";
+import { TestRandom } from "../test/support/random.js";
+import { median, type Row, row } from "./figures.js";
+import { randomModel } from "./models/random-model.js";
+
+const demo = fileURLToPath(new URL("../models/demo/tapline-demo.gguf", import.meta.url));
+const lengths = [16, 128, 256];
+
+export async function benchCapture({ quick }: { quick: boolean }): Promise<Row[]> {
+  const pairs = quick ? 5 : 50;
+  return [
+    ...(await benchModel("demo model", demo, pairs * (quick ? 1 : 4), 1.05)),
+    ...(await benchModel("0.5B shape, Q8_0", await randomModel("q8_0"), pairs, 1.01)),
+  ];
+}
+
+async function benchModel(label: string, path: string, pairs: number, goal: number): Promise<Row[]> {
+  const model = await Model.open(path);
+  const { nLayer, nVocab, bytes } = model.info;
+  const context = await model.createContext({ nCtx: 256, nBatch: 256, threads: threadsFor(bytes) });
+  const random = new TestRandom(7);
+  const layerSets = {
+    "1 layer": [Math.floor(nLayer / 2)],
+    "4 layers": [0, 1, 2, 3].map((quarter) => Math.floor(((quarter + 0.5) * nLayer) / 4)),
+  };
+  const rows: Row[] = [];
+
+  for (const length of lengths) {
+    const tokens = Int32Array.from({ length }, () => random.below(nVocab));
+    const pass = async (layers: number[], earlyExit = false) => {
+      await context.reset();
+      const start = process.hrtime.bigint();
+      await context.advance({
+        tokens,
+        layers,
+        keepStates: false,
+        ...(earlyExit ? { earlyExit } : { nextTopK: 5 }),
+      });
+      return Number(process.hrtime.bigint() - start) / 1e6;
+    };
+    for (let i = 0; i < 3; i++) await pass([]);
+    for (const [what, layers] of Object.entries(layerSets)) {
+      const ratios: number[] = [];
+      const plain: number[] = [];
+      for (let pair = 0; pair < pairs; pair++) {
+        const first = random.uniform() < 0.5;
+        const early = first ? await pass(layers) : 0;
+        const bare = await pass([]);
+        const captured = first ? early : await pass(layers);
+        plain.push(bare);
+        ratios.push(captured / bare);
+      }
+      rows.push({
+        ...row(
+          `${label}, ${length} tokens, ${what}: over a plain pass of ${median(plain).toFixed(1)} ms`,
+          ratios,
+          "x",
+        ),
+        spread: quartiles(ratios),
+        goal: `<= ${goal}`,
+        ok: median(ratios) <= goal,
+      });
+    }
+    const exits: number[] = [];
+    for (let pair = 0; pair < Math.min(pairs, 20); pair++)
+      exits.push((await pass([5], true)) / (await pass([])));
+    rows.push(row(`${label}, ${length} tokens, leaving behind block 5 of ${nLayer}`, exits, "x"));
+  }
+  await model.close();
+  return rows;
+}
+
+/** First and third quartile: with pairs this short, the extremes show the machine, not the capture. */
+function quartiles(values: number[]): [number, number] {
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = (share: number) => sorted[Math.floor(share * (sorted.length - 1))] as number;
+  return [at(0.25), at(0.75)];
+}

@@ -1,0 +1,88 @@
+/**
+ * `npm run bench -- SUITE [--check]`: measures, prints a table, and writes bench/results/SUITE-MACHINE.json.
+ *   --check   exit with 1 where a goal is missed
+ *   --quick   fewer rounds, nothing written: to see that a suite works
+ * Every figure that has a goal is a ratio of two things measured alternately in one run on one machine.
+ */
+import { mkdir, writeFile } from "node:fs/promises";
+import os from "node:os";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { version } from "../src/contracts/index.js";
+import { backendInfo } from "../src/native/index.js";
+import type { Row } from "./figures.js";
+
+interface SuiteOptions {
+  quick: boolean;
+}
+
+const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Row[]>>> = {
+  capture: async () => (await import("./capture.js")).benchCapture,
+  lab: async () => (await import("./lab.js")).benchLab,
+  studies: async () => (await import("./studies.js")).benchStudies,
+};
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    options: { check: { type: "boolean", default: false }, quick: { type: "boolean", default: false } },
+    allowPositionals: true,
+  });
+  const name = positionals[0] ?? "";
+  const load = suites[name];
+  if (load === undefined || positionals.length > 1) {
+    throw new Error(`Name one suite: ${Object.keys(suites).join(", ")}.`);
+  }
+  const loadBefore = os.loadavg()[0] ?? 0;
+  const rows = await (await load())({ quick: values.quick });
+  print(rows);
+  if (!values.quick) await record(name, rows, loadBefore);
+  const missed = rows.filter(({ ok }) => !ok);
+  for (const { name: figure, value, goal } of missed) {
+    console.error(`missed: ${figure}: ${value.toPrecision(4)}, goal ${goal}`);
+  }
+  if (values.check && missed.length > 0) process.exitCode = 1;
+}
+
+function print(rows: Row[]): void {
+  const width = Math.max(...rows.map(({ name }) => name.length));
+  for (const { name, value, spread, unit, goal, ok } of rows) {
+    const figure = `${shown(value)} ${unit}`.padStart(18);
+    const range = `${shown(spread[0])} to ${shown(spread[1])}`.padStart(20);
+    const verdict = goal === undefined ? "" : `${goal} ${ok ? "met" : "MISSED"}`;
+    console.log(`${name.padEnd(width)} ${figure} ${range}  ${verdict}`.trimEnd());
+  }
+}
+
+function shown(value: number): string {
+  return value >= 100 ? value.toFixed(0) : value.toPrecision(4);
+}
+
+async function record(suite: string, rows: Row[], loadBefore: number): Promise<void> {
+  const { backend, llamaCpp, devices } = backendInfo();
+  const cpus = os.cpus();
+  const folder = fileURLToPath(new URL("./results/", import.meta.url));
+  await mkdir(folder, { recursive: true });
+  const result = {
+    suite,
+    date: new Date().toISOString(),
+    versions: { tapline: version, "llama.cpp": llamaCpp, node: process.versions.node },
+    machine: {
+      backend,
+      devices: devices.map(({ description }) => description),
+      processor: cpus[0]?.model ?? "",
+      cores: cpus.length,
+      memory_gib: Math.round(os.totalmem() / 2 ** 30),
+      // Of the minute before: more than the suite's own use of the machine makes every figure doubtful.
+      load_before: loadBefore,
+    },
+    rows,
+  };
+  await writeFile(`${folder}${suite}-${backend}.json`, `${JSON.stringify(result, null, 2)}\n`);
+}
+
+try {
+  await main();
+} catch (error) {
+  console.error((error as Error).message);
+  process.exitCode = 1;
+}

@@ -1,0 +1,132 @@
+/**
+ * A model of a real one's shape with random weights, to measure with where nothing can be downloaded:
+ *   node --import tsx bench/models/random-model.ts [q8_0|f16]
+ * prints its path. It is written once, into tapline's cache.
+ */
+import { randomFillSync } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { cacheFolder } from "../../scripts/build/source.js";
+import { type Metadata, type TensorSpec, writeGguf } from "./gguf-writer.js";
+
+export type WeightType = "q8_0" | "f16";
+
+/** Qwen2-0.5B's shape: 494 million parameters, tied embeddings. */
+const shape = { blocks: 24, hidden: 896, feedForward: 4864, heads: 14, kvHeads: 2, vocabulary: 151_936 };
+
+/** Path of the model; makes it if it is not there. */
+export async function randomModel(type: WeightType): Promise<string> {
+  const folder = join(cacheFolder(process.env), "bench");
+  const path = join(folder, `random-0.5b-${type}.gguf`);
+  if (!existsSync(path)) {
+    await mkdir(folder, { recursive: true });
+    await writeGguf(path, metadata(type), tensors(type));
+  }
+  return path;
+}
+
+function metadata(type: WeightType): Metadata {
+  const { blocks, hidden, feedForward, heads, kvHeads } = shape;
+  const tokens = vocabulary();
+  return {
+    "general.architecture": "qwen2",
+    "general.name": "random weights in the shape of 0.5B",
+    "general.file_type": type === "q8_0" ? 7 : 1,
+    "qwen2.block_count": blocks,
+    "qwen2.context_length": 32_768,
+    "qwen2.embedding_length": hidden,
+    "qwen2.feed_forward_length": feedForward,
+    "qwen2.attention.head_count": heads,
+    "qwen2.attention.head_count_kv": kvHeads,
+    "qwen2.attention.layer_norm_rms_epsilon": { f32: 1e-6 },
+    "qwen2.rope.freq_base": { f32: 1_000_000 },
+    "tokenizer.ggml.model": "gpt2",
+    "tokenizer.ggml.pre": "qwen2",
+    "tokenizer.ggml.tokens": tokens,
+    "tokenizer.ggml.token_type": new Int32Array(tokens.length).fill(1),
+    "tokenizer.ggml.merges": ["Ġ a"],
+    "tokenizer.ggml.eos_token_id": tokens.length - 1,
+    "tokenizer.ggml.add_bos_token": false,
+  };
+}
+
+/** Byte-level BPE's 256 characters, then as many words as the real vocabulary has. */
+function vocabulary(): string[] {
+  const printable = (byte: number) =>
+    (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+  let next = 256;
+  const bytes = Array.from({ length: 256 }, (_, byte) =>
+    String.fromCodePoint(printable(byte) ? byte : next++),
+  );
+  const words = Array.from({ length: shape.vocabulary - 256 }, (_, index) => `Ġw${index}`);
+  return [...bytes, ...words];
+}
+
+function tensors(type: WeightType): TensorSpec[] {
+  const { blocks, hidden, feedForward, heads, kvHeads, vocabulary: words } = shape;
+  const kv = (hidden / heads) * kvHeads;
+  const matrix = (name: string, inner: number, outer: number): TensorSpec => ({
+    name,
+    dimensions: [inner, outer],
+    type,
+    // About 1 / sqrt(inner): activations keep their size through the blocks.
+    bytes: (size) => (type === "q8_0" ? randomQ8(size, 1 / Math.sqrt(inner)) : randomF16(size, inner)),
+  });
+  const vector = (name: string, length: number, value: number): TensorSpec => ({
+    name,
+    dimensions: [length],
+    type: "f32",
+    bytes: () => Buffer.from(new Float32Array(length).fill(value).buffer),
+  });
+  const all = [matrix("token_embd.weight", hidden, words), vector("output_norm.weight", hidden, 1)];
+  for (let block = 0; block < blocks; block++) {
+    const blk = `blk.${block}`;
+    all.push(
+      vector(`${blk}.attn_norm.weight`, hidden, 1),
+      vector(`${blk}.ffn_norm.weight`, hidden, 1),
+      matrix(`${blk}.attn_q.weight`, hidden, hidden),
+      matrix(`${blk}.attn_k.weight`, hidden, kv),
+      matrix(`${blk}.attn_v.weight`, hidden, kv),
+      vector(`${blk}.attn_q.bias`, hidden, 0),
+      vector(`${blk}.attn_k.bias`, kv, 0),
+      vector(`${blk}.attn_v.bias`, kv, 0),
+      matrix(`${blk}.attn_output.weight`, hidden, hidden),
+      matrix(`${blk}.ffn_gate.weight`, hidden, feedForward),
+      matrix(`${blk}.ffn_up.weight`, hidden, feedForward),
+      matrix(`${blk}.ffn_down.weight`, feedForward, hidden),
+    );
+  }
+  return all;
+}
+
+/** Blocks of 32 weights: a float16 scale, then 32 signed bytes, uniform. */
+function randomQ8(size: number, deviation: number): Buffer {
+  const bytes = randomFillSync(Buffer.allocUnsafe(size));
+  const scale = halfBits(deviation / 74); // a uniform signed byte has a standard deviation of 74
+  for (let at = 0; at < size; at += 34) bytes.writeUInt16LE(scale, at);
+  return bytes;
+}
+
+/** Float16 of random sign and mantissa in one binade: magnitudes between `low` and twice that. */
+function randomF16(size: number, inner: number): Buffer {
+  const bytes = randomFillSync(Buffer.allocUnsafe(size));
+  const exponent = halfBits(1 / Math.sqrt(inner) / 1.5) & 0x7c00;
+  for (let at = 0; at < size; at += 2) {
+    bytes.writeUInt16LE((bytes.readUInt16LE(at) & 0x83ff) | exponent, at);
+  }
+  return bytes;
+}
+
+/** Float16 bits of a positive number in float16's normal range, truncated. */
+function halfBits(value: number): number {
+  const exponent = Math.floor(Math.log2(value));
+  return ((exponent + 15) << 10) | Math.floor((value / 2 ** exponent - 1) * 1024);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const type = process.argv[2] ?? "q8_0";
+  if (type !== "q8_0" && type !== "f16") throw new Error(`The type is q8_0 or f16, not ${type}.`);
+  console.log(await randomModel(type));
+}

@@ -1,0 +1,155 @@
+import { once } from "node:events";
+import { request } from "node:http";
+import fc from "fast-check";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { Stats } from "../../src/contracts/stats.js";
+import { validate } from "../../src/contracts/validate.js";
+import { Histogram } from "../../src/inference/histogram.js";
+import { attempt } from "./support/bodies.js";
+import { startServer, streamEvents, type TestServer, untilIdle, user } from "./support/serving.js";
+
+let server: TestServer;
+const messages = user("What is the capital of France?");
+
+test.before(async () => {
+  server = await startServer({ parallel: 2, waiting: 2, apiKey: "secret" });
+});
+test.after(() => server.close());
+const key = { Authorization: "Bearer secret" };
+const endless = { prompt: "The", max_tokens: 450, ignore_eos: true, stream: true };
+
+/** Starts a stream and resolves once its first bytes have come. */
+async function openStream(): Promise<{ abort(): void }> {
+  const outgoing = request(`${server.url}/v1/completions`, { method: "POST", headers: key, agent: false });
+  outgoing.on("error", () => {});
+  outgoing.end(JSON.stringify(endless));
+  const [incoming] = await once(outgoing, "response");
+  incoming.on("error", () => {});
+  await once(incoming, "data");
+  return { abort: () => outgoing.destroy() };
+}
+
+test("an API key guards /v1 and the text endpoints, not health and not the inside", async () => {
+  for (const headers of [{}, { Authorization: "Bearer wrong" }] as Record<string, string>[]) {
+    const { status, body } = await server.post("/v1/chat/completions", { messages }, headers);
+    assert.is(status, 401);
+    assert.is(body.error.code, "invalid_api_key");
+  }
+  assert.is((await server.post("/tokenize", { content: "a" })).status, 401);
+  assert.is((await server.get("/health")).status, 200);
+  assert.is((await server.get("/lab/capabilities")).status, 200);
+  assert.is((await server.get("/v1/models", key)).status, 200);
+});
+
+test("text to tokens and back, and the template", async () => {
+  const { body: tokens } = await server.post("/tokenize", { content: "The capital of France" }, key);
+  const { body: text } = await server.post("/detokenize", tokens, key);
+  assert.is(text.content, "The capital of France");
+  const { body: prompt } = await server.post("/apply-template", { messages }, key);
+  assert.match(prompt.prompt, "capital of France");
+  const beyond = await server.post("/detokenize", { tokens: [10_000_000] }, key);
+  assert.is(beyond.status, 400);
+  assert.match(beyond.body.error, "10000000");
+});
+
+test("statistics follow their contract and count", async () => {
+  await server.post("/v1/chat/completions", { messages, max_tokens: 5, ignore_eos: true }, key);
+  await server.post("/v1/chat/completions", { messages, max_tokens: 5, ignore_eos: true, stream: true }, key);
+  const { body } = await server.get("/stats", key);
+  validate(Stats, body);
+  assert.is(body.requests.total, 2);
+  assert.is(body.requests.active, 0);
+  assert.is(body.tokens.generated, 10);
+  assert.ok(body.latency_ms.time_to_first_token.p50 > 0);
+  const text = (await server.get("/metrics", key)).bytes.toString();
+  assert.match(text, /^tapline_generated_tokens_total 10$/m);
+  assert.match(text, /^tapline_time_to_first_token_seconds_count 2$/m);
+  assert.match(text, /^tapline_inter_token_seconds_bucket\{le="\+Inf"\} 8$/m);
+});
+
+test("who comes when all places are taken is told to come back", async () => {
+  const streams = await Promise.all([openStream(), openStream()]);
+  const waiting = [1, 2].map(() =>
+    server.post("/v1/completions", { prompt: "The", max_tokens: 1 }, key).then(({ status }) => status),
+  );
+  while (server.service.stats.requests.active < 4) await new Promise((resolve) => setTimeout(resolve, 2));
+  const refused = await server.post("/v1/completions", { prompt: "The" }, key);
+  assert.is(refused.status, 503);
+  assert.is(refused.headers["retry-after"], "1");
+  for (const stream of streams) stream.abort();
+  assert.equal(await Promise.all(waiting), [200, 200]);
+});
+
+test("clients that go away at any moment leave no busy slot", async () => {
+  const abortAfter = async (ms: number, stream: boolean) => {
+    const outgoing = request(`${server.url}/v1/completions`, { method: "POST", headers: key, agent: false });
+    outgoing.on("error", () => {});
+    outgoing.on("response", (incoming) => incoming.on("error", () => {}).resume());
+    outgoing.end(JSON.stringify({ ...endless, stream }));
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    outgoing.destroy();
+  };
+  for (let i = 0; i < 40; i++) await abortAfter(i % 10, i % 2 === 0);
+  await untilIdle(server.service);
+  while (server.service.stats.requests.active > 0) await new Promise((resolve) => setTimeout(resolve, 2));
+  assert.equal(server.faults, []);
+});
+
+test("a reader that stops reading holds only its own stream back", async () => {
+  const outgoing = request(`${server.url}/v1/completions`, { method: "POST", headers: key, agent: false });
+  outgoing.end(JSON.stringify({ ...endless, logprobs: 20 }));
+  const [incoming] = await once(outgoing, "response");
+  incoming.pause();
+  const { status } = await server.post("/v1/completions", { prompt: "The", max_tokens: 20 }, key);
+  assert.is(status, 200);
+  const chunks: Buffer[] = [];
+  incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
+  incoming.resume();
+  await once(incoming, "end");
+  const text = Buffer.concat(chunks).toString();
+  assert.ok(text.endsWith("data: [DONE]\n\n"));
+  assert.ok(streamEvents(text).length >= 450);
+});
+
+test("generated bodies never give a 5xx", async () => {
+  await fc.assert(
+    fc.asyncProperty(attempt, async ({ path, body }) => {
+      const { status, bytes } = await server.post(path, body, key);
+      assert.ok(status < 500, `${path} answered ${status}: ${bytes.toString().slice(0, 500)}`);
+    }),
+    { numRuns: 150 },
+  );
+  await untilIdle(server.service);
+  assert.equal(server.faults, []);
+});
+
+test("unknown routes, wrong methods, no JSON", async () => {
+  assert.is((await server.get("/v1/nothing", key)).body.error.type, "not_found_error");
+  assert.is((await server.get("/v1/chat/completions", key)).status, 405);
+  const broken = await server.post("/v1/chat/completions", "{", key);
+  assert.is(broken.status, 400);
+  assert.match(broken.body.error.message, "JSON");
+});
+
+test("a histogram's percentiles are within its bucket width", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.double({ min: 1e-4, max: 100, noNaN: true }), { minLength: 1, maxLength: 200 }),
+      (values) => {
+        const histogram = new Histogram();
+        for (const value of values) histogram.add(value);
+        values.sort((a, b) => a - b);
+        for (const fraction of [0.5, 0.95, 0.99]) {
+          const exact = values[Math.max(0, Math.ceil(fraction * values.length) - 1)] as number;
+          const told = histogram.percentile(fraction) as number;
+          assert.ok(Math.abs(told / exact - 1) < 0.1, `${told} for ${exact}`);
+        }
+        assert.is(histogram.count, values.length);
+      },
+    ),
+  );
+  assert.is(new Histogram().percentile(0.5), null);
+});
+
+test.run();

@@ -1,0 +1,66 @@
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { type Serving, type ServingEvent, serve } from "../../src/inference/process/supervisor.js";
+import { send } from "../support/request.js";
+
+async function answers(url: string, path = "/health"): Promise<number> {
+  try {
+    return (await send(`${url}${path}`, "GET")).status;
+  } catch {
+    return 0; // the connection was cut with the process
+  }
+}
+
+async function until(condition: () => Promise<boolean> | boolean): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+test("a crash is survived: the port answers 503 meanwhile, then serves again", async () => {
+  const events: ServingEvent[] = [];
+  const serving: Serving = await serve({
+    model: "demo",
+    host: "127.0.0.1",
+    port: 0,
+    parallel: 1,
+    onEvent: (event) => events.push(event),
+  });
+  try {
+    const { url, pid } = serving;
+    assert.is(await answers(url), 200);
+    process.kill(pid as number, "SIGSEGV");
+    await until(() => events.some(({ event }) => event === "crashed"));
+    const meanwhile = await send(`${url}/v1/models`, "GET");
+    assert.is(meanwhile.status, 503);
+    assert.is(meanwhile.headers["retry-after"], "1");
+    assert.type(meanwhile.body.error.message, "string");
+    await until(async () => (await answers(url)) === 200);
+    assert.is.not(serving.pid, pid);
+    const crash = events.find(({ event }) => event === "crashed") as { sentence: string };
+    assert.match(crash.sentence, "SIGSEGV");
+    await Promise.all([serving.close(), serving.close()]);
+    assert.is(await answers(url), 0);
+  } finally {
+    await serving.close();
+  }
+});
+
+test("a model that is not there, and a taken port, are told in one sentence", async () => {
+  const fails = async (options: { model: string; port: number }, sentence: RegExp) => {
+    try {
+      await serve({ host: "127.0.0.1", ...options });
+      assert.unreachable("it should not have started");
+    } catch (error) {
+      assert.is((error as Error).name, "UserError");
+      assert.match((error as Error).message, sentence);
+    }
+  };
+  await fails({ model: "/nowhere/model.gguf", port: 0 }, /There is no model at/);
+  const first = await serve({ model: "demo", host: "127.0.0.1", port: 0, parallel: 1 });
+  try {
+    await fails({ model: "demo", port: first.port }, /already in use/);
+  } finally {
+    await first.close();
+  }
+});
+
+test.run();
