@@ -16,10 +16,14 @@ namespace {
 
 constexpr int kWaitThreads = 4;
 
-int cores() { return std::max(2, static_cast<int>(std::thread::hardware_concurrency())); }
+int cores() {
+  return std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
+}
 
 /// The library's log would block inference once its queue of 512 lines is full and nobody reads stderr.
-void silence_common_log() { common_log_set_verbosity_thold(-1); }
+void silence_common_log() {
+  common_log_set_verbosity_thold(-1);
+}
 
 Event error_event(const std::string& message, error_type type) {
   const json error = format_error_response(message, type);
@@ -46,7 +50,9 @@ Engine::Engine(EngineOptions options, Deliver deliver, std::function<void(const 
       context_((silence_common_log(), std::make_unique<server_context>())),
       loop_(*context_) {}
 
-Engine::~Engine() { close(); }
+Engine::~Engine() {
+  close();
+}
 
 void Engine::load(const LoadProgress& progress) {
   std::setlocale(LC_NUMERIC, "C");
@@ -65,7 +71,8 @@ void Engine::load(const LoadProgress& progress) {
   if (state_ == State::kFailed) throw Error(load_code_, load_error_);
 
   queues_ = std::make_unique<server_response_reader>(context_->get_response_reader());
-  router_ = std::make_unique<ResultRouter>(queues_->queue_tasks, queues_->queue_results, std::min(4, cores()));
+  router_ =
+      std::make_unique<ResultRouter>(queues_->queue_tasks, queues_->queue_results, std::min(4, cores()));
   const int threads = options_.request_threads > 0 ? options_.request_threads : std::min(8, cores());
   pool_ = std::make_unique<TaskPool>(threads);
   wait_pool_ = std::make_unique<TaskPool>(kWaitThreads);
@@ -211,14 +218,20 @@ void Engine::serve(const std::shared_ptr<Request>& request, Route route, const s
   const PrepareContext context{params_, *meta_, llama_model_get_vocab(model_)};
   server_queue& queue = queues_->queue_tasks;
   switch (route) {
-    case Route::kChat: return request->start(prepare_generation(context, queue, Generation::kChat, body));
+    case Route::kChat:
+      return request->start(prepare_generation(context, queue, Generation::kChat, body));
     case Route::kCompletion:
       return request->start(prepare_generation(context, queue, Generation::kCompletion, body));
-    case Route::kMetrics: return request->start(prepare_metrics(queue));
-    case Route::kEmbeddings: return call(routes_->post_embeddings_oai, request, body);
-    case Route::kTokenize: return call(routes_->post_tokenize, request, body);
-    case Route::kDetokenize: return call(routes_->post_detokenize, request, body);
-    case Route::kApplyTemplate: return call(routes_->post_apply_template, request, body);
+    case Route::kMetrics:
+      return request->start(prepare_metrics(queue));
+    case Route::kEmbeddings:
+      return call(routes_->post_embeddings_oai, request, body);
+    case Route::kTokenize:
+      return call(routes_->post_tokenize, request, body);
+    case Route::kDetokenize:
+      return call(routes_->post_detokenize, request, body);
+    case Route::kApplyTemplate:
+      return call(routes_->post_apply_template, request, body);
   }
 }
 

@@ -58,7 +58,8 @@ class Engine {
   void read(RequestId id);
   void cancel(RequestId id);
 
-  /// See ResidentCapture::run. Throws kUnsupportedArchitecture with the reason where captures are not possible.
+  /// See ResidentCapture::run. Throws kUnsupportedArchitecture with the reason where captures are not
+  /// possible.
   CaptureResult capture(const CaptureRequest& request, const CancelToken& cancel);
 
   /// Ends all requests, the threads and the model, in that order; blocks. Safe to call twice and from
@@ -91,8 +92,8 @@ class Engine {
   LoadProgress progress_;
   std::unique_ptr<server_response_reader> queues_;
   std::unique_ptr<ResultRouter> router_;
-  std::unique_ptr<TaskPool> pool_;        // prepares requests, formats results on demand
-  std::unique_ptr<TaskPool> wait_pool_;   // handlers that wait for the scheduler
+  std::unique_ptr<TaskPool> pool_;       // prepares requests, formats results on demand
+  std::unique_ptr<TaskPool> wait_pool_;  // handlers that wait for the scheduler
   std::thread generation_thread_;
 
   enum class State { kNew, kLoading, kServing, kFailed };

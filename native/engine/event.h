@@ -19,7 +19,7 @@ struct Event {
   int tokens = 0;            // generated tokens whose text is in `data`
   bool done = false;         // nothing comes after this
 
-  bool failed = false;       // the request ended without an answer: cancelled or closed
+  bool failed = false;  // the request ended without an answer: cancelled or closed
   ErrorCode code = ErrorCode::kInternal;
   std::string sentence;
 };

@@ -83,7 +83,8 @@ common_params engine_params(const EngineOptions& options) {
 
   params.n_parallel = options.parallel;
   int slot_ctx = options.ctx_size;
-  if (slot_ctx <= 0) slot_ctx = std::min(facts.ctx_train > 0 ? facts.ctx_train : kDefaultCtxSize, kDefaultCtxSize);
+  if (slot_ctx <= 0)
+    slot_ctx = std::min(facts.ctx_train > 0 ? facts.ctx_train : kDefaultCtxSize, kDefaultCtxSize);
   // Every slot has cells of its own: a slot's numbers then do not depend on what its neighbours hold.
   params.kv_unified = false;
   params.n_ctx = slot_ctx * options.parallel;
@@ -104,7 +105,8 @@ common_params engine_params(const EngineOptions& options) {
   params.chat_template = options.chat_template;
   params.enable_reasoning = options.thinking;
   params.default_template_kwargs["preserve_reasoning"] = "true";
-  if (options.thinking >= 0) params.default_template_kwargs["enable_thinking"] = options.thinking ? "true" : "false";
+  if (options.thinking >= 0)
+    params.default_template_kwargs["enable_thinking"] = options.thinking ? "true" : "false";
   params.sleep_idle_seconds = -1;
   params.sse_ping_interval = -1;  // the HTTP side sends them
   params.endpoint_slots = true;

@@ -13,15 +13,15 @@ struct EngineOptions {
   std::string chat_template;  // a Jinja template instead of the model's own; empty: the model's
   int gpu_layers = -1;        // blocks kept on the GPU; negative: as many as fit
   bool mmap = true;
-  int ctx_size = 0;           // tokens of one slot; 0: what the model was trained with, at most 8192
-  int parallel = 4;           // slots: requests generated at the same time
-  int threads = -1;           // -1: the number of math cores
-  int batch = 0;              // tokens decoded at once; 0: 256 on a CPU, 2048 on a GPU
-  int cache_ram_mib = 512;    // prompts kept for reuse
-  int embeddings = -1;        // -1: on, unless the output buffer for it would be large
-  int thinking = -1;          // -1: on when the template supports it; 0: off; 1: on
-  int capture_tokens = 256;   // longest prompt of a resident capture; 0: no captures
-  int request_threads = 0;    // threads that prepare requests; 0: chosen from the cores
+  int ctx_size = 0;          // tokens of one slot; 0: what the model was trained with, at most 8192
+  int parallel = 4;          // slots: requests generated at the same time
+  int threads = -1;          // -1: the number of math cores
+  int batch = 0;             // tokens decoded at once; 0: 256 on a CPU, 2048 on a GPU
+  int cache_ram_mib = 512;   // prompts kept for reuse
+  int embeddings = -1;       // -1: on, unless the output buffer for it would be large
+  int thinking = -1;         // -1: on when the template supports it; 0: off; 1: on
+  int capture_tokens = 256;  // longest prompt of a resident capture; 0: no captures
+  int request_threads = 0;   // threads that prepare requests; 0: chosen from the cores
 };
 
 /// llama-server's parameters for `options`, filled in code: its own parser may call exit().

@@ -25,8 +25,8 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
     data = oaicompat_chat_params_parse(data, context.meta.chat_params, files);
   }
 
-  std::vector<server_tokens> prompts = tokenize_input_prompts(
-      context.vocab, nullptr, data.at("prompt"), true, true, mtmd_helper_init_opt_default());
+  std::vector<server_tokens> prompts = tokenize_input_prompts(context.vocab, nullptr, data.at("prompt"), true,
+                                                              true, mtmd_helper_init_opt_default());
   auto delimiters = common_chat_msg_delimiters_parse(json_value(data, "message_delimiters", json::array()));
   delimiters.tokenize(context.vocab);
 

@@ -122,7 +122,6 @@ bool Request::take(server_task_result_ptr result) {
 
 void Request::process() {
   std::vector<server_task_result_ptr> results;
-  Event event;
   for (;;) {
     results.clear();
     {
@@ -136,6 +135,7 @@ void Request::process() {
         mailbox_.pop_front();
       }
     }
+    Event event;
     bool ready = false;
     for (server_task_result_ptr& result : results) {
       ready = format(std::move(result), event) || ready;
@@ -143,12 +143,13 @@ void Request::process() {
     }
     if (event.done) end();
     if (!ready) continue;
+    event.tokens = std::exchange(tokens_, 0);
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (!reading_) continue;  // cancelled meanwhile; its read has been answered
       reading_ = false;
     }
-    deliver_(id_, std::exchange(event, Event()));
+    deliver_(id_, std::move(event));
   }
 }
 
@@ -197,14 +198,14 @@ void Request::format_stream(server_task_result& result, Event& event) {
   }
   const json part = result.to_json();
   if (!part.is_null()) event.data += format_oai_sse(part);
-  count_tokens(result, event);
+  count_tokens(result);
   if (!result.is_stop() || ++n_finals_ < states_.size()) return;
   event.data += "data: [DONE]\n\n";
   event.done = true;
 }
 
 /// A part may stand for several tokens: text is held back while it could become a stop string.
-void Request::count_tokens(const server_task_result& result, Event& event) {
+void Request::count_tokens(const server_task_result& result) {
   if (result.index >= decoded_.size()) return;
   int decoded = 0;
   if (const auto* partial = dynamic_cast<const server_task_result_cmpl_partial*>(&result)) {
@@ -213,7 +214,7 @@ void Request::count_tokens(const server_task_result& result, Event& event) {
     decoded = last->n_decoded;
   }
   int& counted = decoded_[result.index];
-  event.tokens += std::max(0, decoded - counted);
+  tokens_ += std::max(0, decoded - counted);
   counted = std::max(counted, decoded);
 }
 

@@ -53,7 +53,7 @@ class Request : public std::enable_shared_from_this<Request> {
   bool format(server_task_result_ptr result, Event& event);
   void format_stream(server_task_result& result, Event& event);
   void format_whole(Event& event);
-  void count_tokens(const server_task_result& result, Event& event);
+  void count_tokens(const server_task_result& result);
   void end();
 
   const RequestId id_;
@@ -76,6 +76,7 @@ class Request : public std::enable_shared_from_this<Request> {
   std::vector<task_result_state> states_;
   std::vector<server_task_result_ptr> finals_;
   std::vector<int> decoded_;  // tokens generated so far, by result index
+  int tokens_ = 0;            // of these, not yet told by an event
   size_t n_finals_ = 0;
   size_t completions_a_prompt_ = 1;
   bool stream_ = false;

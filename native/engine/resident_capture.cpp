@@ -22,10 +22,12 @@ ContextOptions context_options(uint32_t max_tokens, int threads) {
 
 }  // namespace
 
-ResidentCapture::ResidentCapture(llama_model* model, const std::string& path, uint32_t max_tokens, int threads)
+ResidentCapture::ResidentCapture(llama_model* model, const std::string& path, uint32_t max_tokens,
+                                 int threads)
     : model_(Model::borrow(model, path)), context_(model_, context_options(max_tokens, threads)) {}
 
-CaptureResult ResidentCapture::run(GenerationLoop& loop, const CaptureRequest& request, const CancelToken& cancel) {
+CaptureResult ResidentCapture::run(GenerationLoop& loop, const CaptureRequest& request,
+                                   const CancelToken& cancel) {
   CaptureResult result;
   result.tokens = model_->tokenize(request.prompt, /*special=*/true, /*parse_special=*/false);
   const auto count = static_cast<int>(result.tokens.size());
@@ -37,9 +39,9 @@ CaptureResult ResidentCapture::run(GenerationLoop& loop, const CaptureRequest& r
   const int n_layer = model_->info().n_layer;
   for (const int layer : request.layers) {
     if (layer >= 0 && layer < n_layer) continue;
-    throw Error(ErrorCode::kLayerOutOfRange, "Layer " + std::to_string(layer) + " does not exist: the model has " +
-                                                 std::to_string(n_layer) + " layers, 0 to " +
-                                                 std::to_string(n_layer - 1) + ".");
+    throw Error(ErrorCode::kLayerOutOfRange, "Layer " + std::to_string(layer) +
+                                                 " does not exist: the model has " + std::to_string(n_layer) +
+                                                 " layers, 0 to " + std::to_string(n_layer - 1) + ".");
   }
   const Clock::time_point asked = Clock::now();
   loop.run_between_iterations(

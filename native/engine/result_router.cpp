@@ -27,7 +27,9 @@ ResultRouter::ResultRouter(server_queue& tasks, server_response& results, int th
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
 }
 
-ResultRouter::~ResultRouter() { stop(); }
+ResultRouter::~ResultRouter() {
+  stop();
+}
 
 void ResultRouter::post(std::shared_ptr<Request> owner, const std::vector<int>& ids,
                         std::vector<server_task>&& tasks) {

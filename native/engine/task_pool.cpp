@@ -9,7 +9,9 @@ TaskPool::TaskPool(int threads) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
 }
 
-TaskPool::~TaskPool() { stop(); }
+TaskPool::~TaskPool() {
+  stop();
+}
 
 bool TaskPool::submit(std::function<void()> job) {
   {

@@ -48,6 +48,27 @@ struct Kernels {
   /// y[k] += sum_j panel[k][j] * x[j], k < depth, j < 16.
   void (*panel_transposed_times_vector64)(const double* panel, const double* x, int depth, double* y);
 
+  /// sums[k] += x[k] - centre[k], k < count.
+  void (*add_differences)(const float* x, const double* centre, int count, double* sums);
+
+  /// sums[k] += (x[k] - centre[k])^2, k < count.
+  void (*add_square_differences)(const float* x, const double* centre, int count, double* sums);
+
+  /// sums[k] += factor * (x[k] - centre[k]), k < count.
+  void (*add_scaled_differences)(const float* x, const double* centre, double factor, int count,
+                                 double* sums);
+
+  /// sum_k (x[k] - centre[k]) * weight[k], k < count.
+  double (*difference_dot)(const float* x, const double* centre, const double* weight, int count);
+
+  /// panel[k][i] = (x_i[k] - centre[k]) * scale[k], k < count, i < 16, with x_i = rows[i]; 0 where that is
+  /// null.
+  void (*standardise_panel)(const float* const* rows, const double* centre, const double* scale, int count,
+                            double* panel);
+
+  /// Whether no value is infinite or NaN.
+  bool (*all_finite)(const float* x, int count);
+
   /// z = max(z + bias, 0) over rows of 32.
   void (*bias_relu)(float* z, const float* bias, int rows);
 

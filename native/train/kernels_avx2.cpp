@@ -3,6 +3,8 @@
 #ifdef TAPLINE_X86_KERNELS
 #include <immintrin.h>
 
+#include <cstring>
+
 #define TAPLINE_TARGET __attribute__((target("avx2,fma")))
 
 namespace {

@@ -3,6 +3,8 @@
 #ifdef TAPLINE_X86_KERNELS
 #include <immintrin.h>
 
+#include <cstring>
+
 #define TAPLINE_TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")))
 
 namespace {

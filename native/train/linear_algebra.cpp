@@ -9,36 +9,42 @@ namespace {
 
 constexpr int kWidth = PanelMatrix::kWidth;
 constexpr int kBlock = kWidth * kWidth;
-constexpr int kDepthStep =
-    256;  // two slices of 32 KiB at a time: the one that is read again stays in the L1 cache
+// Depth of the slices in which products are summed: all panels' slices stay in the second-level cache
+// together.
+constexpr int kDepthStep = 128;
 
-// Blocks (row_block, 0 ... row_block) of x x^T.
-void gram_row(const PanelMatrix& x, int row_block, PanelMatrix& out) {
+// Adds to (or sets) blocks (row_block, 0 ... row_block) the product over a slice of the depth.
+void gram_row(const PanelMatrix& x, int from, int depth, int row_block, bool accumulate, PanelMatrix& out) {
   const Kernels& kernels = best_kernels();
   double* row = out.panel(row_block);
-  for (int k = 0; k < x.depth(); k += kDepthStep) {
-    const int depth = std::min(kDepthStep, x.depth() - k);
-    const double* right = x.panel(row_block) + static_cast<size_t>(k) * kWidth;
-    for (int column = 0; column <= row_block; ++column) {
-      kernels.panel_product64(x.panel(column) + static_cast<size_t>(k) * kWidth, right, depth,
-                              row + column * kBlock, k > 0);
-    }
+  const double* right = x.panel(row_block) + static_cast<size_t>(from) * kWidth;
+  for (int column = 0; column <= row_block; ++column) {
+    kernels.panel_product64(x.panel(column) + static_cast<size_t>(from) * kWidth, right, depth,
+                            row + column * kBlock, accumulate);
   }
 }
 
 }  // namespace
 
 void gram_lower(const PanelMatrix& x, PanelMatrix& out) {
-  for (int block = 0; block < x.panels(); ++block) gram_row(x, block, out);
+  for (int k = 0; k < x.depth(); k += kDepthStep) {
+    const int depth = std::min(kDepthStep, x.depth() - k);
+    for (int block = 0; block < x.panels(); ++block) gram_row(x, k, depth, block, k > 0, out);
+  }
 }
 
-PanelMatrix gram(const PanelMatrix& x, ThreadTeam& team) {
-  const int size = x.panels() * kWidth;
-  PanelMatrix out(size, size);
-  // Longest rows first, so that no thread ends up alone with one.
-  team.parallel_for(x.panels(), [&](int task) { gram_row(x, x.panels() - 1 - task, out); });
-  team.parallel_for(x.panels(), [&](int block) {
-    for (int column = block + 1; column < x.panels(); ++column) {
+PanelMatrix gram(int rows, int depth, const FillSlice& fill, ThreadTeam& team) {
+  const int panels = round_up(rows, kWidth) / kWidth;
+  PanelMatrix out(panels * kWidth, panels * kWidth);
+  PanelMatrix slice(rows, std::min(depth, kDepthStep));
+  for (int from = 0; from < depth; from += kDepthStep) {
+    const int count = std::min(kDepthStep, depth - from);
+    team.parallel_for(panels, [&](int p) { fill(p, from, count, slice.panel(p)); });
+    // Longest rows first, so that no thread ends up alone with one.
+    team.parallel_for(panels, [&](int task) { gram_row(slice, 0, count, panels - 1 - task, from > 0, out); });
+  }
+  team.parallel_for(panels, [&](int block) {
+    for (int column = block + 1; column < panels; ++column) {
       const double* from = out.panel(column) + block * kBlock;
       double* to = out.panel(block) + column * kBlock;
       for (int i = 0; i < kWidth; ++i) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "train/aligned_array.h"
@@ -33,8 +34,11 @@ class PanelMatrix {
   AlignedArray<double> data_;
 };
 
-/// x x^T, a square matrix of round_up(rows, 16).
-PanelMatrix gram(const PanelMatrix& x, ThreadTeam& team);
+/// Writes columns from ... from + count - 1 of one panel of a matrix that exists nowhere as a whole.
+using FillSlice = std::function<void(int panel, int from, int count, double* to)>;
+
+/// x x^T, a square matrix of round_up(rows, 16), for an x [rows, depth] that `fill` makes slice by slice.
+PanelMatrix gram(int rows, int depth, const FillSlice& fill, ThreadTeam& team);
 
 /// Only the lower triangle of x x^T (whole 16 x 16 blocks), into `out`; one thread.
 void gram_lower(const PanelMatrix& x, PanelMatrix& out);

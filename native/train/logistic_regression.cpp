@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
+#include <optional>
 
 namespace tapline::train {
 
@@ -22,8 +24,29 @@ double dot(const Vector& a, const Vector& b) {
   return sum;
 }
 
-double log1p_exp(double z) {
-  return z > 0 ? z + std::log1p(std::exp(-z)) : std::log1p(std::exp(z));
+/// The logistic loss of one example at margin m, and its derivatives; one exponential serves all three.
+struct Logistic {
+  explicit Logistic(double m) : margin(m), e(std::exp(-std::fabs(m))) {}
+
+  double loss() const { return std::log1p(e) + std::max(0.0, -margin); }
+  double slope() const { return -(margin >= 0 ? e : 1.0) / (1.0 + e); }
+  double curvature() const { return e / ((1.0 + e) * (1.0 + e)); }
+
+  double margin;
+  double e;
+};
+
+/// The factor of an older Hessian gives a good direction while no curvature differs by more than this.
+constexpr double kReuse = 0.05;
+
+/// Largest relative difference of curvatures; infinite where one vanished.
+double relative_change(const Vector& curvature, const Vector& factored, size_t count) {
+  double change = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (!(factored[i] > 0)) return std::numeric_limits<double>::infinity();
+    change = std::max(change, std::fabs(curvature[i] / factored[i] - 1));
+  }
+  return change;
 }
 
 /// The state of a fit in one parametrisation, and its Newton direction. Vectors over examples have the padded
@@ -42,9 +65,10 @@ class Problem {
   virtual void refresh() = 0;
   /// Upper bound of the gradient's infinity norm, from the derivative of the losses by the scores.
   virtual double gradient_bound(const Vector& residual) = 0;
-  /// Newton's direction; call after gradient_bound with the same residual. False if the Hessian does not
-  /// factor.
-  virtual bool find_direction(const Vector& residual, const Vector& curvature) = 0;
+  /// Factors the Hessian at these curvatures. False where it does not factor.
+  virtual bool factor(const Vector& curvature) = 0;
+  /// Newton's direction with the factored Hessian; call after gradient_bound of the residual.
+  virtual void find_direction() = 0;
   virtual void advance(double step) = 0;
   virtual Vector weight() const = 0;
   virtual double bias() const = 0;
@@ -52,7 +76,7 @@ class Problem {
 
 class GramProblem final : public Problem {
  public:
-  GramProblem(const PanelMatrix& x, const PanelMatrix& gram, double c)
+  GramProblem(const StandardisedExamples& x, const PanelMatrix& gram, double c)
       : x_(x),
         gram_(gram),
         c_(c),
@@ -60,7 +84,7 @@ class GramProblem final : public Problem {
         system_(gram.rows(), gram.rows()) {
     scores.assign(size_, 0.0);
     direction_scores.assign(size_, 0.0);
-    for (Vector* v : {&a_, &gram_a_, &r_, &gram_r_, &u_, &q_, &work_, &da_}) v->assign(size_, 0.0);
+    for (Vector* v : {&a_, &gram_a_, &r_, &gram_r_, &u_, &q_, &s_, &da_}) v->assign(size_, 0.0);
   }
 
   void refresh() override {
@@ -81,38 +105,37 @@ class GramProblem final : public Problem {
   }
 
   // Newton: (I/c + W K) da + W 1 db = -r and 1 . (a + da) = 0, with W the diagonal of curvatures and
-  // (I/c + W K)^-1 v = c (v - c S B^-1 S K v),  S = W^(1/2),  B = I + c S K S (eigenvalues at least 1).
-  bool find_direction(const Vector& /*residual*/, const Vector& curvature) override {
-    Vector& s = work_;
-    for (size_t i = 0; i < size_; ++i) s[i] = std::sqrt(curvature[i]);
+  // (I/c + W K)^-1 v = c (v - c S B^-1 S K v),  S = W^(1/2),  B = I + c S K S (eigenvalues at least 1);
+  // (I/c + W K)^-1 W 1 = c S B^-1 S 1.
+  bool factor(const Vector& curvature) override {
+    for (size_t i = 0; i < size_; ++i) s_[i] = std::sqrt(curvature[i]);
     constexpr int kWidth = PanelMatrix::kWidth;
     for (int p = 0; p < system_.panels(); ++p) {
       const double* from = gram_.panel(p);
       double* to = system_.panel(p);
       double scaled[kWidth];
-      for (int i = 0; i < kWidth; ++i) scaled[i] = c_ * s[static_cast<size_t>(p * kWidth + i)];
+      for (int i = 0; i < kWidth; ++i) scaled[i] = c_ * s_[static_cast<size_t>(p * kWidth + i)];
       for (int j = 0; j < (p + 1) * kWidth; ++j) {
-        for (int i = 0; i < kWidth; ++i) {
-          to[j * kWidth + i] = from[j * kWidth + i] * scaled[i] * s[static_cast<size_t>(j)];
-        }
+        const double right = s_[static_cast<size_t>(j)];
+        for (int i = 0; i < kWidth; ++i) to[j * kWidth + i] = from[j * kWidth + i] * (scaled[i] * right);
       }
       for (int i = 0; i < kWidth; ++i) to[(p * kWidth + i) * kWidth + i] += 1.0;
     }
-    const Cholesky cholesky(system_);
-    if (!cholesky.ok()) return false;
+    cholesky_.emplace(system_);
+    if (!cholesky_->ok()) return false;
+    q_ = s_;
+    cholesky_->solve(q_.data());
+    for (size_t i = 0; i < size_; ++i) q_[i] *= c_ * s_[i];
+    return true;
+  }
 
-    times(gram_, curvature.data(), q_.data());
-    for (size_t i = 0; i < size_; ++i) {
-      u_[i] = s[i] * gram_r_[i];
-      q_[i] *= s[i];
-    }
-    cholesky.solve(u_.data());
-    cholesky.solve(q_.data());
+  void find_direction() override {
+    for (size_t i = 0; i < size_; ++i) u_[i] = s_[i] * gram_r_[i];
+    cholesky_->solve(u_.data());
     double sum_au = 0;
     double sum_q = 0;
     for (size_t i = 0; i < size_; ++i) {
-      u_[i] = -c_ * (r_[i] - c_ * s[i] * u_[i]);
-      q_[i] = c_ * (curvature[i] - c_ * s[i] * q_[i]);
+      u_[i] = -c_ * (r_[i] - c_ * s_[i] * u_[i]);
       sum_au += a_[i] + u_[i];
       sum_q += q_[i];
     }
@@ -122,7 +145,6 @@ class GramProblem final : public Problem {
     direction_norm = dot(da_, direction_scores);
     cross = dot(da_, gram_a_);
     for (size_t i = 0; i < size_; ++i) direction_scores[i] += db_;
-    return true;
   }
 
   void advance(double step) override {
@@ -132,18 +154,19 @@ class GramProblem final : public Problem {
 
   Vector weight() const override {
     Vector w(static_cast<size_t>(x_.depth()));
-    transposed_times(x_, a_.data(), w.data());
+    x_.transposed_times(a_.data(), w.data());
     return w;
   }
   double bias() const override { return b_; }
 
  private:
-  const PanelMatrix& x_;
+  const StandardisedExamples& x_;
   const PanelMatrix& gram_;
   double c_;
   size_t size_;
   PanelMatrix system_;
-  Vector a_, gram_a_, r_, gram_r_, u_, q_, work_, da_;
+  std::optional<Cholesky> cholesky_;
+  Vector a_, gram_a_, r_, gram_r_, u_, q_, s_, da_;
   double b_ = 0;
   double db_ = 0;
 };
@@ -182,7 +205,7 @@ class WeightProblem final : public Problem {
     return bound;
   }
 
-  bool find_direction(const Vector& /*residual*/, const Vector& curvature) override {
+  bool factor(const Vector& curvature) override {
     constexpr int kWidth = PanelMatrix::kWidth;
     // Rows of `scaled_` are dimensions (the last one the constant 1 of the bias), columns examples.
     for (int i = 0; i < x_.rows(); ++i) {
@@ -200,11 +223,14 @@ class WeightProblem final : public Problem {
         system_.at(k, k) += k == x_.depth() ? 1e-12 : 1.0;
       }
     }
-    const Cholesky cholesky(system_);
-    if (!cholesky.ok()) return false;
+    cholesky_.emplace(system_);
+    return cholesky_->ok();
+  }
+
+  void find_direction() override {
     std::fill(direction_.begin(), direction_.end(), 0.0);
     for (size_t k = 0; k <= dimensions_; ++k) direction_[k] = -gradient_[k];
-    cholesky.solve(direction_.data());
+    cholesky_->solve(direction_.data());
     times(x_, direction_.data(), direction_scores.data());
     for (double& score : direction_scores) score += direction_[dimensions_];
     cross = 0;
@@ -213,7 +239,6 @@ class WeightProblem final : public Problem {
       cross += w_[k] * direction_[k];
       direction_norm += direction_[k] * direction_[k];
     }
-    return true;
   }
 
   void advance(double step) override {
@@ -230,14 +255,56 @@ class WeightProblem final : public Problem {
   size_t dimensions_;
   PanelMatrix scaled_;
   PanelMatrix system_;
+  std::optional<Cholesky> cholesky_;
   Vector w_, gradient_, direction_;
   double b_ = 0;
 };
 
+/// The step to the minimum of the objective along the direction, to some digits: Newton's method on its
+/// derivative, kept inside an interval that holds the zero. `slope` < 0 is the derivative at 0.
+double line_minimum(const Problem& problem, const Vector& signs, double c, double slope) {
+  double low = 0;
+  double high = std::numeric_limits<double>::infinity();
+  double step = 1;
+  for (int round = 0; round < 60; ++round) {
+    double first = (problem.cross + step * problem.direction_norm) / c;
+    double second = problem.direction_norm / c;
+    double size = std::fabs(first);
+    for (size_t i = 0; i < signs.size(); ++i) {
+      const double change = problem.direction_scores[i];
+      const Logistic at(signs[i] * (problem.scores[i] + step * change));
+      const double part = signs[i] * at.slope() * change;
+      first += part;
+      size += std::fabs(part);
+      second += at.curvature() * change * change;
+    }
+    // A minimum near enough: its derivative is small beside the one at the start, or lost in rounding.
+    if (std::fabs(first) <= std::max(-1e-3 * slope, 1e-14 * size)) return step;
+    (first < 0 ? low : high) = step;
+    double next = step - first / second;
+    const double limit = std::min(high, 4 * std::max(low, 1.0));
+    if (!(next > low && next < high && next <= limit)) next = high <= limit ? (low + high) / 2 : limit;
+    if (next == step || next == low || next == high) return low;
+    step = next;
+  }
+  return low;
+}
+
 }  // namespace
 
-LogisticRegression::LogisticRegression(const PanelMatrix& x, const LogisticOptions& options, ThreadTeam& team)
-    : x_(x), options_(options), gram_(x.rows() < x.depth() ? gram(x, team) : PanelMatrix(0, 0)) {}
+LogisticRegression::LogisticRegression(const StandardisedExamples& x, const LogisticOptions& options,
+                                       ThreadTeam& team)
+    : x_(x),
+      options_(options),
+      gram_(x.rows() < x.depth()
+                ? gram(
+                      x.rows(), x.depth(),
+                      [&](int panel, int from, int count, double* to) { x.fill(panel, from, count, to); },
+                      team)
+                : PanelMatrix(0, 0)),
+      whole_(uses_gram() ? PanelMatrix(0, 0) : PanelMatrix(x.rows(), x.depth())) {
+  team.parallel_for(whole_.panels(), [&](int p) { x.fill(p, 0, x.depth(), whole_.panel(p)); });
+}
 
 LogisticFit LogisticRegression::fit(const std::vector<uint8_t>& labels, const CancelToken& cancel,
                                     const std::function<void(int)>& on_iteration) const {
@@ -252,49 +319,41 @@ LogisticFit LogisticRegression::fit(const std::vector<uint8_t>& labels, const Ca
   if (uses_gram()) {
     problem = std::make_unique<GramProblem>(x_, gram_, options_.c);
   } else {
-    problem = std::make_unique<WeightProblem>(x_, options_.c);
+    problem = std::make_unique<WeightProblem>(whole_, options_.c);
   }
 
   const size_t count = static_cast<size_t>(examples);
+  Vector signs(count);
+  for (size_t i = 0; i < count; ++i) signs[i] = labels[i] ? 1.0 : -1.0;
   Vector residual(problem->scores.size(), 0.0);
   Vector curvature(problem->scores.size(), 0.0);
-  const auto loss_at = [&](double step) {
-    double loss = (problem->norm + 2 * step * problem->cross + step * step * problem->direction_norm) /
-                  (2 * options_.c);
-    for (size_t i = 0; i < count; ++i) {
-      const double score = problem->scores[i] + (step == 0 ? 0.0 : step * problem->direction_scores[i]);
-      loss += log1p_exp(labels[i] ? -score : score);
-    }
-    return loss;
-  };
+  Vector factored(problem->scores.size(), 0.0);
 
   LogisticFit fit;
   for (;;) {
     cancel.check();
     problem->refresh();
     for (size_t i = 0; i < count; ++i) {
-      const double p = sigmoid(problem->scores[i]);
-      residual[i] = labels[i] ? -sigmoid(-problem->scores[i]) : p;
-      curvature[i] = p * sigmoid(-problem->scores[i]);
+      const Logistic at(signs[i] * problem->scores[i]);
+      residual[i] = signs[i] * at.slope();
+      curvature[i] = at.curvature();
     }
     const double bound = problem->gradient_bound(residual);
     if (bound <= options_.tolerance) {
       fit.converged = true;
       break;
     }
-    if (fit.iterations == options_.max_iterations || !problem->find_direction(residual, curvature)) break;
+    if (fit.iterations == options_.max_iterations) break;
+    if (fit.iterations == 0 || relative_change(curvature, factored, count) > kReuse) {
+      if (!problem->factor(curvature)) break;
+      factored = curvature;
+    }
+    problem->find_direction();
     double slope = problem->cross / options_.c;
     for (size_t i = 0; i < count; ++i) slope += residual[i] * problem->direction_scores[i];
     if (!(slope < 0)) break;  // rounding has the last word: no better point can be told from this one
-    // Armijo's rule; within rounding of the optimum losses cannot be compared, and Newton's full step is
-    // right.
-    problem->norm = std::max(problem->norm, 0.0);
-    double step = 1.0;
-    const double loss = loss_at(0);
-    if (-slope > 1e-11 * (1.0 + loss)) {
-      while (step > 1e-10 && !(loss_at(step) <= loss + 1e-4 * step * slope)) step /= 2;
-      if (step <= 1e-10) break;
-    }
+    const double step = line_minimum(*problem, signs, options_.c, slope);
+    if (!(step > 0)) break;
     problem->advance(step);
     ++fit.iterations;
     if (on_iteration) on_iteration(fit.iterations);

@@ -6,6 +6,7 @@
 
 #include "base/cancel.h"
 #include "train/linear_algebra.h"
+#include "train/standardised.h"
 
 namespace tapline::train {
 
@@ -24,14 +25,16 @@ struct LogisticFit {
   int iterations = 0;
 };
 
-/// Newton's method with a backtracking line search on the examples' scores, for any number of labellings of
-/// the same examples. With fewer examples than dimensions it works on the Gram matrix (w = X^T a, the
-/// representer theorem; the step as in Rasmussen & Williams 2006, algorithm 3.1, with a free bias), which is
-/// computed once; otherwise on the weights.
+/// Newton's method with a line search to the minimum along each direction (on the examples' scores, so it
+/// costs next to nothing: with fewer examples than dimensions the classes are separable, and plain Newton
+/// steps move the margins by one at a time), for any number of labellings of the same examples. A factored
+/// Hessian serves again while the curvatures change by a few percent. With fewer examples than dimensions it
+/// works on the Gram matrix (w = X^T a, the representer theorem; the step as in Rasmussen & Williams 2006,
+/// algorithm 3.1, with a free bias), which is computed once; otherwise on the weights.
 class LogisticRegression {
  public:
   /// `x` [examples, dimensions] must outlive this object.
-  LogisticRegression(const PanelMatrix& x, const LogisticOptions& options, ThreadTeam& team);
+  LogisticRegression(const StandardisedExamples& x, const LogisticOptions& options, ThreadTeam& team);
 
   /// `labels`: 0 or 1 for each example; both must occur, or no optimum exists (then an Error is thrown).
   /// Several threads may fit at once. `on_iteration`, if given, is called with the number of iterations done.
@@ -41,9 +44,10 @@ class LogisticRegression {
   bool uses_gram() const { return gram_.rows() > 0; }
 
  private:
-  const PanelMatrix& x_;
+  const StandardisedExamples& x_;
   LogisticOptions options_;
-  PanelMatrix gram_;
+  PanelMatrix gram_;   ///< empty where the weights are fitted
+  PanelMatrix whole_;  ///< x, empty where the Gram matrix is used
 };
 
 /// 1 / (1 + exp(-z)) without overflow.

@@ -15,81 +15,14 @@ namespace {
 
 constexpr uint64_t kShuffleStream = 1;
 
-std::vector<int> rows_where(const Examples& examples, bool train) {
-  std::vector<int> rows;
-  for (int i = 0; i < examples.count; ++i) {
-    if ((examples.train[static_cast<size_t>(i)] != 0) == train) rows.push_back(i);
+// The values of the held-out examples.
+template <class T>
+std::vector<T> held_out(const Examples& examples, const std::vector<T>& values) {
+  std::vector<T> kept;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (examples.train[i] == 0) kept.push_back(values[i]);
   }
-  return rows;
-}
-
-const float* row_of(const Examples& examples, int row) {
-  return examples.features + static_cast<size_t>(row) * static_cast<size_t>(examples.hidden);
-}
-
-// Mean and population standard deviation of the given rows, by differences from the first row: a constant
-// feature has a deviation of exactly 0 whatever its size.
-void column_statistics(const Examples& examples, const std::vector<int>& rows, std::vector<double>& mean,
-                       std::vector<double>& deviation) {
-  const size_t hidden = static_cast<size_t>(examples.hidden);
-  const double n = static_cast<double>(rows.size());
-  const float* first = row_of(examples, rows[0]);
-  mean.assign(hidden, 0.0);
-  deviation.assign(hidden, 0.0);
-  for (const int row : rows) {
-    const float* x = row_of(examples, row);
-    for (size_t k = 0; k < hidden; ++k) mean[k] += static_cast<double>(x[k]) - static_cast<double>(first[k]);
-  }
-  for (size_t k = 0; k < hidden; ++k) mean[k] = static_cast<double>(first[k]) + mean[k] / n;
-  for (const int row : rows) {
-    const float* x = row_of(examples, row);
-    for (size_t k = 0; k < hidden; ++k) {
-      const double difference = static_cast<double>(x[k]) - mean[k];
-      deviation[k] += difference * difference;
-    }
-  }
-  for (double& value : deviation) value = std::sqrt(value / n);
-}
-
-PanelMatrix standardised(const Examples& examples, const std::vector<int>& rows,
-                         const std::vector<double>& mean, const std::vector<double>& inverse_std,
-                         ThreadTeam& team) {
-  constexpr int kWidth = PanelMatrix::kWidth;
-  PanelMatrix x(static_cast<int>(rows.size()), examples.hidden);
-  team.parallel_for(x.panels(), [&](int p) {
-    double* panel = x.panel(p);
-    for (int lane = 0; lane < kWidth && p * kWidth + lane < x.rows(); ++lane) {
-      const float* from = row_of(examples, rows[static_cast<size_t>(p * kWidth + lane)]);
-      for (int k = 0; k < examples.hidden; ++k) {
-        const size_t at = static_cast<size_t>(k);
-        panel[at * kWidth + static_cast<size_t>(lane)] =
-            (static_cast<double>(from[k]) - mean[at]) * inverse_std[at];
-      }
-    }
-  });
-  return x;
-}
-
-// w . ((x - mean) / std) + bias for the given rows.
-std::vector<double> decision_values(const Examples& examples, const std::vector<int>& rows,
-                                    const std::vector<double>& mean, const std::vector<double>& inverse_std,
-                                    const LogisticFit& fit) {
-  const size_t hidden = static_cast<size_t>(examples.hidden);
-  std::vector<double> scaled(hidden);
-  for (size_t k = 0; k < hidden; ++k) scaled[k] = fit.weight[k] * inverse_std[k];
-  std::vector<double> values;
-  values.reserve(rows.size());
-  for (const int row : rows) {
-    const float* x = row_of(examples, row);
-    double part[4] = {};
-    size_t k = 0;
-    for (; k + 4 <= hidden; k += 4) {
-      for (size_t j = 0; j < 4; ++j) part[j] += (static_cast<double>(x[k + j]) - mean[k + j]) * scaled[k + j];
-    }
-    for (; k < hidden; ++k) part[0] += (static_cast<double>(x[k]) - mean[k]) * scaled[k];
-    values.push_back((part[0] + part[1]) + (part[2] + part[3]) + fit.bias);
-  }
-  return values;
+  return kept;
 }
 
 double accuracy_of(const std::vector<double>& decisions, const std::vector<uint8_t>& labels) {
@@ -98,18 +31,18 @@ double accuracy_of(const std::vector<double>& decisions, const std::vector<uint8
   return static_cast<double>(right) / static_cast<double>(labels.size());
 }
 
-double gradient_infinity_norm(const PanelMatrix& x, const std::vector<uint8_t>& labels,
-                              const LogisticFit& fit, double c) {
-  std::vector<double> scores(static_cast<size_t>(x.panels()) * PanelMatrix::kWidth);
-  times(x, fit.weight.data(), scores.data());
+// From the decision values of all examples.
+double gradient_infinity_norm(const StandardisedExamples& x, const std::vector<uint8_t>& labels,
+                              const std::vector<double>& decisions, const LogisticFit& fit, double c) {
+  std::vector<double> residual(static_cast<size_t>(x.rows()));
   double bias_gradient = 0;
-  for (size_t i = 0; i < scores.size(); ++i) {
-    const double z = scores[i] + fit.bias;
-    scores[i] = i >= labels.size() ? 0.0 : labels[i] ? -sigmoid(-z) : sigmoid(z);
-    bias_gradient += scores[i];
+  for (size_t i = 0; i < residual.size(); ++i) {
+    const double z = decisions[static_cast<size_t>(x.example(static_cast<int>(i)))];
+    residual[i] = labels[i] ? -sigmoid(-z) : sigmoid(z);
+    bias_gradient += residual[i];
   }
   std::vector<double> gradient(fit.weight.size());
-  transposed_times(x, scores.data(), gradient.data());
+  x.transposed_times(residual.data(), gradient.data());
   double norm = std::fabs(bias_gradient);
   for (size_t k = 0; k < gradient.size(); ++k)
     norm = std::max(norm, std::fabs(gradient[k] + fit.weight[k] / c));
@@ -140,44 +73,26 @@ double area_under_roc(const std::vector<double>& scores, const std::vector<uint8
                                      : std::numeric_limits<double>::quiet_NaN();
 }
 
-void check_finite(const Examples& examples) {
-  const size_t total = static_cast<size_t>(examples.count) * static_cast<size_t>(examples.hidden);
-  for (size_t i = 0; i < total; ++i) {
-    if (std::isfinite(examples.features[i])) continue;
-    const size_t hidden = static_cast<size_t>(examples.hidden);
-    throw Error(ErrorCode::kInvalidArgument, "Activation " + std::to_string(i % hidden) + " of example " +
-                                                 std::to_string(i / hidden) + " is not a finite number.");
-  }
-}
-
 ProbeResult train_probe(const Examples& examples, const std::vector<uint8_t>& labels,
                         const ProbeOptions& options, const CancelToken& cancel,
                         const std::function<void(double, double)>& progress) {
   check_finite(examples);
-  const std::vector<int> train = rows_where(examples, true);
-  const std::vector<int> test = rows_where(examples, false);
-  if (train.empty() || test.empty()) {
-    throw Error(ErrorCode::kInvalidArgument, "A probe needs training and held-out examples, but has " +
-                                                 std::to_string(train.size()) + " and " +
-                                                 std::to_string(test.size()) + ".");
-  }
-  std::vector<uint8_t> train_labels;
-  std::vector<uint8_t> test_labels;
-  for (const int row : train) train_labels.push_back(labels[static_cast<size_t>(row)]);
-  for (const int row : test) test_labels.push_back(labels[static_cast<size_t>(row)]);
-
   ThreadTeam team(options.threads > 0 ? options.threads : ThreadTeam::default_size());
+  const StandardisedExamples x(examples, options.std_floor, team);
   ProbeResult result;
-  result.train_size = static_cast<int>(train.size());
-  result.test_size = static_cast<int>(test.size());
-  column_statistics(examples, train, result.mean, result.std);
-  std::vector<double> inverse_std(result.std.size());
-  for (size_t k = 0; k < result.std.size(); ++k) {
-    result.std[k] = std::max(result.std[k], options.std_floor);
-    inverse_std[k] = 1.0 / result.std[k];
+  result.train_size = x.rows();
+  result.test_size = examples.count - x.rows();
+  if (result.train_size == 0 || result.test_size == 0) {
+    throw Error(ErrorCode::kInvalidArgument, "A probe needs training and held-out examples, but has " +
+                                                 std::to_string(result.train_size) + " and " +
+                                                 std::to_string(result.test_size) + ".");
   }
-  cancel.check();
-  const PanelMatrix x = standardised(examples, train, result.mean, inverse_std, team);
+  result.mean = x.mean();
+  result.std = x.std();
+  const std::vector<uint8_t> test_labels = held_out(examples, labels);
+  std::vector<uint8_t> train_labels;
+  for (int row = 0; row < x.rows(); ++row)
+    train_labels.push_back(labels[static_cast<size_t>(x.example(row))]);
   cancel.check();
   const LogisticRegression regression(x, options.logistic, team);
 
@@ -203,7 +118,13 @@ ProbeResult train_probe(const Examples& examples, const std::vector<uint8_t>& la
   }
 
   const LogisticFit& fit = fits[0];
-  const std::vector<double> decisions = decision_values(examples, test, result.mean, inverse_std, fit);
+  const auto decide = [&](const LogisticFit& which) {
+    std::vector<double> values = x.products(which.weight, team);
+    for (double& value : values) value += which.bias;
+    return values;
+  };
+  const std::vector<double> all_decisions = decide(fit);
+  const std::vector<double> decisions = held_out(examples, all_decisions);
   result.accuracy = accuracy_of(decisions, test_labels);
   result.auc = area_under_roc(decisions, test_labels);
   for (size_t i = 0; i < test_labels.size(); ++i) {
@@ -215,16 +136,12 @@ ProbeResult train_probe(const Examples& examples, const std::vector<uint8_t>& la
   const bool majority = 2 * static_cast<size_t>(ones) > train_labels.size();
   result.majority_accuracy =
       accuracy_of(std::vector<double>(test_labels.size(), majority ? 1.0 : -1.0), test_labels);
-  result.shuffled_label_accuracy =
-      options.control
-          ? accuracy_of(decision_values(examples, test, result.mean, inverse_std, fits[1]), test_labels)
-          : std::numeric_limits<double>::quiet_NaN();
+  result.shuffled_label_accuracy = options.control
+                                       ? accuracy_of(held_out(examples, decide(fits[1])), test_labels)
+                                       : std::numeric_limits<double>::quiet_NaN();
 
-  std::vector<int> everything(static_cast<size_t>(examples.count));
-  std::iota(everything.begin(), everything.end(), 0);
-  result.scores = decision_values(examples, everything, result.mean, inverse_std, fit);
-  for (double& score : result.scores) score = sigmoid(score);
-  result.gradient_norm = gradient_infinity_norm(x, train_labels, fit, options.logistic.c);
+  result.gradient_norm = gradient_infinity_norm(x, train_labels, all_decisions, fit, options.logistic.c);
+  for (const double value : all_decisions) result.scores.push_back(sigmoid(value));
   result.weight = fit.weight;
   result.bias = fit.bias;
   result.converged = fit.converged;

@@ -6,16 +6,9 @@
 
 #include "base/cancel.h"
 #include "train/logistic_regression.h"
+#include "train/standardised.h"
 
 namespace tapline::train {
-
-/// Activations of a data set, one row an example, and which rows are for training; the others are held out.
-struct Examples {
-  const float* features = nullptr;  ///< [count, hidden]
-  int count = 0;
-  int hidden = 0;
-  std::vector<uint8_t> train;  ///< 1 or 0 for each example
-};
 
 struct ProbeOptions {
   LogisticOptions logistic;
@@ -48,8 +41,5 @@ ProbeResult train_probe(const Examples& examples, const std::vector<uint8_t>& la
 /// Area under the ROC curve: the share of (1, 0) pairs that the scores rank right, ties half (Mann &
 /// Whitney).
 double area_under_roc(const std::vector<double>& scores, const std::vector<uint8_t>& labels);
-
-/// Throws kInvalidArgument when a value is NaN or infinite.
-void check_finite(const Examples& examples);
 
 }  // namespace tapline::train

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/cancel.h"
-#include "train/probe.h"
+#include "train/standardised.h"
 
 namespace tapline::train {
 

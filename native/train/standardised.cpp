@@ -1,0 +1,97 @@
+#include "train/standardised.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/error.h"
+
+namespace tapline::train {
+
+namespace {
+
+// Columns that are gone through together, so that all rows' parts stay in the second-level cache.
+constexpr int kColumns = 256;
+
+}  // namespace
+
+void check_finite(const Examples& examples) {
+  const size_t hidden = static_cast<size_t>(examples.hidden);
+  for (size_t row = 0; row < static_cast<size_t>(examples.count); ++row) {
+    const float* x = examples.features + row * hidden;
+    if (best_kernels().all_finite(x, examples.hidden)) continue;
+    const float* bad = std::find_if_not(x, x + hidden, [](float value) { return std::isfinite(value); });
+    throw Error(ErrorCode::kInvalidArgument, "Activation " + std::to_string(bad - x) + " of example " +
+                                                 std::to_string(row) + " is not a finite number.");
+  }
+}
+
+// The mean by differences from the first row: a constant feature has a deviation of exactly 0 whatever its
+// size.
+StandardisedExamples::StandardisedExamples(const Examples& examples, double std_floor, ThreadTeam& team)
+    : examples_(examples) {
+  for (int i = 0; i < examples.count; ++i) {
+    if (examples.train[static_cast<size_t>(i)] != 0) rows_.push_back(i);
+  }
+  const size_t hidden = static_cast<size_t>(examples.hidden);
+  const double n = static_cast<double>(rows_.size());
+  mean_.assign(hidden, 0.0);
+  std_.assign(hidden, 0.0);
+  inverse_std_.assign(hidden, 0.0);
+  if (rows_.empty()) return;
+  const Kernels& kernels = best_kernels();
+  team.parallel_for(round_up(examples.hidden, kColumns) / kColumns, [&](int strip) {
+    const int from = strip * kColumns;
+    const int count = std::min(kColumns, examples.hidden - from);
+    double first[kColumns];
+    std::copy_n(features(rows_[0]) + from, count, first);
+    double* mean = mean_.data() + from;
+    double* deviation = std_.data() + from;
+    for (const int row : rows_) kernels.add_differences(features(row) + from, first, count, mean);
+    for (int k = 0; k < count; ++k) mean[k] = first[k] + mean[k] / n;
+    for (const int row : rows_) {
+      kernels.add_square_differences(features(row) + from, mean, count, deviation);
+    }
+    for (int k = 0; k < count; ++k) {
+      deviation[k] = std::max(std::sqrt(deviation[k] / n), std_floor);
+      inverse_std_[static_cast<size_t>(from + k)] = 1.0 / deviation[k];
+    }
+  });
+}
+
+const float* StandardisedExamples::features(int example) const {
+  return examples_.features + static_cast<size_t>(example) * static_cast<size_t>(examples_.hidden);
+}
+
+void StandardisedExamples::fill(int panel, int from, int count, double* to) const {
+  constexpr int kWidth = PanelMatrix::kWidth;
+  const float* rows[kWidth];
+  for (int i = 0; i < kWidth; ++i) {
+    const int row = panel * kWidth + i;
+    rows[i] = row < this->rows() ? features(example(row)) + from : nullptr;
+  }
+  best_kernels().standardise_panel(rows, mean_.data() + from, inverse_std_.data() + from, count, to);
+}
+
+void StandardisedExamples::transposed_times(const double* v, double* y) const {
+  const size_t hidden = static_cast<size_t>(examples_.hidden);
+  std::fill_n(y, hidden, 0.0);
+  for (int i = 0; i < rows(); ++i) {
+    best_kernels().add_scaled_differences(features(example(i)), mean_.data(), v[i], examples_.hidden, y);
+  }
+  for (size_t k = 0; k < hidden; ++k) y[k] *= inverse_std_[k];
+}
+
+std::vector<double> StandardisedExamples::products(const std::vector<double>& weight,
+                                                   ThreadTeam& team) const {
+  std::vector<double> scaled(weight.size());
+  for (size_t k = 0; k < weight.size(); ++k) scaled[k] = weight[k] * inverse_std_[k];
+  std::vector<double> values(static_cast<size_t>(examples_.count));
+  team.parallel_for(examples_.count, [&](int example) {
+    values[static_cast<size_t>(example)] =
+        best_kernels().difference_dot(features(example), mean_.data(), scaled.data(), examples_.hidden);
+  });
+  return values;
+}
+
+}  // namespace tapline::train

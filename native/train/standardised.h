@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "train/linear_algebra.h"
+
+namespace tapline::train {
+
+/// Activations of a data set, one row an example, and which rows are for training; the others are held out.
+struct Examples {
+  const float* features = nullptr;  ///< [count, hidden]
+  int count = 0;
+  int hidden = 0;
+  std::vector<uint8_t> train;  ///< 1 or 0 for each example
+};
+
+/// Throws kInvalidArgument when a value is NaN or infinite.
+void check_finite(const Examples& examples);
+
+/// The training examples' activations as (x - mean) / std, computed from the activations whenever they are
+/// wanted: reading single precision again costs less than keeping double.
+class StandardisedExamples {
+ public:
+  /// Statistics of the training examples: population standard deviation, at least `std_floor`. `examples`
+  /// must outlive this object.
+  StandardisedExamples(const Examples& examples, double std_floor, ThreadTeam& team);
+
+  int rows() const { return static_cast<int>(rows_.size()); }
+  int depth() const { return examples_.hidden; }
+  /// Which example a row is.
+  int example(int row) const { return rows_[static_cast<size_t>(row)]; }
+  const std::vector<double>& mean() const { return mean_; }
+  const std::vector<double>& std() const { return std_; }
+
+  /// Columns from ... from + count - 1 of 16 rows, laid out as in PanelMatrix.
+  void fill(int panel, int from, int count, double* to) const;
+
+  /// y = x^T v; `v` has rows() elements, `y` gets depth().
+  void transposed_times(const double* v, double* y) const;
+
+  /// weight . (x - mean) / std for every example of the data set, held-out ones too.
+  std::vector<double> products(const std::vector<double>& weight, ThreadTeam& team) const;
+
+ private:
+  const float* features(int example) const;
+
+  const Examples& examples_;
+  std::vector<int> rows_;
+  std::vector<double> mean_, std_, inverse_std_;
+};
+
+}  // namespace tapline::train
