@@ -19,6 +19,7 @@ interface SuiteOptions {
 const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Row[]>>> = {
   capture: async () => (await import("./capture.js")).benchCapture,
   lab: async () => (await import("./lab.js")).benchLab,
+  studies: async () => (await import("./studies.js")).benchStudies,
 };
 
 async function main(): Promise<void> {

@@ -4,6 +4,7 @@ import { version } from "../contracts/version.js";
 import { registerDemo } from "./demo.js";
 import { registerLab } from "./lab.js";
 import { registerServe } from "./serve.js";
+import { registerStudies } from "./studies.js";
 
 const program = new Command("tapline")
   .description("Open up a language model while it runs, on this machine.")
@@ -14,6 +15,7 @@ const program = new Command("tapline")
 registerDemo(program);
 registerServe(program);
 registerLab(program);
+registerStudies(program);
 
 try {
   await program.parseAsync();

@@ -15,9 +15,10 @@ const arrows: Record<string, string[]> = {
   http: ["contracts"],
   lab: ["contracts", "http", "models", "native"],
   inference: ["contracts", "http", "models", "native"],
+  studies: ["contracts", "http"],
   client: ["contracts"],
   terminal: ["contracts"],
-  cli: ["contracts", "client", "terminal", "lab", "inference", "native"],
+  cli: ["contracts", "client", "terminal", "lab", "inference", "native", "studies"],
 };
 
 /** The same for native/; llama.cpp's headers are nobody's folder. */

@@ -1,0 +1,144 @@
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { type Command, InvalidArgumentError } from "commander";
+import { studiesPort } from "../contracts/studies/index.js";
+import { UserError } from "../contracts/user-error.js";
+import { integerBetween } from "./options.js";
+import { stopSignal } from "./stop-signal.js";
+
+interface Common {
+  config?: string;
+  data?: string;
+}
+
+interface Options extends Common {
+  dev?: boolean;
+  seedData?: boolean;
+  port?: number;
+}
+
+function dataFolder(options: Common): string {
+  return options.data ?? join(process.env.TAPLINE_HOME ?? join(homedir(), ".tapline"), "studies");
+}
+
+/** `tapline studies`: the research service, on this machine with `--dev` or as a configuration says. */
+export function registerStudies(program: Command): void {
+  const studies = program
+    .command("studies")
+    .description("Serve published studies, private drafts and the website where people review and publish.")
+    .option(
+      "--dev",
+      "everything on this machine: own certificate, embedded database, sign-in with test accounts",
+    )
+    .option("--seed-data", "with --dev: fill an empty database with example studies")
+    .option("--config <file>", "configuration of a production service (JSON)")
+    .option("--port <port>", "port to listen on", integerBetween(0, 65_535))
+    .option("--data <folder>", "with --dev: folder of the database (default: ~/.tapline/studies)")
+    .action(run);
+
+  const withDatabase = (name: string, description: string) =>
+    studies
+      .command(name)
+      .description(description)
+      .option("--config <file>", "configuration that names the database")
+      .option("--data <folder>", "folder of a development database");
+  withDatabase("backup", "Write everything but sessions to a file, while the service runs.")
+    .argument("<file>")
+    .action(async (file: string, options: Common) => {
+      const { backUp } = await import("../studies/backup.js");
+      await withStore(options, async (store) => {
+        console.log(`${await backUp(store, file)} rows written to ${file}.`);
+      });
+    });
+  withDatabase("restore", "Fill an empty database, of either kind, from a backup.")
+    .argument("<file>")
+    .action(async (file: string, options: Common) => {
+      const { restore } = await import("../studies/backup.js");
+      await withStore(options, async (store) => {
+        console.log(`${await restore(store, file)} rows restored.`);
+      });
+    });
+  const identity = "an address, github:login, or issuer#subject";
+  withDatabase("approve", `Let somebody create tokens ("agent") or publish ("publisher"): ${identity}.`)
+    .argument("<role>", "agent or publisher", parseRole)
+    .argument("<identity>")
+    .action(async (role: "agent" | "publisher", who: string, options: Common) => {
+      const { approve } = await import("../studies/store/accounts.js");
+      await withStore(options, (store) => approve(store, role, who));
+      console.log(`${who} is approved as ${role}.`);
+    });
+  withDatabase("disapprove", "Take an approval back, effective at once.")
+    .argument("<role>", "agent or publisher", parseRole)
+    .argument("<identity>")
+    .action(async (role: "agent" | "publisher", who: string, options: Common) => {
+      const { disapprove } = await import("../studies/store/accounts.js");
+      await withStore(options, async (store) => {
+        if (!(await disapprove(store, role, who))) throw new UserError(`${who} was not approved as ${role}.`);
+      });
+      console.log(`${who} is no longer approved as ${role}.`);
+    });
+}
+
+function parseRole(text: string): string {
+  if (text !== "agent" && text !== "publisher") throw new InvalidArgumentError("It is agent or publisher.");
+  return text;
+}
+
+async function run(options: Options): Promise<void> {
+  if ((options.dev === true) === (options.config !== undefined)) {
+    throw new UserError(
+      "Say either --dev (everything on this machine) or --config <file> (a production service).",
+    );
+  }
+  const stopped = stopSignal();
+  const close = options.dev ? await runDevelopment(options) : await runProduction(options);
+  await stopped;
+  await close();
+}
+
+async function runDevelopment(options: Options): Promise<() => Promise<void>> {
+  const { startDevelopment } = await import("../studies/dev/start.js");
+  const running = await startDevelopment({
+    folder: dataFolder(options),
+    port: options.port ?? studiesPort,
+    seedData: options.seedData === true,
+    database: process.env.DATABASE_URL,
+    env: process.env,
+  });
+  console.log(
+    `Studies at ${running.origin}, with test accounts; API documentation at ${running.origin}/docs`,
+  );
+  console.log(`Clients take this certificate as their CA: ${running.certificateFile}`);
+  return running.close;
+}
+
+async function runProduction(options: Options): Promise<() => Promise<void>> {
+  const [{ readConfig }, { startStudies }] = await Promise.all([
+    import("../studies/config.js"),
+    import("../studies/start.js"),
+  ]);
+  const config = readConfig(options.config as string, process.env);
+  const running = await startStudies({
+    ...config,
+    ...(options.port === undefined ? {} : { port: options.port }),
+  });
+  console.log(`Studies at ${running.origin}, listening on port ${running.port}`);
+  return running.close;
+}
+
+async function withStore(
+  options: Common,
+  work: (store: import("../studies/store/store.js").Store) => Promise<void>,
+): Promise<void> {
+  const { openStore } = await import("../studies/store/store.js");
+  const location =
+    options.config === undefined
+      ? (process.env.DATABASE_URL ?? join(dataFolder(options), "studies.db"))
+      : (await import("../studies/config.js")).readConfig(options.config, process.env).database;
+  const store = await openStore(location);
+  try {
+    await work(store);
+  } finally {
+    await store.close();
+  }
+}

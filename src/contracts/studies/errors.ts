@@ -1,0 +1,63 @@
+import Type, { type Static } from "typebox";
+
+/** Every error code, with the status it comes with. Codes are stable; sentences are not. */
+export const errorCodes = {
+  malformed_request: 400,
+  unsupported_content_type: 400,
+  unsupported_content_encoding: 400,
+  body_too_large: 400,
+  body_incomplete: 400,
+  invalid_utf8: 400,
+  invalid_json: 400,
+  too_deep: 400,
+  duplicate_key: 400,
+  number_out_of_range: 400,
+  missing_property: 400,
+  unknown_property: 400,
+  invalid_value: 400,
+  blank_title: 400,
+  duplicate_entry_id: 400,
+  unknown_parent: 400,
+  parent_cycle: 400,
+  unknown_parameter: 400,
+  repeated_parameter: 400,
+  invalid_parameter: 400,
+  invalid_idempotency_key: 400,
+  idempotency_key_reused: 400,
+  token_missing: 401,
+  token_invalid: 401,
+  token_expired: 401,
+  token_revoked: 401,
+  browser_request: 403,
+  https_required: 403,
+  scope_missing: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  request_quota: 429,
+  draft_quota: 429,
+  disabled: 503,
+  unavailable: 503,
+} as const;
+export type ErrorCode = keyof typeof errorCodes;
+
+/** The request id of every 404 for a study: those answers are one constant, so that none tells two apart. */
+export const constantRequestId = "00000000-0000-0000-0000-000000000000";
+
+export const ErrorBody = Type.Object(
+  {
+    error: Type.String({ description: "One sentence." }),
+    code: Type.Enum(Object.keys(errorCodes) as ErrorCode[]),
+    field: Type.Optional(
+      Type.String({
+        description:
+          "JSON pointer into the body (empty: the whole of it), or the parameter or header at fault.",
+      }),
+    ),
+    request_id: Type.String({
+      description:
+        "Names this answer in the service's log; all zeros in a 404 for a study, which never varies.",
+    }),
+  },
+  { additionalProperties: false, title: "Error" },
+);
+export type ErrorBody = Static<typeof ErrorBody>;

@@ -1,0 +1,13 @@
+export { constantRequestId, ErrorBody, type ErrorCode, errorCodes } from "./errors.js";
+export { studiesPort, studyLimits } from "./limits.js";
+export { ContextMessage, Entry, Settings, StudyModel, StudyPackage, Uuid, uuidPattern } from "./package.js";
+export {
+  Author,
+  Comment,
+  Discussion,
+  DraftCreated,
+  StudyEnvelope,
+  StudyPage,
+  StudySummary,
+} from "./responses.js";
+export { type Scope, scopes } from "./scopes.js";

@@ -1,0 +1,24 @@
+import { type ErrorCode, errorCodes } from "../contracts/studies/index.js";
+
+/** A refusal of the studies service: a stable code, the sentence a client reads, and the field at fault. */
+export class ApiError extends Error {
+  override name = "ApiError";
+  readonly code: ErrorCode;
+  readonly field: string | undefined;
+  readonly headers: Record<string, string>;
+
+  constructor(
+    code: ErrorCode,
+    sentence: string,
+    details: { field?: string; headers?: Record<string, string> } = {},
+  ) {
+    super(sentence);
+    this.code = code;
+    this.field = details.field;
+    this.headers = details.headers ?? {};
+  }
+
+  get status(): number {
+    return errorCodes[this.code];
+  }
+}

@@ -1,0 +1,191 @@
+import type { Context } from "koa";
+import type {
+  Discussion,
+  DraftCreated,
+  Scope,
+  StudyEnvelope,
+  StudyPage,
+  StudySummary,
+} from "../../contracts/studies/index.js";
+import { studyLimits } from "../../contracts/studies/index.js";
+import { ApiError } from "../api-error.js";
+import type { Service } from "../service.js";
+import { readComments } from "../store/discussion.js";
+import { saveDraft } from "../store/drafts.js";
+import { findStudy, listStudies, readForToken, type StudyRow } from "../store/studies.js";
+import { words } from "../text/words.js";
+import type { Admitted } from "./authenticate.js";
+import { idParameter, integerParameter, offsetParameter, parseQuery, searchParameter } from "./query.js";
+import { readIdempotencyKey, readPackage } from "./read-package.js";
+
+export interface Answer {
+  status: 200 | 201;
+  body: Buffer;
+  /** Id of the study or draft, for the activity record. */
+  resource: string | null;
+}
+
+export interface Endpoint {
+  method: "GET" | "POST";
+  /** Name in activity records. */
+  action: string;
+  scope: Scope;
+  /** @param segment the path's id, unchecked */
+  answer(service: Service, ctx: Context, admitted: Admitted, segment: string): Promise<Answer>;
+}
+
+export const listEndpoint: Endpoint = {
+  method: "GET",
+  action: "studies.list",
+  scope: "public:read",
+  async answer(service, ctx, { generation }) {
+    const parameters = parseQuery(ctx.querystring, ["q", "limit", "offset"]);
+    const q = searchParameter(parameters);
+    const limit = integerParameter(parameters, "limit", {
+      minimum: 1,
+      maximum: studyLimits.list_limit,
+      otherwise: studyLimits.list_limit_default,
+    });
+    const offset = offsetParameter(parameters);
+    const body = await service.lists.get(generation, `${limit} ${offset} ${words(q).join(" ")}`, async () => {
+      const { rows, total } = await listStudies(service.store, q, limit, offset);
+      const page: StudyPage = {
+        items: rows.map(summaryOf),
+        total,
+        limit,
+        offset,
+        next_offset: nextOffset(offset, limit, total),
+      };
+      return Buffer.from(JSON.stringify(page));
+    });
+    return { status: 200, body, resource: null };
+  },
+};
+
+export const createEndpoint: Endpoint = {
+  method: "POST",
+  action: "drafts.create",
+  scope: "drafts:write",
+  async answer(service, ctx, { credential }) {
+    parseQuery(ctx.querystring, []);
+    const key = readIdempotencyKey(ctx);
+    const { bytes, study } = await readPackage(ctx);
+    const saved = await saveDraft(service.store, credential, bytes, study.title, key);
+    if (saved.outcome === "exhausted") {
+      throw new ApiError(
+        "draft_quota",
+        `The account's ${studyLimits.drafts} drafts in 24 hours are used up; wait ${saved.retryAfter} s.`,
+        { headers: { "Retry-After": String(saved.retryAfter) } },
+      );
+    }
+    if (saved.outcome === "key_reused") {
+      throw new ApiError("idempotency_key_reused", "This Idempotency-Key came with another body before.", {
+        field: "Idempotency-Key",
+      });
+    }
+    const created: DraftCreated = {
+      id: saved.id,
+      review_url: draftUrl(service, saved.id),
+      package_sha256: saved.sha256,
+      expires_at: null,
+    };
+    return { status: 201, body: Buffer.from(JSON.stringify(created)), resource: saved.id };
+  },
+};
+
+export const studyEndpoint: Endpoint = {
+  method: "GET",
+  action: "studies.read",
+  scope: "public:read",
+  async answer(service, ctx, { credential }, segment) {
+    const id = idParameter(segment);
+    parseQuery(ctx.querystring, []);
+    const found = await readForToken(service.store, id, credential.tokenId);
+    if (found === undefined) throw notFound();
+    const fields: Omit<StudyEnvelope, "package"> = {
+      id,
+      visibility: found.visibility,
+      version: found.version,
+      author: { name: found.author },
+      created_at: isoTime(found.createdAt),
+      published_at: found.publishedAt === null ? null : isoTime(found.publishedAt),
+      url: found.visibility === "published" ? studyUrl(service, id) : draftUrl(service, id),
+      package_sha256: found.sha256,
+    };
+    // The package's bytes go in as they came: parsing and writing them again could change them.
+    const head = `${JSON.stringify(fields).slice(0, -1)},"package":`;
+    return {
+      status: 200,
+      body: Buffer.concat([Buffer.from(head), found.bytes, Buffer.from("}")]),
+      resource: id,
+    };
+  },
+};
+
+export const discussionEndpoint: Endpoint = {
+  method: "GET",
+  action: "studies.discussion",
+  scope: "public:read",
+  async answer(service, ctx, _admitted, segment) {
+    const id = idParameter(segment);
+    const offset = offsetParameter(parseQuery(ctx.querystring, ["offset"]));
+    const study = await findStudy(service.store, id);
+    if (study === undefined) throw notFound();
+    const limit = studyLimits.discussion_page;
+    const comments = await readComments(service.store, id, offset, limit);
+    const discussion: Discussion = {
+      study_id: id,
+      offset,
+      limit,
+      next_offset: nextOffset(offset, limit, study.comment_count),
+      total: study.comment_count,
+      upvotes: study.upvotes,
+      comments: comments.map((comment) => ({
+        id: comment.id,
+        parent_id: comment.parent_id,
+        author: { name: comment.author },
+        created_at: isoTime(comment.created_at),
+        body: comment.body,
+      })),
+    };
+    return { status: 200, body: Buffer.from(JSON.stringify(discussion)), resource: id };
+  },
+};
+
+function summaryOf(row: StudyRow): StudySummary {
+  return {
+    id: row.id,
+    title: row.title,
+    question: row.question,
+    author: { name: row.author },
+    model: JSON.parse(row.model),
+    license: row.license,
+    published_at: isoTime(row.published_at),
+    version: row.version,
+    entry_count: row.entry_count,
+    upvotes: row.upvotes,
+    comment_count: row.comment_count,
+  };
+}
+
+// Beyond the largest offset there is no next page to ask for.
+function nextOffset(offset: number, limit: number, total: number): number | null {
+  const next = offset + limit;
+  return next < total && next <= studyLimits.offset ? next : null;
+}
+
+function notFound(): ApiError {
+  return new ApiError("not_found", "There is no such study, or this token may not read it.", { field: "id" });
+}
+
+function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+export function studyUrl(service: Service, id: string): string {
+  return `${service.origin}/studies/${id}`;
+}
+
+export function draftUrl(service: Service, id: string): string {
+  return `${service.origin}/drafts/${id}`;
+}

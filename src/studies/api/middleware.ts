@@ -1,0 +1,120 @@
+import { randomUUID } from "node:crypto";
+import type { Context, Middleware } from "koa";
+import { constantRequestId, type ErrorBody } from "../../contracts/studies/index.js";
+import { isDisconnect } from "../../http/errors.js";
+import { ApiError } from "../api-error.js";
+import { isSecure } from "../http/transport.js";
+import { isDisabled, logFault, type Service } from "../service.js";
+import type { Credential } from "../store/admission.js";
+import { sha256Hex } from "../store/tokens.js";
+import { authenticate } from "./authenticate.js";
+import {
+  createEndpoint,
+  discussionEndpoint,
+  type Endpoint,
+  listEndpoint,
+  studyEndpoint,
+} from "./endpoints.js";
+import { openApi } from "./openapi.js";
+import { setQuotaHeaders } from "./quota-headers.js";
+
+type Found = { endpoints: Endpoint[]; segment: string } | "openapi" | null;
+
+/** Everything under /api: paths match exactly as they stand, without decoding, case or trailing slash rules. */
+function route(path: string): Found {
+  if (path === "/api/v1/openapi.json") return "openapi";
+  const match = /^\/api\/v1\/studies(?:\/([^/]+)(\/discussion)?)?$/.exec(path);
+  if (match === null) return null;
+  const segment = match[1] ?? "";
+  if (segment === "") return { endpoints: [listEndpoint, createEndpoint], segment };
+  return { endpoints: [match[2] === undefined ? studyEndpoint : discussionEndpoint], segment };
+}
+
+/** Answers requests under /api, refusals included; others go on. */
+export function api(service: Service): Middleware {
+  const description = Buffer.from(JSON.stringify(openApi(service.origin)));
+  return async (ctx, next) => {
+    if (ctx.path !== "/api" && !ctx.path.startsWith("/api/")) return next();
+    const requestId = randomUUID();
+    const record: { endpoint?: Endpoint; credential?: Credential; resource: string | null } = {
+      resource: null,
+    };
+    ctx.set("Cache-Control", "no-store");
+    ctx.set("X-Content-Type-Options", "nosniff");
+    setQuotaHeaders(ctx as Context);
+    try {
+      const found = route(ctx.path);
+      if (found === null) throw new ApiError("not_found", "The API has no such path.");
+      const methods = found === "openapi" ? ["GET"] : found.endpoints.map(({ method }) => method);
+      const method = ctx.method === "HEAD" ? "GET" : ctx.method;
+      if (!methods.some((accepted) => accepted === method)) throw wrongMethod(methods);
+      if (!isSecure(service, ctx as Context)) {
+        throw new ApiError("https_required", "The API answers over HTTPS only.");
+      }
+      if (found === "openapi") {
+        send(ctx as Context, 200, description);
+        return;
+      }
+      if (isDisabled(service)) {
+        throw new ApiError("disabled", "The API is switched off for the moment; the website is not.", {
+          headers: { "Retry-After": "60" },
+        });
+      }
+      const endpoint = found.endpoints.find((candidate) => candidate.method === method) as Endpoint;
+      record.endpoint = endpoint;
+      record.resource = resourceOf(found.segment);
+      const admitted = await authenticate(service, ctx as Context, endpoint.scope, (credential) => {
+        record.credential = credential;
+      });
+      const answer = await endpoint.answer(service, ctx as Context, admitted, found.segment);
+      record.resource = answer.resource;
+      send(ctx as Context, answer.status, answer.body);
+    } catch (error) {
+      refuse(service, ctx as Context, requestId, error);
+    }
+    if (record.endpoint && record.credential) {
+      service.activity.record(record.credential.tokenId, record.endpoint.action, ctx.status, record.resource);
+    }
+  };
+}
+
+function send(ctx: Context, status: number, body: Buffer): void {
+  ctx.status = status;
+  ctx.set("Content-Type", "application/json; charset=utf-8");
+  if (status < 300) ctx.set("X-Content-SHA256", sha256Hex(body));
+  ctx.body = body;
+}
+
+function refuse(service: Service, ctx: Context, requestId: string, error: unknown): void {
+  let refusal: ApiError;
+  if (error instanceof ApiError) {
+    refusal = error;
+  } else {
+    if (!isDisconnect(error)) logFault(service, requestId, error);
+    refusal = new ApiError(
+      "unavailable",
+      "The service cannot answer just now; whether a write happened is open.",
+      {
+        headers: { "Retry-After": "5" },
+      },
+    );
+  }
+  ctx.set(refusal.headers);
+  const body: ErrorBody = {
+    error: refusal.message,
+    code: refusal.code,
+    ...(refusal.field === undefined ? {} : { field: refusal.field }),
+    request_id: refusal.code === "not_found" ? constantRequestId : requestId,
+  };
+  send(ctx, refusal.status, Buffer.from(JSON.stringify(body)));
+}
+
+function wrongMethod(methods: string[]): ApiError {
+  const allowed = methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
+  return new ApiError("method_not_allowed", `This path accepts ${allowed}.`, { headers: { Allow: allowed } });
+}
+
+/** Only ids enter activity records: what else stands in a path is text of the client's. */
+function resourceOf(segment: string): string | null {
+  return /^[0-9a-fA-F-]{36}$/.test(segment) ? segment.toLowerCase() : null;
+}

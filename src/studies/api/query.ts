@@ -1,0 +1,86 @@
+import { studyLimits, uuidPattern } from "../../contracts/studies/index.js";
+import { ApiError } from "../api-error.js";
+
+const uuid = new RegExp(uuidPattern);
+
+/**
+ * Splits a query string into its parameters.
+ * @throws ApiError for parameters outside `accepted`, for repeats, and for escapes that are not UTF-8
+ */
+export function parseQuery(querystring: string, accepted: readonly string[]): Map<string, string> {
+  const parameters = new Map<string, string>();
+  for (const pair of querystring.split("&")) {
+    if (pair === "") continue;
+    const equals = pair.indexOf("=");
+    const name = decode(equals === -1 ? pair : pair.slice(0, equals), null);
+    if (!accepted.includes(name)) {
+      const known = accepted.length === 0 ? "none" : accepted.join(", ");
+      throw new ApiError("unknown_parameter", `There is no such query parameter; accepted here: ${known}.`, {
+        field: [...name].slice(0, 100).join(""),
+      });
+    }
+    if (parameters.has(name)) {
+      throw new ApiError("repeated_parameter", `The query parameter ${name} occurs more than once.`, {
+        field: name,
+      });
+    }
+    parameters.set(name, decode(equals === -1 ? "" : pair.slice(equals + 1), name));
+  }
+  return parameters;
+}
+
+function decode(text: string, name: string | null): string {
+  try {
+    return decodeURIComponent(text.replace(/\+/g, " "));
+  } catch {
+    throw new ApiError("invalid_parameter", "The query is not percent-encoded UTF-8.", {
+      field: name ?? "query",
+    });
+  }
+}
+
+/** A whole number in plain decimal digits, as the contract's `limit` and `offset` are. */
+export function integerParameter(
+  parameters: Map<string, string>,
+  name: string,
+  range: { minimum: number; maximum: number; otherwise: number },
+): number {
+  const text = parameters.get(name);
+  if (text === undefined) return range.otherwise;
+  const value = /^(?:0|[1-9]\d{0,8})$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value >= range.minimum && value <= range.maximum)) {
+    throw new ApiError(
+      "invalid_parameter",
+      `${name} must be a whole number from ${range.minimum} to ${range.maximum}, in plain digits.`,
+      { field: name },
+    );
+  }
+  return value;
+}
+
+export function offsetParameter(parameters: Map<string, string>): number {
+  return integerParameter(parameters, "offset", { minimum: 0, maximum: studyLimits.offset, otherwise: 0 });
+}
+
+export function searchParameter(parameters: Map<string, string>): string {
+  const q = parameters.get("q") ?? "";
+  const length = [...q].length;
+  if (length > studyLimits.q) {
+    throw new ApiError(
+      "invalid_parameter",
+      `q may have at most ${studyLimits.q} characters; it has ${length}.`,
+      {
+        field: "q",
+      },
+    );
+  }
+  return q;
+}
+
+/** A path's id, in lower case. */
+export function idParameter(segment: string): string {
+  if (!uuid.test(segment)) {
+    throw new ApiError("invalid_parameter", "The study's id in the path is not a UUID.", { field: "id" });
+  }
+  return segment.toLowerCase();
+}

@@ -1,0 +1,19 @@
+import Koa from "koa";
+import { isDisconnect } from "../http/errors.js";
+import { api } from "./api/middleware.js";
+import { health } from "./http/health.js";
+import type { Service } from "./service.js";
+import { site } from "./site/middleware.js";
+
+/** The whole service: health, API, website. */
+export function createStudiesApp(service: Service): Koa {
+  const app = new Koa();
+  app.on("error", (error: { code?: unknown; name?: string }) => {
+    if (!isDisconnect(error))
+      service.log(`connection failed: ${error.name ?? "error"} ${String(error.code ?? "")}`);
+  });
+  app.use(health(service));
+  app.use(api(service));
+  app.use(site(service));
+  return app;
+}

@@ -1,0 +1,129 @@
+import { readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import Type, { type Static } from "typebox";
+import { studiesPort } from "../contracts/studies/index.js";
+import { UserError } from "../contracts/user-error.js";
+import { validate } from "../contracts/validate.js";
+import { githubProvider } from "./auth/github.js";
+import { oidcProvider } from "./auth/oidc.js";
+import type { Providers } from "./auth/providers.js";
+import type { StudiesOptions } from "./start.js";
+
+const strict = { additionalProperties: false };
+const text = (description: string) => Type.String({ minLength: 1, description });
+
+/** The configuration file of the production form. Secrets come from the environment variables that it names. */
+export const StudiesConfig = Type.Object(
+  {
+    origin: text("Public origin, such as https://studies.example.org."),
+    host: Type.Optional(text("Address to listen on; all of them unless told otherwise.")),
+    port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
+    database: Type.Optional(text("Path of the SQLite file; DATABASE_URL names a PostgreSQL instead.")),
+    tls: Type.Optional(
+      Type.Object(
+        { certificate: text("PEM file."), key: text("PEM file.") },
+        { ...strict, description: "Own certificate." },
+      ),
+    ),
+    trusted_proxies: Type.Optional(
+      Type.Array(text("IP address of a proxy that ends TLS and sets X-Forwarded-Proto."), { minItems: 1 }),
+    ),
+    oidc: Type.Optional(
+      Type.Object(
+        {
+          issuer: text("Issuer URL."),
+          client_id: text("Client id."),
+          label: Type.Optional(text("Name on the button.")),
+        },
+        strict,
+      ),
+    ),
+    github: Type.Optional(Type.Object({ client_id: text("Client id of the OAuth app.") }, strict)),
+    disable_file: Type.Optional(text("While this file exists the API answers 503.")),
+  },
+  { ...strict, title: "StudiesConfig" },
+);
+export type StudiesConfig = Static<typeof StudiesConfig>;
+
+type Environment = Record<string, string | undefined>;
+
+/**
+ * Reads a configuration file; relative paths in it are relative to its folder.
+ * @param env DATABASE_URL, TAPLINE_OIDC_CLIENT_SECRET, TAPLINE_GITHUB_CLIENT_SECRET
+ * @throws UserError in one sentence
+ */
+export function readConfig(path: string, env: Environment): StudiesOptions {
+  let config: StudiesConfig;
+  try {
+    config = validate(StudiesConfig, JSON.parse(readFileSync(path, "utf8")));
+  } catch (error) {
+    throw new UserError(`The configuration ${path} cannot be used: ${(error as Error).message}`);
+  }
+  const file = (name: string) => resolve(dirname(path), name);
+  const origin = originOf(config.origin);
+  if ((config.tls === undefined) === (config.trusted_proxies === undefined)) {
+    throw new UserError(
+      "The configuration needs either tls (an own certificate) or trusted_proxies, and not both.",
+    );
+  }
+  return {
+    origin,
+    host: config.host ?? (config.tls ? "::" : "127.0.0.1"),
+    port: config.port ?? studiesPort,
+    database: env.DATABASE_URL ?? file(config.database ?? "studies.db"),
+    tls: config.tls ? { cert: read(file(config.tls.certificate)), key: read(file(config.tls.key)) } : null,
+    trustedProxies: config.trusted_proxies ?? null,
+    disableFile: file(config.disable_file ?? "api-disabled"),
+    providers: () => providersOf(config, env),
+  };
+}
+
+function originOf(given: string): string {
+  let url: URL;
+  try {
+    url = new URL(given);
+  } catch {
+    throw new UserError(`origin must be a URL such as https://studies.example.org, not ${given}.`);
+  }
+  if (url.protocol !== "https:" || url.origin !== given.replace(/\/$/, "")) {
+    throw new UserError(`origin must be https, a host and nothing more, not ${given}.`);
+  }
+  return url.origin;
+}
+
+function providersOf({ oidc, github }: StudiesConfig, env: Environment): Providers {
+  const secret = (name: string) => {
+    const value = env[name];
+    if (value === undefined || value === "")
+      throw new UserError(`The environment variable ${name} is not set.`);
+    return value;
+  };
+  return [
+    ...(oidc === undefined
+      ? []
+      : [
+          oidcProvider({
+            issuer: oidc.issuer,
+            clientId: oidc.client_id,
+            clientSecret: secret("TAPLINE_OIDC_CLIENT_SECRET"),
+            label: oidc.label,
+          }),
+        ]),
+    ...(github === undefined
+      ? []
+      : [
+          githubProvider({
+            clientId: github.client_id,
+            clientSecret: secret("TAPLINE_GITHUB_CLIENT_SECRET"),
+          }),
+        ]),
+  ];
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new UserError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+  }
+}

@@ -1,0 +1,78 @@
+import { createServer as createHttpServer, type Server } from "node:http";
+import { createServer as createHttpsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import type Koa from "koa";
+import { UserError } from "../../contracts/user-error.js";
+
+export interface Serving {
+  readonly port: number;
+  /** Stops accepting, lets running requests finish for two seconds, ends every connection. Idempotent. */
+  close(): Promise<void>;
+}
+
+/**
+ * Serves an application.
+ * @param tls certificate and key in PEM; null only behind a trusted proxy, which ends TLS itself
+ * @param make makes the application once the port is known; requests wait for it
+ */
+export async function serve(
+  { host, port, tls }: { host: string; port: number; tls: { cert: string; key: string } | null },
+  make: (port: number) => Promise<Koa>,
+): Promise<Serving> {
+  const limits = { requestTimeout: 60_000, headersTimeout: 15_000, keepAliveTimeout: 30_000 };
+  let server: Server;
+  try {
+    server =
+      tls === null
+        ? createHttpServer(limits)
+        : createHttpsServer({ ...limits, ...tls, minVersion: "TLSv1.2" });
+  } catch (error) {
+    throw new UserError(
+      `The TLS certificate or its key cannot be used (${(error as { code?: string }).code}).`,
+    );
+  }
+  server.maxHeadersCount = 100;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EADDRINUSE") {
+        reject(new UserError(`Port ${port} on ${host} is already in use; choose another with --port.`));
+      } else if (error.code === "EACCES") {
+        reject(
+          new UserError(`Port ${port} on ${host} may not be used by this account; choose one above 1023.`),
+        );
+      } else reject(error);
+    });
+    server.listen(port, host, resolve);
+  });
+  // A client that speaks plain HTTP to the TLS port, or breaks off its handshake, is its own problem.
+  server.on("tlsClientError", (_error, socket) => socket.destroy());
+  let closed: Promise<void> | undefined;
+  const serving: Serving = {
+    port: (server.address() as AddressInfo).port,
+    close() {
+      closed ??= new Promise((resolve) => {
+        const deadline = setTimeout(() => server.closeAllConnections(), 2000);
+        server.close(() => {
+          clearTimeout(deadline);
+          resolve();
+        });
+        server.closeIdleConnections();
+      });
+      return closed;
+    },
+  };
+  const handler = make(serving.port).then((app) => app.callback());
+  server.on("request", (request, response) => {
+    handler.then(
+      (handle) => handle(request, response),
+      () => response.destroy(),
+    );
+  });
+  try {
+    await handler;
+  } catch (error) {
+    await serving.close();
+    throw error;
+  }
+  return serving;
+}

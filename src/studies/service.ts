@@ -1,0 +1,38 @@
+import { existsSync } from "node:fs";
+import type { ListCache } from "./api/list-cache.js";
+import type { Providers } from "./auth/providers.js";
+import type { ActivityLog } from "./store/activity.js";
+import type { Store } from "./store/store.js";
+
+/** What the routes of one running service share. */
+export interface Service {
+  store: Store;
+  /** Public origin, without a trailing slash. Every absolute address comes from here, none from a Host header. */
+  origin: string;
+  /** Peers that may say that a request came by HTTPS; null where this process holds the TLS end itself. */
+  trustedProxies: readonly string[] | null;
+  /** A file whose existence makes the API answer 503. */
+  disableFile: string;
+  activity: ActivityLog;
+  lists: ListCache;
+  providers: Providers;
+  /** Receives a line for each fault. */
+  log: (line: string) => void;
+}
+
+export function isDisabled(service: Service): boolean {
+  return existsSync(service.disableFile);
+}
+
+/**
+ * A fault in one line: its kind and place, and the request it belongs to. Never its message, which may quote
+ * parameters, except where it is a system's or database's code.
+ */
+export function logFault(service: Service, requestId: string, error: unknown): void {
+  const { name, code, stack } = (error ?? {}) as { name?: string; code?: unknown; stack?: string };
+  const places = (stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
+  const where = places.slice(0, 6).map((line) => line.trim().slice(3));
+  service.log(
+    `request ${requestId} failed: ${name ?? typeof error} ${String(code ?? "")} at ${where.join(" < ")}`,
+  );
+}

@@ -1,0 +1,53 @@
+import { createHash } from "node:crypto";
+import { type Html, html } from "./html.js";
+import { style } from "./style.js";
+import type { Visit } from "./visit.js";
+
+export const stylePath = `/assets/${createHash("sha256").update(style).digest("hex").slice(0, 16)}.css`;
+
+/** Answers with a whole page. */
+export function page(
+  visit: Visit,
+  title: string,
+  body: Html,
+  extra: { status?: number; head?: Html } = {},
+): void {
+  const { ctx, session } = visit;
+  const link = (path: string, text: string) =>
+    html`<a href="${path}"${ctx.path === path ? html` aria-current="page"` : null}>${text}</a>`;
+  const here = ctx.path === "/sign-in" ? "" : `?return=${encodeURIComponent(ctx.path)}`;
+  const document = html`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>${title} · tapline studies</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="stylesheet" href="${stylePath}">${extra.head}</head>
+<body><a class="skip" href="#main">Skip to content</a>
+<header class="top"><div><a class="brand" href="/"><span>tap</span>line studies</a>
+<nav aria-label="Main">${link("/", "Studies")}${
+    session === null
+      ? link(`/sign-in${here}`, "Sign in")
+      : [
+          link("/drafts", "My drafts"),
+          link("/agents", "Agent access"),
+          link("/account", session.account.name),
+        ]
+  }</nav></div></header>
+<main id="main">${body}</main>
+<footer><p>Research text on this site was written by its authors and their models; nobody has verified its claims.
+<a href="/docs">API</a> · <a href="/api/v1/openapi.json">OpenAPI</a></p></footer></body></html>`;
+  ctx.status = extra.status ?? 200;
+  ctx.set("Content-Type", "text/html; charset=utf-8");
+  ctx.body = document.markup;
+}
+
+/** The hidden field that proves that a form was made for this session. */
+export function csrfField(visit: Visit): Html {
+  return html`<input type="hidden" name="csrf" value="${visit.csrf}">`;
+}
+
+export function when(ms: number): Html {
+  const iso = new Date(ms).toISOString();
+  return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`;
+}
+
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`;
+}

@@ -1,0 +1,133 @@
+import { randomUUID } from "node:crypto";
+import type { Context, Middleware } from "koa";
+import { isDisconnect } from "../../http/errors.js";
+import { isSecure } from "../http/transport.js";
+import { logFault, type Service } from "../service.js";
+import { html } from "./html.js";
+import { page, stylePath } from "./layout.js";
+import { account, postEndOthers, postEndSession, postSignOut } from "./pages/account.js";
+import { agent, agents, postRevoke, postToken } from "./pages/agents.js";
+import { docs } from "./pages/docs.js";
+import { downloadDraft, drafts, postDelete, postPublish, review } from "./pages/drafts.js";
+import { feed } from "./pages/feed.js";
+import { postSignIn, signIn, signInCallback } from "./pages/sign-in.js";
+import { downloadStudy, postComment, postUpvote, study } from "./pages/study.js";
+import { style } from "./style.js";
+import { NeedsSignIn, SiteError, seeOther, startVisit, type Visit } from "./visit.js";
+
+type Handler = (visit: Visit, id: string | undefined) => void | Promise<void>;
+
+/** Every page: method, path with at most one part that varies, what answers. */
+const routes: [method: "GET" | "POST", path: RegExp, handler: Handler][] = [
+  ["GET", /^\/$/, (visit) => feed(visit, "new")],
+  ["GET", /^\/top$/, (visit) => feed(visit, "top")],
+  ["GET", /^\/studies\/([^/]+)$/, study],
+  ["GET", /^\/studies\/([^/]+)\/package\.json$/, downloadStudy],
+  ["POST", /^\/studies\/([^/]+)\/comments$/, postComment],
+  ["POST", /^\/studies\/([^/]+)\/upvote$/, postUpvote],
+  ["GET", /^\/sign-in$/, signIn],
+  ["POST", /^\/sign-in\/([a-z]+)$/, postSignIn],
+  ["GET", /^\/sign-in\/([a-z]+)\/callback$/, signInCallback],
+  ["POST", /^\/sign-out$/, postSignOut],
+  ["GET", /^\/drafts$/, drafts],
+  ["GET", /^\/drafts\/([^/]+)$/, review],
+  ["GET", /^\/drafts\/([^/]+)\/package\.json$/, downloadDraft],
+  ["POST", /^\/drafts\/([^/]+)\/publish$/, postPublish],
+  ["POST", /^\/drafts\/([^/]+)\/delete$/, postDelete],
+  ["GET", /^\/agents$/, (visit) => agents(visit)],
+  ["POST", /^\/agents$/, postToken],
+  ["GET", /^\/agents\/([^/]+)$/, agent],
+  ["POST", /^\/agents\/([^/]+)\/revoke$/, postRevoke],
+  ["GET", /^\/account$/, account],
+  ["POST", /^\/account\/sessions\/end-others$/, postEndOthers],
+  ["POST", /^\/account\/sessions\/([^/]+)\/end$/, postEndSession],
+  ["GET", /^\/docs$/, docs],
+];
+
+/** No script, no other host, no framing; forms go home only. */
+const policy =
+  "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+/** The website. */
+export function site(service: Service): Middleware {
+  return async (ctx) => {
+    ctx.set("Content-Security-Policy", policy);
+    ctx.set("X-Frame-Options", "DENY");
+    ctx.set("X-Content-Type-Options", "nosniff");
+    ctx.set("Referrer-Policy", "same-origin");
+    ctx.set("Cross-Origin-Opener-Policy", "same-origin");
+    ctx.set("Cross-Origin-Resource-Policy", "same-origin");
+    ctx.set("Permissions-Policy", "camera=(), microphone=(), geolocation=()");
+    ctx.set("Cache-Control", "no-store");
+    if (!isSecure(service, ctx as Context)) {
+      ctx.status = 403;
+      ctx.body = "This service is reached over HTTPS only.\n";
+      return;
+    }
+    if (new URL(service.origin).hostname !== "localhost") {
+      ctx.set("Strict-Transport-Security", "max-age=31536000");
+    }
+    if (ctx.path === stylePath) {
+      ctx.set("Content-Type", "text/css; charset=utf-8");
+      ctx.set("Cache-Control", "public, max-age=31536000, immutable");
+      ctx.body = style;
+      return;
+    }
+    const visit: Visit = { service, ctx: ctx as Context, session: null, csrf: "" };
+    try {
+      Object.assign(visit, await startVisit(service, ctx as Context));
+      await answer(visit);
+    } catch (error) {
+      fail(visit, error);
+    }
+  };
+}
+
+async function answer(visit: Visit): Promise<void> {
+  const { ctx } = visit;
+  const method = ctx.method === "HEAD" ? "GET" : ctx.method;
+  const allowed: string[] = [];
+  for (const [accepted, path, handler] of routes) {
+    const match = path.exec(ctx.path);
+    if (match === null) continue;
+    if (accepted === method) {
+      await handler(visit, match[1]);
+      return;
+    }
+    allowed.push(accepted);
+  }
+  if (allowed.length === 0) throw new SiteError(404, "There is no such page.");
+  ctx.set("Allow", allowed.join(", "));
+  throw new SiteError(405, `This address accepts ${allowed.join(", ")} only.`);
+}
+
+const titles: Record<number, string> = {
+  400: "That did not work",
+  403: "Not allowed",
+  404: "Not found",
+  405: "Not that way",
+  409: "It has changed",
+};
+
+function fail(visit: Visit, error: unknown): void {
+  const { ctx, service } = visit;
+  if (error instanceof NeedsSignIn) {
+    seeOther(ctx, `/sign-in?return=${encodeURIComponent(ctx.path)}`);
+    return;
+  }
+  if (error instanceof SiteError) {
+    const title = titles[error.status] ?? "Not just now";
+    page(
+      visit,
+      title,
+      html`<h1>${title}</h1><p>${error.message}</p><p><a href="/">To the studies</a></p>`,
+      error,
+    );
+    return;
+  }
+  const requestId = randomUUID();
+  if (!isDisconnect(error)) logFault(service, requestId, error);
+  const body = html`<h1>Not just now</h1><p>The service cannot answer at the moment; please try again soon.</p>
+<p class="hint">Request ${requestId}</p>`;
+  page(visit, "Not just now", body, { status: 503 });
+}

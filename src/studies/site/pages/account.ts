@@ -1,0 +1,49 @@
+import { endSessions, listSessions } from "../../store/sessions.js";
+import { html } from "../html.js";
+import { csrfField, page, when } from "../layout.js";
+import { readForm, requireSession, seeOther, sessionCookie, setCookie, type Visit } from "../visit.js";
+import { idOf } from "./study.js";
+
+/** Who is signed in, and where. */
+export async function account(visit: Visit): Promise<void> {
+  const { account: person, id } = requireSession(visit);
+  const sessions = await listSessions(visit.service.store, person.id);
+  page(
+    visit,
+    "Account",
+    html`<h1>${person.name}</h1>
+<dl class="facts"><dt>Signed in through</dt><dd>${person.issuer}</dd>${person.email === null ? null : html`<dt>Address</dt><dd>${person.email}</dd>`}
+<dt>Account id</dt><dd><code>${person.id}</code></dd></dl>
+<form method="post" action="/sign-out">${csrfField(visit)}<button>Sign out</button></form>
+<h2>Sessions</h2><p class="hint">Browsers that are signed in as you. End those that you do not know.</p>
+<ul class="feed">${sessions.map(
+      (session) => html`<li><h3>${session.id === id ? "This browser" : "Another browser"}</h3>
+<p class="hint">${session.agent === "" ? "unknown browser" : session.agent}</p>
+<ul class="meta"><li>since ${when(session.created_at)}</li><li>last seen ${when(session.seen_at)}</li><li>until ${when(session.expires_at)}</li></ul>
+${session.id === id ? null : html`<form class="inline" method="post" action="/account/sessions/${session.id}/end">${csrfField(visit)}<button class="danger">End</button></form>`}</li>`,
+    )}</ul>
+${sessions.length < 2 ? null : html`<form method="post" action="/account/sessions/end-others">${csrfField(visit)}<button class="danger">End all other sessions</button></form>`}`,
+  );
+}
+
+export async function postEndSession(visit: Visit, idText: string | undefined): Promise<void> {
+  await readForm(visit);
+  const { account: person } = requireSession(visit);
+  await endSessions(visit.service.store, person.id, { id: idOf(idText) });
+  seeOther(visit.ctx, "/account");
+}
+
+export async function postEndOthers(visit: Visit): Promise<void> {
+  await readForm(visit);
+  const { account: person, id } = requireSession(visit);
+  await endSessions(visit.service.store, person.id, { except: id });
+  seeOther(visit.ctx, "/account");
+}
+
+export async function postSignOut(visit: Visit): Promise<void> {
+  await readForm(visit);
+  const { account: person, id } = requireSession(visit);
+  await endSessions(visit.service.store, person.id, { id });
+  setCookie(visit.ctx, sessionCookie, "", 0);
+  seeOther(visit.ctx, "/");
+}

@@ -1,0 +1,63 @@
+/** The site's stylesheet: system fonts, two colour schemes, one column that narrows to a phone. */
+export const style = `
+:root { color-scheme: light dark;
+  --paper: #fbfaf7; --card: #ffffff; --ink: #1d1f23; --soft: #5a6068; --line: #dedbd3; --accent: #0b5d66;
+  --accent-ink: #ffffff; --warn: #8a3b00; --warn-paper: #fff3e4; --good: #dff2e3; --bad: #fbe3e1; --code: #f2f0ea; }
+@media (prefers-color-scheme: dark) { :root {
+  --paper: #15171a; --card: #1c1f23; --ink: #e8e6e1; --soft: #a3a9b2; --line: #33383f; --accent: #6cc7d1;
+  --accent-ink: #0c1719; --warn: #ffb877; --warn-paper: #33240f; --good: #16341f; --bad: #411f1c; --code: #22262b; } }
+* { box-sizing: border-box; }
+html { font: 17px/1.6 Charter, "Bitstream Charter", "Sitka Text", Cambria, Georgia, serif; background: var(--paper); color: var(--ink); }
+body { margin: 0; overflow-wrap: anywhere; }
+a { color: var(--accent); text-underline-offset: .15em; }
+:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; border-radius: 2px; }
+.skip { position: absolute; left: -999px; } .skip:focus { left: 1rem; top: .5rem; background: var(--card); padding: .5rem 1rem; z-index: 2; }
+header.top { border-bottom: 1px solid var(--line); background: var(--card); }
+header.top > div, main, footer { max-width: 52rem; margin: 0 auto; padding: 0 1.25rem; }
+header.top > div { display: flex; flex-wrap: wrap; gap: .3rem 1.25rem; align-items: center; padding-top: .7rem; padding-bottom: .7rem; }
+.brand { font-weight: 700; font-size: 1.15rem; text-decoration: none; color: var(--ink); letter-spacing: -.01em; }
+.brand span { color: var(--accent); }
+nav, .meta, .badge, button, .button, label, th, .tabs, footer, .hint, .notice, .toc { font-family: system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
+nav { font-size: .9rem; display: flex; flex-wrap: wrap; gap: .2rem 1rem; align-items: center; margin-left: auto; }
+nav a, nav .who { color: var(--soft); text-decoration: none; } nav a:hover, nav a[aria-current] { color: var(--ink); text-decoration: underline; }
+main { padding-top: 1.75rem; padding-bottom: 3rem; min-height: 60vh; }
+footer { color: var(--soft); font-size: .85rem; border-top: 1px solid var(--line); padding-top: 1rem; padding-bottom: 2rem; }
+h1 { font-size: 1.85rem; line-height: 1.2; letter-spacing: -.015em; margin: 0 0 .6rem; text-wrap: balance; }
+h2 { font-size: 1.25rem; margin: 2.2rem 0 .5rem; line-height: 1.3; } h3 { font-size: 1.05rem; margin: 0 0 .3rem; }
+p { margin: .4rem 0 .9rem; } .lead { color: var(--soft); }
+.meta { font-size: .85rem; color: var(--soft); display: flex; flex-wrap: wrap; gap: .1rem .9rem; margin: .2rem 0; padding: 0; list-style: none; }
+.text { white-space: pre-wrap; margin: .3rem 0 .9rem; }
+.search { display: flex; gap: .5rem; margin: 0 0 1.1rem; } .search input { flex: 1; min-width: 0; }
+input[type=text], input[type=search], input[type=number], textarea, select { font: inherit; font-size: 1rem; padding: .45rem .65rem; border: 1px solid var(--soft); border-radius: 6px; background: var(--card); color: var(--ink); max-width: 100%; }
+textarea { width: 100%; min-height: 6rem; }
+button, .button { font-size: .95rem; font-weight: 600; padding: .5rem .95rem; border-radius: 6px; border: 1px solid var(--accent); background: var(--accent); color: var(--accent-ink); cursor: pointer; text-decoration: none; display: inline-block; line-height: 1.3; }
+button.quiet, .button.quiet { background: transparent; color: var(--accent); } button.danger { background: transparent; color: var(--warn); border-color: var(--warn); }
+form.inline { display: inline; } fieldset { border: 1px solid var(--line); border-radius: 8px; margin: 0 0 1rem; padding: .6rem 1rem .9rem; } legend { font-weight: 600; padding: 0 .4rem; }
+label { font-size: .95rem; } .field { margin: .6rem 0; } .field > label { display: block; font-weight: 600; margin-bottom: .15rem; } .hint { color: var(--soft); font-size: .85rem; }
+.tabs { display: flex; gap: 1.2rem; border-bottom: 1px solid var(--line); margin: 0 0 .4rem; padding: 0; list-style: none; font-size: .95rem; }
+.tabs a { display: block; padding: .4rem 0; color: var(--soft); text-decoration: none; border-bottom: 3px solid transparent; } .tabs a[aria-current] { color: var(--ink); border-color: var(--accent); font-weight: 600; }
+.feed { list-style: none; margin: 0; padding: 0; } .feed > li { padding: 1.1rem 0; border-bottom: 1px solid var(--line); }
+.feed h2, .feed h3 { font-size: 1.2rem; margin: 0 0 .15rem; } .feed h2 a { color: var(--ink); text-decoration: none; } .feed h2 a:hover { text-decoration: underline; }
+.feed p { margin: .25rem 0; }
+.badge { font-size: .72rem; font-weight: 600; text-transform: uppercase; letter-spacing: .05em; border: 1px solid var(--line); border-radius: 99px; padding: .1rem .55rem; color: var(--soft); background: var(--card); }
+.badge.result { border-color: var(--accent); color: var(--accent); } .badge.error, .badge.revoked, .badge.expired { border-color: var(--warn); color: var(--warn); }
+.card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.2rem; margin: 1rem 0; }
+.notice { background: var(--warn-paper); border-left: 4px solid var(--warn); padding: .7rem 1rem; margin: 1rem 0; border-radius: 4px; font-size: .95rem; } .notice.good { background: var(--good); border-color: var(--accent); }
+.notice :last-child { margin-bottom: 0; } .notice ul { margin: .3rem 0; padding-left: 1.2rem; }
+.tree, .tree ul { list-style: none; margin: 0; padding: 0; } .tree ul { border-left: 2px solid var(--line); padding-left: 1rem; margin-left: .3rem; }
+.tree .tree-deep { border-left-style: dotted; padding-left: .2rem; margin-left: 0; } .entry { margin: .9rem 0; }
+details { margin: .35rem 0; } summary { cursor: pointer; font-family: system-ui, sans-serif; font-size: .9rem; color: var(--soft); font-weight: 600; }
+pre, code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .85em; } pre { background: var(--code); border: 1px solid var(--line); border-radius: 8px; padding: .8rem 1rem; overflow: auto; white-space: pre-wrap; max-height: 36rem; line-height: 1.45; }
+.secret { font-size: 1.05rem; user-select: all; max-height: none; }
+.hidden-char { background: var(--warn); color: var(--paper); border-radius: 3px; padding: 0 .25em; font: 600 .75em system-ui, sans-serif; unicode-bidi: isolate; direction: ltr; }
+table { border-collapse: collapse; width: 100%; font-size: .92rem; } th { text-align: left; font-size: .8rem; color: var(--soft); } th, td { padding: .45rem .7rem .45rem 0; border-bottom: 1px solid var(--line); vertical-align: top; } .scroll { overflow-x: auto; }
+dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: .6rem 0; } dl.facts dt { color: var(--soft); font-size: .9rem; font-family: system-ui, sans-serif; } dl.facts dd { margin: 0; }
+.comments { list-style: none; padding: 0; margin: 0; } .comments > li { padding: .7rem 0 .3rem; border-top: 1px solid var(--line); }
+.depth-1 { margin-left: 1.2rem; } .depth-2 { margin-left: 2.4rem; } .depth-3 { margin-left: 3.6rem; } .depth-4 { margin-left: 4.8rem; } .depth-5 { margin-left: 6rem; }
+ins { background: var(--good); text-decoration: none; } del { background: var(--bad); } ins, del { display: block; white-space: pre-wrap; padding: .2rem .5rem; border-radius: 4px; max-height: 16rem; overflow: auto; }
+.pages { display: flex; justify-content: space-between; margin: 1.2rem 0; }
+.visually-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+@media (max-width: 36rem) { html { font-size: 16px; } h1 { font-size: 1.5rem; } nav { margin-left: 0; } .tree ul { padding-left: .6rem; } dl.facts { grid-template-columns: 1fr; } dl.facts dd { margin-bottom: .4rem; }
+  .depth-1, .depth-2, .depth-3, .depth-4, .depth-5 { margin-left: .8rem; } }
+@media print { header.top, footer, form, .tabs { display: none; } pre, ins, del { max-height: none; } }
+`;

@@ -1,0 +1,109 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { Context } from "koa";
+import { HttpError, readBytes } from "../../http/index.js";
+import type { Service } from "../service.js";
+import { findSession, type Session } from "../store/sessions.js";
+
+export const sessionCookie = "__Host-tapline-session";
+export const signInCookie = "__Host-tapline-signin";
+
+/** One request to the website. */
+export interface Visit {
+  service: Service;
+  ctx: Context;
+  session: Session | null;
+  /** What forms of this session must send back; empty without a session. */
+  csrf: string;
+}
+
+/** A page that says no. */
+export class SiteError extends Error {
+  override name = "SiteError";
+  readonly status: number;
+
+  constructor(status: number, sentence: string) {
+    super(sentence);
+    this.status = status;
+  }
+}
+
+export async function startVisit(service: Service, ctx: Context): Promise<Visit> {
+  const secret = readCookie(ctx, sessionCookie);
+  const session = secret === null ? null : await findSession(service.store, secret);
+  const csrf = secret === null || session === null ? "" : csrfOf(secret);
+  return { service, ctx, session, csrf };
+}
+
+function csrfOf(sessionSecret: string): string {
+  return createHmac("sha256", sessionSecret).update("form").digest("base64url");
+}
+
+export function readCookie(ctx: Context, name: string): string | null {
+  for (const pair of (ctx.req.headers.cookie ?? "").split(";")) {
+    const equals = pair.indexOf("=");
+    if (equals !== -1 && pair.slice(0, equals).trim() === name) return pair.slice(equals + 1).trim();
+  }
+  return null;
+}
+
+/** Cookies go to this origin alone, over HTTPS, never to scripts. Lax, because providers send people back here. */
+export function setCookie(ctx: Context, name: string, value: string, maxAge: number): void {
+  ctx.append("Set-Cookie", `${name}=${value}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=${maxAge}`);
+}
+
+const formBytes = 100_000;
+
+/**
+ * Reads a posted form. Refuses forms that another site sent: by the browser's own word, and by the session's
+ * token where there is a session.
+ */
+export async function readForm(visit: Visit, anonymous = false): Promise<URLSearchParams> {
+  const { ctx, service, csrf } = visit;
+  const { origin, "sec-fetch-site": fetchSite } = ctx.req.headers;
+  if ((origin !== undefined && origin !== service.origin) || (fetchSite ?? "same-origin") !== "same-origin") {
+    throw new SiteError(403, "This form was sent by another site, so nothing was done.");
+  }
+  if (!/^application\/x-www-form-urlencoded\b/i.test(ctx.get("Content-Type"))) {
+    throw new SiteError(400, "This is not a form of this site.");
+  }
+  const bytes = await readBytes(ctx, formBytes).catch((error) => {
+    if (error instanceof HttpError)
+      throw new SiteError(400, "The form is too large, or did not arrive whole.");
+    throw error;
+  });
+  const form = new URLSearchParams(bytes.toString("utf8"));
+  if (!anonymous) {
+    if (visit.session === null) throw new SiteError(403, "Your session has ended; sign in and try again.");
+    if (!equal(form.get("csrf") ?? "", csrf)) {
+      throw new SiteError(403, "This form is too old, or was not made for you; load its page again.");
+    }
+  }
+  return form;
+}
+
+function equal(a: string, b: string): boolean {
+  return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
+}
+
+/** The session of a page that needs one; without it the visitor is sent to sign in, and then back. */
+export class NeedsSignIn extends Error {
+  override name = "NeedsSignIn";
+}
+
+export function requireSession(visit: Visit): Session {
+  if (visit.session === null) throw new NeedsSignIn();
+  return visit.session;
+}
+
+/** A path of this site to go to after signing in; anything else becomes the front page. */
+export function safeReturn(service: Service, path: string | null): string {
+  if (path === null || !/^\/(?![/\\])[\x21-\x7e]*$/.test(path)) return "/";
+  const url = new URL(path, service.origin);
+  return url.origin === service.origin ? url.pathname + url.search : "/";
+}
+
+export function seeOther(ctx: Context, path: string): void {
+  ctx.status = 303;
+  ctx.set("Location", path);
+  ctx.body = "";
+}

@@ -1,0 +1,46 @@
+import type { Kysely, RawBuilder } from "kysely";
+import type { Database } from "./schema.js";
+
+/** What differs between the databases; everything else is written once, in kysely. */
+export interface Dialect {
+  name: "sqlite" | "postgresql";
+  /** Current time of the database in Unix milliseconds, read when the row at hand is read. */
+  now: RawBuilder<number>;
+  /** Entries of a window column, as rows with one column `value`. */
+  entries(column: string): RawBuilder<unknown>;
+  /** Makes a window column of the rows (with one column `value`) that a query gives. */
+  collect(query: RawBuilder<unknown>): RawBuilder<string>;
+  createSearch(db: Kysely<Database>): Promise<void>;
+  search: Search;
+}
+
+/** The words of one study, by where they stand. */
+export interface SearchEntry {
+  title: string[];
+  head: string[];
+  body: string[];
+}
+
+/**
+ * How well a study matches: all words in the title; in title, question or model name; anywhere. Tiers exclude one
+ * another.
+ */
+export const tiers = ["title", "head", "body"] as const;
+export type Tier = (typeof tiers)[number];
+
+export interface Match {
+  publishedAt: number;
+  /** Place in `tiers`. */
+  tier: number;
+}
+
+/** Full-text index over current versions, by publication time. */
+export interface Search {
+  add(db: Kysely<Database>, publishedAt: number, entry: SearchEntry): Promise<void>;
+  remove(db: Kysely<Database>, publishedAt: number): Promise<void>;
+  /** Matches of every tier in one query, in no order, at most `limit`. */
+  some(db: Kysely<Database>, words: string[], limit: number): Promise<Match[]>;
+  count(db: Kysely<Database>, words: string[], tier: Tier): Promise<number>;
+  /** Publication times of a tier's matches, newest first. */
+  find(db: Kysely<Database>, words: string[], tier: Tier, limit: number, offset: number): Promise<number[]>;
+}

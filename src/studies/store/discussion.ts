@@ -1,0 +1,128 @@
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { studyLimits } from "../../contracts/studies/index.js";
+import { displayable } from "../text/display.js";
+import { bumpGeneration, type Store, withAccount } from "./store.js";
+
+/** A page of a study's comments in thread order: every comment directly above its replies, oldest first. */
+export function readComments(store: Store, studyId: string, offset: number, limit: number) {
+  return store.db
+    .selectFrom("comments")
+    .selectAll()
+    .where("study_id", "=", studyId)
+    .orderBy("thread")
+    .limit(limit)
+    .offset(offset)
+    .execute();
+}
+
+/** How deep a comment stands: 0 for one that answers the study. */
+export function depthOf(thread: string): number {
+  return thread.length / 6 - 1;
+}
+
+export type Commented = { outcome: "added"; id: string } | { outcome: "no_study" | "no_parent" | "too_deep" };
+
+export function addComment(
+  store: Store,
+  author: { accountId: string; name: string },
+  studyId: string,
+  parentId: string | null,
+  body: string,
+): Promise<Commented> {
+  return withAccount(store, author.accountId, async (trx, now): Promise<Commented> => {
+    let above = "";
+    if (parentId !== null) {
+      const parent = await trx
+        .selectFrom("comments")
+        .select("thread")
+        .where("id", "=", parentId)
+        .where("study_id", "=", studyId)
+        .executeTakeFirst();
+      if (parent === undefined) return { outcome: "no_parent" };
+      if (depthOf(parent.thread) + 1 >= studyLimits.comment_depth) return { outcome: "too_deep" };
+      above = parent.thread;
+    }
+    const study = await trx
+      .updateTable("studies")
+      .set({ comment_count: sql<number>`comment_count + 1` })
+      .where("id", "=", studyId)
+      .returning("comment_count")
+      .executeTakeFirst();
+    if (study === undefined) return { outcome: "no_study" };
+    const id = randomUUID();
+    await trx
+      .insertInto("comments")
+      .values({
+        id,
+        study_id: studyId,
+        parent_id: parentId,
+        account_id: author.accountId,
+        author: author.name,
+        created_at: now,
+        body: displayable(body),
+        thread: above + study.comment_count.toString(36).padStart(6, "0"),
+      })
+      .execute();
+    await bumpGeneration(trx);
+    return { outcome: "added", id };
+  });
+}
+
+/** Gives or takes back an account's one upvote for a study's current version. */
+export function setUpvote(
+  store: Store,
+  accountId: string,
+  studyId: string,
+  wanted: boolean,
+): Promise<boolean> {
+  return withAccount(store, accountId, async (trx, now) => {
+    // Holds the study's row, so that its version stays while the vote is counted.
+    const study = await trx
+      .updateTable("studies")
+      .set({ upvotes: sql<number>`upvotes` })
+      .where("id", "=", studyId)
+      .returning("version")
+      .executeTakeFirst();
+    if (study === undefined) return false;
+    const key = { study_id: studyId, version: study.version, account_id: accountId };
+    if (wanted) {
+      await trx
+        .insertInto("votes")
+        .values({ ...key, created_at: now })
+        .onConflict((conflict) => conflict.doNothing())
+        .execute();
+    } else {
+      await trx
+        .deleteFrom("votes")
+        .where("study_id", "=", key.study_id)
+        .where("version", "=", key.version)
+        .where("account_id", "=", key.account_id)
+        .execute();
+    }
+    await trx
+      .updateTable("studies")
+      .set((eb) => ({
+        upvotes: eb
+          .selectFrom("votes")
+          .select(eb.fn.countAll<number>().as("count"))
+          .where("study_id", "=", studyId)
+          .where("version", "=", study.version),
+      }))
+      .where("id", "=", studyId)
+      .execute();
+    await bumpGeneration(trx);
+    return true;
+  });
+}
+
+export async function hasUpvoted(store: Store, accountId: string, studyId: string, version: number) {
+  const vote = await store.db
+    .selectFrom("votes")
+    .select("created_at")
+    .where("study_id", "=", studyId)
+    .where("version", "=", version)
+    .where("account_id", "=", accountId)
+    .executeTakeFirst();
+  return vote !== undefined;
+}

@@ -1,0 +1,116 @@
+import { randomUUID } from "node:crypto";
+import { studyLimits } from "../../contracts/studies/index.js";
+import { displayable } from "../text/display.js";
+import type { Credential } from "./admission.js";
+import { type Store, withAccount } from "./store.js";
+import { sha256Hex } from "./tokens.js";
+import { admitted, hasRoom, type Window, windowState } from "./window.js";
+
+export const draftWindow: Window = {
+  column: "recent_drafts",
+  most: studyLimits.drafts,
+  lengthMs: studyLimits.draft_window_ms,
+};
+
+export type SavedDraft =
+  | { outcome: "saved" | "replayed"; id: string; sha256: string }
+  | { outcome: "exhausted"; retryAfter: number }
+  | { outcome: "key_reused" };
+
+/**
+ * Saves a package's bytes as a private draft of a token.
+ * @param key idempotency key: within 24 hours, the same key and bytes give the first draft again
+ */
+export function saveDraft(
+  store: Store,
+  { tokenId, accountId }: Credential,
+  bytes: Buffer,
+  title: string,
+  key: string | null,
+): Promise<SavedDraft> {
+  const sha256 = sha256Hex(bytes);
+  const { dialect } = store;
+  return withAccount(store, accountId, async (trx, now): Promise<SavedDraft> => {
+    if (key !== null) {
+      const replay = await trx
+        .selectFrom("replays")
+        .select(["body_sha256", "answer", "created_at"])
+        .where("token_id", "=", tokenId)
+        .where("key", "=", key)
+        .executeTakeFirst();
+      if (replay !== undefined && replay.created_at > now - studyLimits.idempotency_ms) {
+        if (replay.body_sha256 !== sha256) return { outcome: "key_reused" };
+        return { outcome: "replayed", id: replay.answer, sha256 };
+      }
+    }
+    const counted = await trx
+      .updateTable("accounts")
+      .set({ recent_drafts: admitted(dialect, draftWindow) })
+      .where("id", "=", accountId)
+      .where(hasRoom(dialect, draftWindow))
+      .executeTakeFirst();
+    if (counted.numUpdatedRows !== 1n) {
+      const account = await trx
+        .selectFrom("accounts")
+        .select(["recent_drafts", dialect.now.as("now")])
+        .where("id", "=", accountId)
+        .executeTakeFirstOrThrow();
+      const { resetSeconds } = windowState(draftWindow, account.recent_drafts, account.now);
+      return { outcome: "exhausted", retryAfter: Math.max(1, resetSeconds) };
+    }
+    const id = randomUUID();
+    await trx
+      .insertInto("drafts")
+      .values({
+        id,
+        account_id: accountId,
+        token_id: tokenId,
+        title: displayable(title),
+        created_at: now,
+        sha256,
+        package: bytes,
+      })
+      .execute();
+    if (key !== null) {
+      const answer = { body_sha256: sha256, answer: id, created_at: now };
+      await trx
+        .insertInto("replays")
+        .values({ token_id: tokenId, key, ...answer })
+        .onConflict((conflict) => conflict.columns(["token_id", "key"]).doUpdateSet(answer))
+        .execute();
+    }
+    return { outcome: "saved", id, sha256 };
+  });
+}
+
+/** An account's drafts, newest first. */
+export function listDrafts(store: Store, accountId: string) {
+  return store.db
+    .selectFrom("drafts")
+    .leftJoin("tokens", "tokens.id", "drafts.token_id")
+    .select(["drafts.id", "drafts.title", "drafts.created_at", "drafts.sha256", "tokens.name as tokenName"])
+    .where("drafts.account_id", "=", accountId)
+    .orderBy("drafts.created_at", "desc")
+    .limit(500)
+    .execute();
+}
+
+/** A draft, for its owner on the site. */
+export function readOwnDraft(store: Store, accountId: string, id: string) {
+  return store.db
+    .selectFrom("drafts")
+    .selectAll()
+    .where("id", "=", id)
+    .where("account_id", "=", accountId)
+    .executeTakeFirst();
+}
+
+/** Deletes a draft of an account. Whether there was one. */
+export async function deleteDraft(store: Store, accountId: string, id: string): Promise<boolean> {
+  const { numDeletedRows } = await store.db
+    .deleteFrom("drafts")
+    .where("id", "=", id)
+    .where("account_id", "=", accountId)
+    .executeTakeFirst();
+  return numDeletedRows === 1n;
+}

@@ -1,0 +1,135 @@
+import { sql, type Transaction } from "kysely";
+import { type StudyPackage, studyLimits } from "../../contracts/studies/index.js";
+import { displayable, firstCharacters } from "../text/display.js";
+import { distinctWords } from "../text/words.js";
+import type { SearchEntry } from "./dialect.js";
+import type { Database } from "./schema.js";
+import { bumpGeneration, type Store, withAccount } from "./store.js";
+
+export interface Publication {
+  accountId: string;
+  draftId: string;
+  /** SHA-256 of the bytes that the person reviewed: nothing else is published. */
+  reviewedSha256: string;
+  /** The account's study that this becomes the next version of; null for a new study. */
+  replaces: string | null;
+}
+
+export type Published = { outcome: "published"; id: string; version: number } | { outcome: "gone" };
+
+/** Publishes a draft as a person: it becomes a study under its own id, or the next version of one. */
+export function publishDraft(store: Store, publication: Publication): Promise<Published> {
+  return withAccount(store, publication.accountId, async (trx): Promise<Published> => {
+    const account = await trx
+      .selectFrom("accounts")
+      .select("name")
+      .where("id", "=", publication.accountId)
+      .executeTakeFirstOrThrow();
+    const draft = await trx
+      .deleteFrom("drafts")
+      .where("id", "=", publication.draftId)
+      .where("account_id", "=", publication.accountId)
+      .where("sha256", "=", publication.reviewedSha256)
+      .returning(["id", "created_at", "sha256", "package"])
+      .executeTakeFirst();
+    if (draft === undefined) return { outcome: "gone" };
+    const study = JSON.parse(draft.package.toString("utf8")) as StudyPackage;
+    const published_at = await nextPublication(store, trx);
+    const summary = { author: account.name, published_at, ...summaryOf(study) };
+    let id = draft.id;
+    let version = 1;
+    if (publication.replaces === null) {
+      await trx
+        .insertInto("studies")
+        .values({
+          id,
+          account_id: publication.accountId,
+          version,
+          created_at: draft.created_at,
+          upvotes: 0,
+          comment_count: 0,
+          ...summary,
+        })
+        .execute();
+      await trx
+        .updateTable("counters")
+        .set({ value: sql<number>`value + 1` })
+        .where("name", "=", "studies")
+        .execute();
+    } else {
+      const current = await trx
+        .selectFrom("studies")
+        .select(["id", "version", "published_at"])
+        .where("id", "=", publication.replaces)
+        .where("account_id", "=", publication.accountId)
+        .executeTakeFirst();
+      if (current === undefined) throw new Error("The study to replace is not the account's.");
+      id = current.id;
+      version = current.version + 1;
+      await store.dialect.search.remove(trx, current.published_at);
+      await trx
+        .updateTable("studies")
+        .set({ version, upvotes: 0, ...summary })
+        .where("id", "=", id)
+        .execute();
+    }
+    await trx
+      .insertInto("versions")
+      .values({
+        study_id: id,
+        version,
+        created_at: draft.created_at,
+        published_at,
+        sha256: draft.sha256,
+        package: draft.package,
+      })
+      .execute();
+    await store.dialect.search.add(trx, published_at, searchEntry(study));
+    await bumpGeneration(trx);
+    return { outcome: "published", id, version };
+  });
+}
+
+// The counter's row is held until the commit, so publications become visible in the order of their times.
+async function nextPublication(store: Store, trx: Transaction<Database>): Promise<number> {
+  const { now } = store.dialect;
+  const { value } = await trx
+    .updateTable("counters")
+    .set({ value: sql<number>`case when value >= ${now} then value + 1 else ${now} end` })
+    .where("name", "=", "published_at")
+    .returning("value")
+    .executeTakeFirstOrThrow();
+  return value;
+}
+
+/** The columns that lists show. */
+export function summaryOf(study: StudyPackage) {
+  return {
+    title: displayable(study.title),
+    question: displayable(firstCharacters(study.question, studyLimits.summary_question)),
+    model: displayable(
+      JSON.stringify({
+        name: displayable(study.model.name),
+        ...(study.model.revision === undefined
+          ? {}
+          : { revision: study.model.revision === null ? null : displayable(study.model.revision) }),
+        runtime: displayable(study.model.runtime),
+      }),
+    ),
+    license: study.license,
+    entry_count: study.entries.length,
+  };
+}
+
+/** Every word once, in the most telling place where it stands. */
+export function searchEntry(study: StudyPackage): SearchEntry {
+  const title = distinctWords([study.title]);
+  const head = distinctWords([study.question, study.model.name]);
+  const body = distinctWords([study.hypothesis, study.method, study.finding, study.limitations]);
+  const seen = new Set([...title, ...head]);
+  return {
+    title,
+    head: head.filter((word) => !title.includes(word)),
+    body: body.filter((word) => !seen.has(word)),
+  };
+}

@@ -1,0 +1,82 @@
+import { chmodSync, closeSync, openSync, realpathSync } from "node:fs";
+import SqliteDatabase from "better-sqlite3";
+import { Kysely, type RawBuilder, sql } from "kysely";
+import { UserError } from "../../contracts/user-error.js";
+import { type Dialect, type Match, type Search, type Tier, tiers } from "./dialect.js";
+import type { Database } from "./schema.js";
+import { SqliteTurnsDialect } from "./sqlite-turns.js";
+
+/**
+ * Opens an SQLite file, private to this account, in WAL mode with every commit synced. Several processes may hold
+ * the same file: writers take turns.
+ */
+export function openSqlite(path: string, synchronous: "FULL" | "NORMAL"): Kysely<Database> {
+  closeSync(openSync(path, "a", 0o600));
+  const file = new SqliteDatabase(path, { timeout: 10_000 });
+  chmodSync(path, 0o600);
+  try {
+    file.pragma("journal_mode = WAL");
+  } catch (error) {
+    file.close();
+    if ((error as { code?: string }).code === "SQLITE_NOTADB")
+      throw new UserError(`${path} is not an SQLite file.`);
+    throw error;
+  }
+  file.pragma(`synchronous = ${synchronous}`);
+  file.pragma("foreign_keys = ON");
+  file.pragma("secure_delete = ON");
+  file.pragma("cache_size = -32000");
+  return new Kysely<Database>({ dialect: new SqliteTurnsDialect({ database: file }, realpathSync(path)) });
+}
+
+export const sqlite: Dialect = {
+  name: "sqlite",
+  now: sql<number>`cast(unixepoch('subsec') * 1000 as integer)`,
+  entries: (column) => sql`json_each(${sql.ref(column)})`,
+  collect: (query) => sql<string>`(select json_group_array(value) from (${query}))`,
+  async createSearch(db) {
+    // The words arrive folded, separated by spaces: every character beyond ASCII belongs to a word here.
+    await sql`create virtual table search using fts5(
+      title, head, body, tokenize = 'ascii', detail = 'column', prefix = '1 2 3',
+      content = '', contentless_delete = 1
+    )`.execute(db);
+  },
+  search: fts5(),
+};
+
+function fts5(): Search {
+  return {
+    async add(db, publishedAt, { title, head, body }) {
+      await sql`insert into search (rowid, title, head, body)
+        values (${publishedAt}, ${title.join(" ")}, ${head.join(" ")}, ${body.join(" ")})`.execute(db);
+    },
+    async remove(db, publishedAt) {
+      await sql`delete from search where rowid = ${publishedAt}`.execute(db);
+    },
+    async some(db, words, limit) {
+      const parts = tiers.map(
+        (tier, place) =>
+          sql`select rowid as "publishedAt", ${sql.lit(place)} as tier from search where ${match(words, tier)}`,
+      );
+      const query = sql<Match>`${sql.join(parts, sql` union all `)} limit ${limit}`;
+      return (await query.execute(db)).rows;
+    },
+    async count(db, words, tier) {
+      const query = sql<{ count: number }>`select count(*) as count from search where ${match(words, tier)}`;
+      return (await query.execute(db)).rows[0]?.count ?? 0;
+    },
+    async find(db, words, tier, limit, offset) {
+      const query = sql<{ rowid: number }>`select rowid from search where ${match(words, tier)}
+        order by rowid desc limit ${limit} offset ${offset}`;
+      return (await query.execute(db)).rows.map(({ rowid }) => rowid);
+    },
+  };
+}
+
+function match(words: string[], tier: Tier): RawBuilder<boolean> {
+  const all = words.map((word, index) => `"${word}"${index === words.length - 1 ? "*" : ""}`).join(" AND ");
+  const title = `({title} : (${all}))`;
+  const head = `({title head} : (${all}))`;
+  const wanted = { title, head: `${head} NOT ${title}`, body: `(${all}) NOT ${head}` }[tier];
+  return sql<boolean>`search match ${wanted}`;
+}

@@ -1,0 +1,122 @@
+import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { crc32 } from "node:zlib";
+import { type Scope, scopes, studyLimits } from "../../contracts/studies/index.js";
+import { readNow, type Store, withAccount } from "./store.js";
+
+const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const tokenPattern = /^tpl_[0-9A-Za-z]{49}$/;
+
+function base62(value: bigint, length: number): string {
+  let text = "";
+  for (let rest = value; text.length < length; rest /= 62n) text = digits[Number(rest % 62n)] + text;
+  return text;
+}
+
+function checksum(text: string): string {
+  return base62(BigInt(crc32(text)), 6);
+}
+
+/** A new token: `tpl_`, 256 random bits as 43 base-62 digits, and the CRC32 of all that as 6. */
+export function newToken(): string {
+  const rest = `tpl_${base62(BigInt(`0x${randomBytes(32).toString("hex")}`), 43)}`;
+  return rest + checksum(rest);
+}
+
+/** Whether a text has the form of a token, checksum included. Most typos end here, before the database. */
+export function isTokenShaped(text: string): boolean {
+  return tokenPattern.test(text) && checksum(text.slice(0, -6)) === text.slice(-6);
+}
+
+export function sha256Hex(data: string | Uint8Array): string {
+  return createHash("sha256").update(data).digest("hex");
+}
+
+export interface TokenRequest {
+  name: string;
+  days: number;
+  scopes: Scope[];
+}
+
+export interface TokenView {
+  id: string;
+  name: string;
+  prefix: string;
+  last4: string;
+  scopes: Scope[];
+  createdAt: number;
+  expiresAt: number;
+  revokedAt: number | null;
+  lastUsedAt: number | null;
+  state: "active" | "expired" | "revoked";
+}
+
+/** Creates a token; its text leaves here once, the database keeps a hash. Null where 10 are active already. */
+export function createToken(store: Store, accountId: string, request: TokenRequest) {
+  const token = newToken();
+  return withAccount(store, accountId, async (trx, now) => {
+    const active = await trx
+      .selectFrom("tokens")
+      .select((eb) => eb.fn.countAll<number>().as("count"))
+      .where("account_id", "=", accountId)
+      .where("revoked_at", "is", null)
+      .where("expires_at", ">", now)
+      .executeTakeFirstOrThrow();
+    if (Number(active.count) >= studyLimits.active_tokens) return null;
+    const id = randomUUID();
+    await trx
+      .insertInto("tokens")
+      .values({
+        id,
+        account_id: accountId,
+        name: request.name,
+        hash: sha256Hex(token),
+        prefix: token.slice(0, 8),
+        last4: token.slice(-4),
+        scopes: scopes.filter((scope) => request.scopes.includes(scope)).join(" "),
+        created_at: now,
+        expires_at: now + request.days * 86_400_000,
+        revoked_at: null,
+        last_used_at: null,
+        recent: "[]",
+      })
+      .execute();
+    return { id, token };
+  });
+}
+
+/** An account's tokens, newest first. */
+export async function listTokens(store: Store, accountId: string): Promise<TokenView[]> {
+  const now = await readNow(store, store.db);
+  const rows = await store.db
+    .selectFrom("tokens")
+    .selectAll()
+    .where("account_id", "=", accountId)
+    .orderBy("created_at", "desc")
+    .orderBy("id")
+    .limit(200)
+    .execute();
+  return rows.map((row) => ({
+    id: row.id,
+    name: row.name,
+    prefix: row.prefix,
+    last4: row.last4,
+    scopes: row.scopes.split(" ") as Scope[],
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at,
+    lastUsedAt: row.last_used_at,
+    state: row.revoked_at !== null ? "revoked" : row.expires_at <= now ? "expired" : "active",
+  }));
+}
+
+/** Revokes a token of an account, for every request from now on. Whether there was one to revoke. */
+export async function revokeToken(store: Store, accountId: string, id: string): Promise<boolean> {
+  const { numUpdatedRows } = await store.db
+    .updateTable("tokens")
+    .set({ revoked_at: store.dialect.now })
+    .where("id", "=", id)
+    .where("account_id", "=", accountId)
+    .where("revoked_at", "is", null)
+    .executeTakeFirst();
+  return numUpdatedRows === 1n;
+}

@@ -1,0 +1,20 @@
+import { studyLimits } from "../../contracts/studies/index.js";
+import { readNow, type Store } from "./store.js";
+
+/** Deletes what has had its time: ended sessions, abandoned sign-ins, old replays and activity. */
+export async function cleanUp(store: Store): Promise<void> {
+  const now = await readNow(store, store.db);
+  await store.db.deleteFrom("sessions").where("expires_at", "<=", now).execute();
+  await store.db
+    .deleteFrom("sign_ins")
+    .where("created_at", "<=", now - 600_000)
+    .execute();
+  await store.db
+    .deleteFrom("replays")
+    .where("created_at", "<=", now - studyLimits.idempotency_ms)
+    .execute();
+  await store.db
+    .deleteFrom("activity")
+    .where("at", "<=", now - studyLimits.activity_days * 86_400_000)
+    .execute();
+}

@@ -1,0 +1,131 @@
+import type { TSchema } from "typebox";
+import { Compile, type Validator } from "typebox/compile";
+import { StudyPackage } from "../../contracts/studies/index.js";
+import { ApiError } from "../api-error.js";
+
+type Failure = { keyword: string; instancePath: string; params: Record<string, unknown> };
+
+let compiled: Validator | undefined;
+
+/**
+ * Checks a parsed body against the StudyPackage schema and the rules beyond it.
+ * @throws ApiError that names the first fault, its limit and the actual value
+ */
+export function checkPackage(value: unknown): StudyPackage {
+  compiled ??= Compile(StudyPackage as TSchema) as unknown as Validator;
+  if (!compiled.Check(value)) throw describe(value, compiled.Errors(value) as unknown as Failure[]);
+  const study = value as StudyPackage;
+  if (study.title.trim() === "") {
+    throw new ApiError("blank_title", "The title is blank.", { field: "/title" });
+  }
+  checkTree(study.entries);
+  return study;
+}
+
+function checkTree(entries: StudyPackage["entries"]): void {
+  const places = new Map<string, number>();
+  entries.forEach(({ id }, index) => {
+    const first = places.get(id.toLowerCase());
+    if (first !== undefined) {
+      throw new ApiError("duplicate_entry_id", `Entries ${first} and ${index} have the same id.`, {
+        field: `/entries/${index}/id`,
+      });
+    }
+    places.set(id.toLowerCase(), index);
+  });
+  const parents = entries.map(({ parent }, index) => {
+    if (parent === undefined || parent === null) return -1;
+    const place = places.get(parent.toLowerCase());
+    if (place === undefined) {
+      throw new ApiError("unknown_parent", `Entry ${index} names a parent that is not among the entries.`, {
+        field: `/entries/${index}/parent`,
+      });
+    }
+    return place;
+  });
+  const settled = new Set<number>();
+  for (let start = 0; start < parents.length; start += 1) {
+    const walk = new Set<number>();
+    for (let at = start; at !== -1 && !settled.has(at); at = parents[at] as number) {
+      if (walk.has(at)) {
+        throw new ApiError("parent_cycle", `Entry ${at} is its own ancestor.`, {
+          field: `/entries/${at}/parent`,
+        });
+      }
+      walk.add(at);
+    }
+    for (const at of walk) settled.add(at);
+  }
+}
+
+// Told first: what is absent, what should not be there, then wrong values in the order of the schema.
+const urgency = ["required", "additionalProperties"];
+
+function describe(root: unknown, failures: Failure[]): ApiError {
+  const rank = ({ keyword }: Failure) => {
+    const place = urgency.indexOf(keyword);
+    return place === -1 ? urgency.length : place;
+  };
+  const told = failures.filter(({ keyword }) => keyword !== "boolean" && keyword !== "anyOf");
+  const failure = told.reduce((best, next) => (rank(next) < rank(best) ? next : best), told[0] as Failure);
+  const { keyword, params, instancePath } = failure;
+  const actual = at(root, instancePath);
+  const pointer = (name: unknown) =>
+    `${instancePath}/${String(name).replace(/~/g, "~0").replace(/\//g, "~1")}`;
+  const where = instancePath === "" ? "The body" : instancePath;
+  if (keyword === "required") {
+    const name = (params.requiredProperties as string[])[0];
+    return new ApiError("missing_property", `${where} lacks ${name}.`, { field: pointer(name) });
+  }
+  if (keyword === "additionalProperties") {
+    const name = (params.additionalProperties as string[])[0];
+    return new ApiError("unknown_property", `${where} has a property that the contract does not know.`, {
+      field: pointer(name),
+    });
+  }
+  return new ApiError("invalid_value", `${where} ${sentence(keyword, params, actual)}.`, {
+    field: instancePath,
+  });
+}
+
+function sentence(keyword: string, params: Record<string, unknown>, actual: unknown): string {
+  const limit = params.limit as number;
+  const size = Array.isArray(actual) ? actual.length : typeof actual === "string" ? [...actual].length : 0;
+  switch (keyword) {
+    case "type":
+      return `must be of type ${String(params.type)}, not ${typeName(actual)}`;
+    case "enum":
+      return `must be one of ${(params.allowedValues as unknown[]).join(", ")}`;
+    case "const":
+      return `must be ${JSON.stringify(params.allowedValue)}`;
+    case "minLength":
+      return limit === 1 ? "must not be empty" : `must have at least ${limit} characters; it has ${size}`;
+    case "maxLength":
+      return `may have at most ${limit} characters; it has ${size}`;
+    case "minItems":
+      return `must have at least ${limit} ${limit === 1 ? "item" : "items"}; it has ${size}`;
+    case "maxItems":
+      return `may have at most ${limit} items; it has ${size}`;
+    case "pattern":
+      return "must be a UUID of version 1 to 8, all zeros or all f";
+    case "minimum":
+    case "maximum":
+    case "exclusiveMinimum":
+      return `must be ${String(params.comparison)} ${limit}; it is ${String(actual)}`;
+    default:
+      return `does not satisfy ${keyword}`;
+  }
+}
+
+function typeName(value: unknown): string {
+  if (value === null) return "null";
+  return Array.isArray(value) ? "array" : typeof value;
+}
+
+function at(root: unknown, pointer: string): unknown {
+  return pointer
+    .split("/")
+    .slice(1)
+    .map((key) => key.replace(/~1/g, "/").replace(/~0/g, "~"))
+    .reduce<unknown>((value, key) => (value as Record<string, unknown> | null)?.[key], root);
+}

@@ -1,0 +1,39 @@
+import { strings } from "./walk.js";
+
+const kinds: [kind: string, pattern: RegExp][] = [
+  ["token of this service", /\btpl_[0-9A-Za-z]{49}\b/g],
+  ["private key", /-----BEGIN [A-Z ]*PRIVATE KEY-----/g],
+  ["AWS access key", /\b(?:AKIA|ASIA)[0-9A-Z]{16}\b/g],
+  ["GitHub token", /\b(?:gh[pousr]_[0-9A-Za-z]{36,}|github_pat_[0-9A-Za-z_]{22,})\b/g],
+  ["Hugging Face token", /\bhf_[0-9A-Za-z]{30,}\b/g],
+  ["API key", /\bsk-[0-9A-Za-z_-]{20,}/g],
+  ["Slack token", /\bxox[abprs]-[0-9A-Za-z-]{10,}/g],
+  ["Google API key", /\bAIza[0-9A-Za-z_-]{35}\b/g],
+  ["JSON web token", /\beyJ[0-9A-Za-z_-]{10,}\.eyJ[0-9A-Za-z_-]{10,}\.[0-9A-Za-z_-]{5,}/g],
+  ["bearer credential", /\bBearer\s+[0-9A-Za-z._~+/-]{20,}/gi],
+  ["password", /\b(?:password|passwd|secret|api[_-]?key)\s*[:=]\s*\S{6,}/gi],
+  ["credentials in a URL", /\b[a-z][a-z0-9+.-]*:\/\/[^\s/:@]+:[^\s/@]+@/gi],
+  ["home folder", /(?:\/home\/|\/Users\/|C:\\Users\\)[^\s/\\"']+/g],
+  ["e-mail address", /\b[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}\b/g],
+];
+
+export interface LikelySecret {
+  kind: string;
+  pointer: string;
+  /** Its first characters; the rest is not repeated. */
+  start: string;
+}
+
+/** What in a package looks like a secret or personal, for a person to judge. At most 100. */
+export function findSecrets(value: unknown): LikelySecret[] {
+  const found: LikelySecret[] = [];
+  for (const [pointer, text] of strings(value)) {
+    for (const [kind, pattern] of kinds) {
+      for (const match of text.matchAll(pattern)) {
+        if (found.length === 100) return found;
+        found.push({ kind, pointer, start: match[0].slice(0, 12) });
+      }
+    }
+  }
+  return found;
+}

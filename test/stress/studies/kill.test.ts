@@ -1,0 +1,96 @@
+/** kill -9 during writes: what was acknowledged is there afterwards, whole, and what was not is there wholly or not. */
+import { fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { sql } from "kysely";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { signInAccount } from "../../../src/studies/store/accounts.js";
+import { openStore } from "../../../src/studies/store/store.js";
+import { sha256Hex } from "../../../src/studies/store/tokens.js";
+import { startDatabases } from "../../studies/support/databases.js";
+
+const kills = Number(process.env.TAPLINE_STRESS_KILLS ?? 100);
+const databases = await startDatabases(true);
+const writer = fileURLToPath(new URL("./support/writer.ts", import.meta.url));
+
+for (const database of databases.all) {
+  test(`${database.name}: ${kills} kills lose nothing that was acknowledged`, async () => {
+    const location = database.fresh();
+    let store = await openStore(location);
+    const identity = { issuer: "test", subject: "a", name: "Ada", email: null, login: null };
+    const { id } = await signInAccount(store, identity);
+    const drafts = new Map<string, string>();
+    const published = new Set<string>();
+    for (let kill = 0; kill < kills; kill += 1) {
+      // Two at once: a second process on the same database is safe.
+      await Promise.all(
+        [0, 1].map(
+          () =>
+            new Promise<void>((resolve, reject) => {
+              const child = fork(writer, [location, id], { execArgv: ["--import", "tsx"] });
+              child.on(
+                "message",
+                (message: { ready?: true; draft?: string; sha256?: string; published?: string }) => {
+                  if (message.ready) setTimeout(() => child.kill("SIGKILL"), 5 + Math.random() * 300);
+                  if (message.draft) drafts.set(message.draft, message.sha256 as string);
+                  if (message.published) published.add(message.published);
+                },
+              );
+              child.once("exit", (code, signal) =>
+                signal === "SIGKILL"
+                  ? resolve()
+                  : reject(new Error(`The writer ended by itself with ${code}.`)),
+              );
+            }),
+        ),
+      );
+      if (database.name === "postgresql" && kill % 10 === 9) await databases.cluster?.crash();
+    }
+    await store.close();
+    store = await openStore(location);
+    if (database.name === "sqlite") {
+      const check = await sql<{ integrity_check: string }>`pragma integrity_check`.execute(store.db);
+      assert.equal(check.rows, [{ integrity_check: "ok" }]);
+    }
+    assert.ok(
+      drafts.size > kills && published.size > 0,
+      `${drafts.size} drafts, ${published.size} published`,
+    );
+    for (const [draft, sha256] of drafts) {
+      const kept =
+        (await store.db.selectFrom("drafts").select("package").where("id", "=", draft).executeTakeFirst()) ??
+        (await store.db
+          .selectFrom("versions")
+          .select("package")
+          .where("study_id", "=", draft)
+          .executeTakeFirst());
+      assert.is(kept && sha256Hex(kept.package), sha256, draft);
+    }
+    for (const study of published) {
+      assert.ok(await store.db.selectFrom("studies").select("id").where("id", "=", study).executeTakeFirst());
+    }
+    // Counters and search moved with the studies, or not at all.
+    const { count } = await store.db
+      .selectFrom("studies")
+      .select((eb) => eb.fn.countAll<number>().as("count"))
+      .executeTakeFirstOrThrow();
+    const counter = await store.db
+      .selectFrom("counters")
+      .select("value")
+      .where("name", "=", "studies")
+      .executeTakeFirst();
+    assert.is(counter?.value, Number(count));
+    let found = 0;
+    for (const tier of ["title", "head", "body"] as const) {
+      found += Number(await store.dialect.search.count(store.db, ["demo"], tier));
+    }
+    assert.is(found, Number(count));
+    console.log(
+      `${database.name}: ${drafts.size} drafts and ${published.size} publications acknowledged, all there`,
+    );
+    await store.close();
+  });
+}
+
+test.after(() => databases.close());
+test.run();

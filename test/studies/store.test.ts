@@ -1,0 +1,393 @@
+import { statSync } from "node:fs";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { approve, disapprove, isApproved, signInAccount } from "../../src/studies/store/accounts.js";
+import { admit } from "../../src/studies/store/admission.js";
+import { addComment, readComments, setUpvote } from "../../src/studies/store/discussion.js";
+import { deleteDraft, listDrafts, saveDraft } from "../../src/studies/store/drafts.js";
+import { publishDraft } from "../../src/studies/store/publish.js";
+import { endSessions, findSession, listSessions, startSession } from "../../src/studies/store/sessions.js";
+import { openStore, type Store } from "../../src/studies/store/store.js";
+import { findStudy, listStudies, readForToken, topStudies } from "../../src/studies/store/studies.js";
+import {
+  createToken,
+  isTokenShaped,
+  listTokens,
+  newToken,
+  revokeToken,
+  sha256Hex,
+} from "../../src/studies/store/tokens.js";
+import { testClock } from "./support/clock.js";
+import { startDatabases } from "./support/databases.js";
+import { samplePackage } from "./support/packages.js";
+
+const databases = await startDatabases();
+
+async function account(store: Store, name = "Ada") {
+  return signInAccount(store, {
+    issuer: "test",
+    subject: name,
+    name,
+    email: `${name}@Example.org`,
+    login: null,
+  });
+}
+
+async function publish(store: Store, accountId: string, change: Parameters<typeof samplePackage>[0] = {}) {
+  const made = await createToken(store, accountId, { name: "t", days: 1, scopes: ["drafts:write"] });
+  const bytes = Buffer.from(JSON.stringify(samplePackage(change)));
+  const draft = await saveDraft(
+    store,
+    { tokenId: made!.id, accountId, scopes: [] },
+    bytes,
+    change.title ?? "x",
+    null,
+  );
+  await revokeToken(store, accountId, made!.id);
+  assert.is(draft.outcome, "saved");
+  const id = (draft as { id: string }).id;
+  await publishDraft(store, { accountId, draftId: id, reviewedSha256: sha256Hex(bytes), replaces: null });
+  return id;
+}
+
+test("tokens have a prefix, 256 bits and a checksum that finds every changed character", () => {
+  const token = newToken();
+  assert.match(token, /^tpl_[0-9A-Za-z]{49}$/);
+  assert.ok(isTokenShaped(token));
+  for (let at = 0; at < token.length; at += 1) {
+    const other = token[at] === "a" ? "b" : "a";
+    assert.not.ok(isTokenShaped(token.slice(0, at) + other + token.slice(at + 1)), `changed at ${at}`);
+  }
+});
+
+for (const database of databases.all) {
+  const on = (name: string, body: (store: Store, location: string) => Promise<void>, dialect = {}) =>
+    test(`${database.name}: ${name}`, async () => {
+      const location = database.fresh();
+      const store = await openStore(location, { dialect });
+      try {
+        await body(store, location);
+      } finally {
+        await store.close();
+      }
+    });
+
+  if (database.name === "sqlite") {
+    on("the file is private to its account", async (_store, location) => {
+      assert.is(statSync(location).mode & 0o777, 0o600);
+    });
+  }
+
+  const clock = testClock();
+  on(
+    "60 requests in any 60 seconds, and waiting as told suffices",
+    async (store) => {
+      const { id } = await account(store);
+      const made = await createToken(store, id, { name: "t", days: 1, scopes: ["public:read"] });
+      const hash = sha256Hex(made!.token);
+      const admittedAt: number[] = [];
+      let seed = 7;
+      const random = () => {
+        seed = (seed * 1103515245 + 12345) % 2147483648;
+        return seed / 2147483648;
+      };
+      for (let step = 0; step < 400; step += 1) {
+        clock.ms += Math.floor(random() ** 3 * 4000);
+        const answer = await admit(store, hash);
+        const inWindow = admittedAt.filter((time) => time > clock.ms - 60_000).length;
+        if (answer.outcome === "admitted") {
+          assert.ok(inWindow < 60);
+          admittedAt.push(clock.ms);
+          assert.is(answer.window.remaining, 60 - inWindow - 1);
+        } else {
+          assert.is(answer.outcome, "exhausted");
+          assert.is(inWindow, 60);
+          const wait = (answer as { window: { resetSeconds: number } }).window.resetSeconds;
+          clock.ms += wait * 1000;
+          assert.is((await admit(store, hash)).outcome, "admitted");
+          admittedAt.push(clock.ms);
+        }
+      }
+    },
+    clock.dialect,
+  );
+
+  const later = testClock();
+  on(
+    "tokens end by time and by revocation; drafts come 10 in any 24 hours",
+    async (store) => {
+      const { id } = await account(store);
+      const one = await createToken(store, id, {
+        name: "one",
+        days: 1,
+        scopes: ["public:read", "drafts:write"],
+      });
+      const two = await createToken(store, id, { name: "two", days: 30, scopes: ["public:read"] });
+      assert.is((await admit(store, sha256Hex(one!.token))).outcome, "admitted");
+      assert.is((await admit(store, sha256Hex("x"))).outcome, "invalid");
+      const credential = { tokenId: one!.id, accountId: id, scopes: [] };
+      for (let count = 0; count < 10; count += 1) {
+        const bytes = Buffer.from(`{"n":${count}}`);
+        assert.is((await saveDraft(store, credential, bytes, "t", null)).outcome, "saved");
+        later.ms += 1000;
+      }
+      const refused = await saveDraft(store, credential, Buffer.from("{}"), "t", null);
+      assert.equal(refused, { outcome: "exhausted", retryAfter: 86_390 });
+      later.ms += 86_389_999;
+      assert.is((await saveDraft(store, credential, Buffer.from("{}"), "t", null)).outcome, "exhausted");
+      later.ms += 1;
+      assert.is((await saveDraft(store, credential, Buffer.from("{}"), "t", null)).outcome, "saved");
+      later.ms += 100_000;
+      assert.is((await admit(store, sha256Hex(one!.token))).outcome, "expired");
+      assert.ok(await revokeToken(store, id, two!.id));
+      assert.not.ok(await revokeToken(store, id, two!.id));
+      assert.is((await admit(store, sha256Hex(two!.token))).outcome, "revoked");
+      assert.equal((await listTokens(store, id)).map(({ name, state }) => `${name} ${state}`).sort(), [
+        "one expired",
+        "two revoked",
+      ]);
+    },
+    later.dialect,
+  );
+
+  on("50 parallel creations leave exactly 10 tokens and 10 drafts", async (store, location) => {
+    const { id } = await account(store);
+    const other = await openStore(location, { migrate: false });
+    const stores = [store, other];
+    const tokens = await Promise.all(
+      Array.from({ length: 50 }, (_, n) =>
+        createToken(stores[n % 2] as Store, id, { name: `${n}`, days: 1, scopes: ["drafts:write"] }),
+      ),
+    );
+    assert.is(tokens.filter((token) => token !== null).length, 10);
+    assert.is((await listTokens(store, id)).length, 10);
+    const token = tokens.find((made) => made !== null)!;
+    const drafts = await Promise.all(
+      Array.from({ length: 50 }, (_, n) =>
+        saveDraft(
+          stores[n % 2] as Store,
+          { tokenId: token.id, accountId: id, scopes: [] },
+          Buffer.from(`{"n":${n}}`),
+          "t",
+          null,
+        ),
+      ),
+    );
+    assert.is(drafts.filter(({ outcome }) => outcome === "saved").length, 10);
+    assert.is((await listDrafts(store, id)).length, 10);
+    const hash = sha256Hex(token.token);
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, n) => admit(stores[n % 2] as Store, hash)),
+    );
+    assert.is(answers.filter(({ outcome }) => outcome === "admitted").length, 60);
+    await other.close();
+  });
+
+  on("an idempotency key gives the same draft again, and refuses other bytes", async (store) => {
+    const { id } = await account(store);
+    const made = await createToken(store, id, { name: "t", days: 1, scopes: ["drafts:write"] });
+    const credential = { tokenId: made!.id, accountId: id, scopes: [] };
+    const save = (text: string) => saveDraft(store, credential, Buffer.from(text), "t", "key");
+    const all = await Promise.all(Array.from({ length: 20 }, () => save("{}")));
+    assert.is(all.filter(({ outcome }) => outcome === "saved").length, 1);
+    assert.is(new Set(all.map((answer) => (answer as { id: string }).id)).size, 1);
+    assert.is((await save("[]")).outcome, "key_reused");
+    assert.is((await listDrafts(store, id)).length, 1);
+  });
+
+  on("a draft is readable by its token alone; published, by all; deleted, by none", async (store) => {
+    const { id } = await account(store);
+    const [mine, other] = await Promise.all(
+      ["a", "b"].map((name) => createToken(store, id, { name, days: 1, scopes: ["drafts:write"] })),
+    );
+    const bytes = Buffer.from(` ${JSON.stringify(samplePackage({ title: "nul \u0000 and \ud800" }))}\n`);
+    const credential = { tokenId: mine!.id, accountId: id, scopes: [] };
+    const draft = (await saveDraft(store, credential, bytes, "nul \u0000 and \ud800", null)) as {
+      id: string;
+    };
+    const read = await readForToken(store, draft.id, mine!.id);
+    assert.ok(read!.bytes.equals(bytes));
+    assert.is(read!.visibility, "private_draft");
+    assert.is(await readForToken(store, draft.id, other!.id), undefined);
+    const wrong = { accountId: id, draftId: draft.id, reviewedSha256: "0".repeat(64), replaces: null };
+    assert.equal(await publishDraft(store, wrong), { outcome: "gone" });
+    const right = { ...wrong, reviewedSha256: sha256Hex(bytes) };
+    assert.equal(await publishDraft(store, right), { outcome: "published", id: draft.id, version: 1 });
+    assert.equal(await publishDraft(store, right), { outcome: "gone" });
+    const published = await readForToken(store, draft.id, other!.id);
+    assert.ok(published!.bytes.equals(bytes));
+    assert.is((await findStudy(store, draft.id))!.title, "nul \uFFFD and \uFFFD");
+    const second = (await saveDraft(store, credential, bytes, "t", null)) as { id: string };
+    assert.not.ok(await deleteDraft(store, "someone-else", second.id));
+    assert.ok(await deleteDraft(store, id, second.id));
+    assert.is(await readForToken(store, second.id, mine!.id), undefined);
+  });
+
+  on("search: every word, folded, the last as a prefix, best match first", async (store) => {
+    const { id } = await account(store);
+    const body = await publish(store, id, {
+      title: "Alpha",
+      question: "What?",
+      method: "Measured café räksmörgås",
+    });
+    const head = await publish(store, id, { title: "Beta", question: "Is the CAFÉ open?", method: "none" });
+    const title = await publish(store, id, {
+      title: "Café ﬁndings in İstanbul",
+      question: "Who?",
+      method: "none",
+    });
+    const find = async (q: string) => (await listStudies(store, q, 50, 0)).rows.map((row) => row.id);
+    assert.equal(await find(""), [title, head, body]);
+    assert.equal(await find("cafe"), [title, head, body]);
+    assert.equal(await find("CAFÉ"), [title, head, body]);
+    assert.equal(await find("caf"), [title, head, body]);
+    assert.equal(await find("caf open"), []);
+    assert.equal(await find("open caf"), [head]);
+    assert.equal(await find("findings istanbul"), [title]);
+    assert.equal(await find("raksmorgas"), [body]);
+    assert.equal(await find("demo-2M cafe"), [title, head, body]);
+    assert.equal(await find("absent"), []);
+    for (const odd of [
+      '"',
+      "a AND b",
+      "NEAR(",
+      "title:cafe",
+      "'; drop",
+      "\0",
+      "*",
+      "cafe*",
+      "-cafe",
+      "\ud800",
+    ]) {
+      await find(odd);
+    }
+    const page = await listStudies(store, "cafe", 1, 1);
+    assert.equal([page.rows[0]?.id, page.rows.length, page.total], [head, 1, 3]);
+  });
+
+  on("many matches page through the tiers in the order that few have", async (store) => {
+    const { id } = await account(store);
+    const { searchEntry, summaryOf } = await import("../../src/studies/store/publish.js");
+    await store.db.transaction().execute(async (trx) => {
+      for (let index = 0; index < 600; index += 1) {
+        const where = [{ title: "Zebra" }, { question: "Zebra?" }, { method: "A zebra." }, {}][index % 4];
+        const study = samplePackage(where);
+        const times = { created_at: index + 1, published_at: index + 1 };
+        const numbers = { version: 1, upvotes: 0, comment_count: 0 };
+        await trx
+          .insertInto("studies")
+          .values({ id: `${index}`, account_id: id, author: "", ...numbers, ...times, ...summaryOf(study) })
+          .execute();
+        await store.dialect.search.add(trx, index + 1, searchEntry(study));
+      }
+    });
+    const ids = async (q: string, limit: number, offset: number) =>
+      (await listStudies(store, q, limit, offset)).rows.map((row) => Number(row.id));
+    const tier = (place: number) =>
+      Array.from({ length: 600 }, (_, index) => 599 - index).filter((index) => index % 4 === place);
+    const order = [...tier(0), ...tier(1), ...tier(2)];
+    assert.equal(await ids("zebra", 50, 140), order.slice(140, 190), "450 matches: few");
+    // "demo", a word of every model's name, makes a tier of its own with 600.
+    assert.is((await listStudies(store, "demo", 1, 0)).total, 600);
+    assert.equal(await ids("demo", 50, 575), [...Array(25).keys()].reverse());
+    assert.equal(
+      await ids("demo zeb", 50, 100),
+      [...tier(0), ...tier(1)].sort((a, b) => b - a).slice(100, 150),
+    );
+  });
+
+  on("a new version keeps the id, moves to the front and is found by its new words only", async (store) => {
+    const { id } = await account(store);
+    const first = await publish(store, id, { title: "Original words" });
+    const second = await publish(store, id, { title: "Another" });
+    const made = await createToken(store, id, { name: "t", days: 1, scopes: ["drafts:write"] });
+    const bytes = Buffer.from(JSON.stringify(samplePackage({ title: "Revised text" })));
+    const credential = { tokenId: made!.id, accountId: id, scopes: [] };
+    const draft = (await saveDraft(store, credential, bytes, "t", null)) as { id: string };
+    await setUpvote(store, id, first, true);
+    const published = await publishDraft(store, {
+      accountId: id,
+      draftId: draft.id,
+      reviewedSha256: sha256Hex(bytes),
+      replaces: first,
+    });
+    assert.equal(published, { outcome: "published", id: first, version: 2 });
+    const all = await listStudies(store, "", 50, 0);
+    assert.equal(
+      all.rows.map((row) => [row.id, row.version, row.upvotes]),
+      [
+        [first, 2, 0],
+        [second, 1, 0],
+      ],
+    );
+    assert.is(all.total, 2);
+    assert.is((await listStudies(store, "original", 50, 0)).total, 0);
+    assert.is((await listStudies(store, "revised", 50, 0)).total, 1);
+  });
+
+  on("comments stand in thread order, upvotes count once an account", async (store) => {
+    const ada = await account(store, "Ada");
+    const ben = await account(store, "Ben");
+    const study = await publish(store, ada.id);
+    const other = await publish(store, ada.id);
+    const say = async (parent: string | null, body: string, who = ada) =>
+      (
+        (await addComment(store, { accountId: who.id, name: who.name }, study, parent, body)) as {
+          id: string;
+        }
+      ).id;
+    const a = await say(null, "a");
+    const b = await say(null, "b");
+    const a1 = await say(a, "a1", ben);
+    await say(b, "b1");
+    await say(a1, "a11");
+    await say(a, "a2");
+    const bodies = (await readComments(store, study, 0, 50)).map(({ body }) => body);
+    assert.equal(bodies, ["a", "a1", "a11", "a2", "b", "b1"]);
+    assert.is(
+      (await addComment(store, { accountId: ada.id, name: "Ada" }, other, a, "x")).outcome,
+      "no_parent",
+    );
+    await Promise.all([ada, ben, ada, ben].map(({ id }) => setUpvote(store, id, study, true)));
+    assert.is((await findStudy(store, study))!.upvotes, 2);
+    await setUpvote(store, ben.id, study, false);
+    assert.is((await findStudy(store, study))!.upvotes, 1);
+    assert.is((await topStudies(store, 10, 0)).rows[0]!.id, study);
+  });
+
+  on("sessions are found by their secret until they end; approvals hold at once", async (store) => {
+    const ada = await account(store);
+    assert.is((await account(store)).id, ada.id);
+    const secrets = [await startSession(store, ada.id, "one"), await startSession(store, ada.id, "two")];
+    const first = await findSession(store, secrets[0] as string);
+    assert.is(first?.account.name, "Ada");
+    assert.is(await findSession(store, "wrong"), null);
+    assert.is((await listSessions(store, ada.id)).length, 2);
+    await endSessions(store, ada.id, { except: first!.id });
+    assert.is(await findSession(store, secrets[1] as string), null);
+    assert.ok(await findSession(store, secrets[0] as string));
+    assert.not.ok(await isApproved(store, ada, "publisher"));
+    await approve(store, "publisher", "ADA@example.org");
+    assert.ok(await isApproved(store, ada, "publisher"));
+    assert.not.ok(await isApproved(store, ada, "agent"));
+    assert.ok(await disapprove(store, "publisher", "ada@example.org"));
+    assert.not.ok(await isApproved(store, ada, "publisher"));
+  });
+
+  test(`${database.name}: an older database is brought forward with what it holds`, async () => {
+    const location = database.fresh();
+    const store = await openStore(location, { migrate: false });
+    const { migrate } = await import("../../src/studies/store/migrations.js");
+    await migrate(store.db, store.dialect, "001-studies");
+    const { id } = await account(store);
+    const study = await publish(store, id);
+    await store.close();
+    const [one, two] = await Promise.all([openStore(location), openStore(location)]);
+    assert.is((await findStudy(one, study))!.id, study);
+    assert.is((await listStudies(two, "refusal", 10, 0)).total, 1);
+    await Promise.all([one.close(), two.close()]);
+  });
+}
+
+test.after(() => databases.close());
+test.run();

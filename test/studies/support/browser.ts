@@ -1,0 +1,84 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { request } from "node:https";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from "playwright-core";
+import { test } from "uvu";
+import { type RunningDevelopment, startDevelopment } from "../../../src/studies/dev/start.js";
+
+const executable = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find((path) => existsSync(path));
+const folder = mkdtempSync(join(tmpdir(), "tapline-browser-"));
+
+/** What the service logged. */
+export const log: string[] = [];
+export let service: RunningDevelopment;
+let browser: Browser;
+
+/** A development service with seed studies and a browser, for all tests of a file. */
+export function aroundBrowserTests(): void {
+  test.before(async () => {
+    if (executable === undefined) return;
+    service = await startDevelopment({
+      folder,
+      port: 0,
+      seedData: true,
+      env: {},
+      log: (line) => log.push(line),
+    });
+    const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+    browser = await chromium.launch({ executablePath: executable, args });
+  });
+  test.after(async () => {
+    await browser?.close();
+    await service?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+}
+
+/** A test that is skipped, with a note, where there is no chromium. */
+export function inBrowser(name: string, body: () => Promise<void>): void {
+  if (executable === undefined) {
+    console.log(`SKIPPED: ${name}: chromium is not installed (Debian: chromium).`);
+    test.skip(name, () => {});
+  } else test(name, body);
+}
+
+export function context(options: BrowserContextOptions = {}): Promise<BrowserContext> {
+  return browser.newContext({ ignoreHTTPSErrors: true, ...options });
+}
+
+export async function signIn(page: Page, account: string): Promise<void> {
+  await page.goto(`${service.origin}/sign-in`);
+  await page.getByRole("button", { name: /Sign in with/ }).click();
+  await page.getByRole("button", { name: account }).click();
+  await page.getByRole("link", { name: account }).waitFor();
+}
+
+/** A request to the API as an agent makes it, trusting the development certificate alone. */
+export function api(token: string, path: string, body?: string): Promise<{ status: number; text: string }> {
+  const { port } = new URL(service.origin);
+  const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
+  const ca = readFileSync(service.certificateFile);
+  return new Promise((resolve, reject) => {
+    const method = body === undefined ? "GET" : "POST";
+    const outgoing = request(
+      { host: "localhost", family: 4, port, path, method, headers, ca },
+      (incoming) => {
+        let text = "";
+        incoming.setEncoding("utf8");
+        incoming.on("data", (part) => {
+          text += part;
+        });
+        incoming.on("end", () => resolve({ status: incoming.statusCode as number, text }));
+      },
+    );
+    outgoing.on("error", reject);
+    outgoing.end(body);
+  });
+}

@@ -1,0 +1,109 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export interface Cluster {
+  /** URL of a database; created on first use. */
+  url(database: string): string;
+  pid: number;
+  /** Kills the server without warning and starts it again on the same data. */
+  crash(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Folder of PostgreSQL's programs, or null where it is not installed. */
+export function findPostgres(): string | null {
+  const debian = "/usr/lib/postgresql";
+  const folders = existsSync(debian)
+    ? readdirSync(debian)
+        .sort((a, b) => Number(b) - Number(a))
+        .map((version) => join(debian, version, "bin"))
+    : [];
+  const onPath = (process.env.PATH ?? "").split(":");
+  return (
+    [...folders, ...onPath].find((folder) => folder !== "" && existsSync(join(folder, "initdb"))) ?? null
+  );
+}
+
+/**
+ * Starts a PostgreSQL of its own on a socket in a temporary folder: no port, no account outside. Null where
+ * PostgreSQL is not installed.
+ * @param durable whether commits wait for the disk; only tests that kill the server need it
+ */
+export async function startPostgres(durable = false): Promise<Cluster | null> {
+  const bin = findPostgres();
+  if (bin === null) return null;
+  const folder = mkdtempSync(join(tmpdir(), "tapline-pg-"));
+  const user = ordinaryUser();
+  if (user) chownSync(folder, user.uid, user.gid);
+  const env = { ...process.env, LC_ALL: "C.UTF-8" };
+  execFileSync(
+    join(bin, "initdb"),
+    ["-D", join(folder, "data"), "-U", "tapline", "-A", "trust", "-E", "UTF8", "--no-sync"],
+    { ...user, env, cwd: folder, stdio: "ignore" },
+  );
+  let server = await start();
+  async function start(): Promise<ChildProcess> {
+    const child = spawn(
+      join(bin as string, "postgres"),
+      [
+        "-D",
+        join(folder, "data"),
+        "-k",
+        folder,
+        "-c",
+        "listen_addresses=",
+        "-c",
+        "max_connections=200",
+        "-c",
+        `fsync=${durable ? "on" : "off"}`,
+      ],
+      { ...user, env, cwd: folder, stdio: "ignore" },
+    );
+    for (let tries = 0; ; tries += 1) {
+      try {
+        execFileSync(join(bin as string, "pg_isready"), ["-h", folder, "-U", "tapline"], { stdio: "ignore" });
+        return child;
+      } catch (error) {
+        if (tries > 300 || child.exitCode !== null) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+    }
+  }
+  const created = new Set<string>();
+  const ended = () =>
+    new Promise<void>((resolve) => {
+      if (server.exitCode !== null || server.signalCode !== null) resolve();
+      else server.once("exit", () => resolve());
+    });
+  return {
+    url(database) {
+      if (!created.has(database)) {
+        execFileSync(join(bin, "createdb"), ["-h", folder, "-U", "tapline", database], { stdio: "ignore" });
+        created.add(database);
+      }
+      return `postgresql://tapline@localhost/${database}?host=${encodeURIComponent(folder)}`;
+    },
+    get pid() {
+      return server.pid as number;
+    },
+    async crash() {
+      server.kill("SIGQUIT");
+      await ended();
+      server = await start();
+    },
+    async stop() {
+      server.kill("SIGINT");
+      await ended();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** PostgreSQL refuses to run as root; Debian's package brings an account for it. */
+function ordinaryUser(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const line = readFileSync("/etc/passwd", "utf8").match(/^postgres:[^:]*:(\d+):(\d+):/m);
+  return { uid: Number(line?.[1] ?? 65534), gid: Number(line?.[2] ?? 65534) };
+}
