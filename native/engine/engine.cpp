@@ -55,6 +55,8 @@ Engine::~Engine() {
 }
 
 void Engine::load(const LoadProgress& progress) {
+  const std::lock_guard<std::mutex> lifecycle(lifecycle_mutex_);
+  if (closed_) throw Error(ErrorCode::kClosed, "The engine is closed.");
   std::setlocale(LC_NUMERIC, "C");
   start_backends();
   params_ = engine_params(options_);
@@ -191,12 +193,9 @@ RequestId Engine::open(Route route, std::string body) {
   {
     const std::lock_guard<std::mutex> lock(requests_mutex_);
     id = next_id_++;
+    if (closing_) return id;  // read() tells
     request = std::make_shared<Request>(id, deliver_, *pool_, *router_);
-    if (closing_) {
-      request->cancel(ErrorCode::kClosed, "The engine is closed.");
-    }
     requests_.emplace(id, request);
-    if (closing_) return id;
   }
   // Handlers that wait for the scheduler get threads of their own, so that they cannot hold up the others.
   TaskPool& pool = route == Route::kEmbeddings ? *wait_pool_ : *pool_;
@@ -253,19 +252,22 @@ void Engine::call(const server_http_context::handler_t& handler, const std::shar
 
 void Engine::read(RequestId id) {
   std::shared_ptr<Request> request;
+  bool closing;
   {
     const std::lock_guard<std::mutex> lock(requests_mutex_);
     const auto found = requests_.find(id);
     if (found != requests_.end()) request = found->second;
+    closing = closing_;
   }
   if (request) {
     request->read();
     return;
   }
+  // Whoever has the last part does not ask again: this one was cancelled between two reads.
   Event event;
   event.failed = true;
-  event.code = ErrorCode::kClosed;
-  event.sentence = "The request has ended.";
+  event.code = closing ? ErrorCode::kClosed : ErrorCode::kCancelled;
+  event.sentence = closing ? "The engine is closed." : "The request was cancelled.";
   deliver_(id, std::move(event));
 }
 
@@ -282,7 +284,7 @@ void Engine::cancel(RequestId id) {
 }
 
 void Engine::close() {
-  const std::lock_guard<std::mutex> once(close_mutex_);
+  const std::lock_guard<std::mutex> lifecycle(lifecycle_mutex_);
   if (closed_) return;
   closed_ = true;
   std::vector<std::shared_ptr<Request>> open;
@@ -296,13 +298,7 @@ void Engine::close() {
   if (pool_) pool_->stop();
   if (router_) router_->stop();
   if (generation_thread_.joinable()) {
-    bool serving;
-    {
-      std::unique_lock<std::mutex> lock(state_mutex_);
-      state_changed_.wait(lock, [this] { return state_ != State::kLoading; });
-      serving = state_ == State::kServing;
-    }
-    if (serving) loop_.stop();
+    if (state_ == State::kServing) loop_.stop();
     generation_thread_.join();
   }
   open.clear();

@@ -108,7 +108,7 @@ class Engine {
   bool closing_ = false;
   std::unordered_map<RequestId, std::shared_ptr<Request>> requests_;
 
-  std::mutex close_mutex_;
+  std::mutex lifecycle_mutex_;  // held by load() and close(): each waits for the other
   bool closed_ = false;
 };
 

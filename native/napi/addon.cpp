@@ -8,6 +8,7 @@
 #include "napi/addon_data.h"
 #include "napi/cancel_object.h"
 #include "napi/context_object.h"
+#include "napi/engine_handle.h"
 #include "napi/engine_object.h"
 #include "napi/model_object.h"
 #include "napi/setup.h"
@@ -57,6 +58,7 @@ Napi::Value backend_info(const Napi::CallbackInfo& info) {
 /// Ends all that runs, for good. process.exit() runs no cleanup hooks, and no thread may outlive it.
 Napi::Value end_operations(const Napi::CallbackInfo& info) {
   tapline::AddonData::of(info.Env()).operations.close();
+  tapline::EngineHandle::end_all(info.Env());
   return info.Env().Undefined();
 }
 

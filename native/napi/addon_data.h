@@ -1,9 +1,13 @@
 #pragma once
 
+#include <set>
+
 #include "napi/setup.h"
 #include "napi/task_threads.h"
 
 namespace tapline {
+
+class EngineHandle;
 
 /// What one JavaScript environment (main thread or worker thread) owns. No globals: several worker threads
 /// may load the addon at once.
@@ -14,6 +18,7 @@ class AddonData {
   static AddonData& of(Napi::Env env) { return *env.GetInstanceData<AddonData>(); }
 
   TaskThreads operations;
+  std::set<EngineHandle*> engines;  // those that have not been closed
   Napi::FunctionReference cancel_token_class;
   Napi::FunctionReference model_class;
   Napi::FunctionReference context_class;

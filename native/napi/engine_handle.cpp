@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "napi/addon_data.h"
+
 namespace tapline {
 
 std::shared_ptr<EngineHandle> EngineHandle::create(Napi::Env env, EngineOptions options,
@@ -29,10 +31,15 @@ void EngineHandle::attach(Napi::Env env, std::shared_ptr<EngineHandle> self) {
     delete static_cast<std::shared_ptr<EngineHandle>*>(keeper);
   };
   auto* keeper = new std::shared_ptr<EngineHandle>(std::move(self));
-  napi_create_threadsafe_function(env, nullptr, nullptr, Napi::String::New(env, "tapline engine"), 0, 1, keeper,
-                                  let_go, this, on_calls, &wake_);
+  napi_create_threadsafe_function(env, nullptr, nullptr, Napi::String::New(env, "tapline engine"), 0, 1,
+                                  keeper, let_go, this, on_calls, &wake_);
   napi_unref_threadsafe_function(env, wake_);
   napi_add_env_cleanup_hook(env, on_teardown, this);
+  AddonData::of(env).engines.insert(this);
+}
+
+void EngineHandle::end_all(Napi::Env env) {
+  for (EngineHandle* handle : std::exchange(AddonData::of(env).engines, {})) handle->teardown();
 }
 
 EngineHandle::~EngineHandle() = default;
@@ -64,29 +71,31 @@ void EngineHandle::deliver_calls(Napi::Env env) {
 Napi::Promise EngineHandle::run(Napi::Env env, std::function<void()> work, Settle settle,
                                 AfterFailure after_failure) {
   const auto deferred = Napi::Promise::Deferred::New(env);
+  if (released_) return deferred.Promise();  // the process is ending: nothing is settled any more
   pending(env, 1);
   const auto job = jobs_.emplace(jobs_.end());
-  job->thread = std::thread([this, job, deferred, work = std::move(work), settle = std::move(settle), after_failure] {
-    job->failure = catching(work);
-    post([this, job, deferred, settle, after_failure](Napi::Env js) {
-      job->thread.join();
-      const Failure failure = std::move(job->failure);
-      jobs_.erase(job);
-      if (failure.failed) {
-        deferred.Reject(to_js_error(js, failure.code, failure.sentence).Value());
-        if (after_failure == AfterFailure::kRelease) release(js);
-      } else {
-        const Napi::Value value = settle(js);
-        if (js.IsExceptionPending()) {
-          deferred.Reject(js.GetAndClearPendingException().Value());
-        } else {
-          deferred.Resolve(value);
-        }
-      }
-      pending(js, -1);
-      release_if_idle(js);
-    });
-  });
+  job->thread =
+      std::thread([this, job, deferred, work = std::move(work), settle = std::move(settle), after_failure] {
+        job->failure = catching(work);
+        post([this, job, deferred, settle, after_failure](Napi::Env js) {
+          job->thread.join();
+          const Failure failure = std::move(job->failure);
+          jobs_.erase(job);
+          if (failure.failed) {
+            deferred.Reject(to_js_error(js, failure.code, failure.sentence).Value());
+            if (after_failure == AfterFailure::kRelease) release(js);
+          } else {
+            const Napi::Value value = settle(js);
+            if (js.IsExceptionPending()) {
+              deferred.Reject(js.GetAndClearPendingException().Value());
+            } else {
+              deferred.Resolve(value);
+            }
+          }
+          pending(js, -1);
+          release_if_idle(js);
+        });
+      });
   return deferred.Promise();
 }
 
@@ -149,20 +158,23 @@ void EngineHandle::release_if_idle(Napi::Env env) {
     silent_ = true;
   }
   on_failure_.Reset();
+  AddonData::of(env).engines.erase(this);
   napi_remove_env_cleanup_hook(env, on_teardown, this);
   napi_release_threadsafe_function(wake_, napi_tsfn_release);
 }
 
-void EngineHandle::on_teardown(void* self) { static_cast<EngineHandle*>(self)->teardown(); }
+void EngineHandle::on_teardown(void* self) {
+  static_cast<EngineHandle*>(self)->teardown();
+}
 
 /// The environment goes away without close(). Promises stay unsettled; Node takes wake_ down itself.
 void EngineHandle::teardown() {
+  if (std::exchange(released_, true)) return;
   {
     const std::lock_guard<std::mutex> lock(calls_mutex_);
     silent_ = true;
     calls_.clear();
   }
-  released_ = true;
   engine_->close();
   for (Job& job : jobs_) job.thread.join();
   jobs_.clear();

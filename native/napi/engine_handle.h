@@ -22,7 +22,8 @@ class EngineHandle {
   enum class AfterFailure { kKeep, kRelease };
 
   /// Kept alive by its thread-safe function until release() or until the environment goes away.
-  static std::shared_ptr<EngineHandle> create(Napi::Env env, EngineOptions options, Napi::Function on_failure);
+  static std::shared_ptr<EngineHandle> create(Napi::Env env, EngineOptions options,
+                                              Napi::Function on_failure);
   ~EngineHandle();
 
   Engine& engine() { return *engine_; }
@@ -37,6 +38,9 @@ class EngineHandle {
 
   /// Queues `function` for the JavaScript thread. Any thread; never blocks.
   void post(std::function<void(Napi::Env)> function);
+
+  /// process.exit() runs no cleanup hook, and no thread of an engine may outlive it: ends all of them.
+  static void end_all(Napi::Env env);
 
   /// After the engine's close(): lets go of the environment, once no other operation is under way.
   /// JavaScript thread; safe to call twice.

@@ -55,10 +55,12 @@ Napi::Value open_engine(const Napi::CallbackInfo& info) {
   const EngineOptions options = engine_options(object);
   if (env.IsExceptionPending()) return {};
   const auto handle = EngineHandle::create(env, options, function("onFailure"));
-  const auto on_progress = std::make_shared<Napi::FunctionReference>(Napi::Persistent(function("onProgress")));
+  const auto on_progress =
+      std::make_shared<Napi::FunctionReference>(Napi::Persistent(function("onProgress")));
   const auto progress = [handle, on_progress](const std::string& stage, double fraction) {
     handle->post([on_progress, stage, fraction](Napi::Env js) {
-      if (!on_progress->IsEmpty()) on_progress->Call({Napi::String::New(js, stage), Napi::Number::New(js, fraction)});
+      if (!on_progress->IsEmpty())
+        on_progress->Call({Napi::String::New(js, stage), Napi::Number::New(js, fraction)});
     });
   };
   return handle->run(
@@ -113,8 +115,8 @@ Napi::Value EngineObject::open(const Napi::CallbackInfo& info) {
   const std::string name = info[0].As<Napi::String>().Utf8Value();
   for (const auto& [route_name, route] : kRoutes) {
     if (name != route_name) continue;
-    return Napi::Number::New(env, static_cast<double>(
-                                      handle_->engine().open(route, info[1].As<Napi::String>().Utf8Value())));
+    return Napi::Number::New(
+        env, static_cast<double>(handle_->engine().open(route, info[1].As<Napi::String>().Utf8Value())));
   }
   return env.Undefined();
 }
@@ -145,7 +147,8 @@ Napi::Value capture_object(Napi::Env env, const CaptureResult& result) {
   object.Set("nextIds", to_js(env, result.next.ids));
   object.Set("nextProbabilities", to_js(env, result.next.probabilities));
   Napi::Array next = Napi::Array::New(env, result.next_pieces.size());
-  for (uint32_t i = 0; i < result.next_pieces.size(); ++i) next.Set(i, Napi::String::New(env, result.next_pieces[i]));
+  for (uint32_t i = 0; i < result.next_pieces.size(); ++i)
+    next.Set(i, Napi::String::New(env, result.next_pieces[i]));
   object.Set("nextPieces", next);
   object.Set("waitedMs", result.waited_ms);
   object.Set("forwardMs", result.forward_ms);

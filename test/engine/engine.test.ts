@@ -1,0 +1,91 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { Worker } from "node:worker_threads";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { demoModelPath } from "../../src/models/resolve.js";
+import { Engine } from "../../src/native/engine.js";
+
+const fixture = fileURLToPath(new URL("./fixtures/exit.ts", import.meta.url));
+const open = () => Engine.open({ path: demoModelPath, id: "demo", threads: 1, parallel: 2 });
+const endless = { prompt: "The", max_tokens: 400, ignore_eos: true, stream: true };
+
+async function fails(code: string, work: () => Promise<unknown>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    assert.is((error as { code?: string }).code, code);
+    return;
+  }
+  assert.unreachable(`it should have failed with ${code}`);
+}
+
+test("a file that is no model is refused, and nothing stays behind", async () => {
+  await fails("MODEL_LOAD", () => Engine.open({ path: "/nowhere.gguf", id: "x" }));
+  await fails("MODEL_LOAD", () => Engine.open({ path: fixture, id: "x" }));
+});
+
+test("load progress reaches 1", async () => {
+  const seen: number[] = [];
+  const engine = await Engine.open({
+    path: demoModelPath,
+    id: "demo",
+    threads: 1,
+    onProgress: (_stage, fraction) => seen.push(fraction),
+  });
+  await engine.close();
+  assert.is(seen.at(-1), 1);
+});
+
+test("cancelling while a part is awaited rejects, and frees the slot", async () => {
+  const engine = await open();
+  const abort = new AbortController();
+  const { parts } = await engine.request("completion", endless, abort.signal);
+  await parts?.next();
+  setTimeout(() => abort.abort(), 5);
+  await fails("CANCELLED", async () => {
+    for await (const _ of parts ?? []);
+  });
+  while ((await engine.metrics()).busy_slots > 0);
+  await fails("CANCELLED", () => engine.request("completion", endless, abort.signal));
+  await engine.close();
+});
+
+test("close ends what runs, is idempotent, and refuses what comes later", async () => {
+  const engine = await open();
+  const { parts } = await engine.request("completion", endless);
+  await parts?.next();
+  const reading = fails("CLOSED", async () => {
+    for await (const _ of parts ?? []);
+  });
+  const waiting = fails("CLOSED", () => engine.request("completion", { ...endless, stream: false }));
+  await Promise.all([engine.close(), engine.close(), reading, waiting]);
+  await fails("CLOSED", () => engine.request("metrics", {}));
+  await fails("CLOSED", () => engine.capture({ prompt: "a", layers: [0], maxTokens: 8, nextTop: 1 }));
+});
+
+for (const step of ["loading", "loaded", "streaming", "capturing", "closed"]) {
+  test(`a process that ends while ${step} ends cleanly`, async () => {
+    const child = spawn(process.execPath, ["--import", "tsx", fixture, step], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let errors = "";
+    child.stderr.on("data", (text) => {
+      errors += text;
+    });
+    child.stdout.resume();
+    const [code, signal] = await once(child, "exit");
+    assert.equal([code, signal], [0, null], errors);
+  });
+}
+
+test("a worker thread may end in the middle of a stream", async () => {
+  const worker = new Worker(new URL("./fixtures/worker.mjs", import.meta.url), {
+    workerData: { path: demoModelPath, body: endless },
+  });
+  const [code] = await once(worker, "exit");
+  assert.is(code, 3);
+});
+
+test.run();
