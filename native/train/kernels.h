@@ -66,6 +66,9 @@ struct Kernels {
   void (*standardise_panel)(const float* const* rows, const double* centre, const double* scale, int count,
                             double* panel);
 
+  /// out[k][i] = panel[k][i] * left[i] * right[k], k < count, i < 16.
+  void (*scale_panel)(const double* panel, const double* left, const double* right, int count, double* out);
+
   /// Whether no value is infinite or NaN.
   bool (*all_finite)(const float* x, int count);
 

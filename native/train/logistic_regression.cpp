@@ -115,10 +115,7 @@ class GramProblem final : public Problem {
       double* to = system_.panel(p);
       double scaled[kWidth];
       for (int i = 0; i < kWidth; ++i) scaled[i] = c_ * s_[static_cast<size_t>(p * kWidth + i)];
-      for (int j = 0; j < (p + 1) * kWidth; ++j) {
-        const double right = s_[static_cast<size_t>(j)];
-        for (int i = 0; i < kWidth; ++i) to[j * kWidth + i] = from[j * kWidth + i] * (scaled[i] * right);
-      }
+      best_kernels().scale_panel(from, scaled, s_.data(), (p + 1) * kWidth, to);
       for (int i = 0; i < kWidth; ++i) to[(p * kWidth + i) * kWidth + i] += 1.0;
     }
     cholesky_.emplace(system_);
