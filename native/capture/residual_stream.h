@@ -23,8 +23,8 @@ struct ResidualStream {
   std::string first_node;           // name of the first node of a graph: a new micro-batch starts there
   std::string side_path;            // what else reaches the later blocks, for architectures in the table
   LensRecipe lens;                  // final norm and output head, as found behind the last block
-  /// The output head computes every row, whichever were asked for (cogvlm). llama.cpp then takes the first rows
-  /// for the ones that were asked for, so that logits are right only when all rows are.
+  /// The output head computes every row, whichever were asked for (cogvlm). llama.cpp then takes the first
+  /// rows for the ones that were asked for, so that logits are right only when all rows are.
   bool heads_every_row = false;
   /// Whether a micro-batch may hold several tokens of several sequences. llama.cpp's plamo2 mixes them up.
   bool packs_sequences = true;

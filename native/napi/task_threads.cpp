@@ -16,8 +16,8 @@ void TaskThreads::start(Napi::Env env, std::unique_ptr<Task> task) {
   if (closed_) return;
   if (wake_ == nullptr) {
     const Napi::String name = Napi::String::New(env, "tapline operations");
-    const napi_status status = napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr,
-                                                               this, on_wake, &wake_);
+    const napi_status status = napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr,
+                                                               nullptr, this, on_wake, &wake_);
     if (status != napi_ok) return;  // the environment ends
   } else if (tasks_.empty()) {
     napi_ref_threadsafe_function(env, wake_);

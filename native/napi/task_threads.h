@@ -21,7 +21,7 @@ class Task {
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
 
-  virtual void execute() = 0;            // a thread of ours; does not throw
+  virtual void execute() = 0;              // a thread of ours; does not throw
   virtual void settle(Napi::Env env) = 0;  // JavaScript thread, after execute()
 
   CancelToken& cancel() { return cancel_; }
@@ -33,10 +33,11 @@ class Task {
 /// The threads on which the operations of one JavaScript environment run.
 ///
 /// Not libuv's: a worker thread that is terminated waits for operations there before any hook could cancel
-/// them, process.exit() waits for them without running a hook at all, and four long operations would stop every
-/// file access of the process. Lifetime rules:
+/// them, process.exit() waits for them without running a hook at all, and four long operations would stop
+/// every file access of the process. Lifetime rules:
 ///  1. Tasks are created, settled and destroyed on the JavaScript thread.
-///  2. close() cancels, joins all threads and destroys all tasks. After it, nothing of ours uses the environment.
+///  2. close() cancels, joins all threads and destroys all tasks. After it, nothing of ours uses the
+///  environment.
 ///  3. The wake-up function carries no data, so that nothing is lost with it when the environment ends.
 class TaskThreads {
  public:

@@ -62,7 +62,9 @@ template <class Operation>
 class OperationTask final : public Task {
  public:
   OperationTask(Napi::Env env, Operation operation, CancelToken cancel)
-      : Task(std::move(cancel)), deferred_(Napi::Promise::Deferred::New(env)), operation_(std::move(operation)) {}
+      : Task(std::move(cancel)),
+        deferred_(Napi::Promise::Deferred::New(env)),
+        operation_(std::move(operation)) {}
 
   Napi::Promise promise() const { return deferred_.Promise(); }
 
