@@ -16,6 +16,7 @@ import { createProgress } from "./progress.js";
 
 /** The programs that this project uses; any other target of llama.cpp works too. */
 export const knownTools = [
+  "eval-callback-flushed",
   "llama-batched-bench",
   "llama-bench",
   "llama-cvector-generator",

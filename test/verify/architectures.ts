@@ -36,7 +36,7 @@ async function main(): Promise<boolean> {
     },
   });
   const started = Date.now();
-  const tools = await buildTools(["test-llama-archs", "llama-eval-callback"]);
+  const tools = await buildTools(["test-llama-archs", "eval-callback-flushed"]);
   const folder = values.models ?? (await mkdtemp(join(tmpdir(), "tapline-architectures-")));
   const cleanUp = async () => {
     if (!values.models) await rm(folder, { recursive: true, force: true });
@@ -54,7 +54,7 @@ async function main(): Promise<boolean> {
         const outcome = await runCheck(
           name,
           join(folder, `${name}.gguf`),
-          tools["llama-eval-callback"] ?? "",
+          tools["eval-callback-flushed"] ?? "",
         );
         outcomes.push(outcome);
         console.log(tableRow(outcome));

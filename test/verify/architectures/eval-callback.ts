@@ -27,12 +27,9 @@ export const settings = { nCtx: 512, nBatch: 256, threads: 1 } as const;
 /** The tool prints this many values at either end of each dimension. */
 const shown = 3;
 
-/** Times that the tool may lose the end of its output before we give up. */
-const attempts = 40;
-
 /**
- * Computes `prompt` with llama.cpp's own tool and reads what it prints. Whatever its log thread has not written
- * when the tool exits is lost, so a run whose end is missing is repeated; printing to a file loses least.
+ * Computes `prompt` with llama.cpp's own tool and reads what it prints. The tool is built with flush-log.cpp, or
+ * the end of its output would be lost; that the end is there is checked all the same.
  */
 export async function runEvalCallback(tool: string, model: string, prompt: string): Promise<EvalCallbackRun> {
   const flags = ["-m", model, "-p", prompt, "-ngl", "0", "-fit", "off", "--log-colors", "off"];
@@ -40,19 +37,16 @@ export async function runEvalCallback(tool: string, model: string, prompt: strin
   flags.push("-t", `${settings.threads}`, "--no-log-prefix", "--no-log-timestamps");
   const folder = await mkdtemp(join(tmpdir(), "tapline-eval-callback-"));
   try {
-    for (let attempt = 0; attempt < attempts; ++attempt) {
-      const { output, log } = await capture(tool, flags, join(folder, "output"));
-      if (!output.endsWith("\n\n")) continue;
-      const listed = /number of input tokens = (\d+)\n((?: +\d+\n)*)/.exec(log);
-      const tokens = listed?.[2]?.trim().split(/\s+/).map(Number) ?? [];
-      if (tokens.length > 0 && tokens.length === Number(listed?.[1])) {
-        return { tokens, tensors: parse(output) };
-      }
+    const { output, log } = await capture(tool, flags, join(folder, "output"));
+    const listed = /number of input tokens = (\d+)\n((?: +\d+\n)*)/.exec(log);
+    const tokens = listed?.[2]?.trim().split(/\s+/).map(Number) ?? [];
+    if (!output.endsWith("\n\n") || tokens.length === 0 || tokens.length !== Number(listed?.[1])) {
+      throw new Error("llama-eval-callback's output is not whole.");
     }
+    return { tokens, tensors: parse(output) };
   } finally {
     await rm(folder, { recursive: true });
   }
-  throw new Error(`llama-eval-callback lost the end of its output ${attempts} times.`);
 }
 
 async function capture(
