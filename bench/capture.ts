@@ -14,8 +14,8 @@ const demo = fileURLToPath(new URL("../models/demo/tapline-demo.gguf", import.me
 const lengths = [16, 128, 256];
 const lastBlock = "every row of the last block";
 
-export async function benchCapture({ quick }: { quick: boolean }): Promise<Row[]> {
-  const pairs = quick ? 5 : 50;
+export async function benchCapture({ quick, rounds }: { quick: boolean; rounds?: number }): Promise<Row[]> {
+  const pairs = rounds ?? (quick ? 5 : 50);
   return [
     ...(await benchModel("demo model", demo, pairs * (quick ? 1 : 4), 1.05)),
     ...(await benchModel("0.5B shape, Q8_0", await randomModel("q8_0"), pairs, 1.01)),

@@ -2,6 +2,7 @@
  * `npm run bench -- SUITE [--check]`: measures, prints a table, and writes bench/results/SUITE-MACHINE.json.
  *   --check   exit with 1 where a goal is missed
  *   --quick   fewer rounds, nothing written: to see that a suite works
+ *   --rounds N  pairs of measurements in the capture suite (default 50)
  * Every figure that has a goal is a ratio of two things measured alternately in one run on one machine.
  */
 import { mkdir, writeFile } from "node:fs/promises";
@@ -14,6 +15,7 @@ import type { Row } from "./figures.js";
 
 interface SuiteOptions {
   quick: boolean;
+  rounds?: number;
 }
 
 const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Row[]>>> = {
@@ -24,7 +26,11 @@ const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Ro
 
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
-    options: { check: { type: "boolean", default: false }, quick: { type: "boolean", default: false } },
+    options: {
+      check: { type: "boolean", default: false },
+      quick: { type: "boolean", default: false },
+      rounds: { type: "string" },
+    },
     allowPositionals: true,
   });
   const name = positionals[0] ?? "";
@@ -33,7 +39,10 @@ async function main(): Promise<void> {
     throw new Error(`Name one suite: ${Object.keys(suites).join(", ")}.`);
   }
   const loadBefore = os.loadavg()[0] ?? 0;
-  const rows = await (await load())({ quick: values.quick });
+  const rows = await (await load())({
+    quick: values.quick,
+    ...(values.rounds === undefined ? {} : { rounds: Number(values.rounds) }),
+  });
   print(rows);
   if (!values.quick) await record(name, rows, loadBefore);
   const missed = rows.filter(({ ok }) => !ok);
