@@ -24,6 +24,8 @@ export interface EvalCallbackRun {
 /** What both sides compute with. One micro-batch holds the whole prompt. */
 export const settings = { nCtx: 512, nBatch: 256, threads: 1 } as const;
 
+const timeoutMs = 120_000;
+
 /** The tool prints this many values at either end of each dimension. */
 const shown = 3;
 
@@ -57,7 +59,7 @@ async function capture(
   const file = await open(path, "w");
   let log = "";
   try {
-    const child = spawn(tool, flags, { stdio: ["ignore", file.fd, "pipe"] });
+    const child = spawn(tool, flags, { stdio: ["ignore", file.fd, "pipe"], timeout: timeoutMs });
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       log += text;
     });
