@@ -1,6 +1,6 @@
-import { createHash } from "node:crypto";
-import { type CaptureRequest, type CaptureResult, limits, topCounts, version } from "../contracts/index.js";
+import { type CaptureRequest, type CaptureResult, limits, topCounts } from "../contracts/index.js";
 import { HttpError } from "../http/index.js";
+import { provenance } from "../models/provenance.js";
 import { NativeError } from "../native/index.js";
 import type { InferenceService } from "./service.js";
 
@@ -69,8 +69,6 @@ export class Captures {
     result: Awaited<ReturnType<InferenceService["engine"]["capture"]>>,
   ): CaptureResult {
     const { engine, backend, resolved, requestedModel } = this.#service;
-    const { info } = engine;
-    const device = backend.devices.find(({ kind }) => (backend.backend === "cpu") === (kind === "cpu"));
     return {
       tokens: [...result.pieces],
       token_ids: [...result.tokenIds],
@@ -83,36 +81,20 @@ export class Captures {
       note:
         "Norms are L2, one for each token, of the block outputs on the resident weights. " +
         "The pass ran between two scheduler iterations in a context of its own.",
-      provenance: {
-        config_sha256: createHash("sha256").update(canonical(request)).digest("hex"),
-        seed: 0,
-        hook: "block output",
-        input_mode: "raw text",
-        layers: [...request.layers],
-        versions: {
-          tapline: version,
-          "llama.cpp": backend.llamaCpp,
-          node: process.versions.node,
-          backend: backend.backend,
+      provenance: provenance(
+        {
+          config: request,
+          model: requestedModel,
+          revision: null,
+          layers: request.layers,
+          seed: 0,
         },
-        requested_model: requestedModel,
-        requested_revision: null,
-        resolved_model: { path: resolved.path, repository: resolved.repository, commit: resolved.commit },
-        architecture: info.architecture,
-        quantization: info.quantization,
-        n_layer: info.nLayer,
-        n_embd: info.nEmbd,
-        weights: resolved.weights,
-        seconds: { queued: result.waitedMs / 1000, forward: result.forwardMs / 1000 },
-        device: device?.description || device?.name || backend.backend,
-      },
+        { resolved, info: engine.info, backend },
+        { queued: result.waitedMs / 1000, forward: result.forwardMs / 1000 },
+      ),
     };
   }
 }
 
 /** The limit that the contract sets, in milliseconds. */
 export const captureWaitMs = limits.capture_queue_seconds * 1000;
-
-function canonical(request: CaptureRequest): string {
-  return JSON.stringify(Object.fromEntries(Object.entries(request).sort(([a], [b]) => (a < b ? -1 : 1))));
-}

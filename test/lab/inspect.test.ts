@@ -5,7 +5,7 @@ import { Compile } from "typebox/compile";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type InspectResult, Job } from "../../src/contracts/index.js";
-import { canonicalJson } from "../../src/lab/provenance.js";
+import { canonicalJson } from "../../src/models/provenance.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { Model } from "../../src/native/index.js";
 import { demoInspect, type Harness, openHarness } from "./harness.js";

@@ -1,33 +1,21 @@
 import type { ProbeConfig, ProbeResult } from "../../contracts/index.js";
 import { type TrainedProbe, trainProbe } from "../../native/index.js";
 import { writeNpz } from "../npz.js";
-import { exampleFeatures } from "./example-features.js";
 import type { Findings, OperationInput } from "./operation.js";
+import { trainLayers } from "./train-layers.js";
 
 /**
  * Trains a linear probe on the final-token block outputs of each selected layer: logistic regression on
  * activations standardised with the training examples' statistics, reported on the held-out ones.
  */
 export async function probe(input: OperationInput<ProbeConfig>): Promise<Findings<ProbeResult>> {
-  const { config, clock, progress, signal } = input;
-  const { byLayer, train } = await exampleFeatures(input);
+  const { config } = input;
   const labels = Uint8Array.from(config.examples, ({ label }) => label);
-  const reports: ProbeResult["reports"] = [];
-  for (const [index, layer] of config.layers.entries()) {
-    const features = byLayer.get(layer) as Float32Array;
-    const trained = await clock.measure("train", () =>
-      trainProbe(
-        { features, train, labels, seed: config.seed },
-        {
-          onProgress: (done, total) =>
-            progress({ stage: "train", done: index + done / total, total: config.layers.length }),
-          signal,
-        },
-      ),
-    );
-    await clock.measure("artifact", () => writeWeights(input, layer, trained));
-    reports.push(report(config, layer, trained));
-  }
+  const reports = await trainLayers(input, {
+    train: (data, options) => trainProbe({ ...data, labels, seed: config.seed }, options),
+    write: (layer, trained) => writeWeights(input, layer, trained),
+    report: (layer, trained) => report(config, layer, trained),
+  });
   return { reports };
 }
 

@@ -2,39 +2,21 @@ import type { SaeConfig, SaeResult } from "../../contracts/index.js";
 import { type TrainedSae, trainSae } from "../../native/index.js";
 import { writeNpz } from "../npz.js";
 import { writeSafetensors } from "../safetensors.js";
-import { exampleFeatures } from "./example-features.js";
 import type { Findings, OperationInput } from "./operation.js";
+import { trainLayers } from "./train-layers.js";
 
 /**
  * Trains a small sparse autoencoder (ReLU encoder, linear decoder, L1) on the final-token block outputs of each
  * selected layer, and reports it on the held-out examples.
  */
 export async function sae(input: OperationInput<SaeConfig>): Promise<Findings<SaeResult>> {
-  const { config, clock, progress, signal } = input;
-  const { byLayer, train } = await exampleFeatures(input);
-  const reports: SaeResult["reports"] = [];
-  for (const [index, layer] of config.layers.entries()) {
-    const features = byLayer.get(layer) as Float32Array;
-    const trained = await clock.measure("train", () =>
-      trainSae(
-        {
-          features,
-          train,
-          seed: config.seed,
-          nFeatures: config.features,
-          steps: config.steps,
-          lossEvery: 10,
-        },
-        {
-          onProgress: (done, total) =>
-            progress({ stage: "train", done: index + done / total, total: config.layers.length }),
-          signal,
-        },
-      ),
-    );
-    await clock.measure("artifact", () => writeWeights(input, layer, trained));
-    reports.push(report(config, layer, trained));
-  }
+  const { config } = input;
+  const { features: nFeatures, steps, seed } = config;
+  const reports = await trainLayers(input, {
+    train: (data, options) => trainSae({ ...data, seed, nFeatures, steps, lossEvery: 10 }, options),
+    write: (layer, trained) => writeWeights(input, layer, trained),
+    report: (layer, trained) => report(config, layer, trained),
+  });
   return { reports };
 }
 

@@ -1,9 +1,9 @@
 // Values come from their own files, not from the index: the schemas would cost a worker more than its model.
 import type { Progress, Result } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
+import { provenance } from "../../models/provenance.js";
 import { resolveModel } from "../../models/resolve.js";
 import { Artifacts } from "../artifacts.js";
-import { provenance } from "../provenance.js";
 import { StageClock } from "../stage-clock.js";
 import type { WorkerMessage, WorkerTask } from "./messages.js";
 
@@ -48,7 +48,11 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
   return {
     ...findings,
     artifacts: artifacts.names,
-    provenance: provenance(config, resolved, model.info, backend, clock.seconds),
+    provenance: provenance(
+      { ...config, config, revision: config.revision ?? null },
+      { resolved, info: model.info, backend },
+      clock.seconds,
+    ),
   } as Result;
 }
 

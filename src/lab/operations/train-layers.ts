@@ -1,0 +1,43 @@
+import type { ProbeConfig, SaeConfig } from "../../contracts/index.js";
+import { exampleFeatures } from "./example-features.js";
+import type { OperationInput } from "./operation.js";
+
+/** What every trainer takes: features float32 [examples, hidden], and 1 for each row to train on. */
+interface Data {
+  features: Float32Array;
+  train: Uint8Array;
+}
+
+interface Options {
+  onProgress: (done: number, total: number) => void;
+  signal: AbortSignal | undefined;
+}
+
+/** A trainer of one layer: how it trains, writes what it learnt, and reports it. */
+interface Trainer<T, R> {
+  train: (data: Data, options: Options) => Promise<T>;
+  write: (layer: number, trained: T) => Promise<void>;
+  report: (layer: number, trained: T) => R;
+}
+
+/** Captures the examples once, then trains layer after layer, in the order of the request. */
+export async function trainLayers<T, R>(
+  input: OperationInput<ProbeConfig | SaeConfig>,
+  trainer: Trainer<T, R>,
+): Promise<R[]> {
+  const { config, clock, progress, signal } = input;
+  const { byLayer, train } = await exampleFeatures(input);
+  const total = config.layers.length;
+  const reports: R[] = [];
+  for (const [index, layer] of config.layers.entries()) {
+    const features = byLayer.get(layer) as Float32Array;
+    const onProgress = (done: number, steps: number) =>
+      progress({ stage: "train", done: index + done / steps, total });
+    const trained = await clock.measure("train", () =>
+      trainer.train({ features, train }, { onProgress, signal }),
+    );
+    await clock.measure("artifact", () => trainer.write(layer, trained));
+    reports.push(trainer.report(layer, trained));
+  }
+  return reports;
+}

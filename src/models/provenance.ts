@@ -1,0 +1,82 @@
+import { createHash } from "node:crypto";
+import type { Provenance } from "../contracts/index.js";
+import { version } from "../contracts/version.js";
+import type { ResolvedModel } from "./resolve.js";
+
+/** What was asked, in the caller's words. */
+export interface Asked {
+  /** The whole request; its SHA-256 is taken over JSON with sorted keys. */
+  config: unknown;
+  model: string;
+  revision: string | null;
+  layers: readonly number[];
+  seed: number;
+}
+
+/** What answered: the loaded model and the addon's backend, as both kinds of service know them. */
+export interface Answered {
+  resolved: ResolvedModel;
+  info: {
+    readonly architecture: string;
+    readonly quantization: string;
+    readonly nLayer: number;
+    readonly nEmbd: number;
+  };
+  backend: {
+    readonly backend: string;
+    readonly llamaCpp: string;
+    readonly devices: ReadonlyArray<{
+      readonly kind: string;
+      readonly name: string;
+      readonly description: string;
+    }>;
+  };
+}
+
+/**
+ * Where a result comes from: what was asked, of which files, with which versions, on which device.
+ * @param seconds by stage
+ */
+export function provenance(
+  { config, model, revision, layers, seed }: Asked,
+  { resolved, info, backend }: Answered,
+  seconds: Record<string, number>,
+): Provenance {
+  return {
+    config_sha256: createHash("sha256").update(canonicalJson(config)).digest("hex"),
+    seed,
+    hook: "block output",
+    input_mode: "raw text",
+    layers: [...layers],
+    versions: {
+      tapline: version,
+      "llama.cpp": backend.llamaCpp,
+      node: process.versions.node,
+      backend: backend.backend,
+    },
+    requested_model: model,
+    requested_revision: revision,
+    resolved_model: { path: resolved.path, repository: resolved.repository, commit: resolved.commit },
+    architecture: info.architecture,
+    quantization: info.quantization,
+    n_layer: info.nLayer,
+    n_embd: info.nEmbd,
+    weights: resolved.weights,
+    seconds,
+    device: deviceText(backend),
+  };
+}
+
+/** JSON with sorted keys and no spaces: equal values give equal text. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, entry: unknown) =>
+    typeof entry === "object" && entry !== null && !Array.isArray(entry)
+      ? Object.fromEntries(Object.entries(entry).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
+      : entry,
+  );
+}
+
+function deviceText({ backend, devices }: Answered["backend"]): string {
+  const wanted = devices.filter(({ kind }) => (backend === "cpu" ? kind === "cpu" : kind !== "cpu"));
+  return wanted.map(({ description, name }) => description || name).join(", ") || backend;
+}
