@@ -1,3 +1,5 @@
+import { constants } from "node:os";
+
 /**
  * Resolves with the name of the first signal that asks this process to end: Ctrl-C, SIGTERM, or a closed
  * terminal. From then on, a second one ends the process at once.
@@ -10,12 +12,19 @@ export function stopSignal(): Promise<NodeJS.Signals> {
         // After a closed terminal, writing to it must not bring the process down in the middle of its clean-up.
         if (signal === "SIGHUP")
           for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
-        if (!first && signal !== "SIGHUP") process.exit(1);
+        if (!first && signal !== "SIGHUP") process.exit(128 + constants.signals[signal]);
         first = false;
         resolve(signal);
       });
     }
   });
+}
+
+/** Aborted by the first signal that asks this process to end, with the signal's name as the reason. */
+export function stoppable(): AbortSignal {
+  const stop = new AbortController();
+  void stopSignal().then((signal) => stop.abort(signal));
+  return stop.signal;
 }
 
 /**
