@@ -6,6 +6,7 @@ import { registerLab } from "./lab.js";
 import { registerRm } from "./rm.js";
 import { registerServe } from "./serve.js";
 import { registerStudies } from "./studies.js";
+import { registerStudy } from "./study.js";
 
 const program = new Command("tapline")
   .description("Open up a language model while it runs, on this machine.")
@@ -22,6 +23,7 @@ registerDemo(program);
 registerServe(program);
 registerLab(program);
 registerStudies(program);
+registerStudy(program);
 registerRm(program);
 
 try {
