@@ -12,6 +12,8 @@ constexpr int kBlock = kWidth * kWidth;
 // Depth of the slices in which products are summed: all panels' slices stay in the second-level cache
 // together.
 constexpr int kDepthStep = 128;
+// Products of blocks that are not worth waking another thread for.
+constexpr int kFewProducts = 24;
 
 // Adds to (or sets) blocks (row_block, 0 ... row_block) the product over a slice of the depth.
 void gram_row(const PanelMatrix& x, int from, int depth, int row_block, bool accumulate, PanelMatrix& out) {
@@ -68,31 +70,47 @@ void transposed_times(const PanelMatrix& x, const double* v, double* y) {
   }
 }
 
-Cholesky::Cholesky(PanelMatrix& matrix)
+Cholesky::Cholesky(PanelMatrix& matrix, ThreadTeam* team)
     : factor_(matrix), inverses_(static_cast<size_t>(matrix.panels()) * kBlock, 0.0) {
-  const Kernels& kernels = best_kernels();
-  alignas(64) double block[kBlock];
+  const int threads = team == nullptr ? 1 : team->size();
   for (int j = 0; j < factor_.panels(); ++j) {
-    const double* left = factor_.panel(j);
-    for (int i = j; i < factor_.panels(); ++i) {
-      double* target = factor_.panel(i) + j * kBlock;
-      if (j > 0) {
-        kernels.panel_product64(left, factor_.panel(i), j * kWidth, block, false);
-        for (int e = 0; e < kBlock; ++e) target[e] -= block[e];
-      }
-      if (i == j) {
-        if (!factor_diagonal_block(j)) {
-          ok_ = false;
-          return;
-        }
-        continue;
-      }
-      // Divide by the transposed diagonal factor from the right.
-      kernels.panel_product64(inverses_.data() + static_cast<size_t>(j) * kBlock, target, kWidth, block,
-                              false);
-      std::copy_n(block, kBlock, target);
+    if (j > 0) subtract_known(j, j);
+    if (!factor_diagonal_block(j)) {
+      ok_ = false;
+      return;
+    }
+    // Block rows are independent of each other, so that the factor does not depend on the number of threads.
+    const int rows = factor_.panels() - j - 1;
+    const int parts = j * rows < kFewProducts ? 1 : std::min(threads, rows);
+    const auto finish_part = [&](int part) {
+      for (int i = j + 1 + part; i < factor_.panels(); i += parts) finish_row(i, j);
+    };
+    if (parts > 1) {
+      team->parallel_for(parts, finish_part);
+    } else if (rows > 0) {
+      finish_part(0);
     }
   }
+}
+
+// Takes the part of the blocks left of a block out of it.
+void Cholesky::subtract_known(int row_block, int column_block) {
+  alignas(64) double block[kBlock];
+  double* target = factor_.panel(row_block) + column_block * kBlock;
+  best_kernels().panel_product64(factor_.panel(column_block), factor_.panel(row_block), column_block * kWidth,
+                                 block, false);
+  for (int e = 0; e < kBlock; ++e) target[e] -= block[e];
+}
+
+// A block below the diagonal: what is known taken out, divided by the transposed diagonal factor from the
+// right.
+void Cholesky::finish_row(int row_block, int column_block) {
+  alignas(64) double block[kBlock];
+  if (column_block > 0) subtract_known(row_block, column_block);
+  double* target = factor_.panel(row_block) + column_block * kBlock;
+  best_kernels().panel_product64(inverses_.data() + static_cast<size_t>(column_block) * kBlock, target,
+                                 kWidth, block, false);
+  std::copy_n(block, kBlock, target);
 }
 
 // Factors diagonal block `block` in place (element (i, j) at [j * 16 + i]) and inverts the factor.

@@ -54,8 +54,8 @@ void transposed_times(const PanelMatrix& x, const double* v, double* y);
 class Cholesky {
  public:
   /// Factors `matrix` in place, of which only the lower triangle is read. ok() is false when it is not
-  /// numerically positive definite. The matrix must outlive this object.
-  explicit Cholesky(PanelMatrix& matrix);
+  /// numerically positive definite. The matrix must outlive this object. `team` may be null: one thread.
+  Cholesky(PanelMatrix& matrix, ThreadTeam* team);
 
   bool ok() const { return ok_; }
 
@@ -63,6 +63,8 @@ class Cholesky {
   void solve(double* b) const;
 
  private:
+  void subtract_known(int row_block, int column_block);
+  void finish_row(int row_block, int column_block);
   bool factor_diagonal_block(int block);
 
   PanelMatrix& factor_;

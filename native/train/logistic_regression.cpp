@@ -76,9 +76,10 @@ class Problem {
 
 class GramProblem final : public Problem {
  public:
-  GramProblem(const StandardisedExamples& x, const PanelMatrix& gram, double c)
+  GramProblem(const StandardisedExamples& x, const PanelMatrix& gram, double c, ThreadTeam* team)
       : x_(x),
         gram_(gram),
+        team_(team),
         c_(c),
         size_(static_cast<size_t>(gram.rows())),
         system_(gram.rows(), gram.rows()) {
@@ -118,7 +119,7 @@ class GramProblem final : public Problem {
       best_kernels().scale_panel(from, scaled, s_.data(), (p + 1) * kWidth, to);
       for (int i = 0; i < kWidth; ++i) to[(p * kWidth + i) * kWidth + i] += 1.0;
     }
-    cholesky_.emplace(system_);
+    cholesky_.emplace(system_, team_);
     if (!cholesky_->ok()) return false;
     q_ = s_;
     cholesky_->solve(q_.data());
@@ -159,6 +160,7 @@ class GramProblem final : public Problem {
  private:
   const StandardisedExamples& x_;
   const PanelMatrix& gram_;
+  ThreadTeam* team_;
   double c_;
   size_t size_;
   PanelMatrix system_;
@@ -170,8 +172,9 @@ class GramProblem final : public Problem {
 
 class WeightProblem final : public Problem {
  public:
-  WeightProblem(const PanelMatrix& x, double c)
+  WeightProblem(const PanelMatrix& x, double c, ThreadTeam* team)
       : x_(x),
+        team_(team),
         c_(c),
         dimensions_(static_cast<size_t>(x.depth())),
         scaled_(x.depth() + 1, x.rows()),
@@ -220,7 +223,7 @@ class WeightProblem final : public Problem {
         system_.at(k, k) += k == x_.depth() ? 1e-12 : 1.0;
       }
     }
-    cholesky_.emplace(system_);
+    cholesky_.emplace(system_, team_);
     return cholesky_->ok();
   }
 
@@ -248,6 +251,7 @@ class WeightProblem final : public Problem {
 
  private:
   const PanelMatrix& x_;
+  ThreadTeam* team_;
   double c_;
   size_t dimensions_;
   PanelMatrix scaled_;
@@ -303,7 +307,8 @@ LogisticRegression::LogisticRegression(const StandardisedExamples& x, const Logi
   team.parallel_for(whole_.panels(), [&](int p) { x.fill(p, 0, x.depth(), whole_.panel(p)); });
 }
 
-LogisticFit LogisticRegression::fit(const std::vector<uint8_t>& labels, const CancelToken& cancel,
+LogisticFit LogisticRegression::fit(const std::vector<uint8_t>& labels, ThreadTeam* team,
+                                    const CancelToken& cancel,
                                     const std::function<void(int)>& on_iteration) const {
   const int examples = x_.rows();
   const int ones = static_cast<int>(std::count(labels.begin(), labels.end(), uint8_t{1}));
@@ -314,9 +319,9 @@ LogisticFit LogisticRegression::fit(const std::vector<uint8_t>& labels, const Ca
   }
   std::unique_ptr<Problem> problem;
   if (uses_gram()) {
-    problem = std::make_unique<GramProblem>(x_, gram_, options_.c);
+    problem = std::make_unique<GramProblem>(x_, gram_, options_.c, team);
   } else {
-    problem = std::make_unique<WeightProblem>(whole_, options_.c);
+    problem = std::make_unique<WeightProblem>(whole_, options_.c, team);
   }
 
   const size_t count = static_cast<size_t>(examples);

@@ -37,8 +37,9 @@ class LogisticRegression {
   LogisticRegression(const StandardisedExamples& x, const LogisticOptions& options, ThreadTeam& team);
 
   /// `labels`: 0 or 1 for each example; both must occur, or no optimum exists (then an Error is thrown).
-  /// Several threads may fit at once. `on_iteration`, if given, is called with the number of iterations done.
-  LogisticFit fit(const std::vector<uint8_t>& labels, const CancelToken& cancel,
+  /// `team` shares the factorisations and may be null; several threads may fit at once, then each without
+  /// one. `on_iteration`, if given, is called with the number of iterations done.
+  LogisticFit fit(const std::vector<uint8_t>& labels, ThreadTeam* team, const CancelToken& cancel,
                   const std::function<void(int)>& on_iteration = {}) const;
 
   bool uses_gram() const { return gram_.rows() > 0; }

@@ -100,21 +100,27 @@ ProbeResult train_probe(const Examples& examples, const std::vector<uint8_t>& la
   Random random(options.seed, kShuffleStream);
   random.shuffle(permuted);
 
-  // The probe and its control are fitted side by side; what either throws is thrown again here.
   LogisticFit fits[2];
-  std::exception_ptr failures[2];
-  const int fit_count = options.control ? 2 : 1;
-  team.parallel_for(fit_count, [&](int which) {
-    try {
-      fits[which] = regression.fit(which == 0 ? train_labels : permuted, cancel, [&](int iteration) {
-        if (which == 0 && progress) progress(iteration / (iteration + 3.0), 1.0);
-      });
-    } catch (...) {
-      failures[which] = std::current_exception();
+  const auto fit_one = [&](int which, ThreadTeam* helpers) {
+    fits[which] = regression.fit(which == 0 ? train_labels : permuted, helpers, cancel, [&](int iteration) {
+      if (which == 0 && progress) progress(iteration / (iteration + 3.0), 1.0);
+    });
+  };
+  if (!options.control) {
+    fit_one(0, &team);
+  } else {
+    // The probe and its control are fitted side by side; what either throws is thrown again here.
+    std::exception_ptr failures[2];
+    team.parallel_for(2, [&](int which) {
+      try {
+        fit_one(which, nullptr);
+      } catch (...) {
+        failures[which] = std::current_exception();
+      }
+    });
+    for (const std::exception_ptr& failure : failures) {
+      if (failure) std::rethrow_exception(failure);
     }
-  });
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
   }
 
   const LogisticFit& fit = fits[0];

@@ -195,6 +195,17 @@ test("the control depends on the seed alone, and nothing on the number of thread
   assert.ok(Number.isNaN((await trainProbe({ ...set, control: false })).shuffledLabelAccuracy));
 });
 
+test("a factorisation that threads share is bit for bit that of one thread", async () => {
+  for (const hidden of [500, 250]) {
+    const set = twoClasses({ train: 400, test: 20, hidden, separation: 0.1 });
+    const fit = (threads: number) => trainProbe({ ...set, threads, control: false });
+    const [one, two, three] = await Promise.all([fit(1), fit(2), fit(3)]);
+    assert.ok(one.converged && one.iterations > 2, `${one.iterations} iterations`);
+    assert.equal(two, one);
+    assert.equal(three, one);
+  }
+});
+
 test("views on a larger array are read by their strides", async () => {
   const set = twoClasses({ train: 30, hidden: 6, ...easy });
   const whole = ndarray(new Float32Array(set.count * 13), [set.count, 13]);
