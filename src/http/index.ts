@@ -1,3 +1,4 @@
+export { apiKeyCheck } from "./api-key.js";
 export { type AppOptions, createApp, createRouter } from "./app.js";
 export { type BodyOptions, readBytes, readJson } from "./body.js";
 export { type ErrorBody, HttpError, openAiErrorBody, plainErrorBody } from "./errors.js";

@@ -1,6 +1,5 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import type Koa from "koa";
 import { UserError } from "../contracts/user-error.js";
 
 export interface ListenOptions {
@@ -22,8 +21,11 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-/** Serves an application. Fails with one sentence when the port is taken or may not be used. */
-export async function listen(app: Koa, options: ListenOptions): Promise<Listening> {
+/** Serves an application: Koa's, or anything else that gives a handler of requests. Fails with one sentence when the port is taken or may not be used. */
+export async function listen(
+  app: { callback(): RequestListener },
+  options: ListenOptions,
+): Promise<Listening> {
   const host = options.host ?? "127.0.0.1";
   const server = createHttpServer(app.callback());
   await new Promise<void>((resolve, reject) => {

@@ -1,7 +1,7 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import type Koa from "koa";
 import type { Middleware } from "koa";
 import {
+  apiKeyCheck,
   createApp,
   type ErrorBody,
   HttpError,
@@ -10,6 +10,7 @@ import {
   plainErrorBody,
   underPath,
 } from "../http/index.js";
+import { executionRoutes } from "../requests/index.js";
 import { insideRoutes } from "./inside.js";
 import type { InferenceService } from "./service.js";
 import { statusRoutes } from "./status.js";
@@ -27,7 +28,13 @@ const open = underPath("/health");
 export function inferenceApp(service: InferenceService, log?: (line: string) => void): Koa {
   return createApp({
     before: [localAccess(inside), checkApiKey(service.apiKey), countRefusals(service)],
-    routers: [v1Routes(service), textRoutes(service), statusRoutes(service), insideRoutes(service)],
+    routers: [
+      v1Routes(service),
+      textRoutes(service),
+      statusRoutes(service),
+      insideRoutes(service),
+      executionRoutes(service.executions),
+    ],
     errorBody: errorBody,
     ...(log === undefined ? {} : { log }),
   });
@@ -37,17 +44,9 @@ const errorBody: ErrorBody = (error, ctx) =>
   (openAi(ctx.path) ? openAiErrorBody : plainErrorBody)(error, ctx);
 
 function checkApiKey(key: string | undefined): Middleware {
-  if (key === undefined) return (_ctx, next) => next();
-  const wanted = digest(key);
+  const check = apiKeyCheck(key);
   return (ctx, next) => {
-    if (inside(ctx.path) || open(ctx.path)) return next();
-    const given = /^Bearer +(.+)$/i.exec(ctx.get("Authorization"))?.[1] ?? "";
-    if (!timingSafeEqual(digest(given), wanted)) {
-      throw new HttpError(401, "A valid API key is needed: send Authorization: Bearer <key>.", {
-        code: "invalid_api_key",
-        headers: { "WWW-Authenticate": "Bearer" },
-      });
-    }
+    if (!inside(ctx.path) && !open(ctx.path)) check(ctx.get("Authorization"));
     return next();
   };
 }
@@ -61,8 +60,4 @@ function countRefusals(service: InferenceService): Middleware {
       throw error;
     }
   };
-}
-
-function digest(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }

@@ -8,10 +8,10 @@ import {
 import { inferenceLimits } from "../contracts/inference-limits.js";
 import { HttpError, readJson } from "../http/index.js";
 import { NativeError } from "../native/index.js";
+import type { Outcome } from "../requests/index.js";
 import { checkBody, checkGeneration, checkMessages, refusal } from "./check-body.js";
 import { clientGone, sendStream, wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
-import type { Outcome } from "./stats.js";
 
 /** Reads and checks a body of the OpenAI-style endpoints, and that it asks for the served model. */
 export async function readBody<S extends TSchema>(

@@ -6,7 +6,7 @@ import { createRouter, HttpError, readJson } from "../http/index.js";
 import { Captures } from "./capture.js";
 import type { InferenceService } from "./service.js";
 
-/** What only programs on this machine may ask: captures of the resident model, and what requests did. */
+/** What only programs on this machine may ask: captures of the resident model. */
 export function insideRoutes(service: InferenceService): Router {
   const router = createRouter();
   const captures = new Captures(service);
@@ -27,18 +27,6 @@ export function insideRoutes(service: InferenceService): Router {
   router.post("/lab/activations", async (ctx) => {
     const body = await readJson(ctx as unknown as Context, { limit: limits.capture_body_bytes });
     ctx.body = await captures.run(captureRequest(body));
-  });
-  router.get("/executions", (ctx) => {
-    ctx.body = service.executions.list();
-  });
-  router.get("/executions/:id", (ctx) => {
-    const execution = service.executions.find(ctx.params.id as string);
-    if (execution === undefined) throw new HttpError(404, "There is no such execution.");
-    ctx.body = execution;
-  });
-  router.delete("/executions", (ctx) => {
-    service.executions.clear();
-    ctx.body = { cleared: true };
   });
   return router;
 }

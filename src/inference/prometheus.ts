@@ -1,5 +1,5 @@
 import type { EngineInfo, EngineMetrics } from "../native/engine.js";
-import type { Histogram } from "./histogram.js";
+import type { Histogram } from "../requests/index.js";
 import type { ServingStats } from "./stats.js";
 
 const firstTokenBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];

@@ -1,8 +1,8 @@
 import type { ResolvedModel } from "../models/resolve.js";
 import type { Engine } from "../native/engine.js";
 import type { BackendInfo } from "../native/index.js";
+import { ExecutionRecorder } from "../requests/index.js";
 import { Admission } from "./admission.js";
-import { ExecutionRecorder } from "./executions.js";
 import { ServingStats } from "./stats.js";
 
 /** What the routes of one inference server share. */

@@ -1,8 +1,6 @@
 import type { Stats } from "../contracts/stats.js";
 import type { EngineInfo, EngineMetrics } from "../native/engine.js";
-import { Histogram } from "./histogram.js";
-
-export type Outcome = "completed" | "failed" | "cancelled";
+import { Histogram, type Outcome, percentiles } from "../requests/index.js";
 
 /** Follows one request from its arrival to its end, and adds its times to the server's. */
 export interface RequestClock {
@@ -90,12 +88,4 @@ export class ServingStats {
 
 function rate(count: number, microseconds: number): number {
   return microseconds > 0 ? (count / microseconds) * 1e6 : 0;
-}
-
-function percentiles(histogram: Histogram) {
-  const milliseconds = (fraction: number) => {
-    const seconds = histogram.percentile(fraction);
-    return seconds === null ? null : Math.round(seconds * 1e5) / 100;
-  };
-  return { p50: milliseconds(0.5), p95: milliseconds(0.95), p99: milliseconds(0.99) };
 }

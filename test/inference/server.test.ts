@@ -5,7 +5,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Stats } from "../../src/contracts/stats.js";
 import { validate } from "../../src/contracts/validate.js";
-import { Histogram } from "../../src/inference/histogram.js";
+import { Histogram } from "../../src/requests/index.js";
 import { attempt } from "./support/bodies.js";
 import { startServer, streamEvents, type TestServer, untilIdle, user } from "./support/serving.js";
 

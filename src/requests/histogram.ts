@@ -54,3 +54,12 @@ export class Histogram {
 function bound(bucket: number): number {
   return 1e-5 * 2 ** (bucket / 8);
 }
+
+/** Median, 95th and 99th percentile in milliseconds; null where there is nothing yet. */
+export function percentiles(histogram: Histogram) {
+  const milliseconds = (fraction: number) => {
+    const seconds = histogram.percentile(fraction);
+    return seconds === null ? null : Math.round(seconds * 1e5) / 100;
+  };
+  return { p50: milliseconds(0.5), p95: milliseconds(0.95), p99: milliseconds(0.99) };
+}

@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
 import type { Execution, ExecutionEvent, ExecutionList, ExecutionSummary } from "../contracts/execution.js";
 import { limits } from "../contracts/limits.js";
-import type { Outcome } from "./stats.js";
+
+/** How a request ended. */
+export type Outcome = "completed" | "failed" | "cancelled";
 
 export interface ExecutionStart {
   endpoint: string;
@@ -9,19 +11,26 @@ export interface ExecutionStart {
   model: string;
   thinking: boolean | null;
   stream: boolean;
-  input: unknown;
+  /** What was asked: a value, or the request's body as it came, which is parsed only when someone reads it. */
+  input: unknown | Uint8Array;
 }
 
 /** Receives what happens to one request. A request that found no place gets one that keeps nothing. */
 export interface ExecutionTrace {
   readonly id: string | null;
   lifecycle(text: string): void;
-  /** Server-sent events as they were sent. */
-  sent(data: string, tokens: number): void;
+  /**
+   * Server-sent events as they were sent.
+   * @param tokens how many tokens they carry; without it, each event with text counts as one
+   * @param time Unix seconds at which they were sent; now unless told otherwise
+   */
+  sent(data: string, tokens?: number, time?: number): void;
   /** A whole OpenAI answer. */
-  answered(body: string): void;
+  answered(body: string, time?: number): void;
   failed(sentence: string): void;
   ended(outcome: Outcome): void;
+  /** `fold` is called before the record is read: for who looks at an answer only when somebody asks for it. */
+  beforeReading(fold: () => void): void;
 }
 
 /**
@@ -89,11 +98,14 @@ const nothing: ExecutionTrace = {
   answered() {},
   failed() {},
   ended() {},
+  beforeReading() {},
 };
 
 interface Delta {
   content?: string | null;
   reasoning_content?: string | null;
+  /** What some servers call it. */
+  reasoning?: string | null;
   tool_calls?: unknown[];
 }
 
@@ -108,8 +120,7 @@ interface Choice {
 interface Answer {
   choices?: Choice[];
   usage?: Record<string, unknown> | null;
-  timings?: { predicted_n?: number };
-  error?: { message?: string };
+  error?: { message?: string } | null;
 }
 
 let order = 0;
@@ -118,7 +129,7 @@ class Recording implements ExecutionTrace {
   readonly id = randomBytes(16).toString("hex");
   readonly order = order++;
   status: ExecutionSummary["status"] = "running";
-  readonly #start: ExecutionStart;
+  readonly #start: Omit<ExecutionStart, "input">;
   readonly #started = now();
   #ended: number | null = null;
   readonly #events: ExecutionEvent[] = [];
@@ -128,35 +139,47 @@ class Recording implements ExecutionTrace {
   #usage: Record<string, unknown> | null = null;
   #tokens = 0;
   #preview = "";
-  readonly #input: unknown;
+  #input: unknown;
+  #fold: () => void = () => {};
 
-  constructor(start: ExecutionStart) {
+  constructor({ input, ...start }: ExecutionStart) {
     this.#start = start;
-    const text = JSON.stringify(start.input) ?? "null";
-    // What does not fit is kept as the beginning of its text.
-    const fits = Buffer.byteLength(text) <= limits.execution_text_bytes;
-    this.#input = fits ? start.input : text.slice(0, limits.execution_text_bytes);
-    this.#truncated = !fits;
+    const kept = input instanceof Uint8Array ? keepBytes(input) : keepValue(input);
+    this.#input = kept.input;
+    this.#truncated = !kept.whole;
     this.#room = limits.execution_text_bytes;
     this.lifecycle("received");
+  }
+
+  beforeReading(fold: () => void): void {
+    this.#fold = fold;
   }
 
   lifecycle(text: string): void {
     this.#push("lifecycle", text, 0);
   }
 
-  sent(data: string, tokens: number): void {
-    this.#tokens += tokens;
-    for (const event of data.split("\n\n")) {
-      if (event.startsWith("data: {")) this.#take(JSON.parse(event.slice(6)) as Answer);
+  sent(data: string, tokens?: number, time = now()): void {
+    this.#tokens += tokens ?? 0;
+    for (const line of data.split("\n")) {
+      if (!/^data: ?\{/.test(line)) continue;
+      const answer = parsed(line.slice(5));
+      if (answer === undefined) continue;
+      if (this.#take(answer, time) && tokens === undefined) this.#tokens++;
+      this.#count(answer);
     }
   }
 
-  answered(body: string): void {
-    const answer = JSON.parse(body) as Answer;
-    this.#take(answer);
-    const completion = answer.usage?.completion_tokens;
-    if (typeof completion === "number") this.#tokens = completion;
+  answered(body: string, time = now()): void {
+    const answer = parsed(body);
+    if (answer === undefined) return;
+    this.#take(answer, time);
+    this.#count(answer);
+  }
+
+  /** The backend's own count is the right one, where it gives one. */
+  #count({ usage }: Answer): void {
+    if (typeof usage?.completion_tokens === "number") this.#tokens = usage.completion_tokens;
   }
 
   failed(sentence: string): void {
@@ -171,6 +194,7 @@ class Recording implements ExecutionTrace {
   }
 
   summary(): ExecutionSummary {
+    this.#fold();
     const { parentId, endpoint, model, thinking, stream } = this.#start;
     return {
       id: this.id,
@@ -191,39 +215,45 @@ class Recording implements ExecutionTrace {
   }
 
   full(): Execution {
+    if (this.#input instanceof Uint8Array) this.#input = inputOf(this.#input);
     return { ...this.summary(), input: this.#input, events: this.#events };
   }
 
-  #take(answer: Answer): void {
-    if (answer.error !== undefined) this.failed(answer.error.message ?? "The answer failed.");
+  /** Whether the answer carried text. */
+  #take(answer: Answer, time: number): boolean {
+    let text = false;
+    if (answer.error) this.#push("error", answer.error.message ?? "The answer failed.", 0, time);
     if (answer.usage) this.#usage = answer.usage;
     for (const choice of answer.choices ?? []) {
       const index = choice.index ?? 0;
       const delta = choice.delta ?? choice.message ?? {};
-      if (delta.reasoning_content) this.#push("thinking", delta.reasoning_content, index);
+      const thinking = delta.reasoning_content ?? delta.reasoning;
+      if (thinking) this.#push("thinking", thinking, index, time);
       const output = delta.content ?? choice.text;
       if (output) {
-        this.#push("output", output, index);
+        this.#push("output", output, index, time);
         if (index === 0 && this.#preview.length < limits.execution_preview_characters) {
           this.#preview = [...(this.#preview + output).trimStart()]
             .slice(0, limits.execution_preview_characters)
             .join("");
         }
       }
-      if (delta.tool_calls?.length) this.#push("tool", JSON.stringify(delta.tool_calls), index);
+      const tools = delta.tool_calls?.length ? JSON.stringify(delta.tool_calls) : "";
+      if (tools) this.#push("tool", tools, index, time);
       if (choice.finish_reason) this.#finishReason = choice.finish_reason;
+      text ||= Boolean(thinking || output || tools);
     }
+    return text;
   }
 
   /** Adds text to the last event where it continues it. */
-  #push(kind: ExecutionEvent["kind"], text: string, choice: number): void {
+  #push(kind: ExecutionEvent["kind"], text: string, choice: number, time = now()): void {
     const bytes = Buffer.byteLength(text);
     if (bytes > this.#room) {
       this.#truncated = true;
       return;
     }
     const last = this.#events.at(-1);
-    const time = now();
     if (last !== undefined && last.kind === kind && last.choice === choice && kind !== "lifecycle") {
       last.text += text;
       last.updated = time;
@@ -234,6 +264,38 @@ class Recording implements ExecutionTrace {
       this.#events.push({ id: this.#events.length, kind, text, time, updated: time, choice });
     }
     this.#room -= bytes;
+  }
+}
+
+/** What does not fit is kept as the beginning of its text. */
+function keepValue(input: unknown): { input: unknown; whole: boolean } {
+  const text = JSON.stringify(input) ?? "null";
+  const whole = Buffer.byteLength(text) <= limits.execution_text_bytes;
+  return { input: whole ? input : text.slice(0, limits.execution_text_bytes), whole };
+}
+
+function keepBytes(input: Uint8Array): { input: unknown; whole: boolean } {
+  const whole = input.byteLength <= limits.execution_text_bytes;
+  return {
+    input: whole ? input : Buffer.from(input.subarray(0, limits.execution_text_bytes)).toString(),
+    whole,
+  };
+}
+
+function inputOf(bytes: Uint8Array): unknown {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function parsed(text: string): Answer | undefined {
+  try {
+    return JSON.parse(text) as Answer;
+  } catch {
+    return undefined; // not what an OpenAI-style server sends
   }
 }
 
