@@ -1,6 +1,22 @@
 #include "capture/graph_view.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace tapline {
+
+namespace {
+
+bool is_copy(const ggml_tensor* t) {
+  const char* first = std::strchr(t->name, '#');
+  return t->op == GGML_OP_NONE && first != nullptr && std::strrchr(t->name, '#') != first;
+}
+
+bool same_layout(const ggml_tensor* a, const ggml_tensor* b) {
+  return a->type == b->type && std::equal(std::begin(a->ne), std::end(a->ne), std::begin(b->ne));
+}
+
+}  // namespace
 
 GraphView::GraphView(ggml_cgraph* graph) {
   const int n = ggml_graph_n_nodes(graph);
@@ -11,6 +27,31 @@ GraphView::GraphView(ggml_cgraph* graph) {
     index_.emplace(t, i);
     const auto [entry, fresh] = by_name_.emplace(t->name, i);
     if (!fresh) entry->second = -1;
+  }
+  trace_copies();
+}
+
+std::string GraphView::original_name(const ggml_tensor* tensor) {
+  if (!is_copy(tensor)) return tensor->name;
+  const char* begin = std::strchr(tensor->name, '#') + 1;
+  return {begin, std::strrchr(tensor->name, '#')};
+}
+
+void GraphView::trace_copies() {
+  for (int i = 0; i < size(); ++i) {
+    each_source(i, [&](const ggml_tensor* source) {
+      if (!is_copy(source) || index_.count(source) > 0) return;
+      const std::string name = original_name(source);
+      int found = -1;
+      int candidates = 0;
+      for (int j = i - 1; j >= 0; --j) {
+        if (name != node(j)->name || !same_layout(source, node(j))) continue;
+        found = j;
+        ++candidates;
+      }
+      if (candidates > 1) copies_known_ = false;
+      if (candidates == 1) index_.emplace(source, found);
+    });
   }
 }
 

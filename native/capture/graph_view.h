@@ -9,14 +9,23 @@
 namespace tapline {
 
 /// A compute graph as a plain list, with the questions that finding a residual stream asks of it.
+///
+/// Where several devices compute a graph, ggml's scheduler has already put copies in place of what crosses
+/// from one to another, so that a walk along the sources would end there. A copy is known by its name,
+/// "<device>#<name of the original>#<number>", and stands for its original in everything that this class
+/// answers.
 class GraphView {
  public:
   explicit GraphView(ggml_cgraph* graph);
 
   int size() const { return static_cast<int>(nodes_.size()); }
   ggml_tensor* node(int index) const { return nodes_[static_cast<size_t>(index)]; }
-  /// Position of a node, or -1 for leaves (weights, inputs, caches).
+  /// Position of a node, or of the node that a copy was made of; -1 for leaves (weights, inputs, caches).
   int index_of(const ggml_tensor* tensor) const;
+  /// Whether every copy could be traced to one tensor; otherwise nothing can be proven of this graph.
+  bool copies_known() const { return copies_known_; }
+  /// Name of a tensor, or of what it is a copy of.
+  static std::string original_name(const ggml_tensor* tensor);
   /// Position of the only node of that name; -1 when there is none or more than one.
   int find(const std::string& name) const;
   /// Calls visit(source) for each tensor that a node reads, the tensor behind a view included.
@@ -40,6 +49,9 @@ class GraphView {
   std::vector<ggml_tensor*> nodes_;
   std::unordered_map<const ggml_tensor*, int> index_;
   std::unordered_map<std::string, int> by_name_;  // -1 marks a name used twice
+  bool copies_known_ = true;
+
+  void trace_copies();
 };
 
 }  // namespace tapline

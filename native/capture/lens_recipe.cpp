@@ -34,7 +34,7 @@ LensRecipe unsupported(const std::string& reason) {
 
 }  // namespace
 
-LensRecipe read_lens_recipe(const GraphView& graph, int last_block, int logits) {
+LensRecipe read_lens_recipe(const GraphView& graph, const Model& model, int last_block, int logits) {
   if (logits < 0) return unsupported("The model has no output head, so there is no logit lens.");
   std::vector<LensStep> steps;
   const std::vector<bool> flows = graph.reached_from(last_block);
@@ -54,7 +54,9 @@ LensRecipe read_lens_recipe(const GraphView& graph, int last_block, int logits) 
         plain = plain && (flow < 0 || flow == index);
         flow = index;
       } else if (index < 0 && weight == nullptr) {
-        weight = source;
+        // A copy on another device is gone with this graph; the model's own tensor stays.
+        ggml_tensor* own = model.tensor(GraphView::original_name(source));
+        weight = own != nullptr ? own : source;
         weight_first = s == 0;
       } else {
         plain = false;

@@ -7,6 +7,7 @@
 
 #include "capture/graph_view.h"
 #include "ggml.h"
+#include "model/model.h"
 
 namespace tapline {
 
@@ -30,6 +31,6 @@ struct LensRecipe {
 };
 
 /// Reads the recipe between node `last_block` and node `logits` (-1: the model has no output head).
-LensRecipe read_lens_recipe(const GraphView& graph, int last_block, int logits);
+LensRecipe read_lens_recipe(const GraphView& graph, const Model& model, int last_block, int logits);
 
 }  // namespace tapline

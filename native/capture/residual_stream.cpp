@@ -50,8 +50,9 @@ const SidePath kSidePaths[] = {
 const char* const kOneSequenceAtATime[] = {"plamo2"};
 
 bool is_token_leaf(const ggml_tensor* t) {
+  const std::string name = GraphView::original_name(t);
   return std::any_of(std::begin(kTokenLeaves), std::end(kTokenLeaves),
-                     [t](const char* name) { return std::strcmp(t->name, name) == 0; });
+                     [&](const char* leaf) { return name == leaf; });
 }
 
 /// Rows of a tensor that holds one vector of n_embd a row, or 0 for any other shape.
@@ -89,7 +90,7 @@ bool picks_rows(const GraphView& graph, const std::vector<bool>& to_end) {
   for (int i = 0; i < graph.size(); ++i) {
     if (graph.node(i)->op != GGML_OP_GET_ROWS || !to_end[static_cast<size_t>(i)]) continue;
     const ggml_tensor* rows = graph.node(i)->src[1];
-    if (rows != nullptr && std::strcmp(rows->name, "out_ids") == 0) return true;
+    if (rows != nullptr && GraphView::original_name(rows) == "out_ids") return true;
   }
   return false;
 }
@@ -133,6 +134,8 @@ ResidualStream find_residual_stream(llama_context* ctx, const Model& model) {
   ggml_cgraph* graph = llama_graph_reserve(ctx, n_tokens, 1, n_tokens);
   if (graph == nullptr) return refused("The compute graph of this model could not be built.");
   const GraphView view(graph);
+  if (!view.copies_known())
+    return refused(subject + "is spread over devices in a way that hides where its block outputs go.");
   const int end = find_end(view);
   const std::vector<bool> from_tokens = view.reached_from_leaves(is_token_leaf);
   const std::vector<bool> to_end = view.reaching(end);
@@ -177,7 +180,7 @@ ResidualStream find_residual_stream(llama_context* ctx, const Model& model) {
       std::none_of(std::begin(kOneSequenceAtATime), std::end(kOneSequenceAtATime),
                    [&](const char* architecture) { return info.architecture == architecture; });
   const bool has_head = view.node(end)->ne[0] == info.n_vocab;
-  stream.lens = read_lens_recipe(view, last, has_head ? end : -1);
+  stream.lens = read_lens_recipe(view, model, last, has_head ? end : -1);
   return stream;
 }
 

@@ -1,9 +1,15 @@
 #include "model/model.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 
 #include "base/log.h"
+
+// Of llama.cpp's own llama-model.h, which brings all of its inside along.
+const std::vector<std::pair<std::string, ggml_tensor*>>& llama_internal_get_tensor_map(
+    const llama_model* model);
 
 namespace tapline {
 
@@ -84,6 +90,13 @@ Model::Model(llama_model* handle, bool owned, const std::string& path)
 
 Model::~Model() {
   if (owned_) llama_model_free(handle_);
+}
+
+ggml_tensor* Model::tensor(const std::string& name) const {
+  const auto& tensors = llama_internal_get_tensor_map(handle_);
+  const auto found =
+      std::find_if(tensors.begin(), tensors.end(), [&](const auto& entry) { return entry.first == name; });
+  return found == tensors.end() ? nullptr : found->second;
 }
 
 std::vector<llama_token> Model::tokenize(std::string_view text, bool special, bool parse_special) const {

@@ -58,6 +58,8 @@ class Model {
   llama_model* handle() const { return handle_; }
   const llama_vocab* vocab() const { return vocab_; }
   const ModelInfo& info() const { return info_; }
+  /// The weight of that name, or nothing.
+  ggml_tensor* tensor(const std::string& name) const;
 
   /// Token ids of `text`. `special` adds what the model wants around a text (BOS, EOS);
   /// `parse_special` lets the text spell control tokens such as <|im_start|>.

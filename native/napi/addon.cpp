@@ -10,6 +10,7 @@
 #include "napi/context_object.h"
 #include "napi/engine_handle.h"
 #include "napi/engine_object.h"
+#include "napi/machine.h"
 #include "napi/model_object.h"
 #include "napi/setup.h"
 #include "napi/trainers.h"
@@ -71,6 +72,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   tapline::ContextObject::define(env, exports);
   tapline::define_trainers(env, exports);
   tapline::EngineObject::define(env, exports);
+  tapline::define_machine(env, exports);
   return exports;
 }
 

@@ -2,11 +2,14 @@
 
 #include <cstring>
 #include <utility>
+#include <vector>
 
+#include "engine/memory.h"
 #include "napi/addon_data.h"
 #include "napi/args.h"
 #include "napi/cancel_object.h"
 #include "napi/engine_handle.h"
+#include "napi/worker.h"
 
 namespace tapline {
 
@@ -41,6 +44,36 @@ EngineOptions engine_options(const Napi::Object& object) {
   options.capture_tokens = int_field(object, "captureTokens", options.capture_tokens);
   options.request_threads = int_field(object, "requestThreads", options.request_threads);
   return options;
+}
+
+struct EstimateMemory {
+  EngineOptions options;
+  std::vector<DeviceMemory> devices;
+
+  void execute(const CancelToken&) { devices = estimate_memory(options); }
+  Napi::Value result(Napi::Env env) {
+    Napi::Array array = Napi::Array::New(env, devices.size());
+    for (uint32_t i = 0; i < devices.size(); ++i) {
+      const DeviceMemory& device = devices[i];
+      Napi::Object entry = Napi::Object::New(env);
+      entry.Set("name", device.name);
+      entry.Set("host", device.host);
+      entry.Set("free", static_cast<double>(device.free));
+      entry.Set("total", static_cast<double>(device.total));
+      entry.Set("weights", static_cast<double>(device.weights));
+      entry.Set("context", static_cast<double>(device.context));
+      entry.Set("compute", static_cast<double>(device.compute));
+      array.Set(i, entry);
+    }
+    return array;
+  }
+};
+
+/// estimateMemory(options): the options of openEngine.
+Napi::Value estimate_memory_of(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const Napi::Object object = info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(env);
+  return run_async(env, EstimateMemory{engine_options(object), {}});
 }
 
 /// openEngine(options): options.onProgress(stage, fraction), options.onFailure(sentence).
@@ -96,6 +129,7 @@ void EngineObject::define(Napi::Env env, Napi::Object exports) {
                                                  });
   AddonData::of(env).engine_class = Napi::Persistent(constructor);
   exports.Set("openEngine", Napi::Function::New<open_engine>(env, "openEngine"));
+  exports.Set("estimateMemory", Napi::Function::New<estimate_memory_of>(env, "estimateMemory"));
 }
 
 EngineObject::EngineObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<EngineObject>(info) {
