@@ -1,0 +1,111 @@
+import Type, { type Static, type TSchema } from "typebox";
+import { Compile, type Validator } from "typebox/compile";
+import { researchLimits } from "../contracts/research.js";
+import { ResearchError } from "./research-errors.js";
+import type { SecureAnswer } from "./research-transport.js";
+
+/** JSON from bytes that must be UTF-8. Unpaired surrogates, which packages may hold as escapes, are kept. */
+function parse(body: Buffer): unknown {
+  return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body));
+}
+
+/** A schema without its "no other properties": a newer service may tell more than this client knows. */
+function tolerant(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(tolerant);
+  if (typeof schema !== "object" || schema === null) return schema;
+  const kept = Object.entries(schema).filter(
+    ([name, value]) => name !== "additionalProperties" || value !== false,
+  );
+  return Object.fromEntries(kept.map(([name, value]) => [name, tolerant(value)]));
+}
+
+const validators = new WeakMap<TSchema, Validator>();
+
+function follows(schema: TSchema, value: unknown): boolean {
+  let validator = validators.get(schema);
+  if (validator === undefined) {
+    validator = Compile(tolerant(schema) as TSchema) as unknown as Validator;
+    validators.set(schema, validator);
+  }
+  return validator.Check(value);
+}
+
+/** The body of a success, checked against its schema. @throws ResearchError */
+export function readAnswer<S extends TSchema>(schema: S, { status, body }: SecureAnswer): Static<S> {
+  let value: unknown;
+  try {
+    value = parse(body);
+  } catch {
+    throw new ResearchError("The answer is not JSON in UTF-8.", { status });
+  }
+  if (!follows(schema, value)) {
+    const { title } = schema as { title?: string };
+    throw new ResearchError(`The answer is not a ${title} as the contract describes it.`, { status });
+  }
+  return value as Static<S>;
+}
+
+/** For answers that say nothing themselves. */
+const sentences: Record<number, string> = {
+  401: "The token was not accepted.",
+  403: "The token may not do this.",
+  404: "There is no such study, or this token may not read it.",
+  429: "A quota is used up.",
+  503: "The service is not available.",
+};
+
+/** What to raise for an answer that is no success. @param token is taken out of whatever the service said */
+export function refusal({ status, headers, body }: SecureAnswer, token: string): ResearchError {
+  const said = errorBody(body);
+  const retryAfter = secondsOf(headers["retry-after"], headers.date);
+  const sentence = said && clean(said.error, token);
+  const told = sentence ?? sentences[status] ?? `The service answered with status ${status}.`;
+  const wait = retryAfter === undefined ? "" : `wait ${retryAfter} s.`;
+  return new ResearchError(wait === "" || told.endsWith(wait) ? told : `${told} W${wait.slice(1)}`, {
+    status,
+    retryAfter,
+    ...(said && {
+      code: clean(said.code, token),
+      field: said.field === undefined ? undefined : clean(said.field, token),
+      requestId: clean(said.request_id, token),
+      serviceSentence: sentence,
+    }),
+  });
+}
+
+/** The contract's error body, with codes that this client has not heard of, too. */
+const AnyError = Type.Object({
+  error: Type.String(),
+  code: Type.String(),
+  field: Type.Optional(Type.String()),
+  request_id: Type.String(),
+});
+
+function errorBody(body: Buffer): Static<typeof AnyError> | undefined {
+  try {
+    const value = parse(body);
+    return follows(AnyError, value) ? (value as Static<typeof AnyError>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** One line of bounded length, without the token and without characters that nobody sees. */
+function clean(text: string, token: string): string {
+  const line = text
+    .replaceAll(token, "[token]")
+    .replace(/[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]+/gu, " ");
+  return line.length > researchLimits.error_characters
+    ? `${[...line].slice(0, researchLimits.error_characters).join("")}…`
+    : line;
+}
+
+/** `Retry-After` in seconds, whichever of its two forms it has; a date counts from the service's own clock. */
+function secondsOf(retryAfter: string | undefined, date: string | undefined): number | undefined {
+  if (retryAfter === undefined) return undefined;
+  if (/^\d{1,9}$/.test(retryAfter)) return Number(retryAfter);
+  if (!retryAfter.endsWith(" GMT")) return undefined;
+  const now = Date.parse(date ?? "");
+  const seconds = Math.ceil((Date.parse(retryAfter) - (Number.isNaN(now) ? Date.now() : now)) / 1000);
+  return Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
+}

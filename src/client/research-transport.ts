@@ -1,0 +1,153 @@
+import { createHash } from "node:crypto";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { request } from "node:https";
+import { researchEnvironment } from "../contracts/research.js";
+import { ResearchError } from "./research-errors.js";
+
+/** One request, and the bounds within which it is answered. */
+export interface SecureExchange {
+  url: URL;
+  method: "GET" | "POST";
+  token: string;
+  body?: Uint8Array;
+  headers?: Record<string, string>;
+  /** PEM certificates to trust in place of Node's own. */
+  ca?: string;
+  /** Most bytes that are read. */
+  maxBytes: number;
+  /** Ends the exchange, whatever it is doing; the promise then rejects with its reason. */
+  signal: AbortSignal;
+}
+
+export interface SecureAnswer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}
+
+/** A connection that broke, as opposed to an answer that was refused: a read may be tried again. */
+export class ConnectionBroke extends ResearchError {
+  override name = "ResearchError";
+  /** Whether asking again at once could help: not where nobody listens or the certificate is wrong. */
+  readonly transient: boolean;
+  /** Whether the service was reached, so that it may have got the request. */
+  readonly reached: boolean;
+
+  constructor(message: string, { transient, reached }: { transient: boolean; reached: boolean }) {
+    super(message);
+    this.transient = transient;
+    this.reached = reached;
+  }
+}
+
+/**
+ * One HTTPS request on a connection of its own, read to its last byte. Certificates are always checked, also
+ * where NODE_TLS_REJECT_UNAUTHORIZED says otherwise. Redirects raise: there is no second request that could carry
+ * the token elsewhere. An answer is refused when it grows beyond the cap, has a coding or breaks off, and when its
+ * checksum is not that of its bytes.
+ */
+export function exchange(call: SecureExchange): Promise<SecureAnswer> {
+  const { url, signal } = call;
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const outgoing = request(url, {
+      method: call.method,
+      agent: false,
+      ca: call.ca,
+      rejectUnauthorized: true,
+      minVersion: "TLSv1.2",
+      headers: {
+        Accept: "application/json",
+        "Accept-Encoding": "identity",
+        Authorization: `Bearer ${call.token}`,
+        ...(call.body === undefined
+          ? {}
+          : { "Content-Type": "application/json", "Content-Length": call.body.byteLength }),
+        ...call.headers,
+      },
+    });
+    const settle = (outcome: () => void) => {
+      signal.removeEventListener("abort", onAbort);
+      outgoing.destroy();
+      outcome();
+    };
+    const fail = (error: unknown) => settle(() => reject(error));
+    const onAbort = () => fail(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    let reached = false;
+    outgoing.on("socket", (socket) => {
+      socket.once("secureConnect", () => {
+        reached = true;
+      });
+    });
+    outgoing.on("error", (error) => fail(connectionError(url, error, reached)));
+    outgoing.on("response", (response) => {
+      response.on("error", (error) => fail(connectionError(url, error, reached)));
+      const refusal = refuseHead(response, call.maxBytes);
+      if (refusal !== undefined) return fail(refusal);
+      const parts: Buffer[] = [];
+      let bytes = 0;
+      response.on("data", (part: Buffer) => {
+        bytes += part.length;
+        if (bytes > call.maxBytes) return fail(tooLarge(call.maxBytes));
+        parts.push(part);
+      });
+      response.on("end", () => {
+        const body = Buffer.concat(parts);
+        const wrong = refuseBody(response, body);
+        if (wrong !== undefined) return fail(wrong);
+        const { statusCode, headers } = response;
+        settle(() => resolve({ status: statusCode as number, headers, body }));
+      });
+    });
+    outgoing.end(call.body);
+  });
+}
+
+function refuseHead({ statusCode = 0, headers }: IncomingMessage, maxBytes: number): Error | undefined {
+  if (statusCode >= 300 && statusCode < 400) {
+    return new ResearchError(
+      `The service answered with a redirect (status ${statusCode}), which is not followed.`,
+      { status: statusCode },
+    );
+  }
+  if ((headers["content-encoding"] ?? "identity").toLowerCase() !== "identity") {
+    return new ResearchError("The answer has a content coding, which was not asked for.", {
+      status: statusCode,
+    });
+  }
+  const length = headers["content-length"];
+  return length !== undefined && Number(length) > maxBytes ? tooLarge(maxBytes) : undefined;
+}
+
+function refuseBody({ complete, headers, statusCode }: IncomingMessage, body: Buffer): Error | undefined {
+  if (!complete)
+    return new ConnectionBroke("The answer broke off before it was complete.", {
+      transient: true,
+      reached: true,
+    });
+  const told = headers["x-content-sha256"];
+  if (told === undefined || told === createHash("sha256").update(body).digest("hex")) return undefined;
+  return new ResearchError("The answer's bytes do not have the checksum that came with them.", {
+    status: statusCode,
+  });
+}
+
+function tooLarge(maxBytes: number): ResearchError {
+  return new ResearchError(`The answer is larger than ${maxBytes} bytes; it was not read further.`);
+}
+
+// Only codes are told: a message or cause of Node's may quote what the other side sent, or the request.
+function connectionError({ host }: URL, error: Error, reached: boolean): Error {
+  if (error instanceof ResearchError) return error;
+  const code = (error as NodeJS.ErrnoException).code ?? "no code";
+  const broke = (sentence: string, transient: boolean) =>
+    new ConnectionBroke(sentence, { transient, reached });
+  if (code === "ECONNREFUSED") return broke(`Nothing listens at ${host}.`, false);
+  if (code === "ENOTFOUND") return broke(`There is no host ${host}.`, false);
+  if (/CERT|SIGNATURE|ISSUER|ALTNAME|ERR_SSL|ERR_TLS|CRL/.test(code)) {
+    const advice = `${researchEnvironment.caFile} names an authority of your own`;
+    return broke(`The connection to ${host} is not secure (${code}); ${advice}.`, false);
+  }
+  return broke(`The connection to ${host} broke (${code}).`, true);
+}
