@@ -1,0 +1,42 @@
+"""Client of a research studies service: reads published studies, saves private drafts that a person publishes."""
+
+from ._client import ResearchClient
+from .errors import (
+    AnswerInvalid,
+    AnswerTooLarge,
+    ChecksumMismatch,
+    ConnectionFailed,
+    DeadlineExceeded,
+    DraftMayExist,
+    InvalidArgument,
+    NotAuthenticated,
+    NotFound,
+    NotPermitted,
+    QuotaExceeded,
+    RedirectRefused,
+    RequestRefused,
+    ResearchError,
+    ServiceUnavailable,
+    TLSFailed,
+)
+
+__all__ = [
+    "AnswerInvalid",
+    "AnswerTooLarge",
+    "ChecksumMismatch",
+    "ConnectionFailed",
+    "DeadlineExceeded",
+    "DraftMayExist",
+    "InvalidArgument",
+    "NotAuthenticated",
+    "NotFound",
+    "NotPermitted",
+    "QuotaExceeded",
+    "RedirectRefused",
+    "RequestRefused",
+    "ResearchClient",
+    "ResearchError",
+    "ServiceUnavailable",
+    "TLSFailed",
+]
+__version__ = "0.1.0"

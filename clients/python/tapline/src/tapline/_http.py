@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Iterator
+
+from ._errors import TaplineError
+
+_ORIGIN = re.compile(r"http://[A-Za-z0-9.\-]+(:[0-9]{1,5})?/?|http://\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?/?")
+_CHUNK = 1 << 16
+_LONGEST_ERROR = 1 << 20
+
+
+class Transport:
+    """Plain HTTP to one local service: no proxy, whatever the environment says, and no redirect."""
+
+    def __init__(self, base_url: str, timeout: float) -> None:
+        if _ORIGIN.fullmatch(base_url) is None:
+            raise TaplineError(f"A service's address looks like http://127.0.0.1:8980, not {base_url}.")
+        self.origin = base_url.rstrip("/")
+        self.timeout = timeout
+        self._opener = urllib.request.OpenerDirector()
+        self._opener.addheaders = [("User-Agent", "tapline-client/0.2.0")]
+        for handler in (
+            urllib.request.HTTPHandler(),
+            urllib.request.HTTPErrorProcessor(),
+            urllib.request.HTTPDefaultErrorHandler(),
+        ):
+            self._opener.add_handler(handler)
+
+    def json(self, path: str, body: object = None, *, timeout: float | None = None) -> Any:
+        """Sends a request, a POST where there is a body, and reads its JSON answer."""
+        data = None if body is None else json.dumps(body, allow_nan=False, default=_plain).encode()
+        with self._open(path, data, self.timeout if timeout is None else timeout) as response:
+            text = response.read()
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise TaplineError(f"The answer of {path} is not JSON.") from error
+
+    def download(self, path: str, file: BinaryIO) -> None:
+        """Writes an answer's body to a file. Raises ContentTooShortError when it ends early."""
+        with self._open(path, None, self.timeout) as response:
+            expected, received = response.headers.get("Content-Length"), 0
+            while chunk := response.read(_CHUNK):
+                received += len(chunk)
+                file.write(chunk)
+        if expected is not None and received != int(expected):
+            sentence = f"The download of {path} ended after {received} of {expected} bytes."
+            raise urllib.error.ContentTooShortError(sentence, (path, response.headers))
+
+    @contextmanager
+    def _open(self, path: str, data: bytes | None, timeout: float) -> Iterator[http.client.HTTPResponse]:
+        headers = {} if data is None else {"Content-Type": "application/json"}
+        request = urllib.request.Request(self.origin + path, data, headers)
+        try:
+            with self._opener.open(request, timeout=timeout) as response:
+                yield response
+        except urllib.error.HTTPError as error:
+            with error:
+                sentence = _sentence(error.read(_LONGEST_ERROR))
+            message = sentence or f"{path} was answered with status {error.code}."
+            raise TaplineError(message, status=error.code) from None
+        except (http.client.HTTPException, OSError) as error:
+            explained = self._explained(error, timeout)
+            if explained is None:
+                raise
+            raise explained from error
+
+    def _explained(self, error: Exception, timeout: float) -> Exception | None:
+        """The same failure with a sentence that says which service it was about; None for any other."""
+        cause = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(cause, TimeoutError):
+            return TimeoutError(f"{self.origin} said nothing for {timeout:g} s; what it was asked may go on.")
+        if isinstance(cause, ConnectionRefusedError):
+            return urllib.error.URLError(f"nothing listens at {self.origin}; is the service started?")
+        if isinstance(cause, (ConnectionError, http.client.HTTPException)):
+            kind = type(cause).__name__
+            return urllib.error.URLError(f"the connection to {self.origin} broke ({kind})")
+        return None
+
+
+def _plain(value: object) -> object:
+    """NumPy's arrays and numbers as Python's own; NumPy itself is not needed for that."""
+    as_list = getattr(value, "tolist", None)
+    if as_list is None:
+        raise TypeError(f"A {type(value).__name__} cannot be sent as JSON.")
+    return as_list()
+
+
+def _sentence(body: bytes) -> str | None:
+    """The sentence in an error body: `{"error": "…"}`, or OpenAI's `{"error": {"message": "…"}}`."""
+    try:
+        error = json.loads(body)["error"]
+        sentence = error if isinstance(error, str) else error["message"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return sentence if isinstance(sentence, str) else None

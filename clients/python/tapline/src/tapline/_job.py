@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Dict, Generic, Literal, TypeVar, overload
+
+from ._errors import TaplineError
+from .types import Progress
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+    from .arrays import Autoencoder, Probe
+
+R = TypeVar("R")
+
+
+class Job(Dict[str, Any], Generic[R]):
+    """A job as the service sends it: a dictionary. Its methods read artifacts, and need NumPy."""
+
+    def __init__(self, fields: Mapping[str, Any], read_artifact: Callable[[str, str], bytes]) -> None:
+        super().__init__(fields)
+        self._read_artifact = read_artifact
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, key: Literal["result"]) -> R: ...
+        @overload
+        def __getitem__(self, key: Literal["config"]) -> dict[str, Any]: ...
+        @overload
+        def __getitem__(self, key: Literal["progress"]) -> Progress: ...
+        @overload
+        def __getitem__(self, key: Literal["id", "status", "operation", "model", "error"]) -> str: ...
+        @overload
+        def __getitem__(self, key: str) -> Any: ...
+        def __getitem__(self, key: str) -> Any: ...
+
+    def layers(self) -> dict[int, NDArray[numpy.float32]]:
+        """Block outputs of an inspect job by layer: float32 [1, tokens, hidden]."""
+        from . import arrays
+
+        return arrays.layers(self._artifacts("inspect", "activations.npz"))
+
+    def probes(self) -> dict[int, Probe]:
+        """Weights of a probe job by layer."""
+        from . import arrays
+
+        return arrays.probes(self._artifacts("probe", "probe-layer-"))
+
+    def autoencoders(self) -> dict[int, Autoencoder]:
+        """Weights of an SAE job by layer."""
+        from . import arrays
+
+        return arrays.autoencoders(self._artifacts("sae", "sae-"))
+
+    def _artifacts(self, operation: str, prefix: str) -> dict[str, bytes]:
+        if self["operation"] != operation:
+            raise TaplineError(f"Job {self['id']} is of operation {self['operation']}, not {operation}.")
+        if self["status"] != "completed":
+            raise TaplineError(f"Job {self['id']} is {self['status']}; artifacts come with its result.")
+        names = [name for name in self.get("result", {})["artifacts"] if name.startswith(prefix)]
+        return {name: self._read_artifact(self["id"], name) for name in names}

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, Mapping, TypeVar, cast, overload
+from urllib.parse import quote
+
+from ._errors import TaplineError
+from ._http import Transport
+from ._job import Job
+from ._progress import ProgressLine
+from .types import (
+    CompareResult,
+    Health,
+    InspectResult,
+    JobSummary,
+    ProbeExample,
+    ProbeResult,
+    SaeExample,
+    SaeResult,
+)
+
+R = TypeVar("R")
+Model = str | os.PathLike[str]
+
+
+class Lab:
+    """The isolated research service (`tapline lab`): experiments that run in a worker of their own.
+
+    `base_url` is the service's origin, without /lab/v1; `timeout` the longest silence within one request, in
+    seconds. What the service refuses raises TaplineError with its sentence; a service that cannot be reached
+    raises urllib's URLError, one that stays silent TimeoutError.
+    """
+
+    def __init__(self, base_url: str = "http://127.0.0.1:8980", timeout: float = 10) -> None:
+        self._http = Transport(base_url, timeout)
+
+    def __repr__(self) -> str:
+        return f"Lab({self._http.origin!r})"
+
+    def health(self) -> Health:
+        """What the service can do, its limits, and what it is doing."""
+        return cast(Health, self._http.json("/lab/v1/health"))
+
+    def schema(self) -> dict[str, Any]:
+        """The service's OpenAPI description."""
+        return cast(dict[str, Any], self._http.json("/lab/v1/openapi.json"))
+
+    def jobs(self) -> list[JobSummary]:
+        """The newest jobs, at most 100, newest first."""
+        return cast(list[JobSummary], self._http.json("/lab/v1/jobs")["jobs"])
+
+    @overload
+    def submit(self, operation: Literal["inspect"], model: Model, **settings: Any) -> Job[InspectResult]: ...
+    @overload
+    def submit(self, operation: Literal["compare"], model: Model, **settings: Any) -> Job[CompareResult]: ...
+    @overload
+    def submit(self, operation: Literal["probe"], model: Model, **settings: Any) -> Job[ProbeResult]: ...
+    @overload
+    def submit(self, operation: Literal["sae"], model: Model, **settings: Any) -> Job[SaeResult]: ...
+    @overload
+    def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]: ...
+    def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]:
+        """Hands an experiment in. It is accepted, not done: wait() for it.
+
+        `model` is "demo", a hub id or the path of a model; a `Path` is made absolute, because the service has a
+        working directory of its own. `settings` are the fields of a submission, which the service checks:
+        layers, max_input_tokens, max_tokens, seed, revision and those of the operation.
+        """
+        name = model if isinstance(model, str) else os.path.abspath(model)
+        return self._job(self._http.json("/lab/v1/jobs", {"operation": operation, "model": name, **settings}))
+
+    def inspect(self, model: Model, prompt: str, **settings: Any) -> Job[InspectResult]:
+        """Looks inside one forward pass over raw text: norms, logit lens, next tokens, activations."""
+        return self.submit("inspect", model, prompt=prompt, **settings)
+
+    def compare(self, model: Model, prompt: str, **settings: Any) -> Job[CompareResult]:
+        """Compares the model with and without an intervention at one block.
+
+        Settings: intervention (scale, ablate, patch, steer), strengths, target_token, prompts, donor_prompt,
+        positive, negative.
+        """
+        return self.submit("compare", model, prompt=prompt, **settings)
+
+    def probe(self, model: Model, examples: Sequence[ProbeExample], **settings: Any) -> Job[ProbeResult]:
+        """Trains a linear probe on final-token block outputs; examples have text, label and split."""
+        return self.submit("probe", model, examples=list(examples), **settings)
+
+    def sae(self, model: Model, examples: Sequence[SaeExample], **settings: Any) -> Job[SaeResult]:
+        """Trains a small sparse autoencoder on final-token block outputs. Settings: features, steps."""
+        return self.submit("sae", model, examples=list(examples), **settings)
+
+    def job(self, identifier: str) -> Job[Any]:
+        """The whole job, with its configuration and its result or error."""
+        return self._job(self._http.json(_path(identifier)))
+
+    @overload
+    def wait(self, identifier: Job[R], timeout: float = 1800, interval: float = 0.5) -> Job[R]: ...
+    @overload
+    def wait(self, identifier: str, timeout: float = 1800, interval: float = 0.5) -> Job[Any]: ...
+    def wait(self, identifier: str | Job[Any], timeout: float = 1800, interval: float = 0.5) -> Job[Any]:
+        """Waits until a job has completed and gives it with its result.
+
+        `timeout` is the overall deadline and `interval` the time between two looks, in seconds. Takes the id, or
+        the job as submitted, whose type of result it keeps. Raises TaplineError, with the job in it, when the job
+        failed, was cancelled or interrupted; TimeoutError on the deadline, which does not cancel the job. On a
+        terminal, a line on standard error says what the job is doing.
+        """
+        name = identifier if isinstance(identifier, str) else identifier["id"]
+        path, started = _path(name), time.monotonic()
+        line = ProgressLine()
+        try:
+            while True:
+                left = started + timeout - time.monotonic()
+                # A look has a second even when the deadline is near: 0 asks whether the job is done.
+                seen = self._job(self._http.json(path, timeout=min(self._http.timeout, max(left, 1))))
+                if seen["status"] == "completed":
+                    return seen
+                if seen["status"] not in ("queued", "running"):
+                    raise TaplineError(seen.get("error") or f"Job {name} was {seen['status']}.", job=seen)
+                left = started + timeout - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError(f"Job {name} is still {seen['status']} after {timeout:g} s.")
+                line.show(seen, time.monotonic() - started)
+                time.sleep(min(interval, left))
+        finally:
+            line.clear()
+
+    def cancel(self, identifier: str) -> Job[Any]:
+        """Stops a job's worker; a finished job stays as it is."""
+        return self._job(self._http.json(f"{_path(identifier)}/cancel", {}))
+
+    def artifact(self, identifier: str, name: str, destination: str | os.PathLike[str]) -> Path:
+        """Downloads an artifact that the job lists and gives the destination's path.
+
+        The destination is overwritten, in one step and only by a complete file.
+        """
+        path = Path(destination)
+        partial = path.with_name(f"{path.name}.{secrets.token_hex(6)}.part")
+        try:
+            with open(partial, "xb") as file:
+                self._http.download(_artifact_path(identifier, name), file)
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+        return path
+
+    def _job(self, fields: Mapping[str, Any]) -> Job[Any]:
+        return Job(fields, self._read_artifact)
+
+    def _read_artifact(self, identifier: str, name: str) -> bytes:
+        buffer = io.BytesIO()
+        self._http.download(_artifact_path(identifier, name), buffer)
+        return buffer.getvalue()
+
+
+def _path(identifier: str) -> str:
+    if not identifier:
+        raise TaplineError("The job's id is empty.")
+    return f"/lab/v1/jobs/{quote(identifier, safe='')}"
+
+
+def _artifact_path(identifier: str, name: str) -> str:
+    return f"{_path(identifier)}/artifacts/{quote(name, safe='')}"

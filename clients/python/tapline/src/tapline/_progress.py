@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+
+class ProgressLine:
+    """One line on a terminal's standard error that says what a job is doing; nothing in files, pipes and CI logs."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._terminal = self._stream is not None and self._stream.isatty()
+        self._shown = 0
+
+    def show(self, job: Mapping[str, Any], seconds: float) -> None:
+        if self._terminal:
+            self._write(_text(job, seconds)[: self._columns() - 1])
+
+    def clear(self) -> None:
+        if self._shown > 0:
+            self._write("")
+            self._stream.write("\r")
+            self._stream.flush()
+
+    def _write(self, text: str) -> None:
+        # Spaces instead of an escape sequence: they erase on every terminal there is.
+        self._stream.write("\r" + text + " " * (self._shown - len(text)))
+        self._stream.flush()
+        self._shown = len(text)
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self._stream.fileno()).columns or 80
+        except (OSError, ValueError):
+            return 80
+
+
+def _text(job: Mapping[str, Any], seconds: float) -> str:
+    progress = job.get("progress") or {}
+    stage, done, total = (progress.get(name) for name in ("stage", "done", "total"))
+    doing = f": {stage} {done:g}/{total:g}" if stage and total else f": {stage}" if stage else ""
+    text = f"{job['operation']} {str(job['id'])[:8]} {job['status']}{doing} ({seconds:.0f} s)"
+    return "".join(character if character.isprintable() else "?" for character in text)

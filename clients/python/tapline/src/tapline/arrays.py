@@ -1,0 +1,125 @@
+"""Artifacts of jobs as NumPy arrays. Nothing else of this package imports this module, which needs NumPy."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ._errors import TaplineError
+
+try:
+    import numpy as np
+except ImportError:
+    raise TaplineError(
+        "NumPy is not installed, and arrays need it; Lab.artifact() downloads the file without."
+    ) from None
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A linear probe on block outputs of one layer; all arrays are [hidden], the bias is a number."""
+
+    weight: Floats
+    bias: float
+    mean: Floats
+    std: Floats
+
+    def probabilities(self, activations: ArrayLike) -> Floats:
+        """How probable label 1 is for activations [..., hidden]: sigmoid(((x - mean) / std) @ weight + bias)."""
+        logits = ((np.asarray(activations) - self.mean) / self.std) @ self.weight + self.bias
+        # By tanh, because exp of a large number overflows.
+        result: Floats = 0.5 * (1 + np.tanh(0.5 * logits))
+        return result
+
+
+@dataclass(frozen=True)
+class Autoencoder:
+    """A sparse autoencoder on block outputs of one layer."""
+
+    encoder_weight: Floats
+    """[features, hidden]"""
+    encoder_bias: Floats
+    """[features]"""
+    decoder_weight: Floats
+    """[hidden, features]"""
+    decoder_bias: Floats
+    """[hidden]"""
+    mean: Floats
+    """[hidden]"""
+    scale: float
+
+    def encode(self, activations: ArrayLike) -> Floats:
+        """Features [..., features] of activations [..., hidden]."""
+        standard = (np.asarray(activations) - self.mean) / self.scale
+        features: Floats = np.maximum(standard @ self.encoder_weight.T + self.encoder_bias, 0)
+        return features
+
+    def decode(self, features: ArrayLike) -> Floats:
+        """Activations [..., hidden] that features [..., features] stand for."""
+        standard = np.asarray(features) @ self.decoder_weight.T + self.decoder_bias
+        activations: Floats = standard * self.scale + self.mean
+        return activations
+
+
+def layers(artifacts: dict[str, bytes]) -> dict[int, NDArray[np.float32]]:
+    arrays = _npz(artifacts["activations.npz"])
+    return {_layer(name): array for name, array in arrays.items()}
+
+
+def probes(artifacts: dict[str, bytes]) -> dict[int, Probe]:
+    result = {}
+    for name, content in artifacts.items():
+        arrays = _npz(content)
+        bias = float(arrays.pop("bias"))
+        result[_layer(name)] = Probe(bias=bias, **arrays)
+    return result
+
+
+def autoencoders(artifacts: dict[str, bytes]) -> dict[int, Autoencoder]:
+    result = {}
+    for name, content in artifacts.items():
+        if not name.endswith(".safetensors"):
+            continue
+        layer, tensors = _layer(name), _safetensors(content)
+        normalization = _npz(artifacts[f"sae-normalization-{layer}.npz"])
+        result[layer] = Autoencoder(
+            **{name.replace(".", "_"): tensor for name, tensor in tensors.items()},
+            mean=normalization["mean"],
+            scale=float(normalization["scale"]),
+        )
+    return result
+
+
+def _layer(name: str) -> int:
+    match = re.search(r"[0-9]+", name)
+    if match is None:
+        raise TaplineError(f"{name} names no layer.")
+    return int(match.group())
+
+
+def _npz(content: bytes) -> dict[str, Floats]:
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def _safetensors(content: bytes) -> dict[str, Floats]:
+    """Eight bytes: the header's length; the header: dtype, shape and place of each tensor; then the numbers."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    tensors = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        if entry["dtype"] != "F32":
+            raise TaplineError(f"Tensor {name} is {entry['dtype']}; this client reads F32.")
+        begin, end = (8 + length + offset for offset in entry["data_offsets"])
+        tensors[name] = np.frombuffer(content[begin:end], dtype="<f4").reshape(entry["shape"])
+    return tensors

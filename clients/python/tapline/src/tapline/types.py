@@ -1,0 +1,231 @@
+"""The services' answers, for type checkers: each is a plain dictionary."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+Operation = Literal["inspect", "compare", "probe", "sae"]
+Status = Literal["queued", "running", "completed", "failed", "cancelled", "interrupted"]
+Split = Literal["train", "test"]
+
+
+class Progress(TypedDict):
+    stage: str
+    done: float
+    total: float
+    """0 where the extent is not known."""
+
+
+class Health(TypedDict):
+    status: Literal["ok"]
+    api_version: Literal[1]
+    version: str
+    operations: list[Operation]
+    limits: dict[str, float]
+    active_job: str | None
+    queued: int
+    queue_capacity: int
+    backend: str
+
+
+class _SummaryRequired(TypedDict):
+    id: str
+    created: float
+    """Unix seconds."""
+    started: float | None
+    ended: float | None
+    status: Status
+    operation: Operation
+    model: str
+    progress: Progress
+
+
+class JobSummary(_SummaryRequired, total=False):
+    error: str
+
+
+class ResolvedModel(TypedDict):
+    path: str
+    repository: str | None
+    commit: str | None
+
+
+class WeightFile(TypedDict):
+    name: str
+    bytes: int
+    modified_ns: str
+
+
+class Provenance(TypedDict):
+    config_sha256: str
+    seed: int
+    hook: Literal["block output"]
+    input_mode: Literal["raw text"]
+    layers: list[int]
+    versions: dict[str, str]
+    requested_model: str
+    requested_revision: str | None
+    resolved_model: ResolvedModel
+    architecture: str
+    quantization: str
+    n_layer: int
+    n_embd: int
+    weights: list[WeightFile]
+    seconds: dict[str, float]
+    device: str
+
+
+class Candidate(TypedDict):
+    token_id: int
+    token: str
+    probability: float
+
+
+class _InspectLayerRequired(TypedDict):
+    layer: int
+    norms: list[float]
+    """L2 norm of the block output, one a token."""
+
+
+class InspectLayer(_InspectLayerRequired, total=False):
+    predictions: list[list[Candidate]]
+    """Logit lens: the top 3 candidates, one list a token."""
+    note: str
+
+
+class InspectResult(TypedDict):
+    tokens: list[str]
+    token_ids: list[int]
+    layers: list[InspectLayer]
+    next_tokens: list[Candidate]
+    note: str
+    artifacts: list[str]
+    provenance: Provenance
+
+
+class Trial(TypedDict):
+    prompt: str
+    strength: float
+    layer: int
+    target_token: str
+    target_token_id: int
+    baseline_probability: float
+    probability: float
+    delta: float
+    baseline: str
+    """Greedy continuation without the intervention."""
+    output: str
+    """Greedy continuation with it."""
+
+
+class CompareResult(TypedDict):
+    trials: list[Trial]
+    intervention: Literal["scale", "ablate", "patch", "steer"]
+    position: str
+    note: str
+    artifacts: list[str]
+    provenance: Provenance
+
+
+class ProbeExample(TypedDict):
+    text: str
+    label: Literal[0, 1]
+    split: Split
+
+
+class ProbeScore(TypedDict):
+    text: str
+    split: Split
+    label: Literal[0, 1]
+    score: float
+
+
+class ProbeReport(TypedDict):
+    layer: int
+    accuracy: float
+    auc: float
+    brier: float
+    majority_accuracy: float
+    shuffled_label_accuracy: float
+    train_size: int
+    test_size: int
+    converged: bool
+    iterations: int
+    scores: list[ProbeScore]
+
+
+class ProbeResult(TypedDict):
+    reports: list[ProbeReport]
+    artifacts: list[str]
+    provenance: Provenance
+
+
+class _SaeExampleRequired(TypedDict):
+    text: str
+    split: Split
+
+
+class SaeExample(_SaeExampleRequired, total=False):
+    label: Literal[0, 1]
+
+
+class Loss(TypedDict):
+    step: int
+    loss: float
+
+
+class FeatureExample(TypedDict):
+    text: str
+    activation: float
+
+
+class Feature(TypedDict):
+    feature: int
+    mean: float
+    frequency: float
+    examples: list[FeatureExample]
+
+
+class SaeReport(TypedDict):
+    layer: int
+    architecture: Literal["relu"]
+    held_out_mse: float
+    train_mse: float
+    explained_variance: float
+    mean_active: float
+    dead_features: int
+    dead_fraction: float
+    losses: list[Loss]
+    features: list[Feature]
+
+
+class SaeResult(TypedDict):
+    reports: list[SaeReport]
+    artifacts: list[str]
+    provenance: Provenance
+
+
+class Capabilities(TypedDict):
+    serving_activations: bool
+    model: str | None
+    max_layers: int
+    max_input_tokens: int
+    n_layer: int | None
+    n_embd: int | None
+    architecture: str | None
+    backend: str
+    pending: bool
+
+
+class CaptureLayer(TypedDict):
+    layer: int
+    norms: list[float]
+
+
+class CaptureResult(TypedDict):
+    tokens: list[str]
+    token_ids: list[int]
+    layers: list[CaptureLayer]
+    next_tokens: list[Candidate]
+    note: str
+    provenance: Provenance
