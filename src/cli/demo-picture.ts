@@ -1,20 +1,5 @@
 import { relative } from "node:path";
-import {
-  bars,
-  bold,
-  type Canvas,
-  dim,
-  legend,
-  lensGrid,
-  magnitudeScale,
-  narrowest,
-  normsGrid,
-  oneLine,
-  probabilityScale,
-  story,
-  width,
-  wrap,
-} from "../terminal/index.js";
+import { type Canvas, inspectPicture, labelled, oneLine } from "../terminal/index.js";
 import type { DemoReport } from "./demo-run.js";
 
 /** What the demo saw, as a person reads it from top to bottom. */
@@ -22,7 +7,6 @@ export function demoPicture(report: DemoReport, canvas: Canvas, folder = process
   const { model, chat, job, files } = report;
   const { result } = job;
   const row = (label: string, text: string) => labelled(label, text, canvas);
-  const title = (name: string, meaning: string, key = "") => heading(name, meaning, key, canvas);
   return [
     ...row(
       "Model",
@@ -35,20 +19,7 @@ export function demoPicture(report: DemoReport, canvas: Canvas, folder = process
     "",
     ...row("Looked into", oneLine(job.config.prompt)),
     "",
-    title("Logit lens", "what each block would say comes next", legend(probabilityScale, "0", "1", canvas)),
-    lensGrid(result, canvas),
-    "",
-    ...wrap(story(result), Math.max(narrowest, canvas.width)).map((line) => bold(line, canvas.colors)),
-    "",
-    title(
-      "Norms",
-      "length of the residual stream behind each block",
-      legend(magnitudeScale, "low", "high", canvas),
-    ),
-    normsGrid(result, canvas),
-    "",
-    title("Next token", "what the model itself says"),
-    bars(result.next_tokens, canvas),
+    ...inspectPicture(result, canvas),
     "",
     ...row("Resident", residentSentence(report)),
     ...row("Written", `${shown(files.activations, folder)} (${arraysOf(report)})`),
@@ -82,29 +53,4 @@ function arraysOf({ job }: DemoReport): string {
 function shown(path: string, folder: string): string {
   const near = relative(folder, path);
   return near.startsWith("..") || near === "" ? path : near;
-}
-
-/** Label at the left, text beside it, as many lines as it needs. */
-function labelled(label: string, text: string, canvas: Canvas): string[] {
-  const margin = 13;
-  const room = Math.max(narrowest, canvas.width) - margin;
-  if (room < 30) return [dim(label, canvas.colors), ...wrap(text, Math.max(narrowest, canvas.width))];
-  return wrap(text, room).map(
-    (line, index) => dim((index === 0 ? label : "").padEnd(margin), canvas.colors) + line,
-  );
-}
-
-/** Title, what it means, and the legend at the right edge; where room is scarce, the meaning goes first. */
-function heading(title: string, meaning: string, key: string, canvas: Canvas): string {
-  const { colors } = canvas;
-  const room = Math.max(narrowest, canvas.width);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours start with an escape character
-  const keyWidth = key === "" ? 0 : 2 + width(key.replace(/\u001b\[[\d;]*m/g, ""));
-  const full = width(title) + 2 + width(meaning);
-  const [left, leftWidth] =
-    full + keyWidth <= room
-      ? [`${bold(title, colors)}  ${dim(meaning, colors)}`, full]
-      : [bold(title, colors), width(title)];
-  if (key === "" || leftWidth + keyWidth > room) return left;
-  return left + " ".repeat(room - leftWidth - keyWidth + 2) + key;
 }

@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { version } from "../contracts/version.js";
 import { registerDemo } from "./demo.js";
 import { exitCodeOf, sentenceOf } from "./exit-code.js";
+import { registerExperiments } from "./experiment.js";
 import { registerLab } from "./lab.js";
 import { registerRm } from "./rm.js";
 import { registerServe } from "./serve.js";
@@ -24,6 +25,7 @@ registerServe(program);
 registerLab(program);
 registerStudies(program);
 registerStudy(program);
+registerExperiments(program);
 registerRm(program);
 
 try {

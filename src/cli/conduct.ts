@@ -1,0 +1,80 @@
+import { Lab, type Settings, TaplineError } from "../client/index.js";
+import { checkSubmission, type Job, type Operation } from "../contracts/index.js";
+import { bold, canvasOf, dim, JobProgress, jobPicture, ProgressLine } from "../terminal/index.js";
+import { print, printJson, shortPath } from "./output.js";
+import { runExperiment } from "./run-experiment.js";
+import { usualLab } from "./service-address.js";
+import { endBy, stoppable } from "./stop-signal.js";
+
+export interface ConductOptions {
+  lab?: string;
+  out?: string | false;
+  json?: boolean;
+  detach?: boolean;
+  quiet?: boolean;
+}
+
+/** Runs one experiment for a person or a program: progress, then the picture or JSON. */
+export async function conduct(
+  operation: Operation,
+  submission: Record<string, unknown>,
+  options: ConductOptions,
+): Promise<void> {
+  // What no Lab would accept is told before one is started.
+  checkSubmission({ operation, ...submission });
+  const { model, ...settings } = submission as { model: string };
+  if (options.detach) return detach(operation, model, settings, options);
+
+  const signal = stoppable();
+  const quiet = { write: () => {} };
+  const progress = new JobProgress(options.quiet ? quiet : process.stderr);
+  const line = new ProgressLine(options.quiet ? quiet : process.stderr);
+  try {
+    const report = await runExperiment({
+      operation,
+      model,
+      settings,
+      lab: options.lab,
+      out: options.out,
+      signal,
+      onStage: (stage) => line.show(stage),
+      onProgress: (job) => progress.show(job),
+    });
+    line.clear();
+    progress.clear();
+    if (options.json) await printJson(report);
+    else await printJob(report.job as Job, report.files);
+  } catch (error) {
+    line.clear();
+    progress.clear();
+    if (signal.aborted) return endBy(signal.reason);
+    throw error;
+  }
+}
+
+async function detach(
+  operation: Operation,
+  model: string,
+  settings: object,
+  options: ConductOptions,
+): Promise<void> {
+  if (options.lab === "new")
+    throw new TaplineError("--detach needs a Lab that stays: --lab new ends with the command.");
+  const job = await new Lab(options.lab ?? usualLab).submit(
+    operation,
+    model,
+    settings as Settings<Operation>,
+  );
+  await (options.json ? printJson(job) : print(job.id));
+}
+
+/** Draws a job, and says which files it left. */
+export function printJob(job: Job, files: readonly string[]): Promise<void> {
+  const canvas = canvasOf(process.stdout);
+  const lines = jobPicture(job, canvas);
+  files.forEach((file, index) => {
+    const label = dim((index === 0 ? "Written" : "").padEnd(13), canvas.colors);
+    lines.push(label + (index === 0 ? bold(shortPath(file), canvas.colors) : shortPath(file)));
+  });
+  return print(lines.join("\n"));
+}

@@ -1,0 +1,255 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { Operation } from "../contracts/index.js";
+import { defaults, limits } from "../contracts/limits.js";
+import { UsageError } from "./exit-code.js";
+import { layerList } from "./layers.js";
+import { integerBetween } from "./options.js";
+import { labOption, origin } from "./service-address.js";
+
+/** What all four experiments take. */
+interface CommonOptions {
+  model?: string;
+  revision?: string;
+  layers?: number[];
+  maxInputTokens?: number;
+  seed?: number;
+  config?: string;
+  lab?: string;
+  out?: string | false;
+  json?: boolean;
+  detach?: boolean;
+  quiet?: boolean;
+}
+
+interface CompareOptions extends CommonOptions {
+  intervention?: string;
+  strengths?: number[];
+  target?: string;
+  prompts?: string;
+  donor?: string;
+  positive?: string;
+  negative?: string;
+  maxTokens?: number;
+}
+
+interface TrainingOptions extends CommonOptions {
+  examples?: string;
+  features?: number;
+  steps?: number;
+}
+
+/** `tapline inspect`, `compare`, `probe` and `sae`: one experiment in a Lab, drawn. */
+export function registerExperiments(program: Command): void {
+  withPrompt(experiment(program, "inspect", "Look inside one forward pass: logit lens, norms, next tokens."))
+    .addHelpText(
+      "after",
+      examples(`
+  tapline inspect "The capital of France is"
+  tapline inspect --model ./model.gguf --layers 0-7 "When Mary and John went to the store, John gave a drink to"
+  echo "The capital of Japan is" | tapline inspect --json - > lens.json`),
+    )
+    .action(async (prompt: string | undefined, options: CommonOptions) => {
+      await run("inspect", options, { prompt: await promptOf(prompt) });
+    });
+
+  withPrompt(experiment(program, "compare", "Change a block's output and see what follows: dose-response."))
+    .addOption(
+      new Option(
+        "--intervention <kind>",
+        `what is done to the block's output (default: ${defaults.intervention})`,
+      ).choices(["scale", "ablate", "patch", "steer"]),
+    )
+    .option(
+      "--strengths <list>",
+      `up to ${limits.strengths} numbers (default: ${defaults.strengths.join(",")})`,
+      numberList,
+    )
+    .option("--target <text>", "one token to follow (default: what the model says without intervention)")
+    .option("--prompts <file>", "compare these prompts: a line each, JSON, JSON Lines or CSV")
+    .option("--donor <text>", "for patch: the text whose activation is put in")
+    .option("--positive <text>", "for steer: the direction leads here …")
+    .option("--negative <text>", "… from here")
+    .option(
+      "--max-tokens <number>",
+      `length of the continuations (default: ${defaults.max_tokens})`,
+      integerBetween(1, limits.max_tokens),
+    )
+    .addHelpText(
+      "after",
+      examples(`
+  tapline compare "The capital of France is" --layers 5 --intervention patch --donor "The capital of Japan is"
+  tapline compare "I think the film was" --layers 4 --intervention steer \\
+    --positive "wonderful" --negative "terrible" --strengths -4,-2,0,2,4
+  tapline compare --prompts prompts.txt --layers 3 --intervention ablate --strengths 0,1`),
+    )
+    .action(async (prompt: string | undefined, options: CompareOptions) => {
+      const { readPrompts } = await import("./input-files.js");
+      const prompts = options.prompts === undefined ? undefined : await readPrompts(options.prompts);
+      const first = (await promptOf(prompt)) ?? prompts?.[0];
+      await run("compare", options, {
+        prompt: first,
+        prompts,
+        intervention: options.intervention,
+        strengths: options.strengths,
+        target_token: options.target,
+        donor_prompt: options.donor,
+        positive: options.positive,
+        negative: options.negative,
+        max_tokens: options.maxTokens,
+      });
+    });
+
+  withExamples(
+    experiment(program, "probe", "Train a linear probe: can a property be read off a block?"),
+    "JSON, JSON Lines or CSV with text, label (0 or 1) and split (train or test)",
+  )
+    .addHelpText(
+      "after",
+      examples(`
+  tapline probe --examples reviews.csv --layers 0-7
+  tapline probe --examples reviews.jsonl --model ./model.gguf --layers 12 --out sentiment`),
+    )
+    .action((options: TrainingOptions) => trained("probe", options, {}));
+
+  withExamples(
+    experiment(program, "sae", "Train a small sparse autoencoder: which directions does a block use?"),
+    "JSON, JSON Lines or CSV with text and split (train or test)",
+  )
+    .option(
+      "--features <number>",
+      `features of the autoencoder (default: ${defaults.features})`,
+      integerBetween(limits.features_min, limits.features),
+    )
+    .option(
+      "--steps <number>",
+      `optimiser steps (default: ${defaults.steps})`,
+      integerBetween(1, limits.steps),
+    )
+    .addHelpText(
+      "after",
+      examples(`
+  tapline sae --examples texts.csv --layers 5 --features 128 --steps 300`),
+    )
+    .action((options: TrainingOptions) =>
+      trained("sae", options, { features: options.features, steps: options.steps }),
+    );
+}
+
+function experiment(program: Command, name: Operation, description: string): Command {
+  return program
+    .command(name)
+    .description(description)
+    .option("--model <model>", "demo, a .gguf file, a directory with one model, or a hub id (default: demo)")
+    .option("--revision <revision>", "pins a hub revision")
+    .option(
+      "--layers <list>",
+      `blocks as 0,3,7 or 0-7 (default: ${name === "inspect" ? "up to 8, evenly spread" : defaults.layers.join(",")})`,
+      layerList,
+    )
+    .option(
+      "--max-input-tokens <number>",
+      `most tokens of a text (default: ${defaults.max_input_tokens})`,
+      integerBetween(1, limits.max_input_tokens),
+    )
+    .option("--seed <number>", `experiment seed (default: ${defaults.seed})`, integerBetween(0, limits.seed))
+    .option("--config <file>", "a submission as JSON (- is standard input); flags win over its fields")
+    .addOption(labOption().argParser((text) => (text === "new" ? text : origin(text))))
+    .option("--out <folder>", `where artifacts go (default: tapline-${name}-<first 8 of the id>)`)
+    .option("--no-out", "write nothing")
+    .option("--json", "print the whole job as JSON, for programs")
+    .option("--detach", "only submit to a running Lab, and print the job's id")
+    .option("--quiet", "no progress");
+}
+
+function withPrompt(command: Command): Command {
+  return command.argument("[prompt]", "raw text, no chat template; - reads it from standard input");
+}
+
+function withExamples(command: Command, form: string): Command {
+  return command.option("--examples <file>", `${form}; - is standard input`);
+}
+
+function examples(text: string): string {
+  return `
+Without --lab the Lab at the usual port takes the job; where none runs, one is started for it ("--lab new" always
+does that) and ended.
+
+Examples:${text}`;
+}
+
+async function promptOf(prompt: string | undefined): Promise<string | undefined> {
+  if (prompt !== "-") return prompt;
+  const { readInput } = await import("./input-files.js");
+  // The line's end belongs to the file, not to the text.
+  return (await readInput("-")).replace(/\r?\n$/, "");
+}
+
+async function trained(
+  operation: "probe" | "sae",
+  options: TrainingOptions,
+  settings: Record<string, unknown>,
+): Promise<void> {
+  const { readExamples } = await import("./input-files.js");
+  const examples = options.examples === undefined ? undefined : await readExamples(options.examples);
+  await run(operation, options, { ...settings, examples });
+}
+
+/** Puts a submission together, has it run, and shows what came out. */
+async function run(
+  operation: Operation,
+  options: CommonOptions,
+  given: Record<string, unknown>,
+): Promise<void> {
+  const { readConfig } = await import("./input-files.js");
+  const config = options.config === undefined ? {} : await readConfig(options.config);
+  if (config.operation !== undefined && config.operation !== operation) {
+    throw new UsageError(`${options.config} is a configuration of ${config.operation}, not of ${operation}.`);
+  }
+  const flags = {
+    model: options.model,
+    revision: options.revision,
+    layers: options.layers,
+    max_input_tokens: options.maxInputTokens,
+    seed: options.seed,
+    ...given,
+  };
+  const { operation: _operation, ...submission } = {
+    model: "demo",
+    ...config,
+    ...Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined)),
+  } as Record<string, unknown>;
+  if (typeof submission.model === "string") submission.model = localPath(submission.model);
+  if (operation === "inspect" && submission.layers === undefined) {
+    submission.layers = await spreadLayers(submission.model);
+  }
+  const { conduct } = await import("./conduct.js");
+  await conduct(operation, submission, options);
+}
+
+/** The Lab has a folder of its own: paths are said from the root. */
+function localPath(model: string): string {
+  return model !== "demo" && existsSync(model) ? resolve(model) : model;
+}
+
+/** Up to eight of the model's blocks, where its file is at hand; the contract's default otherwise. */
+async function spreadLayers(model: unknown): Promise<number[] | undefined> {
+  if (typeof model !== "string" || (model !== "demo" && !existsSync(model))) return undefined;
+  const [{ resolveModel }, { blockCount }, { spread }] = await Promise.all([
+    import("../models/resolve.js"),
+    import("./block-count.js"),
+    import("./layers.js"),
+  ]);
+  const count = await blockCount((await resolveModel(model)).path);
+  if (count === undefined) return undefined;
+  return spread([...Array(count).keys()], limits.layers);
+}
+
+function numberList(text: string): number[] {
+  const numbers = text.split(",").map((part) => (part.trim() === "" ? Number.NaN : Number(part)));
+  if (numbers.some((number) => !Number.isFinite(number))) {
+    throw new InvalidArgumentError("Write numbers as 0,0.5,1.");
+  }
+  return numbers;
+}

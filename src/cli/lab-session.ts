@@ -1,0 +1,97 @@
+import { copyFile, mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Lab, TaplineError } from "../client/index.js";
+import { usualLab } from "./service-address.js";
+
+/** A Lab that an experiment runs in. */
+export interface LabSession {
+  lab: Lab;
+  url: string;
+  /** Whether it was started for the occasion; it keeps nothing. */
+  own: boolean;
+  /** Copies a job's log to a file where this Lab would take it with it. @returns whether there is one */
+  keepLog(job: string, destination: string): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/** How long a service at the usual port has to say that it is a Lab, in milliseconds. */
+const greetingMs = 2000;
+
+/**
+ * The Lab that was named, or the one at the usual port, or one of its own in a temporary folder: that one ends,
+ * with everything it holds, when the session is closed.
+ * @param named an origin; `new` for one of its own in any case
+ */
+export async function openLab(named: string | undefined, onStart: () => void): Promise<LabSession> {
+  if (named !== undefined && named !== "new") {
+    const lab = new Lab(named);
+    await lab.health();
+    return running(lab, named);
+  }
+  if (named === undefined && (await isLab(usualLab))) return running(new Lab(usualLab), usualLab);
+  onStart();
+  return startOwn();
+}
+
+function running(lab: Lab, url: string): LabSession {
+  return { lab, url, own: false, keepLog: async () => false, close: async () => {} };
+}
+
+async function isLab(url: string): Promise<boolean> {
+  try {
+    return (await new Lab(url, { timeoutMs: greetingMs }).health()).api_version === 1;
+  } catch (error) {
+    // Nothing there, or something else that took the port.
+    if (error instanceof Error && ["TaplineError", "TimeoutError"].includes(error.name)) return false;
+    throw error;
+  }
+}
+
+async function startOwn(): Promise<LabSession> {
+  const [{ startLab }, { backendInfo }] = await Promise.all([
+    import("../lab/index.js"),
+    import("../native/index.js"),
+  ]);
+  const home = await mkdtemp(join(tmpdir(), "tapline-lab-"));
+  const removeHome = () => rm(home, { recursive: true, force: true });
+  try {
+    const service = await startLab({ port: 0, home, backend: backendInfo().backend });
+    return {
+      lab: new Lab(service.url),
+      url: service.url,
+      own: true,
+      async keepLog(job, destination) {
+        const log = join(service.folder, job, "worker.log");
+        const { size } = await stat(log).catch(() => ({ size: 0 }));
+        if (size > 0) await copyFile(log, destination);
+        return size > 0;
+      },
+      async close() {
+        await service.close();
+        await removeHome();
+      },
+    };
+  } catch (error) {
+    await removeHome();
+    throw error;
+  }
+}
+
+/** Finds a job by its id, by the unmistakable beginning of it, or the newest one by `last`. */
+export async function findJob(lab: Lab, name: string): Promise<string> {
+  if (/^[0-9a-f]{32}$/.test(name)) return name;
+  const jobs = await lab.jobs();
+  if (name === "last") {
+    const [newest] = jobs;
+    if (newest === undefined) throw new TaplineError("The Lab has no jobs yet.");
+    return newest.id;
+  }
+  const found = /^[0-9a-f]{4,}$/.test(name) ? jobs.filter(({ id }) => id.startsWith(name)) : [];
+  if (found.length === 1) return (found[0] as { id: string }).id;
+  throw new TaplineError(
+    found.length > 1
+      ? `${found.length} jobs begin with ${name}.`
+      : `There is no job ${name}; write its id, at least four characters of it, or last.`,
+  );
+}

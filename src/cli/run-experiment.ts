@@ -1,0 +1,88 @@
+import { mkdir } from "node:fs/promises";
+import { basename, join, resolve } from "node:path";
+import { type CompletedJob, type Lab, type Settings, writeWhole } from "../client/index.js";
+import type { Job, Operation } from "../contracts/index.js";
+import { UserError } from "../contracts/user-error.js";
+import { type LabSession, openLab } from "./lab-session.js";
+import { shortPath } from "./output.js";
+
+export interface Experiment {
+  operation: Operation;
+  model: string;
+  settings: Record<string, unknown>;
+  /** A running Lab, `new`, or nothing: see {@link openLab}. */
+  lab: string | undefined;
+  /** Folder for results; a new one named after the job unless told otherwise, none when false. */
+  out: string | false | undefined;
+  signal: AbortSignal;
+  onStage: (stage: string) => void;
+  onProgress: (job: Job) => void;
+}
+
+/** What `--json` prints: the whole job, and where its files are. */
+export interface ExperimentReport {
+  /** Origin of the Lab that still has the job; null when it was started for the occasion and has ended. */
+  lab: string | null;
+  job: CompletedJob;
+  folder: string | null;
+  files: string[];
+}
+
+/** How often a job is looked at, in milliseconds. */
+export const intervalMs = 200;
+
+/**
+ * Submits an experiment, waits for it and downloads what it made. When the signal comes, the job is cancelled;
+ * a Lab started for the occasion ends in any case.
+ * @throws TaplineError, UserError, the signal's reason
+ */
+export async function runExperiment(options: Experiment): Promise<ExperimentReport> {
+  const { operation, model, settings, signal } = options;
+  const session = await openLab(options.lab, () => options.onStage("starting a Lab for the occasion"));
+  try {
+    signal.throwIfAborted();
+    // Not ended by the signal: a job that was accepted must have a name to be cancelled by.
+    const { id } = await session.lab.submit(operation, model, settings as unknown as Settings<Operation>);
+    const job = await waitFor(session, id, options);
+    const folder =
+      options.out === false ? null : resolve(options.out ?? `tapline-${operation}-${id.slice(0, 8)}`);
+    const files = folder === null ? [] : await download(session.lab, job as Job, folder, signal);
+    return { lab: session.own ? null : session.url, job, folder, files };
+  } finally {
+    await session.close();
+  }
+}
+
+async function waitFor(session: LabSession, id: string, options: Experiment): Promise<CompletedJob> {
+  const { signal, onProgress, operation } = options;
+  const { lab } = session;
+  try {
+    return await lab.wait(id, { intervalMs, signal, onProgress });
+  } catch (error) {
+    if (signal.aborted) {
+      await lab.cancel(id);
+      throw error;
+    }
+    const log = resolve(`tapline-${operation}-${id.slice(0, 8)}.log`);
+    if (!(await session.keepLog(id, log))) throw error;
+    throw new UserError(`${(error as Error).message}\nThe worker's log is kept in ${shortPath(log)}.`);
+  }
+}
+
+/** Downloads a completed job's artifacts and writes the job beside them. @returns the paths @throws UserError */
+export async function download(lab: Lab, job: Job, folder: string, signal: AbortSignal): Promise<string[]> {
+  try {
+    await mkdir(folder, { recursive: true });
+  } catch (error) {
+    throw new UserError(
+      `Nothing can be written to ${folder} (${(error as NodeJS.ErrnoException).code}); see --out.`,
+    );
+  }
+  const files: string[] = [];
+  for (const name of job.result?.artifacts ?? []) {
+    files.push(await lab.artifact(job.id, name, join(folder, basename(name)), { signal }));
+  }
+  const whole = join(folder, "job.json");
+  await writeWhole(whole, [Buffer.from(`${JSON.stringify(job, null, 2)}\n`)]);
+  return [...files, whole];
+}

@@ -1,0 +1,49 @@
+import type { InspectResult } from "../contracts/index.js";
+import { bars } from "./bars.js";
+import { type Canvas, narrowest } from "./canvas.js";
+import { legend } from "./legend.js";
+import { lensGrid } from "./lens-grid.js";
+import { normsGrid } from "./norms-grid.js";
+import { heading } from "./page.js";
+import { bold, magnitudeScale, probabilityScale } from "./paint.js";
+import { story } from "./story.js";
+import { wrap } from "./text.js";
+
+/** An inspect job: the logit lens, the sentence it tells, norms, and the model's own next tokens. */
+export function inspectPicture(
+  result: Pick<InspectResult, "tokens" | "layers" | "next_tokens">,
+  canvas: Canvas,
+): string[] {
+  return [
+    heading(
+      "Logit lens",
+      "what each block would say comes next",
+      legend(probabilityScale, "0", "1", canvas),
+      canvas,
+    ),
+    ...lensGrid(result, canvas).split("\n"),
+    "",
+    ...wrap(story(result), Math.max(narrowest, canvas.width)).map((line) => bold(line, canvas.colors)),
+    "",
+    ...measurePicture(result, canvas),
+  ];
+}
+
+/** What a capture of a serving model shows, too: norms and next tokens. */
+export function measurePicture(
+  result: Pick<InspectResult, "tokens" | "layers" | "next_tokens">,
+  canvas: Canvas,
+): string[] {
+  return [
+    heading(
+      "Norms",
+      "length of the residual stream behind each block",
+      legend(magnitudeScale, "low", "high", canvas),
+      canvas,
+    ),
+    ...normsGrid(result, canvas).split("\n"),
+    "",
+    heading("Next token", "what the model itself says", "", canvas),
+    ...bars(result.next_tokens, canvas).split("\n"),
+  ];
+}

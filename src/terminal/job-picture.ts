@@ -1,0 +1,91 @@
+import type {
+  CompareConfig,
+  CompareResult,
+  InspectResult,
+  Job,
+  ProbeResult,
+  SaeConfig,
+  SaeResult,
+} from "../contracts/index.js";
+import type { Canvas } from "./canvas.js";
+import { comparePicture } from "./compare-picture.js";
+import { inspectPicture } from "./inspect-picture.js";
+import { labelled } from "./page.js";
+import { probePicture } from "./probe-picture.js";
+import { saePicture } from "./sae-picture.js";
+import { duration } from "./spans.js";
+import { oneLine } from "./text.js";
+
+/** What is said of results that bring no note of their own. */
+const caution = "A readout shows what can be read off a layer, not what the model uses.";
+
+/** A job as a person reads it: what was asked, then its result, or why there is none. */
+export function jobPicture(job: Job, canvas: Canvas): string[] {
+  const lines = [...asked(job, canvas)];
+  if (job.error !== undefined) lines.push(...labelled("Error", oneLine(job.error), canvas));
+  if (job.result === undefined) return lines;
+  return [...lines, "", ...resultLines(job, canvas), "", ...provenance(job, canvas)];
+}
+
+function asked({ id, status, operation, model, started, ended, config }: Job, canvas: Canvas): string[] {
+  const took = started === null ? "" : ` in ${duration((ended ?? Date.now() / 1000) - started)}`;
+  const row = (label: string, text: string) => labelled(label, text, canvas);
+  const layers = `${config.layers.length === 1 ? "layer" : "layers"} ${config.layers.join(", ")}`;
+  const lines = [...row("Job", `${id}, ${operation}, ${status}${took}`), ...row("Model", oneLine(model))];
+  switch (config.operation) {
+    case "inspect":
+      return [...lines, ...row("Looked into", `${oneLine(config.prompt)} (${layers})`)];
+    case "compare": {
+      const prompts = config.prompts ?? [config.prompt];
+      const shown = prompts.length === 1 ? oneLine(prompts[0] as string) : `${prompts.length} prompts`;
+      const edit = {
+        scale: "scaled",
+        ablate: "ablated",
+        patch: `patched from “${oneLine(config.donor_prompt ?? "")}”`,
+        steer: `steered from “${oneLine(config.negative ?? "")}” to “${oneLine(config.positive ?? "")}”`,
+      }[config.intervention];
+      return [...lines, ...row("Compared", `${shown}, the last token's layer ${config.layers[0]} ${edit}`)];
+    }
+    case "probe":
+      return [...lines, ...row("Probed", `${config.examples.length} examples, ${layers}`)];
+    case "sae":
+      return [
+        ...lines,
+        ...row(
+          "Trained",
+          `${config.features} features on ${config.examples.length} examples, ${config.steps} steps, ${layers}`,
+        ),
+      ];
+  }
+}
+
+function resultLines({ operation, result, config }: Job, canvas: Canvas): string[] {
+  switch (operation) {
+    case "inspect":
+      return inspectPicture(result as InspectResult, canvas);
+    case "compare":
+      return comparePicture(result as CompareResult, (config as CompareConfig).strengths.length, canvas);
+    case "probe":
+      return probePicture(result as ProbeResult, canvas);
+    case "sae":
+      return saePicture(result as SaeResult, (config as SaeConfig).features, canvas);
+  }
+}
+
+function provenance({ result }: Job, canvas: Canvas): string[] {
+  const { provenance: from, ...rest } = result as InspectResult;
+  const note =
+    rest.note === undefined
+      ? caution
+      : `${oneLine(rest.note)} ${config.operation === "compare" ? "" : caution}`;
+  return [
+    ...labelled(
+      "Measured on",
+      `${oneLine(from.resolved_model.path)}: ${from.architecture}, ${from.n_layer} blocks, ${from.n_embd} wide, ` +
+        `${from.quantization}, on ${oneLine(from.device)}; tapline ${from.versions.tapline}, ` +
+        `llama.cpp ${from.versions["llama.cpp"]}, seed ${from.seed}`,
+      canvas,
+    ),
+    ...labelled("Note", note, canvas),
+  ];
+}

@@ -1,0 +1,77 @@
+import type { Progress } from "../contracts/index.js";
+import { ProgressLine } from "./progress-line.js";
+import { duration } from "./spans.js";
+
+interface Output {
+  isTTY?: boolean;
+  columns?: number;
+  write(text: string): unknown;
+}
+
+interface Seen {
+  status: string;
+  progress: Progress;
+}
+
+/** What a worker's stages are to a person. */
+const stages: Record<string, string> = {
+  queued: "waits for its turn",
+  starting: "starting a worker",
+  addon: "loading the addon",
+  model: "loading the model",
+  capture: "capturing block outputs",
+  sweep: "comparing",
+  train: "training",
+  artifact: "writing artifacts",
+};
+
+/** Longest silence in a log, in seconds: long jobs must not look dead. */
+const logEvery = 30;
+
+/**
+ * What a job is doing. On a terminal one line that is drawn again and again; in files, pipes and CI logs a plain
+ * line for each stage, and one now and then while a stage lasts.
+ */
+export class JobProgress {
+  readonly #output: Output;
+  readonly #line: ProgressLine;
+  readonly #started = performance.now();
+  #stage = "";
+  #told = 0;
+
+  constructor(output: Output) {
+    this.#output = output;
+    this.#line = new ProgressLine(output);
+  }
+
+  show({ status, progress }: Seen): void {
+    if (status !== "queued" && status !== "running") return;
+    const { stage, done, total } = progress;
+    const seconds = (performance.now() - this.#started) / 1000;
+    const words = stages[stage] ?? stage;
+    if (this.#output.isTTY) {
+      this.#line.show(
+        `${words}${total > 0 ? ` ${bar(done / total)} ${extent(done, total)}` : ""}  ${duration(seconds)}`,
+      );
+    } else if (stage !== this.#stage || seconds - this.#told >= logEvery) {
+      this.#told = seconds;
+      this.#output.write(`${words}${total > 0 && done > 0 ? ` ${extent(done, total)}` : ""}\n`);
+    }
+    this.#stage = stage;
+  }
+
+  clear(): void {
+    this.#line.clear();
+  }
+}
+
+function bar(share: number): string {
+  const room = 20;
+  const full = Math.round(Math.min(1, Math.max(0, share)) * room);
+  return "█".repeat(full) + "░".repeat(room - full);
+}
+
+/** `12/24`, or a percentage where the steps are no whole numbers. */
+function extent(done: number, total: number): string {
+  return total <= 1 || !Number.isInteger(done) ? `${Math.round((done / total) * 100)} %` : `${done}/${total}`;
+}

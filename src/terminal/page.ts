@@ -1,0 +1,53 @@
+import { type Canvas, narrowest } from "./canvas.js";
+import { bold, dim } from "./paint.js";
+import { fit, width, wrap } from "./text.js";
+
+/** Label at the left, text beside it, as many lines as it needs. */
+export function labelled(label: string, text: string, canvas: Canvas): string[] {
+  const margin = 13;
+  const room = Math.max(narrowest, canvas.width) - margin;
+  if (room < 30) return [dim(label, canvas.colors), ...wrap(text, Math.max(narrowest, canvas.width))];
+  return wrap(text, room).map(
+    (line, index) => dim((index === 0 ? label : "").padEnd(margin), canvas.colors) + line,
+  );
+}
+
+/** Title, what it means, and a legend at the right edge; where room is scarce, the meaning goes first. */
+export function heading(title: string, meaning: string, key: string, canvas: Canvas): string {
+  const { colors } = canvas;
+  const room = Math.max(narrowest, canvas.width);
+  const keyWidth = key === "" ? 0 : 2 + width(bare(key));
+  const full = width(title) + 2 + width(meaning);
+  const [left, leftWidth] =
+    full + keyWidth <= room
+      ? [`${bold(title, colors)}  ${dim(meaning, colors)}`, full]
+      : [bold(title, colors), width(title)];
+  if (key === "" || leftWidth + keyWidth > room) return left;
+  return left + " ".repeat(room - leftWidth - keyWidth + 2) + key;
+}
+
+/** A painted text without its colours. */
+export function bare(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours start with an escape character
+  return text.replace(/\u001b\[[\d;]*m/g, "");
+}
+
+/** Two blocks of lines beside each other where both have room, below each other otherwise. */
+export function beside(
+  draw: ReadonlyArray<(canvas: Canvas) => string[]>,
+  { least, gap }: { least: number; gap: number },
+  canvas: Canvas,
+): string[] {
+  const each = Math.floor((canvas.width - gap * (draw.length - 1)) / draw.length);
+  if (each < least)
+    return draw.flatMap((block, index) => (index === 0 ? block(canvas) : ["", ...block(canvas)]));
+  const blocks = draw.map((block) => block({ ...canvas, width: each }));
+  const rows = Math.max(...blocks.map(({ length }) => length));
+  return Array.from({ length: rows }, (_, row) =>
+    blocks.map((block) => padded(block[row] ?? "", each)).join(" ".repeat(gap)),
+  );
+}
+
+function padded(line: string, columns: number): string {
+  return line + fit("", Math.max(0, columns - width(bare(line))));
+}

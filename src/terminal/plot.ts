@@ -1,0 +1,153 @@
+import { type Canvas, narrowest } from "./canvas.js";
+import { bold, dim, inScale, probabilityScale } from "./paint.js";
+import { fit, width } from "./text.js";
+
+export interface Series {
+  points: ReadonlyArray<readonly [x: number, y: number]>;
+  /** One column wide; stands at the marked points, so that lines are told apart without colours, too. */
+  marker: string;
+  /** Indices of the marked points; all unless told otherwise. */
+  marked?: readonly number[];
+  /** Place on the colour scale, 0 to 1; the terminal's own bold text where there is none. */
+  place?: number;
+}
+
+export interface Axis {
+  low: number;
+  high: number;
+  /** Values that get a label. */
+  ticks: ReadonlyArray<readonly [value: number, label: string]>;
+}
+
+export interface Plot {
+  title?: string;
+  series: readonly Series[];
+  x: Axis;
+  y: Axis;
+  /** Lines of the drawing itself, without axis and title. */
+  rows: number;
+  /** Dotted lines: at a value of x, and from the lower left corner to the upper right one. */
+  guides?: { x?: number; diagonal?: boolean };
+}
+
+interface Cell {
+  /** Dots of a braille character: 2 columns of 4. */
+  dots: number;
+  text: string;
+  place: number | undefined;
+  guide: boolean;
+}
+
+/** Bits of a braille character's dots, by column and row from the top. */
+const bits = [
+  [0x01, 0x02, 0x04, 0x40],
+  [0x08, 0x10, 0x20, 0x80],
+] as const;
+
+/**
+ * Lines in a coordinate system, drawn with braille dots: 2 by 4 of them in a character. Later series are drawn
+ * over earlier ones. Every line is exactly as wide as the canvas allows, so that two plots fit beside each other.
+ */
+export function plot({ title, series, x, y, rows, guides = {} }: Plot, canvas: Canvas): string[] {
+  const total = Math.max(narrowest, canvas.width);
+  const label = Math.max(...y.ticks.map(([, text]) => width(text)));
+  const columns = total - label - 2;
+  const cells: Cell[][] = Array.from({ length: rows }, () =>
+    Array.from({ length: columns }, () => ({ dots: 0, text: "", place: undefined, guide: false })),
+  );
+  const dotX = (value: number) => share(value, x) * (columns * 2 - 1);
+  const dotY = (value: number) => (1 - share(value, y)) * (rows * 4 - 1);
+  const dot = (left: number, top: number, place: number | undefined, guide = false) => {
+    const cell = cells[Math.floor(top / 4)]?.[Math.floor(left / 2)];
+    if (cell === undefined) return;
+    // A guide never mixes with a line: both would look like the line.
+    if (cell.guide && !guide) cell.dots = 0;
+    cell.dots |= (bits[left % 2] as (typeof bits)[0])[top % 4] as number;
+    cell.place = place;
+    cell.guide = guide;
+  };
+
+  if (guides.x !== undefined) {
+    for (let top = 0; top < rows * 4; top += 2) dot(Math.round(dotX(guides.x)), top, undefined, true);
+  }
+  if (guides.diagonal) {
+    const steps = columns * 2;
+    for (let step = 0; step < steps; step += 4) {
+      dot(step, Math.round((1 - step / (steps - 1)) * (rows * 4 - 1)), undefined, true);
+    }
+  }
+  for (const { points, place } of series) {
+    points.forEach(([px, py], index) => {
+      const [nx, ny] = points[index + 1] ?? [px, py];
+      const [fromX, fromY, toX, toY] = [dotX(px), dotY(py), dotX(nx), dotY(ny)];
+      const steps = Math.max(1, Math.ceil(Math.max(Math.abs(toX - fromX), Math.abs(toY - fromY))));
+      for (let step = 0; step <= steps; step++) {
+        const along = (from: number, to: number) => Math.round(from + ((to - from) * step) / steps);
+        dot(along(fromX, toX), along(fromY, toY), place);
+      }
+    });
+  }
+  for (const { points, marker, marked, place } of series) {
+    for (const index of marked ?? points.keys()) {
+      const [px, py] = points[index] as readonly [number, number];
+      const cell = cells[Math.floor(Math.round(dotY(py)) / 4)]?.[Math.floor(Math.round(dotX(px)) / 2)];
+      if (cell !== undefined) Object.assign(cell, { text: marker, place, guide: false });
+    }
+  }
+
+  const labels = new Map(
+    y.ticks.map(([value, text]) => [Math.floor(Math.round(dotY(value)) / 4), text] as const),
+  );
+  const lines = cells.map((line, row) => {
+    const text = labels.get(row);
+    const edge = `${fit(text ?? "", label, "right")} ${text === undefined ? "│" : "┤"}`;
+    return dim(edge, canvas.colors) + line.map((cell) => drawn(cell, canvas)).join("");
+  });
+  const axis = `${" ".repeat(label)} └${"─".repeat(columns)}`;
+  const [ticks, names] = tickLines(x, columns, (value) => Math.floor(Math.round(dotX(value)) / 2));
+  return [
+    ...(title === undefined ? [] : [bold(fit(title, total), canvas.colors)]),
+    ...lines,
+    dim(axis.slice(0, label + 2) + ticks, canvas.colors),
+    dim(" ".repeat(label + 2) + names, canvas.colors),
+  ];
+}
+
+function share(value: number, { low, high }: Axis): number {
+  return Math.min(1, Math.max(0, high > low ? (value - low) / (high - low) : 0.5));
+}
+
+function drawn({ dots, text, place, guide }: Cell, { colors }: Canvas): string {
+  if (text === "" && dots === 0) return " ";
+  const shown = text === "" ? String.fromCharCode(0x2800 + dots) : text;
+  if (guide) return dim(shown, colors);
+  return place === undefined ? bold(shown, colors) : inScale(shown, place, probabilityScale, colors);
+}
+
+/** The x axis with its ticks, and the labels below it; labels that would touch their neighbour are left out. */
+function tickLines(x: Axis, columns: number, columnOf: (value: number) => number): [string, string] {
+  const ticks = Array.from({ length: columns }, () => "─");
+  let names = "";
+  for (const [value, text] of [...x.ticks].sort(([a], [b]) => a - b)) {
+    const column = columnOf(value);
+    ticks[column] = "┬";
+    const start = Math.min(Math.max(0, column - Math.floor(width(text) / 2)), columns - width(text));
+    if (names !== "" && start < width(names) + 1) continue;
+    names = fit(names, start) + text;
+  }
+  return [ticks.join(""), fit(names, columns)];
+}
+
+/** Evenly spaced ticks between 0 and a rounded number that is not below `most`. */
+export function ticksUpTo(most: number): Axis {
+  const size = 10 ** Math.floor(Math.log10(most > 0 ? most : 1));
+  const high = ([1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((step) => step * size >= most * (1 - 1e-9)) ?? 10) * size;
+  return { low: 0, high, ticks: [0, high / 2, high].map((value) => [value, figure(value)] as const) };
+}
+
+function figure(value: number): string {
+  if (value === 0) return "0";
+  return Math.abs(value) < 0.001 || Math.abs(value) >= 1e5
+    ? value.toExponential(1)
+    : String(Number(value.toPrecision(3)));
+}

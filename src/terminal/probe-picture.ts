@@ -1,0 +1,146 @@
+import type { ProbeResult } from "../contracts/index.js";
+import type { Canvas } from "./canvas.js";
+import { calibration, rocCurve, type Scored } from "./classification.js";
+import { beside, heading } from "./page.js";
+import { bold, dim, inScale, probabilityScale } from "./paint.js";
+import { type Axis, plot, type Series } from "./plot.js";
+import { table } from "./table.js";
+import { oneLine } from "./text.js";
+
+type Report = ProbeResult["reports"][number];
+
+const unit: Axis = { low: 0, high: 1, ticks: [0, 0.5, 1].map((value) => [value, String(value)] as const) };
+const worstShown = 3;
+
+/** A probe job: ROC, calibration and scores on held-out examples, then every layer beside its controls. */
+export function probePicture(result: Pick<ProbeResult, "reports">, canvas: Canvas): string[] {
+  const reports = [...result.reports].sort((a, b) => a.layer - b.layer);
+  const best = reports.reduce((a, b) => (b.auc > a.auc ? b : a), reports[0] as Report);
+  const chosen =
+    reports.length > 1 ? `layer ${best.layer}, the one with the largest AUROC` : `layer ${best.layer}`;
+  return [
+    heading("Held out", `${best.test_size} examples that the probe has not seen`, "", canvas),
+    "",
+    ...beside(
+      [(half) => roc(reports, half), (half) => calibrated(best, half)],
+      { least: 34, gap: 4 },
+      canvas,
+    ),
+    "",
+    heading("Scores", `by class, ${chosen}`, "", canvas),
+    ...histogram(best, canvas),
+    "",
+    heading("Layers", "beside what needs no probe: the majority class, and shuffled labels", "", canvas),
+    ...layerTable(reports, best, canvas),
+    ...worst(best, canvas),
+  ];
+}
+
+function heldOut({ scores }: Report): Array<Scored & { text: string }> {
+  return scores.filter(({ split }) => split === "test") as Array<Scored & { text: string }>;
+}
+
+function placeOf(index: number, count: number): number {
+  return 0.45 + 0.5 * (count < 2 ? 0.4 : index / (count - 1));
+}
+
+function roc(reports: readonly Report[], canvas: Canvas): string[] {
+  const series: Series[] = reports.map((report, index) => {
+    const points = rocCurve(heldOut(report));
+    // Each curve is marked at a spot of its own: curves of good probes lie on each other.
+    const spot = Math.round(((index + 1) / (reports.length + 1)) * (points.length - 1));
+    return {
+      points,
+      marker: report.layer < 10 ? String(report.layer) : String.fromCharCode(87 + report.layer),
+      marked: reports.length === 1 || report.layer > 35 ? [] : [spot],
+      place: placeOf(index, reports.length),
+    };
+  });
+  const title = reports.length === 1 ? `ROC, AUROC ${(reports[0] as Report).auc.toFixed(3)}` : "ROC by layer";
+  return plot({ title, series, x: unit, y: unit, rows: 12, guides: { diagonal: true } }, canvas);
+}
+
+function calibrated(report: Report, canvas: Canvas): string[] {
+  const points = calibration(heldOut(report)).map(({ score, share }) => [score, share] as const);
+  const title = `Calibration, layer ${report.layer}, Brier ${report.brier.toFixed(3)}`;
+  const series = [{ points, marker: "●", place: 0.65 }];
+  return plot({ title, series, x: unit, y: unit, rows: 12, guides: { diagonal: true } }, canvas);
+}
+
+const heights = " ▁▂▃▄▅▆▇█";
+
+/** Score histograms of both classes, above each other on one scale. */
+function histogram(report: Report, canvas: Canvas): string[] {
+  const examples = heldOut(report);
+  const bins = Math.min(50, Math.max(10, canvas.width - 20));
+  const counts = ([0, 1] as const).map((label) => {
+    const bin = Array.from({ length: bins }, () => 0);
+    for (const example of examples) {
+      if (example.label !== label) continue;
+      const index = Math.min(bins - 1, Math.floor(example.score * bins));
+      bin[index] = (bin[index] as number) + 1;
+    }
+    return bin;
+  });
+  const most = Math.max(1, ...counts.flat());
+  const rows = counts.map((bin, label) => {
+    const line = bin.map((count) => heights[Math.ceil((count / most) * 8)]).join("");
+    return `${dim(`label ${label} │`, canvas.colors)}${inScale(line, label === 0 ? 0.45 : 0.85, probabilityScale, canvas.colors)}${dim("│", canvas.colors)}`;
+  });
+  return [...rows, dim(`score    0${" ".repeat(bins - 2)}1`, canvas.colors)];
+}
+
+function layerTable(reports: readonly Report[], best: Report, canvas: Canvas): string[] {
+  const right = { align: "right" as const };
+  const columns = [
+    { title: "layer", ...right },
+    { title: "accuracy", ...right },
+    { title: "majority", ...right },
+    { title: "shuffled", ...right },
+    { title: "AUROC", ...right },
+    { title: "Brier", ...right, dispensable: 1 },
+    { title: "train/test", ...right, dispensable: 2 },
+    { title: "fit", dispensable: 3 },
+  ];
+  const rows = reports.map((report) => {
+    const paint = (text: string) =>
+      inScale(text, 0.3 + 0.7 * report.accuracy, probabilityScale, canvas.colors);
+    return [
+      report === best
+        ? ([String(report.layer), (text: string) => bold(text, canvas.colors)] as const)
+        : String(report.layer),
+      [report.accuracy.toFixed(3), paint] as const,
+      report.majority_accuracy.toFixed(3),
+      report.shuffled_label_accuracy.toFixed(3),
+      report.auc.toFixed(3),
+      report.brier.toFixed(3),
+      `${report.train_size}/${report.test_size}`,
+      report.converged ? `${report.iterations} steps` : `not converged in ${report.iterations} steps`,
+    ];
+  });
+  return table(columns, rows, canvas);
+}
+
+function worst(report: Report, canvas: Canvas): string[] {
+  const misses = heldOut(report)
+    .map((example) => ({ ...example, miss: Math.abs(example.label - example.score) }))
+    .filter(({ miss }) => miss > 0.5)
+    .sort((a, b) => b.miss - a.miss);
+  const title = heading("Errors", `held-out examples that layer ${report.layer} gets wrong`, "", canvas);
+  if (misses.length === 0) return ["", title, "none"];
+  const columns = [
+    { title: "label" },
+    { title: "score", align: "right" as const },
+    { title: "text", least: 10 },
+  ];
+  const rows = misses
+    .slice(0, worstShown)
+    .map(({ label, score, text }) => [String(label), score.toFixed(3), oneLine(text)]);
+  const rest = misses.length - worstShown;
+  return [
+    "",
+    title,
+    ...table(columns, rows, canvas),
+    ...(rest > 0 ? [dim(`… and ${rest} more`, canvas.colors)] : []),
+  ];
+}

@@ -1,0 +1,59 @@
+import { type Canvas, narrowest } from "./canvas.js";
+import { dim } from "./paint.js";
+import { cut, fit, width } from "./text.js";
+
+export interface Column {
+  title: string;
+  align?: "left" | "right";
+  /** May be cut down to so many columns; the last one that may takes what is left. */
+  least?: number;
+  /** Left out where there is no room, the highest number first. */
+  dispensable?: number;
+}
+
+/** A text, or a text and how it is painted; painting may not change its width. */
+export type Entry = string | readonly [text: string, paint: (text: string) => string];
+
+const gap = 2;
+
+/** Rows under dimmed titles, never wider than the canvas: columns are cut, then left out. */
+export function table(
+  columns: readonly Column[],
+  rows: ReadonlyArray<readonly Entry[]>,
+  canvas: Canvas,
+): string[] {
+  const total = Math.max(narrowest, canvas.width);
+  const text = (entry: Entry | undefined) => (typeof entry === "string" ? entry : (entry?.[0] ?? ""));
+  let shown = columns.map((column, index) => ({
+    ...column,
+    index,
+    natural: Math.max(width(column.title), ...rows.map((row) => width(text(row[index])))),
+  }));
+  const needed = () =>
+    shown.reduce((sum, { natural, least }) => sum + Math.min(natural, least ?? natural) + gap, -gap);
+  while (needed() > total) {
+    const rank = Math.max(...shown.map(({ dispensable }) => dispensable ?? 0));
+    if (rank === 0) break;
+    shown = shown.filter(({ dispensable }) => dispensable !== rank);
+  }
+  let spare = total - needed();
+  const laid = shown.map((column) => {
+    const least = Math.min(column.natural, column.least ?? column.natural);
+    const extra = Math.min(column.natural - least, Math.max(0, spare));
+    spare -= extra;
+    return { ...column, room: least + extra };
+  });
+  const line = (cell: (column: (typeof laid)[number]) => string) =>
+    laid.map((column) => cell(column)).join(" ".repeat(gap));
+  const header = line(({ title, room, align }) => fit(title, room, align)).trimEnd();
+  return [
+    ...(header === "" ? [] : [dim(cut(header, total), canvas.colors)]),
+    ...rows.map((row) =>
+      line(({ index, room, align }) => {
+        const entry = row[index] ?? "";
+        const filled = fit(text(entry), room, align);
+        return typeof entry === "string" ? filled : entry[1](filled);
+      }).trimEnd(),
+    ),
+  ];
+}
