@@ -3,7 +3,9 @@ import { version } from "../contracts/version.js";
 import { registerDemo } from "./demo.js";
 import { exitCodeOf, sentenceOf } from "./exit-code.js";
 import { registerExperiments } from "./experiment.js";
+import { registerJobs } from "./jobs.js";
 import { registerLab } from "./lab.js";
+import { registerResident } from "./resident.js";
 import { registerRm } from "./rm.js";
 import { registerServe } from "./serve.js";
 import { registerStudies } from "./studies.js";
@@ -26,7 +28,9 @@ registerLab(program);
 registerStudies(program);
 registerStudy(program);
 registerExperiments(program);
+registerJobs(program);
 registerRm(program);
+registerResident(program);
 
 try {
   await program.parseAsync();

@@ -1,7 +1,6 @@
 import type { CompareResult } from "../contracts/index.js";
 import type { Canvas } from "./canvas.js";
 import { narrowest } from "./canvas.js";
-import { shortNumber } from "./figures.js";
 import { legend } from "./legend.js";
 import { heading } from "./page.js";
 import { bold, dim, onScale, probabilityScale } from "./paint.js";
@@ -61,7 +60,7 @@ function byPrompt(trials: readonly Trial[], strengths: number): Group[] {
   return groups.map((group, index) => ({
     prompt: (group[0] as Trial).prompt,
     marker: markers[index] ?? "*",
-    place: 0.45 + 0.5 * (groups.length < 2 ? 0.4 : index / (groups.length - 1)),
+    place: 0.35 + 0.45 * (groups.length < 2 ? 0.5 : index / (groups.length - 1)),
     trials: group,
   }));
 }
@@ -152,13 +151,13 @@ function continuations(
   const total = Math.max(narrowest, canvas.width);
   const [first] = trials as [Trial];
   const title = `${numbered ? `${marker}  ` : ""}${oneLine(prompt)}`;
-  const target = `target “${visible(first.target_token)}”, without intervention ${shortNumber(first.baseline_probability)}`;
+  const target = `target “${visible(first.target_token)}”, without intervention ${first.baseline_probability.toFixed(3)}`;
   const lines = [
     bold(cut(title, total), canvas.colors),
     ...wrap(target, total).map((line) => dim(line, canvas.colors)),
   ];
   const base = wordsOf(first.baseline);
-  lines.push(...trialLines("baseline", first.baseline_probability, undefined, base, base.length, canvas));
+  lines.push(...trialLines("baseline", first.baseline_probability, undefined, base, 0, canvas));
   for (const { strength, probability, delta, output } of trials) {
     const words = wordsOf(output);
     const common = words.findIndex((word, index) => word !== base[index]);

@@ -1,7 +1,9 @@
 export { bars } from "./bars.js";
 export { type Canvas, type Colors, canvasOf, colorsOf, narrowest } from "./canvas.js";
 export { calibration, rocCurve } from "./classification.js";
+export { executionList, executionPicture } from "./execution-picture.js";
 export { inspectPicture, measurePicture } from "./inspect-picture.js";
+export { jobList } from "./job-list.js";
 export { jobPicture } from "./job-picture.js";
 export { JobProgress } from "./job-progress.js";
 export { legend } from "./legend.js";
@@ -12,6 +14,7 @@ export { bold, dim, inScale, magnitudeScale, probabilityScale } from "./paint.js
 export { type Axis, type Plot, plot, type Series, ticksUpTo } from "./plot.js";
 export { ProgressLine } from "./progress-line.js";
 export { ago, bytes, duration } from "./spans.js";
+export { statsPicture } from "./stats-picture.js";
 export { story } from "./story.js";
 export { type Column, type Entry, table } from "./table.js";
 export { cut, fit, oneLine, visible, width, wrap } from "./text.js";

@@ -74,10 +74,7 @@ function resultLines({ operation, result, config }: Job, canvas: Canvas): string
 
 function provenance({ result }: Job, canvas: Canvas): string[] {
   const { provenance: from, ...rest } = result as InspectResult;
-  const note =
-    rest.note === undefined
-      ? caution
-      : `${oneLine(rest.note)} ${config.operation === "compare" ? "" : caution}`;
+  const note = rest.note === undefined ? caution : oneLine(rest.note);
   return [
     ...labelled(
       "Measured on",

@@ -41,7 +41,7 @@ function heldOut({ scores }: Report): Array<Scored & { text: string }> {
 }
 
 function placeOf(index: number, count: number): number {
-  return 0.45 + 0.5 * (count < 2 ? 0.4 : index / (count - 1));
+  return 0.35 + 0.45 * (count < 2 ? 0.5 : index / (count - 1));
 }
 
 function roc(reports: readonly Report[], canvas: Canvas): string[] {

@@ -45,7 +45,7 @@ function losses(reports: readonly Report[], canvas: Canvas): string[] {
       points,
       marker: report.layer < 10 ? String(report.layer) : String.fromCharCode(87 + report.layer),
       marked: reports.length === 1 || report.layer > 35 ? [] : [spot],
-      place: 0.45 + 0.5 * (reports.length < 2 ? 0.4 : index / (reports.length - 1)),
+      place: 0.35 + 0.45 * (reports.length < 2 ? 0.5 : index / (reports.length - 1)),
     };
   });
   const all = series.flatMap(({ points }) => points);

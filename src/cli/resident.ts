@@ -1,0 +1,136 @@
+import type { Command } from "commander";
+import type { Execution, ExecutionList } from "../contracts/execution.js";
+import type { Capabilities, CaptureResult } from "../contracts/index.js";
+import { defaults, limits } from "../contracts/limits.js";
+import type { Stats } from "../contracts/stats.js";
+import { layerList, spread } from "./layers.js";
+import { integerBetween } from "./options.js";
+import { serverOption } from "./service-address.js";
+
+interface ServerOptions {
+  url: string;
+  json?: boolean;
+}
+
+interface CaptureOptions extends ServerOptions {
+  layers?: number[];
+  maxInputTokens?: number;
+}
+
+interface ExecutionsOptions extends ServerOptions {
+  clear?: boolean;
+}
+
+/** A capture waits up to a minute for its turn. */
+const captureTimeoutMs = 75_000;
+
+/** `tapline capture`, `executions` and `stats`: the inside of a running `tapline serve`. */
+export function registerResident(program: Command): void {
+  const withServer = (name: string, description: string) =>
+    program
+      .command(name)
+      .description(description)
+      .addOption(serverOption())
+      .option("--json", "print what the server answers as JSON, for programs");
+
+  withServer("capture", "Measure the model that a running server holds: norms and next tokens.")
+    .argument("<prompt>", "raw text, no chat template; - reads it from standard input")
+    .option(
+      "--layers <list>",
+      `up to ${limits.capture_layers} blocks as 0,3,7 (default: evenly spread)`,
+      layerList,
+    )
+    .option(
+      "--max-input-tokens <number>",
+      `most tokens of the text (default: ${defaults.capture_input_tokens})`,
+      integerBetween(1, limits.capture_input_tokens),
+    )
+    .addHelpText("after", '\nExamples:\n  tapline capture "The capital of France is" --layers 3,7')
+    .action(capture);
+
+  withServer("executions", "Show what recent requests to a running server sent and got.")
+    .argument("[id]", "one request in full: its id, the beginning of it, or last")
+    .option("--clear", "forget finished requests")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  tapline executions\n  tapline executions last\n  tapline executions --clear",
+    )
+    .action(executions);
+
+  withServer("stats", "Show a running server's requests, speed, latency and memory.")
+    .addHelpText("after", "\nExamples:\n  tapline stats\n  tapline stats --json | jq .latency_ms")
+    .action(stats);
+}
+
+async function tools() {
+  const [{ Transport }, terminal, { print, printJson }, { TaplineError }] = await Promise.all([
+    import("../client/transport.js"),
+    import("../terminal/index.js"),
+    import("./output.js"),
+    import("../client/errors.js"),
+  ]);
+  return { Transport, terminal, print, printJson, TaplineError };
+}
+
+async function capture(prompt: string, options: CaptureOptions): Promise<void> {
+  const { Transport, terminal, print, printJson, TaplineError } = await tools();
+  const { readInput } = await import("./input-files.js");
+  const text = prompt === "-" ? (await readInput("-")).replace(/\r?\n$/, "") : prompt;
+  const http = new Transport(options.url, captureTimeoutMs);
+  const { model, n_layer } = await http.json<Capabilities>("/lab/capabilities");
+  if (model === null) throw new TaplineError("The server holds no model at the moment.");
+  const layers = options.layers ?? spread([...Array(n_layer ?? 1).keys()], limits.capture_layers);
+  const result = await http.json<CaptureResult>("/lab/activations", {
+    method: "POST",
+    body: {
+      model,
+      prompt: text,
+      layers,
+      ...(options.maxInputTokens === undefined ? {} : { max_input_tokens: options.maxInputTokens }),
+    },
+  });
+  if (options.json) return printJson(result);
+  const canvas = terminal.canvasOf(process.stdout);
+  const lines = [
+    ...terminal.labelled("Model", terminal.oneLine(model), canvas),
+    ...terminal.labelled("Captured", terminal.oneLine(text), canvas),
+    "",
+    ...terminal.measurePicture(result, canvas),
+    "",
+    ...terminal.labelled("Note", terminal.oneLine(result.note), canvas),
+  ];
+  return print(lines.join("\n"));
+}
+
+async function executions(name: string | undefined, options: ExecutionsOptions): Promise<void> {
+  const { Transport, terminal, print, printJson, TaplineError } = await tools();
+  const http = new Transport(options.url, 10_000);
+  const canvas = terminal.canvasOf(process.stdout);
+  if (options.clear) {
+    const answer = await http.json("/executions", { method: "DELETE" });
+    return options.json ? printJson(answer) : print("Finished requests are forgotten.");
+  }
+  if (name === undefined) {
+    const list = await http.json<ExecutionList>("/executions");
+    return options.json ? printJson(list) : print(terminal.executionList(list, canvas).join("\n"));
+  }
+  const execution = await http.json<Execution>(`/executions/${await findExecution()}`);
+  return options.json ? printJson(execution) : print(terminal.executionPicture(execution, canvas).join("\n"));
+
+  async function findExecution(): Promise<string> {
+    if (/^[0-9a-f]{32}$/.test(name as string)) return name as string;
+    const { executions: all } = await http.json<ExecutionList>("/executions");
+    const found = name === "last" ? all.slice(0, 1) : all.filter(({ id }) => id.startsWith(name as string));
+    if (found.length === 1) return (found[0] as { id: string }).id;
+    throw new TaplineError(
+      found.length === 0 ? `There is no request ${name}.` : `${found.length} requests begin with ${name}.`,
+    );
+  }
+}
+
+async function stats(options: ServerOptions): Promise<void> {
+  const { Transport, terminal, print, printJson } = await tools();
+  const answer = await new Transport(options.url, 10_000).json<Stats>("/stats");
+  if (options.json) return printJson(answer);
+  return print(terminal.statsPicture(answer, terminal.canvasOf(process.stdout)).join("\n"));
+}

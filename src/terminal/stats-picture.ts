@@ -1,0 +1,64 @@
+import type { Stats } from "../contracts/stats.js";
+import type { Canvas } from "./canvas.js";
+import { shortNumber } from "./figures.js";
+import { labelled } from "./page.js";
+import { inScale, probabilityScale } from "./paint.js";
+import { bytes, duration } from "./spans.js";
+import { table } from "./table.js";
+import { oneLine } from "./text.js";
+
+/** What a server did since it started. */
+export function statsPicture(stats: Stats, canvas: Canvas): string[] {
+  const { requests, tokens, throughput, latency_ms, slots, memory, captures } = stats;
+  const row = (label: string, text: string) => labelled(label, text, canvas);
+  const right = { align: "right" as const };
+  const latency = (name: string, { p50, p95, p99 }: Stats["latency_ms"]["total"]) => [
+    name,
+    ...[p50, p95, p99].map((value) => (value === null ? "–" : `${shortNumber(value)} ms`)),
+  ];
+  return [
+    ...row("Model", stats.model === null ? "none" : oneLine(stats.model)),
+    ...row("Up", duration(stats.uptime_seconds)),
+    ...row(
+      "Requests",
+      `${requests.total} in all, ${requests.active} active, ${requests.queued} waiting, ${requests.failed} failed, ` +
+        `${requests.cancelled} cancelled`,
+    ),
+    ...row(
+      "Tokens",
+      `${tokens.prompt} of prompts (${tokens.cached} from the cache), ${tokens.generated} generated`,
+    ),
+    ...row(
+      "Speed",
+      `${shortNumber(throughput.prompt_tokens_per_second)} prompt tokens/s, ` +
+        `${shortNumber(throughput.generated_tokens_per_second)} generated tokens/s`,
+    ),
+    ...row("Slots", `${slotBar(slots, canvas)} ${slots.busy} of ${slots.total} busy`),
+    ...row("Memory", `${bytes(memory.rss_bytes)} in all, model ${bytes(memory.model_bytes)}`),
+    ...row(
+      "Captures",
+      `${captures.served} served, ${captures.expired} expired, ${captures.rejected} rejected`,
+    ),
+    "",
+    ...table(
+      [
+        { title: "latency" },
+        { title: "p50", ...right },
+        { title: "p95", ...right },
+        { title: "p99", ...right },
+      ],
+      [
+        latency("first token", latency_ms.time_to_first_token),
+        latency("between tokens", latency_ms.inter_token),
+        latency("whole answer", latency_ms.total),
+      ],
+      canvas,
+    ),
+  ];
+}
+
+function slotBar({ busy, total }: Stats["slots"], { colors }: Canvas): string {
+  const room = Math.min(total, 16);
+  const full = total === 0 ? 0 : Math.ceil((busy / total) * room);
+  return inScale("█".repeat(full) + "·".repeat(room - full), 0.62, probabilityScale, colors);
+}
