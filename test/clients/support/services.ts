@@ -1,0 +1,102 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const main = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
+
+/** A `tapline` command in a process of its own that has said it is ready. */
+interface Running {
+  /** What the pattern's first group matched. */
+  ready: string;
+  stop(): Promise<void>;
+}
+
+/** Starts a command and waits until its output matches. */
+async function start(words: string[], pattern: RegExp): Promise<Running> {
+  const child = spawn(process.execPath, ["--import", "tsx", main, ...words], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, DATABASE_URL: undefined },
+  });
+  const ended = once(child, "close");
+  const ready = await firstMatch(child, pattern, `tapline ${words.join(" ")}`);
+  return {
+    ready,
+    async stop() {
+      child.kill("SIGTERM");
+      await ended;
+    },
+  };
+}
+
+function firstMatch(child: ChildProcess, pattern: RegExp, name: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let output = "";
+    const look = (text: Buffer) => {
+      output += text;
+      const match = pattern.exec(output);
+      if (match !== null) resolve(match[1] as string);
+    };
+    child.stdout?.on("data", look);
+    child.stderr?.on("data", look);
+    child.once("close", () => reject(new Error(`${name} ended early: ${output}`)));
+  });
+}
+
+export interface LocalServices {
+  lab: string;
+  servingPort: number;
+  stop(): Promise<void>;
+}
+
+/** `tapline lab` and `tapline serve` with the demo model, on free ports. */
+export async function startLocal(): Promise<LocalServices> {
+  const home = mkdtempSync(join(tmpdir(), "tapline-clients-"));
+  const started = await Promise.allSettled([
+    start(["lab", "--port", "0", "--home", home, "--queue", "8"], /ready at (http:\S+)/),
+    start(["serve", "--port", "0"], /ready at (http:\S+)/),
+  ]);
+  const running = started.flatMap((entry) => (entry.status === "fulfilled" ? [entry.value] : []));
+  const stop = async () => {
+    await Promise.all(running.map((service) => service.stop()));
+    rmSync(home, { recursive: true, force: true });
+  };
+  const [lab, serving] = running;
+  if (lab === undefined || serving === undefined) {
+    await stop();
+    throw started.find((entry) => entry.status === "rejected")?.reason;
+  }
+  return { lab: lab.ready, servingPort: Number(new URL(serving.ready).port), stop };
+}
+
+export interface StudiesService {
+  origin: string;
+  /** PEM file that clients take as their CA, and the key that belongs to it. */
+  certificateFile: string;
+  keyFile: string;
+  /** The service's database. */
+  database: string;
+  stop(): Promise<void>;
+}
+
+/** `tapline studies --dev` with its example studies, on a free port. */
+export async function startStudies(): Promise<StudiesService> {
+  const folder = mkdtempSync(join(tmpdir(), "tapline-clients-"));
+  const words = ["studies", "--dev", "--seed-data", "--port", "0", "--data", folder];
+  const running = await start(words, /Studies at (https:[^\s,]+)[\s\S]*as their CA/).catch((error) => {
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  });
+  return {
+    origin: running.ready,
+    certificateFile: join(folder, "development-certificate.pem"),
+    keyFile: join(folder, "development-key.pem"),
+    database: join(folder, "studies.db"),
+    async stop() {
+      await running.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
