@@ -5,8 +5,10 @@ import { exitCodeOf, sentenceOf } from "./exit-code.js";
 import { registerExperiments } from "./experiment.js";
 import { registerJobs } from "./jobs.js";
 import { registerLab } from "./lab.js";
+import { registerMcp } from "./mcp.js";
 import { registerResident } from "./resident.js";
 import { registerRm } from "./rm.js";
+import { registerRouter } from "./router.js";
 import { registerServe } from "./serve.js";
 import { registerStudies } from "./studies.js";
 import { registerStudy } from "./study.js";
@@ -24,6 +26,7 @@ const program = new Command("tapline")
 // Each command registers itself; its modules load only when it runs.
 registerDemo(program);
 registerServe(program);
+registerRouter(program);
 registerLab(program);
 registerStudies(program);
 registerStudy(program);
@@ -31,6 +34,7 @@ registerExperiments(program);
 registerJobs(program);
 registerRm(program);
 registerResident(program);
+registerMcp(program);
 
 try {
   await program.parseAsync();

@@ -16,10 +16,12 @@ const arrows: Record<string, string[]> = {
   lab: ["contracts", "http", "models", "native"],
   requests: ["contracts", "http"],
   inference: ["contracts", "http", "models", "native", "requests"],
+  router: ["contracts", "http", "requests"],
   studies: ["contracts", "http"],
   client: ["contracts"],
+  mcp: ["contracts", "client"],
   terminal: ["contracts"],
-  cli: ["contracts", "client", "terminal", "lab", "inference", "native", "studies"],
+  cli: ["contracts", "client", "mcp", "terminal", "lab", "inference", "router", "native", "studies"],
 };
 
 /** The same for native/; llama.cpp's headers are nobody's folder. */

@@ -1,4 +1,5 @@
 export { constantRequestId, ErrorBody, type ErrorCode, errorCodes } from "./errors.js";
+export { hiddenCharacters } from "./hidden.js";
 export { studiesPort, studyLimits } from "./limits.js";
 export { ContextMessage, Entry, Settings, StudyModel, StudyPackage, Uuid, uuidPattern } from "./package.js";
 export {

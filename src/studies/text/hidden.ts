@@ -1,8 +1,4 @@
-/**
- * Characters that a reader does not see or that change how others are shown: controls, formatting and
- * bidirectional marks, invisible letters, private use, unpaired surrogates. Tabs and line ends are not among them.
- */
-const hidden = /(?![\t\n\r])[\p{Cc}\p{Cf}\p{Co}\p{Surrogate}\p{Default_Ignorable_Code_Point}\u2028\u2029]/gu;
+import { hiddenCharacters } from "../../contracts/studies/index.js";
 
 const names: Record<number, string> = {
   0: "null",
@@ -36,7 +32,7 @@ export interface HiddenCharacter {
 export function splitHidden(text: string): (string | HiddenCharacter)[] {
   const parts: (string | HiddenCharacter)[] = [];
   let end = 0;
-  for (const match of text.matchAll(hidden)) {
+  for (const match of text.matchAll(hiddenCharacters)) {
     if (match.index > end) parts.push(text.slice(end, match.index));
     const point = match[0].codePointAt(0) as number;
     const code = `U+${point.toString(16).toUpperCase().padStart(4, "0")}`;

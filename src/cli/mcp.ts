@@ -1,0 +1,91 @@
+import type { Command } from "commander";
+import { mcpLimits } from "../contracts/mcp.js";
+import { researchEnvironment as names } from "../contracts/research.js";
+import { UsageError } from "./exit-code.js";
+import { labOption, serverOption, usualLab } from "./service-address.js";
+import { stopSignal } from "./stop-signal.js";
+
+interface LabOptions {
+  lab?: string;
+  url: string;
+  artifacts?: string;
+}
+
+/** `tapline mcp`: tools for agents, over stdin and stdout. No port is opened. */
+export function registerMcp(program: Command): void {
+  const mcp = program
+    .command("mcp")
+    .description("Offer tools to an agent over stdio (Model Context Protocol); started by the agent's host.");
+  mcp
+    .command("research")
+    .description("list_studies, get_study, get_discussion and, where allowed, save_private_draft.")
+    .addHelpText(
+      "after",
+      `
+Environment:
+  ${names.url}           https address of the studies service
+  ${names.token}         token from its page Agent access
+  ${names.caFile}       PEM file to trust in place of the system's authorities
+  ${names.allowDrafts}  1 adds save_private_draft, if the token has the scope drafts:write`,
+    )
+    .action(runResearch);
+  mcp
+    .command("lab")
+    .description(
+      "lab_health, lab_jobs, lab_job, lab_submit, lab_cancel, lab_artifacts, serving_…: experiments.",
+    )
+    .addOption(labOption())
+    .addOption(serverOption())
+    .option("--artifacts <folder>", "where lab_artifacts may download to (default: nowhere)")
+    .action(runLab);
+}
+
+async function runResearch(): Promise<void> {
+  const stopped = stopSignal();
+  const [{ ResearchClient, ResearchError, TimeoutError }, { researchServer, serveMcp }] = await Promise.all([
+    import("../client/index.js"),
+    import("../mcp/index.js"),
+  ]);
+  const known = (error: unknown) => error instanceof ResearchError || error instanceof TimeoutError;
+  let client: InstanceType<typeof ResearchClient>;
+  try {
+    client = new ResearchClient();
+  } catch (error) {
+    throw error instanceof ResearchError ? new UsageError(error.message) : error;
+  }
+  // Both conditions, or no such tool: a host may have set the variable for a token that only reads.
+  const mayDraft = async () => {
+    if (process.env[names.allowDrafts] !== "1") return false;
+    const without = (why: string) => process.stderr.write(`tapline mcp: no save_private_draft: ${why}\n`);
+    try {
+      const may = await client.maySaveDrafts({ signal: AbortSignal.timeout(mcpLimits.scope_check_ms) });
+      if (!may) without("the token lacks the scope drafts:write.");
+      return may;
+    } catch (error) {
+      without(known(error) ? (error as Error).message : "the service did not say what the token may do.");
+      return false;
+    }
+  };
+  const drafts = mayDraft();
+  await serveMcp(async () => researchServer(client, { drafts: await drafts }), stopped);
+}
+
+async function runLab(options: LabOptions): Promise<void> {
+  const stopped = stopSignal();
+  const [{ Lab, ServingModel }, { labServer, serveMcp }] = await Promise.all([
+    import("../client/index.js"),
+    import("../mcp/index.js"),
+  ]);
+  const labUrl = options.lab ?? usualLab;
+  const { hostname, port } = new URL(options.url);
+  if (!["localhost", "127.0.0.1", "[::1]"].includes(hostname)) {
+    throw new UsageError(`Only a model served on this machine can be looked into, not one on ${hostname}.`);
+  }
+  const tools = {
+    lab: new Lab(labUrl),
+    labUrl,
+    serving: new ServingModel(Number(port || 80)),
+    artifacts: options.artifacts ?? null,
+  };
+  await serveMcp(() => labServer(tools), stopped);
+}

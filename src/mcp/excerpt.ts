@@ -1,0 +1,142 @@
+import { mcpLimits } from "../contracts/mcp.js";
+
+/** Something that a result shows in part, and how much there is of it. */
+export interface Cut {
+  /** JSON pointer. */
+  pointer: string;
+  /** Characters of a text, items of an array. */
+  total: number;
+  shown: number;
+}
+
+export interface Excerpt {
+  value: unknown;
+  cut: Cut[];
+}
+
+/** From generous to tight: most characters of a text and most items of an array. */
+const levels: readonly [characters: number, items: number][] = [
+  [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
+  [mcpLimits.piece_characters, 100],
+  [4000, 50],
+  [1000, 20],
+  [200, 8],
+];
+
+/** Characters of JSON that a value takes. */
+export function sizeOf(value: unknown): number {
+  return JSON.stringify(value).length;
+}
+
+/** A JSON value that fits into a result: whole where it does, else with its longest texts and arrays cut. */
+export function excerpt(value: unknown, pointer = "", budget: number = mcpLimits.page_characters): Excerpt {
+  let found: Excerpt = { value, cut: [] };
+  for (const [characters, items] of levels) {
+    found = { value: undefined, cut: [] };
+    found.value = shorten(value, pointer, characters, items, found.cut);
+    if (sizeOf(found.value) + sizeOf(found.cut) <= budget) break;
+  }
+  return found;
+}
+
+function shorten(value: unknown, pointer: string, characters: number, items: number, cut: Cut[]): unknown {
+  if (typeof value === "string") {
+    const [shown, total] = part(value, 0, characters);
+    if (total > characters) cut.push({ pointer, total, shown: characters });
+    return shown;
+  }
+  if (Array.isArray(value)) {
+    if (value.length > items) cut.push({ pointer, total: value.length, shown: items });
+    return value
+      .slice(0, items)
+      .map((item, index) => shorten(item, `${pointer}/${index}`, characters, items, cut));
+  }
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) => [
+      name,
+      shorten(item, `${pointer}/${name.replace(/~/g, "~0").replace(/\//g, "~1")}`, characters, items, cut),
+    ]),
+  );
+}
+
+/** So many characters (code points) of a text from a place on, and how many it has. */
+function part(text: string, from: number, count: number): [shown: string, total: number] {
+  if (from === 0 && text.length <= count) return [text, text.length];
+  const points = [...text];
+  return [points.slice(from, from + count).join(""), points.length];
+}
+
+/** As many items as fit into a budget from the first on; always the first, which may be an excerpt. */
+export function pageOf<T>(
+  items: readonly T[],
+  pointerOf: (index: number) => string,
+  budget: number,
+): { items: T[]; cut: Cut[] } {
+  const page: { items: T[]; cut: Cut[] } = { items: [], cut: [] };
+  let left = budget;
+  for (const [index, item] of items.entries()) {
+    const size = sizeOf(item) + 2;
+    if (size > left && index > 0) break;
+    const { value, cut } = excerpt(item, pointerOf(index), left);
+    page.items.push(value as T);
+    page.cut.push(...cut);
+    left -= sizeOf(value) + 2;
+  }
+  return page;
+}
+
+/** A piece of a value that a result had cut. */
+export interface Piece {
+  pointer: string;
+  offset: number;
+  /** Characters of the text, items of the array; null for anything else. */
+  total: number | null;
+  next_offset: number | null;
+  value: unknown;
+  cut: Cut[];
+}
+
+/**
+ * What stands at a JSON pointer: a text or an array from an offset on, as much as fits; anything else as an
+ * excerpt. Undefined where the pointer leads nowhere.
+ */
+export function pieceAt(root: unknown, pointer: string, offset: number): Piece | undefined {
+  const value = lookUp(root, pointer);
+  if (value === undefined) return undefined;
+  const piece = (shown: unknown, total: number | null, count: number, cut: Cut[] = []): Piece => ({
+    pointer,
+    offset,
+    total,
+    next_offset: total !== null && offset + count < total ? offset + count : null,
+    value: shown,
+    cut,
+  });
+  if (typeof value === "string") {
+    const [shown, total] = part(value, offset, mcpLimits.piece_characters);
+    return piece(shown, total, mcpLimits.piece_characters);
+  }
+  if (Array.isArray(value)) {
+    const place = (index: number) => `${pointer}/${offset + index}`;
+    const { items, cut } = pageOf(value.slice(offset), place, mcpLimits.page_characters / 2);
+    return piece(items, value.length, items.length, cut);
+  }
+  const found = excerpt(value, pointer, mcpLimits.page_characters / 2);
+  return piece(found.value, null, 0, found.cut);
+}
+
+function lookUp(root: unknown, pointer: string): unknown {
+  if (pointer === "") return root;
+  if (!pointer.startsWith("/")) return undefined;
+  return pointer
+    .slice(1)
+    .split("/")
+    .map((name) => name.replace(/~1/g, "/").replace(/~0/g, "~"))
+    .reduce<unknown>(
+      (value, name) =>
+        typeof value === "object" && value !== null && Object.hasOwn(value, name)
+          ? (value as Record<string, unknown>)[name]
+          : undefined,
+      root,
+    );
+}

@@ -1,0 +1,3 @@
+export { type LabTools, labServer } from "./lab.js";
+export { researchServer } from "./research.js";
+export { serveMcp } from "./serve.js";

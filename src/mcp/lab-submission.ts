@@ -1,0 +1,33 @@
+import Type, { type TSchema } from "typebox";
+import { operations, submissions } from "../contracts/index.js";
+
+/**
+ * A submission as one object: tools need an object at the root, so the operations' own schemas stand merged here,
+ * and what belongs to which operation is checked by checkSubmission, as the service does it.
+ */
+export const SubmissionInput: TSchema = (() => {
+  const fields: Record<string, TSchema> = {};
+  for (const operation of operations) {
+    for (const [name, schema] of Object.entries(
+      submissions[operation].properties as Record<string, TSchema>,
+    )) {
+      // Of the two forms of examples, the later one is that of sae, whose label is optional.
+      if (name !== "operation") fields[name] = schema;
+    }
+  }
+  const { model, ...others } = fields;
+  return Type.Object(
+    {
+      operation: Type.Enum([...operations], {
+        description:
+          "inspect (prompt): norms and logit lens of each token at the layers. compare (prompt, intervention, " +
+          "strengths, one layer): what changes when a block's output is scaled, ablated, patched or steered. probe " +
+          "(examples with label and split): a linear probe with controls. sae (examples with split): a small " +
+          "sparse autoencoder.",
+      }),
+      model: model as TSchema,
+      ...Object.fromEntries(Object.entries(others).map(([name, schema]) => [name, Type.Optional(schema)])),
+    },
+    { additionalProperties: false },
+  );
+})();

@@ -1,0 +1,49 @@
+import { type CallToolResult, fromJsonSchema, type McpServer } from "@modelcontextprotocol/server";
+import type { Static, TSchema } from "typebox";
+import { failed } from "./result.js";
+
+export interface Tool<S extends TSchema> {
+  name: string;
+  title: string;
+  description: string;
+  input: S;
+  output: TSchema;
+  /** Whether it leaves everything as it is. */
+  readOnly: boolean;
+  /** Whether it reaches beyond this machine. */
+  remote: boolean;
+  /** @param signal ends with the call: cancelled by the client, or the connection closed */
+  call(input: Static<S>, signal: AbortSignal): Promise<CallToolResult>;
+}
+
+/** Adds a tool to a server. Its failures become results that the model reads; faults go to stderr as well. */
+export function addTool<S extends TSchema>(server: McpServer, tool: Tool<S>): void {
+  server.registerTool(
+    tool.name,
+    {
+      title: tool.title,
+      description: tool.description,
+      inputSchema: fromJsonSchema<Static<S>>(tool.input as object),
+      outputSchema: fromJsonSchema(tool.output as object),
+      annotations: { readOnlyHint: tool.readOnly, destructiveHint: false, openWorldHint: tool.remote },
+    },
+    async (input, { mcpReq }) => {
+      try {
+        return await tool.call(input, mcpReq.signal);
+      } catch (error) {
+        if (mcpReq.signal.aborted) throw error;
+        try {
+          return failed(error);
+        } catch (fault) {
+          process.stderr.write(
+            `tapline mcp: ${tool.name}: ${fault instanceof Error ? fault.stack : fault}\n`,
+          );
+          return {
+            isError: true,
+            content: [{ type: "text", text: `${tool.name} failed by a fault of its own.` }],
+          };
+        }
+      }
+    },
+  );
+}
