@@ -10,3 +10,9 @@ export function integerBetween(minimum: number, maximum: number): (text: string)
     return value;
   };
 }
+
+/** A parser of keys that fit into an HTTP header, for commander's options. */
+export function headerKey(key: string): string {
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new InvalidArgumentError("It must be visible ASCII without spaces.");
+  return key;
+}

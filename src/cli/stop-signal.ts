@@ -3,12 +3,14 @@ import { constants } from "node:os";
 /**
  * Resolves with the name of the first signal that asks this process to end: Ctrl-C, SIGTERM, or a closed
  * terminal. From then on, a second one ends the process at once.
+ * @param otherwise whether a SIGHUP means something else, and was dealt with
  */
-export function stopSignal(): Promise<NodeJS.Signals> {
+export function stopSignal(otherwise: () => boolean = () => false): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let first = true;
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
       process.on(signal, () => {
+        if (signal === "SIGHUP" && otherwise()) return;
         // After a closed terminal, writing to it must not bring the process down in the middle of its clean-up.
         if (signal === "SIGHUP")
           for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});

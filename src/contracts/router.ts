@@ -1,0 +1,117 @@
+import Type, { type Static } from "typebox";
+
+/** Limits of the router. Bodies are limited as the inference server's are. */
+export const routerLimits = {
+  backends: 64,
+  url_characters: 2048,
+  slots: 1024,
+  /** Requests that may be inside at the same time. */
+  active: 4096,
+  /** A request under which so many backends died before their first byte is not tried on another. */
+  deaths: 5,
+  /** Largest list of models that is read from a backend. */
+  answer_bytes: 4_194_304,
+} as const;
+
+/** What a router forwards: the OpenAI-style endpoints that need a model. */
+export const forwardedPaths = [
+  "/v1/chat/completions",
+  "/v1/completions",
+  "/v1/embeddings",
+  "/v1/messages",
+  "/v1/rerank",
+  "/v1/reranking",
+  "/v1/responses",
+] as const;
+
+/** The model id that lets the router choose. */
+export const autoModel = "auto";
+
+export const BackendConfig = Type.Object(
+  {
+    url: Type.String({
+      minLength: 1,
+      maxLength: routerLimits.url_characters,
+      description:
+        "Origin of an OpenAI-style server, e.g. http://127.0.0.1:8971; a trailing /v1 is the same.",
+    }),
+    api_key: Type.Optional(
+      Type.String({ pattern: "^[\\x21-\\x7e]+$", description: "Key that this backend asks for." }),
+    ),
+    model: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 4096,
+        description: "Model that auto means here; the first that the backend lists unless told otherwise.",
+      }),
+    ),
+    slots: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: routerLimits.slots,
+        description: "Requests that it generates at the same time, where it does not tell.",
+      }),
+    ),
+  },
+  { additionalProperties: false, title: "BackendConfig" },
+);
+export type BackendConfig = Static<typeof BackendConfig>;
+
+/** The file given with `--config`. */
+export const RouterConfig = Type.Object(
+  { backends: Type.Array(BackendConfig, { minItems: 1, maxItems: routerLimits.backends }) },
+  { additionalProperties: false, title: "RouterConfig" },
+);
+export type RouterConfig = Static<typeof RouterConfig>;
+
+const count = () => Type.Integer({ minimum: 0 });
+const orNull = (schema: Type.TSchema) => Type.Union([schema, Type.Null()]);
+const percentiles = Type.Object({
+  p50: orNull(Type.Number()),
+  p95: orNull(Type.Number()),
+  p99: orNull(Type.Number()),
+});
+
+export const BackendStats = Type.Object(
+  {
+    url: Type.String(),
+    state: Type.Union([Type.Literal("starting"), Type.Literal("healthy"), Type.Literal("aside")]),
+    models: Type.Array(Type.String()),
+    slots: Type.Integer({ minimum: 1 }),
+    active: Type.Integer({ minimum: 0, description: "Requests of this router that are there now." }),
+    elsewhere: Type.Integer({
+      minimum: 0,
+      description: "Requests of others there, as the backend last told.",
+    }),
+    requests: Type.Integer({ minimum: 0, description: "Requests sent there so far." }),
+    failures: Type.Integer({ minimum: 0, description: "Times it was set aside." }),
+    time_to_first_token_ms: orNull(Type.Number({ description: "Smoothed, of streams." })),
+    next_check_seconds: orNull(Type.Number({ description: "Until it is asked again, where it is aside." })),
+    last_error: orNull(Type.String()),
+  },
+  { title: "BackendStats" },
+);
+export type BackendStats = Static<typeof BackendStats>;
+
+/** The answer of the router's `GET /stats`. */
+export const RouterStats = Type.Object(
+  {
+    uptime_seconds: Type.Number(),
+    requests: Type.Object({
+      total: count(),
+      active: count(),
+      completed: count(),
+      failed: count(),
+      cancelled: count(),
+      refused: count(),
+      retried: Type.Integer({ minimum: 0, description: "Attempts beyond a request's first." }),
+    }),
+    latency_ms: Type.Object({
+      time_to_first_token: percentiles,
+      total: percentiles,
+    }),
+    backends: Type.Array(BackendStats),
+  },
+  { title: "RouterStats" },
+);
+export type RouterStats = Static<typeof RouterStats>;

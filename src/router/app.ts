@@ -1,0 +1,93 @@
+import type Koa from "koa";
+import type { Context, Middleware } from "koa";
+import { autoModel, forwardedPaths } from "../contracts/router.js";
+import {
+  apiKeyCheck,
+  createApp,
+  createRouter,
+  type ErrorBody,
+  HttpError,
+  localAccess,
+  openAiErrorBody,
+  plainErrorBody,
+  underPath,
+} from "../http/index.js";
+import { executionRoutes } from "../requests/index.js";
+import type { ModelObject } from "./backend.js";
+import { forward } from "./forward.js";
+import type { RouterService } from "./service.js";
+
+const shared = underPath("/v1");
+
+const errorBody: ErrorBody = (error, ctx) =>
+  (shared(ctx.path) ? openAiErrorBody : plainErrorBody)(error, ctx);
+
+/**
+ * The router's application. /v1 is for everybody who reaches the port (and has the key, where there is one);
+ * everything else answers programs on this machine only.
+ */
+export function routerApp(service: RouterService, log?: (line: string) => void): Koa {
+  return createApp({
+    before: [localAccess((path) => !shared(path)), checkApiKey(service.apiKey)],
+    routers: [v1Routes(service), statusRoutes(service), executionRoutes(service.executions)],
+    errorBody,
+    ...(log === undefined ? {} : { log }),
+  });
+}
+
+function checkApiKey(key: string | undefined): Middleware {
+  const check = apiKeyCheck(key);
+  return (ctx, next) => {
+    if (shared(ctx.path)) check(ctx.get("Authorization"));
+    return next();
+  };
+}
+
+function v1Routes(service: RouterService) {
+  const router = createRouter();
+  for (const path of forwardedPaths) {
+    router.post(path, (ctx) => forward(service, ctx as unknown as Context));
+  }
+  router.get("/v1/models", (ctx) => {
+    ctx.body = { object: "list", data: modelsOf(service) };
+  });
+  router.get("/v1/models/*id", (ctx) => {
+    const wanted = ctx.params.id as string;
+    const model = modelsOf(service).find(({ id }) => id === wanted);
+    if (model === undefined) {
+      throw new HttpError(404, `The model ${wanted.slice(0, 200)} is not served by any backend.`, {
+        param: "model",
+        code: "model_not_found",
+      });
+    }
+    ctx.body = model;
+  });
+  return router;
+}
+
+/** What the healthy backends serve, each id once, and the id that leaves the choice to the router. */
+function modelsOf(service: RouterService): ModelObject[] {
+  const auto = { id: autoModel, object: "model", created: service.startedAt, owned_by: "tapline" };
+  const models = new Map<string, ModelObject>([[autoModel, auto]]);
+  for (const backend of service.backends) {
+    if (backend.state !== "healthy") continue;
+    for (const model of backend.models) if (!models.has(model.id)) models.set(model.id, model);
+  }
+  return [...models.values()];
+}
+
+function statusRoutes(service: RouterService) {
+  const router = createRouter();
+  router.get("/health", (ctx) => {
+    if (!service.backends.some(({ state }) => state === "healthy")) {
+      throw new HttpError(503, "No backend is healthy.", {
+        headers: { "Retry-After": String(service.health.retryAfterSeconds()) },
+      });
+    }
+    ctx.body = { status: "ok" };
+  });
+  router.get("/stats", (ctx) => {
+    ctx.body = service.report();
+  });
+  return router;
+}

@@ -1,0 +1,63 @@
+import { type IncomingMessage, request as openHttp } from "node:http";
+import { request as openHttps } from "node:https";
+import { routerLimits } from "../contracts/router.js";
+
+export interface BackendAnswer {
+  status: number;
+  /** The parsed body of a JSON answer; undefined for any other. */
+  body: unknown;
+}
+
+/** A backend that did not answer in time: it may be frozen. */
+export class Silence extends Error {
+  override name = "Silence";
+}
+
+/**
+ * Asks a backend about itself, on a connection of its own: that proves that it still accepts some.
+ * @throws Silence when the whole answer did not arrive in time, or the connection's error
+ */
+export function ask(
+  url: string,
+  apiKey: string | undefined,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<BackendAnswer> {
+  const open = url.startsWith("https:") ? openHttps : openHttp;
+  return new Promise((resolve, reject) => {
+    const headers: Record<string, string> = { Accept: "application/json" };
+    if (apiKey !== undefined) headers.Authorization = `Bearer ${apiKey}`;
+    const request = open(url, { agent: false, headers, signal }, (response) => {
+      readAnswer(response).then(resolve, reject).finally(settled);
+    });
+    const deadline = setTimeout(() => {
+      reject(new Silence("it does not answer"));
+      request.destroy();
+    }, timeoutMs);
+    const settled = () => clearTimeout(deadline);
+    request.on("error", (error) => {
+      settled();
+      reject(error);
+    });
+    request.end();
+  });
+}
+
+async function readAnswer(response: IncomingMessage): Promise<BackendAnswer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of response) {
+    length += (chunk as Buffer).length;
+    if (length > routerLimits.answer_bytes) {
+      throw new Error(`an answer has more than ${routerLimits.answer_bytes} bytes`);
+    }
+    chunks.push(chunk as Buffer);
+  }
+  let body: unknown;
+  try {
+    body = JSON.parse(Buffer.concat(chunks).toString());
+  } catch {
+    body = undefined;
+  }
+  return { status: response.statusCode ?? 0, body };
+}

@@ -1,0 +1,206 @@
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { Dispatcher } from "undici";
+import type { Backend } from "./backend.js";
+import { answerHeaders } from "./headers.js";
+
+/** Answers that say "not now": another backend may say something else. */
+const notNow = new Set([429, 502, 503, 504]);
+/** Of such an answer's body, what is kept in case every backend says the same. */
+const refusalBytes = 65_536;
+
+export interface Refusal {
+  status: number;
+  headers: string[];
+  body: Buffer;
+}
+
+/** How one try ended; of all these only `answered` and `cut` have sent anything to the client. */
+export type AttemptEnd =
+  /** The whole answer was passed on. */
+  | { kind: "answered"; status: number }
+  /** It broke behind its first byte. */
+  | { kind: "cut"; sentence: string }
+  /** No connection: the request never got there. */
+  | { kind: "unreached"; sentence: string }
+  /** The connection ended before the first byte of an answer. */
+  | { kind: "broken"; sentence: string }
+  /** Given up before the first byte, because the backend's health check failed. */
+  | { kind: "abandoned" }
+  | { kind: "refused"; refusal: Refusal }
+  /** The request itself cannot be sent on. */
+  | { kind: "unsendable"; sentence: string }
+  /** The client went away. */
+  | { kind: "gone" };
+
+export interface AttemptWatcher {
+  /** The first byte of the answer is about to be passed on. */
+  started(status: number, contentType: string): void;
+  /** A piece of the answer has just been passed on. */
+  passed(chunk: Buffer): void;
+}
+
+/**
+ * One try of a request at one backend. Once the first byte of an answer is there, the client's response belongs to
+ * this try alone: bytes go through as they come, and the backend is read only as fast as the client reads.
+ */
+export class Attempt implements Dispatcher.DispatchHandler {
+  readonly #backend: Backend;
+  readonly #response: ServerResponse;
+  readonly #ownHeaders: readonly string[];
+  readonly #watcher: AttemptWatcher;
+  readonly #settle: (end: AttemptEnd) => void;
+  #controller: Dispatcher.DispatchController | undefined;
+  #ended = false;
+  #committed = false;
+  #status = 0;
+  #statusText = "";
+  #refusal: Buffer[] | null = null;
+  #refusalLength = 0;
+
+  private constructor(
+    backend: Backend,
+    response: ServerResponse,
+    ownHeaders: readonly string[],
+    watcher: AttemptWatcher,
+    settle: (end: AttemptEnd) => void,
+  ) {
+    this.#backend = backend;
+    this.#response = response;
+    this.#ownHeaders = ownHeaders;
+    this.#watcher = watcher;
+    this.#settle = settle;
+  }
+
+  /** Sends a request to a backend and its answer to the client. Never rejects. */
+  static run(
+    backend: Backend,
+    request: { path: string; headers: string[]; body: Uint8Array },
+    response: ServerResponse,
+    ownHeaders: readonly string[],
+    watcher: AttemptWatcher,
+  ): Promise<AttemptEnd> {
+    return new Promise((resolve) => {
+      const attempt = new Attempt(backend, response, ownHeaders, watcher, resolve);
+      backend.attempts.add(attempt);
+      response.on("close", attempt.#onClose).on("drain", attempt.#onDrain);
+      backend.pool.dispatch(
+        { method: "POST", path: backend.prefix + request.path, headers: request.headers, body: request.body },
+        attempt,
+      );
+    });
+  }
+
+  /** Gives the backend up if nothing of its answer was passed on yet. */
+  abandon(): void {
+    if (!this.#committed) this.#end({ kind: "abandoned" });
+  }
+
+  /** Gives an answer up in its middle, unless it is the client who does not read. */
+  giveUp(): void {
+    if (this.#committed && !this.#response.writableNeedDrain)
+      this.#cut("its backend does not answer any more");
+    else this.abandon();
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#ended) controller.abort(new Error("given up"));
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    _headers: unknown,
+    statusText = "",
+  ): void {
+    if (status < 200) return;
+    this.#controller = controller;
+    this.#backend.lastSeen = performance.now();
+    this.#status = status;
+    this.#statusText = statusText;
+    if (notNow.has(status)) this.#refusal = [];
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#backend.lastSeen = performance.now();
+    if (this.#refusal !== null) {
+      this.#refusalLength += chunk.length;
+      if (this.#refusalLength <= refusalBytes) this.#refusal.push(chunk);
+      return;
+    }
+    if (!this.#committed) this.#commit(controller);
+    if (!this.#response.write(chunk)) controller.pause();
+    this.#watcher.passed(chunk);
+  }
+
+  onResponseEnd(controller: Dispatcher.DispatchController): void {
+    if (this.#ended) return;
+    if (this.#refusal !== null) {
+      const headers = answerHeaders(controller.rawHeaders, this.#ownHeaders);
+      const whole = this.#refusalLength <= refusalBytes;
+      this.#end({
+        kind: "refused",
+        refusal: {
+          status: this.#status,
+          headers,
+          body: whole ? Buffer.concat(this.#refusal) : Buffer.alloc(0),
+        },
+      });
+      return;
+    }
+    if (!this.#committed) this.#commit(controller);
+    this.#response.end();
+    this.#end({ kind: "answered", status: this.#status });
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    if (this.#ended) return;
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    const sentence = `${message}${code === "" ? "" : ` (${code})`}`;
+    if (this.#committed) this.#cut(sentence);
+    else if (code === "UND_ERR_INVALID_ARG" || code === "UND_ERR_NOT_SUPPORTED") {
+      this.#end({ kind: "unsendable", sentence: message });
+    } else this.#end({ kind: unreachedCodes.has(code) ? "unreached" : "broken", sentence });
+  }
+
+  #commit(controller: Dispatcher.DispatchController): void {
+    this.#committed = true;
+    const headers = answerHeaders(controller.rawHeaders, this.#ownHeaders);
+    const type = headers.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === "content-type");
+    this.#watcher.started(this.#status, type === -1 ? "" : (headers[type + 1] as string));
+    // Raw pairs keep names, order and repetitions as the backend sent them.
+    this.#response.writeHead(this.#status, this.#statusText, headers as unknown as OutgoingHttpHeaders);
+  }
+
+  /** The rest of the answer will not come: only a reset tells a client that what it has is not all. */
+  #cut(sentence: string): void {
+    this.#end({ kind: "cut", sentence });
+    this.#response.destroy();
+  }
+
+  #end(end: AttemptEnd): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#backend.attempts.delete(this);
+    this.#response.off("close", this.#onClose).off("drain", this.#onDrain);
+    if (end.kind !== "answered" && end.kind !== "refused") this.#controller?.abort(new Error("given up"));
+    this.#settle(end);
+  }
+
+  readonly #onClose = (): void => this.#end({ kind: "gone" });
+
+  readonly #onDrain = (): void => this.#controller?.resume();
+}
+
+const unreachedCodes = new Set([
+  "ECONNREFUSED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "ETIMEDOUT",
+  "UND_ERR_CONNECT_TIMEOUT",
+  "UND_ERR_CLOSED",
+  "UND_ERR_DESTROYED",
+  "EMFILE",
+]);

@@ -1,0 +1,232 @@
+import type { Context } from "koa";
+import { inferenceLimits } from "../contracts/inference-limits.js";
+import { autoModel, routerLimits } from "../contracts/router.js";
+import { HttpError, readBytes } from "../http/index.js";
+import type { ExecutionTrace, Outcome } from "../requests/index.js";
+import { AnswerTrace } from "./answer-trace.js";
+import { Attempt, type AttemptEnd, type Refusal } from "./attempt.js";
+import type { Backend } from "./backend.js";
+import { type Member, membersOf, memberValue, withString } from "./body-fields.js";
+import { requestHeaders } from "./headers.js";
+import { pick } from "./pick.js";
+import type { RouterService } from "./service.js";
+
+/** More tries than any run of bad luck needs; it ends what would go on for ever. */
+const mostTries = 64;
+
+/** What a request says about where it can go; everything else in it is the backend's business. */
+interface Ask {
+  body: Uint8Array;
+  members: Member[];
+  /** The model asked for; null leaves the choice to the router. */
+  model: string | null;
+  stream: boolean;
+  thinking: boolean | null;
+}
+
+/** Answers one request with a backend's answer. */
+export async function forward(service: RouterService, ctx: Context): Promise<void> {
+  if (ctx.get("Via").includes(service.via)) {
+    throw new HttpError(508, "The request came back: a backend of this router leads to the router itself.");
+  }
+  if (service.requests.active >= routerLimits.active) {
+    throw new HttpError(503, `The router is busy: ${service.requests.active} requests are inside already.`, {
+      code: "overloaded",
+      headers: { "Retry-After": "1" },
+    });
+  }
+  const began = performance.now();
+  service.requests.total++;
+  service.requests.active++;
+  let outcome: Outcome | "refused" = "failed";
+  let trace: ExecutionTrace | undefined;
+  try {
+    const ask = readAsk(await readBytes(ctx, inferenceLimits.body_bytes));
+    trace = service.executions.begin({
+      endpoint: ctx.path,
+      parentId: ctx.get("X-Tapline-Execution-ID").slice(0, 256) || null,
+      model: ask.model ?? autoModel,
+      thinking: ask.thinking,
+      stream: ask.stream,
+      input: ask.body,
+    });
+    outcome = await new Forwarding(service, ctx, ask, trace, began).run();
+  } catch (error) {
+    if (error instanceof HttpError && error.status < 500) outcome = "refused";
+    trace?.failed(error instanceof Error ? error.message : String(error));
+    throw error;
+  } finally {
+    trace?.ended(outcome === "refused" ? "failed" : outcome);
+    service.ended(outcome, began);
+  }
+}
+
+function readAsk(body: Buffer): Ask {
+  const members = membersOf(body);
+  if (members === null) throw new HttpError(400, "The body must be a JSON object.");
+  const model = memberValue(body, members, "model") ?? null;
+  if (model !== null && typeof model !== "string") {
+    throw new HttpError(400, "model must be a string.", { param: "model" });
+  }
+  const template = memberValue(body, members, "chat_template_kwargs") as { enable_thinking?: unknown } | null;
+  const thinking = template?.enable_thinking;
+  return {
+    body,
+    members,
+    model: model === autoModel ? null : model,
+    stream: memberValue(body, members, "stream") === true,
+    thinking: typeof thinking === "boolean" ? thinking : null,
+  };
+}
+
+/** The way of one request through the backends, until one answers it. */
+class Forwarding {
+  readonly #service: RouterService;
+  readonly #ctx: Context;
+  readonly #ask: Ask;
+  readonly #trace: ExecutionTrace;
+  readonly #answer: AnswerTrace;
+  readonly #began: number;
+  readonly #refusedBy = new Set<Backend>();
+  #refusal: Refusal | undefined;
+  #gone = false;
+
+  constructor(service: RouterService, ctx: Context, ask: Ask, trace: ExecutionTrace, began: number) {
+    this.#service = service;
+    this.#ctx = ctx;
+    this.#ask = ask;
+    this.#trace = trace;
+    this.#answer = new AnswerTrace(trace);
+    this.#began = began;
+    ctx.res.on("close", () => {
+      this.#gone = true;
+    });
+    ctx.res.on("error", () => {}); // a write that met a closed connection; close says the rest
+  }
+
+  async run(): Promise<Outcome> {
+    let deaths = 0;
+    for (let tries = 0; tries < mostTries; tries++) {
+      if (this.#gone || this.#ctx.res.destroyed) return "cancelled";
+      const backend = await this.#choose();
+      if (backend === null) return this.#nobody();
+      if (tries > 0) this.#service.requests.retried++;
+      const { epoch } = backend;
+      const end = await this.#try(backend);
+      switch (end.kind) {
+        case "answered":
+          this.#answer.ended();
+          return end.status < 400 ? "completed" : "failed";
+        case "gone":
+          return "cancelled";
+        case "cut":
+          this.#service.health.failed(backend, epoch, `an answer broke off: ${end.sentence}`);
+          this.#trace.failed(`${backend.url} broke off: ${end.sentence}`);
+          return "failed";
+        case "unsendable":
+          throw new HttpError(400, `The request cannot be forwarded: ${end.sentence}.`);
+        case "refused":
+          this.#refusedBy.add(backend);
+          this.#refusal = end.refusal;
+          this.#trace.lifecycle(`${backend.url} answers ${end.refusal.status}`);
+          break;
+        case "unreached":
+        case "broken":
+          if (!backend.retired) this.#service.health.failed(backend, epoch, end.sentence);
+          this.#trace.lifecycle(`${backend.url} failed before its first byte: ${end.sentence}`);
+          if (end.kind === "broken") deaths++;
+          if (deaths >= routerLimits.deaths) {
+            throw new HttpError(502, `${deaths} backends in a row ended under this request; it is given up.`);
+          }
+          break;
+        case "abandoned":
+          this.#trace.lifecycle(`${backend.url} does not answer; it is given up before its first byte`);
+      }
+    }
+    throw new HttpError(502, `No backend answered this request in ${mostTries} tries.`);
+  }
+
+  /** A backend that can take the request now; asks those that are set aside when there is no other. */
+  async #choose(): Promise<Backend | null> {
+    const { model } = this.#ask;
+    const find = () => pick(this.#service.backends, model, this.#refusedBy, performance.now());
+    const found = find();
+    if (found !== null) return found;
+    const might = (backend: Backend) =>
+      !this.#refusedBy.has(backend) && (!backend.listed || backend.idOf(model) !== null);
+    if (await this.#service.health.hope(might)) return find();
+    if (model === null || this.#refusal !== undefined || this.#isListed(model)) return find();
+    // A model may be new since the lists were read.
+    await this.#service.health.refresh();
+    return find();
+  }
+
+  #isListed(model: string): boolean {
+    return this.#service.backends.some((backend) => backend.idOf(model) !== null);
+  }
+
+  #nobody(): Outcome {
+    const { model } = this.#ask;
+    if (this.#refusal !== undefined) return this.#passRefusal(this.#refusal);
+    const { backends, health } = this.#service;
+    if (model !== null && backends.some(({ listed }) => listed) && !this.#isListed(model)) {
+      throw new HttpError(404, `The model ${model.slice(0, 200)} is not served by any backend.`, {
+        param: "model",
+        code: "model_not_found",
+      });
+    }
+    const which = model === null ? "No backend is healthy" : `No backend that serves ${model} is healthy`;
+    throw new HttpError(503, `${which}; try again later.`, {
+      code: "unavailable",
+      headers: { "Retry-After": String(health.retryAfterSeconds()) },
+    });
+  }
+
+  /** Everybody said "not now": what the last one said is the answer. */
+  #passRefusal({ status, headers, body }: Refusal): Outcome {
+    const ctx = this.#ctx;
+    const named = new Set(headers.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase()));
+    const extra: Record<string, string> = named.has("retry-after") ? {} : { "Retry-After": "1" };
+    if (body.length === 0) {
+      throw new HttpError(status, "Every backend is busy.", { code: "overloaded", headers: extra });
+    }
+    for (let index = 0; index < headers.length; index += 2) {
+      if (/^content-length$/i.test(headers[index] as string)) continue;
+      ctx.set(headers[index] as string, headers[index + 1] as string);
+    }
+    ctx.set(extra);
+    ctx.status = status;
+    ctx.body = body;
+    return "failed";
+  }
+
+  #try(backend: Backend): Promise<AttemptEnd> {
+    const { model, members, stream } = this.#ask;
+    const id = backend.idOf(model) as string;
+    const body = id === model ? this.#ask.body : withString(this.#ask.body, members, "model", id);
+    const sent = performance.now();
+    backend.requests++;
+    backend.lastPicked = sent;
+    this.#trace.lifecycle(`sent to ${backend.url} as ${id}`);
+    const { apiKey, via } = this.#service;
+    const headers = requestHeaders(this.#ctx.req, {
+      via,
+      executionId: this.#trace.id,
+      apiKey: backend.config.api_key,
+      keyIsOurs: apiKey !== undefined,
+    });
+    const own = this.#trace.id === null ? [] : ["X-Tapline-Execution-ID", this.#trace.id];
+    return Attempt.run(backend, { path: this.#ctx.url, headers, body }, this.#ctx.res, own, {
+      started: (status, contentType) => {
+        const now = performance.now();
+        this.#ctx.respond = false;
+        this.#service.health.answered(backend);
+        this.#answer.started(contentType);
+        if (!stream || status !== 200) return;
+        backend.measured(now - sent, now);
+        this.#service.firstToken.add((now - this.#began) / 1000);
+      },
+      passed: (chunk) => this.#answer.passed(chunk),
+    });
+  }
+}

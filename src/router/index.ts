@@ -1,0 +1,58 @@
+import type { BackendConfig } from "../contracts/router.js";
+import { listen } from "../http/index.js";
+import { routerApp } from "./app.js";
+import { type RouterOptions, RouterService } from "./service.js";
+
+export { checkBackends, readConfig } from "./config.js";
+export type { HealthEvent, HealthTiming } from "./health.js";
+export type { RouterOptions } from "./service.js";
+
+export interface StartOptions extends RouterOptions {
+  /** Address to bind; loopback unless told otherwise. */
+  host?: string;
+  /** 0 takes any free port. */
+  port: number;
+  /** How long running answers may go on when the router ends, in milliseconds. */
+  graceMs?: number;
+  /** Receives one line for each fault of the router itself. */
+  log?: (line: string) => void;
+}
+
+export interface Router {
+  readonly url: string;
+  readonly port: number;
+  readonly service: RouterService;
+  /** Puts other backends in place of the present ones; what runs goes on. */
+  configure(backends: readonly BackendConfig[]): Promise<void>;
+  /** Lets running answers finish for a moment, then ends everything. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Idle connections of clients stay open for longer than most clients keep them. */
+const keepAliveMs = 75_000;
+
+/** Starts a router. It listens at once; the first request waits for the backends' first answers. */
+export async function startRouter(options: StartOptions): Promise<Router> {
+  const service = new RouterService(options);
+  const listening = await listen(routerApp(service, options.log), {
+    port: options.port,
+    ...(options.host === undefined ? {} : { host: options.host }),
+    ...(options.graceMs === undefined ? {} : { graceMs: options.graceMs }),
+  }).catch(async (error) => {
+    await service.close();
+    throw error;
+  });
+  listening.server.keepAliveTimeout = keepAliveMs;
+  await service.configure(options.backends);
+  let closed: Promise<void> | undefined;
+  return {
+    url: listening.url,
+    port: listening.port,
+    service,
+    configure: (backends) => service.configure(backends),
+    close() {
+      closed ??= listening.close().then(() => service.close());
+      return closed;
+    },
+  };
+}

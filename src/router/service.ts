@@ -1,0 +1,85 @@
+import { randomBytes } from "node:crypto";
+import type { BackendConfig, RouterStats } from "../contracts/router.js";
+import { ExecutionRecorder, Histogram, type Outcome, percentiles } from "../requests/index.js";
+import { Backend } from "./backend.js";
+import { Health, type HealthEvent, type HealthTiming, usualTiming } from "./health.js";
+
+export interface RouterOptions {
+  backends: readonly BackendConfig[];
+  /** Key that /v1 asks for. */
+  apiKey?: string | undefined;
+  timing?: Partial<HealthTiming>;
+  onEvent?: ((event: HealthEvent) => void) | undefined;
+}
+
+/** What the routes of one router share. */
+export class RouterService {
+  readonly executions = new ExecutionRecorder();
+  readonly health: Health;
+  readonly apiKey: string | undefined;
+  /** How it signs what it forwards, so that it knows its own requests again. */
+  readonly via = `1.1 tapline-${randomBytes(8).toString("hex")}`;
+  readonly requests = {
+    total: 0,
+    active: 0,
+    completed: 0,
+    failed: 0,
+    cancelled: 0,
+    refused: 0,
+    retried: 0,
+  };
+  readonly firstToken = new Histogram();
+  readonly total = new Histogram();
+  readonly startedAt = Math.floor(Date.now() / 1000);
+  readonly #started = performance.now();
+  #backends: readonly Backend[] = [];
+
+  constructor(options: RouterOptions) {
+    this.apiKey = options.apiKey;
+    this.health = new Health({ ...usualTiming, ...options.timing }, options.onEvent ?? (() => {}));
+  }
+
+  get backends(): readonly Backend[] {
+    return this.#backends;
+  }
+
+  /**
+   * Puts these backends in place of those before: what stays keeps its connections and what is known of it, what
+   * goes gets nothing new and finishes what it has. Resolves when each new one was asked once.
+   */
+  async configure(configs: readonly BackendConfig[]): Promise<void> {
+    const before = new Map(this.#backends.map((backend) => [backend.url, backend]));
+    this.#backends = configs.map((config) => {
+      const known = before.get(config.url);
+      if (known === undefined) return new Backend(config);
+      before.delete(config.url);
+      known.config = config;
+      return known;
+    });
+    for (const gone of before.values()) gone.retire();
+    await this.health.watch(this.#backends);
+  }
+
+  ended(outcome: Outcome | "refused", began: number): void {
+    this.requests.active--;
+    this.requests[outcome]++;
+    this.total.add((performance.now() - began) / 1000);
+  }
+
+  /** The answer of `GET /stats`. */
+  report(): RouterStats {
+    const now = performance.now();
+    return {
+      uptime_seconds: (now - this.#started) / 1000,
+      requests: { ...this.requests },
+      latency_ms: { time_to_first_token: percentiles(this.firstToken), total: percentiles(this.total) },
+      backends: this.#backends.map((backend) => backend.report(now)),
+    };
+  }
+
+  /** Ends checks and connections. Idempotent. */
+  async close(): Promise<void> {
+    this.health.close();
+    await Promise.all(this.#backends.map(({ pool }) => pool.destroy()));
+  }
+}
