@@ -21,6 +21,7 @@ interface SuiteOptions {
 const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Row[]>>> = {
   capture: async () => (await import("./capture.js")).benchCapture,
   lab: async () => (await import("./lab.js")).benchLab,
+  serve: async () => (await import("./serve/index.js")).benchServe,
   studies: async () => (await import("./studies.js")).benchStudies,
 };
 

@@ -1,0 +1,131 @@
+/**
+ * `tapline serve` against `llama-server` from the same source: same model, same settings, same load program, in
+ * turns. On the embedded model the overhead of the server is nearly all there is; on the 0.5B shape the model is.
+ */
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { buildTools } from "../../scripts/build/tools.js";
+import { median, type Row, row } from "../figures.js";
+import { randomModel } from "../models/random-model.js";
+import type { LoadOrder, LoadReport } from "./load.js";
+import { type BenchServer, type Settings, startLlamaServer, startTapline } from "./servers.js";
+
+const loadProgram = fileURLToPath(new URL("./load.ts", import.meta.url));
+const demo = fileURLToPath(new URL("../../models/demo/tapline-demo.gguf", import.meta.url));
+
+interface Bench {
+  label: string;
+  settings: Settings;
+  promptWords: number;
+  maxTokens: number;
+  /** Requests of a round, for each number of streams. */
+  requests: Record<number, number>;
+  /** Requests before anything is measured. */
+  warmUp: number;
+  rounds: number;
+}
+
+export async function benchServe({ quick }: { quick: boolean }): Promise<Row[]> {
+  const { "llama-server": tool } = (await buildTools(["llama-server"])) as Record<string, string>;
+  const shared = { slots: 16, slotContext: 512 };
+  const benches: Bench[] = [
+    {
+      label: "demo model",
+      settings: { ...shared, path: demo, batch: 256, threads: 1 },
+      promptWords: 12,
+      maxTokens: 32,
+      requests: quick ? { 1: 60, 16: 160 } : { 1: 150, 4: 300, 16: 600, 64: 640 },
+      warmUp: 100,
+      rounds: quick ? 3 : 9,
+    },
+  ];
+  if (!quick) {
+    benches.push({
+      label: "0.5B shape, Q8_0",
+      settings: { ...shared, path: await randomModel("q8_0"), batch: 512, threads: 2 },
+      promptWords: 24,
+      maxTokens: 32,
+      requests: { 1: 4, 4: 8, 16: 32, 64: 64 },
+      warmUp: 8,
+      rounds: 3,
+    });
+  }
+  const rows: Row[] = [];
+  for (const bench of benches) rows.push(...(await benchModel(bench, tool as string)));
+  return rows;
+}
+
+async function benchModel(bench: Bench, tool: string): Promise<Row[]> {
+  const servers = [await startTapline(bench.settings)];
+  try {
+    servers.push(await startLlamaServer(tool, bench.settings));
+    const [ours, theirs] = servers as [BenchServer, BenchServer];
+    // Also what is compiled at run time must have been run.
+    for (const server of servers) await load(server, bench, 4, bench.warmUp, 1);
+    const rows: Row[] = [];
+    for (const streams of Object.keys(bench.requests).map(Number)) {
+      const pairs: Array<[LoadReport, LoadReport]> = [];
+      for (let round = 0; round < bench.rounds; round++) {
+        const measure = (server: BenchServer) =>
+          load(server, bench, streams, bench.requests[streams] as number, 1000 * streams + round);
+        // Who is first changes, so that neither always finds the machine as the other left it.
+        if (round % 2 === 0) {
+          const mine = await measure(ours);
+          pairs.push([mine, await measure(theirs)]);
+        } else {
+          const other = await measure(theirs);
+          pairs.push([await measure(ours), other]);
+        }
+      }
+      rows.push(...describe(`${bench.label}, ${streams} streams`, pairs));
+    }
+    return rows;
+  } finally {
+    for (const server of servers) await server.close();
+  }
+}
+
+async function load(
+  server: BenchServer,
+  { promptWords, maxTokens }: Bench,
+  streams: number,
+  requests: number,
+  seed: number,
+): Promise<LoadReport> {
+  const order: LoadOrder = { ...server, streams, requests, promptWords, maxTokens, seed };
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ["--import", "tsx", loadProgram, JSON.stringify(order)],
+    { maxBuffer: 1 << 28 },
+  );
+  return JSON.parse(stdout) as LoadReport;
+}
+
+function describe(name: string, pairs: Array<[LoadReport, LoadReport]>): Row[] {
+  const each = (figure: (report: LoadReport) => number, side: 0 | 1) =>
+    pairs.map((pair) => figure(pair[side]));
+  const ratios = (figure: (report: LoadReport) => number) => pairs.map(([a, b]) => figure(a) / figure(b));
+  const differences = (figure: (report: LoadReport) => number) =>
+    pairs.map(([a, b]) => figure(a) - figure(b));
+  const requests = ({ requests, seconds }: LoadReport) => requests / seconds;
+  const tokens = ({ tokens, seconds }: LoadReport) => tokens / seconds;
+  const first = ({ firstToken }: LoadReport) => median(firstToken);
+  const between = ({ between }: LoadReport) => median(between);
+  const late = ({ between }: LoadReport) => percentile(between, 0.99);
+  return [
+    row(`${name}: requests a second`, each(requests, 0), "1/s"),
+    row(`${name}: tokens a second`, each(tokens, 0), "1/s"),
+    // 1.0 is the aim; three per cent are the machine's noise.
+    row(`${name}: tokens a second over llama-server's`, ratios(tokens), "x", { least: 0.97 }),
+    row(`${name}: time to first token`, each(first, 0), "ms"),
+    row(`${name}: time to first token behind llama-server's`, differences(first), "ms", { most: 5 }),
+    row(`${name}: between tokens, median, over llama-server's`, ratios(between), "x"),
+    row(`${name}: between tokens, 99th percentile, over llama-server's`, ratios(late), "x"),
+  ];
+}
+
+function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(share * (sorted.length - 1))] as number;
+}
