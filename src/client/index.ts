@@ -1,7 +1,8 @@
+export type { ChatDelta, ChatOptions } from "./chat.js";
 export { TaplineError, TimeoutError } from "./errors.js";
 export { type CompletedJob, type JobOf, Lab, type Settings, type WaitOptions } from "./lab.js";
 export { type ListOptions, ResearchClient, type ResearchOptions, type SaveOptions } from "./research.js";
 export { DraftMayExistError, ResearchError, type ResearchErrorDetails } from "./research-errors.js";
-export { type ChatDelta, type ChatOptions, type InspectOptions, ServingModel } from "./serving-model.js";
+export { type InspectOptions, ServingModel } from "./serving-model.js";
 export type { CallOptions } from "./transport.js";
 export { writeWhole } from "./whole-file.js";

@@ -19,15 +19,20 @@ interface Exchange extends CallOptions {
 export class Transport {
   readonly #origin: URL;
   readonly #timeoutMs: number;
+  readonly #headers: Record<string, string>;
 
-  /** @param timeoutMs longest silence of the service within one request */
-  constructor(baseUrl: string, timeoutMs: number) {
+  /**
+   * @param timeoutMs longest silence of the service within one request
+   * @param headers sent with every request
+   */
+  constructor(baseUrl: string, timeoutMs: number, headers: Record<string, string> = {}) {
     const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
     if (url?.protocol !== "http:" || url.pathname !== "/" || url.search !== "" || url.username !== "") {
       throw new TaplineError(`A service's address looks like http://127.0.0.1:8980, not ${baseUrl}.`);
     }
     this.#origin = url;
     this.#timeoutMs = timeoutMs;
+    this.#headers = headers;
   }
 
   /** Sends a request and reads its JSON answer. @throws TaplineError, TimeoutError, the signal's reason */
@@ -49,10 +54,12 @@ export class Transport {
     const payload = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();
-      const headers =
-        payload === undefined
-          ? undefined
-          : { "Content-Type": "application/json", "Content-Length": payload.length };
+      const headers = {
+        ...this.#headers,
+        ...(payload === undefined
+          ? {}
+          : { "Content-Type": "application/json", "Content-Length": payload.length }),
+      };
       const outgoing = request(new URL(path, this.#origin), { method, headers, signal, agent: false });
       let reading: IncomingMessage | undefined;
       outgoing.setTimeout(this.#timeoutMs, () => {
