@@ -26,9 +26,9 @@ interface CommonOptions {
 interface CompareOptions extends CommonOptions {
   intervention?: string;
   strengths?: number[];
-  target?: string;
+  targetToken?: string;
   prompts?: string;
-  donor?: string;
+  donorPrompt?: string;
   positive?: string;
   negative?: string;
   maxTokens?: number;
@@ -66,9 +66,12 @@ export function registerExperiments(program: Command): void {
       `up to ${limits.strengths} numbers (default: ${defaults.strengths.join(",")})`,
       numberList,
     )
-    .option("--target <text>", "one token to follow (default: what the model says without intervention)")
+    .option(
+      "--target-token <text>",
+      "one token to follow (default: what the model says without intervention)",
+    )
     .option("--prompts <file>", "compare these prompts: a line each, JSON, JSON Lines or CSV")
-    .option("--donor <text>", "for patch: the text whose activation is put in")
+    .option("--donor-prompt <text>", "for patch: the text whose activation is put in")
     .option("--positive <text>", "for steer: the direction leads here …")
     .option("--negative <text>", "… from here")
     .option(
@@ -79,7 +82,7 @@ export function registerExperiments(program: Command): void {
     .addHelpText(
       "after",
       examples(`
-  tapline compare "The capital of France is" --layers 5 --intervention patch --donor "The capital of Japan is"
+  tapline compare "The capital of France is" --layers 5 --intervention patch --donor-prompt "The capital of Japan is"
   tapline compare "I think the film was" --layers 4 --intervention steer \\
     --positive "wonderful" --negative "terrible" --strengths -4,-2,0,2,4
   tapline compare --prompts prompts.txt --layers 3 --intervention ablate --strengths 0,1`),
@@ -93,8 +96,8 @@ export function registerExperiments(program: Command): void {
         prompts,
         intervention: options.intervention,
         strengths: options.strengths,
-        target_token: options.target,
-        donor_prompt: options.donor,
+        target_token: options.targetToken,
+        donor_prompt: options.donorPrompt,
         positive: options.positive,
         negative: options.negative,
         max_tokens: options.maxTokens,

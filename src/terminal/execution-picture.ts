@@ -15,7 +15,7 @@ export function executionList(
 ): string[] {
   if (executions.length === 0) return ["No requests yet."];
   const columns = [
-    { title: "id", least: 8 },
+    { title: "id" },
     { title: "status" },
     { title: "endpoint", dispensable: 4 },
     { title: "when", dispensable: 3 },
@@ -24,7 +24,7 @@ export function executionList(
     { title: "answer", least: 12 },
   ];
   const rows = executions.map((execution) => [
-    execution.id,
+    execution.id.slice(0, 8),
     statusOf(execution, canvas),
     execution.endpoint,
     ago(execution.started, now),

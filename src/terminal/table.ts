@@ -43,6 +43,10 @@ export function table(
     spare -= extra;
     return { ...column, room: least + extra };
   });
+  // Where even that is too wide, the widest columns give way.
+  for (let over = -spare; over > 0; over--) {
+    laid.reduce((widest, column) => (column.room > widest.room ? column : widest)).room--;
+  }
   const line = (cell: (column: (typeof laid)[number]) => string) =>
     laid.map((column) => cell(column)).join(" ".repeat(gap));
   const header = line(({ title, room, align }) => fit(title, room, align)).trimEnd();
