@@ -6,7 +6,7 @@ import socket
 import ssl
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ._token import Token
@@ -29,7 +29,7 @@ _FRAMING = 1 << 20
 class Answer:
     status: int
     headers: http.client.HTTPMessage
-    body: bytes
+    body: bytes = field(repr=False)  # it could quote the token
 
     def single(self, name: str) -> str | None:
         """A header's value. Raises AnswerInvalid where it stands more than once."""
