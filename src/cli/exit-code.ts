@@ -10,7 +10,8 @@ export class UsageError extends UserError {
 }
 
 /** Errors whose message is a sentence for a person; everything else is a fault and shown with its stack. */
-const sentences = ["UserError", "UsageError", "NativeError", "TaplineError", "TimeoutError", "InvalidInput"];
+const clientErrors = ["TaplineError", "ResearchError", "DraftMayExistError"];
+const sentences = ["UserError", "UsageError", "NativeError", "TimeoutError", "InvalidInput", ...clientErrors];
 
 /** What a person reads about an error. */
 export function sentenceOf(error: unknown): string {
@@ -30,7 +31,7 @@ export function exitCodeOf(error: unknown): number {
   };
   if (name === "InvalidInput") return exitCodes.usage;
   if (name === "TimeoutError") return exitCodes.unreachable;
-  if (name !== "TaplineError") return exitCodes.failed;
+  if (!clientErrors.includes(name ?? "")) return exitCodes.failed;
   if (status === 400) return exitCodes.usage;
   const unreachable = status === 503 || (status === undefined && typeof cause?.code === "string");
   return unreachable ? exitCodes.unreachable : exitCodes.failed;

@@ -7,6 +7,8 @@ export interface ResearchErrorDetails {
   requestId?: string;
   retryAfter?: number;
   serviceSentence?: string;
+  /** Only the code of a connection's fault: Node's own errors may quote what was sent. */
+  cause?: unknown;
 }
 
 /**
@@ -27,7 +29,7 @@ export class ResearchError extends TaplineError {
   readonly serviceSentence: string | undefined;
 
   constructor(message: string, details: ResearchErrorDetails = {}) {
-    super(message, { status: details.status });
+    super(message, { status: details.status, cause: details.cause });
     this.code = details.code;
     this.field = details.field;
     this.requestId = details.requestId;

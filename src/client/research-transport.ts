@@ -33,8 +33,12 @@ export class ConnectionBroke extends ResearchError {
   /** Whether the service was reached, so that it may have got the request. */
   readonly reached: boolean;
 
-  constructor(message: string, { transient, reached }: { transient: boolean; reached: boolean }) {
-    super(message);
+  constructor(
+    message: string,
+    code: string,
+    { transient, reached }: { transient: boolean; reached: boolean },
+  ) {
+    super(message, { cause: { code } });
     this.transient = transient;
     this.reached = reached;
   }
@@ -122,7 +126,7 @@ function refuseHead({ statusCode = 0, headers }: IncomingMessage, maxBytes: numb
 
 function refuseBody({ complete, headers, statusCode }: IncomingMessage, body: Buffer): Error | undefined {
   if (!complete)
-    return new ConnectionBroke("The answer broke off before it was complete.", {
+    return new ConnectionBroke("The answer broke off before it was complete.", "ECONNRESET", {
       transient: true,
       reached: true,
     });
@@ -142,7 +146,7 @@ function connectionError({ host }: URL, error: Error, reached: boolean): Error {
   if (error instanceof ResearchError) return error;
   const code = (error as NodeJS.ErrnoException).code ?? "no code";
   const broke = (sentence: string, transient: boolean) =>
-    new ConnectionBroke(sentence, { transient, reached });
+    new ConnectionBroke(sentence, code, { transient, reached });
   if (code === "ECONNREFUSED") return broke(`Nothing listens at ${host}.`, false);
   if (code === "ENOTFOUND") return broke(`There is no host ${host}.`, false);
   if (/CERT|SIGNATURE|ISSUER|ALTNAME|ERR_SSL|ERR_TLS|CRL/.test(code)) {
