@@ -21,7 +21,8 @@ const arrows: Record<string, string[]> = {
   client: ["contracts"],
   mcp: ["contracts", "client"],
   terminal: ["contracts"],
-  cli: ["contracts", "client", "mcp", "terminal", "lab", "inference", "router", "native", "studies"],
+  report: ["contracts", "terminal"],
+  cli: ["contracts", "client", "mcp", "terminal", "report", "lab", "inference", "router", "native", "studies"],
 };
 
 /** The same for native/; llama.cpp's headers are nobody's folder. */

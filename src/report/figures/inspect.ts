@@ -1,0 +1,223 @@
+import type { InspectResult } from "../../contracts/index.js";
+import { story, visible } from "../../terminal/index.js";
+import { type Figure, type Findings, figureOf, percent } from "../figure.js";
+
+/** Logit lens, the answer's way up, norms and next tokens. */
+export function inspectFindings(result: InspectResult): Findings {
+  return {
+    summary: [story(result), ...withoutLens(result)],
+    cautions: [
+      "A readout is not causal evidence. The logit lens shows what a block's output would say through the model's own final norm and head, not what later blocks take from it, and not that the model has decided there.",
+      "Early blocks may hold the answer in a form that this lens cannot read; a weak readout is no proof of absence. A norm is the length of a vector and says nothing about what it stands for.",
+    ],
+    parts: [...lens(result), ...answerByLayer(result), norms(result), nextTokens(result)],
+  };
+}
+
+/** Why there is no lens at all; where only some layers lack it, the figure says so. */
+function withoutLens({ layers }: InspectResult): string[] {
+  return layers.some(({ predictions }) => predictions !== undefined) ? [] : notesOf(layers);
+}
+
+function notesOf(layers: InspectResult["layers"]): string[] {
+  return [...new Set(layers.flatMap(({ note }) => (note === undefined ? [] : [note])))];
+}
+
+function lens({ tokens, layers }: InspectResult): Figure[] {
+  const read = layers.flatMap(({ layer, predictions }) =>
+    predictions === undefined ? [] : [{ layer, predictions }],
+  );
+  if (read.length === 0) return [];
+  const cells = read.flatMap(({ layer, predictions }) =>
+    predictions.map((candidates, position) => ({ layer, position, candidates })),
+  );
+  const ranks = Math.max(...cells.map(({ candidates }) => candidates.length));
+  const first = read[0] as (typeof read)[number];
+  return [
+    {
+      id: "logit-lens",
+      title: "Logit lens",
+      description:
+        "For every block and token, the token that the block's output would answer with, coloured by its " +
+        "probability. The deepest block is on top; the text runs from left to right below.",
+      chart: {
+        kind: "tokens",
+        tokens: tokens.map(visible),
+        value: "probability_1",
+        label: "token_1",
+        legend: "probability of the lens's top token",
+        scale: "probability",
+      },
+      columns: [
+        { name: "layer", label: "layer" },
+        { name: "position", label: "position" },
+        { name: "input", label: "input token" },
+        ...Array.from({ length: ranks }, (_, rank) => [
+          { name: `token_${rank + 1}`, label: `token ${rank + 1}` },
+          { name: `probability_${rank + 1}`, label: `probability ${rank + 1}` },
+        ]).flat(),
+      ],
+      rows: cells.map(({ layer, position, candidates }) => [
+        layer,
+        position,
+        visible(tokens[position] as string),
+        ...Array.from({ length: ranks }, (_, rank) => {
+          const candidate = candidates[rank];
+          return candidate === undefined ? [null, null] : [visible(candidate.token), candidate.probability];
+        }).flat(),
+      ]),
+      details: cells.map(({ layer, position, candidates }) =>
+        [
+          `layer ${layer}, after ${visible(tokens[position] as string)} (token ${position})`,
+          ...candidates.map(({ token, probability }) => `${visible(token)}  ${percent(probability)}`),
+        ].join("\n"),
+      ),
+      notes: notesOf(layers),
+      table: {
+        head: ["token", ...read.map(({ layer }) => `layer ${layer}`)],
+        rows: first.predictions.map((_, position) => [
+          visible(tokens[position] as string),
+          ...read.map(({ predictions }) => {
+            const top = predictions[position]?.[0];
+            return top === undefined ? "" : `${visible(top.token)} ${percent(top.probability)}`;
+          }),
+        ]),
+      },
+    },
+  ];
+}
+
+/** The last token's candidates, layer by layer. */
+function answerByLayer({ layers, next_tokens: [answer] }: InspectResult): Figure[] {
+  if (answer === undefined) return [];
+  const points = layers
+    .toSorted((a, b) => a.layer - b.layer)
+    .flatMap(({ layer, predictions }) => {
+      const last = predictions?.at(-1) ?? [];
+      const [top, same] = [last[0], last.find(({ token_id }) => token_id === answer.token_id)];
+      return [
+        { layer, series: "the lens's top token", candidate: top },
+        { layer, series: "the model's answer", candidate: same },
+      ];
+    })
+    .flatMap(({ candidate, ...point }) => (candidate === undefined ? [] : [{ ...point, candidate }]));
+  if (points.length < 3) return [];
+  return [
+    {
+      id: "answer-by-layer",
+      title: "The answer's way up",
+      description:
+        `After the last token: the probability of the lens's top token, and of the model's own answer ` +
+        `${visible(answer.token)} where it is among the lens's three best.`,
+      chart: {
+        kind: "lines",
+        x: "layer",
+        y: "probability",
+        series: "series",
+        xAxis: "layer",
+        yAxis: "probability",
+        yDomain: [0, 1],
+        steps: true,
+        emphasis: "the model's answer",
+        dots: true,
+      },
+      columns: [
+        { name: "layer", label: "layer" },
+        { name: "series", label: "line" },
+        { name: "token", label: "token" },
+        { name: "probability", label: "probability" },
+      ],
+      rows: points.map(({ layer, series, candidate }) => [
+        layer,
+        series,
+        visible(candidate.token),
+        candidate.probability,
+      ]),
+      details: points.map(
+        ({ layer, series, candidate }) =>
+          `layer ${layer}, ${series}\n${visible(candidate.token)}  ${percent(candidate.probability)}`,
+      ),
+      table: {
+        head: ["layer", "line", "token", "probability"],
+        rows: points.map(({ layer, series, candidate }) => [
+          String(layer),
+          series,
+          visible(candidate.token),
+          percent(candidate.probability),
+        ]),
+      },
+    },
+  ];
+}
+
+function norms({ tokens, layers }: InspectResult): Figure {
+  const cells = layers.flatMap(({ layer, norms }) =>
+    norms.map((norm, position) => ({ layer, position, norm })),
+  );
+  return {
+    id: "norms",
+    title: "Norms",
+    description:
+      "The length (L2 norm) of each block's output at each token, coloured by its logarithm: one outlier token " +
+      "does not make all others look the same.",
+    chart: {
+      kind: "tokens",
+      tokens: tokens.map(visible),
+      value: "norm",
+      label: "shown",
+      legend: "L2 norm of the block output",
+      scale: "magnitude",
+    },
+    columns: [
+      { name: "layer", label: "layer" },
+      { name: "position", label: "position" },
+      { name: "input", label: "input token" },
+      { name: "norm", label: "norm" },
+      { name: "shown", label: "norm, rounded" },
+    ],
+    rows: cells.map(({ layer, position, norm }) => [
+      layer,
+      position,
+      visible(tokens[position] as string),
+      norm,
+      figureOf(norm),
+    ]),
+    details: cells.map(
+      ({ layer, position, norm }) =>
+        `layer ${layer}, ${visible(tokens[position] as string)} (token ${position})\nnorm ${figureOf(norm)}`,
+    ),
+    table: {
+      head: ["token", ...layers.map(({ layer }) => `layer ${layer}`)],
+      rows: tokens.map((token, position) => [
+        visible(token),
+        ...layers.map(({ norms }) => figureOf(norms[position] as number)),
+      ]),
+    },
+  };
+}
+
+function nextTokens({ next_tokens: candidates }: InspectResult): Figure {
+  return {
+    id: "next-tokens",
+    title: "Next token",
+    description: "What the model itself would say after the last token: its most probable candidates.",
+    chart: { kind: "bars", label: "token", value: "probability", axis: "probability", domain: [0, 1] },
+    columns: [
+      { name: "token", label: "token" },
+      { name: "token_id", label: "token id" },
+      { name: "probability", label: "probability" },
+    ],
+    rows: candidates.map(({ token, token_id, probability }) => [visible(token), token_id, probability]),
+    details: candidates.map(
+      ({ token, token_id, probability }) => `${visible(token)} (id ${token_id})\n${percent(probability)}`,
+    ),
+    table: {
+      head: ["token", "id", "probability"],
+      rows: candidates.map(({ token, token_id, probability }) => [
+        visible(token),
+        String(token_id),
+        percent(probability),
+      ]),
+    },
+  };
+}

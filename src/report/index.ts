@@ -1,0 +1,2 @@
+export { type ReportedJob, readJob } from "./job.js";
+export { renderReport } from "./report.js";

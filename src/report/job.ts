@@ -1,0 +1,75 @@
+import {
+  CompareResult,
+  InspectResult,
+  InvalidInput,
+  type Operation,
+  ProbeResult,
+  type Result,
+  SaeResult,
+  UserError,
+  validate,
+} from "../contracts/index.js";
+
+/** What a report is made of: a completed job, or a result on its own. */
+export interface ReportedJob {
+  operation: Operation;
+  result: Result;
+  id?: string;
+  config?: Record<string, unknown>;
+  created?: number;
+  started?: number | null;
+  ended?: number | null;
+}
+
+const schemas = { inspect: InspectResult, compare: CompareResult, probe: ProbeResult, sae: SaeResult };
+
+/**
+ * Reads a job as the Lab answers it, the `report.json` of `tapline demo`, or a result alone.
+ * @throws UserError when it is none of these, or a job without a result
+ */
+export function readJob(value: unknown): ReportedJob {
+  const given = asObject(value);
+  if (given === undefined) throw new UserError("A report is made of a job or a result: a JSON object.");
+  const inner = asObject(given.job);
+  if (inner !== undefined && given.result === undefined) return readJob(inner);
+  const result = given.result ?? (given.status === undefined ? given : undefined);
+  const operation = operationOf(given, asObject(result) ?? {});
+  if (result === undefined) {
+    const why = typeof given.error === "string" ? ` (${given.error})` : "";
+    throw new UserError(`The job has no result: it is ${String(given.status)}${why}.`);
+  }
+  if (operation === undefined) {
+    throw new UserError("This JSON is neither a job nor the result of inspect, compare, probe or sae.");
+  }
+  try {
+    const checked = validate(schemas[operation], result) as Result;
+    return {
+      operation,
+      result: checked,
+      ...(typeof given.id === "string" ? { id: given.id } : {}),
+      ...(asObject(given.config) === undefined ? {} : { config: asObject(given.config) }),
+      ...(typeof given.created === "number" ? { created: given.created } : {}),
+      ...(typeof given.started === "number" ? { started: given.started } : {}),
+      ...(typeof given.ended === "number" ? { ended: given.ended } : {}),
+    };
+  } catch (error) {
+    if (!(error instanceof InvalidInput)) throw error;
+    throw new UserError(`The result does not follow the contract of ${operation}: ${error.message}`);
+  }
+}
+
+function asObject(value: unknown): Record<string, unknown> | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : undefined;
+}
+
+function operationOf(job: Record<string, unknown>, result: Record<string, unknown>): Operation | undefined {
+  if (typeof job.operation === "string" && Object.hasOwn(schemas, job.operation)) {
+    return job.operation as Operation;
+  }
+  if (Array.isArray(result.tokens)) return "inspect";
+  if (Array.isArray(result.trials)) return "compare";
+  const [report] = Array.isArray(result.reports) ? result.reports : [];
+  return report?.scores !== undefined ? "probe" : report?.losses !== undefined ? "sae" : undefined;
+}

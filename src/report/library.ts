@@ -1,0 +1,57 @@
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+
+/** The chart library as it is inlined: d3, then Observable Plot, which looks for it. */
+export async function chartLibraries(): Promise<string[]> {
+  const [d3, plot] = await Promise.all(["d3", "@observablehq/plot"].map(minified));
+  return [d3 as string, plot as string];
+}
+
+/** A package's browser bundle, with its licence on top: ISC asks that it goes along. */
+async function minified(name: string): Promise<string> {
+  const folder = new URL("../", import.meta.resolve(name));
+  const bundle = { d3: "dist/d3.min.js", "@observablehq/plot": "dist/plot.umd.min.js" }[name] as string;
+  const [code, licence] = await Promise.all(
+    [bundle, "LICENSE"].map((path) => readFile(new URL(path, folder), "utf8")),
+  );
+  return inline(`/*!\n${name}\n${licence}*/\n${code}`);
+}
+
+// The page's own modules are plain JavaScript that no compiler touches: they stand in src/ in a checkout and in
+// an installed package alike.
+const page = new URL("../../src/report/page/", import.meta.url);
+
+/**
+ * The page's modules as one script. They import each other by `import { name } from "./file.js"` and export
+ * declarations only; each becomes a function that returns its exports.
+ */
+export async function pageScript(): Promise<string> {
+  const parts = new Map<string, string>();
+  const add = async (file: string): Promise<void> => {
+    if (parts.has(file)) return;
+    parts.set(file, "");
+    const source = await readFile(new URL(file, page), "utf8");
+    for (const [, imported] of source.matchAll(/^import .* from "\.\/(.+)";$/gm))
+      await add(imported as string);
+    const exported = [...source.matchAll(/^export (?:async )?(?:function|const) (\w+)/gm)].map(
+      ([, name]) => name,
+    );
+    const body = source
+      .replace(/^import (\{.*\}) from "\.\/(.+)";$/gm, 'const $1 = modules["$2"];')
+      .replace(/^export /gm, "");
+    parts.delete(file);
+    parts.set(
+      file,
+      `modules[${JSON.stringify(file)}] = (() => {\n${body}\nreturn { ${exported.join(", ")} };\n})();`,
+    );
+  };
+  await add("main.js");
+  return inline(`"use strict";\n(() => {\nconst modules = {};\n${[...parts.values()].join("\n")}\n})();`);
+}
+
+/** A script that stands in an element must not close it. */
+function inline(code: string): string {
+  if (/<\/script|<!--/i.test(code))
+    throw new Error(`A script of ${fileURLToPath(page)} would end its element.`);
+  return code;
+}

@@ -1,0 +1,53 @@
+import { visible } from "../terminal/index.js";
+
+/** Markup. Made by the `html` tag alone, so text never becomes markup by accident. */
+export class Html {
+  readonly markup: string;
+
+  constructor(markup: string) {
+    this.markup = markup;
+  }
+}
+
+export type Value = Html | string | number | null | undefined | false | readonly Value[];
+
+/** A template whose values are escaped, except those that are markup already. Attributes need their quotes. */
+export function html(parts: TemplateStringsArray, ...values: Value[]): Html {
+  const markup = values.map((value, index) => render(value) + (parts[index + 1] as string));
+  return new Html((parts[0] as string) + markup.join(""));
+}
+
+function render(value: Value): string {
+  if (value === null || value === undefined || value === false) return "";
+  if (value instanceof Html) return value.markup;
+  if (typeof value === "object") return value.map(render).join("");
+  return readable(String(value)).replace(/[&<>"']/g, (character) => entities[character] as string);
+}
+
+const entities: Record<string, string> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+/**
+ * A text in which nothing hides: spaces, tabs and line ends stay, every other character that leaves no mark or
+ * turns the reading direction is spelled as in the terminal (`<202E>`, `␀`).
+ */
+export function readable(text: string): string {
+  return text
+    .split(/([ \t\n]+|\r\n)/)
+    .map((part, index) => (index % 2 === 1 || part === "" ? part : visible(part)))
+    .join("");
+}
+
+/** JSON that can stand in a `script` element: nothing in it closes the element or opens a comment. */
+export function scriptJson(value: unknown): Html {
+  const escaped = JSON.stringify(value).replace(
+    /[<>&\u2028\u2029]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+  return new Html(escaped);
+}

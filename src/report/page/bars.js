@@ -1,0 +1,51 @@
+import { frame, panel, tip } from "./frame.js";
+import { cutText, textWidth } from "./text.js";
+
+/**
+ * Horizontal bars from 0, each with its number.
+ * @param {PageFigure} figure
+ * @param {Row[]} rows
+ * @param {Space} space
+ * @returns {Drawn}
+ */
+export function drawBars(figure, rows, { width, theme }) {
+  const { label, value, axis, domain } = figure.chart;
+  const most = width * 0.45;
+  const widest = Math.max(...rows.map((row) => textWidth(String(row[label]), 12)));
+  const marginLeft = Math.min(most, widest) + 14;
+  // Two tokens can look the same; each bar has its own place.
+  const names = rows.map((row) => cutText(String(row[label]), 12, most));
+  const plot = Plot.plot({
+    ...frame(figure, theme),
+    width,
+    height: rows.length * 28 + 44,
+    marginLeft,
+    marginRight: 52,
+    marginTop: 6,
+    marginBottom: 36,
+    x: { domain, label: axis, labelArrow: "none" },
+    y: { type: "band", domain: rows.map(({ row }) => row), padding: 0.2 },
+    marks: [
+      Plot.gridX({ stroke: theme.line, strokeOpacity: 1, ticks: 5 }),
+      Plot.axisX({ fill: theme.soft, label: axis, labelArrow: "none", tickSize: 0, ticks: 5 }),
+      Plot.axisY({
+        fill: theme.ink,
+        label: null,
+        tickSize: 0,
+        tickFormat: (/** @type {number} */ row) => names[rows.findIndex((one) => one.row === row)],
+      }),
+      Plot.barX(rows, { x: value, y: "row", fill: theme.series[0] }),
+      Plot.text(rows, {
+        x: (/** @type {Row} */ row) => Math.max(0, Number(row[value])),
+        y: "row",
+        text: (/** @type {Row} */ row) => d3.format(".3~f")(row[value]),
+        textAnchor: "start",
+        dx: 5,
+        fill: theme.ink,
+      }),
+      Plot.ruleX([0], { stroke: theme.soft }),
+      tip(rows, figure.details, { x: value, y: "row" }),
+    ],
+  });
+  return { panels: [panel(plot, rows, (row) => [row[value], row.row])] };
+}

@@ -1,0 +1,71 @@
+import { frame, panel, tip } from "./frame.js";
+import { rampLegend } from "./legend.js";
+import { cutText, textWidth } from "./text.js";
+import { readableOn } from "./theme.js";
+
+/**
+ * A grid of differences around 0.
+ * @param {PageFigure} figure
+ * @param {Row[]} rows
+ * @param {Space} space
+ * @returns {Drawn}
+ */
+export function drawDifferences(figure, rows, { width, theme }) {
+  const { x, y, value, xAxis, legend } = figure.chart;
+  const names = [...new Set(rows.map((row) => String(row[y])))];
+  const columns = [...new Set(rows.map((row) => Number(row[x])))].sort((a, b) => a - b);
+  const most = width * 0.42;
+  const marginLeft = Math.min(most, Math.max(...names.map((name) => textWidth(name, 12)))) + 14;
+  const reach = Math.max(0.01, ...rows.map((row) => Math.abs(Number(row[value]))));
+  const color = {
+    type: "linear",
+    domain: [-reach, 0, reach],
+    range: theme.diverging,
+    interpolate: d3.interpolateLab,
+    ticks: 5,
+    tickFormat: "+.2~f",
+  };
+  const shade = Plot.scale({ color });
+  const fill = (/** @type {Row} */ row) => shade.apply(row[value]);
+  const cell = Math.min(110, (width - marginLeft - 8) / columns.length);
+  const plot = Plot.plot({
+    ...frame(figure, theme),
+    width: marginLeft + 8 + cell * columns.length,
+    height: names.length * 28 + 44,
+    marginLeft,
+    marginRight: 8,
+    marginTop: 4,
+    marginBottom: 38,
+    padding: 0.04,
+    x: { type: "band", domain: columns },
+    y: { type: "band", domain: names },
+    marks: [
+      Plot.axisX({
+        label: xAxis,
+        labelArrow: "none",
+        labelAnchor: "right",
+        tickSize: 0,
+        fill: theme.soft,
+        tickFormat: String,
+      }),
+      Plot.axisY({
+        label: null,
+        tickSize: 0,
+        fill: theme.ink,
+        tickFormat: (/** @type {string} */ name) => cutText(name, 12, most),
+      }),
+      Plot.cell(rows, { x, y, fill }),
+      Plot.text(rows, {
+        x,
+        y,
+        text: (/** @type {Row} */ row) => cutText(d3.format("+.2f")(row[value]), 12, cell - 4),
+        fill: (/** @type {Row} */ row) => readableOn(fill(row)),
+      }),
+      tip(rows, figure.details, { x, y }),
+    ],
+  });
+  return {
+    legend: rampLegend({ ...color, label: legend }, theme),
+    panels: [panel(plot, rows, (row) => [row[x], row[y]])],
+  };
+}

@@ -1,0 +1,198 @@
+import { frame, panel, tip } from "./frame.js";
+import { seriesLegend, symbols } from "./legend.js";
+
+/**
+ * Lines and dots, a line a series; with `panel`, a small picture for each of its values.
+ * @param {PageFigure} figure
+ * @param {Row[]} rows
+ * @param {Space} space
+ * @returns {Drawn}
+ */
+export function drawLines(figure, rows, space) {
+  const { chart } = figure;
+  const { width, theme } = space;
+  const names = [...new Set(rows.map((row) => String(row[chart.series])))];
+  if (chart.panel !== undefined) {
+    const each = panelWidth(width, names.length);
+    return {
+      panels: names.map((name) =>
+        onePanel(
+          figure,
+          rows.filter((row) => String(row[chart.series]) === name),
+          [{ name, color: /** @type {string} */ (theme.series[0]), symbol: "circle", wide: false }],
+          { width: each, theme },
+          `${chart.panel.label} ${name}`,
+        ),
+      ),
+    };
+  }
+  const series = styles(names, chart.emphasis, theme);
+  return {
+    legend: seriesLegend(
+      series.map((one) => (chart.dots ? one : { ...one, symbol: undefined })),
+      space,
+    ),
+    panels: [onePanel(figure, rows, series, space)],
+  };
+}
+
+/**
+ * Width of each of some pictures that share a row.
+ * @param {number} width
+ * @param {number} count
+ */
+export function panelWidth(width, count) {
+  const across = Math.max(1, Math.min(count, Math.floor(width / 230)));
+  return Math.min(360, Math.floor((width - (across - 1) * 10) / across));
+}
+
+/**
+ * The emphasised series is the strongest; with many, colours would say nothing, so the others step back.
+ * @param {string[]} names
+ * @param {string | undefined} emphasis
+ * @param {Theme} theme
+ */
+export function styles(names, emphasis, theme) {
+  const others = names.filter((name) => name !== emphasis);
+  return names.map((name) => {
+    if (name === emphasis)
+      return { name, color: /** @type {string} */ (theme.series[0]), symbol: "circle", wide: true };
+    const place = others.indexOf(name) + (emphasis === undefined ? 0 : 1);
+    const crowded = names.length > theme.series.length;
+    const color = crowded ? theme.soft : /** @type {string} */ (theme.series[place % theme.series.length]);
+    return { name, color, symbol: symbols[place % symbols.length], wide: false };
+  });
+}
+
+/**
+ * @param {PageFigure} figure
+ * @param {Row[]} rows
+ * @param {{name: string, color: string, symbol?: string, wide: boolean}[]} series
+ * @param {Space} space
+ * @param {string} [part]
+ * @returns {Panel}
+ */
+function onePanel(figure, rows, series, { width, theme }, part) {
+  const {
+    x,
+    y,
+    series: by,
+    xAxis,
+    yAxis,
+    xDomain,
+    yDomain,
+    steps,
+    logarithmic,
+    mark,
+    diagonal,
+    size,
+    dots,
+  } = figure.chart;
+  const square = xDomain !== undefined && yDomain !== undefined;
+  const wide = square ? Math.min(width, 440) : width;
+  const values = [...new Set(rows.map((row) => Number(row[x])))].sort((a, b) => a - b);
+  const largest = size === undefined ? 1 : d3.max(rows, (/** @type {Row} */ row) => row[size]);
+  // Strong lines are drawn last, on top.
+  const drawn = [...series].sort((a, b) => Number(a.wide) - Number(b.wide));
+  const plot = Plot.plot({
+    ...frame(figure, theme, part),
+    width: wide,
+    height: square ? Math.round(wide * 0.85) + 20 : Math.min(360, Math.round(wide * 0.55) + 60),
+    marginTop: part === undefined && mark === undefined ? 24 : 40,
+    marginLeft: 48,
+    marginRight: 16,
+    marginBottom: 38,
+    x: steps
+      ? { type: "point", domain: values, label: xAxis, padding: 0.3 }
+      : { label: xAxis, domain: xDomain ?? extent(values), labelArrow: "none" },
+    y: { label: yAxis, domain: yDomain, type: logarithmic ? "log" : "linear", labelArrow: "none" },
+    marks: [
+      Plot.gridY({ stroke: theme.line, strokeOpacity: 1, ticks: logarithmic ? 4 : 5 }),
+      Plot.axisX({
+        fill: theme.soft,
+        stroke: null,
+        tickSize: 4,
+        label: xAxis,
+        labelArrow: "none",
+        ...(steps || square ? { ticks: 5 } : {}),
+        tickFormat: steps ? String : undefined,
+      }),
+      Plot.axisY({
+        fill: theme.soft,
+        tickSize: 0,
+        label: yAxis,
+        labelArrow: "none",
+        ticks: 5,
+        tickFormat: "~g",
+      }),
+      ...(part === undefined
+        ? []
+        : [Plot.text([part], { frameAnchor: "top-right", dy: -24, fill: theme.ink, fontWeight: 600 })]),
+      ...(mark === undefined
+        ? []
+        : [
+            Plot.ruleX([mark.x], { stroke: theme.soft, strokeDasharray: "4,4" }),
+            Plot.text([mark], {
+              x: "x",
+              text: "label",
+              frameAnchor: "top",
+              textAnchor: "start",
+              dx: 5,
+              dy: -12,
+              fill: theme.soft,
+            }),
+          ]),
+      ...(diagonal === undefined
+        ? []
+        : [
+            Plot.line(
+              [
+                [0, 0],
+                [1, 1],
+              ],
+              { stroke: theme.soft, strokeDasharray: "4,4" },
+            ),
+            Plot.text([[0.62, 0.54]], { text: [diagonal], fill: theme.soft, textAnchor: "start" }),
+          ]),
+      ...drawn.flatMap(({ name, color, symbol, wide: strong }) => {
+        const own = rows.filter((row) => String(row[by]) === name);
+        return [
+          Plot.line(own, { x, y, stroke: color, strokeWidth: strong ? 3.5 : 1.75 }),
+          ...(dots
+            ? [
+                Plot.dot(own, {
+                  x,
+                  y,
+                  fill: color,
+                  symbol,
+                  r:
+                    size === undefined
+                      ? strong
+                        ? 4.5
+                        : 3.5
+                      : { value: (/** @type {Row} */ row) => radius(row[size], largest), scale: false },
+                }),
+              ]
+            : []),
+        ];
+      }),
+      tip(rows, figure.details, { x, y }),
+    ],
+  });
+  return panel(plot, rows, (row) => [row[x], row[y]]);
+}
+
+/**
+ * Area stands for the number.
+ * @param {string | number | null | undefined} value
+ * @param {number} largest
+ */
+function radius(value, largest) {
+  return 2 + 7 * Math.sqrt(Number(value) / largest);
+}
+
+/** A single value gets room on both sides. @param {number[]} values */
+function extent(values) {
+  const [low, high] = d3.extent(values);
+  return low === high ? [low - 1, high + 1] : [low, high];
+}

@@ -1,0 +1,66 @@
+/** A scored example of a binary classifier. */
+export interface Scored {
+  label: number;
+  score: number;
+}
+
+export interface RocPoint {
+  falsePositiveRate: number;
+  truePositiveRate: number;
+  /** The least score that counts as positive here; above every score at the curve's beginning. */
+  threshold: number;
+}
+
+/**
+ * The receiver operating characteristic (Fawcett, 2006): one point for each distinct score, so that tied scores
+ * make one diagonal step, from (0, 0) to (1, 1).
+ */
+export function roc(examples: readonly Scored[]): RocPoint[] {
+  const sorted = examples.toSorted((a, b) => b.score - a.score);
+  const positives = examples.filter(({ label }) => label === 1).length;
+  const negatives = examples.length - positives;
+  const points: RocPoint[] = [
+    { falsePositiveRate: 0, truePositiveRate: 0, threshold: Number.POSITIVE_INFINITY },
+  ];
+  let [hits, alarms] = [0, 0];
+  sorted.forEach(({ label, score }, index) => {
+    if (label === 1) hits += 1;
+    else alarms += 1;
+    if (sorted[index + 1]?.score === score) return;
+    points.push({
+      falsePositiveRate: alarms / negatives,
+      truePositiveRate: hits / positives,
+      threshold: score,
+    });
+  });
+  return points;
+}
+
+export interface Bin {
+  from: number;
+  to: number;
+  size: number;
+  meanScore: number;
+  /** Share of the bin's examples whose label is 1. */
+  positiveShare: number;
+}
+
+/** Reliability: the examples in bins of equal width over [0, 1], empty ones left out. */
+export function calibration(examples: readonly Scored[], bins: number): Bin[] {
+  return Array.from({ length: bins }, (_, index) => {
+    const inside = examples.filter(({ score }) => binOf(score, bins) === index);
+    const sum = (value: (example: Scored) => number) => inside.reduce((total, one) => total + value(one), 0);
+    return {
+      from: index / bins,
+      to: (index + 1) / bins,
+      size: inside.length,
+      meanScore: sum(({ score }) => score) / inside.length,
+      positiveShare: sum(({ label }) => label) / inside.length,
+    };
+  }).filter(({ size }) => size > 0);
+}
+
+/** Which of `bins` equal parts of [0, 1] a score falls into; 1 belongs to the last. */
+export function binOf(score: number, bins: number): number {
+  return Math.min(bins - 1, Math.max(0, Math.floor(score * bins)));
+}

@@ -1,0 +1,113 @@
+/** The file that a report is, read as text. */
+import { createHash } from "node:crypto";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { readJob, renderReport } from "../../src/report/index.js";
+import { compareJob, hostileJobs, inspectJob, probeJob, provenance, saeJob } from "./jobs.js";
+
+const withoutScripts = (page: string) =>
+  page.replace(/<script[^>]*>[\s\S]*?<\/script>/g, "").replace(/<style>[\s\S]*?<\/style>/g, "");
+
+const textOf = (page: string) =>
+  withoutScripts(page)
+    .replace(/<[^>]*>/g, " ")
+    .replace(
+      /&(lt|gt|amp|quot|#39);/g,
+      (_, name) => ({ lt: "<", gt: ">", amp: "&", quot: '"', "#39": "'" })[name as string] ?? "",
+    )
+    .replace(/\s+/g, " ");
+
+test("every field of the provenance is told, in every kind of report", async () => {
+  const leaves = (value: unknown): string[] =>
+    typeof value === "object" && value !== null ? Object.values(value).flatMap(leaves) : [String(value)];
+  const numbers: Record<string, string> = { "1234": "1,234" };
+  for (const job of [inspectJob(), compareJob(), probeJob(), saeJob()]) {
+    const text = textOf(await renderReport(job));
+    for (const leaf of leaves(provenance)) {
+      assert.ok(text.includes(numbers[leaf] ?? leaf), `${job.operation}: ${leaf}`);
+    }
+    assert.ok(
+      text.includes("is not causal evidence") || text.includes("does not show that the model normally"),
+    );
+    assert.ok(text.includes(job.id as string));
+  }
+});
+
+test("nothing on the page points outside, and its policy allows its own scripts alone", async () => {
+  for (const job of [...hostileJobs(), inspectJob()]) {
+    const page = await renderReport(job);
+    assert.not.match(withoutScripts(page), /\s(?:src|href)\s*=\s*"(?!#)/);
+    assert.not.match(withoutScripts(page), /<(?:link|iframe|object|embed|base|form|img)\b/);
+    const [, policy] = /Content-Security-Policy" content="([^"]*)"/.exec(page) as RegExpExecArray;
+    const allowed = policy!.replaceAll("&#39;", "'");
+    assert.ok(allowed.startsWith("default-src 'none'; script-src 'sha256-"));
+    const scripts = [...page.matchAll(/<script>([\s\S]*?)<\/script>/g)].map(([, code]) => code as string);
+    assert.is(scripts.length, 3);
+    for (const code of scripts) {
+      assert.ok(allowed.includes(`'sha256-${createHash("sha256").update(code).digest("base64")}'`));
+    }
+  }
+});
+
+test("hostile texts stay texts: no markup, no hidden characters, no end of a script", async () => {
+  for (const job of hostileJobs()) {
+    const page = await renderReport(job);
+    assert.is(page.match(/<\/script>/g)?.length, 4, "three scripts and the data");
+    assert.not.match(page, /<script>window|<img/);
+    assert.not.match(
+      withoutScripts(page),
+      /(?![\n\t])[\p{Cc}\p{Cf}\p{Surrogate}\u2028\u2029]/u,
+      "nothing hides in the markup",
+    );
+    const [, json] = /<script type="application\/json" id="data">([\s\S]*?)<\/script>/.exec(
+      page,
+    ) as RegExpExecArray;
+    assert.not.match(json as string, /[<>&\u2028\u2029]/);
+    assert.equal(
+      JSON.parse(json as string).job,
+      JSON.parse(JSON.stringify(job)),
+      "the job is there as it was",
+    );
+  }
+});
+
+test("what a report is made of: a job, the result alone, what --json prints, the demo's report", async () => {
+  const job = inspectJob();
+  const whole = { ...job, status: "completed", model: "small.gguf" };
+  assert.is(readJob(whole).id, job.id);
+  assert.is(readJob({ job: whole, folder: null }).operation, "inspect");
+  for (const each of [inspectJob(), compareJob(), probeJob(), saeJob()]) {
+    const alone = readJob(each.result);
+    assert.is(alone.operation, each.operation);
+    assert.ok((await renderReport(alone)).includes("did not come with the result"));
+  }
+  assert.throws(
+    () => readJob({ ...whole, result: undefined, status: "failed", error: "No such layer." }),
+    /it is failed \(No such layer\.\)/,
+  );
+  assert.throws(() => readJob({ status: "running", operation: "sae" }), "it is running");
+  assert.throws(() => readJob([]), "a JSON object");
+  assert.throws(() => readJob({ hello: 1 }), "neither a job nor the result");
+  assert.throws(
+    () => readJob({ ...whole, result: { ...job.result, tokens: [1] } }),
+    /contract of inspect: tokens/,
+  );
+});
+
+test("degenerate results: no prompts read, one token, one strength, a lens that cannot be read", async () => {
+  const inspect = inspectJob(["x"]);
+  const { result } = inspect;
+  if (!("tokens" in result)) throw new Error("inspect");
+  for (const layer of result.layers) {
+    delete layer.predictions;
+    layer.note = "This architecture has no usable head.";
+    layer.norms = [0];
+  }
+  const page = await renderReport(inspect);
+  assert.ok(textOf(page).includes("This architecture has no usable head."));
+  const compare = compareJob(["one"]);
+  if ("trials" in compare.result) compare.result.trials.length = 1;
+  assert.ok((await renderReport(compare)).includes("dose-response"));
+});
+
+test.run();
