@@ -6,6 +6,7 @@ import { registerExperiments } from "./experiment.js";
 import { registerJobs } from "./jobs.js";
 import { registerLab } from "./lab.js";
 import { registerMcp } from "./mcp.js";
+import { registerReport } from "./report.js";
 import { registerResident } from "./resident.js";
 import { registerRm } from "./rm.js";
 import { registerRouter } from "./router.js";
@@ -34,6 +35,7 @@ registerExperiments(program);
 registerJobs(program);
 registerRm(program);
 registerResident(program);
+registerReport(program);
 registerMcp(program);
 
 try {
