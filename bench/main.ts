@@ -22,6 +22,7 @@ const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Ro
   capture: async () => (await import("./capture.js")).benchCapture,
   lab: async () => (await import("./lab.js")).benchLab,
   serve: async () => (await import("./serve/index.js")).benchServe,
+  router: async () => (await import("./router/suite.js")).benchRouter,
   studies: async () => (await import("./studies.js")).benchStudies,
 };
 
