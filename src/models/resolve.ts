@@ -2,6 +2,7 @@ import { open, readdir, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { UserError } from "../contracts/user-error.js";
+import { type HubOptions, parseHubId, resolveHubModel } from "./hub/index.js";
 import { type GgufSet, groupGgufFiles, missingParts } from "./split.js";
 
 export interface WeightFile {
@@ -25,37 +26,44 @@ export interface ResolvedModel {
 /** The embedded model: the same place from src/ and from dist/. */
 export const demoModelPath = fileURLToPath(new URL("../../models/demo/tapline-demo.gguf", import.meta.url));
 
-const hubId = /^[A-Za-z0-9][\w.-]*\/[\w.-]+(?::[\w.-]+|\/[\w./-]+\.gguf)?$/;
+export type ResolveOptions = HubOptions;
 
 /**
- * Finds the files of a model: `demo`, a `.gguf` file, or a directory that holds one model.
+ * Finds the files of a model: `demo`, a `.gguf` file, a directory that holds one model, or a model of the hub,
+ * `owner/name`, `owner/name:quant` or `owner/name/file.gguf`, which is downloaded unless it is cached.
  * @throws UserError with one sentence that says what is wrong and what would help
  */
-export async function resolveModel(model: string): Promise<ResolvedModel> {
-  if (model === "demo") return describe(await setOf(demoModelPath));
+export async function resolveModel(model: string, options: ResolveOptions = {}): Promise<ResolvedModel> {
+  const here = await find(model);
+  if (here !== undefined) {
+    if (options.revision === undefined) return describe(here);
+    throw new UserError(`${model} lies on this machine and has no revisions; leave the revision out.`);
+  }
+  const id = parseHubId(model);
+  if (id === undefined) throw new UserError(`There is no model at ${model}.`);
+  const { path, commit } = await resolveHubModel(id, options);
+  return { ...(await describe(await setOf(path))), repository: id.repository, commit };
+}
+
+/** The files that an id names on this machine; nothing when there is nothing of that name. */
+async function find(model: string): Promise<(GgufSet & { folder: string }) | undefined> {
+  if (model === "demo") return setOf(demoModelPath);
   if (model.includes("\0")) throw new UserError("A model's path may not contain a NUL character.");
   const path = resolve(model);
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT" || error.code === "ENOTDIR") throw absent(model);
+    if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
     if (error.code === "EACCES") throw new UserError(`${model} may not be read by this account.`);
     if (error.code === "ENAMETOOLONG")
       throw new UserError("The model's path is longer than this system allows.");
     throw error;
   });
-  if (found.isDirectory()) return describe(await setInFolder(path, model));
+  if (found === undefined) return undefined;
+  if (found.isDirectory()) return setInFolder(path, model);
   if (!found.isFile()) throw new UserError(`${model} is neither a file nor a directory.`);
   if (!path.toLowerCase().endsWith(".gguf")) {
     throw new UserError(`${model} is not a .gguf file; a model is one .gguf file or a directory with one.`);
   }
-  return describe(await setOf(path));
-}
-
-function absent(model: string): UserError {
-  return new UserError(
-    hubId.test(model)
-      ? `${model} is neither a file nor a directory here; it reads like a hub id, which this version does not download.`
-      : `There is no model at ${model}.`,
-  );
+  return setOf(path);
 }
 
 /** The set that a file belongs to: its other parts lie beside it. */

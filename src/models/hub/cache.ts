@@ -1,0 +1,105 @@
+import { randomBytes } from "node:crypto";
+import {
+  copyFile,
+  link,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
+import { isCommit } from "./id.js";
+
+/**
+ * One repository in the hub's standard cache, as huggingface_hub lays it out: `blobs/<hash>` holds each file
+ * once, `snapshots/<commit>/<path>` links to it, `refs/<revision>` says which commit a name meant.
+ */
+export class CachedRepository {
+  readonly repository: string;
+  readonly folder: string;
+  readonly #locks: string;
+
+  constructor(cache: string, repository: string) {
+    const name = `models--${repository.replaceAll("/", "--")}`;
+    this.repository = repository;
+    this.folder = join(cache, name);
+    this.#locks = join(cache, ".locks", name);
+  }
+
+  blob(hash: string): string {
+    return join(this.folder, "blobs", hash);
+  }
+
+  /**
+   * What of a blob has arrived. The name is tapline's own: another tool writing the same file at the same time
+   * neither disturbs it nor is disturbed.
+   */
+  incomplete(hash: string): string {
+    return join(this.folder, "blobs", `${hash}.tapline.incomplete`);
+  }
+
+  lock(hash: string): string {
+    return join(this.#locks, `${hash}.tapline.lock`);
+  }
+
+  get lockFolder(): string {
+    return this.#locks;
+  }
+
+  snapshot(commit: string, path = ""): string {
+    return join(this.folder, "snapshots", commit, path);
+  }
+
+  /** The commit that a revision meant when it was last asked for. */
+  async ref(revision: string): Promise<string | undefined> {
+    if (isCommit(revision)) return revision;
+    const text = await readFile(join(this.folder, "refs", revision), "utf8").catch(() => "");
+    return isCommit(text.trim()) ? text.trim() : undefined;
+  }
+
+  async writeRef(revision: string, commit: string): Promise<void> {
+    if (isCommit(revision) || (await this.ref(revision)) === commit) return;
+    const path = join(this.folder, "refs", revision);
+    await mkdir(dirname(path), { recursive: true });
+    const temporary = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`;
+    await writeFile(temporary, commit);
+    await rename(temporary, path);
+  }
+
+  /** Paths of the complete `.gguf` files of a commit, sorted. */
+  async files(commit: string): Promise<string[]> {
+    const folder = this.snapshot(commit);
+    const names = await readdir(folder, { recursive: true }).catch(() => []);
+    const complete: string[] = [];
+    for (const name of names) {
+      if (!name.toLowerCase().endsWith(".gguf")) continue;
+      // A link whose blob is gone leads nowhere.
+      const target = await stat(join(folder, name)).catch(() => undefined);
+      if (target?.isFile()) complete.push(name.replaceAll("\\", "/"));
+    }
+    return complete.sort();
+  }
+
+  /** Makes a file of a commit lead to its blob. */
+  async link(commit: string, path: string, hash: string): Promise<void> {
+    const from = this.snapshot(commit, path);
+    const blob = this.blob(hash);
+    await mkdir(dirname(from), { recursive: true });
+    const temporary = `${from}.${process.pid}.${randomBytes(4).toString("hex")}`;
+    try {
+      await symlink(relative(dirname(from), blob), temporary);
+    } catch (error) {
+      // Windows allows symbolic links only to some; the others get a second name, or a copy.
+      if ((error as NodeJS.ErrnoException).code !== "EPERM") throw error;
+      await link(blob, temporary).catch(() => copyFile(blob, temporary));
+    }
+    await rename(temporary, from).catch(async (error: unknown) => {
+      await rm(temporary, { force: true });
+      throw error;
+    });
+  }
+}

@@ -1,0 +1,239 @@
+import { createHash, type Hash } from "node:crypto";
+import { mkdir, open, rename, rm, stat, statfs } from "node:fs/promises";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { UserError } from "../../contracts/user-error.js";
+import type { CachedRepository } from "./cache.js";
+import { HubFault, RangeIgnored } from "./fault.js";
+import { underLock } from "./lock.js";
+import type { HubFile, Repository } from "./repository.js";
+
+export interface DownloadOptions {
+  /** Called with how many bytes of the file are here. */
+  onBytes: (bytes: number) => void;
+  signal?: AbortSignal;
+}
+
+/** So many attempts in a row that brought nothing are the end. */
+const attempts = 6;
+const backOffMs = (failures: number) => (failures === 0 ? 0 : Math.min(8000, 250 * 2 ** failures));
+
+/**
+ * Brings one file of the hub into the cache, checks it and gives it its name. Continues what an earlier attempt
+ * left behind; of several processes, one downloads and the others wait for it.
+ * @throws UserError with one sentence
+ */
+export async function downloadFile(
+  repository: Repository,
+  cached: CachedRepository,
+  file: HubFile,
+  options: DownloadOptions,
+): Promise<void> {
+  const blob = cached.blob(file.hash);
+  const partial = cached.incomplete(file.hash);
+  const size = (path: string) =>
+    stat(path)
+      .then(({ size: bytes }) => bytes)
+      .catch(() => 0);
+  const isHere = async () => (await size(blob)) === file.size;
+  if (await isHere()) return options.onBytes(file.size);
+  await mkdir(dirname(blob), { recursive: true });
+  await underLock(
+    cached.lock(file.hash),
+    async () => {
+      if (!(await isHere())) await new Download(repository, file, partial, blob, options).run();
+    },
+    async () => {
+      options.onBytes(await size(partial)); // another process is at it
+      return isHere();
+    },
+    options.signal,
+  ).catch((error: unknown) => {
+    throw diskFault(error, dirname(blob), file);
+  });
+  options.onBytes(file.size);
+}
+
+class Download {
+  readonly #repository: Repository;
+  readonly #file: HubFile;
+  readonly #partial: string;
+  readonly #blob: string;
+  readonly #options: DownloadOptions;
+  #hash: Hash;
+  #bytes = 0;
+
+  constructor(
+    repository: Repository,
+    file: HubFile,
+    partial: string,
+    blob: string,
+    options: DownloadOptions,
+  ) {
+    this.#repository = repository;
+    this.#file = file;
+    this.#partial = partial;
+    this.#blob = blob;
+    this.#options = options;
+    this.#hash = newHash(file);
+  }
+
+  async run(): Promise<void> {
+    const found = await this.#readPartial();
+    await this.#checkDisk();
+    await this.#receive();
+    if (this.#isRight()) return this.#finish();
+    // What an earlier attempt left may have been damaged on this disk: everything once more before giving up.
+    if (found > 0) {
+      this.#startOver();
+      await this.#receive();
+      if (this.#isRight()) return this.#finish();
+    }
+    await rm(this.#partial, { force: true });
+    throw new UserError(
+      `${this.#file.path} arrived with another checksum than ${this.#repository.host} gives for it; ` +
+        "it was not kept.",
+    );
+  }
+
+  #startOver(): void {
+    this.#hash = newHash(this.#file);
+    this.#bytes = 0;
+  }
+
+  #isRight(): boolean {
+    return this.#hash.copy().digest("hex") === this.#file.hash;
+  }
+
+  /** Takes up what is there already. */
+  async #readPartial(): Promise<number> {
+    const file = await open(this.#partial, "r").catch(() => undefined);
+    if (file === undefined) return 0;
+    try {
+      if ((await file.stat()).size > this.#file.size) return 0;
+      for await (const chunk of file.createReadStream({ highWaterMark: 1 << 20, autoClose: false })) {
+        this.#options.signal?.throwIfAborted();
+        this.#take(chunk as Buffer);
+      }
+      return this.#bytes;
+    } finally {
+      await file.close();
+    }
+  }
+
+  async #checkDisk(): Promise<void> {
+    const { bavail, bsize } = await statfs(dirname(this.#partial));
+    const missing = this.#file.size - this.#bytes;
+    if (bavail * bsize < missing) throw fullDisk(dirname(this.#partial), this.#file, bavail * bsize);
+  }
+
+  /** Receives until all bytes are here, in as many connections as it takes. */
+  async #receive(): Promise<void> {
+    let most = this.#bytes;
+    for (let failures = 0; this.#bytes < this.#file.size; ) {
+      try {
+        await this.#connection();
+      } catch (error) {
+        this.#options.signal?.throwIfAborted();
+        if (!(error instanceof RangeIgnored) && !(error instanceof HubFault && error.passing)) throw error;
+        failures = this.#bytes > most ? 0 : failures + 1;
+        most = Math.max(most, this.#bytes);
+        if (error instanceof RangeIgnored) this.#startOver();
+        if (failures >= attempts) throw error instanceof HubFault ? error : this.#cutOff();
+        const wanted = error instanceof HubFault ? error.retryAfterMs : undefined;
+        await sleep(Math.min(60_000, wanted ?? backOffMs(failures)), undefined, {
+          signal: this.#options.signal,
+        });
+      }
+    }
+  }
+
+  /** One connection: from the first missing byte to the end, or to where it breaks. */
+  async #connection(): Promise<void> {
+    const disk = await open(this.#partial, this.#bytes === 0 ? "w" : "r+");
+    const stream = await this.#repository.read(this.#file, this.#bytes, this.#options.signal);
+    try {
+      for await (const chunk of stream) {
+        if (this.#bytes + chunk.length > this.#file.size) throw this.#tooLong();
+        // At its place, not at the end: a second writer could only write the same.
+        for (let written = 0; written < chunk.length; ) {
+          const { bytesWritten } = await disk.write(
+            chunk,
+            written,
+            chunk.length - written,
+            this.#bytes + written,
+          );
+          written += bytesWritten;
+        }
+        this.#take(chunk);
+      }
+      if (this.#bytes < this.#file.size) throw this.#cutOff();
+    } finally {
+      await disk.close();
+    }
+  }
+
+  #take(chunk: Uint8Array): void {
+    this.#hash.update(chunk);
+    this.#bytes += chunk.length;
+    this.#options.onBytes(this.#bytes);
+  }
+
+  #cutOff(): HubFault {
+    return new HubFault(
+      `The connection to ${this.#repository.host} broke after ${this.#bytes} of ${this.#file.size} bytes ` +
+        `of ${this.#file.path}; the next attempt continues there.`,
+      true,
+    );
+  }
+
+  #tooLong(): UserError {
+    return new UserError(
+      `${this.#repository.host} sends more than the ${this.#file.size} bytes that ${this.#file.path} has.`,
+    );
+  }
+
+  /** On disk before it has its name: a power failure may not leave a complete-looking file. */
+  async #finish(): Promise<void> {
+    const disk = await open(this.#partial, "a"); // which makes a file of no bytes, too
+    try {
+      await disk.sync();
+    } finally {
+      await disk.close();
+    }
+    await rename(this.#partial, this.#blob);
+  }
+}
+
+/** SHA-256 of large files; small ones that are not in LFS go by git's own name for their content. */
+function newHash(file: HubFile): Hash {
+  return file.algorithm === "sha256"
+    ? createHash("sha256")
+    : createHash("sha1").update(`blob ${file.size}\0`);
+}
+
+function diskFault(error: unknown, folder: string, file: HubFile): unknown {
+  switch ((error as NodeJS.ErrnoException | null)?.code) {
+    case "ENOSPC":
+    case "EDQUOT":
+      return fullDisk(folder, file);
+    case "EFBIG":
+      return new UserError(`${file.path} is larger than files may be in ${folder}.`);
+    case "EACCES":
+    case "EPERM":
+    case "EROFS":
+      return new UserError(`The cache ${folder} may not be written by this account (HF_HOME names another).`);
+    default:
+      return error;
+  }
+}
+
+function fullDisk(folder: string, file: HubFile, free?: number): UserError {
+  const left = free === undefined ? "is full" : `has ${megabytes(free)} free`;
+  return new UserError(
+    `${file.path} has ${megabytes(file.size)}, and the disk of ${folder} ${left}; ` +
+      "make room (tapline rm) or set HF_HOME to another disk.",
+  );
+}
+
+const megabytes = (bytes: number) => `${Math.ceil(bytes / 1e6)} MB`;

@@ -1,0 +1,41 @@
+import { UserError } from "../../contracts/user-error.js";
+
+/** What a hub id asks for. */
+export interface HubId {
+  /** `owner/name` */
+  repository: string;
+  /** Quantisation after a colon. */
+  quant?: string;
+  /** Path of a file in the repository. */
+  file?: string;
+}
+
+const part = "[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?";
+const pattern = new RegExp(`^(${part}/${part})(?::([A-Za-z0-9._-]+)|/(\\S+\\.gguf))?$`, "i");
+
+/** Reads `owner/name`, `owner/name:quant` and `owner/name/file.gguf`; nothing for what is none of them. */
+export function parseHubId(text: string): HubId | undefined {
+  const [, repository, quant, file] = pattern.exec(text) ?? [];
+  if (repository === undefined || /--|\.\.|\.gguf$/i.test(repository)) return undefined;
+  if (file !== undefined && !isSafePath(file)) return undefined;
+  return { repository, ...(quant && { quant }), ...(file && { file }) };
+}
+
+/** Whether a path of a repository stays inside the folder that it is joined to. */
+export function isSafePath(path: string): boolean {
+  return (
+    !/[\\\0:]/.test(path) &&
+    !path.startsWith("/") &&
+    path.split("/").every((name) => name !== "" && name !== "." && name !== "..")
+  );
+}
+
+const commitPattern = /^[0-9a-f]{40}$/;
+export const isCommit = (revision: string): boolean => commitPattern.test(revision);
+
+/** @throws UserError for what can be no branch, tag or commit; its name becomes a path */
+export function checkRevision(revision: string): void {
+  if (/[\s~^?*[]/.test(revision) || !isSafePath(revision)) {
+    throw new UserError(`"${revision}" cannot be a revision: it is a branch, a tag or a commit.`);
+  }
+}

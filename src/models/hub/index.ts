@@ -1,0 +1,117 @@
+import { realpath } from "node:fs/promises";
+import { UserError } from "../../contracts/user-error.js";
+import { CachedRepository } from "./cache.js";
+import { chooseFiles } from "./choose.js";
+import { downloadFile } from "./download.js";
+import { HubFault } from "./fault.js";
+import { checkRevision, type HubId, isCommit } from "./id.js";
+import { Repository } from "./repository.js";
+import { type HubSettings, hubSettings } from "./settings.js";
+
+export { type HubId, parseHubId } from "./id.js";
+export { type HubSettings, hubSettings } from "./settings.js";
+
+/** How far the download of a model is; all its files together. */
+export interface DownloadProgress {
+  /** The file under way, as the repository names it. */
+  file: string;
+  /** Bytes that are here. */
+  done: number;
+  total: number;
+}
+
+export interface HubOptions {
+  /** Branch, tag or commit; `main` unless told otherwise. */
+  revision?: string;
+  onDownload?: (progress: DownloadProgress) => void;
+  signal?: AbortSignal;
+}
+
+/** A model of the hub, on this machine. */
+export interface HubModel {
+  /** Its first file, in the snapshot of the commit. */
+  path: string;
+  commit: string;
+}
+
+/**
+ * Finds a model of the hub in the shared cache, and downloads what is missing of it.
+ * @throws UserError with one sentence
+ */
+export async function resolveHubModel(id: HubId, options: HubOptions = {}): Promise<HubModel> {
+  const { revision = "main" } = options;
+  checkRevision(revision);
+  const settings = await hubSettings();
+  const cached = new CachedRepository(settings.cache, id.repository);
+  if (settings.offline) return offline(id, revision, cached);
+  // A commit never changes, so a file of it that is here needs no question.
+  if (isCommit(revision) && (id.file !== undefined || id.quant !== undefined)) {
+    const here = await fromCache(id, revision, cached);
+    if (here !== undefined) return here;
+  }
+  try {
+    return await fromHub(id, revision, settings, cached, options);
+  } catch (error) {
+    // Without a network, what the revision last meant is better than nothing; it says which commit it is.
+    const here = error instanceof HubFault && error.passing && (await fromCache(id, revision, cached));
+    if (here) return here;
+    throw error;
+  }
+}
+
+async function offline(id: HubId, revision: string, cached: CachedRepository): Promise<HubModel> {
+  const here = await fromCache(id, revision, cached);
+  if (here !== undefined) return here;
+  const what = id.file ?? (id.quant === undefined ? "a model" : id.quant);
+  throw new UserError(
+    `HF_HUB_OFFLINE is set, and ${what} of ${id.repository} at ${revision} is not in the cache.`,
+  );
+}
+
+/** The model as far as the cache knows it; nothing when a file of it is missing. */
+async function fromCache(
+  id: HubId,
+  revision: string,
+  cached: CachedRepository,
+): Promise<HubModel | undefined> {
+  const commit = await cached.ref(revision);
+  if (commit === undefined) return undefined;
+  try {
+    const [first] = chooseFiles(id, await cached.files(commit));
+    return { path: cached.snapshot(commit, first), commit };
+  } catch (error) {
+    if (error instanceof UserError) return undefined;
+    throw error;
+  }
+}
+
+async function fromHub(
+  id: HubId,
+  revision: string,
+  settings: HubSettings,
+  cached: CachedRepository,
+  options: HubOptions,
+): Promise<HubModel> {
+  const repository = await Repository.open(settings, id.repository, revision, options.signal);
+  const { commit } = repository;
+  const paths = chooseFiles(
+    id,
+    repository.files.map(({ path }) => path),
+  );
+  const files = paths.map((path) => repository.files.find((file) => file.path === path)!);
+  const total = files.reduce((sum, { size }) => sum + size, 0);
+  let before = 0;
+  for (const file of files) {
+    await downloadFile(repository, cached, file, {
+      onBytes: (bytes) => options.onDownload?.({ file: file.path, done: before + bytes, total }),
+      ...(options.signal && { signal: options.signal }),
+    });
+    before += file.size;
+    const link = cached.snapshot(commit, file.path);
+    if ((await realpath(link).catch(() => "")) !== (await realpath(cached.blob(file.hash)))) {
+      await cached.link(commit, file.path, file.hash);
+    }
+  }
+  await cached.writeRef(revision, commit);
+  return { path: cached.snapshot(commit, paths[0]), commit };
+}

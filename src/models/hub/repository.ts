@@ -1,0 +1,165 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { UserError } from "../../contracts/user-error.js";
+import { connectionFault, HubFault, RangeIgnored, type Subject } from "./fault.js";
+import { hubFetch } from "./hub-fetch.js";
+import { isCommit, isSafePath } from "./id.js";
+import type { HubSettings } from "./settings.js";
+
+/** A file as the hub describes it. */
+export interface HubFile {
+  path: string;
+  size: number;
+  /** Name of its blob in the cache: SHA-256 for files in LFS, git's SHA-1 for others. */
+  hash: string;
+  algorithm: "sha256" | "git-sha1";
+}
+
+const attempts = 3;
+
+/**
+ * A repository of the hub at one commit, through `@huggingface/hub`. The library is asked for what the hub's API
+ * says and for bytes by range; what it would do itself with a file (cache it without resuming, checking or
+ * locking) is in download.ts.
+ */
+export class Repository {
+  readonly #settings: HubSettings;
+  readonly repository: string;
+  readonly commit: string;
+  readonly files: readonly HubFile[];
+
+  private constructor(settings: HubSettings, repository: string, commit: string, files: HubFile[]) {
+    this.#settings = settings;
+    this.repository = repository;
+    this.commit = commit;
+    this.files = files;
+  }
+
+  get host(): string {
+    return new URL(this.#settings.endpoint).host;
+  }
+
+  /** Asks which commit a revision is and which files it holds. @throws HubFault */
+  static async open(
+    settings: HubSettings,
+    repository: string,
+    revision: string,
+    signal?: AbortSignal,
+  ): Promise<Repository> {
+    const { modelInfo, listFiles } = await import("@huggingface/hub");
+    const subject = { repository, revision };
+    const common = { hubUrl: settings.endpoint, fetch: hubFetch(settings, subject, signal) };
+    return patiently(settings, subject, signal, async () => {
+      const info = await modelInfo({ ...common, name: repository, revision, additionalFields: ["sha"] });
+      if (typeof info.sha !== "string" || !isCommit(info.sha)) throw odd(settings, subject);
+      const files: HubFile[] = [];
+      const entries = listFiles({ ...common, repo: repository, revision: info.sha, recursive: true });
+      for await (const entry of entries) {
+        if (entry.type === "file") files.push(hubFile(settings, subject, entry));
+      }
+      return new Repository(settings, repository, info.sha, files);
+    });
+  }
+
+  /** The bytes of a file from `offset` on. @throws HubFault, RangeIgnored; so does reading */
+  async *read(file: HubFile, offset: number, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
+    const { downloadFile } = await import("@huggingface/hub");
+    const settings = this.#settings;
+    const subject: Subject = { repository: this.repository, revision: this.commit, file: file.path };
+    const path = file.path.split("/").map(encodeURIComponent).join("/");
+    const url = `${settings.endpoint}/${this.repository}/resolve/${this.commit}/${path}`;
+    const silence = new AbortController();
+    const stop = AbortSignal.any([silence.signal, ...(signal === undefined ? [] : [signal])]);
+    // The library tells of a refusal only what it was called.
+    let refusal: unknown;
+    const watched = hubFetch(settings, subject, stop);
+    const blob = await downloadFile({
+      repo: this.repository,
+      path: file.path,
+      hubUrl: settings.endpoint,
+      // By its address every file can be read in ranges, also one that the hub keeps in Xet.
+      xet: false,
+      downloadInfo: { size: file.size, etag: file.hash, url },
+      fetch: async (input, init) => {
+        try {
+          const response = await watched(input, init);
+          checkLength(response, file, offset, this.host);
+          return response;
+        } catch (error) {
+          refusal = error;
+          throw error;
+        }
+      },
+    });
+    if (blob === null) throw odd(settings, subject);
+    if (file.size === 0) return;
+    let timer = setTimeout(() => silence.abort(), settings.idleMs * 2);
+    try {
+      for await (const chunk of blob.slice(offset, file.size).stream()) {
+        clearTimeout(timer);
+        yield chunk as Uint8Array;
+        timer = setTimeout(() => silence.abort(), settings.idleMs);
+      }
+    } catch (error) {
+      signal?.throwIfAborted();
+      const known = refusal ?? error;
+      if (known instanceof HubFault || known instanceof RangeIgnored) throw known;
+      throw connectionFault(settings, subject, known);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** A pointer or a page in place of the file has another length. */
+function checkLength(response: Response, file: HubFile, offset: number, host: string): void {
+  const length = response.headers.get("content-length");
+  if (length === null || Number(length) === file.size - offset) return;
+  void response.body?.cancel().catch(() => {});
+  throw new HubFault(
+    `${host} sends ${length} bytes in place of the ${file.size - offset} that ${file.path} has from byte ${offset} on.`,
+  );
+}
+
+/** Tries again where that may help, with growing pauses. */
+async function patiently<T>(
+  settings: HubSettings,
+  subject: Subject,
+  signal: AbortSignal | undefined,
+  ask: () => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask();
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof SyntaxError) throw odd(settings, subject); // no JSON
+      if (!(error instanceof UserError) && (error as Error).name !== "TypeError") throw error;
+      const fault = error instanceof UserError ? error : connectionFault(settings, subject, error);
+      if (!(fault instanceof HubFault) || !fault.passing || attempt >= attempts) throw fault;
+      await sleep(fault.retryAfterMs ?? 250 * 2 ** attempt, undefined, { signal });
+    }
+  }
+}
+
+interface Entry {
+  path: string;
+  size: number;
+  oid?: string;
+  lfs?: { oid: string; size: number };
+}
+
+function hubFile(settings: HubSettings, subject: Subject, { path, size, oid, lfs }: Entry): HubFile {
+  const hash = lfs?.oid ?? oid ?? "";
+  const bytes = lfs?.size ?? size;
+  const wellFormed = lfs === undefined ? /^[0-9a-f]{40}$/ : /^[0-9a-f]{64}$/;
+  if (!isSafePath(path) || !wellFormed.test(hash) || !Number.isSafeInteger(bytes) || bytes < 0) {
+    throw odd(settings, subject);
+  }
+  return { path, size: bytes, hash, algorithm: lfs === undefined ? "git-sha1" : "sha256" };
+}
+
+function odd(settings: HubSettings, { repository }: Subject): HubFault {
+  return new HubFault(
+    `${new URL(settings.endpoint).host} describes ${repository} in a way that the hub's API does not know.`,
+  );
+}
