@@ -151,36 +151,36 @@ class TestLab(unittest.TestCase):
         job = self.lab.wait(self.lab.probe("demo", EXAMPLES, layers=[2]), interval=0.05)
         report = job["result"]["reports"][0]
         probe = job.probes()[2]
-        rows = self.final_activations([score["text"] for score in report["scores"]], 2)
+        rows = final_activations([score["text"] for score in report["scores"]], 2)
         expected = [score["score"] for score in report["scores"]]
-        # The job computes its texts packed, where block outputs differ by up to 1e-3; see docs/verification.md.
+        # The job packs its texts, which moves block outputs by up to 1e-3: see docs/verification.md.
         np.testing.assert_allclose(probe.probabilities(rows), expected, atol=0.01)
 
     @needs_numpy
     def test_autoencoders_give_the_report_s_activations(self) -> None:
-        job = self.lab.wait(
-            self.lab.sae("demo", EXAMPLES, layers=[2], features=16, steps=30), interval=0.05
-        )
+        job = self.lab.wait(self.lab.sae("demo", EXAMPLES, layers=[2], features=16, steps=30), interval=0.05)
         report = job["result"]["reports"][0]
         autoencoder = job.autoencoders()[2]
         checked = 0
         for feature in report["features"][:3]:
             for example in feature["examples"][:2]:
-                row = self.final_activations([example["text"]], 2)
+                row = final_activations([example["text"]], 2)
                 value = autoencoder.encode(row)[0, feature["feature"]]
                 np.testing.assert_allclose(value, example["activation"], rtol=0.01, atol=1e-3)
                 checked += 1
         self.assertGreater(checked, 0)
-        held_out = self.final_activations([e["text"] for e in EXAMPLES if e["split"] == "test"], 2)
+        held_out = final_activations([e["text"] for e in EXAMPLES if e["split"] == "test"], 2)
         standard = (held_out - autoencoder.mean) / autoencoder.scale
         rebuilt = (autoencoder.decode(autoencoder.encode(held_out)) - autoencoder.mean) / autoencoder.scale
         mse = float(np.mean((standard - rebuilt) ** 2))
         np.testing.assert_allclose(mse, report["held_out_mse"], rtol=0.01)
 
-    @functools.cache
-    def final_activation(self, text: str, layer: int) -> object:
-        job = self.lab.wait(self.lab.inspect("demo", text, layers=[layer]), interval=0.05)
-        return job.layers()[layer][0, -1]
 
-    def final_activations(self, texts: list[str], layer: int) -> object:
-        return np.stack([self.final_activation(text, layer) for text in texts])
+@functools.cache
+def final_activation(text: str, layer: int) -> object:
+    lab = Lab(URL)
+    return lab.wait(lab.inspect("demo", text, layers=[layer]), interval=0.05).layers()[layer][0, -1]
+
+
+def final_activations(texts: list[str], layer: int) -> object:
+    return np.stack([final_activation(text, layer) for text in texts])

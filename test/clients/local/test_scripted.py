@@ -33,7 +33,11 @@ class TestContract(unittest.TestCase):
         def shape(function: Any) -> list[Any]:
             parameters = list(inspect.signature(function).parameters.values())
             names = [
-                f"**{p.name}" if p.kind is p.VAR_KEYWORD else p.name if p.default is p.empty else (p.name, p.default)
+                f"**{p.name}"
+                if p.kind is p.VAR_KEYWORD
+                else p.name
+                if p.default is p.empty
+                else (p.name, p.default)
                 for p in parameters
             ]
             return names[1:]
@@ -63,7 +67,9 @@ class TestContract(unittest.TestCase):
 
     def test_requests_are_the_documented_ones(self) -> None:
         def answer(handler: Any, method: str, path: str, body: bytes) -> None:
-            send_json(handler, 200, {"jobs": []} if path == "/lab/v1/jobs" and method == "GET" else job("queued"))
+            send_json(
+                handler, 200, {"jobs": []} if path == "/lab/v1/jobs" and method == "GET" else job("queued")
+            )
 
         with Scripted(answer) as service:
             lab = Lab(service.url + "/")
@@ -114,7 +120,9 @@ class TestServing(unittest.TestCase):
     def test_without_layers_the_service_s_default_applies(self) -> None:
         with Scripted(lambda handler, *_: send_json(handler, 200, {"model": "m"})) as service:
             ServingModel(port=service.port).inspect("p")
-        self.assertEqual(json.loads(service.seen[1][2]), {"model": "m", "prompt": "p", "max_input_tokens": 128})
+        self.assertEqual(
+            json.loads(service.seen[1][2]), {"model": "m", "prompt": "p", "max_input_tokens": 128}
+        )
 
     def test_a_server_without_a_model_is_an_error(self) -> None:
         with Scripted(lambda handler, *_: send_json(handler, 200, {"model": None})) as service:
@@ -155,7 +163,9 @@ class TestWaiting(unittest.TestCase):
     def test_a_line_of_progress_on_a_terminal_only(self) -> None:
         left = [job("queued"), job("running"), job("completed")]
         with Scripted(lambda handler, *_: send_json(handler, 200, left.pop(0))) as service:
-            program = f"from tapline import Lab; Lab({service.url!r}).wait({ID!r}, interval=0.01); print('done')"
+            program = (
+                f"from tapline import Lab; Lab({service.url!r}).wait({ID!r}, interval=0.01); print('done')"
+            )
             terminal, end = pty.openpty()
             ended = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=end)
             os.close(end)

@@ -46,7 +46,9 @@ def package(**change: Any) -> dict[str, Any]:
 
 class TestService(unittest.TestCase):
     def setUp(self) -> None:
-        self.clients = {name: ResearchClient(URL, token, ca_file=CERTIFICATE) for name, token in TOKENS.items()}
+        self.clients = {
+            name: ResearchClient(URL, token, ca_file=CERTIFICATE) for name, token in TOKENS.items()
+        }
         self.ada = self.clients["ADA"]
 
     def test_list_and_get(self) -> None:
@@ -55,7 +57,9 @@ class TestService(unittest.TestCase):
         self.assertEqual((page["limit"], page["offset"]), (20, 0))
         first = self.ada.list_studies(limit=1)
         second = self.ada.list_studies(limit=1, offset=first["next_offset"])
-        self.assertEqual([first["items"][0]["id"], second["items"][0]["id"]], [i["id"] for i in page["items"][:2]])
+        self.assertEqual(
+            [first["items"][0]["id"], second["items"][0]["id"]], [i["id"] for i in page["items"][:2]]
+        )
         for item in page["items"]:
             study = self.ada.get_study(item["id"].upper())
             self.assertEqual(study["package"]["title"], item["title"])
@@ -91,7 +95,10 @@ class TestService(unittest.TestCase):
         def keeps_the_answer(peer: Peer, request: bytes) -> None:
             """Passes the request on to the service, and nothing back."""
             address = ("127.0.0.1", urlsplit(URL).port)
-            with socket.create_connection(address) as raw, real.wrap_socket(raw, server_hostname="localhost") as tls:
+            with (
+                socket.create_connection(address) as raw,
+                real.wrap_socket(raw, server_hostname="localhost") as tls,
+            ):
                 tls.sendall(request)
                 while part := tls.recv(65536):
                     lost.append(part)
@@ -102,7 +109,9 @@ class TestService(unittest.TestCase):
             hasty = ResearchClient(between.url, token, ca_file=CERTIFICATE, timeout=5)
             with self.assertRaises(DraftMayExist) as caught:
                 hasty.save_private_draft(saved)
-        draft = self.clients["BEN"].save_private_draft(saved, idempotency_key=caught.exception.idempotency_key)
+        draft = self.clients["BEN"].save_private_draft(
+            saved, idempotency_key=caught.exception.idempotency_key
+        )
         self.assertIn(draft["id"].encode(), b"".join(lost))
 
     def test_refusals(self) -> None:

@@ -12,7 +12,7 @@ Script = Callable[[Any, bytes], None]
 
 
 class Hostile:
-    """Use it as a context manager. `requests` holds each request as it came, `sent` counts bytes of answers."""
+    """Use it as a context manager. `requests` holds each request as it came, `sent` counts bytes."""
 
     def __init__(self, script: Script, certificate: tuple[str, str] | None) -> None:
         self.requests: list[bytes] = []

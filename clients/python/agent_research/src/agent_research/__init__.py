@@ -1,4 +1,4 @@
-"""Client of a research studies service: reads published studies, saves private drafts that a person publishes."""
+"""Client of a research studies service: reads published studies, saves private drafts."""
 
 from ._client import ResearchClient
 from .errors import (

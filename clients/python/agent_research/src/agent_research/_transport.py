@@ -45,10 +45,10 @@ class Failure:
 
 
 class _BoundedSocket(ssl.SSLSocket):
-    """Every wait on it ends at one moment, however often the other side sends a byte, and so does what it takes.
+    """Ends every wait at one moment, however often the other side sends a byte, and takes so many bytes.
 
-    The limits stand here, below http.client, which itself reads headers, interim answers, trailers and malformed
-    chunks for as long as they come.
+    The limits stand here, below http.client, which itself reads headers, interim answers, trailers and
+    malformed chunks for as long as they come.
     """
 
     deadline = math.inf
@@ -68,7 +68,7 @@ class _BoundedSocket(ssl.SSLSocket):
 
 
 class _Connection(http.client.HTTPSConnection):
-    """HTTPS to one address, straight: without proxy, and with one deadline for connecting, TLS and talking."""
+    """HTTPS straight to one address, without proxy: one deadline for connecting, TLS and talking."""
 
     def __init__(self, host: str, port: int, context: ssl.SSLContext, deadline: float, most: int) -> None:
         super().__init__(host, port, context=context)

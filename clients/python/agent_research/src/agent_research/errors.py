@@ -34,7 +34,7 @@ class AnswerTooLarge(ResearchError):
 
 
 class AnswerInvalid(ResearchError):
-    """The answer makes no sense: not JSON, not UTF-8, ambiguous headers, another study than the one asked for."""
+    """The answer makes no sense: not JSON, not UTF-8, ambiguous headers, another study than asked for."""
 
 
 class ChecksumMismatch(AnswerInvalid):

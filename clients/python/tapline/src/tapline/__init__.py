@@ -1,4 +1,4 @@
-"""Clients of tapline's local services: `Lab` for isolated experiments, `ServingModel` for the model that serves."""
+"""Clients of tapline's local services: `Lab` for experiments, `ServingModel` for the model that serves."""
 
 from ._errors import TaplineError
 from ._job import Job

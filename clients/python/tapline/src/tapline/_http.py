@@ -5,8 +5,9 @@ import json
 import re
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Iterator
+from typing import Any, BinaryIO
 
 from ._errors import TaplineError
 

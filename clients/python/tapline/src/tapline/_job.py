@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Dict, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from ._errors import TaplineError
 from .types import Progress
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class Job(Dict[str, Any], Generic[R]):
+class Job(dict[str, Any], Generic[R]):
     """A job as the service sends it: a dictionary. Its methods read artifacts, and need NumPy."""
 
     def __init__(self, fields: Mapping[str, Any], read_artifact: Callable[[str, str], bytes]) -> None:

@@ -4,9 +4,9 @@ import io
 import os
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Mapping, TypeVar, cast, overload
+from typing import Any, Literal, TypeVar, cast, overload
 from urllib.parse import quote
 
 from ._errors import TaplineError
@@ -67,9 +67,9 @@ class Lab:
     def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]:
         """Hands an experiment in. It is accepted, not done: wait() for it.
 
-        `model` is "demo", a hub id or the path of a model; a `Path` is made absolute, because the service has a
-        working directory of its own. `settings` are the fields of a submission, which the service checks:
-        layers, max_input_tokens, max_tokens, seed, revision and those of the operation.
+        `model` is "demo", a hub id or the path of a model; a `Path` is made absolute, because the service
+        has a working directory of its own. `settings` are the fields of a submission, which the service
+        checks: layers, max_input_tokens, max_tokens, seed, revision and those of the operation.
         """
         name = model if isinstance(model, str) else os.path.abspath(model)
         return self._job(self._http.json("/lab/v1/jobs", {"operation": operation, "model": name, **settings}))
@@ -105,10 +105,10 @@ class Lab:
     def wait(self, identifier: str | Job[Any], timeout: float = 1800, interval: float = 0.5) -> Job[Any]:
         """Waits until a job has completed and gives it with its result.
 
-        `timeout` is the overall deadline and `interval` the time between two looks, in seconds. Takes the id, or
-        the job as submitted, whose type of result it keeps. Raises TaplineError, with the job in it, when the job
-        failed, was cancelled or interrupted; TimeoutError on the deadline, which does not cancel the job. On a
-        terminal, a line on standard error says what the job is doing.
+        `timeout` is the overall deadline and `interval` the time between two looks, in seconds. Takes the
+        id, or the job as submitted, whose type of result it keeps. Raises TaplineError, with the job in it,
+        when the job failed, was cancelled or interrupted; TimeoutError on the deadline, which does not cancel
+        the job. On a terminal, a line on standard error says what the job is doing.
         """
         name = identifier if isinstance(identifier, str) else identifier["id"]
         path, started = _path(name), time.monotonic()

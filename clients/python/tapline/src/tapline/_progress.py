@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 
 class ProgressLine:
-    """One line on a terminal's standard error that says what a job is doing; nothing in files, pipes and CI logs."""
+    """One line on a terminal's standard error that says what a job is doing; nothing in files and pipes."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream

@@ -33,7 +33,7 @@ class Probe:
     std: Floats
 
     def probabilities(self, activations: ArrayLike) -> Floats:
-        """How probable label 1 is for activations [..., hidden]: sigmoid(((x - mean) / std) @ weight + bias)."""
+        """P(label 1) of activations [..., hidden]: sigmoid(((x - mean) / std) @ weight + bias)."""
         logits = ((np.asarray(activations) - self.mean) / self.std) @ self.weight + self.bias
         # By tanh, because exp of a large number overflows.
         result: Floats = 0.5 * (1 + np.tanh(0.5 * logits))
@@ -111,7 +111,7 @@ def _npz(content: bytes) -> dict[str, Floats]:
 
 
 def _safetensors(content: bytes) -> dict[str, Floats]:
-    """Eight bytes: the header's length; the header: dtype, shape and place of each tensor; then the numbers."""
+    """Eight bytes with the header's length; the header: dtype, shape and place of each tensor; numbers."""
     length = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + length])
     tensors = {}
