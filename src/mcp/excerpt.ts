@@ -132,11 +132,9 @@ function lookUp(root: unknown, pointer: string): unknown {
     .slice(1)
     .split("/")
     .map((name) => name.replace(/~1/g, "/").replace(/~0/g, "~"))
-    .reduce<unknown>(
-      (value, name) =>
-        typeof value === "object" && value !== null && Object.hasOwn(value, name)
-          ? (value as Record<string, unknown>)[name]
-          : undefined,
-      root,
-    );
+    .reduce<unknown>((value, name) => {
+      if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
+      if (Array.isArray(value) && name === "length") return undefined;
+      return (value as Record<string, unknown>)[name];
+    }, root);
 }
