@@ -35,7 +35,7 @@ export async function readJson(ctx: Context, options: BodyOptions): Promise<unkn
  * Reads a request's body, at most `limit` bytes. What lies beyond is discarded, not kept, and the connection
  * stays usable: a client that writes everything before it reads still gets the refusal.
  */
-export function readBytes(ctx: Context, limit: number): Promise<Buffer> {
+export function readBytes(ctx: Pick<Context, "req">, limit: number): Promise<Buffer> {
   const request = ctx.req;
   const coding = request.headers["content-encoding"];
   if (coding !== undefined && coding.toLowerCase() !== "identity") {

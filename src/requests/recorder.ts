@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import type { Execution, ExecutionEvent, ExecutionList, ExecutionSummary } from "../contracts/execution.js";
 import { limits } from "../contracts/limits.js";
 
@@ -126,7 +126,7 @@ interface Answer {
 let order = 0;
 
 class Recording implements ExecutionTrace {
-  readonly id = randomBytes(16).toString("hex");
+  readonly id = randomUUID().replaceAll("-", "");
   readonly order = order++;
   status: ExecutionSummary["status"] = "running";
   readonly #start: Omit<ExecutionStart, "input">;

@@ -1,6 +1,6 @@
 import type Koa from "koa";
-import type { Context, Middleware } from "koa";
-import { autoModel, forwardedPaths } from "../contracts/router.js";
+import type { Middleware } from "koa";
+import { autoModel } from "../contracts/router.js";
 import {
   apiKeyCheck,
   createApp,
@@ -14,7 +14,6 @@ import {
 } from "../http/index.js";
 import { executionRoutes } from "../requests/index.js";
 import type { ModelObject } from "./backend.js";
-import { forward } from "./forward.js";
 import type { RouterService } from "./service.js";
 
 const shared = underPath("/v1");
@@ -23,15 +22,15 @@ const errorBody: ErrorBody = (error, ctx) =>
   (shared(ctx.path) ? openAiErrorBody : plainErrorBody)(error, ctx);
 
 /**
- * The router's application. /v1 is for everybody who reaches the port (and has the key, where there is one);
+ * The router's application, but for what is forwarded. /v1 is for everybody who reaches the port (and has the key, where there is one);
  * everything else answers programs on this machine only.
  */
-export function routerApp(service: RouterService, log?: (line: string) => void): Koa {
+export function routerApp(service: RouterService, log: (line: string) => void): Koa {
   return createApp({
     before: [localAccess((path) => !shared(path)), checkApiKey(service.apiKey)],
     routers: [v1Routes(service), statusRoutes(service), executionRoutes(service.executions)],
     errorBody,
-    ...(log === undefined ? {} : { log }),
+    log,
   });
 }
 
@@ -45,9 +44,6 @@ function checkApiKey(key: string | undefined): Middleware {
 
 function v1Routes(service: RouterService) {
   const router = createRouter();
-  for (const path of forwardedPaths) {
-    router.post(path, (ctx) => forward(service, ctx as unknown as Context));
-  }
   router.get("/v1/models", (ctx) => {
     ctx.body = { object: "list", data: modelsOf(service) };
   });

@@ -56,6 +56,8 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #statusText = "";
   #refusal: Buffer[] | null = null;
   #refusalLength = 0;
+  /** Whether it writes the chunks of the transfer coding itself. */
+  #framed = false;
 
   private constructor(
     backend: Backend,
@@ -129,7 +131,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
       return;
     }
     if (!this.#committed) this.#commit(controller);
-    if (!this.#response.write(chunk)) controller.pause();
+    if (!this.#pass(chunk)) controller.pause();
     this.#watcher.passed(chunk);
   }
 
@@ -149,7 +151,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
       return;
     }
     if (!this.#committed) this.#commit(controller);
-    this.#response.end();
+    this.#response.end(this.#framed ? "0\r\n\r\n" : undefined, "latin1");
     this.#end({ kind: "answered", status: this.#status });
   }
 
@@ -166,10 +168,26 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #commit(controller: Dispatcher.DispatchController): void {
     this.#committed = true;
     const headers = answerHeaders(controller.rawHeaders, this.#ownHeaders);
-    const type = headers.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === "content-type");
-    this.#watcher.started(this.#status, type === -1 ? "" : (headers[type + 1] as string));
+    this.#watcher.started(this.#status, headerOf(headers, "content-type") ?? "");
+    const response = this.#response;
+    const known = headerOf(headers, "content-length") !== undefined;
+    this.#framed =
+      !known && response.req.httpVersion !== "1.0" && this.#status !== 204 && this.#status !== 304;
+    if (this.#framed) headers.push("Transfer-Encoding", "chunked");
     // Raw pairs keep names, order and repetitions as the backend sent them.
-    this.#response.writeHead(this.#status, this.#statusText, headers as unknown as OutgoingHttpHeaders);
+    response.writeHead(this.#status, this.#statusText, headers as unknown as OutgoingHttpHeaders);
+    // Its own chunks go out as one string each. Node would write each in four pieces, which costs twice as much.
+    if (this.#framed) response.chunkedEncoding = false;
+  }
+
+  #pass(chunk: Buffer): boolean {
+    if (!this.#framed || chunk.length > 16_384) {
+      if (!this.#framed) return this.#response.write(chunk);
+      this.#response.write(`${chunk.length.toString(16)}\r\n`, "latin1");
+      this.#response.write(chunk);
+      return this.#response.write("\r\n", "latin1");
+    }
+    return this.#response.write(`${chunk.length.toString(16)}\r\n${chunk.toString("latin1")}\r\n`, "latin1");
   }
 
   /** The rest of the answer will not come: only a reset tells a client that what it has is not all. */
@@ -190,6 +208,11 @@ export class Attempt implements Dispatcher.DispatchHandler {
   readonly #onClose = (): void => this.#end({ kind: "gone" });
 
   readonly #onDrain = (): void => this.#controller?.resume();
+}
+
+function headerOf(headers: readonly string[], wanted: string): string | undefined {
+  const at = headers.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === wanted);
+  return at === -1 ? undefined : headers[at + 1];
 }
 
 const unreachedCodes = new Set([

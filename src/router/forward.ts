@@ -1,4 +1,4 @@
-import type { Context } from "koa";
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { inferenceLimits } from "../contracts/inference-limits.js";
 import { autoModel, routerLimits } from "../contracts/router.js";
 import { HttpError, readBytes } from "../http/index.js";
@@ -25,8 +25,13 @@ interface Ask {
 }
 
 /** Answers one request with a backend's answer. */
-export async function forward(service: RouterService, ctx: Context): Promise<void> {
-  if (ctx.get("Via").includes(service.via)) {
+export async function forward(
+  service: RouterService,
+  request: IncomingMessage,
+  response: ServerResponse,
+  path: string,
+): Promise<void> {
+  if (request.headers.via?.includes(service.via)) {
     throw new HttpError(508, "The request came back: a backend of this router leads to the router itself.");
   }
   if (service.requests.active >= routerLimits.active) {
@@ -41,16 +46,16 @@ export async function forward(service: RouterService, ctx: Context): Promise<voi
   let outcome: Outcome | "refused" = "failed";
   let trace: ExecutionTrace | undefined;
   try {
-    const ask = readAsk(await readBytes(ctx, inferenceLimits.body_bytes));
+    const ask = readAsk(await readBytes({ req: request }, inferenceLimits.body_bytes));
     trace = service.executions.begin({
-      endpoint: ctx.path,
-      parentId: ctx.get("X-Tapline-Execution-ID").slice(0, 256) || null,
+      endpoint: path,
+      parentId: parentOf(request),
       model: ask.model ?? autoModel,
       thinking: ask.thinking,
       stream: ask.stream,
       input: ask.body,
     });
-    outcome = await new Forwarding(service, ctx, ask, trace, began).run();
+    outcome = await new Forwarding(service, request, response, ask, trace, began).run();
   } catch (error) {
     if (error instanceof HttpError && error.status < 500) outcome = "refused";
     trace?.failed(error instanceof Error ? error.message : String(error));
@@ -59,6 +64,11 @@ export async function forward(service: RouterService, ctx: Context): Promise<voi
     trace?.ended(outcome === "refused" ? "failed" : outcome);
     service.ended(outcome, began);
   }
+}
+
+function parentOf(request: IncomingMessage): string | null {
+  const parent = request.headers["x-tapline-execution-id"];
+  return typeof parent === "string" && parent !== "" ? parent.slice(0, 256) : null;
 }
 
 function readAsk(body: Buffer): Ask {
@@ -82,32 +92,37 @@ function readAsk(body: Buffer): Ask {
 /** The way of one request through the backends, until one answers it. */
 class Forwarding {
   readonly #service: RouterService;
-  readonly #ctx: Context;
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
   readonly #ask: Ask;
   readonly #trace: ExecutionTrace;
   readonly #answer: AnswerTrace;
   readonly #began: number;
   readonly #refusedBy = new Set<Backend>();
   #refusal: Refusal | undefined;
-  #gone = false;
 
-  constructor(service: RouterService, ctx: Context, ask: Ask, trace: ExecutionTrace, began: number) {
+  constructor(
+    service: RouterService,
+    request: IncomingMessage,
+    response: ServerResponse,
+    ask: Ask,
+    trace: ExecutionTrace,
+    began: number,
+  ) {
     this.#service = service;
-    this.#ctx = ctx;
+    this.#request = request;
+    this.#response = response;
     this.#ask = ask;
     this.#trace = trace;
     this.#answer = new AnswerTrace(trace);
     this.#began = began;
-    ctx.res.on("close", () => {
-      this.#gone = true;
-    });
-    ctx.res.on("error", () => {}); // a write that met a closed connection; close says the rest
+    response.on("error", () => {}); // a write that met a closed connection; close says the rest
   }
 
   async run(): Promise<Outcome> {
     let deaths = 0;
     for (let tries = 0; tries < mostTries; tries++) {
-      if (this.#gone || this.#ctx.res.destroyed) return "cancelled";
+      if (this.#response.destroyed) return "cancelled";
       const backend = await this.#choose();
       if (backend === null) return this.#nobody();
       if (tries > 0) this.#service.requests.retried++;
@@ -184,19 +199,13 @@ class Forwarding {
 
   /** Everybody said "not now": what the last one said is the answer. */
   #passRefusal({ status, headers, body }: Refusal): Outcome {
-    const ctx = this.#ctx;
-    const named = new Set(headers.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase()));
-    const extra: Record<string, string> = named.has("retry-after") ? {} : { "Retry-After": "1" };
-    if (body.length === 0) {
-      throw new HttpError(status, "Every backend is busy.", { code: "overloaded", headers: extra });
-    }
-    for (let index = 0; index < headers.length; index += 2) {
-      if (/^content-length$/i.test(headers[index] as string)) continue;
-      ctx.set(headers[index] as string, headers[index + 1] as string);
-    }
-    ctx.set(extra);
-    ctx.status = status;
-    ctx.body = body;
+    const kept = headers.flatMap((name, index) =>
+      index % 2 === 1 || /^content-length$/i.test(name) ? [] : [name, headers[index + 1] as string],
+    );
+    if (!kept.some((name, index) => index % 2 === 0 && /^retry-after$/i.test(name)))
+      kept.push("Retry-After", "1");
+    kept.push("Content-Length", String(body.length));
+    this.#response.writeHead(status, kept as unknown as OutgoingHttpHeaders).end(body);
     return "failed";
   }
 
@@ -209,17 +218,16 @@ class Forwarding {
     backend.lastPicked = sent;
     this.#trace.lifecycle(`sent to ${backend.url} as ${id}`);
     const { apiKey, via } = this.#service;
-    const headers = requestHeaders(this.#ctx.req, {
+    const headers = requestHeaders(this.#request, {
       via,
       executionId: this.#trace.id,
       apiKey: backend.config.api_key,
       keyIsOurs: apiKey !== undefined,
     });
     const own = this.#trace.id === null ? [] : ["X-Tapline-Execution-ID", this.#trace.id];
-    return Attempt.run(backend, { path: this.#ctx.url, headers, body }, this.#ctx.res, own, {
+    return Attempt.run(backend, { path: this.#request.url as string, headers, body }, this.#response, own, {
       started: (status, contentType) => {
         const now = performance.now();
-        this.#ctx.respond = false;
         this.#service.health.answered(backend);
         this.#answer.started(contentType);
         if (!stream || status !== 200) return;

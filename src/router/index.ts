@@ -1,6 +1,7 @@
 import type { BackendConfig } from "../contracts/router.js";
 import { listen } from "../http/index.js";
 import { routerApp } from "./app.js";
+import { frontHandler } from "./front.js";
 import { type RouterOptions, RouterService } from "./service.js";
 
 export { checkBackends, readConfig } from "./config.js";
@@ -34,11 +35,16 @@ const keepAliveMs = 75_000;
 /** Starts a router. It listens at once; the first request waits for the backends' first answers. */
 export async function startRouter(options: StartOptions): Promise<Router> {
   const service = new RouterService(options);
-  const listening = await listen(routerApp(service, options.log), {
-    port: options.port,
-    ...(options.host === undefined ? {} : { host: options.host }),
-    ...(options.graceMs === undefined ? {} : { graceMs: options.graceMs }),
-  }).catch(async (error) => {
+  const log = options.log ?? ((line: string) => void process.stderr.write(`${line}\n`));
+  const handler = frontHandler(service, routerApp(service, log).callback(), log);
+  const listening = await listen(
+    { callback: () => handler },
+    {
+      port: options.port,
+      ...(options.host === undefined ? {} : { host: options.host }),
+      ...(options.graceMs === undefined ? {} : { graceMs: options.graceMs }),
+    },
+  ).catch(async (error) => {
     await service.close();
     throw error;
   });

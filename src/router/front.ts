@@ -1,0 +1,67 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import type { Context } from "koa";
+import { forwardedPaths } from "../contracts/router.js";
+import { isDisconnect, toHttpError } from "../http/errors.js";
+import { apiKeyCheck, HttpError, openAiErrorBody } from "../http/index.js";
+import { forward } from "./forward.js";
+import type { RouterService } from "./service.js";
+
+const forwarded = new Set<string>(forwardedPaths);
+
+/**
+ * Takes the requests that are forwarded before the application sees them: they are nearly all, and a framework's
+ * way through middleware costs as much as everything that the router itself does for a request.
+ */
+export function frontHandler(
+  service: RouterService,
+  others: RequestListener,
+  log: (line: string) => void,
+): RequestListener {
+  const checkKey = apiKeyCheck(service.apiKey);
+  return (request, response) => {
+    const { url = "" } = request;
+    const query = url.indexOf("?");
+    const path = query === -1 ? url : url.slice(0, query);
+    if (!forwarded.has(path)) {
+      others(request, response);
+      return;
+    }
+    answer(service, request, response, path, checkKey).catch((error: unknown) => {
+      refuse(response, error, log);
+    });
+  };
+}
+
+async function answer(
+  service: RouterService,
+  request: IncomingMessage,
+  response: ServerResponse,
+  path: string,
+  checkKey: (authorization: string | undefined) => void,
+): Promise<void> {
+  checkKey(request.headers.authorization);
+  if (request.method !== "POST") {
+    throw new HttpError(405, `${path} accepts POST, not ${request.method}.`, { headers: { Allow: "POST" } });
+  }
+  await forward(service, request, response, path);
+}
+
+function refuse(response: ServerResponse, error: unknown, log: (line: string) => void): void {
+  const refusal = toHttpError(error);
+  if (refusal !== error && !isDisconnect(error))
+    log(error instanceof Error ? `${error.stack}` : String(error));
+  if (response.destroyed) return;
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const body = JSON.stringify(openAiErrorBody(refusal, undefined as unknown as Context));
+  response.writeHead(refusal.status, {
+    "Content-Type": "application/json; charset=utf-8",
+    "Content-Length": Buffer.byteLength(body),
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    ...refusal.headers,
+  });
+  response.end(body);
+}
