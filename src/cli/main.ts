@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { version } from "../contracts/version.js";
+import { registerChat } from "./chat.js";
 import { registerDemo } from "./demo.js";
 import { exitCodeOf, sentenceOf } from "./exit-code.js";
 import { registerExperiments } from "./experiment.js";
@@ -27,6 +28,7 @@ const program = new Command("tapline")
 // Each command registers itself; its modules load only when it runs.
 registerDemo(program);
 registerServe(program);
+registerChat(program);
 registerRouter(program);
 registerLab(program);
 registerStudies(program);

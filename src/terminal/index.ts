@@ -1,3 +1,4 @@
+export { AnswerWriter, harmless } from "./answer-writer.js";
 export { bars } from "./bars.js";
 export { type Canvas, type Colors, canvasOf, colorsOf, narrowest } from "./canvas.js";
 export { calibration, rocCurve } from "./classification.js";

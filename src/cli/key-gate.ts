@@ -1,0 +1,94 @@
+import { Transform, type TransformCallback } from "node:stream";
+import { StringDecoder } from "node:string_decoder";
+
+const pasteStart = "\u001b[200~";
+const pasteEnd = "\u001b[201~";
+const interrupt = "\u0003";
+
+/** Stands for a line break within a line that is edited; what is pasted stays one message. */
+export const lineBreak = "⏎";
+
+/** Asks a terminal to mark what is pasted, or to stop doing so. */
+export const markPastes = { on: "\u001b[?2004h", off: "\u001b[?2004l" };
+
+/**
+ * What a user types, on its way to the line editor. Line breaks within a paste become {@link lineBreak}; while
+ * the gate is held everything waits for later, but Ctrl-C.
+ */
+export class KeyGate extends Transform {
+  readonly #decoder = new StringDecoder("utf8");
+  readonly #onInterrupt: () => void;
+  #rest = "";
+  #pasting = false;
+  #held: string[] | undefined;
+
+  /** @param onInterrupt hears of Ctrl-C while the gate is held; otherwise the line editor does */
+  constructor(onInterrupt: () => void) {
+    super();
+    this.#onInterrupt = onInterrupt;
+  }
+
+  hold(): void {
+    this.#held ??= [];
+  }
+
+  /** Lets what has waited pass. */
+  release(): void {
+    const waiting = this.#held ?? [];
+    this.#held = undefined;
+    for (const text of waiting) this.push(text);
+  }
+
+  /** Forgets what has waited. */
+  forget(): void {
+    if (this.#held !== undefined) this.#held = [];
+  }
+
+  override _transform(chunk: Buffer, _encoding: string, done: TransformCallback): void {
+    const text = this.#rest + this.#decoder.write(chunk);
+    this.#rest = "";
+    this.#pass(text);
+    done();
+  }
+
+  #pass(text: string): void {
+    const marker = this.#pasting ? pasteEnd : pasteStart;
+    const at = text.indexOf(marker);
+    if (at !== -1) {
+      this.#emit(text.slice(0, at));
+      this.#pasting = !this.#pasting;
+      this.#pass(text.slice(at + marker.length));
+      return;
+    }
+    // The beginning of a marker may be all that has arrived of it.
+    let kept = 0;
+    for (let length = Math.min(marker.length - 1, text.length); length > 0 && kept === 0; length--) {
+      if (marker.startsWith(text.slice(text.length - length))) kept = length;
+    }
+    this.#rest = text.slice(text.length - kept);
+    this.#emit(text.slice(0, text.length - kept));
+  }
+
+  #emit(text: string): void {
+    const shown = this.#pasting ? onOneLine(text) : text;
+    if (shown === "") return;
+    if (this.#held === undefined) {
+      this.push(shown);
+    } else if (shown.includes(interrupt)) {
+      this.#held = [];
+      this.#onInterrupt();
+    } else {
+      this.#held.push(shown);
+    }
+  }
+}
+
+function onOneLine(text: string): string {
+  return (
+    text
+      .replace(/\r\n|\r|\n/g, lineBreak)
+      .replaceAll("\t", "    ")
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: pasted control characters are no keys
+      .replace(/[\u0000-\u001f\u007f]/g, "")
+  );
+}
