@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { mcpLimits } from "../contracts/mcp.js";
 import { researchEnvironment as names } from "../contracts/research.js";
+import { claimStdout } from "../mcp/stdout.js";
 import { UsageError } from "./exit-code.js";
 import { labOption, serverOption, usualLab } from "./service-address.js";
 import { stopSignal } from "./stop-signal.js";
@@ -41,6 +42,7 @@ Environment:
 }
 
 async function runResearch(): Promise<void> {
+  const protocol = claimStdout();
   const stopped = stopSignal();
   const [{ ResearchClient, ResearchError, TimeoutError }, { researchServer, serveMcp }] = await Promise.all([
     import("../client/index.js"),
@@ -67,10 +69,11 @@ async function runResearch(): Promise<void> {
     }
   };
   const drafts = mayDraft();
-  await serveMcp(async () => researchServer(client, { drafts: await drafts }), stopped);
+  await serveMcp(async () => researchServer(client, { drafts: await drafts }), protocol, stopped);
 }
 
 async function runLab(options: LabOptions): Promise<void> {
+  const protocol = claimStdout();
   const stopped = stopSignal();
   const [{ Lab, ServingModel }, { labServer, serveMcp }] = await Promise.all([
     import("../client/index.js"),
@@ -87,5 +90,5 @@ async function runLab(options: LabOptions): Promise<void> {
     serving: new ServingModel(Number(port || 80)),
     artifacts: options.artifacts ?? null,
   };
-  await serveMcp(() => labServer(tools), stopped);
+  await serveMcp(() => labServer(tools), protocol, stopped);
 }
