@@ -1,0 +1,163 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { submissions } from "../../src/contracts/index.js";
+import { SubmissionInput } from "../../src/mcp/lab-submission.js";
+import { startServer, type TestServer } from "../inference/support/serving.js";
+import { type Harness, openHarness } from "../lab/harness.js";
+import { type ClientKind, clients, open, type ToolResult, unfence } from "./session.js";
+
+let lab: Harness;
+let serving: TestServer;
+const folder = mkdtempSync(join(tmpdir(), "tapline-mcp-"));
+test.before(async () => {
+  [lab, serving] = await Promise.all([openHarness({ queueCapacity: 4 }), startServer()]);
+});
+test.after(async () => {
+  await Promise.all([lab.close(), serving.close()]);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const session = (kind: ClientKind, words: string[] = []) =>
+  open(kind, ["lab", "--lab", lab.lab.url, "--url", serving.url, ...words]);
+
+function marked(result: ToolResult) {
+  assert.not(result.isError, result.content[0]?.text);
+  const { untrusted, notice, hidden_characters, ...data } = result.structuredContent;
+  assert.is(untrusted, true);
+  assert.ok(hidden_characters >= 0);
+  assert.equal(unfence(result.content[0]!.text).data, data);
+  assert.is(unfence(result.content[0]!.text).preface, notice);
+  return result.structuredContent;
+}
+
+const refusal = (result: ToolResult) => {
+  assert.ok(result.isError);
+  return result.content[0]!.text;
+};
+
+for (const kind of clients) {
+  test(`${kind} client: an experiment from its submission to its files, and the model being served`, async () => {
+    const mcp = await session(kind, ["--artifacts", folder]);
+    assert.equal((await mcp.tools()).map(({ name }) => name).sort(), [
+      "lab_artifacts",
+      "lab_cancel",
+      "lab_health",
+      "lab_job",
+      "lab_jobs",
+      "lab_submit",
+      "serving_capabilities",
+      "serving_inspect",
+    ]);
+    const { health } = marked(await mcp.call("lab_health"));
+    assert.equal(health.operations, ["inspect", "compare", "probe", "sae"]);
+    const prompt = "The capital of France is";
+    const submission = { operation: "inspect", model: "demo", prompt, layers: [0, 7] };
+    const { job } = marked(await mcp.call("lab_submit", submission));
+    const ended = marked(await mcp.call("lab_job", { id: job.id, wait_seconds: 50 }));
+    assert.is(ended.job.status, "completed", ended.job.error);
+    assert.equal(ended.cut, []);
+    assert.equal(
+      ended.job.result.layers.map(({ layer }: { layer: number }) => layer),
+      [0, 7],
+    );
+    const { piece } = marked(await mcp.call("lab_job", { id: job.id, pointer: "/result/tokens", offset: 1 }));
+    assert.equal(piece.value, ended.job.result.tokens.slice(1));
+    const listed = marked(await mcp.call("lab_jobs"));
+    assert.is(listed.jobs[0].id, job.id);
+    const files = marked(await mcp.call("lab_artifacts", { id: job.id, name: "activations.npz" }));
+    const [{ name, url }] = files.artifacts;
+    assert.is(url, `${lab.lab.url}/lab/v1/jobs/${job.id}/artifacts/${name}`);
+    assert.is(files.path, join(folder, job.id, "activations.npz"));
+    assert.is(readFileSync(files.path).subarray(0, 2).toString(), "PK");
+    const { capabilities } = marked(await mcp.call("serving_capabilities"));
+    assert.is(capabilities.model, "tapline-demo");
+    const { capture } = marked(await mcp.call("serving_inspect", { prompt, layers: [7] }));
+    assert.equal(capture.token_ids, ended.job.result.token_ids);
+    assert.is(capture.layers[0].norms.length, capture.tokens.length);
+    const cancelled = marked(await mcp.call("lab_cancel", { id: job.id }));
+    assert.is(cancelled.job.status, "completed", "a job that has ended stays as it is");
+    await mcp.close();
+    assert.is(mcp.stderr(), "");
+  });
+}
+
+test("what is refused comes as one sentence with the numbers", async () => {
+  const mcp = await session("current");
+  const nothing = "0".repeat(32);
+  assert.match(
+    refusal(
+      await mcp.call("lab_submit", {
+        operation: "compare",
+        model: "demo",
+        prompt: "a",
+        intervention: "patch",
+      }),
+    ),
+    "donor_prompt: is required for patch.",
+  );
+  const misplaced = { operation: "inspect", model: "demo", prompt: "a", steps: 3 };
+  assert.match(refusal(await mcp.call("lab_submit", misplaced)), /unknown field "steps"/);
+  assert.match(refusal(await mcp.call("lab_job", { id: nothing })), /There is no job|no job/i);
+  assert.match(refusal(await mcp.call("serving_inspect", { prompt: "a", layers: [200] })), /layer/);
+  const { job } = marked(await mcp.call("lab_submit", { operation: "inspect", model: "demo", prompt: "a" }));
+  marked(await mcp.call("lab_job", { id: job.id, wait_seconds: 50 }));
+  const name = "../../job.json";
+  assert.match(
+    refusal(await mcp.call("lab_artifacts", { id: job.id, name })),
+    /has no artifact "\.\.\/\.\.\/job/,
+  );
+  const undone = await mcp.call("lab_artifacts", { id: job.id, name: "activations.npz" });
+  assert.match(refusal(undone), /--artifacts <folder>/);
+  assert.match(
+    refusal(await mcp.call("lab_job", { id: job.id, pointer: "/nothing" })),
+    /nothing at "\/nothing"/,
+  );
+  await mcp.close();
+});
+
+test("a result too large for one answer is cut, says so, and can be read to its end", async () => {
+  const mcp = await session("current");
+  const prompt = "The capital of France is Paris. ".repeat(30);
+  const submission = {
+    operation: "inspect",
+    model: "demo",
+    prompt,
+    layers: [0, 1, 2, 3, 4, 5, 6, 7],
+    max_input_tokens: 1024,
+  };
+  const { job } = marked(await mcp.call("lab_submit", submission));
+  const seen = marked(await mcp.call("lab_job", { id: job.id, wait_seconds: 50 }));
+  assert.is(seen.job.status, "completed", seen.job.error);
+  assert.ok(seen.cut.length > 0);
+  const whole = await lab.finished(job.id);
+  const { pointer, total } = seen.cut.find((cut: { pointer: string }) => cut.pointer.endsWith("/0/norms"));
+  const norms: number[] = [];
+  for (let offset: number | null = 0; offset !== null; ) {
+    const { piece } = marked(await mcp.call("lab_job", { id: job.id, pointer, offset }));
+    norms.push(...piece.value);
+    offset = piece.next_offset;
+  }
+  const { result } = whole as unknown as { result: { layers: { norms: number[] }[] } };
+  assert.is(norms.length, total);
+  assert.equal(norms, result.layers[0]!.norms);
+  await mcp.close();
+});
+
+test("a Lab that is not there is said as a result, and the next call finds it again", async () => {
+  const mcp = await open("current", ["lab", "--lab", "9", "--url", serving.url]);
+  assert.match(refusal(await mcp.call("lab_health")), /^Nothing listens at http:\/\/127\.0\.0\.1:9/);
+  assert.is(marked(await mcp.call("serving_capabilities")).capabilities.model, "tapline-demo");
+  await mcp.close();
+});
+
+test("the submission's tool knows every field of every operation", () => {
+  const { properties, required } = SubmissionInput as unknown as { properties: object; required: string[] };
+  const all = new Set(Object.values(submissions).flatMap((schema) => Object.keys(schema.properties)));
+  assert.equal(Object.keys(properties).sort(), [...all].sort());
+  assert.equal(required, ["operation", "model"]);
+});
+
+test.run();
