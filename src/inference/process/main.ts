@@ -28,6 +28,7 @@ async function start(options: StartOptions): Promise<void> {
     service = await loadService({
       ...options,
       onProgress: (stage, fraction) => tell({ type: "progress", stage, fraction }),
+      onWarning: (sentence) => tell({ type: "warning", sentence }),
       onFailure: (sentence) => tell({ type: "failed", sentence }, endNow),
     });
     handler = inferenceApp(service, (line) => tell({ type: "log", line })).callback();

@@ -2,7 +2,7 @@ import type { EngineInfo } from "../../native/engine.js";
 import type { ServingOptions } from "../server.js";
 
 /** What the serving process needs to start; callbacks become messages. */
-export type StartOptions = Omit<ServingOptions, "onProgress" | "onFailure">;
+export type StartOptions = Omit<ServingOptions, "onProgress" | "onFailure" | "onWarning">;
 
 export type ToChild =
   | { type: "start"; options: StartOptions }
@@ -13,6 +13,7 @@ export type ToChild =
 export type ToParent =
   | { type: "progress"; stage: string; fraction: number }
   | { type: "ready"; info: EngineInfo; backend: string }
+  | { type: "warning"; sentence: string }
   /** The model cannot be served, or not any more; the sentence is for a person. */
   | { type: "failed"; sentence: string }
   | { type: "taken"; id: number }

@@ -20,6 +20,7 @@ export interface SupervisedOptions extends StartOptions {
 export type ServingEvent =
   | { event: "loading"; stage: string; fraction: number }
   | { event: "ready"; url: string; info: EngineInfo; backend: string }
+  | { event: "warning"; sentence: string }
   | { event: "crashed"; sentence: string }
   /** A fault of the service that it survived. */
   | { event: "fault"; line: string };
@@ -161,6 +162,9 @@ class Supervisor implements Serving {
         case "progress":
           this.#tell({ event: "loading", stage: message.stage, fraction: message.fraction });
           break;
+        case "warning":
+          this.#tell({ event: "warning", sentence: message.sentence });
+          break;
         case "ready":
           readyAt = performance.now();
           this.#info = message.info;
@@ -173,6 +177,8 @@ class Supervisor implements Serving {
           failure ??= message.sentence;
           break;
         case "taken":
+          // The serving process has its own copy of the connection; closing this one does not end it.
+          this.#handed.get(message.id)?.destroy();
           this.#handed.delete(message.id);
           break;
         case "log":
@@ -196,7 +202,9 @@ class Supervisor implements Serving {
       );
     };
     child.on("exit", died);
-    this.#send(child, { type: "start", options: startOptions(this.#options) });
+    // Whoever served before may wait for an rpc-server that is started again, too.
+    const patient = this.#info !== undefined;
+    this.#send(child, { type: "start", options: { ...startOptions(this.#options), patient } });
   }
 
   /** A process died that had served: start another one, unless this goes on and on. */
@@ -223,7 +231,9 @@ class Supervisor implements Serving {
     const id = this.#nextConnection++;
     this.#handed.set(id, socket);
     socket.on("error", () => socket.destroy());
-    child.send({ type: "connection", id } satisfies ToChild, socket, (error) => {
+    // Kept open here until the other side says that it has it: what a dying process never took is ended by us, or its
+    // client would wait for ever.
+    child.send({ type: "connection", id } satisfies ToChild, socket, { keepOpen: true }, (error) => {
       if (error === null) return;
       this.#handed.delete(id);
       if (!socket.destroyed) this.#front.refuse(socket);
@@ -280,6 +290,9 @@ function startOptions(options: SupervisedOptions): StartOptions {
 
 function describeDeath(code: number | null, signal: NodeJS.Signals | null, lastWords: string): string {
   if (signal === "SIGKILL") return "The serving process was killed, by somebody or for lack of memory.";
+  if (lastWords.includes("Remote RPC server crashed")) {
+    return "An rpc-server went away, and what it held of the model with it.";
+  }
   const said = lastWords.trimEnd().split("\n").at(-1);
   const quote = said ? `; it said last: ${said}` : "";
   if (signal !== null) return `The serving process crashed (${signal})${quote}.`;
