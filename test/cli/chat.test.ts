@@ -1,0 +1,159 @@
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { eventually } from "./processes.js";
+import { canPty, inTerminal, keys, type TerminalRun } from "./pty.js";
+import { tapline } from "./run.js";
+import { type SlowServer, slowServer } from "./slow-server.js";
+
+let server: SlowServer;
+let terminal: TerminalRun | undefined;
+test.before.each(async () => {
+  server = await slowServer();
+});
+test.after.each(() => {
+  terminal?.kill();
+  terminal = undefined;
+  server.close();
+});
+
+async function chat(words: string[] = [], env: Record<string, string> = {}): Promise<TerminalRun> {
+  terminal = inTerminal(["chat", "--url", server.url, ...words], { env });
+  await terminal.shows("slow at http://");
+  await terminal.shows("> ");
+  return terminal;
+}
+
+const said = (index: number) =>
+  server.requests[index]!.messages.map(({ role, content }) => `${role}: ${content}`);
+
+if (canPty) {
+  test("an answer streams behind its thinking, and Ctrl-D ends with 0", async () => {
+    const run = await chat([], { FORCE_COLOR: "1" });
+    run.type(`hello${keys.enter}`);
+    await run.shows("\u001b[2mlet me count\u001b[0m");
+    await run.shows("one two three");
+    await run.shows("> ");
+    run.type(keys.end);
+    assert.is(await run.ended, 0);
+    assert.match(run.shown, "\u001b[?2004h");
+    assert.match(run.shown, "\u001b[?2004l");
+  });
+
+  test("Ctrl-C stops an answer; the session, its history and the line editor's live on", async () => {
+    const run = await chat();
+    run.type(`count forever${keys.enter}`);
+    await run.shows("three");
+    run.type(keys.interrupt);
+    await run.shows("Stopped; what was said so far is kept.");
+    await eventually(() => server.abandoned() === 1);
+    run.type(`and now?${keys.enter}`);
+    await run.shows("one two three");
+    await run.shows("> ");
+    const [first, second, third] = server.requests[1]!.messages;
+    assert.equal(first, { role: "user", content: "count forever" });
+    assert.is(second!.role, "assistant");
+    assert.match(second!.content, /^one two three(more )*/);
+    assert.equal(third, { role: "user", content: "and now?" });
+    // The line editor still knows what was typed.
+    run.type(`${keys.up}${keys.up}`);
+    await run.shows("count forever");
+    // Once empties the line, twice ends.
+    run.type(keys.interrupt);
+    await run.shows("Ctrl-C once more ends the chat");
+    run.type(keys.interrupt);
+    assert.is(await run.ended, 130);
+  });
+
+  test("Ctrl-C twice ends in the middle of an answer", async () => {
+    const run = await chat();
+    run.type(`count forever${keys.enter}`);
+    await run.shows("one");
+    run.type(keys.interrupt);
+    await run.shows("Stopped");
+    run.type(keys.interrupt);
+    assert.is(await run.ended, 130);
+  });
+
+  test("pasted lines are one message; what is typed during an answer waits", async () => {
+    const run = await chat();
+    run.type("\u001b[200~first line\r\nsecond line\nthird\u001b[201~");
+    await run.shows("first line⏎second line⏎third");
+    run.type(`${keys.enter}typed ahead${keys.enter}`);
+    await run.shows("one two three");
+    await run.shows("one two three");
+    assert.equal(said(0), ["user: first line\nsecond line\nthird"]);
+    assert.is(said(1).at(-1), "user: typed ahead");
+    run.type(`one \\${keys.enter}`);
+    await run.shows("… ");
+    run.type(`two${keys.enter}`);
+    await run.shows("one two three");
+    assert.is(said(2).at(-1), "user: one \ntwo");
+    run.type(keys.end);
+    assert.is(await run.ended, 0);
+  });
+
+  test("commands: reset, system, think; what is refused is not kept", async () => {
+    const run = await chat(["--system", "Be brief."]);
+    run.type(`hello${keys.enter}`);
+    await run.shows("| let me count");
+    await run.shows("three");
+    run.type(`please fail${keys.enter}`);
+    await run.shows("The server does not like it. The message is not kept.");
+    run.type(`/think on${keys.enter}`);
+    await run.shows("Thinking is on");
+    run.type(`again${keys.enter}`);
+    await run.shows("three");
+    assert.equal(said(2), ["system: Be brief.", "user: hello", "assistant: one two three", "user: again"]);
+    assert.equal(server.requests[2]!.chat_template_kwargs, { enable_thinking: true });
+    assert.is(server.requests[0]!.chat_template_kwargs, undefined);
+    run.type(`/reset${keys.enter}`);
+    await run.shows("forgotten");
+    run.type(`/system off${keys.enter}`);
+    await run.shows("No system message.");
+    run.type(`/bogus${keys.enter}`);
+    await run.shows("There is no command /bogus");
+    run.type(`//slash${keys.enter}`);
+    await run.shows("three");
+    assert.equal(said(3), ["user: /slash"]);
+    run.type(`/exit${keys.enter}`);
+    assert.is(await run.ended, 0);
+  });
+}
+
+test("from a pipe every line is answered, and only answers are written", async () => {
+  const { code, stdout } = await tapline(["chat", "--url", server.url], {
+    input: "first\n\nsecond\n/system Be kind.\nthird",
+  });
+  assert.is(code, 0);
+  assert.is(stdout, "one two three\n".repeat(3));
+  assert.equal(said(2), [
+    "system: Be kind.",
+    "user: first",
+    "assistant: one two three",
+    "user: second",
+    "assistant: one two three",
+    "user: third",
+  ]);
+});
+
+test("a refusal from a pipe ends with its sentence and code", async () => {
+  const { code, stderr, stdout } = await tapline(["chat", "--url", server.url], {
+    input: "please fail\nnever\n",
+  });
+  assert.is(stdout, "");
+  assert.is(stderr, "tapline: The server does not like it.\n");
+  assert.is(code, 2);
+  assert.is(server.requests.length, 1);
+});
+
+test("a server for the occasion answers and is gone", async () => {
+  const run = await tapline(["chat", "--model", "demo", "--temperature", "0", "--think", "off"], {
+    input: "What is the capital of France?\n",
+  });
+  assert.is(run.stderr, "");
+  assert.match(run.stdout, /Paris/);
+  assert.is(run.code, 0);
+  run.assertNothingLeft();
+});
+
+test.run();
