@@ -1,5 +1,7 @@
 import type { Command } from "commander";
 import { limits, ports } from "../contracts/limits.js";
+import type { RpcServer } from "../models/rpc.js";
+import { rpcHelp, rpcServers } from "./model-options.js";
 import { integerBetween } from "./options.js";
 import { stopSignal } from "./stop-signal.js";
 
@@ -7,6 +9,8 @@ interface LabCommandOptions {
   port: number;
   home?: string;
   queue: number;
+  rpc?: RpcServer[];
+  force?: boolean;
 }
 
 export function registerLab(program: Command): void {
@@ -21,6 +25,8 @@ export function registerLab(program: Command): void {
       integerBetween(0, limits.queue_capacity),
       0,
     )
+    .option("--rpc <servers>", rpcHelp, rpcServers)
+    .option("--force", "load models that do not seem to fit into memory")
     .action(runLab);
 }
 
@@ -35,6 +41,7 @@ async function runLab(options: LabCommandOptions): Promise<void> {
     home: taplineHome(options.home),
     queueCapacity: options.queue,
     backend: backendInfo().backend,
+    load: { rpc: options.rpc, force: options.force },
   });
   try {
     process.stdout.write(`tapline lab is ready at ${lab.url} (jobs in ${lab.folder})\n`);

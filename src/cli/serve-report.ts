@@ -17,7 +17,10 @@ export function serveReport(json: boolean, model: string): { event: (event: Serv
       switch (event.event) {
         case "loading":
           if (!terminal) return;
-          process.stderr.write(`\r\x1b[Kloading ${model}: ${Math.round(event.fraction * 100)} %`);
+          process.stderr.write(
+            `\r\x1b[K${event.stage === "download" ? "downloading" : "loading"} ${model}: ` +
+              `${Math.round(event.fraction * 100)} %`,
+          );
           progressShown = true;
           return;
         case "ready": {
@@ -29,6 +32,10 @@ export function serveReport(json: boolean, model: string): { event: (event: Serv
           );
           return;
         }
+        case "warning":
+          clear();
+          process.stderr.write(`tapline: ${event.sentence}\n`);
+          return;
         case "crashed":
           clear();
           process.stderr.write(`tapline: ${event.sentence} It is started again.\n`);

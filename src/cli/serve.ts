@@ -2,11 +2,16 @@ import type { Command } from "commander";
 import { Option } from "commander";
 import { inferenceLimits } from "../contracts/inference-limits.js";
 import { ports } from "../contracts/limits.js";
+import type { RpcServer } from "../models/rpc.js";
+import { modelHelp, rpcHelp, rpcServers } from "./model-options.js";
 import { headerKey, integerBetween } from "./options.js";
 import { stopSignal } from "./stop-signal.js";
 
 interface ServeCommandOptions {
   model: string;
+  revision?: string;
+  rpc?: RpcServer[];
+  force?: boolean;
   port: number;
   host: string;
   ctxSize?: number;
@@ -27,7 +32,10 @@ export function registerServe(program: Command): void {
   program
     .command("serve")
     .description("Serve a model: OpenAI-style chat, and its inside while it runs.")
-    .option("--model <model>", "demo, a .gguf file, or a directory that holds one model", "demo")
+    .option("--model <model>", modelHelp, "demo")
+    .option("--revision <revision>", "branch, tag or commit of a hub model (default: main)")
+    .option("--rpc <servers>", rpcHelp, rpcServers)
+    .option("--force", "load a model that does not seem to fit into memory")
     .option("--port <number>", "port; 0 takes any free one", integerBetween(0, 65535), ports.inference)
     .option(
       "--host <address>",
@@ -93,6 +101,9 @@ async function runServe(options: ServeCommandOptions): Promise<void> {
   const report = serveReport(options.jsonLog === true, options.model);
   const starting = serve({
     model: options.model,
+    revision: options.revision,
+    rpc: options.rpc,
+    force: options.force,
     host: options.host,
     port: options.port,
     ctxSize: options.ctxSize,

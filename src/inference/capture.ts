@@ -68,7 +68,7 @@ export class Captures {
     request: CaptureRequest,
     result: Awaited<ReturnType<InferenceService["engine"]["capture"]>>,
   ): CaptureResult {
-    const { engine, backend, resolved, requestedModel } = this.#service;
+    const { engine, backend, resolved, requestedModel, requestedRevision } = this.#service;
     return {
       tokens: [...result.pieces],
       token_ids: [...result.tokenIds],
@@ -85,7 +85,7 @@ export class Captures {
         {
           config: request,
           model: requestedModel,
-          revision: null,
+          revision: requestedRevision,
           layers: request.layers,
           seed: 0,
         },

@@ -1,9 +1,12 @@
 import type { Server } from "node:http";
 import { basename } from "node:path";
+import { UserError } from "../contracts/user-error.js";
+import { judgeMemory } from "../models/memory.js";
 import { resolveModel } from "../models/resolve.js";
+import { awaitRpcServers, type RpcServer, reachRpcServers } from "../models/rpc.js";
 import { threadsFor } from "../models/threads.js";
 import { Engine, type EngineOptions } from "../native/engine.js";
-import { backendInfo } from "../native/index.js";
+import { backendInfo, connectRemotes, estimateMemory, NativeError } from "../native/index.js";
 import { captureWaitMs } from "./capture.js";
 import { createService, type InferenceService } from "./service.js";
 
@@ -20,8 +23,16 @@ export interface ServingOptions
     | "thinking"
     | "chatTemplate"
   > {
-  /** `demo`, a .gguf file, or a directory that holds one model. */
+  /** `demo`, a .gguf file, a directory that holds one model, or a hub id. */
   model: string;
+  /** Pins a revision of a hub model. */
+  revision?: string;
+  /** Servers of llama.cpp that the model's layers are spread over. */
+  rpc?: readonly RpcServer[];
+  /** Waits for the rpc-servers to be there, in place of failing. */
+  patient?: boolean;
+  /** Loads what does not seem to fit into memory all the same. */
+  force?: boolean;
   apiKey?: string;
   /** Requests that may wait for a slot. */
   waiting?: number;
@@ -29,24 +40,58 @@ export interface ServingOptions
   captureWaitMs?: number;
   onProgress?: (stage: string, fraction: number) => void;
   onFailure?: (sentence: string) => void;
+  /** Something that a person should know and that stops nothing. */
+  onWarning?: (sentence: string) => void;
 }
 
 /** Loads a model and builds the service around it: everything but the listening socket. */
 export async function loadService(options: ServingOptions): Promise<InferenceService> {
-  const { model, apiKey, waiting, captureWaitMs: wait, ...engineOptions } = options;
-  const resolved = await resolveModel(model);
+  const { model, revision, rpc, patient, force, apiKey, waiting, onWarning, ...rest } = options;
+  const { captureWaitMs: wait, ...engineOptions } = rest;
+  const resolved = await resolveModel(model, {
+    ...(revision !== undefined && { revision }),
+    onDownload: ({ done, total }) => options.onProgress?.("download", done / total),
+  });
+  if (rpc !== undefined) {
+    await connectRemotes(
+      await (patient ? awaitRpcServers(rpc, (sentence) => onWarning?.(sentence)) : reachRpcServers(rpc)),
+    );
+  }
   const weightBytes = resolved.weights.reduce((sum, { bytes }) => sum + bytes, 0);
   const threads = engineOptions.threads ?? threadsFor(weightBytes);
-  const engine = await Engine.open({
-    ...engineOptions,
-    threads,
-    path: resolved.path,
-    id: modelId(resolved.path),
-  });
+  const opening = { ...engineOptions, threads, path: resolved.path };
+  await checkMemory(opening, force === true, onWarning);
+  const engine = await Engine.open({ ...opening, id: modelId(resolved.path) });
   return createService(
-    { engine, backend: backendInfo(), resolved, requestedModel: model, apiKey, waiting, captureWaitMs: wait },
+    {
+      engine,
+      backend: backendInfo(),
+      resolved,
+      requestedModel: model,
+      requestedRevision: revision ?? null,
+      apiKey,
+      waiting,
+      captureWaitMs: wait,
+    },
     captureWaitMs,
   );
+}
+
+/** Refuses what cannot fit, unless forced to, and warns of what hardly fits. */
+async function checkMemory(
+  opening: Omit<EngineOptions, "id">,
+  force: boolean,
+  onWarning: ServingOptions["onWarning"],
+): Promise<void> {
+  const devices = await estimateMemory(opening).catch((error: unknown) => {
+    // Loading will say better what is wrong with the file.
+    if (error instanceof NativeError && error.code === "MODEL_LOAD") return undefined;
+    throw error;
+  });
+  if (devices === undefined) return;
+  const { fits, sentence } = judgeMemory(devices);
+  if (fits === "no" && !force) throw new UserError(sentence);
+  if (fits !== "yes") onWarning?.(sentence);
 }
 
 /** The stable id under which a file is served: its stem, without the numbers of a split set. */

@@ -12,6 +12,7 @@ export interface InferenceService {
   readonly resolved: ResolvedModel;
   /** The model as it was asked for on the command line. */
   readonly requestedModel: string;
+  readonly requestedRevision: string | null;
   readonly apiKey: string | undefined;
   readonly stats: ServingStats;
   readonly admission: Admission;
@@ -22,7 +23,10 @@ export interface InferenceService {
   readonly captureWaitMs: number;
 }
 
-export type ServiceParts = Pick<InferenceService, "engine" | "backend" | "resolved" | "requestedModel"> &
+export type ServiceParts = Pick<
+  InferenceService,
+  "engine" | "backend" | "resolved" | "requestedModel" | "requestedRevision"
+> &
   Partial<Pick<InferenceService, "apiKey" | "captureWaitMs">> & { waiting?: number };
 
 export function createService(parts: ServiceParts, defaultCaptureWaitMs: number): InferenceService {
@@ -31,6 +35,7 @@ export function createService(parts: ServiceParts, defaultCaptureWaitMs: number)
     backend: parts.backend,
     resolved: parts.resolved,
     requestedModel: parts.requestedModel,
+    requestedRevision: parts.requestedRevision,
     apiKey: parts.apiKey,
     stats: new ServingStats(),
     admission: new Admission(parts.engine.info.slots, parts.waiting),

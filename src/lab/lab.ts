@@ -2,12 +2,15 @@ import { type Config, type Job, type JobStatus, type JobSummary, limits } from "
 import { HttpError } from "../http/index.js";
 import { JobStore, type StoredJob, summarize } from "./store.js";
 import { type Outcome, runWorker } from "./supervisor.js";
+import type { LoadSettings } from "./worker/messages.js";
 
 export interface LabOptions {
   /** Folder of everything tapline keeps; jobs lie in its `lab`. */
   home: string;
   /** Waiting places beside the running job. */
   queueCapacity?: number;
+  /** How jobs load their models. */
+  load?: LoadSettings;
   /** Replaces the contract's deadline of a worker, for tests. */
   deadlineMs?: number;
   log?: (line: string) => void;
@@ -37,6 +40,7 @@ export class Lab {
   readonly #store: JobStore;
   readonly #log: (line: string) => void;
   readonly #deadlineMs: number | undefined;
+  readonly #load: LoadSettings;
   /** Finished jobs by id, in order of creation. */
   readonly #finished = new Map<string, StoredJob>();
   /** Finished jobs whose last state the disk did not take. */
@@ -51,6 +55,7 @@ export class Lab {
     this.#store = store;
     this.#log = options.log ?? ((line) => void process.stderr.write(`${line}\n`));
     this.#deadlineMs = options.deadlineMs;
+    this.#load = options.load ?? {};
     this.queueCapacity = options.queueCapacity ?? 0;
     for (const stored of jobs) this.#finished.set(stored.summary.id, stored);
     this.#lastCreated = jobs.at(-1)?.summary.created ?? 0;
@@ -177,6 +182,7 @@ export class Lab {
           active.job = { ...active.job, progress };
         },
         signal: active.stop.signal,
+        load: this.#load,
         ...(this.#deadlineMs === undefined ? {} : { deadlineMs: this.#deadlineMs }),
       });
     } finally {

@@ -2,7 +2,8 @@ import { type ChildProcess, fork, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Config, Progress, Result } from "../contracts/index.js";
 import { limits } from "../contracts/index.js";
-import type { WorkerMessage, WorkerTask } from "./worker/messages.js";
+import { lostRpcServers } from "../models/rpc.js";
+import type { LoadSettings, WorkerMessage, WorkerTask } from "./worker/messages.js";
 
 export interface WorkerRun {
   config: Config;
@@ -13,6 +14,7 @@ export interface WorkerRun {
   /** Kills the worker with its children. */
   signal: AbortSignal;
   deadlineMs?: number;
+  load?: LoadSettings;
 }
 
 /** How a worker ended; `stopped` when the signal ended it before it had a result. */
@@ -79,14 +81,20 @@ export function runWorker(run: WorkerRun): Promise<Outcome> {
       clearTimeout(deadline);
       run.signal.removeEventListener("abort", stop);
       killTree(child);
-      resolve(outcome ?? { kind: "failure", message: describeDeath(code, signal, startFault) });
+      if (outcome !== undefined) return resolve(outcome);
+      void describeDeath(code, signal, startFault, run.load).then((message) =>
+        resolve({ kind: "failure", message }),
+      );
     };
     child.on("exit", () => killTree(child)); // a child of its own may hold the channel open
     // "close" comes after the last message has been read, "exit" may come before it.
     child.on("close", finish);
-    child.send({ config: run.config, folder: run.folder, spawnedAt } satisfies WorkerTask, (error) => {
-      if (error !== null) startFault ??= error;
-    });
+    child.send(
+      { config: run.config, folder: run.folder, spawnedAt, load: run.load ?? {} } satisfies WorkerTask,
+      (error) => {
+        if (error !== null) startFault ??= error;
+      },
+    );
   });
 }
 
@@ -105,7 +113,16 @@ function killTree(child: ChildProcess): void {
   }
 }
 
-function describeDeath(code: number | null, signal: NodeJS.Signals | null, fault: Error | undefined): string {
+async function describeDeath(
+  code: number | null,
+  signal: NodeJS.Signals | null,
+  fault: Error | undefined,
+  load: LoadSettings | undefined,
+): Promise<string> {
+  if (signal === "SIGABRT" && load?.rpc !== undefined) {
+    const lost = await lostRpcServers(load.rpc);
+    if (lost.length > 0) return `The rpc-server ${lost.join(" and ")} went away while the job ran.`;
+  }
   switch (signal) {
     case "SIGKILL":
       return "The worker was killed from outside, most likely because the machine ran out of memory.";

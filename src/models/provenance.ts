@@ -77,6 +77,14 @@ export function canonicalJson(value: unknown): string {
 }
 
 function deviceText({ backend, devices }: Answered["backend"]): string {
-  const wanted = devices.filter(({ kind }) => (backend === "cpu" ? kind === "cpu" : kind !== "cpu"));
-  return wanted.map(({ description, name }) => description || name).join(", ") || backend;
+  // llama.cpp names the devices of rpc-servers RPC0, RPC1, …, and describes them by their address.
+  const remote = devices.filter(({ name }) => name.startsWith("RPC"));
+  const own = devices.filter(
+    (device) => !remote.includes(device) && (backend === "cpu") === (device.kind === "cpu"),
+  );
+  const texts = [
+    ...own.map(({ description, name }) => description || name),
+    ...remote.map(({ description }) => `rpc-server ${description}`),
+  ];
+  return texts.join(", ") || backend;
 }

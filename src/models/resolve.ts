@@ -2,7 +2,8 @@ import { open, readdir, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { UserError } from "../contracts/user-error.js";
-import { type HubOptions, parseHubId, resolveHubModel } from "./hub/index.js";
+import { parseHubId } from "./hub/id.js";
+import type { HubOptions } from "./hub/index.js";
 import { type GgufSet, groupGgufFiles, missingParts } from "./split.js";
 
 export interface WeightFile {
@@ -41,6 +42,7 @@ export async function resolveModel(model: string, options: ResolveOptions = {}):
   }
   const id = parseHubId(model);
   if (id === undefined) throw new UserError(`There is no model at ${model}.`);
+  const { resolveHubModel } = await import("./hub/index.js");
   const { path, commit } = await resolveHubModel(id, options);
   return { ...(await describe(await setOf(path))), repository: id.repository, commit };
 }

@@ -111,8 +111,24 @@ export interface BackendInfo {
   devices: Device[];
 }
 
+/** What a model and its context would take on one device; bytes. */
+export interface DeviceMemory {
+  /** Name of the device; `host` for the machine's own memory. */
+  name: string;
+  host: boolean;
+  free: number;
+  total: number;
+  weights: number;
+  /** K/V cache, or the state of a recurrent model. */
+  context: number;
+  /** Buffers of the largest graph. */
+  compute: number;
+}
+
 export interface NativeBinding {
   backendInfo(): BackendInfo;
+  connectRemotes(endpoints: readonly string[]): Promise<void>;
+  estimateMemory(options: object): Promise<DeviceMemory[]>;
   CancelToken: new () => NativeCancelToken;
   /** Cancels every operation of this thread and waits for it to end. Later ones never settle. */
   endOperations(): void;

@@ -2,7 +2,7 @@
 import type { BackendInfo } from "./binding.js";
 import { binding } from "./load.js";
 
-export type { Backend, BackendInfo, Device, ModelInfo } from "./binding.js";
+export type { Backend, BackendInfo, Device, DeviceMemory, ModelInfo } from "./binding.js";
 export {
   type AdvanceRequest,
   type AdvanceResult,
@@ -19,6 +19,7 @@ export {
 } from "./context.js";
 export { NativeError, type NativeErrorCode, nativeErrorCodes } from "./error.js";
 export { addonPath } from "./load.js";
+export { connectRemotes, estimateMemory, type MemoryQuestion } from "./machine.js";
 export { Model, type OpenOptions, type TokenizeOptions } from "./model.js";
 export {
   type Features,

@@ -22,7 +22,7 @@ const arrows: Record<string, string[]> = {
   mcp: ["contracts", "client"],
   terminal: ["contracts"],
   report: ["contracts", "terminal"],
-  cli: ["contracts", "client", "mcp", "terminal", "report", "lab", "inference", "router", "native", "studies"],
+  cli: ["contracts", "client", "mcp", "terminal", "report", "lab", "inference", "router", "models", "native", "studies"],
 };
 
 /** The same for native/; llama.cpp's headers are nobody's folder. */

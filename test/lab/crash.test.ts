@@ -73,8 +73,9 @@ test("damaged and absent models fail the job with a sentence", async () => {
     [await make("empty.gguf", Buffer.alloc(0)), /is not a GGUF file/],
     [await make("pointer.gguf", Buffer.from("version https://git-lfs")), /is not a GGUF file/],
     [join(folder, "none.gguf"), /There is no model at/],
-    ["owner/name", /reads like a hub id/],
+    ["owner/name", /HF_HUB_OFFLINE is set/],
   ];
+  process.env.HF_HUB_OFFLINE = "1"; // workers inherit it
   for (const [model, expected] of models) {
     const job = await runMeddled(undefined, { ...demoInspect, model });
     assert.is(job.status, "failed", model);
@@ -82,6 +83,7 @@ test("damaged and absent models fail the job with a sentence", async () => {
     assert.not.match(job.error as string, /\n| at .*\.[jt]s:/);
     assert.ok(job.error?.endsWith("."), job.error);
   }
+  delete process.env.HF_HUB_OFFLINE;
   await rm(folder, { recursive: true });
 });
 

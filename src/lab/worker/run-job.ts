@@ -1,11 +1,12 @@
 // Values come from their own files, not from the index: the schemas would cost a worker more than its model.
-import type { Progress, Result } from "../../contracts/index.js";
+import type { Config, Progress, Result } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
+import { hostMemory, judgeMemory } from "../../models/memory.js";
 import { provenance } from "../../models/provenance.js";
-import { resolveModel } from "../../models/resolve.js";
+import { type ResolvedModel, resolveModel } from "../../models/resolve.js";
 import { Artifacts } from "../artifacts.js";
 import { StageClock } from "../stage-clock.js";
-import type { WorkerMessage, WorkerTask } from "./messages.js";
+import type { LoadSettings, WorkerMessage, WorkerTask } from "./messages.js";
 
 /** Runs one job in this process, from model id to result; what goes wrong becomes one sentence. */
 export async function runJob(
@@ -31,11 +32,18 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
   const { config } = task;
   const clock = new StageClock();
   clock.add("process", (Date.now() - task.spawnedAt) / 1000);
-  const resolved = await resolveModel(config.model);
+  const started = performance.now();
+  const resolved = await resolveModel(config.model, {
+    ...(config.revision !== undefined && { revision: config.revision }),
+    onDownload: ({ done, total }) => progress({ stage: "download", done, total }),
+  });
+  if (resolved.repository !== null) clock.add("download", (performance.now() - started) / 1000);
   progress({ stage: "addon", done: 0, total: 0 });
   const [native, { runOperation }, backend] = await clock.measure("addon", async () => {
     const binding = await import("../../native/index.js");
-    return [binding, await import("../operations/index.js"), binding.backendInfo()] as const;
+    const operations = await import("../operations/index.js");
+    await prepareMemory(binding, resolved, config, task.load);
+    return [binding, operations, binding.backendInfo()] as const;
   });
   const model = await clock.measure("model", () =>
     native.Model.open(resolved.path, {
@@ -54,6 +62,27 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
       clock.seconds,
     ),
   } as Result;
+}
+
+/** Reaches the rpc-servers, then sees whether the model fits. @throws UserError when it cannot */
+async function prepareMemory(
+  native: typeof import("../../native/index.js"),
+  resolved: ResolvedModel,
+  config: Config,
+  load: LoadSettings,
+): Promise<void> {
+  if (load.rpc !== undefined) {
+    const { reachRpcServers } = await import("../../models/rpc.js");
+    await native.connectRemotes(await reachRpcServers(load.rpc));
+  }
+  const weights = resolved.weights.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (load.force || weights < hostMemory().free / 4) return; // contexts of experiments are small
+  const tokens = config.max_input_tokens + config.max_tokens;
+  const asked = { path: resolved.path, ctxSize: tokens, parallel: 1, embeddings: false };
+  const devices = await native.estimateMemory(asked).catch(() => []); // loading will say what is wrong
+  const { fits, sentence } = judgeMemory(devices);
+  if (fits === "no") throw new UserError(sentence);
+  if (fits === "tight") process.stderr.write(`${sentence}\n`); // to worker.log
 }
 
 /** Passes on a new stage at once and steps within one at most ten times a second. */

@@ -8,9 +8,6 @@ import { checkRevision, type HubId, isCommit } from "./id.js";
 import { Repository } from "./repository.js";
 import { type HubSettings, hubSettings } from "./settings.js";
 
-export { type HubId, parseHubId } from "./id.js";
-export { type HubSettings, hubSettings } from "./settings.js";
-
 /** How far the download of a model is; all its files together. */
 export interface DownloadProgress {
   /** The file under way, as the repository names it. */
