@@ -50,9 +50,9 @@ async function runRouter(options: RouterCommandOptions): Promise<void> {
     reread();
     return true;
   });
-  const { checkBackends, readConfig, startRouter } = await import("../router/index.js");
-  const backends = (): Promise<BackendConfig[]> | BackendConfig[] =>
-    config === undefined ? checkBackends(options.backend.map((url) => ({ url }))) : readConfig(config);
+  const { readConfig, startRouter } = await import("../router/index.js");
+  const backends = async (): Promise<BackendConfig[]> =>
+    config === undefined ? options.backend.map((url) => ({ url })) : readConfig(config);
   const report = options.jsonLog === true ? jsonLine : plainLine;
   const router = await startRouter({
     backends: await backends(),
@@ -62,7 +62,7 @@ async function runRouter(options: RouterCommandOptions): Promise<void> {
     ...(options.share === true ? { host: "0.0.0.0" } : {}),
   });
   reread = () => {
-    Promise.resolve(backends())
+    backends()
       .then((next) =>
         router.configure(next).then(() => report({ event: "configured", backends: next.length })),
       )

@@ -3,8 +3,8 @@ import type { Dispatcher } from "undici";
 import type { Backend } from "./backend.js";
 import { answerHeaders } from "./headers.js";
 
-/** Answers that say "not now": another backend may say something else. */
-const notNow = new Set([429, 502, 503, 504]);
+/** Answers that say "not now" or "not here": another backend may say something else. 508 is a router in a circle. */
+const notNow = new Set([429, 502, 503, 504, 508]);
 /** Of such an answer's body, what is kept in case every backend says the same. */
 const refusalBytes = 65_536;
 

@@ -4,7 +4,7 @@ import { routerApp } from "./app.js";
 import { frontHandler } from "./front.js";
 import { type RouterOptions, RouterService } from "./service.js";
 
-export { checkBackends, readConfig } from "./config.js";
+export { readConfig } from "./config.js";
 export type { HealthEvent, HealthTiming } from "./health.js";
 export type { RouterOptions } from "./service.js";
 
@@ -49,7 +49,13 @@ export async function startRouter(options: StartOptions): Promise<Router> {
     throw error;
   });
   listening.server.keepAliveTimeout = keepAliveMs;
-  await service.configure(options.backends);
+  try {
+    await service.configure(options.backends);
+  } catch (error) {
+    await listening.close();
+    await service.close();
+    throw error;
+  }
   let closed: Promise<void> | undefined;
   return {
     url: listening.url,

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { BackendConfig, RouterStats } from "../contracts/router.js";
 import { ExecutionRecorder, Histogram, type Outcome, percentiles } from "../requests/index.js";
 import { Backend } from "./backend.js";
+import { checkBackends } from "./config.js";
 import { Health, type HealthEvent, type HealthTiming, usualTiming } from "./health.js";
 
 export interface RouterOptions {
@@ -46,8 +47,10 @@ export class RouterService {
   /**
    * Puts these backends in place of those before: what stays keeps its connections and what is known of it, what
    * goes gets nothing new and finishes what it has. Resolves when each new one was asked once.
+   * @throws UserError where an address is none or is named twice; then everything stays as it was
    */
-  async configure(configs: readonly BackendConfig[]): Promise<void> {
+  async configure(backends: readonly BackendConfig[]): Promise<void> {
+    const configs = checkBackends(backends);
     const before = new Map(this.#backends.map((backend) => [backend.url, backend]));
     this.#backends = configs.map((config) => {
       const known = before.get(config.url);
