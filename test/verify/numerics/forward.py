@@ -157,4 +157,5 @@ def main(folder):
     json.dump(results, sys.stdout)
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])
