@@ -1,12 +1,15 @@
 import { Command, CommanderError } from "commander";
 import { version } from "../contracts/version.js";
 import { registerChat } from "./chat.js";
+import { registerCompletion } from "./completion.js";
 import { registerDemo } from "./demo.js";
 import { exitCodeOf, sentenceOf } from "./exit-code.js";
 import { registerExperiments } from "./experiment.js";
 import { registerJobs } from "./jobs.js";
 import { registerLab } from "./lab.js";
 import { registerMcp } from "./mcp.js";
+import { registerModels } from "./models.js";
+import { registerPull } from "./pull.js";
 import { registerReport } from "./report.js";
 import { registerResident } from "./resident.js";
 import { registerRm } from "./rm.js";
@@ -35,10 +38,13 @@ registerStudies(program);
 registerStudy(program);
 registerExperiments(program);
 registerJobs(program);
+registerPull(program);
+registerModels(program);
 registerRm(program);
 registerResident(program);
 registerReport(program);
 registerMcp(program);
+registerCompletion(program);
 
 try {
   await program.parseAsync();
