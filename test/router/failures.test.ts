@@ -1,0 +1,256 @@
+import { request } from "node:http";
+import { createServer, type Socket } from "node:net";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { Execution } from "../../src/contracts/execution.js";
+import { validate } from "../../src/contracts/validate.js";
+import { event, type FakeOptions, json, startFake, stream } from "./support/fake.js";
+import { messages, startRouting, until } from "./support/routing.js";
+
+const ended: (() => Promise<unknown>)[] = [];
+const fake = async (...options: Parameters<typeof startFake>) => {
+  const one = await startFake(...options);
+  ended.push(one.close);
+  return one;
+};
+const routing = async (...options: Parameters<typeof startRouting>) => {
+  const one = await startRouting(...options);
+  ended.unshift(one.close);
+  return one;
+};
+test.after.each(async () => {
+  for (const end of ended.splice(0)) await end();
+});
+
+type Post = NonNullable<FakeOptions["post"]>;
+const dies: Post = (_got, response) => void response.destroy();
+const busy: Post = (_got, response) => {
+  response.writeHead(503, { "Content-Type": "application/json", "Retry-After": "7" });
+  response.end('{"error":{"message":"full"}}');
+};
+const silent: Post = () => {};
+const quickly = { silent: 50, answer: 150, idle: 100, firstBackOff: 20, urgent: 10 };
+
+test("a backend that dies under a request before its first byte is replaced", async () => {
+  const one = await fake({ post: dies });
+  const two = await fake();
+  const router = await routing([one.url, two.url]);
+  for (let count = 0; count < 3; count++) {
+    const answer = await router.chat({ messages, stream: true });
+    assert.is(answer.status, 200);
+    assert.is(answer.bytes.toString(), `${event("a")}${event("b")}data: [DONE]\n\n`);
+  }
+  assert.ok(one.got.length >= 1);
+  const { body } = await router.get("/stats");
+  assert.equal([body.requests.completed, body.requests.failed], [3, 0]);
+  assert.ok(body.requests.retried >= 1);
+});
+
+test("a head without a byte behind it is no answer yet", async () => {
+  const one = await fake({
+    post: (_got, response) => {
+      response.writeHead(200, { "Content-Type": "text/event-stream" });
+      response.flushHeaders();
+      setTimeout(() => response.destroy(), 50);
+    },
+  });
+  const two = await fake();
+  const router = await routing([one.url, two.url]);
+  const answer = await router.chat({ messages, stream: true });
+  assert.is(answer.bytes.toString(), `${event("a")}${event("b")}data: [DONE]\n\n`);
+  assert.is(one.got.length, 1);
+});
+
+test("an answer that breaks off behind its first byte is cut, never mended by another", async () => {
+  const breaks: Post = (_got, response) => {
+    response.writeHead(200, { "Content-Type": "text/event-stream" });
+    response.write(event("half"), () => setTimeout(() => response.destroy(), 20));
+  };
+  const one = await fake({ post: breaks });
+  const two = await fake({ post: breaks });
+  const router = await routing([one.url, two.url]);
+  const outcome = await router.chat({ messages, stream: true }).then(
+    () => "whole",
+    (error) => error.code,
+  );
+  assert.is(outcome, "ECONNRESET");
+  assert.is(one.got.length + two.got.length, 1);
+  const { body } = await router.get("/executions");
+  assert.is(body.executions[0].status, "failed");
+  assert.is(body.executions[0].preview, "half");
+});
+
+test("a refusal is asked elsewhere; when all refuse, the last one's words are the answer", async () => {
+  const one = await fake({ post: busy });
+  const two = await fake();
+  const router = await routing([one.url, two.url]);
+  for (let count = 0; count < 3; count++) assert.is((await router.chat({ messages })).status, 200);
+  two.options.post = busy;
+  const refused = await router.chat({ messages });
+  assert.is(refused.status, 503);
+  assert.is(refused.headers["retry-after"], "7");
+  assert.is(refused.body.error.message, "full");
+  // Refusing is not failing.
+  assert.equal(
+    router.service.backends.map(({ state }) => state),
+    ["healthy", "healthy"],
+  );
+});
+
+test("other errors are the answer", async () => {
+  const one = await fake({ post: (_got, response) => json({ error: { message: "no" } }, 400)(response) });
+  const router = await routing([one.url]);
+  const { status, body } = await router.chat({ messages });
+  assert.equal([status, body], [400, { error: { message: "no" } }]);
+  assert.is(one.got.length, 1);
+});
+
+test("with nobody healthy it is 503 with Retry-After, until somebody is", async () => {
+  const router = await routing(["http://127.0.0.1:9"]);
+  const { status, headers, body } = await router.chat({ messages });
+  assert.is(status, 503);
+  assert.match(String(headers["retry-after"]), /^[1-9]\d*$/);
+  assert.is(body.error.type, "overloaded_error");
+  assert.is((await router.get("/health")).status, 503);
+
+  const gone = await startFake();
+  const second = await routing([gone.url]);
+  await gone.close();
+  assert.is((await second.chat({ messages })).status, 503);
+  const back = await fake({}, gone.port);
+  // However long the back-off is by now: a request that has nobody else asks at once.
+  assert.is((await second.chat({ messages })).status, 200);
+  assert.is(back.got.length, 1);
+});
+
+test("a server that still loads is asked again until it serves", async () => {
+  const loading = await fake({ pages: { "/health": json({ error: { message: "Loading model" } }, 503) } });
+  const router = await routing([loading.url], { timing: quickly });
+  assert.is((await router.chat({ messages })).status, 503);
+  assert.is(loading.got.length, 0);
+  loading.options.pages = { "/health": json({ status: "ok" }) };
+  await until(() => router.service.backends[0]?.state === "healthy");
+  assert.is((await router.chat({ messages })).status, 200);
+});
+
+test("back-off grows while a backend is down", async () => {
+  const router = await routing(["http://127.0.0.1:9"], { timing: { firstBackOff: 20 } });
+  const [backend] = router.service.backends;
+  await until(() => (backend?.failures ?? 0) >= 4);
+  const early = backend?.nextCheck ?? 0;
+  await until(() => (backend?.nextCheck ?? 0) > early);
+  const { body } = await router.get("/stats");
+  assert.ok(body.backends[0].next_check_seconds > 0);
+  assert.is(body.backends[0].last_error, "nobody listens there");
+  assert.is(body.backends[0].failures, 1);
+});
+
+test("a frozen backend loses the requests that it has not begun to answer", async () => {
+  const frozen = await fake({ post: silent, models: [{ id: "m" }, { id: "only" }] });
+  const router = await routing([frozen.url], { timing: quickly });
+  const chat = router.chat({ messages, stream: true });
+  await until(() => frozen.got.length === 1);
+  const two = await fake();
+  await router.configure([{ url: frozen.url }, { url: two.url }]);
+  // From now on it accepts connections and says nothing, as a stopped process does.
+  frozen.options.pages = { "/health": () => {} };
+  const answer = await chat;
+  assert.is(answer.bytes.toString(), `${event("a")}${event("b")}data: [DONE]\n\n`);
+  assert.is(router.service.backends[0]?.lastError, "it does not answer");
+  await until(async () => (await frozen.connections()) <= 1); // a check at most: the request was taken back
+});
+
+test("a slow answer from a backend that lives is waited for", async () => {
+  const slow = await fake({
+    post: (got, response) => void setTimeout(() => stream(["late"])(got, response), 1500),
+  });
+  const two = await fake({ models: [{ id: "other" }] });
+  const router = await routing([slow.url, two.url], { timing: quickly });
+  const answer = await router.chat({ model: "m", messages, stream: true });
+  assert.is(answer.status, 200);
+  assert.is(slow.got.length, 1);
+});
+
+test("a stream of a backend that never comes back is given up in the end", async () => {
+  const one = await fake({
+    post: (_got, response) => {
+      response.writeHead(200, { "Content-Type": "text/event-stream" });
+      response.write(event("begun"));
+    },
+  });
+  const router = await routing([one.url], { timing: { ...quickly, lost: 300 } });
+  const chat = router.chat({ messages, stream: true }).then(
+    () => "whole",
+    (error) => error.code,
+  );
+  await until(() => one.got.length === 1);
+  one.options.pages = { "/health": () => {} };
+  assert.is(await chat, "ECONNRESET");
+});
+
+test("a request that kills whoever takes it is given up", async () => {
+  const router = await routing([(await fake({ post: dies })).url, (await fake({ post: dies })).url], {
+    timing: quickly,
+  });
+  const { status, body } = await router.chat({ messages });
+  assert.is(status, 502);
+  assert.match(body.error.message, "5 backends in a row ended under this request");
+  const { body: list } = await router.get("/executions");
+  const { body: record } = await router.get(`/executions/${list.executions[0].id}`);
+  validate(Execution, record);
+  assert.is(record.status, "failed");
+  const told = record.events.map(({ text }: { text: string }) => text).join("\n");
+  assert.is(told.match(/^sent to http/gm)?.length, 5);
+});
+
+test("a client that goes away takes its request with it, before and behind the first byte", async () => {
+  for (const begun of [false, true]) {
+    let left = false;
+    const one = await fake({
+      post: (_got, response) => {
+        response.on("close", () => {
+          left = true;
+        });
+        if (begun) response.write(event("a"));
+      },
+    });
+    const router = await routing([one.url]);
+    const asking = request(`${router.url}/v1/chat/completions`, { method: "POST", agent: false });
+    asking.on("error", () => {});
+    const answered = new Promise<void>((resolve) => {
+      asking.on("response", (response) => {
+        response.on("error", () => {}).resume();
+        resolve();
+      });
+    });
+    asking.end(JSON.stringify({ messages, stream: true }));
+    await until(() => one.got.length === 1);
+    if (begun) await answered;
+    asking.destroy();
+    await until(() => left);
+    await until(() => router.service.requests.cancelled === 1);
+    assert.is(router.service.requests.active, 0);
+    const { body } = await router.get("/executions");
+    assert.is(body.executions[0].status, "cancelled");
+    assert.is(router.service.backends[0]?.state, "healthy");
+    assert.equal(router.faults, []);
+  }
+});
+
+test("what is no HTTP answer counts as a failure", async () => {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => {
+    sockets.push(socket);
+    socket.on("error", () => {});
+    socket.end("hello\r\n\r\n");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  ended.push(() => new Promise((resolve) => server.close(resolve)));
+  const { port } = server.address() as { port: number };
+  const router = await routing([`http://127.0.0.1:${port}`]);
+  assert.is(router.service.backends[0]?.state, "aside");
+  assert.is((await router.chat({ messages })).status, 503);
+  for (const socket of sockets) socket.destroy();
+});
+
+test.run();
