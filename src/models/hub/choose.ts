@@ -45,7 +45,7 @@ function models(sets: readonly GgufSet[]): GgufSet[] {
 }
 
 /** Whether a path names a quantisation: in the file's name or in that of a folder. */
-function hasTag(path: string, tag: string): boolean {
+export function hasTag(path: string, tag: string): boolean {
   const text = tag.replace(/[.]/g, "\\.");
   return new RegExp(`(^|[-_./])${text}([.-]|/)`, "i").test(path);
 }

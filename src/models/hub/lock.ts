@@ -41,6 +41,12 @@ export async function underLock<T>(
   }
 }
 
+/** Whether somebody who lives holds the lock. */
+export async function isHeld(path: string): Promise<boolean> {
+  const seen = await readFile(path, "utf8").catch(() => undefined);
+  return seen !== undefined && !(await isDead(path, seen));
+}
+
 async function take(path: string, own: string): Promise<boolean> {
   const temporary = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`;
   await writeFile(temporary, own);

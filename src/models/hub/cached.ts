@@ -1,0 +1,187 @@
+import { readdir, realpath, rm, stat } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { UserError } from "../../contracts/user-error.js";
+import { BadHeader, type GgufHeader, readGgufHeader } from "../gguf-header.js";
+import { groupGgufFiles } from "../split.js";
+import { CachedRepository } from "./cache.js";
+import { hasTag } from "./choose.js";
+import { isCommit, parseHubId } from "./id.js";
+import { isHeld } from "./lock.js";
+import { hubSettings } from "./settings.js";
+
+/** A model in the cache. */
+export interface CachedModel {
+  /** Hub id that loads exactly this model: `owner/name/file.gguf`. */
+  id: string;
+  repository: string;
+  /** Commits of which it is a part; the one that `main` means first. */
+  commits: string[];
+  /** Paths in the repository: one, or the parts of a split model. */
+  files: string[];
+  /** Path of the first file. */
+  path: string;
+  bytes: number;
+  /** When its files were last read, in Unix seconds, as exactly as the file system says. */
+  lastUsed: number;
+  /** Null when the header cannot be read. */
+  header: GgufHeader | null;
+}
+
+/** A download that was not finished. */
+export interface UnfinishedDownload {
+  repository: string;
+  bytes: number;
+  path: string;
+  /** Another process is at it. */
+  underWay: boolean;
+}
+
+export interface CacheContents {
+  folder: string;
+  models: CachedModel[];
+  unfinished: UnfinishedDownload[];
+}
+
+/** What the cache holds of GGUF, read from headers without loading anything. */
+export async function listCached(): Promise<CacheContents> {
+  const { cache } = await hubSettings();
+  const contents: CacheContents = { folder: cache, models: [], unfinished: [] };
+  for (const folder of (await readdir(cache).catch(() => [])).sort()) {
+    if (!folder.startsWith("models--")) continue;
+    const repository = new CachedRepository(cache, folder.slice("models--".length).replaceAll("--", "/"));
+    contents.models.push(...(await modelsOf(repository)));
+    contents.unfinished.push(...(await unfinishedOf(repository)));
+  }
+  return contents;
+}
+
+async function modelsOf(cached: CachedRepository): Promise<CachedModel[]> {
+  const main = await cached.ref("main");
+  const commits = (await readdir(join(cached.folder, "snapshots")).catch(() => [])).filter(isCommit);
+  commits.sort((a, b) => Number(b === main) - Number(a === main));
+  const found = new Map<string, CachedModel>();
+  for (const commit of commits) {
+    for (const { files } of groupGgufFiles(await cached.files(commit))) {
+      const paths = files.map((file) => cached.snapshot(commit, file));
+      const blobs = await Promise.all(paths.map((path) => realpath(path)));
+      const known = found.get(blobs.join());
+      if (known !== undefined) known.commits.push(commit);
+      else found.set(blobs.join(), await describe(cached.repository, commit, files, paths, blobs));
+    }
+  }
+  return [...found.values()];
+}
+
+async function describe(
+  repository: string,
+  commit: string,
+  files: string[],
+  paths: string[],
+  blobs: string[],
+): Promise<CachedModel> {
+  const stats = await Promise.all(blobs.map((blob) => stat(blob)));
+  return {
+    id: `${repository}/${files[0]}`,
+    repository,
+    commits: [commit],
+    files,
+    path: paths[0] as string,
+    bytes: stats.reduce((sum, { size }) => sum + size, 0),
+    lastUsed: Math.max(...stats.map(({ atimeMs }) => atimeMs)) / 1000,
+    header: await headerOf(blobs),
+  };
+}
+
+/** The first part's header, with the parameters of all parts. */
+async function headerOf(blobs: string[]): Promise<GgufHeader | null> {
+  try {
+    const headers = await Promise.all(blobs.map((blob) => readGgufHeader(blob)));
+    const parameters = headers.reduce((sum, header) => sum + header.parameters, 0);
+    return { ...(headers[0] as GgufHeader), parameters };
+  } catch (error) {
+    if (error instanceof BadHeader) return null;
+    throw error;
+  }
+}
+
+async function unfinishedOf(cached: CachedRepository): Promise<UnfinishedDownload[]> {
+  const blobs = join(cached.folder, "blobs");
+  const end = basename(cached.incomplete(""));
+  const names = (await readdir(blobs).catch(() => [])).filter((name) => name.endsWith(end));
+  return Promise.all(
+    names.map(async (name) => ({
+      repository: cached.repository,
+      bytes: (await stat(join(blobs, name))).size,
+      path: join(blobs, name),
+      underWay: await isHeld(cached.lock(name.slice(0, -end.length))),
+    })),
+  );
+}
+
+/**
+ * Removes cached models: all of a repository, those of a quantisation, or one file (with the parts that belong to
+ * it), at every commit. Other tools' files of the repository stay.
+ * @returns names of what was removed, and how many bytes that freed
+ * @throws UserError when nothing is cached under that name
+ */
+export async function removeCached(name: string): Promise<{ removed: string[]; freed: number }> {
+  const id = parseHubId(name);
+  if (id === undefined) throw new UserError(`${name} is neither a job's id nor a model's: owner/name.`);
+  const { folder, models, unfinished } = await listCached();
+  const chosen = models.filter(
+    ({ repository, files }) =>
+      repository === id.repository &&
+      (id.file === undefined || files.includes(id.file)) &&
+      (id.quant === undefined || hasTag(files[0] as string, id.quant)),
+  );
+  // What is not finished has no name yet; it goes with its whole repository.
+  const whole = id.file === undefined && id.quant === undefined;
+  const leftovers = whole ? unfinished.filter(({ repository }) => repository === id.repository) : [];
+  if (chosen.length + leftovers.length === 0)
+    throw new UserError(`Nothing of ${name} is in the cache ${folder}.`);
+  if (leftovers.some(({ underWay }) => underWay)) {
+    throw new UserError(`${id.repository} is being downloaded by another process; stop that first.`);
+  }
+  const cached = new CachedRepository(folder, id.repository);
+  const blobs = new Set<string>();
+  for (const { commits, files } of chosen) {
+    for (const path of commits.flatMap((commit) => files.map((file) => cached.snapshot(commit, file)))) {
+      blobs.add(await realpath(path));
+      await rm(path, { force: true });
+    }
+  }
+  const used = await linkedBlobs(cached);
+  let freed = 0;
+  for (const path of [...blobs]
+    .filter((blob) => !used.has(blob))
+    .concat(leftovers.map((each) => each.path))) {
+    freed += await stat(path).then(
+      ({ size }) => size,
+      () => 0,
+    );
+    await rm(path, { force: true });
+  }
+  if (used.size === 0) await removeRepository(cached);
+  return {
+    removed: [...chosen.map((model) => model.id), ...leftovers.map(() => "an unfinished download")],
+    freed,
+  };
+}
+
+/** What the remaining files of all commits lead to. */
+async function linkedBlobs(cached: CachedRepository): Promise<Set<string>> {
+  const snapshots = join(cached.folder, "snapshots");
+  const used = new Set<string>();
+  for (const entry of await readdir(snapshots, { recursive: true, withFileTypes: true }).catch(() => [])) {
+    if (entry.isDirectory()) continue;
+    const target = await realpath(join(entry.parentPath, entry.name)).catch(() => undefined);
+    if (target !== undefined) used.add(target);
+  }
+  return used;
+}
+
+/** Nothing but empty folders and references is left of it. */
+async function removeRepository(cached: CachedRepository): Promise<void> {
+  await rm(cached.folder, { recursive: true, force: true });
+  await rm(cached.lockFolder, { recursive: true, force: true });
+}
