@@ -4,6 +4,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Scope } from "../../../src/contracts/studies/index.js";
+import { signInAccount } from "../../../src/studies/store/accounts.js";
+import { openStore } from "../../../src/studies/store/store.js";
+import { createToken } from "../../../src/studies/store/tokens.js";
 
 const main = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
 
@@ -76,8 +80,8 @@ export interface StudiesService {
   /** PEM file that clients take as their CA, and the key that belongs to it. */
   certificateFile: string;
   keyFile: string;
-  /** The service's database. */
-  database: string;
+  /** Makes a token of an account, in the database of the running service. */
+  token(name: string, scopes: Scope[]): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -93,7 +97,24 @@ export async function startStudies(): Promise<StudiesService> {
     origin: running.ready,
     certificateFile: join(folder, "development-certificate.pem"),
     keyFile: join(folder, "development-key.pem"),
-    database: join(folder, "studies.db"),
+    async token(name, scopes) {
+      const store = await openStore(join(folder, "studies.db"));
+      try {
+        const email = `${name.toLowerCase()}@example.org`;
+        const account = await signInAccount(store, {
+          issuer: "test",
+          subject: name,
+          name,
+          email,
+          login: null,
+        });
+        const made = await createToken(store, account.id, { name: "test", days: 1, scopes });
+        if (made === null) throw new Error(`${name} has too many tokens.`);
+        return made.token;
+      } finally {
+        await store.close();
+      }
+    },
     async stop() {
       await running.stop();
       rmSync(folder, { recursive: true, force: true });

@@ -6,7 +6,7 @@ import io
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ._errors import TaplineError
 
@@ -20,7 +20,7 @@ except ImportError:
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[Any]
+    Floats: TypeAlias = NDArray[Any]
 
 
 @dataclass(frozen=True)
