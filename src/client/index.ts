@@ -1,3 +1,13 @@
+export type {
+  Comment,
+  Discussion,
+  DraftCreated,
+  Entry,
+  StudyEnvelope,
+  StudyPackage,
+  StudyPage,
+  StudySummary,
+} from "../contracts/studies/index.js";
 export type { ChatDelta, ChatOptions } from "./chat.js";
 export { TaplineError, TimeoutError } from "./errors.js";
 export { type CompletedJob, type JobOf, Lab, type Settings, type WaitOptions } from "./lab.js";

@@ -161,6 +161,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     input: IdInput,
     output: resultSchema({ job }),
     readOnly: false,
+    destructive: true,
     remote: false,
     call: async (input, signal) => shown({ job: await lab.cancel(input.id, { signal }) }),
   });

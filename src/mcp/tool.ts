@@ -10,6 +10,8 @@ export interface Tool<S extends TSchema> {
   output: TSchema;
   /** Whether it leaves everything as it is. */
   readOnly: boolean;
+  /** Whether it ends or removes something. */
+  destructive?: boolean;
   /** Whether it reaches beyond this machine. */
   remote: boolean;
   /** @param signal ends with the call: cancelled by the client, or the connection closed */
@@ -25,7 +27,11 @@ export function addTool<S extends TSchema>(server: McpServer, tool: Tool<S>): vo
       description: tool.description,
       inputSchema: fromJsonSchema<Static<S>>(tool.input as object),
       outputSchema: fromJsonSchema(tool.output as object),
-      annotations: { readOnlyHint: tool.readOnly, destructiveHint: false, openWorldHint: tool.remote },
+      annotations: {
+        readOnlyHint: tool.readOnly,
+        destructiveHint: tool.destructive ?? false,
+        openWorldHint: tool.remote,
+      },
     },
     async (input, { mcpReq }) => {
       try {
