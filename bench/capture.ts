@@ -7,8 +7,9 @@ import { fileURLToPath } from "node:url";
 import { threadsFor } from "../src/models/threads.js";
 import { Model } from "../src/native/index.js";
 import { TestRandom } from "../test/support/random.js";
-import { median, type Row, row } from "./figures.js";
+import { median, quartiles, type Row, row } from "./figures.js";
 import { randomModel } from "./models/random-model.js";
+import { benchResident } from "./resident.js";
 
 const demo = fileURLToPath(new URL("../models/demo/tapline-demo.gguf", import.meta.url));
 const lengths = [16, 128, 256];
@@ -16,10 +17,16 @@ const lastBlock = "every row of the last block";
 
 export async function benchCapture({ quick, rounds }: { quick: boolean; rounds?: number }): Promise<Row[]> {
   const pairs = rounds ?? (quick ? 5 : 50);
-  return [
-    ...(await benchModel("demo model", demo, pairs * (quick ? 1 : 4), 1.05)),
-    ...(await benchModel("0.5B shape, Q8_0", await randomModel("q8_0"), pairs, 1.01)),
+  const benches = [
+    { label: "demo model", path: demo, pairs: pairs * (quick ? 1 : 4), goal: 1.05 },
+    { label: "0.5B shape, Q8_0", path: await randomModel("q8_0"), pairs, goal: 1.01 },
   ];
+  const rows: Row[] = [];
+  for (const bench of benches) {
+    rows.push(...(await benchModel(bench.label, bench.path, bench.pairs, bench.goal)));
+    rows.push(...(await benchResident(bench)));
+  }
+  return rows;
 }
 
 async function benchModel(label: string, path: string, pairs: number, goal: number): Promise<Row[]> {
@@ -81,11 +88,4 @@ async function benchModel(label: string, path: string, pairs: number, goal: numb
   }
   await model.close();
   return rows;
-}
-
-/** First and third quartile: with pairs this short, the extremes show the machine, not the capture. */
-function quartiles(values: number[]): [number, number] {
-  const sorted = [...values].sort((a, b) => a - b);
-  const at = (share: number) => sorted[Math.floor(share * (sorted.length - 1))] as number;
-  return [at(0.25), at(0.75)];
 }
