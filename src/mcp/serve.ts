@@ -12,6 +12,9 @@ export async function serveMcp(
   protocol: Writable,
   stopped: Promise<unknown>,
 ): Promise<void> {
+  if (process.stdin.isTTY) {
+    process.stderr.write("tapline mcp speaks to an agent's host over stdin and stdout; Ctrl-D ends it.\n");
+  }
   const ended = new Promise<void>((resolve) => {
     for (const event of ["end", "close", "error"]) process.stdin.once(event, () => resolve());
     protocol.once("close", () => resolve());

@@ -132,6 +132,22 @@ test("too large a package is refused before anything is sent", async () => {
   assert.is(error.status, undefined);
 });
 
+test("a refusal that comes before a large package was read is heard all the same", async () => {
+  const study = samplePackage({ finding: "f".repeat(90_000), hypothesis: "h".repeat(90_000) });
+  study.entries = Array.from({ length: 8 }, (_, index) => ({
+    id: `00000000-0000-4000-8000-00000000000${index}`,
+    kind: "note",
+    title: "",
+    note: "n".repeat(95_000),
+  }));
+  const reader = await client(["public:read"]);
+  const unknown = new ResearchClient({ token: "tpl_nobody" }, service.environment(""));
+  for (let round = 0; round < 8; round++) {
+    assert.is((await rejection(reader.savePrivateDraft(study))).code, "scope_missing");
+    assert.is((await rejection(unknown.savePrivateDraft(study))).code, "token_invalid");
+  }
+});
+
 test("ids that are none never become a path", async () => {
   const research = await client();
   for (const id of ["..", "../studies", "", "a/b", "00000000-0000-9000-8000-000000000000"]) {
