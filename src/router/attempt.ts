@@ -7,6 +7,8 @@ import { answerHeaders } from "./headers.js";
 const notNow = new Set([429, 502, 503, 504, 508]);
 /** Of such an answer's body, what is kept in case every backend says the same. */
 const refusalBytes = 65_536;
+/** Pieces up to this size go out as one string: copying them costs less than writing them apart. */
+const oneString = 16_384;
 
 export interface Refusal {
   status: number;
@@ -124,6 +126,8 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    // An empty piece would be written as the last one of the transfer coding.
+    if (this.#ended || chunk.length === 0) return;
     this.#backend.lastSeen = performance.now();
     if (this.#refusal !== null) {
       this.#refusalLength += chunk.length;
@@ -181,13 +185,15 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 
   #pass(chunk: Buffer): boolean {
-    if (!this.#framed || chunk.length > 16_384) {
-      if (!this.#framed) return this.#response.write(chunk);
-      this.#response.write(`${chunk.length.toString(16)}\r\n`, "latin1");
-      this.#response.write(chunk);
-      return this.#response.write("\r\n", "latin1");
+    const response = this.#response;
+    if (!this.#framed) return response.write(chunk);
+    const length = chunk.length.toString(16);
+    if (chunk.length <= oneString) {
+      return response.write(`${length}\r\n${chunk.toString("latin1")}\r\n`, "latin1");
     }
-    return this.#response.write(`${chunk.length.toString(16)}\r\n${chunk.toString("latin1")}\r\n`, "latin1");
+    response.write(`${length}\r\n`, "latin1");
+    response.write(chunk);
+    return response.write("\r\n", "latin1");
   }
 
   /** The rest of the answer will not come: only a reset tells a client that what it has is not all. */

@@ -1,0 +1,105 @@
+import { spawn } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { readConfig } from "../../src/router/index.js";
+import { send } from "../support/request.js";
+import { event, type Fake, startFake } from "./support/fake.js";
+import { messages, until } from "./support/routing.js";
+
+const command = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+let folder: string;
+
+test.before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "tapline-router-"));
+});
+test.after(() => rm(folder, { recursive: true }));
+
+test("a configuration is read, or refused with the file's name and one sentence", async () => {
+  const path = join(folder, "some.json");
+  const read = async (value: unknown) => {
+    await writeFile(path, typeof value === "string" ? value : JSON.stringify(value));
+    return readConfig(path).catch((error: Error) => `${error.name}: ${error.message.replace(path, "F")}`);
+  };
+  const backend = { url: "http://h:1/base/v1/", api_key: "k", model: "m", slots: 2 };
+  assert.equal(await read({ backends: [backend] }), [{ ...backend, url: "http://h:1/base" }]);
+  for (const [value, told] of [
+    ["{", /^UserError: The file F is not valid JSON\.$/],
+    [{}, /^UserError: The file F is not usable: .*backends/],
+    [{ backends: [] }, /^UserError: The file F is not usable: .*backends/],
+    [{ backends: [{ url: "ftp://h" }] }, /such as http:\/\/127\.0\.0\.1:8971, not ftp:\/\/h\.$/],
+    [{ backends: [{ url: "http://a:b@h" }] }, /without user/],
+    [{ backends: [{ url: "http://h/v1" }, { url: "http://h" }] }, /The backend http:\/\/h is named twice\.$/],
+    [{ backends: [{ url: "http://h", slots: 0 }] }, /slots/],
+    [{ backends: [{ url: "http://h", port: 1 }] }, /port/],
+  ] as const) {
+    assert.match(String(await read(value)), told);
+  }
+  assert.match(String(await readConfig(join(folder, "none")).catch(String)), "There is no file");
+});
+
+function start(words: string[]) {
+  const child = spawn(process.execPath, ["--import", "tsx", command, "router", "--port", "0", ...words], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const said = { text: "" };
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => (said.text += text));
+  const ended = new Promise<number | null>((resolve) => child.once("exit", resolve));
+  return { child, said, ended };
+}
+
+test("the command says what is wrong with its words", async () => {
+  for (const [words, told] of [
+    [[], "Name the backends: --backend URL for each, or --config FILE with all of them."],
+    [["--backend", "http://h", "--config", "f"], "Name the backends"],
+    [["--backend", "nonsense"], "A backend is an address such as http://127.0.0.1:8971, not nonsense."],
+  ] as const) {
+    const { said, ended } = start([...words]);
+    assert.is.not(await ended, 0);
+    assert.match(said.text, told);
+  }
+});
+
+test("SIGHUP reads the configuration again; running streams go on, a bad file changes nothing", async () => {
+  const path = join(folder, "backends.json");
+  const write = (...backends: Fake[]) =>
+    writeFile(path, JSON.stringify({ backends: backends.map(({ url }) => ({ url })) }));
+  let finish = () => {};
+  const one = await startFake({
+    post: (_got, response) => {
+      response.writeHead(200, { "Content-Type": "text/event-stream" });
+      response.write(event("begun"));
+      finish = () => void response.end(event("ended"));
+    },
+  });
+  const two = await startFake();
+  await write(one);
+  const { child, said, ended } = start(["--config", path]);
+  await until(() => /is ready at (\S+)/.test(said.text), 60);
+  const url = /is ready at (\S+)/.exec(said.text)?.[1];
+  const chat = () => send(`${url}/v1/chat/completions`, "POST", { messages, stream: true });
+  const stream = chat();
+  await until(() => one.got.length === 1);
+  await write(two);
+  child.kill("SIGHUP");
+  await until(() => /the configuration was read again/.test(said.text));
+  assert.is((await chat()).status, 200);
+  assert.equal([one.got.length, two.got.length], [1, 1]);
+  finish();
+  assert.is((await stream).bytes.toString(), event("begun") + event("ended"));
+  await until(async () => (await one.connections()) === 0); // retired: nothing is kept open
+  await writeFile(path, "{");
+  child.kill("SIGHUP");
+  await until(() => /the configuration stays as it was/.test(said.text));
+  assert.is((await chat()).status, 200);
+  assert.is(two.got.length, 2);
+  child.kill("SIGTERM");
+  assert.is(await ended, 0);
+  await one.close();
+  await two.close();
+});
+
+test.run();
