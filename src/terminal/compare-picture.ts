@@ -49,7 +49,7 @@ export function comparePicture(
   }
   const rest = groups.length - promptsInFull;
   if (rest > 0)
-    lines.push(dim(`The continuations of ${rest} more prompts are in the result.`, canvas.colors), "");
+    lines.push(...faint(`The continuations of ${rest} more prompts are in the result.`, canvas), "");
   return lines.slice(0, -1);
 }
 
@@ -93,11 +93,12 @@ function curves(groups: Group[], neutral: number, canvas: Canvas): string[] {
     },
     { ...canvas, width: Math.min(canvas.width, 100) },
   );
-  const key =
-    groups.length > 1
-      ? [dim(`● mean of ${groups.length} prompts; the dotted line is the neutral strength`, canvas.colors)]
-      : [];
-  return [...drawn, ...key];
+  const key = `● mean of ${groups.length} prompts; the dotted line is the neutral strength`;
+  return groups.length > 1 ? [...drawn, ...faint(key, canvas)] : drawn;
+}
+
+function faint(text: string, canvas: Canvas): string[] {
+  return wrap(text, Math.max(narrowest, canvas.width)).map((line) => dim(line, canvas.colors));
 }
 
 function average(groups: Group[], strength: number): number {

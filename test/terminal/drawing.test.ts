@@ -1,0 +1,184 @@
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import {
+  AnswerWriter,
+  ago,
+  bare,
+  bytes,
+  type Canvas,
+  duration,
+  harmless,
+  JobProgress,
+  plot,
+  table,
+  ticksUpTo,
+  width,
+} from "../../src/terminal/index.js";
+
+const canvas = (columns: number): Canvas => ({ width: columns, colors: "none" });
+const unit = {
+  low: 0,
+  high: 1,
+  ticks: [
+    [0, "0"],
+    [1, "1"],
+  ] as Array<[number, string]>,
+};
+
+test("a plot: a rising line runs from the lower left to the upper right", () => {
+  const series = [
+    {
+      points: [
+        [0, 0],
+        [1, 1],
+      ] as Array<[number, number]>,
+      marker: "x",
+      place: 0.5,
+    },
+  ];
+  const lines = plot({ series, x: unit, y: unit, rows: 5 }, canvas(30));
+  assert.is(lines.length, 7);
+  assert.match(lines[0]!, /^1 ┤ +\S*x$/);
+  assert.match(lines[4]!, /^0 ┤x/);
+  assert.match(lines[5]!, /^ {2}└┬─+┬$/);
+  assert.match(lines[6]!, /^ {3}0 +1$/);
+  const starts = lines.slice(0, 5).map((line) => line.slice(3).search(/\S/));
+  assert.equal(
+    starts,
+    [...starts].sort((a, b) => b - a),
+  );
+  for (const line of lines) assert.is(width(line), 30);
+});
+
+test("a plot: one point, equal bounds and labels that would touch do no harm", () => {
+  const flat = { low: 2, high: 2, ticks: [[2, "2"]] as Array<[number, string]> };
+  const lines = plot(
+    {
+      series: [{ points: [[2, 2]], marker: "●" }],
+      x: flat,
+      y: flat,
+      rows: 3,
+      guides: { x: 2, diagonal: true },
+    },
+    canvas(24),
+  );
+  assert.is(lines.join("").split("●").length, 2);
+  const ticks = [0, 0.01, 0.02, 1].map((value) => [value, `label ${value}`] as const);
+  const [names] = plot({ series: [], x: { low: 0, high: 1, ticks }, y: unit, rows: 2 }, canvas(40)).slice(-1);
+  assert.match(names!, /label 0 +label 1$/);
+});
+
+test("an axis ends at a round number", () => {
+  for (const [most, high] of [
+    [1, 1],
+    [0.0042, 0.005],
+    [37, 40],
+    [0.71, 0.8],
+    [0, 1],
+  ] as const) {
+    assert.ok(Math.abs(ticksUpTo(most).high - high) < 1e-9, `${most}: ${ticksUpTo(most).high}`);
+  }
+});
+
+test("a table cuts, then leaves out, then cuts what is left", () => {
+  const columns = [
+    { title: "name", least: 4 },
+    { title: "value", align: "right" as const },
+    { title: "extra", dispensable: 1 },
+  ];
+  const rows = [
+    ["a long name", "1", "something"],
+    ["b", ["22", (text: string) => `<${text}>`] as const, ""],
+  ];
+  assert.equal(table(columns, rows, canvas(60)), [
+    "name         value  extra",
+    "a long name      1  something",
+    "b            <   22>",
+  ]);
+  assert.equal(table(columns, rows, canvas(24))[1], "a lon…      1  something");
+  for (const line of table(
+    [{ title: "x" }, { title: "y" }],
+    [["m".repeat(50), "n".repeat(50)]],
+    canvas(24),
+  )) {
+    assert.ok(width(line) <= 24, line);
+  }
+});
+
+test("spans of time and sizes", () => {
+  assert.equal([0, 0.0004, 0.25, 0.9999, 3.14, 42, 59.99, 125, 3599.6, 5400, 90_000].map(duration), [
+    "0 ms",
+    "0 ms",
+    "250 ms",
+    "1.0 s",
+    "3.1 s",
+    "42 s",
+    "1 min 0 s",
+    "2 min 5 s",
+    "1 h 0 min",
+    "1 h 30 min",
+    "1 d 1 h",
+  ]);
+  assert.equal(
+    [0, 61, 7300, 200_000].map((span) => ago(1e9 - span, 1e9)),
+    ["0 s ago", "1 min ago", "2 h ago", "2 d ago"],
+  );
+  assert.equal([0, 999, 1500, 3_150_000, 24e9, 999.7e6].map(bytes), [
+    "0 B",
+    "999 B",
+    "1.5 kB",
+    "3.1 MB",
+    "24 GB",
+    "1000 MB",
+  ]);
+});
+
+function written(colors: "none" | "16", thinking = true) {
+  let text = "";
+  const writer = new AnswerWriter({ write: (part) => (text += part) }, { colors, thinking });
+  return { writer, text: () => text };
+}
+
+test("an answer: thinking is dimmed or barred, and parts begin without empty lines", () => {
+  const parts = (writer: AnswerWriter) => {
+    writer.thinking("\nlet me");
+    writer.thinking(" see\nand so");
+    writer.answer("\n\n");
+    writer.answer("Yes.\n\nNo");
+    writer.end();
+  };
+  const bars = written("none");
+  parts(bars.writer);
+  assert.is(bars.text(), "| let me see\n| and so\nYes.\n\nNo\n");
+  const dimmed = written("16");
+  parts(dimmed.writer);
+  assert.is(bare(dimmed.text()), "let me see\nand so\nYes.\n\nNo\n");
+  assert.match(dimmed.text(), "\u001b[2mlet me\u001b[0m");
+  const hidden = written("none", false);
+  parts(hidden.writer);
+  assert.is(hidden.text(), "Yes.\n\nNo\n");
+});
+
+test("an answer cannot move the cursor or turn a line around", () => {
+  assert.is(harmless("a\u001b[2Jb\tc\r\nd\u202ee\u009b"), "a<001B>[2Jb\tc\nd<202E>e<009B>");
+});
+
+test("progress: one line on a terminal, a line a stage in a log", () => {
+  const show = (isTTY: boolean) => {
+    let text = "";
+    const progress = new JobProgress({ isTTY, columns: 60, write: (part) => (text += part) });
+    const seen = (stage: string, done: number, total: number) =>
+      progress.show({ status: "running", progress: { stage, done, total } });
+    seen("model", 0.25, 1);
+    seen("model", 0.5, 1);
+    seen("sweep", 3, 12);
+    progress.show({ status: "completed", progress: { stage: "completed", done: 1, total: 1 } });
+    progress.clear();
+    return text;
+  };
+  assert.is(show(false), "loading the model 25 %\ncomparing 3/12\n");
+  assert.match(show(true), /loading the model █{5}░{15} 25 %[\s\S]*comparing █{5}░{15} 3\/12/);
+  assert.not.match(show(true), /\n/);
+});
+
+test.run();
