@@ -74,7 +74,7 @@ async function find(name: string | undefined, { json, lab }: ReportOptions): Pro
 }
 
 /** The file of a job where the name is one, or a folder that an experiment has written. */
-async function jobFile(name: string): Promise<string | undefined> {
+export async function jobFile(name: string): Promise<string | undefined> {
   const found = await stat(name).catch(() => undefined);
   if (found === undefined) return undefined;
   return found.isDirectory() ? join(name, "job.json") : name;

@@ -3,6 +3,7 @@ import { type Discussion, studyLimits, uuidPattern } from "../contracts/studies/
 import { UsageError } from "./exit-code.js";
 import { integerBetween } from "./options.js";
 import { environmentHelp } from "./study-client.js";
+import { registerStudyPackage } from "./study-package.js";
 
 interface ListOptions {
   limit?: number;
@@ -77,6 +78,8 @@ Examples:
   jq '.title = "Another title"' package.json | tapline study draft -`,
     )
     .action(draft);
+
+  registerStudyPackage(study);
 }
 
 async function list(words: string[], { json, ...page }: ListOptions): Promise<void> {

@@ -1,2 +1,4 @@
+export type { Figure, Findings, Passage } from "./figure.js";
+export { findingsOf } from "./findings.js";
 export { type ReportedJob, readJob } from "./job.js";
 export { renderReport } from "./report.js";

@@ -1,12 +1,9 @@
 import { createHash } from "node:crypto";
-import type { CompareResult, InspectResult, ProbeResult, SaeResult } from "../contracts/index.js";
+import type { CompareResult, InspectResult } from "../contracts/index.js";
 import { version } from "../contracts/version.js";
 import { cut, oneLine } from "../terminal/index.js";
-import type { Figure, Findings, Passage } from "./figure.js";
-import { compareFindings } from "./figures/compare.js";
-import { inspectFindings } from "./figures/inspect.js";
-import { probeFindings } from "./figures/probe.js";
-import { saeFindings } from "./figures/sae.js";
+import type { Figure, Passage } from "./figure.js";
+import { findingsOf } from "./findings.js";
 import type { ReportedJob } from "./job.js";
 import { chartLibraries, pageScript } from "./library.js";
 import { Html, html, scriptJson } from "./markup.js";
@@ -54,7 +51,7 @@ export async function renderReport(job: ReportedJob): Promise<string> {
 <ul class="meta">${named.facts.map((fact) => html`<li>${fact}</li>`)}</ul>
 <section class="lead" aria-label="Result">${findings.summary.map((sentence) => html`<p>${sentence}</p>`)}</section>
 <aside class="notice" aria-label="What this does not show"><strong>What this does not show</strong>${findings.cautions.map((sentence) => html`<p>${sentence}</p>`)}${"note" in job.result && html`<p>${job.result.note}</p>`}</aside>
-<noscript><p class="notice">Pictures need JavaScript. Their data is in the tables below them.</p></noscript>
+<p class="notice unscripted">Pictures need JavaScript. Their data is in the tables below.</p>
 ${findings.parts.map((part) => (isFigure(part) ? figureSection(part) : passageSection(part)))}
 ${provenanceBox(job.result.provenance)}
 ${configuration(job)}
@@ -64,19 +61,6 @@ ${configuration(job)}
 ${scripts.map((script) => html`<script>${new Html(script)}</script>\n`)}</body>
 </html>
 `.markup;
-}
-
-function findingsOf({ operation, result }: ReportedJob): Findings {
-  switch (operation) {
-    case "inspect":
-      return inspectFindings(result as InspectResult);
-    case "compare":
-      return compareFindings(result as CompareResult);
-    case "probe":
-      return probeFindings(result as ProbeResult);
-    case "sae":
-      return saeFindings(result as SaeResult);
-  }
 }
 
 function isFigure(part: Figure | Passage): part is Figure {

@@ -21,7 +21,7 @@ header.top > div { display: flex; flex-wrap: wrap; gap: .4rem 1rem; align-items:
 .brand { font-weight: 700; font-size: 1.15rem; letter-spacing: -.01em; } .brand span { color: var(--accent); }
 .badge, button, th, .meta, .soft, .label, summary, footer, .detail, .number, figcaption p, .facts dt { font-family: system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
 .badge { font-size: .75rem; font-weight: 600; text-transform: uppercase; letter-spacing: .05em; border: 1px solid var(--line); border-radius: 99px; padding: .1rem .6rem; color: var(--soft); }
-.tools { display: none; } .scripted .tools { display: flex; flex-wrap: wrap; gap: .4rem; } header .tools { margin-left: auto; }
+.tools, .scripted .unscripted { display: none; } .scripted .tools { display: flex; flex-wrap: wrap; gap: .4rem; } header .tools { margin-left: auto; }
 button { font-size: .82rem; font-weight: 600; padding: .3rem .7rem; border-radius: 6px; border: 1px solid var(--line); background: var(--card); color: var(--accent); cursor: pointer; line-height: 1.3; }
 button:hover { border-color: var(--accent); }
 main { padding-top: 1.75rem; padding-bottom: 2rem; }
@@ -31,7 +31,7 @@ p { margin: .4rem 0 .8rem; } .lead { font-size: 1.08rem; margin: 1.2rem 0; } .so
 .meta { font-size: .85rem; color: var(--soft); display: flex; flex-wrap: wrap; gap: .1rem 1rem; margin: .2rem 0; padding: 0; list-style: none; }
 .notice { background: var(--warn-paper); border-left: 4px solid var(--warn); padding: .7rem 1rem; margin: 1.2rem 0; border-radius: 4px; font-size: .93rem; } .notice strong { color: var(--warn); } .notice p { margin: .3rem 0; }
 figure, .passage, .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.2rem; margin: 1.2rem 0; position: relative; }
-.chart { margin: .6rem 0 0; display: flex; flex-wrap: wrap; gap: .6rem; min-height: 2rem; border-radius: 4px; } .chart svg { max-width: 100%; height: auto; display: block; overflow: visible; }
+.chart { margin: .6rem 0 0; display: flex; flex-wrap: wrap; gap: .6rem; min-height: 2rem; border-radius: 4px; } .chart svg text { pointer-events: none; } .chart svg { max-width: 100%; height: auto; display: block; overflow: visible; }
 .chart > .legend { flex: 0 0 100%; } .save { position: absolute; top: 1rem; right: 1.2rem; } figcaption { padding-right: 11rem; }
 .detail { font-size: .85rem; color: var(--soft); margin: .2rem 0; min-height: 1.4em; white-space: pre-wrap; }
 .scripted .chart:empty { min-height: 12rem; }

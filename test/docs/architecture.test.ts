@@ -22,7 +22,8 @@ const arrows: Record<string, string[]> = {
   mcp: ["contracts", "client"],
   terminal: ["contracts"],
   report: ["contracts", "terminal"],
-  cli: ["contracts", "client", "mcp", "terminal", "report", "lab", "inference", "router", "models", "native", "studies"],
+  study: ["contracts", "report", "terminal"],
+  cli: ["contracts", "client", "mcp", "terminal", "report", "study", "lab", "inference", "router", "models", "native", "studies"],
 };
 
 /** The same for native/; llama.cpp's headers are nobody's folder. */

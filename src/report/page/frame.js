@@ -40,14 +40,14 @@ export function tip(rows, details, channels) {
 }
 
 /**
- * Finishes a picture: readers hear it as one image; its points can be stepped through.
+ * Finishes a picture. Screen readers hear the figure's title, description, steps and table in its place.
  * @param {any} plot
  * @param {Row[]} rows
  * @param {(row: Row) => [unknown, unknown]} place
  * @returns {Panel}
  */
 export function panel(plot, rows, place) {
-  plot.setAttribute("role", "img");
+  plot.setAttribute("aria-hidden", "true");
   const [x, y] = [plot.scale("x"), plot.scale("y")];
   const middle = (/** @type {any} */ scale, /** @type {unknown} */ value) =>
     scale.apply(value) + (scale.bandwidth ?? 0) / 2;

@@ -50,7 +50,14 @@ function compose({ title }, container, theme) {
   const set = (/** @type {Element} */ element, /** @type {Record<string, string | number>} */ attributes) => {
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
   };
-  set(svg, { width, height, viewBox: `0 0 ${width} ${height}`, "font-family": font, color: theme.ink });
+  set(svg, {
+    width,
+    height,
+    viewBox: `0 0 ${width} ${height}`,
+    "font-family": font,
+    color: theme.ink,
+    role: "img",
+  });
   const name = document.createElementNS(namespace, "title");
   name.textContent = title;
   const paper = document.createElementNS(namespace, "rect");

@@ -1,0 +1,88 @@
+import { randomUUID } from "node:crypto";
+import { basename, posix, win32 } from "node:path";
+import { type Entry, studyLimits } from "../contracts/studies/index.js";
+
+/** What one job or execution brings into a package. */
+export interface Evidence {
+  model: { name: string; revision: string | null; runtime: string };
+  /** How it was made, in a sentence or two. */
+  method: string;
+  entries: Entry[];
+  /** Entries that go, group by group, when the package is too large. */
+  spare: Spare[];
+  omissions: string[];
+}
+
+export interface Spare {
+  /** What is left out then, as the subject of a sentence. */
+  what: string;
+  ids: string[];
+}
+
+type Fields = Omit<Entry, "id">;
+
+/** Collects the entries of one piece of evidence, with every field within its limit. */
+export class Gatherer {
+  readonly entries: Entry[] = [];
+  readonly spare: Spare[] = [];
+  readonly omissions: string[] = [];
+
+  /** @returns the new entry's id, for entries below it */
+  add(fields: Fields, what = fields.title): string {
+    const id = randomUUID();
+    const entry: Entry = { ...fields, id, title: cut(fields.title, studyLimits.entry_title) };
+    for (const name of ["system", "prompt", "answer", "thinking", "note"] as const) {
+      const text = entry[name];
+      if (text === undefined) continue;
+      const length = characters(text);
+      if (length <= studyLimits.long_text) continue;
+      entry[name] = cut(text, studyLimits.long_text);
+      this.omissions.push(
+        `The ${name} of “${cut(what, 200)}” is cut after ${studyLimits.long_text} of its ${length} characters.`,
+      );
+    }
+    this.entries.push(entry);
+    return id;
+  }
+
+  /**
+   * A long text in as many notes as it needs; joined they are the text again. They go when the package is too
+   * large.
+   */
+  addText(parent: string, title: string, text: string, what: string): void {
+    const points = Array.from(text);
+    const parts = Math.max(1, Math.ceil(points.length / studyLimits.long_text));
+    const ids = Array.from({ length: parts }, (_, index) =>
+      this.add({
+        parent,
+        kind: "note",
+        title: parts === 1 ? title : `${title}, part ${index + 1} of ${parts}`,
+        note: points.slice(index * studyLimits.long_text, (index + 1) * studyLimits.long_text).join(""),
+      }),
+    );
+    this.spare.push({ what, ids });
+  }
+}
+
+/** Unicode characters, as the contract counts them. */
+export function characters(text: string): number {
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
+}
+
+/** A text cut to a number of characters, `…` where something is missing. */
+export function cut(text: string, most: number): string {
+  return characters(text) <= most
+    ? text
+    : `${Array.from(text)
+        .slice(0, most - 1)
+        .join("")}…`;
+}
+
+/** A model as others may read it: where it lies on the author's machine stays there. */
+export function publicName(model: string): string {
+  const local = posix.isAbsolute(model) || win32.isAbsolute(model) || /^[.~][\\/.]/.test(model);
+  if (!local) return model;
+  return basename(model.replaceAll("\\", "/").replace(/\/+$/, "")) || "a model";
+}

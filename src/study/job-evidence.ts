@@ -1,0 +1,191 @@
+import type { CompareResult, Job, ProbeConfig, Result, SaeConfig } from "../contracts/index.js";
+import { studyLimits } from "../contracts/studies/index.js";
+import { findingsOf } from "../report/index.js";
+import { cut as cutColumns, oneLine } from "../terminal/index.js";
+import { characters, cut, type Evidence, Gatherer, publicName } from "./evidence.js";
+
+/** Tables that tell a result; the others repeat it in finer steps. */
+const told = new Set([
+  "logit-lens",
+  "norms",
+  "next-tokens",
+  "dose-response",
+  "accuracy-by-layer",
+  "quality",
+  "features",
+]);
+
+/**
+ * A finished job as entries: what was asked with which settings, what came out in words and tables, the trials of
+ * a comparison prompt by prompt, the result and its provenance as JSON.
+ */
+export function jobEvidence(job: Job): Evidence {
+  const gatherer = new Gatherer();
+  const name = `${job.operation} ${job.id.slice(0, 8)}`;
+  const asked = addQuestion(gatherer, job, name);
+  if (job.result === undefined) {
+    gatherer.add({
+      parent: asked,
+      kind: "error",
+      title: `${name}: ${job.status}`,
+      note: (job.error ?? `The job was ${job.status}.`).replaceAll(job.model, publicName(job.model)),
+    });
+  } else addResult(gatherer, job, job.result, asked, name);
+  const { entries, spare, omissions } = gatherer;
+  return { model: modelOf(job), method: methodOf(job), entries, spare, omissions };
+}
+
+function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
+  const { config } = job;
+  const hidden = publicName(config.model) !== config.model;
+  if (hidden) {
+    gatherer.omissions.push(
+      `The folder of the model file of ${name} on the author's machine. The hash of the configuration is that of the whole one.`,
+    );
+  }
+  const { examples, ...settings } = {
+    examples: undefined,
+    ...config,
+    model: publicName(config.model),
+  } as Record<string, unknown>;
+  const asked = gatherer.add({
+    kind: "prompt",
+    title: `${job.operation}: ${cutColumns(subjectOf(job), 200)}`,
+    ...("prompt" in config ? { prompt: promptText(config) } : {}),
+    ...(config.operation === "compare"
+      ? {
+          settings: {
+            temperature: 0,
+            seed: config.seed,
+            maxTokens: config.max_tokens,
+            thinking: "default" as const,
+          },
+        }
+      : {}),
+    note:
+      `Job ${job.id}, submitted ${new Date(job.created * 1000).toISOString()}. Raw text, no chat template. ` +
+      `Configuration:\n${JSON.stringify(settings, null, 2)}`,
+  });
+  if (examples !== undefined) {
+    const all = (config as ProbeConfig | SaeConfig).examples;
+    const lines = all.map((example) => JSON.stringify(example)).join("\n");
+    gatherer.addText(
+      asked,
+      `Examples of ${name} (JSON Lines)`,
+      lines,
+      `The ${all.length} examples of ${name}`,
+    );
+  }
+  return asked;
+}
+
+function subjectOf({ config }: Job): string {
+  if (!("prompt" in config)) return `${config.examples.length} examples, layer ${config.layers.join(", ")}`;
+  const [first, ...more] =
+    "prompts" in config && config.prompts !== undefined ? config.prompts : [config.prompt];
+  return `${oneLine(first as string)}${more.length > 0 ? ` and ${more.length} more` : ""}`;
+}
+
+function promptText(config: { prompt: string; prompts?: string[] }): string {
+  const prompts = config.prompts ?? [config.prompt];
+  return prompts.some((prompt) => prompt.includes("\n")) && prompts.length > 1
+    ? JSON.stringify(prompts, null, 2)
+    : prompts.join("\n");
+}
+
+function addResult(gatherer: Gatherer, job: Job, result: Result, asked: string, name: string): void {
+  const { summary, parts } = findingsOf({ operation: job.operation, result });
+  let answer = summary.join("\n");
+  for (const part of parts) {
+    if (!("table" in part) || !told.has(part.id)) continue;
+    const rows = [part.table.head, ...part.table.rows].map((row) => row.join(" | "));
+    const text = `\n\n${part.title}\n${rows.join("\n")}`;
+    if (characters(answer) + characters(text) <= studyLimits.long_text) answer += text;
+    else
+      gatherer.omissions.push(
+        `The table “${part.title}” of ${name}, for its ${characters(text)} characters.`,
+      );
+  }
+  const made = gatherer.add({
+    parent: asked,
+    kind: "result",
+    title: `Result of ${name}`,
+    answer,
+    ...("note" in result ? { note: result.note } : {}),
+  });
+  if (job.operation === "compare") addTrials(gatherer, result as CompareResult, made, name);
+  const { provenance, ...figures } = result;
+  const shown = {
+    ...provenance,
+    requested_model: publicName(provenance.requested_model),
+    resolved_model: { ...provenance.resolved_model, path: publicName(provenance.resolved_model.path) },
+  };
+  gatherer.add({
+    parent: made,
+    kind: "note",
+    title: `Provenance of ${name}`,
+    note: JSON.stringify(shown, null, 2),
+  });
+  gatherer.addText(
+    made,
+    `Result of ${name} as JSON`,
+    JSON.stringify(figures),
+    `The whole result of ${name} as JSON`,
+  );
+  if (result.artifacts.length > 0) {
+    gatherer.omissions.push(`Binary artifacts of ${name}: ${result.artifacts.join(", ")}.`);
+  }
+}
+
+/** A comparison prompt by prompt: the baseline as the answer, what each strength made of it in the note. */
+function addTrials(gatherer: Gatherer, result: CompareResult, parent: string, name: string): void {
+  const prompts = [...new Set(result.trials.map(({ prompt }) => prompt))];
+  const ids = prompts.map((prompt) => {
+    const trials = result.trials.filter((trial) => trial.prompt === prompt);
+    const [first] = trials;
+    return gatherer.add({
+      parent,
+      kind: "result",
+      title: `${result.intervention} at layer ${first?.layer}: ${cutColumns(oneLine(prompt), 200)}`,
+      prompt,
+      answer: first?.baseline ?? "",
+      note: [
+        `Target token ${JSON.stringify(first?.target_token)}, baseline probability ${first?.baseline_probability}. The answer above is the baseline's.`,
+        ...trials.map(
+          ({ strength, probability, delta, output }) =>
+            `Strength ${strength}: probability ${probability} (change ${delta}), continuation ${JSON.stringify(output)}`,
+        ),
+      ].join("\n"),
+    });
+  });
+  gatherer.spare.push({ what: `The continuations of ${name}, prompt by prompt,`, ids });
+}
+
+function modelOf({ result, model }: Job): Evidence["model"] {
+  if (result === undefined) return { name: publicName(model), revision: null, runtime: "tapline" };
+  const { provenance } = result;
+  const { versions, resolved_model: resolved } = provenance;
+  const name = resolved.repository ?? publicName(provenance.requested_model);
+  return {
+    name: cut(`${name} (${provenance.architecture}, ${provenance.quantization})`, studyLimits.model_name),
+    revision: resolved.commit ?? provenance.requested_revision,
+    runtime: cut(
+      `tapline ${versions.tapline}, llama.cpp ${versions["llama.cpp"]}, ${versions.backend}`,
+      studyLimits.model_runtime,
+    ),
+  };
+}
+
+function methodOf({ config }: Job): string {
+  const where = `block output of layer ${config.layers.join(", ")}, seed ${config.seed}`;
+  switch (config.operation) {
+    case "inspect":
+      return `inspect: norms, logit lens and next tokens of a raw prompt (${where}).`;
+    case "compare":
+      return `compare: ${config.intervention} at strengths ${config.strengths.join(", ")} on the last token's ${where}; greedy continuations of at most ${config.max_tokens} tokens.`;
+    case "probe":
+      return `probe: L2-regularised logistic regression on the last token's ${where}, with majority and shuffled-label controls.`;
+    case "sae":
+      return `sae: ReLU autoencoder with ${config.features} features and L1 penalty, ${config.steps} steps, on the last token's ${where}.`;
+  }
+}

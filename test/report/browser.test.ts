@@ -1,0 +1,109 @@
+/** Reports in a real browser without a network: Debian's chromium, driven by playwright-core. */
+import { readFileSync } from "node:fs";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { aroundBrowserTests, assertDrawable, inBrowser, openReport } from "./browser.js";
+import { hostileJobs, inspectJob, probeJob } from "./jobs.js";
+
+aroundBrowserTests();
+
+inBrowser("hostile texts break nothing: no error, no request, no foreign script", async () => {
+  for (const job of hostileJobs()) {
+    const { page, troubles, close } = await openReport(job);
+    assert.equal(troubles, [], job.operation);
+    assert.is(await page.evaluate("window.broken"), undefined);
+    assert.is(await page.locator("main img, main iframe, main script").count(), 0);
+    for (const kind of ["svg", "png", "csv"]) {
+      const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        page.locator(`figure [data-save=${kind}]`).first().click(),
+      ]);
+      const bytes = readFileSync(await download.path());
+      assert.ok(bytes.length > 20, `${job.operation} ${kind}`);
+      if (kind === "svg") await assertDrawable(page, bytes.toString());
+      if (kind === "csv") assert.not.match(bytes.toString(), /(?:^|[,\n])"?[=@]/);
+    }
+    await close();
+  }
+});
+
+inBrowser("the mouse and the arrow keys show the same detail", async () => {
+  const { page, troubles, close } = await openReport(inspectJob());
+  const chart = page.locator("#logit-lens .chart");
+  const tip = chart.locator('[aria-label="tip"]');
+  await chart.scrollIntoViewIfNeeded();
+  const cell = chart.locator('[aria-label="cell"] rect').first();
+  await cell.hover();
+  await page.waitForTimeout(100);
+  // Plot begins its lines with zero-width spaces.
+  const shown = async () => (await tip.textContent())?.replaceAll("\u200b", "") ?? "";
+  const byMouse = await shown();
+  assert.match(byMouse, /layer 0, after The \(token 0\)The {2}50\.0 %·b {2}10\.0 %·c {2}5 %/);
+
+  await page.mouse.move(5, 5);
+  await chart.focus();
+  await page.keyboard.press("ArrowRight");
+  const status = page.locator("#logit-lens .detail");
+  assert.is(await status.textContent(), "layer 0, after The (token 0), The  50.0 %, ·b  10.0 %, ·c  5 %");
+  await page.waitForTimeout(100);
+  assert.is(await shown(), byMouse);
+  await page.keyboard.press("End");
+  assert.match((await status.textContent()) ?? "", /layer 3, after ·is \(token 4\)/);
+  await page.keyboard.press("Escape");
+  assert.is(await status.textContent(), "");
+  assert.equal(troubles, []);
+  await close();
+});
+
+inBrowser("the theme can be chosen, and paper is always light", async () => {
+  const { page, close } = await openReport(inspectJob(), { colorScheme: "dark" });
+  const background = () => page.evaluate("getComputedStyle(document.documentElement).backgroundColor");
+  const label = () =>
+    page
+      .locator("#norms .chart svg")
+      .last()
+      .evaluate((svg) => (svg as unknown as { style: { color: string } }).style.color);
+  assert.is(await background(), "rgb(21, 23, 26)");
+  assert.is(await label(), "rgb(232, 230, 225)");
+  await page.getByRole("button", { name: "Theme: system" }).click();
+  assert.is(await background(), "rgb(251, 250, 247)");
+  assert.is(await label(), "rgb(29, 31, 35)");
+  await page.getByRole("button", { name: "Theme: light" }).click();
+  await page.getByRole("button", { name: "Theme: dark" }).waitFor();
+  await page.emulateMedia({ media: "print" });
+  assert.is(await background(), "rgb(255, 255, 255)");
+  await page.emulateMedia({ media: "screen" });
+  // What a printed page was drawn with, seen between the two events of printing.
+  await page.evaluate(
+    "addEventListener('beforeprint', () => { window.printed = document.querySelector('#norms .chart > svg').style.color })",
+  );
+  await page.pdf({ format: "A4" });
+  assert.is(await page.evaluate("window.printed"), "rgb(29, 31, 35)");
+  assert.is(await label(), "rgb(232, 230, 225)", "and back");
+  await close();
+});
+
+inBrowser("without JavaScript the data is there to read", async () => {
+  const { page, close } = await openReport(probeJob(), { javaScriptEnabled: false });
+  assert.ok(await page.getByText("Pictures need JavaScript.").isVisible());
+  await page.locator("#roc details summary").click();
+  assert.is(await page.locator("#roc tbody tr").count(), 8);
+  assert.ok(await page.locator("#roc table").isVisible());
+  await close();
+});
+
+inBrowser("a text of a thousand tokens continues in lines that fit", async () => {
+  const tokens = Array.from({ length: 1024 }, (_, index) => ` w${index}`);
+  const { page, troubles, close } = await openReport(inspectJob(tokens), {
+    viewport: { width: 700, height: 800 },
+  });
+  const lines = await page.locator("#logit-lens .chart > svg").count();
+  assert.ok(lines > 80, String(lines));
+  assert.is(await page.locator("#logit-lens .chart [aria-label=cell] rect").count(), 2048);
+  await page.setViewportSize({ width: 1200, height: 800 });
+  await page.waitForFunction(`document.querySelectorAll('#logit-lens .chart > svg').length < ${lines}`);
+  assert.equal(troubles, []);
+  await close();
+});
+
+test.run();

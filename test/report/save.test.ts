@@ -1,0 +1,53 @@
+/** What a report's buttons save. */
+import { readFileSync } from "node:fs";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import type { ReportedJob } from "../../src/report/index.js";
+import { aroundBrowserTests, assertDrawable, inBrowser, type OpenReport, openReport } from "./browser.js";
+import { compareJob, inspectJob, probeJob, saeJob } from "./jobs.js";
+
+aroundBrowserTests();
+
+inBrowser("every figure of every kind can be saved as SVG, PNG and CSV, and the job as JSON", async () => {
+  for (const job of [inspectJob(), compareJob(), probeJob(), saeJob()]) {
+    const open = await openReport(job);
+    const figures = await open.page.locator("figure").evaluateAll((all) => all.map(({ id }) => id));
+    assert.ok(figures.length >= 2);
+    for (const id of figures) await assertSaves(open, job, id);
+    const [whole] = await Promise.all([
+      open.page.waitForEvent("download"),
+      open.page.getByRole("button", { name: "Job as JSON" }).click(),
+    ]);
+    assert.equal(JSON.parse(readFileSync(await whole.path(), "utf8")), JSON.parse(JSON.stringify(job)));
+    assert.equal(open.troubles, []);
+    await open.close();
+  }
+});
+
+async function assertSaves({ page }: OpenReport, job: ReportedJob, id: string): Promise<void> {
+  const save = async (kind: string) => {
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.locator(`#${id} [data-save=${kind}]`).click(),
+    ]);
+    assert.is(download.suggestedFilename(), `tapline-${job.operation}-01234567-${id}.${kind}`);
+    return readFileSync(await download.path());
+  };
+  const svg = (await save("svg")).toString();
+  assert.not.match(svg, /aria-label="tip"/);
+  const { width } = await assertDrawable(page, svg);
+  const png = await save("png");
+  assert.is(png.subarray(1, 4).toString(), "PNG");
+  assert.is(png.readUInt32BE(16), 2 * width, `${id} at double size`);
+  const table = page.locator(`#${id} table`);
+  assert.ok((await table.locator("tbody tr").count()) > 0);
+  const lines = (await save("csv")).toString().trimEnd().split("\r\n");
+  assert.ok(lines.length > 1);
+  const points = (await page.evaluate("JSON.parse(document.getElementById('data').textContent).figures")) as {
+    id: string;
+    rows: unknown[];
+  }[];
+  assert.is(lines.length - 1, points.find((figure) => figure.id === id)?.rows.length);
+}
+
+test.run();
