@@ -197,6 +197,12 @@ class TestFailures(unittest.TestCase):
             with self.assertRaisesRegex(TaplineError, "/lab/v1/health is not JSON"):
                 Lab(service.url).health()
 
+    def test_what_is_no_job_is_an_error(self) -> None:
+        for body in ([], 7, {}, {"jobs": []}):
+            with Scripted(lambda handler, *_, body=body: send_json(handler, 200, body)) as service:
+                with self.assertRaises(TaplineError):
+                    Lab(service.url).wait(ID)
+
     def test_errors_of_either_form_and_of_none(self) -> None:
         bodies = {
             b'{"error": "A sentence."}': "A sentence.",
@@ -206,7 +212,7 @@ class TestFailures(unittest.TestCase):
             b"[]": "/lab/v1/health was answered with status 503.",
         }
         for body, sentence in bodies.items():
-            with Scripted(lambda handler, *_: send(handler, 503, body, {})) as service:
+            with Scripted(lambda handler, *_, body=body: send(handler, 503, body, {})) as service:
                 with self.assertRaises(TaplineError) as caught:
                     Lab(service.url).health()
             self.assertEqual((str(caught.exception), caught.exception.status), (sentence, 503))

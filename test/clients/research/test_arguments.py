@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import os
 import pickle
+import socket
 import unittest
 from unittest import mock
 
-from agent_research import InvalidArgument, ResearchClient
+from agent_research import ConnectionFailed, InvalidArgument, ResearchClient
 from attack import ID, PACKAGE, TOKEN
+
+
+def look_up(host: str, *_: object, **__: object) -> None:
+    """As socket.getaddrinfo does, without asking anybody."""
+    host.encode("idna")
+    raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
 
 class TestArguments(unittest.TestCase):
@@ -66,6 +73,14 @@ class TestArguments(unittest.TestCase):
         for key in ("a b", "a\nb", "x" * 201):
             with self.assertRaises(InvalidArgument):
                 client.save_private_draft(PACKAGE, idempotency_key=key)
+
+    def test_names_that_no_host_has(self) -> None:
+        for host in ("a" * 70 + ".example", "..", "absent.example"):
+            with self.subTest(host), mock.patch("socket.getaddrinfo", wraps=look_up):
+                with self.assertRaisesRegex(ConnectionFailed, "is not known"):
+                    ResearchClient(f"https://{host}", TOKEN).save_private_draft(PACKAGE)
+        with self.assertRaises(InvalidArgument):
+            ResearchClient("https://127.0.0.1:9", TOKEN).list_studies(query="\ud800")
 
     def test_packages_that_are_not_sent(self) -> None:
         client = ResearchClient("https://127.0.0.1:9", TOKEN)

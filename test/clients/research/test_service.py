@@ -128,9 +128,11 @@ class TestService(unittest.TestCase):
             self.clients["READER"].save_private_draft(package())
         self.assertEqual(denied.exception.code, "scope_missing")
         stranger = ResearchClient(URL, "tpl_" + "x" * 49, ca_file=CERTIFICATE)
-        with self.assertRaises(NotAuthenticated) as unknown:
-            stranger.list_studies()
-        self.assertEqual(unknown.exception.code, "token_invalid")
+        # The second is refused while it is still being sent.
+        for call in (stranger.list_studies, lambda: stranger.save_private_draft({"finding": "x" * 900_000})):
+            with self.assertRaises(NotAuthenticated) as unknown:
+                call()
+            self.assertEqual(unknown.exception.code, "token_invalid")
 
     def test_the_quota_says_how_long_to_wait(self) -> None:
         with self.assertRaises(QuotaExceeded) as spent:

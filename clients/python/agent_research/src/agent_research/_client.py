@@ -84,7 +84,10 @@ class ResearchClient:
         `limit` is 1 to 50 (20 unless given). The next page starts at the answer's next_offset.
         """
         given = {"q": query, "limit": limit, "offset": offset}
-        words = urlencode({name: value for name, value in given.items() if value is not None})
+        try:
+            words = urlencode({name: value for name, value in given.items() if value is not None})
+        except UnicodeEncodeError:
+            raise InvalidArgument("The query holds half of a surrogate pair.") from None
         page = self._read("/api/v1/studies" + (f"?{words}" if words else ""))[1]
         items = page.get("items")
         if not (isinstance(items, list) and all(isinstance(item, dict) for item in items)):

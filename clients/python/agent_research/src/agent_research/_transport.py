@@ -123,13 +123,12 @@ class Transport:
             for name, value in headers.items():
                 connection.putheader(name, value)
             sent = True
-            connection.endheaders(body)
-            return _read(connection.getresponse(), most)
+            return _read(_answered(connection, body), most)
         except ResearchError as error:
             return Failure(error.with_traceback(None), sent)
         except TimeoutError:
             return Failure(DeadlineExceeded(f"{self._origin} did not answer within the deadline."), sent)
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, UnicodeError) as error:
             return Failure(self._explained(error, sent), sent)
         finally:
             connection.close()
@@ -140,7 +139,8 @@ class Transport:
             return TLSFailed(f"The certificate of {self._origin} is not accepted: {reason}.")
         if isinstance(error, ssl.SSLError) and not sent:
             return TLSFailed(f"{self._origin} does not speak TLS as it should ({error.reason}).")
-        if isinstance(error, socket.gaierror):
+        # UnicodeError: labels that the domain name system cannot have.
+        if isinstance(error, (socket.gaierror, UnicodeError)):
             return ConnectionFailed(f"The name of {self._origin} is not known.")
         if isinstance(error, ConnectionRefusedError):
             return ConnectionFailed(f"Nothing listens at {self._origin}.")
@@ -174,6 +174,21 @@ def _connected(host: str, port: int, deadline: float) -> socket.socket:
             raw.close()
             failure = error
     raise failure
+
+
+def _answered(connection: _Connection, body: bytes | None) -> http.client.HTTPResponse:
+    """Sends the rest of a request. A service may refuse it and hang up before it has read everything."""
+    broken: OSError | None = None
+    try:
+        connection.endheaders(body)
+    except TimeoutError:
+        raise
+    except OSError as error:
+        broken = error
+    try:
+        return connection.getresponse()
+    except (OSError, http.client.HTTPException) as error:
+        raise (broken or error) from None
 
 
 def _read(response: http.client.HTTPResponse, most: int) -> Answer:

@@ -33,15 +33,18 @@ class Transport:
         ):
             self._opener.add_handler(handler)
 
-    def json(self, path: str, body: object = None, *, timeout: float | None = None) -> Any:
-        """Sends a request, a POST where there is a body, and reads its JSON answer."""
+    def json(self, path: str, body: object = None, *, timeout: float | None = None) -> dict[str, Any]:
+        """Sends a request, a POST where there is a body, and reads the JSON object that answers it."""
         data = None if body is None else json.dumps(body, allow_nan=False, default=_plain).encode()
         with self._open(path, data, self.timeout if timeout is None else timeout) as response:
             text = response.read()
         try:
-            return json.loads(text)
+            answer = json.loads(text)
         except ValueError as error:
             raise TaplineError(f"The answer of {path} is not JSON.") from error
+        if not isinstance(answer, dict):
+            raise TaplineError(f"The answer of {path} is not an object.")
+        return answer
 
     def download(self, path: str, file: BinaryIO) -> None:
         """Writes an answer's body to a file. Raises ContentTooShortError when it ends early."""
@@ -63,8 +66,7 @@ class Transport:
                 yield response
         except urllib.error.HTTPError as error:
             with error:
-                sentence = _sentence(error.read(_LONGEST_ERROR))
-            message = sentence or f"{path} was answered with status {error.code}."
+                message = _sentence(error) or f"{path} was answered with status {error.code}."
             raise TaplineError(message, status=error.code) from None
         except (http.client.HTTPException, OSError) as error:
             explained = self._explained(error, timeout)
@@ -93,11 +95,11 @@ def _plain(value: object) -> object:
     return as_list()
 
 
-def _sentence(body: bytes) -> str | None:
+def _sentence(refusal: urllib.error.HTTPError) -> str | None:
     """The sentence in an error body: `{"error": "…"}`, or OpenAI's `{"error": {"message": "…"}}`."""
     try:
-        error = json.loads(body)["error"]
+        error = json.loads(refusal.read(_LONGEST_ERROR))["error"]
         sentence = error if isinstance(error, str) else error["message"]
-    except (ValueError, KeyError, TypeError):
-        return None
+    except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
+        return None  # the status says enough
     return sentence if isinstance(sentence, str) else None

@@ -48,11 +48,11 @@ class Lab:
 
     def schema(self) -> dict[str, Any]:
         """The service's OpenAPI description."""
-        return cast(dict[str, Any], self._http.json("/lab/v1/openapi.json"))
+        return self._http.json("/lab/v1/openapi.json")
 
     def jobs(self) -> list[JobSummary]:
         """The newest jobs, at most 100, newest first."""
-        return cast(list[JobSummary], self._http.json("/lab/v1/jobs")["jobs"])
+        return cast(list[JobSummary], self._http.json("/lab/v1/jobs").get("jobs", []))
 
     @overload
     def submit(self, operation: Literal["inspect"], model: Model, **settings: Any) -> Job[InspectResult]: ...
@@ -150,6 +150,8 @@ class Lab:
         return path
 
     def _job(self, fields: Mapping[str, Any]) -> Job[Any]:
+        if not {"id", "status", "operation"} <= fields.keys():
+            raise TaplineError(f"{self._http.origin} answered with something that is no job.")
         return Job(fields, self._read_artifact)
 
     def _read_artifact(self, identifier: str, name: str) -> bytes:

@@ -32,7 +32,7 @@ class ServingModel:
         It looks up the model's exact name first, so that nothing else is measured by mistake. `layers` are up
         to 4 distinct zero-based blocks, the first one unless given. Ending the wait does not end the capture.
         """
-        model = self.capabilities()["model"]
+        model = self.capabilities().get("model")
         if model is None:
             raise TaplineError("The server holds no model at the moment.")
         body = {"model": model, "prompt": prompt, "max_input_tokens": max_input_tokens}
