@@ -4,8 +4,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { Command, CommanderError } from "commander";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { exitCodeOf, sentenceOf } from "../../src/cli/exit-code.js";
+import { registerStudy } from "../../src/cli/study.js";
 import type { Discussion, StudyPage } from "../../src/contracts/studies/index.js";
 import { samplePackage } from "../studies/support/packages.js";
 import { type HostileService, startHostile } from "./research-hostile.js";
@@ -43,18 +46,57 @@ async function tapline(words: string[], environment: Record<string, string> = {}
   return { code: code as number, stdout, stderr };
 }
 
+/** The same within this process, for what does not depend on one: much faster. */
+async function inProcess(words: string[], environment: Record<string, string> = {}, width = 80) {
+  const before = { ...process.env };
+  Object.assign(
+    process.env,
+    service.environment(token),
+    { NO_COLOR: "1", COLUMNS: String(width) },
+    environment,
+  );
+  const { write } = process.stdout;
+  let [stdout, stderr] = ["", ""];
+  const capture = (text: string | Uint8Array, done?: unknown) => {
+    stdout += text;
+    if (typeof done === "function") done();
+    return true;
+  };
+  process.stdout.write = capture as typeof write;
+  let code = 0;
+  try {
+    const program = new Command("tapline").exitOverride().configureOutput({
+      writeErr: (text) => {
+        stderr += text;
+      },
+    });
+    registerStudy(program);
+    await program.parseAsync(words, { from: "user" });
+  } catch (error) {
+    code = exitCodeOf(error);
+    if (!(error instanceof CommanderError)) stderr += `tapline: ${sentenceOf(error)}\n`;
+  } finally {
+    process.stdout.write = write;
+    for (const name of Object.keys(process.env)) delete process.env[name];
+    Object.assign(process.env, before);
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.removeAllListeners(signal);
+  }
+  assert.not.match(stdout + stderr, token);
+  return { code, stdout, stderr };
+}
+
 test("list: for people, in colour or not, and for programs", async () => {
-  const plain = await tapline(["study", "list", "--limit", "2"], { NO_COLOR: "1", COLUMNS: "80" });
+  const plain = await inProcess(["study", "list", "--limit", "2"]);
   assert.is(plain.code, 0);
   assert.not.match(plain.stdout, "\u001b");
   assert.match(plain.stdout, /^1 to 2 of 6; --offset 2 shows more$/m);
   assert.ok(plain.stdout.split("\n").every((line) => line.length <= 80));
-  const colored = await tapline(["study", "list", "--limit", "1"], { FORCE_COLOR: "1" });
+  const colored = await inProcess(["study", "list", "--limit", "1"], { FORCE_COLOR: "1" });
   assert.match(colored.stdout, "\u001b[1m");
   const { stdout } = await tapline(["study", "list", "steers", "polite", "--json"]);
   const page = JSON.parse(stdout) as StudyPage;
   assert.is(page.total, 1);
-  const none = await tapline(["study", "list", "xyzzy"]);
+  const none = await inProcess(["study", "list", "xyzzy"]);
   assert.equal([none.code, none.stdout], [0, "No study.\n"]);
 });
 
@@ -71,19 +113,19 @@ test("get: text that would command a terminal is shown, and JSON is exact", asyn
     settings: { temperature: 0, seed: 1, maxTokens: 5, thinking: "off" },
   });
   const id = await service.publish(study, ["A comment \u001b[31m"]);
-  const shown = await tapline(["study", "get", id], { NO_COLOR: "1" });
+  const shown = await inProcess(["study", "get", id]);
   assert.is(shown.code, 0, shown.stderr);
   assert.not.match(shown.stdout, /[^\P{C}\n]/u);
   assert.match(shown.stdout, "<U+001B>]0;owned<U+0007>");
   assert.match(shown.stdout, "<U+202E>gnp<U+202C> <U+E0041>");
   assert.match(shown.stdout, /^ {4}note: .*$/m, "below its parent");
-  const json = await tapline(["study", "get", id, "--json"]);
+  const json = await inProcess(["study", "get", id, "--json"]);
   assert.not.match(json.stdout, /[^\P{C}\n]/u);
   assert.equal(JSON.parse(json.stdout).package, study);
-  const comments = await tapline(["study", "get", id, "--discussion"], { NO_COLOR: "1" });
+  const comments = await inProcess(["study", "get", id, "--discussion"]);
   assert.match(comments.stdout, "1 comment, 0 upvotes");
   assert.match(comments.stdout, "A comment <U+001B>[31m");
-  const whole = await tapline(["study", "get", id, "--discussion", "--json"]);
+  const whole = await inProcess(["study", "get", id, "--discussion", "--json"]);
   assert.is((JSON.parse(whole.stdout) as Discussion).comments.length, 1);
 });
 
@@ -94,7 +136,7 @@ test("draft: from a file and from standard input; the same key makes no second o
   assert.is(saved.code, 0, saved.stderr);
   const [, id] = /^Saved as private draft (\S+)\.$/m.exec(saved.stdout) as unknown as [string, string];
   assert.match(saved.stdout, `Review and publish it at ${service.origin}/drafts/${id}`);
-  const again = await tapline(["study", "draft", path, "--key", "k1", "--json"]);
+  const again = await inProcess(["study", "draft", path, "--key", "k1", "--json"]);
   assert.is(JSON.parse(again.stdout).id, id);
   const piped = await tapline(["study", "draft", "-", "--json"], {}, JSON.stringify(samplePackage()));
   assert.is.not(JSON.parse(piped.stdout).id, id);
@@ -124,11 +166,13 @@ test("exit codes: 2 for what makes no sense, 3 for a service out of reach, 1 for
     [["draft", good], elsewhere, 1, /The draft may exist: .* --key [0-9a-f-]{36}/],
   ];
   for (const [words, environment, code, stderr] of cases) {
-    const ran = await tapline(["study", ...words], environment);
+    const ran = await inProcess(["study", ...words], environment);
     assert.match(ran.stderr, stderr);
     assert.not.match(ran.stderr, /^ {4}at /m);
     assert.equal([ran.code, ran.stdout], [code, ""], words.join(" "));
   }
+  const ran = await tapline(["study", "list"], gone);
+  assert.equal(ran, { code: 3, stdout: "", stderr: "tapline: Nothing listens at localhost:1.\n" });
 });
 
 test.run();
