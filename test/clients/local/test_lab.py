@@ -151,8 +151,9 @@ class TestLab(unittest.TestCase):
         job = self.lab.wait(self.lab.probe("demo", EXAMPLES, layers=[2]), interval=0.05)
         report = job["result"]["reports"][0]
         probe = job.probes()[2]
-        rows = final_activations([score["text"] for score in report["scores"]], 2)
-        expected = [score["score"] for score in report["scores"]]
+        scores = [score for score in report["scores"] if score["split"] == "test"]
+        rows = final_activations([score["text"] for score in scores], 2)
+        expected = [score["score"] for score in scores]
         # The job packs its texts, which moves block outputs by up to 1e-3: see docs/verification.md.
         np.testing.assert_allclose(probe.probabilities(rows), expected, atol=0.01)
 
@@ -162,11 +163,11 @@ class TestLab(unittest.TestCase):
         report = job["result"]["reports"][0]
         autoencoder = job.autoencoders()[2]
         checked = 0
-        for feature in report["features"][:3]:
-            for example in feature["examples"][:2]:
+        for feature in report["features"]:
+            for example in feature["examples"]:
                 row = final_activations([example["text"]], 2)
                 value = autoencoder.encode(row)[0, feature["feature"]]
-                np.testing.assert_allclose(value, example["activation"], rtol=0.01, atol=1e-3)
+                np.testing.assert_allclose(value, example["activation"], rtol=0.01, atol=0.01)
                 checked += 1
         self.assertGreater(checked, 0)
         held_out = final_activations([e["text"] for e in EXAMPLES if e["split"] == "test"], 2)
