@@ -1,0 +1,57 @@
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { BadHeader, readGgufHeader } from "../../src/models/gguf-header.js";
+import { demoModelPath } from "../../src/models/resolve.js";
+import { Model } from "../../src/native/index.js";
+
+let folder: string;
+test.before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "tapline-header-"));
+});
+test.after(() => rm(folder, { recursive: true }));
+
+test("the header says what llama.cpp says after loading", async () => {
+  const model = await Model.open(demoModelPath);
+  const header = await readGgufHeader(demoModelPath);
+  const { architecture, name, quantization, nParams, nCtxTrain, nLayer, nEmbd } = model.info;
+  assert.equal(header, {
+    architecture,
+    name,
+    quantization,
+    parameters: nParams,
+    context: nCtxTrain,
+    blocks: nLayer,
+    hidden: nEmbd,
+  });
+  await model.close();
+});
+
+test("a header that is cut off or damaged anywhere is told, never believed beyond the file", async () => {
+  const demo = readFileSync(demoModelPath);
+  const path = join(folder, "damaged.gguf");
+  await fc.assert(
+    fc.asyncProperty(
+      fc.nat(60_000),
+      fc.array(fc.tuple(fc.nat(60_000), fc.nat(255)), { maxLength: 4 }),
+      async (length, damage) => {
+        const bytes = Buffer.from(demo.subarray(0, length));
+        for (const [at, value] of damage) if (at < length) bytes[at] = value;
+        await writeFile(path, bytes);
+        try {
+          const { parameters } = await readGgufHeader(path);
+          assert.type(parameters, "number");
+        } catch (error) {
+          assert.instance(error, BadHeader);
+        }
+      },
+    ),
+    { numRuns: 150 },
+  );
+});
+
+test.run();

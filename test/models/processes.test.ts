@@ -1,0 +1,220 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { demoModelPath } from "../../src/models/resolve.js";
+import { mainCommit, sha256, TestHub } from "./support/hub.js";
+
+const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const demo = readFileSync(demoModelPath);
+const hash = sha256(demo);
+
+let hub: TestHub;
+let home: string;
+const children = new Set<ChildProcess>();
+
+test.before.each(async () => {
+  hub = await TestHub.open();
+  hub.repositories["tiny/demo"] = { files: { "demo-F16.gguf": demo } };
+  home = await mkdtemp(join(tmpdir(), "tapline-pull-"));
+});
+test.after.each(async () => {
+  for (const child of children) child.kill("SIGKILL");
+  await hub.close();
+  await rm(home, { recursive: true, force: true });
+});
+
+interface Run {
+  child: ChildProcess;
+  ended: Promise<{ code: number | null; stdout: string; stderr: string }>;
+}
+
+/** `tapline` with the given words, in a process of its own; `shell` stands before it, e.g. a limit. */
+function tapline(words: string[], options: { shell?: string; env?: Record<string, string> } = {}): Run {
+  const env = { ...process.env, HF_ENDPOINT: hub.url, HF_HOME: home, TAPLINE_HOME: home, ...options.env };
+  const command = [process.execPath, "--import", "tsx", main, ...words];
+  const child =
+    options.shell === undefined
+      ? spawn(command[0] as string, command.slice(1), { env })
+      : spawn("bash", ["-c", `${options.shell}; exec "$@"`, "bash", ...command], { env });
+  children.add(child);
+  let [stdout, stderr] = ["", ""];
+  child.stdout.on("data", (text) => {
+    stdout += text;
+  });
+  child.stderr.on("data", (text) => {
+    stderr += text;
+  });
+  const ended = once(child, "close").then(([code]) => ({ code: code as number | null, stdout, stderr }));
+  return { child, ended };
+}
+
+const blobs = () => join(home, "hub", "models--tiny--demo", "blobs");
+
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (let attempt = 0; attempt < 3000; attempt++) {
+    if (await condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  throw new Error("it did not come to pass");
+}
+
+test("two processes that ask for the same file download it once", async () => {
+  hub.faults = { dripMs: 20, dripBytes: 40_000 };
+  const first = tapline(["pull", "tiny/demo"]);
+  await until(() => hub.sent > 100_000);
+  const second = tapline(["pull", "tiny/demo", "--json"]);
+  const [a, b] = await Promise.all([first.ended, second.ended]);
+  assert.is(a.code, 0, a.stderr);
+  assert.is(b.code, 0, b.stderr);
+  assert.is(JSON.parse(b.stdout).commit, mainCommit);
+  assert.is(hub.downloads.length, 1);
+  assert.is(hub.sent, demo.length);
+  assert.equal(await readdir(blobs()), [hash]);
+});
+
+test("kill -9 in mid download: it never looks complete, and another process continues at once", async () => {
+  hub.faults = { dripMs: 20, dripBytes: 40_000 };
+  const first = tapline(["pull", "tiny/demo"]);
+  await until(() => hub.sent > 500_000);
+  first.child.kill("SIGKILL");
+  await first.ended;
+  assert.equal(await readdir(blobs()), [`${hash}.tapline.incomplete`]);
+  assert.not.ok(existsSync(join(home, "hub", "models--tiny--demo", "snapshots")));
+  const listed = await tapline(["models"]).ended;
+  assert.match(listed.stdout, "holds no GGUF model");
+  assert.match(listed.stdout, /tiny\/demo has an unfinished download of \d/);
+  const { size } = await stat(join(blobs(), `${hash}.tapline.incomplete`));
+  hub.faults = {};
+  const { code, stderr } = await tapline(["pull", "tiny/demo"]).ended;
+  assert.is(code, 0, stderr);
+  assert.is(hub.downloads.at(-1)?.range, `bytes=${size}-${demo.length - 1}`);
+  assert.ok(demo.equals(await readFile(join(blobs(), hash))));
+});
+
+test("Ctrl-C: one sentence, and what has arrived stays", async () => {
+  hub.faults = { dripMs: 20, dripBytes: 40_000 };
+  const pull = tapline(["pull", "tiny/demo"]);
+  await until(() => hub.sent > 200_000);
+  pull.child.kill("SIGINT");
+  const { code, stderr } = await pull.ended;
+  assert.is(code, 1);
+  assert.is(stderr, "tapline: Stopped; the next pull continues here.\n");
+  assert.equal(await readdir(blobs()), [`${hash}.tapline.incomplete`]);
+});
+
+if (process.platform === "linux") {
+  test("a file larger than the system lets a process write", async () => {
+    const { code, stderr } = await tapline(["pull", "tiny/demo"], { shell: "ulimit -f 1000" }).ended;
+    assert.is(code, 1);
+    assert.match(stderr, /^tapline: demo-F16\.gguf is larger than files may be in .*\.\n$/);
+    assert.equal(await readdir(blobs()), [`${hash}.tapline.incomplete`]);
+  });
+}
+
+const mounted = (size: string, folder: string) =>
+  process.platform === "linux" &&
+  spawnSync("mount", ["-t", "tmpfs", "-o", `size=${size}`, "none", folder]).status === 0;
+
+test("a full disk, seen beforehand and in mid download (where a small disk can be mounted)", async () => {
+  const small = join(home, "small");
+  await mkdir(small);
+  if (!mounted("4m", small)) return;
+  try {
+    const env = { HF_HOME: small };
+    await writeFile(join(small, "filler"), Buffer.alloc(2 << 20));
+    const before = await tapline(["pull", "tiny/demo"], { env }).ended;
+    assert.is(before.code, 1);
+    assert.match(
+      before.stderr,
+      /^tapline: demo-F16\.gguf has 4 MB, and the disk of .* has \d MB free; make room/,
+    );
+    assert.is(hub.downloads.length, 0);
+    await rm(join(small, "filler"));
+    hub.faults = { dripMs: 20, dripBytes: 40_000 };
+    const during = tapline(["pull", "tiny/demo"], { env });
+    await until(() => hub.sent > 300_000);
+    await writeFile(join(small, "filler"), Buffer.alloc(2 << 20));
+    const { code, stderr } = await during.ended;
+    assert.is(code, 1);
+    assert.match(stderr, /^tapline: demo-F16\.gguf has 4 MB, and the disk of .* is full; make room/);
+  } finally {
+    spawnSync("umount", ["-l", small]);
+  }
+});
+
+test("models lists what the headers say; rm takes one quantisation, then the rest; a job's id is a job's", async () => {
+  hub.repositories["tiny/demo"] = {
+    files: { "demo-F16.gguf": demo, "demo-Q8_0.gguf": Buffer.concat([demo, Buffer.alloc(32)]) },
+    refs: { v1: "fedcba9876543210fedcba9876543210fedcba98" },
+  };
+  for (const [model, revision] of [
+    ["tiny/demo:F16", "main"],
+    ["tiny/demo:Q8_0", "main"],
+    ["tiny/demo:F16", "v1"],
+  ]) {
+    const { code, stderr } = await tapline(["pull", model as string, "--revision", revision as string]).ended;
+    assert.is(code, 0, stderr);
+  }
+  const { stdout } = await tapline(["models", "--json"]).ended;
+  const { models } = JSON.parse(stdout);
+  assert.equal(
+    models.map((model: { id: string; commits: string[] }) => [model.id, model.commits.length]),
+    [
+      ["tiny/demo/demo-F16.gguf", 2],
+      ["tiny/demo/demo-Q8_0.gguf", 1],
+    ],
+  );
+  assert.equal(models[0].header, {
+    architecture: "qwen3",
+    name: "tapline demo",
+    parameters: 1_542_784,
+    quantization: "F16",
+    context: 512,
+    blocks: 8,
+    hidden: 128,
+  });
+  const table = await tapline(["models"]).ended;
+  assert.match(table.stdout, /tiny\/demo\/demo-F16\.gguf +qwen3 +1\.5 M +F16 +512 +3\.2 MB/);
+
+  const one = await tapline(["rm", "tiny/demo:f16"]).ended;
+  assert.is(one.stdout, "tiny/demo/demo-F16.gguf is removed.\n3.2 MB are free again.\n");
+  assert.is((await readdir(blobs())).length, 1);
+  assert.is((await tapline(["rm", "tiny/demo"]).ended).code, 0);
+  assert.not.ok(existsSync(join(home, "hub", "models--tiny--demo")));
+  const again = await tapline(["rm", "tiny/demo"]).ended;
+  assert.is(again.code, 1);
+  assert.match(again.stderr, "Nothing of tiny/demo is in the cache");
+  const odd = await tapline(["rm", "nonsense"]).ended;
+  assert.is(odd.code, 2);
+  assert.match(odd.stderr, "neither a job's id, which has 32 hexadecimal characters, nor a model's");
+});
+
+test("doctor names what is wrong and what to do about it, and tells it by its exit code", async () => {
+  const { code, stdout } = await tapline(["doctor", "--json", "--model", "tiny/none", "--rpc", "127.0.0.1:9"])
+    .ended;
+  assert.is(code, 1);
+  const { findings } = JSON.parse(stdout) as {
+    findings: { check: string; status: string; finding: string; advice?: string }[];
+  };
+  const of = (check: string) => findings.filter((each) => each.check === check);
+  for (const check of ["node", "addon", "gpu", "memory", "cache", "jobs", "port", "hub", "rpc", "model"]) {
+    assert.ok(of(check).length > 0, check);
+  }
+  for (const { status, finding, advice } of findings) {
+    assert.ok(finding.length > 0);
+    assert.is(advice === undefined, status === "ok", finding);
+  }
+  assert.is(of("addon")[0]?.status, "ok");
+  assert.is(of("rpc")[0]?.status, "problem");
+  assert.match(of("rpc")[0]?.finding as string, "The rpc-server 127.0.0.1:9 is not running");
+  assert.match(of("model")[0]?.finding as string, "no repository of that name");
+  assert.not.ok(existsSync(join(home, "hub")), "looking creates nothing");
+});
+
+test.run();
