@@ -21,6 +21,7 @@ const levels: readonly [characters: number, items: number][] = [
   [4000, 50],
   [1000, 20],
   [200, 8],
+  [120, 4],
 ];
 
 /** Characters of JSON that a value takes. */

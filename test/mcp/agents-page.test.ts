@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { ResearchClient } from "../../src/client/index.js";
@@ -55,12 +55,19 @@ test("the shell's commands do what the page says", async () => {
 test("the program runs as it stands", async () => {
   const [program] = blocks("ts") as [string];
   const index = fileURLToPath(new URL("../../src/client/index.ts", import.meta.url));
-  writeFileSync(join(folder, "agent.mts"), program.replace('"tapline/client"', JSON.stringify(index)));
-  const { status, stdout, stderr } = await shell(
-    `'${process.execPath}' --import '${import.meta.resolve("tsx")}' agent.mts`,
+  const path = join(folder, "agent.mts");
+  writeFileSync(path, program.replace('"tapline/client"', JSON.stringify(index)));
+  Object.assign(process.env, environment);
+  const printed: string[] = [];
+  const { log } = console;
+  console.log = (...words) => printed.push(words.join(" "));
+  await import(pathToFileURL(path).href).finally(() => {
+    console.log = log;
+  });
+  assert.match(
+    printed.join("\n"),
+    /steers politeness[\s\S]*\n3 comments\nreview at https:\/\/localhost:\d+\/drafts\//,
   );
-  assert.is(status, 0, stderr);
-  assert.match(stdout, /steers politeness[\s\S]*3 comments\nreview at https:\/\/localhost:\d+\/drafts\//);
 });
 
 test("the configuration starts both servers, with exactly the tools that the page names", async () => {

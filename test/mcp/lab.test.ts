@@ -85,7 +85,7 @@ for (const kind of clients) {
 }
 
 test("what is refused comes as one sentence with the numbers", async () => {
-  const mcp = await session("current");
+  const mcp = await session("current, 2025");
   const nothing = "0".repeat(32);
   assert.match(
     refusal(
@@ -119,7 +119,7 @@ test("what is refused comes as one sentence with the numbers", async () => {
 });
 
 test("a result too large for one answer is cut, says so, and can be read to its end", async () => {
-  const mcp = await session("current");
+  const mcp = await session("current, 2025");
   const prompt = "The capital of France is Paris. ".repeat(30);
   const submission = {
     operation: "inspect",
@@ -147,7 +147,7 @@ test("a result too large for one answer is cut, says so, and can be read to its 
 });
 
 test("a Lab that is not there is said as a result, and the next call finds it again", async () => {
-  const mcp = await open("current", ["lab", "--lab", "9", "--url", serving.url]);
+  const mcp = await open("current, 2025", ["lab", "--lab", "9", "--url", serving.url]);
   assert.match(refusal(await mcp.call("lab_health")), /^Nothing listens at http:\/\/127\.0\.0\.1:9/);
   assert.is(marked(await mcp.call("serving_capabilities")).capabilities.model, "tapline-demo");
   await mcp.close();
