@@ -20,6 +20,8 @@ export class TerminalChat {
   /** Ctrl-C since the last line. */
   #interrupts = 0;
   #answering: AbortController | undefined;
+  /** The line that is being handled, and those that wait. */
+  readonly #lines: string[] = [];
   /** Lines that go on in the next. */
   #earlier: string[] = [];
   #end!: (how: Ending) => void;
@@ -48,17 +50,10 @@ export class TerminalChat {
       editor.setPrompt(bold(this.#earlier.length === 0 ? "> " : "… ", this.#colors));
       editor.prompt();
     };
-    editor.on("line", async (line) => {
+    editor.on("line", (line) => {
       this.#interrupts = 0;
-      if (line.endsWith("\\")) this.#earlier.push(line.slice(0, -1));
-      else {
-        const text = [...this.#earlier, line].join("\n").replaceAll(lineBreak, "\n").trim();
-        this.#earlier = [];
-        this.#gate.hold();
-        if (text !== "" && !(await this.#handle(text))) return this.#end("done");
-      }
-      prompt();
-      this.#gate.release();
+      this.#lines.push(line);
+      if (this.#lines.length === 1) void this.#readLines();
     });
     editor.on("SIGINT", () => this.interrupt("SIGINT"));
     editor.on("close", () => this.#end("done"));
@@ -79,6 +74,23 @@ export class TerminalChat {
     return how;
   }
 
+  /** Handles the lines that wait, one after the other: several may have arrived at once. */
+  async #readLines(): Promise<void> {
+    this.#gate.hold();
+    for (let line = this.#lines[0]; line !== undefined; line = this.#lines[0]) {
+      if (line.endsWith("\\")) {
+        this.#earlier.push(line.slice(0, -1));
+      } else {
+        const text = [...this.#earlier, line].join("\n").replaceAll(lineBreak, "\n").trim();
+        this.#earlier = [];
+        if (text !== "" && !(await this.#handle(text))) return this.#end("done");
+      }
+      this.#lines.shift();
+    }
+    this.#prompt();
+    this.#gate.release();
+  }
+
   #prompt = () => {};
   #clearLine = () => {};
 
@@ -88,6 +100,8 @@ export class TerminalChat {
     if (signal !== "SIGINT" || this.#interrupts > 1) {
       this.#end(signal);
     } else if (this.#answering !== undefined) {
+      // What was typed ahead was meant for an answer that does not come.
+      this.#lines.splice(1);
       this.#answering.abort();
     } else {
       this.#clearLine();

@@ -6,6 +6,7 @@ import { registerDemo } from "./demo.js";
 import { registerDoctor } from "./doctor.js";
 import { exitCodeOf, sentenceOf } from "./exit-code.js";
 import { registerExperiments } from "./experiment.js";
+import { addExamples } from "./help-examples.js";
 import { registerJobs } from "./jobs.js";
 import { registerLab } from "./lab.js";
 import { registerMcp } from "./mcp.js";
@@ -30,23 +31,29 @@ const program = new Command("tapline")
   .exitOverride();
 
 // Each command registers itself; its modules load only when it runs.
-registerDemo(program);
+program.commandsGroup("Services:");
 registerServe(program);
-registerChat(program);
-registerRouter(program);
 registerLab(program);
+registerRouter(program);
 registerStudies(program);
-registerStudy(program);
+registerMcp(program);
+program.commandsGroup("Experiments:");
+registerDemo(program);
 registerExperiments(program);
 registerJobs(program);
+registerRm(program);
+registerReport(program);
+registerStudy(program);
+program.commandsGroup("A running server:");
+registerChat(program);
+registerResident(program);
+program.commandsGroup("Models and machine:");
 registerPull(program);
 registerModels(program);
-registerRm(program);
 registerDoctor(program);
-registerResident(program);
-registerReport(program);
-registerMcp(program);
 registerCompletion(program);
+program.commandsGroup("Help:");
+addExamples(program);
 
 try {
   await program.parseAsync();

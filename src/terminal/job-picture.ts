@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import type {
   CompareConfig,
   CompareResult,
@@ -78,7 +79,7 @@ function provenance({ result }: Job, canvas: Canvas): string[] {
   return [
     ...labelled(
       "Measured on",
-      `${oneLine(from.resolved_model.path)}: ${from.architecture}, ${from.n_layer} blocks, ${from.n_embd} wide, ` +
+      `${oneLine(basename(from.resolved_model.path))}: ${from.architecture}, ${from.n_layer} blocks, ${from.n_embd} wide, ` +
         `${from.quantization}, on ${oneLine(from.device)}; tapline ${from.versions.tapline}, ` +
         `llama.cpp ${from.versions["llama.cpp"]}, seed ${from.seed}`,
       canvas,
