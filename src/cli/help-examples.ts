@@ -1,0 +1,36 @@
+import type { Command } from "commander";
+
+/** Examples of the commands whose own files have none, by their words. */
+const examples: Record<string, string[]> = {
+  demo: [
+    "tapline demo",
+    'tapline demo --model ./model.gguf --prompt "The capital of Italy is" --out italy',
+    "tapline demo --json | jq .chat.answer",
+  ],
+  serve: [
+    "tapline serve",
+    "tapline serve --model ./model.gguf --ctx-size 4096 --parallel 8",
+    'tapline serve --host 0.0.0.0 --api-key "$KEY"',
+  ],
+  router: ["tapline router --backend http://127.0.0.1:8971 --backend http://127.0.0.1:8972"],
+  lab: ["tapline lab", "tapline lab --queue 16 --home ./experiments"],
+  studies: ["tapline studies --dev --seed-data", "tapline studies --config /etc/tapline/studies.json"],
+  "studies backup": ["tapline studies backup studies-backup.jsonl"],
+  "studies restore": ["tapline studies restore studies-backup.jsonl --data ./new"],
+  "studies approve": ["tapline studies approve publisher somebody@example.org"],
+  "studies disapprove": ["tapline studies disapprove publisher somebody@example.org"],
+  "mcp research": ["tapline mcp research"],
+  "mcp lab": ["tapline mcp lab --artifacts ./downloads"],
+};
+
+/** Gives every command that takes part in {@link examples} its examples, behind what its own file says. */
+export function addExamples(program: Command, path: string[] = []): void {
+  for (const command of program.commands) {
+    const words = [...path, command.name()];
+    const lines = examples[words.join(" ")];
+    if (lines !== undefined) {
+      command.addHelpText("after", `\nExamples:\n${lines.map((line) => `  ${line}`).join("\n")}`);
+    }
+    addExamples(command, words);
+  }
+}
