@@ -1,4 +1,5 @@
 export type { Figure, Findings, Passage } from "./figure.js";
 export { findingsOf } from "./findings.js";
 export { type ReportedJob, readJob } from "./job.js";
+export { glimpse } from "./markup.js";
 export { renderReport } from "./report.js";

@@ -1,4 +1,4 @@
-import { visible } from "../terminal/index.js";
+import { cut, oneLine, visible } from "../terminal/index.js";
 
 /** Markup. Made by the `html` tag alone, so text never becomes markup by accident. */
 export class Html {
@@ -39,8 +39,17 @@ const entities: Record<string, string> = {
 export function readable(text: string): string {
   return text
     .split(/([ \t\n]+|\r\n)/)
-    .map((part, index) => (index % 2 === 1 || part === "" ? part : visible(part)))
+    .map((part, index) => (index % 2 === 1 || plain.test(part) ? part : visible(part)))
     .join("");
+}
+
+/** Most words need no look at each character, which takes long for long ones. */
+const plain = /^[^\p{C}\p{Z}\p{M}\p{Default_Ignorable_Code_Point}]*$/u;
+
+/** A text of any length as one line of at most so many columns. */
+export function glimpse(text: string, columns: number): string {
+  const start = text.slice(0, columns * 4);
+  return cut(oneLine(start === text ? start : `${start}…`), columns);
 }
 
 /** JSON that can stand in a `script` element: nothing in it closes the element or opens a comment. */

@@ -1,12 +1,11 @@
 import { createHash } from "node:crypto";
 import type { CompareResult, InspectResult } from "../contracts/index.js";
 import { version } from "../contracts/version.js";
-import { cut, oneLine } from "../terminal/index.js";
 import type { Figure, Passage } from "./figure.js";
 import { findingsOf } from "./findings.js";
 import type { ReportedJob } from "./job.js";
 import { chartLibraries, pageScript } from "./library.js";
-import { Html, html, scriptJson } from "./markup.js";
+import { glimpse, Html, html, scriptJson } from "./markup.js";
 import { provenanceBox } from "./provenance.js";
 import { style } from "./style.js";
 
@@ -80,16 +79,16 @@ const doing = { scale: "scaling", ablate: "ablation", patch: "patching", steer: 
 function heading({ operation, result, config, id, created, started, ended }: ReportedJob) {
   const { provenance } = result;
   const subjects = {
-    inspect: ["Inside", oneLine(String(config?.prompt ?? (result as InspectResult).tokens?.join("")))],
+    inspect: ["Inside", String(config?.prompt ?? (result as InspectResult).tokens?.join(""))],
     compare: [
       `What ${doing[(result as CompareResult).intervention] ?? "an intervention"} does to`,
-      oneLine((result as CompareResult).trials?.[0]?.prompt ?? ""),
+      (result as CompareResult).trials?.[0]?.prompt ?? "",
     ],
     probe: ["A linear probe on", `${provenance.requested_model}, layer ${provenance.layers.join(", ")}`],
     sae: ["A sparse autoencoder on", `${provenance.requested_model}, layer ${provenance.layers.join(", ")}`],
   } as const;
   const [kind, subject] = subjects[operation];
-  const shown = cut(subject as string, 120);
+  const shown = glimpse(subject as string, 120);
   return {
     kind,
     subject: shown,

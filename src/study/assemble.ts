@@ -79,6 +79,8 @@ export function faultsOf({ study }: Assembled): string[] {
   const blank = (["title", "question", "method", "limitations"] as const)
     .filter((name) => study[name].trim() === "")
     .map((name) => `${name} must not be blank.`);
+  const allowed = (StudyPackage.properties.license as unknown as { enum: string[] }).enum;
+  if (!allowed.includes(study.license)) blank.push(`license must be ${allowed.join(" or ")}.`);
   if (blank.length > 0) return blank;
   const tooLong = (["title", "question", "hypothesis", "method", "finding", "limitations"] as const).flatMap(
     (name) => {

@@ -1,6 +1,6 @@
 import type { Execution, ExecutionEvent } from "../contracts/execution.js";
 import { type Entry, studyLimits } from "../contracts/studies/index.js";
-import { cut as cutColumns, oneLine } from "../terminal/index.js";
+import { glimpse } from "../report/index.js";
 import { cut, type Evidence, Gatherer, publicName } from "./evidence.js";
 
 type Message = { role?: unknown; content?: unknown };
@@ -18,7 +18,7 @@ export function executionEvidence(execution: Execution, runtime: string): Eviden
   const failed = execution.status === "failed";
   gatherer.add({
     kind: failed ? "error" : "result",
-    title: `${execution.endpoint}: ${cutColumns(oneLine(conversation.prompt ?? textOf(prompt) ?? execution.preview), 200)}`,
+    title: `${execution.endpoint}: ${glimpse(conversation.prompt ?? textOf(prompt) ?? execution.preview, 200)}`,
     ...conversation,
     ...(conversation.prompt === undefined && textOf(prompt) !== undefined ? { prompt: textOf(prompt) } : {}),
     ...answerOf(execution.events),

@@ -1,7 +1,6 @@
 import type { CompareResult, Job, ProbeConfig, Result, SaeConfig } from "../contracts/index.js";
 import { studyLimits } from "../contracts/studies/index.js";
-import { findingsOf } from "../report/index.js";
-import { cut as cutColumns, oneLine } from "../terminal/index.js";
+import { findingsOf, glimpse } from "../report/index.js";
 import { characters, cut, type Evidence, Gatherer, publicName } from "./evidence.js";
 
 /** Tables that tell a result; the others repeat it in finer steps. */
@@ -50,7 +49,7 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
   } as Record<string, unknown>;
   const asked = gatherer.add({
     kind: "prompt",
-    title: `${job.operation}: ${cutColumns(subjectOf(job), 200)}`,
+    title: `${job.operation}: ${subjectOf(job)}`,
     ...("prompt" in config ? { prompt: promptText(config) } : {}),
     ...(config.operation === "compare"
       ? {
@@ -83,7 +82,7 @@ function subjectOf({ config }: Job): string {
   if (!("prompt" in config)) return `${config.examples.length} examples, layer ${config.layers.join(", ")}`;
   const [first, ...more] =
     "prompts" in config && config.prompts !== undefined ? config.prompts : [config.prompt];
-  return `${oneLine(first as string)}${more.length > 0 ? ` and ${more.length} more` : ""}`;
+  return `${glimpse(first as string, 180)}${more.length > 0 ? ` and ${more.length} more` : ""}`;
 }
 
 function promptText(config: { prompt: string; prompts?: string[] }): string {
@@ -146,7 +145,7 @@ function addTrials(gatherer: Gatherer, result: CompareResult, parent: string, na
     return gatherer.add({
       parent,
       kind: "result",
-      title: `${result.intervention} at layer ${first?.layer}: ${cutColumns(oneLine(prompt), 200)}`,
+      title: `${result.intervention} at layer ${first?.layer}: ${glimpse(prompt, 200)}`,
       prompt,
       answer: first?.baseline ?? "",
       note: [

@@ -22,7 +22,7 @@ const arrows: Record<string, string[]> = {
   mcp: ["contracts", "client"],
   terminal: ["contracts"],
   report: ["contracts", "terminal"],
-  study: ["contracts", "report", "terminal"],
+  study: ["contracts", "report"],
   cli: ["contracts", "client", "mcp", "terminal", "report", "study", "lab", "inference", "router", "models", "native", "studies"],
 };
 

@@ -1,8 +1,8 @@
 import type { CompareResult } from "../../contracts/index.js";
-import { cut, oneLine, visible } from "../../terminal/index.js";
+import { visible } from "../../terminal/index.js";
 import { difference } from "../difference.js";
 import { count, type Figure, type Findings, figureOf, type Passage, percent, signed } from "../figure.js";
-import { type Html, html } from "../markup.js";
+import { glimpse, type Html, html } from "../markup.js";
 
 type Trial = CompareResult["trials"][number];
 
@@ -46,7 +46,7 @@ function byPrompt(trials: readonly Trial[]): PromptTrials[] {
     else if (!group.some(({ strength }) => strength === trial.strength)) group.push(trial);
   }
   return [...groups].map(([prompt, own], index) => {
-    const short = cut(oneLine(prompt), 44);
+    const short = glimpse(prompt, 44);
     return { prompt, name: groups.size > 1 ? `${index + 1}. ${short}` : short, trials: own };
   });
 }

@@ -1,7 +1,6 @@
 import type { ProbeResult } from "../../contracts/index.js";
-import { cut, oneLine } from "../../terminal/index.js";
 import { count, type Figure, type Findings, figureOf, type Passage, percent } from "../figure.js";
-import { type Html, html } from "../markup.js";
+import { glimpse, type Html, html } from "../markup.js";
 import { binOf, calibration, roc } from "../statistics.js";
 
 type Report = ProbeResult["reports"][number];
@@ -292,6 +291,6 @@ function worstAt(report: Report, open: boolean): Html {
     .slice(0, worstShown)
     .map(
       ({ text, label, score, error }) =>
-        html`<tr${error > 0.5 && html` class="wrong"`}><td><bdi class="text">${cut(oneLine(text), 400)}</bdi></td><td class="number">${label}</td><td class="number">${score.toFixed(3)}</td><td class="number">${error.toFixed(3)}${error > 0.5 && " ✗"}</td></tr>`,
+        html`<tr${error > 0.5 && html` class="wrong"`}><td><bdi class="text">${glimpse(text, 400)}</bdi></td><td class="number">${label}</td><td class="number">${score.toFixed(3)}</td><td class="number">${error.toFixed(3)}${error > 0.5 && " ✗"}</td></tr>`,
     )}</tbody></table></div></details>`;
 }

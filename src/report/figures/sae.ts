@@ -1,7 +1,6 @@
 import type { SaeResult } from "../../contracts/index.js";
-import { cut, oneLine } from "../../terminal/index.js";
 import { type Figure, type Findings, figureOf, type Passage, percent } from "../figure.js";
-import { Html, html } from "../markup.js";
+import { glimpse, Html, html } from "../markup.js";
 
 type Report = SaeResult["reports"][number];
 
@@ -102,7 +101,7 @@ function features(reports: Report[]): Figure {
       feature,
       mean,
       frequency,
-      example: cut(oneLine(examples[0]?.text ?? ""), 60),
+      example: glimpse(examples[0]?.text ?? "", 60),
     })),
   );
   return {
@@ -167,7 +166,7 @@ function topFeatures({ layer, features }: Report): Passage {
 <h3>feature ${feature}</h3><p class="soft">active on ${percent(frequency)}, mean ${figureOf(mean)}</p>
 <ol>${examples.map(({ text, activation }) => {
         const share = Math.max(0, Math.min(1, activation / strongest));
-        return html`<li><bdi class="text shaded" style="${new Html(`--share:${share.toFixed(3)}`)}">${cut(oneLine(text), 240)}</bdi> <span class="number">${figureOf(activation)}</span></li>`;
+        return html`<li><bdi class="text shaded" style="${new Html(`--share:${share.toFixed(3)}`)}">${glimpse(text, 240)}</bdi> <span class="number">${figureOf(activation)}</span></li>`;
       })}</ol></section>`,
     )}</div>`,
   };
