@@ -6,7 +6,7 @@ import type { BackendConfig } from "../contracts/router.js";
 import { UserError } from "../contracts/user-error.js";
 import type { HealthEvent } from "../router/index.js";
 import { headerKey, integerBetween } from "./options.js";
-import { stopSignal } from "./stop-signal.js";
+import { endBy, stopSignal } from "./stop-signal.js";
 
 interface RouterCommandOptions {
   backend: string[];
@@ -70,11 +70,9 @@ async function runRouter(options: RouterCommandOptions): Promise<void> {
   };
   const healthy = router.service.backends.filter(({ state }) => state === "healthy").length;
   report({ event: "ready", url: router.url, backends: router.service.backends.length, healthy });
-  try {
-    await stopped;
-  } finally {
-    await router.close();
-  }
+  const signal = await stopped;
+  await router.close();
+  if (signal === "SIGHUP") endBy(signal);
 }
 
 type Event =

@@ -120,6 +120,8 @@ interface Choice {
 interface Answer {
   choices?: Choice[];
   usage?: Record<string, unknown> | null;
+  /** llama.cpp's: tokens so far. */
+  timings?: { predicted_n?: number };
   error?: { message?: string } | null;
 }
 
@@ -165,7 +167,8 @@ class Recording implements ExecutionTrace {
       if (!/^data: ?\{/.test(line)) continue;
       const answer = parsed(line.slice(5));
       if (answer === undefined) continue;
-      if (this.#take(answer, time) && tokens === undefined) this.#tokens++;
+      const text = this.#take(answer, time);
+      if (tokens === undefined) this.#tokens = answer.timings?.predicted_n ?? this.#tokens + (text ? 1 : 0);
       this.#count(answer);
     }
   }
