@@ -8,7 +8,7 @@ import { clientSources, findPython, pythonForTests, runProgram } from "./support
 import { startLocal, startStudies } from "./support/services.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const hasNumpy = findPython("numpy") !== undefined;
+const hasNumpy = findPython("numpy") === pythonForTests();
 
 /** The programs of a page by its `##` and `###` headings; those of a `##` are one program, as a reader types them. */
 function programs(page: string): Map<string, string> {

@@ -28,9 +28,11 @@ export function findPython(...modules: string[]): string | undefined {
   return recent.find((python) => modules.length === 0 || runs(python, `import ${modules.join(", ")}`));
 }
 
-/** A Python with NumPy where there is one: without, the tests of arrays are skipped. */
+/** TAPLINE_PYTHON, or one with NumPy where there is one: without, the tests of arrays are skipped. */
 export function pythonForTests(): string {
-  return (findPython("numpy") ?? findPython()) as string;
+  const named = process.env.TAPLINE_PYTHON;
+  const any = findPython() as string;
+  return any === named ? any : (findPython("numpy") ?? any);
 }
 
 export interface Ended {
