@@ -1,0 +1,153 @@
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import type { InspectResult, Job } from "../../src/contracts/index.js";
+import { type Serving, type ServingEvent, serve } from "../../src/inference/process/supervisor.js";
+import { nameOf } from "../../src/models/rpc.js";
+import { demoInspect, openHarness } from "../lab/harness.js";
+import { send } from "../support/request.js";
+import { type RunningRpcServer, startRpcServer } from "./support/rpc-server.js";
+
+let servers: RunningRpcServer[];
+test.before.each(async () => {
+  servers = [await startRpcServer(), await startRpcServer()];
+});
+test.after.each(async () => {
+  for (const server of servers) await server.kill();
+});
+
+const rpc = () => servers.map(({ host, port }) => ({ host, port }));
+
+/** What of a result depends on the model's numbers alone. */
+function numbers(job: Job): unknown {
+  assert.is(job.status, "completed", job.error);
+  const { provenance: _provenance, ...rest } = job.result as InspectResult;
+  return rest;
+}
+
+test("a Lab over rpc-servers finds what a Lab without them finds; one that dies fails the job, not the Lab", async () => {
+  const local = await openHarness();
+  const remote = await openHarness({ load: { rpc: rpc() } });
+  try {
+    const compare = {
+      ...demoInspect,
+      operation: "compare",
+      layers: [4],
+      strengths: [0, 1, 2],
+      max_tokens: 8,
+    };
+    for (const body of [{ ...demoInspect, layers: [0, 7] }, compare]) {
+      const [a, b] = await Promise.all(
+        [local, remote].map(async (lab) => lab.finished((await lab.submit(body)).id)),
+      );
+      assert.equal(numbers(b as Job), numbers(a as Job));
+      const { device } = (b as Job).result!.provenance;
+      for (const server of servers) assert.match(device, `rpc-server ${nameOf(server)}`);
+    }
+
+    const long = {
+      ...compare,
+      prompts: Array.from({ length: 32 }, (_, index) => `${demoInspect.prompt} ${index}`),
+      strengths: [-4, -3, -2, -1, 0, 2, 3, 4, 5],
+      max_tokens: 128,
+    };
+    const { id } = await remote.submit(long);
+    await remote.until(id, ({ progress }) => progress.stage === "sweep" && progress.done > 0);
+    await servers[1]!.kill();
+    const failed = await remote.finished(id);
+    assert.is(failed.status, "failed");
+    assert.is(failed.error, `The rpc-server ${nameOf(servers[1]!)} went away while the job ran.`);
+
+    const refused = await remote.finished((await remote.submit(demoInspect)).id);
+    assert.is(
+      refused.error,
+      `The rpc-server ${nameOf(servers[1]!)} is not running: the connection is refused.`,
+    );
+    await servers[1]!.start();
+    assert.is((await remote.finished((await remote.submit(demoInspect)).id)).status, "completed");
+  } finally {
+    await local.close();
+    await remote.close();
+  }
+});
+
+test("a server over rpc-servers answers, captures, and comes back when one that died is there again", async () => {
+  const events: ServingEvent[] = [];
+  let serving: Serving | undefined;
+  try {
+    serving = await serve({
+      model: "demo",
+      host: "127.0.0.1",
+      port: 0,
+      parallel: 2,
+      rpc: rpc(),
+      onEvent: (event) => events.push(event),
+    });
+    const { url, info } = serving;
+    const ask = () =>
+      send(`${url}/v1/completions`, "POST", { prompt: demoInspect.prompt, max_tokens: 4, temperature: 0 });
+    const answer = await ask();
+    assert.is(answer.status, 200);
+    assert.match(answer.body.choices[0].text, "Paris");
+    const capture = await send(`${url}/lab/activations`, "POST", {
+      model: info.id,
+      prompt: demoInspect.prompt,
+      layers: [0, 7],
+    });
+    assert.is(capture.status, 200, JSON.stringify(capture.body));
+    assert.match(capture.body.next_tokens[0].token, "Paris");
+
+    await servers[0]!.kill();
+    // The serving process notices when it wants something of the server.
+    await ask().catch(() => undefined);
+    const told = (text: string) =>
+      events.some((event) => "sentence" in event && event.sentence.includes(text));
+    await until(() => told("An rpc-server went away") && told("is not running: the connection is refused."));
+    const away = await send(`${url}/health`, "GET");
+    assert.is(away.status, 503);
+    await servers[0]!.start();
+    await until(() => events.filter(({ event }) => event === "ready").length === 2);
+    assert.is((await ask()).body.choices[0].text, answer.body.choices[0].text);
+  } finally {
+    await serving?.close();
+  }
+});
+
+test("a server that cannot be reached at the start is told, not waited for", async () => {
+  await servers[0]!.kill();
+  try {
+    const serving = await serve({ model: "demo", host: "127.0.0.1", port: 0, rpc: rpc() });
+    await serving.close();
+    assert.unreachable();
+  } catch (error) {
+    assert.match((error as Error).message, /^The rpc-server .* is not running: the connection is refused\.$/);
+  }
+});
+
+test("a context that this machine cannot hold is refused with the arithmetic", async () => {
+  try {
+    const serving = await serve({
+      model: "demo",
+      host: "127.0.0.1",
+      port: 0,
+      ctxSize: 10_000_000,
+      parallel: 64,
+    });
+    await serving.close();
+    assert.unreachable();
+  } catch (error) {
+    assert.match(
+      (error as Error).message,
+      /^The model takes about \d+\.\d GB \(weights 4 MB, context .* in all; .*--force/,
+    );
+  }
+});
+
+async function until(condition: () => boolean): Promise<void> {
+  for (let attempt = 0; attempt < 3000; attempt++) {
+    if (condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  throw new Error("it did not come to pass in a minute");
+}
+
+test.run();

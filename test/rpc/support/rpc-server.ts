@@ -1,0 +1,65 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { join } from "node:path";
+import { treeOf } from "../../../scripts/build/paths.js";
+import { buildTools } from "../../../scripts/build/tools.js";
+import { reachRpcServers } from "../../../src/models/rpc.js";
+import { backendInfo } from "../../../src/native/index.js";
+
+/** llama.cpp's rpc-server on loopback. */
+export interface RunningRpcServer {
+  readonly host: string;
+  readonly port: number;
+  /** Starts it again on its port. */
+  start(): Promise<void>;
+  kill(): Promise<void>;
+}
+
+/** Path of the program; builds it where nobody has (a few seconds after the addon). */
+async function program(): Promise<string> {
+  const built = join(treeOf(backendInfo().backend), "bin", "ggml-rpc-server");
+  return existsSync(built) ? built : ((await buildTools(["rpc-server"]))["rpc-server"] as string);
+}
+
+export async function startRpcServer(): Promise<RunningRpcServer> {
+  const path = await program();
+  const host = "127.0.0.1";
+  const port = await freePort();
+  let child: ChildProcess | undefined;
+  const server: RunningRpcServer = {
+    host,
+    port,
+    async start() {
+      child = spawn(path, ["--host", host, "--port", String(port), "--threads", "1", "--device", "CPU"], {
+        stdio: "ignore",
+      });
+      for (let attempt = 0; ; attempt++) {
+        try {
+          await reachRpcServers([server]);
+          return;
+        } catch (error) {
+          if (attempt > 200 || child.exitCode !== null) throw error;
+          await new Promise((resolve) => setTimeout(resolve, 50));
+        }
+      }
+    },
+    async kill() {
+      if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+      const gone = once(child, "exit");
+      child.kill("SIGKILL");
+      await gone;
+    },
+  };
+  await server.start();
+  return server;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
