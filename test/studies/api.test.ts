@@ -16,6 +16,7 @@ import {
 import { addComment } from "../../src/studies/store/discussion.js";
 import { publishDraft } from "../../src/studies/store/publish.js";
 import { revokeToken } from "../../src/studies/store/tokens.js";
+import { assertLinted } from "../support/lint-openapi.js";
 import { startDatabases } from "./support/databases.js";
 import { samplePackage } from "./support/packages.js";
 import { type Answer, startService, type TestService } from "./support/service.js";
@@ -445,6 +446,8 @@ test("a file switches the API off and on; health stays", async () => {
   assert.is((await service.call("/readyz")).status, 200);
   const description = await service.call("/api/v1/openapi.json", { headers: { Cookie: "a=b" } });
   assert.equal([description.json.openapi, description.json.info.version], ["3.1.0", "1.0.0"]);
+  // The linter is right that a public description names no localhost; this service has no other origin.
+  assertLinted({ ...description.json, servers: [{ url: "https://studies.example.net" }] });
   assert.is(description.json.components.schemas.StudyPackage.properties.title.maxLength, 160);
   await service.close();
 });
