@@ -1,5 +1,6 @@
 /**
- * Draws the pictures of the documentation from what the programs really print: `npm run docs:pictures`.
+ * Draws the pictures of the documentation from what the programs really print: `npm run docs:pictures`, all or
+ * those whose files are named.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -13,7 +14,49 @@ const columns = 100;
 const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const images = fileURLToPath(new URL("../../docs/images", import.meta.url));
 
-const pictures = [{ file: "demo.svg", title: "npx tapline demo", words: ["demo"] }];
+const examples = (name: string) => fileURLToPath(new URL(`../../docs/examples/${name}`, import.meta.url));
+const patch = ["--layers", "5", "--intervention", "patch", "--donor-prompt", "The capital of Japan is"];
+
+const pictures = [
+  { file: "demo.svg", title: "npx tapline demo", words: ["demo"] },
+  {
+    file: "inspect.svg",
+    title: "tapline inspect",
+    words: ["inspect", "The capital of France is", "--lab", "new", "--out", "france", "--quiet"],
+  },
+  {
+    file: "compare.svg",
+    title: "tapline compare",
+    words: [
+      "compare",
+      "The capital of France is",
+      ...patch,
+      "--strengths",
+      "0,0.25,0.5,0.75,1",
+      "--max-tokens",
+      "12",
+      "--lab",
+      "new",
+      "--no-out",
+      "--quiet",
+    ],
+  },
+  {
+    file: "probe.svg",
+    title: "tapline probe",
+    words: [
+      "probe",
+      "--examples",
+      examples("reviews.csv"),
+      "--layers",
+      "0-7",
+      "--lab",
+      "new",
+      "--no-out",
+      "--quiet",
+    ],
+  },
+].filter(({ file }) => process.argv.length < 3 || process.argv.includes(file));
 
 for (const { file, title, words } of pictures) {
   // A folder of its own: the output names paths from where it was started.

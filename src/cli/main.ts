@@ -52,7 +52,6 @@ registerPull(program);
 registerModels(program);
 registerDoctor(program);
 registerCompletion(program);
-program.commandsGroup("Help:");
 addExamples(program);
 
 try {
