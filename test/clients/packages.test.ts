@@ -8,6 +8,7 @@ import { findPython, runProgram } from "./support/python.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const here = fileURLToPath(new URL(".", import.meta.url));
+const anyPython = findPython() as string;
 const folder = mkdtempSync(join(tmpdir(), "tapline-clients-"));
 const inside = join(folder, ".venv/bin/python");
 // A copy, because setuptools builds beside the sources.
@@ -18,7 +19,7 @@ cpSync(join(root, "clients/python"), join(folder, "clients/python"), { recursive
 const wheelhouse = "/usr/share/python-wheels";
 const kept = existsSync(wheelhouse) ? readdirSync(wheelhouse) : [];
 const offline = ["setuptools-", "wheel-"].every((start) => kept.some((name) => name.startsWith(start)));
-const python = offline ? "/usr/bin/python3" : (findPython() as string);
+const python = offline ? "/usr/bin/python3" : anyPython;
 const pip: Record<string, string> = offline ? { PIP_NO_INDEX: "1", PIP_FIND_LINKS: wheelhouse } : {};
 
 async function succeed(program: string, words: string[], environment: Record<string, string> = {}) {

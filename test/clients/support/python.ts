@@ -12,8 +12,8 @@ export const clientSources = ["tapline", "agent_research"].map((name) => `${root
  */
 export function findPython(...modules: string[]): string | undefined {
   const candidates = [process.env.TAPLINE_PYTHON, "python3", "/usr/bin/python3", "python"].filter(
-    (name) => name !== undefined,
-  );
+    (name) => name !== undefined && name !== "",
+  ) as string[];
   const runs = (python: string, program: string) =>
     spawnSync(python, ["-c", program], { stdio: "ignore" }).status === 0;
   const recent = candidates.filter((python) =>
