@@ -129,7 +129,7 @@ test("a context that this machine cannot hold is refused with the arithmetic", a
       model: "demo",
       host: "127.0.0.1",
       port: 0,
-      ctxSize: 10_000_000,
+      ctxSize: 1_000_000,
       parallel: 64,
     });
     await serving.close();
