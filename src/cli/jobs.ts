@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import type { Command } from "commander";
 import type { Job } from "../contracts/index.js";
 import { integerBetween } from "./options.js";
@@ -74,15 +75,21 @@ async function list(options: ListOptions): Promise<void> {
 }
 
 async function show(name: string, options: JobOptions): Promise<void> {
-  const [{ Lab }, { findJob }, { download, intervalMs }, { printJob }, { printJson }, { endBy, stoppable }] =
-    await Promise.all([
-      import("../client/index.js"),
-      import("./lab-session.js"),
-      import("./run-experiment.js"),
-      import("./conduct.js"),
-      import("./output.js"),
-      import("./stop-signal.js"),
-    ]);
+  const [
+    { Lab },
+    { findJob },
+    { download, intervalMs, makeFolder },
+    { printJob },
+    { printJson },
+    { endBy, stoppable },
+  ] = await Promise.all([
+    import("../client/index.js"),
+    import("./lab-session.js"),
+    import("./run-experiment.js"),
+    import("./conduct.js"),
+    import("./output.js"),
+    import("./stop-signal.js"),
+  ]);
   if (name.endsWith(".json")) {
     const job = await readJob(name);
     return options.json ? printJson(job) : printJob(job, []);
@@ -92,13 +99,18 @@ async function show(name: string, options: JobOptions): Promise<void> {
   try {
     const id = await findJob(lab, name);
     const job = options.wait ? await waited(id) : await lab.job(id, { signal });
-    const files = options.out === undefined ? [] : await download(lab, job, options.out, signal);
+    const files = options.out === undefined ? [] : await saved(job, options.out);
     await (options.json ? printJson(job) : printJob(job, files));
     if (options.wait && job.status !== "completed") process.exitCode = 1;
   } catch (error) {
     // The job is not this command's: it goes on.
     if (signal.aborted) return endBy(signal.reason);
     throw error;
+  }
+
+  async function saved(job: Job, out: string): Promise<string[]> {
+    const folder = await makeFolder(resolve(out));
+    return download(lab, job, folder.path, signal);
   }
 
   async function waited(id: string): Promise<Job> {

@@ -1,4 +1,4 @@
-import { mkdir } from "node:fs/promises";
+import { mkdir, rm } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { type CompletedJob, type Lab, type Settings, writeWhole } from "../client/index.js";
 import type { Job, Operation } from "../contracts/index.js";
@@ -37,17 +37,27 @@ export const intervalMs = 200;
  * @throws TaplineError, UserError, the signal's reason
  */
 export async function runExperiment(options: Experiment): Promise<ExperimentReport> {
-  const { operation, model, settings, signal } = options;
-  const session = await openLab(options.lab, () => options.onStage("starting a Lab for the occasion"));
+  const { operation, model, settings, out, signal } = options;
+  // A place that cannot be written to is told before anything is computed.
+  const named = typeof out === "string" ? await makeFolder(resolve(out)) : undefined;
+  const session = await openLab(options.lab, () => options.onStage("starting a Lab for the occasion")).catch(
+    async (error) => {
+      await named?.undo();
+      throw error;
+    },
+  );
+  let made = named;
   try {
     signal.throwIfAborted();
     // Not ended by the signal: a job that was accepted must have a name to be cancelled by.
     const { id } = await session.lab.submit(operation, model, settings as unknown as Settings<Operation>);
     const job = await waitFor(session, id, options);
-    const folder =
-      options.out === false ? null : resolve(options.out ?? `tapline-${operation}-${id.slice(0, 8)}`);
-    const files = folder === null ? [] : await download(session.lab, job as Job, folder, signal);
-    return { lab: session.own ? null : session.url, job, folder, files };
+    if (out !== false) made ??= await makeFolder(resolve(`tapline-${operation}-${id.slice(0, 8)}`));
+    const files = made === undefined ? [] : await download(session.lab, job as Job, made.path, signal);
+    return { lab: session.own ? null : session.url, job, folder: made?.path ?? null, files };
+  } catch (error) {
+    await made?.undo();
+    throw error;
   } finally {
     await session.close();
   }
@@ -60,7 +70,7 @@ async function waitFor(session: LabSession, id: string, options: Experiment): Pr
     return await lab.wait(id, { intervalMs, signal, onProgress });
   } catch (error) {
     if (signal.aborted) {
-      await lab.cancel(id);
+      await lab.cancel(id).catch(() => {}); // a Lab that is gone has cancelled it
       throw error;
     }
     const log = resolve(`tapline-${operation}-${id.slice(0, 8)}.log`);
@@ -69,15 +79,31 @@ async function waitFor(session: LabSession, id: string, options: Experiment): Pr
   }
 }
 
-/** Downloads a completed job's artifacts and writes the job beside them. @returns the paths @throws UserError */
-export async function download(lab: Lab, job: Job, folder: string, signal: AbortSignal): Promise<string[]> {
+interface MadeFolder {
+  path: string;
+  /** Takes away what was made, with what was written into it; a folder that was there before stays. */
+  undo(): Promise<void>;
+}
+
+/** @throws UserError */
+export async function makeFolder(path: string): Promise<MadeFolder> {
   try {
-    await mkdir(folder, { recursive: true });
+    const first = await mkdir(path, { recursive: true });
+    return {
+      path,
+      async undo() {
+        if (first !== undefined) await rm(first, { recursive: true, force: true });
+      },
+    };
   } catch (error) {
     throw new UserError(
-      `Nothing can be written to ${folder} (${(error as NodeJS.ErrnoException).code}); see --out.`,
+      `Nothing can be written to ${path} (${(error as NodeJS.ErrnoException).code}); see --out.`,
     );
   }
+}
+
+/** Downloads a completed job's artifacts into a folder and writes the job beside them. @returns the paths */
+export async function download(lab: Lab, job: Job, folder: string, signal: AbortSignal): Promise<string[]> {
   const files: string[] = [];
   for (const name of job.result?.artifacts ?? []) {
     files.push(await lab.artifact(job.id, name, join(folder, basename(name)), { signal }));

@@ -22,6 +22,7 @@ interface ServeCommandOptions {
   cacheRam?: number;
   thinking?: "on" | "off";
   embeddings?: boolean;
+  draft?: string;
   chatTemplate?: string;
   apiKey?: string;
   waiting: number;
@@ -81,6 +82,10 @@ export function registerServe(program: Command): void {
         "off",
       ]),
     )
+    .option(
+      "--draft <model>",
+      "a smaller model of the same vocabulary that guesses tokens ahead; answers stay the same",
+    )
     .option("--embeddings", "serve /v1/embeddings even for a large vocabulary")
     .option("--no-embeddings", "do not serve /v1/embeddings")
     .option("--chat-template <file>", "Jinja template instead of the model's own")
@@ -115,6 +120,7 @@ async function runServe(options: ServeCommandOptions): Promise<void> {
     waiting: options.waiting,
     thinking: options.thinking === undefined ? undefined : options.thinking === "on",
     embeddings: options.embeddings,
+    draft: options.draft,
     chatTemplate: options.chatTemplate === undefined ? undefined : await readTemplate(options.chatTemplate),
     apiKey: options.apiKey,
     onEvent: report.event,

@@ -15,7 +15,7 @@ const worstShown = 3;
 /** A probe job: ROC, calibration and scores on held-out examples, then every layer beside its controls. */
 export function probePicture(result: Pick<ProbeResult, "reports">, canvas: Canvas): string[] {
   const reports = [...result.reports].sort((a, b) => a.layer - b.layer);
-  const best = reports.reduce((a, b) => (b.auc > a.auc ? b : a), reports[0] as Report);
+  const best = reports.reduce((a, b) => (b.auc > a.auc || (b.auc === a.auc && b.brier < a.brier) ? b : a));
   const chosen =
     reports.length > 1 ? `layer ${best.layer}, the one with the largest AUROC` : `layer ${best.layer}`;
   return [
