@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "gguf.h"
@@ -34,10 +36,48 @@ int uint_value(const gguf_context* file, const std::string& key) {
   return static_cast<int>(std::min<uint32_t>(gguf_get_val_u32(file, index), INT32_MAX));
 }
 
-FileFacts read_facts(const std::string& path) {
-  const std::unique_ptr<gguf_context, GgufDeleter> file(
-      gguf_init_from_file(path.c_str(), {/*no_alloc=*/true, /*ctx=*/nullptr}));
+using GgufFile = std::unique_ptr<gguf_context, GgufDeleter>;
+
+GgufFile open_gguf(const std::string& path) {
+  GgufFile file(gguf_init_from_file(path.c_str(), {/*no_alloc=*/true, /*ctx=*/nullptr}));
   if (!file) throw Error(ErrorCode::kModelLoad, "\"" + path + "\" is not a readable GGUF file.");
+  return file;
+}
+
+std::vector<std::string> vocabulary(const std::string& path) {
+  const GgufFile file = open_gguf(path);
+  std::vector<std::string> tokens;
+  const int64_t key = gguf_find_key(file.get(), "tokenizer.ggml.tokens");
+  if (key < 0 || gguf_get_kv_type(file.get(), key) != GGUF_TYPE_ARRAY ||
+      gguf_get_arr_type(file.get(), key) != GGUF_TYPE_STRING) {
+    return tokens;
+  }
+  for (size_t i = 0; i < gguf_get_arr_n(file.get(), key); ++i)
+    tokens.emplace_back(gguf_get_arr_str(file.get(), key, i));
+  return tokens;
+}
+
+/// llama.cpp goes on without a draft model whose tokens are others, and says so in its log only. The limits
+/// are its own: paddings at the end may differ in number, the first few tokens are special ones.
+void check_draft(const std::string& path, const std::string& draft) {
+  constexpr size_t kMostPaddings = 128;
+  constexpr size_t kFirstCompared = 5;
+  const std::vector<std::string> ours = vocabulary(path);
+  const std::vector<std::string> theirs = vocabulary(draft);
+  const size_t shared = std::min(ours.size(), theirs.size());
+  const std::string which = "The draft model \"" + draft + "\" has another vocabulary than the model: ";
+  if (std::max(ours.size(), theirs.size()) - shared > kMostPaddings) {
+    throw Error(ErrorCode::kModelLoad,
+                which + std::to_string(theirs.size()) + " tokens, not " + std::to_string(ours.size()) + ".");
+  }
+  for (size_t i = kFirstCompared; i < shared; ++i) {
+    if (ours[i] != theirs[i])
+      throw Error(ErrorCode::kModelLoad, which + "token " + std::to_string(i) + " differs.");
+  }
+}
+
+FileFacts read_facts(const std::string& path) {
+  const GgufFile file = open_gguf(path);
   FileFacts facts;
   const int64_t arch_key = gguf_find_key(file.get(), "general.architecture");
   if (arch_key < 0 || gguf_get_kv_type(file.get(), arch_key) != GGUF_TYPE_STRING) {
@@ -92,6 +132,12 @@ common_params engine_params(const EngineOptions& options) {
   params.n_ubatch = std::min(params.n_ubatch, params.n_batch);
   params.cache_ram_mib = options.cache_ram_mib;
 
+  if (!options.draft.empty()) {
+    check_draft(options.path, options.draft);
+    params.speculative.types = {COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE};
+    params.speculative.draft.mparams.path = options.draft;
+    params.speculative.draft.n_gpu_layers = options.gpu_layers;
+  }
   params.embedding = options.embeddings >= 0 ? options.embeddings != 0
                                              : facts.vocab * params.n_batch * 4 <= kEmbeddingLogitBytes;
   if (params.embedding) {

@@ -10,6 +10,7 @@ namespace tapline {
 struct EngineOptions {
   std::string path;           // a .gguf file, or the first part of a split set
   std::string id;             // the name under which the model is served
+  std::string draft;          // a smaller model of the same vocabulary that guesses tokens ahead; empty: none
   std::string chat_template;  // a Jinja template instead of the model's own; empty: the model's
   int gpu_layers = -1;        // blocks kept on the GPU; negative: as many as fit
   bool mmap = true;

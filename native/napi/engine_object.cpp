@@ -31,6 +31,7 @@ EngineOptions engine_options(const Napi::Object& object) {
   EngineOptions options;
   options.path = string_field(object, "path");
   options.id = string_field(object, "id");
+  options.draft = string_field(object, "draft");
   options.chat_template = string_field(object, "chatTemplate");
   options.gpu_layers = int_field(object, "gpuLayers", options.gpu_layers);
   options.mmap = bool_field(object, "mmap", options.mmap);

@@ -27,6 +27,8 @@ export interface ServingOptions
   model: string;
   /** Pins a revision of a hub model. */
   revision?: string;
+  /** A smaller model of the same vocabulary, named like `model`, that guesses tokens ahead. */
+  draft?: string;
   /** Servers of llama.cpp that the model's layers are spread over. */
   rpc?: readonly RpcServer[];
   /** Waits for the rpc-servers to be there, in place of failing. */
@@ -46,7 +48,7 @@ export interface ServingOptions
 
 /** Loads a model and builds the service around it: everything but the listening socket. */
 export async function loadService(options: ServingOptions): Promise<InferenceService> {
-  const { model, revision, rpc, patient, force, apiKey, waiting, onWarning, ...rest } = options;
+  const { model, revision, draft, rpc, patient, force, apiKey, waiting, onWarning, ...rest } = options;
   const { captureWaitMs: wait, ...engineOptions } = rest;
   const resolved = await resolveModel(model, {
     ...(revision !== undefined && { revision }),
@@ -57,9 +59,15 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
       await (patient ? awaitRpcServers(rpc, (sentence) => onWarning?.(sentence)) : reachRpcServers(rpc)),
     );
   }
+  const guessing = draft === undefined ? undefined : await resolveModel(draft);
   const weightBytes = resolved.weights.reduce((sum, { bytes }) => sum + bytes, 0);
   const threads = engineOptions.threads ?? threadsFor(weightBytes);
-  const opening = { ...engineOptions, threads, path: resolved.path };
+  const opening = {
+    ...engineOptions,
+    threads,
+    path: resolved.path,
+    ...(guessing && { draft: guessing.path }),
+  };
   await checkMemory(opening, force === true, onWarning);
   const engine = await Engine.open({ ...opening, id: modelId(resolved.path) });
   return createService(

@@ -15,6 +15,8 @@ export interface EngineOptions {
   gpuLayers?: number;
   /** Map the file instead of reading it; default true. */
   mmap?: boolean;
+  /** A smaller model of the same vocabulary that guesses tokens ahead: its .gguf file. */
+  draft?: string;
   /** Tokens of one slot; default: what the model was trained with, at most 8192. */
   ctxSize?: number;
   /** Slots: requests generated at the same time; default 4. */
