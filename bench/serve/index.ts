@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { buildTools } from "../../scripts/build/tools.js";
 import { median, type Row, row } from "../figures.js";
 import { randomModel } from "../models/random-model.js";
+import { benchCancel } from "./cancel.js";
 import type { LoadOrder, LoadReport } from "./load.js";
 import { type BenchServer, type Settings, startLlamaServer, startTapline } from "./servers.js";
 
@@ -51,7 +52,7 @@ export async function benchServe({ quick }: { quick: boolean }): Promise<Row[]> 
       rounds: 3,
     });
   }
-  const rows: Row[] = [];
+  const rows: Row[] = await benchCancel({ quick });
   for (const bench of benches) rows.push(...(await benchModel(bench, tool as string)));
   return rows;
 }
