@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import http.client
 import math
+import re
 import socket
 import ssl
 import time
@@ -213,7 +214,7 @@ def _body(response: http.client.HTTPResponse, most: int) -> bytes:
     length = _single(response.headers, "Content-Length")
     if length is not None and response.headers.get("Transfer-Encoding") is not None:
         raise AnswerInvalid("The answer says its length in two ways.")
-    if length is not None and not (length.isascii() and length.isdigit()):
+    if length is not None and re.fullmatch("[0-9]{1,18}", length) is None:
         raise AnswerInvalid("The answer's Content-Length is not a number.")
     if length is not None and int(length) > most:
         raise AnswerTooLarge(f"The answer has {int(length)} bytes; at most {most} are accepted.")
