@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <utility>
 
 namespace tapline {
 
@@ -38,19 +40,21 @@ std::string GraphView::original_name(const ggml_tensor* tensor) {
 }
 
 void GraphView::trace_copies() {
+  // Some architectures give every block's tensor one name. A copy is then of the nearest before its first
+  // reader; as each device holds one copy of a tensor, two copies that claim the same one show where that is
+  // not so.
+  std::set<std::pair<std::string, int>> claimed;
   for (int i = 0; i < size(); ++i) {
     each_source(i, [&](const ggml_tensor* source) {
       if (!is_copy(source) || index_.count(source) > 0) return;
       const std::string name = original_name(source);
-      int found = -1;
-      int candidates = 0;
       for (int j = i - 1; j >= 0; --j) {
         if (name != node(j)->name || !same_layout(source, node(j))) continue;
-        found = j;
-        ++candidates;
+        const std::string device(source->name, std::strchr(source->name, '#'));
+        if (!claimed.emplace(device, j).second) copies_known_ = false;
+        index_.emplace(source, j);
+        return;
       }
-      if (candidates > 1) copies_known_ = false;
-      if (candidates == 1) index_.emplace(source, found);
     });
   }
 }
