@@ -34,10 +34,12 @@ export type Turn =
 
 const help = `/reset           forget the conversation
 /system TEXT     set the system message; /system shows it, /system off removes it
-/think on|off    let the model think or not, where its template can; /think auto: as the server likes
+/think on|off    let the model think or not, where its template can
+/think auto      as the server likes
 /help            this
 /exit            end the chat; Ctrl-D does, too
-A line that ends with \\ goes on in the next; // begins a message with a slash. Ctrl-C stops an answer.`;
+Ctrl-C stops an answer. A line that ends with \\ goes on in the next.
+// begins a message with a slash.`;
 
 /** A conversation with a model: what was said, and the settings of what comes next. */
 export class ChatSession {

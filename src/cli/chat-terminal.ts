@@ -36,6 +36,10 @@ export class TerminalChat {
   }
 
   async run(input: ReadStream): Promise<Ending> {
+    // A terminal that is gone reads as an end or an error, perhaps before its signal arrives.
+    const gone = () => this.#end("SIGHUP");
+    for (const stream of [input, this.#output]) stream.on("error", gone);
+    input.on("end", gone);
     const source = Object.assign(input.pipe(this.#gate), {
       isTTY: true,
       setRawMode: (on: boolean) => input.setRawMode(on),
