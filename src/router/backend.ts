@@ -42,6 +42,8 @@ export class Backend {
   /** What models are called, however they are asked for, and their ids. */
   names = new Map<string, string>();
   listedAt = Number.NEGATIVE_INFINITY;
+  /** Which pages it is asked for: not again for what it does not have. */
+  pages = { health: true, stats: true };
   /** Slots that it told of. */
   toldSlots: number | null = null;
   elsewhere = 0;

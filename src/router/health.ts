@@ -185,6 +185,8 @@ export class Health {
     const { firstBackOff, longestBackOff } = this.#timing;
     backend.failures++;
     const known = backend.state === "aside";
+    // Whoever comes back at this address may be another program.
+    backend.pages = { health: true, stats: true };
     backend.state = "aside";
     backend.lastError = sentence;
     // The first failure may be a connection that ended by itself: ask at once.
@@ -199,21 +201,23 @@ export class Health {
   }
 
   async #askHealth(backend: Backend): Promise<void> {
-    const { status } = await this.#ask(backend, "/health");
-    // Some servers have no such page, or not for us; then their list of models has to do.
-    if (status < 500 && status !== 429) {
-      if (status !== 200) await this.#readModels(backend);
-      return;
-    }
-    throw new Error(`/health answers ${status}`);
+    if (!backend.pages.health) return this.#readModels(backend);
+    const { status, body } = await this.#ask(backend, "/health");
+    if (status >= 500 || status === 429) throw new Error(`/health answers ${status}`);
+    if (status === 200 && (body as { error?: unknown } | undefined)?.error === undefined) return;
+    // Some servers have no such page, or not for us, and log each time that somebody asks for it.
+    await this.#readModels(backend);
+    backend.pages.health = false;
   }
 
   async #readNews(backend: Backend): Promise<void> {
-    await this.#readModels(backend);
+    if (backend.pages.health) await this.#readModels(backend);
+    const before = backend.attempts.size;
     // What it has to do, a busy engine may tell late or never: that is no sign of bad health.
     const capacity = await this.#askCapacity(backend).catch(() => null);
     backend.toldSlots = capacity?.slots ?? backend.toldSlots;
-    backend.elsewhere = Math.max(0, (capacity?.active ?? 0) - backend.attempts.size);
+    const own = Math.max(before, backend.attempts.size);
+    backend.elsewhere = Math.max(0, (capacity?.active ?? 0) - own);
   }
 
   async #readModels(backend: Backend): Promise<void> {
@@ -229,12 +233,13 @@ export class Health {
 
   /** How many requests it can generate at once, and has: tapline and its router tell, llama-server the first. */
   async #askCapacity(backend: Backend): Promise<{ slots?: number; active?: number } | null> {
+    if (!backend.pages.stats) return null;
     const stats = (await this.#ask(backend, "/stats", capacityMs)).body as CapacityAnswer | undefined;
     if (typeof stats?.requests?.active === "number") {
       const slots = stats.slots?.total ?? stats.backends?.reduce((sum, one) => sum + (one.slots ?? 0), 0);
       return { active: stats.requests.active, ...(slots ? { slots } : {}) };
     }
-    if (backend.toldSlots !== null) return null;
+    backend.pages.stats = false;
     const props = (await this.#ask(backend, "/props", capacityMs)).body as CapacityAnswer | undefined;
     return typeof props?.total_slots === "number" && props.total_slots > 0
       ? { slots: props.total_slots }

@@ -20,6 +20,8 @@ export interface Fake {
   url: string;
   port: number;
   got: Got[];
+  /** Paths of GET requests. */
+  asked: string[];
   options: FakeOptions;
   /** Connections that are open now. */
   connections(): Promise<number>;
@@ -48,6 +50,7 @@ export const stream = (words: string[]) => (_got: Got, response: ServerResponse)
 /** An OpenAI-style server that does as it is told. */
 export async function startFake(options: FakeOptions = {}, port = 0): Promise<Fake> {
   const got: Got[] = [];
+  const asked: string[] = [];
   const fake: { options: FakeOptions } = { options };
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -57,6 +60,7 @@ export async function startFake(options: FakeOptions = {}, port = 0): Promise<Fa
     request.on("end", () => {
       const { models = [{ id: "m" }], pages = { "/health": json({ status: "ok" }) }, post } = fake.options;
       const path = request.url as string;
+      if (request.method === "GET") asked.push(path);
       if (request.method === "POST") {
         const one = { path, headers: request.headers, body: Buffer.concat(chunks).toString() };
         got.push(one);
@@ -72,6 +76,7 @@ export async function startFake(options: FakeOptions = {}, port = 0): Promise<Fa
     url: `http://127.0.0.1:${address.port}`,
     port: address.port,
     got,
+    asked,
     connections: () => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count))),
     close: () =>
       new Promise<void>((resolve) => {
