@@ -27,11 +27,11 @@ struct SaeWeights {
 /// rate falls linearly to zero over the last 20 %. Adam (0.9, 0.999) on all training examples at once.
 ///
 /// Two numbers are ours, because the source trains for 200,000 steps on billions of rows of some thousand
-/// dimensions, and this for a few hundred steps on a few hundred rows of 64 to 8192:
-///   l1             0.11 sqrt(hidden), the source's 5 at 2066 dimensions. With rows of norm sqrt(hidden) a
-///                  squared error grows with hidden and an activation with its root: this keeps the balance.
-///   learning rate  0.06 / sqrt(hidden). Unit columns have entries of size 1 / sqrt(hidden), which Adam, moving
-///                  each entry by about the rate, crosses in some twenty steps.
+/// dimensions, and this for a few hundred steps on a few hundred rows of 64 to 8192.
+/// l1 is 0.11 sqrt(hidden), the source's 5 at 2066 dimensions: with rows of norm sqrt(hidden) a squared error
+/// grows with hidden and an activation with its root, so this keeps their balance. The learning rate is
+/// 0.06 / sqrt(hidden): unit columns have entries of size 1 / sqrt(hidden), which Adam, moving each entry by
+/// about the rate, crosses in some twenty steps.
 struct SaeOptions {
   int features = 64;
   int steps = 100;
