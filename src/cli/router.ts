@@ -34,10 +34,6 @@ export function registerRouter(program: Command): void {
       new Option("--api-key <key>", "key that /v1 asks for").env("TAPLINE_API_KEY").argParser(headerKey),
     )
     .option("--json-log", "write what happens as lines of JSON")
-    .addHelpText(
-      "after",
-      "\nExamples:\n  tapline router --backend http://127.0.0.1:8971 --backend http://10.0.0.2:11434\n  tapline router --config backends.json --share --api-key secret",
-    )
     .action(runRouter);
 }
 
