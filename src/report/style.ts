@@ -19,7 +19,7 @@ header.top { border-bottom: 1px solid var(--line); background: var(--card); }
 header.top > div, main, footer { max-width: 62rem; margin: 0 auto; padding: 0 1.25rem; }
 header.top > div { display: flex; flex-wrap: wrap; gap: .4rem 1rem; align-items: center; padding-top: .6rem; padding-bottom: .6rem; }
 .brand { font-weight: 700; font-size: 1.15rem; letter-spacing: -.01em; } .brand span { color: var(--accent); }
-.badge, button, th, .meta, .soft, .label, summary, footer, .detail, .number, figcaption p, .facts dt { font-family: system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
+.badge, button, th, .meta, .soft, .label, summary, footer, .detail, .number, figcaption p, .passage > p, .facts dt { font-family: system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
 .badge { font-size: .75rem; font-weight: 600; text-transform: uppercase; letter-spacing: .05em; border: 1px solid var(--line); border-radius: 99px; padding: .1rem .6rem; color: var(--soft); }
 .tools, .scripted .unscripted { display: none; } .scripted .tools { display: flex; flex-wrap: wrap; gap: .4rem; } header .tools { margin-left: auto; }
 button { font-size: .82rem; font-weight: 600; padding: .3rem .7rem; border-radius: 6px; border: 1px solid var(--line); background: var(--card); color: var(--accent); cursor: pointer; line-height: 1.3; }

@@ -23,7 +23,20 @@ const arrows: Record<string, string[]> = {
   terminal: ["contracts"],
   report: ["contracts", "terminal"],
   study: ["contracts", "report"],
-  cli: ["contracts", "client", "mcp", "terminal", "report", "study", "lab", "inference", "router", "models", "native", "studies"],
+  cli: [
+    "contracts",
+    "client",
+    "mcp",
+    "terminal",
+    "report",
+    "study",
+    "lab",
+    "inference",
+    "router",
+    "models",
+    "native",
+    "studies",
+  ],
 };
 
 /** The same for native/; llama.cpp's headers are nobody's folder. */

@@ -7,9 +7,10 @@ import { ChatRequest } from "../../src/contracts/chat.js";
 import { CaptureRequest, checkSubmission, validate } from "../../src/contracts/index.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const pages = ["README.md", ...readdirSync(join(root, "docs")).map((name) => `docs/${name}`)].filter((name) =>
-  name.endsWith(".md"),
-);
+const pages = [
+  "README.md",
+  ...readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" }).map((name) => `docs/${name}`),
+].filter((name) => name.endsWith(".md"));
 const textOf = (page: string) => readFileSync(join(root, page), "utf8");
 
 test("every link between pages leads to a file", () => {

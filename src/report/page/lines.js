@@ -40,9 +40,11 @@ export function drawLines(figure, rows, space) {
  * Width of each of some pictures that share a row.
  * @param {number} width
  * @param {number} count
+ * @param {number} [together] pictures that belong side by side where there is room
  */
-export function panelWidth(width, count) {
-  const across = Math.max(1, Math.min(count, Math.floor(width / 230)));
+export function panelWidth(width, count, together = 1) {
+  const most = Math.max(1, Math.min(count, Math.floor(width / 230)));
+  const across = most > together ? most - (most % together) : most;
   return Math.min(360, Math.floor((width - (across - 1) * 10) / across));
 }
 

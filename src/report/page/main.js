@@ -69,10 +69,21 @@ button.addEventListener("click", () => {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showAll);
 
 element("print").addEventListener("click", () => print());
+/** Passages that only paper opens; nobody can click there. @type {HTMLDetailsElement[]} */
+let opened = [];
 addEventListener("beforeprint", () => {
+  opened = [
+    .../** @type {NodeListOf<HTMLDetailsElement>} */ (
+      document.querySelectorAll(".passage details:not([open])")
+    ),
+  ];
+  for (const closed of opened) closed.open = true;
   for (const { show } of views) show({ width: printedWidth, theme: paperTheme() });
 });
-addEventListener("afterprint", showAll);
+addEventListener("afterprint", () => {
+  for (const closed of opened) closed.open = false;
+  showAll();
+});
 
 element("save-job").addEventListener("click", () => {
   download(`${data.name}.json`, new Blob([JSON.stringify(data.job, null, 2)], { type: "application/json" }));

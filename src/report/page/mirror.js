@@ -20,7 +20,7 @@ export function drawMirror(figure, rows, space) {
       )
       .join(", "),
   );
-  const each = panelWidth(width, groups.length);
+  const each = panelWidth(width, groups.length, 2);
   return {
     legend: seriesLegend(
       [

@@ -1,0 +1,93 @@
+/**
+ * Photographs reports of real jobs for the documentation: `npm run docs:report-pictures`. Needs Debian's chromium.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { type Browser, chromium } from "playwright-core";
+import { readExamples } from "../../src/cli/input-files.js";
+import { Lab, type Settings } from "../../src/client/index.js";
+import { startLab } from "../../src/lab/index.js";
+import { backendInfo } from "../../src/native/index.js";
+import { readJob, renderReport } from "../../src/report/index.js";
+
+const images = fileURLToPath(new URL("../../docs/images", import.meta.url));
+const examplesFile = fileURLToPath(new URL("../../docs/examples/reviews.csv", import.meta.url));
+const capitals = readFileSync(new URL("../../docs/examples/capitals.txt", import.meta.url), "utf8")
+  .trim()
+  .split("\n");
+const layers = [0, 1, 2, 3, 4, 5, 6, 7];
+const patch: Settings<"compare", "prompt"> = {
+  layers: [5],
+  intervention: "patch",
+  donor_prompt: "The capital of Japan is",
+  strengths: [0, 0.25, 0.5, 0.75, 1],
+  max_tokens: 8,
+};
+
+const folder = mkdtempSync(join(tmpdir(), "tapline-pictures-"));
+const service = await startLab({ port: 0, home: folder, backend: backendInfo().backend, queueCapacity: 8 });
+const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args });
+try {
+  const lab = new Lab(service.url);
+  const examples = (await readExamples(examplesFile)) as Settings<"probe">["examples"];
+  const inspect = await page(lab, await lab.inspect("demo", "The capital of France is", { layers }));
+  const compare = await page(
+    lab,
+    await lab.compare("demo", capitals[0] as string, { ...patch, prompts: capitals }),
+  );
+  const probe = await page(lab, await lab.probe("demo", examples, { layers }));
+  const sae = await page(lab, await lab.sae("demo", examples, { layers: [2, 5], steps: 200 }));
+
+  await take(browser, inspect, "light", "#logit-lens", "report-lens-light", async (shown) => {
+    // The last cell of block 6, as a reader would point at it.
+    await shown.locator("#logit-lens .chart").focus();
+    for (let step = 0; step < 7 * 6; step += 1) await shown.keyboard.press("ArrowRight");
+  });
+  await take(browser, inspect, "light", "#norms", "report-norms-light");
+  await take(browser, inspect, "dark", "#answer-by-layer", "report-answer-dark");
+  await take(browser, compare, "dark", "#dose-response", "report-dose-dark");
+  await take(browser, compare, "light", "#continuations", "report-continuations-light", async (shown) => {
+    await shown.evaluate(
+      "document.querySelectorAll('details.prompt').forEach((one, index) => { one.open = index < 2 })",
+    );
+  });
+  await take(browser, probe, "light", "#accuracy-by-layer", "report-accuracy-light");
+  await take(browser, probe, "dark", "#scores", "report-scores-dark");
+  await take(browser, sae, "dark", "#features", "report-features-dark");
+  await take(browser, sae, "light", "#top-features-5", "report-top-features-light", async (shown) => {
+    await shown.evaluate(
+      "document.querySelectorAll('#top-features-5 .feature').forEach((one, index) => { if (index >= 6) one.remove() })",
+    );
+  });
+} finally {
+  await browser.close();
+  await service.close();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+async function page(lab: Lab, submitted: { id: string }): Promise<string> {
+  const path = join(folder, `${submitted.id}.html`);
+  writeFileSync(path, await renderReport(readJob(await lab.wait(submitted.id, { intervalMs: 50 }))));
+  return pathToFileURL(path).href;
+}
+
+async function take(
+  browser: Browser,
+  url: string,
+  colorScheme: "light" | "dark",
+  part: string,
+  name: string,
+  prepare: (shown: Awaited<ReturnType<Browser["newPage"]>>) => Promise<void> = async () => {},
+): Promise<void> {
+  const shown = await browser.newPage({ colorScheme, viewport: { width: 980, height: 1400 } });
+  await shown.goto(url);
+  await shown.waitForFunction("document.querySelector('.chart svg') !== null");
+  await prepare(shown);
+  await shown.waitForTimeout(200);
+  await shown.locator(part).screenshot({ path: join(images, `${name}.png`) });
+  await shown.close();
+  console.log(`docs/images/${name}.png`);
+}
