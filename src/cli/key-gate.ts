@@ -65,6 +65,8 @@ export class KeyGate extends Transform {
     for (let length = Math.min(marker.length - 1, text.length); length > 0 && kept === 0; length--) {
       if (marker.startsWith(text.slice(text.length - length))) kept = length;
     }
+    // So may the first half of a line's end be.
+    if (this.#pasting && kept === 0 && text.endsWith("\r")) kept = 1;
     this.#rest = text.slice(text.length - kept);
     this.#emit(text.slice(0, text.length - kept));
   }
