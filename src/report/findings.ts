@@ -1,0 +1,21 @@
+import type { CompareResult, InspectResult, ProbeResult, SaeResult } from "../contracts/index.js";
+import type { Findings } from "./figure.js";
+import { compareFindings } from "./figures/compare.js";
+import { inspectFindings } from "./figures/inspect.js";
+import { probeFindings } from "./figures/probe.js";
+import { saeFindings } from "./figures/sae.js";
+import type { ReportedJob } from "./job.js";
+
+/** What there is to say and to show about a result. */
+export function findingsOf({ operation, result }: ReportedJob): Findings {
+  switch (operation) {
+    case "inspect":
+      return inspectFindings(result as InspectResult);
+    case "compare":
+      return compareFindings(result as CompareResult);
+    case "probe":
+      return probeFindings(result as ProbeResult);
+    case "sae":
+      return saeFindings(result as SaeResult);
+  }
+}
