@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Execution, ExecutionList } from "../contracts/execution.js";
 import type { Capabilities, CaptureResult } from "../contracts/index.js";
 import { defaults, limits } from "../contracts/limits.js";
+import type { RouterStats } from "../contracts/router.js";
 import type { Stats } from "../contracts/stats.js";
 import { layerList, spread } from "./layers.js";
 import { integerBetween } from "./options.js";
@@ -130,7 +131,13 @@ async function executions(name: string | undefined, options: ExecutionsOptions):
 
 async function stats(options: ServerOptions): Promise<void> {
   const { Transport, terminal, print, printJson } = await tools();
-  const answer = await new Transport(options.url, 10_000).json<Stats>("/stats");
+  const answer = await new Transport(options.url, 10_000).json<Stats | RouterStats>("/stats");
   if (options.json) return printJson(answer);
-  return print(terminal.statsPicture(answer, terminal.canvasOf(process.stdout)).join("\n"));
+  const canvas = terminal.canvasOf(process.stdout);
+  // A router has backends where a server has a model.
+  const picture =
+    "backends" in answer
+      ? terminal.routerStatsPicture(answer, canvas)
+      : terminal.statsPicture(answer, canvas);
+  return print(picture.join("\n"));
 }

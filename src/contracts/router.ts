@@ -65,7 +65,7 @@ export const RouterConfig = Type.Object(
 export type RouterConfig = Static<typeof RouterConfig>;
 
 const count = () => Type.Integer({ minimum: 0 });
-const orNull = (schema: Type.TSchema) => Type.Union([schema, Type.Null()]);
+const orNull = <S extends Type.TSchema>(schema: S) => Type.Union([schema, Type.Null()]);
 const percentiles = Type.Object({
   p50: orNull(Type.Number()),
   p95: orNull(Type.Number()),

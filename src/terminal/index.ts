@@ -14,6 +14,7 @@ export { bare, heading, labelled } from "./page.js";
 export { bold, dim, inScale, magnitudeScale, probabilityScale } from "./paint.js";
 export { type Axis, type Plot, plot, type Series, ticksUpTo } from "./plot.js";
 export { ProgressLine } from "./progress-line.js";
+export { routerStatsPicture } from "./router-stats-picture.js";
 export { ago, bytes, duration } from "./spans.js";
 export { statsPicture } from "./stats-picture.js";
 export { story } from "./story.js";
