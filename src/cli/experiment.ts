@@ -157,7 +157,7 @@ function experiment(program: Command, name: Operation, description: string): Com
       integerBetween(1, limits.max_input_tokens),
     )
     .option("--seed <number>", `experiment seed (default: ${defaults.seed})`, integerBetween(0, limits.seed))
-    .option("--config <file>", "a submission as JSON (- is standard input); flags win over its fields")
+    .option("--config <file>", "a submission or a job.json (- is standard input); flags win over its fields")
     .addOption(labOption().argParser((text) => (text === "new" ? text : origin(text))))
     .option("--out <folder>", `where artifacts go (default: tapline-${name}-<first 8 of the id>)`)
     .option("--no-out", "write nothing")
@@ -205,8 +205,8 @@ async function run(
   options: CommonOptions,
   given: Record<string, unknown>,
 ): Promise<void> {
-  const { readConfig } = await import("./input-files.js");
-  const config = options.config === undefined ? {} : await readConfig(options.config);
+  const { readSubmission } = await import("./input-files.js");
+  const config = options.config === undefined ? {} : await readSubmission(options.config);
   if (config.operation !== undefined && config.operation !== operation) {
     throw new UsageError(`${options.config} is a configuration of ${config.operation}, not of ${operation}.`);
   }

@@ -18,13 +18,20 @@ function withoutMark(text: string): string {
   return text.replace(/^\uFEFF/, "");
 }
 
-/** A whole job configuration as JSON. @throws UsageError */
+/** A file's JSON object. @throws UsageError */
 export async function readConfig(path: string): Promise<Record<string, unknown>> {
   const config = parseJson(await readInput(path), path);
   if (typeof config !== "object" || config === null || Array.isArray(config)) {
     throw new UsageError(`${path} holds no JSON object.`);
   }
   return config as Record<string, unknown>;
+}
+
+/** A whole submission: as it is sent, or that of a job in its `job.json`. @throws UsageError */
+export async function readSubmission(path: string): Promise<Record<string, unknown>> {
+  const read = await readConfig(path);
+  const isJob = read.id !== undefined && typeof read.config === "object" && read.config !== null;
+  return isJob ? (read.config as Record<string, unknown>) : read;
 }
 
 /** A prompt a line; or JSON, JSON Lines or CSV with a `prompt` or `text` column. @throws UsageError */
