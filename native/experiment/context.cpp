@@ -12,10 +12,11 @@ namespace tapline {
 
 namespace {
 
-/// Batch size by default: enough rows to use the machine, few enough that their logits stay small
-/// (16 Mi floats) when the last block has to compute every row.
+/// Batch size by default: enough rows to use the machine, few enough that their logits stay within 160 MiB
+/// when the last block has to compute every row. A prompt that one batch holds is not split: the rest of a
+/// split one, a few rows, would cost as much time as many.
 uint32_t default_batch(int n_vocab, uint32_t n_ctx) {
-  const auto by_logits = static_cast<uint32_t>((16 << 20) / std::max(1, n_vocab));
+  const auto by_logits = static_cast<uint32_t>((40 << 20) / std::max(1, n_vocab));
   return std::min(n_ctx, std::clamp<uint32_t>(by_logits, 64, 256));
 }
 
