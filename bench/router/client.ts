@@ -52,7 +52,8 @@ export async function loadWith(
   const worker = async () => {
     while (next < options.count) {
       const index = next++;
-      events += (await streamChat(url, options.prompt(index), options.tokens)).events;
+      const streamed = await streamChat(url, options.prompt(index), options.tokens);
+      events += streamed.events;
     }
   };
   await Promise.all(Array.from({ length: options.streams }, worker));
