@@ -101,7 +101,7 @@ export function plot({ title, series, x, y, rows, guides = {} }: Plot, canvas: C
   const lines = cells.map((line, row) => {
     const text = labels.get(row);
     const edge = `${fit(text ?? "", label, "right")} ${text === undefined ? "│" : "┤"}`;
-    return dim(edge, canvas.colors) + line.map((cell) => drawn(cell, canvas)).join("");
+    return dim(edge, canvas.colors) + drawn(line, canvas);
   });
   const axis = `${" ".repeat(label)} └${"─".repeat(columns)}`;
   const [ticks, names] = tickLines(x, columns, (value) => Math.floor(Math.round(dotX(value)) / 2));
@@ -117,11 +117,28 @@ function share(value: number, { low, high }: Axis): number {
   return Math.min(1, Math.max(0, high > low ? (value - low) / (high - low) : 0.5));
 }
 
-function drawn({ dots, text, place, guide }: Cell, { colors }: Canvas): string {
-  if (text === "" && dots === 0) return " ";
-  const shown = text === "" ? String.fromCharCode(0x2800 + dots) : text;
-  if (guide) return dim(shown, colors);
-  return place === undefined ? bold(shown, colors) : inScale(shown, place, probabilityScale, colors);
+/** A line's cells; neighbours of one colour share its codes. */
+function drawn(cells: readonly Cell[], { colors }: Canvas): string {
+  let line = "";
+  for (let from = 0; from < cells.length; ) {
+    const { place, guide } = cells[from] as Cell;
+    let to = from;
+    let text = "";
+    for (let cell = cells[to]; cell?.place === place && cell?.guide === guide; cell = cells[to]) {
+      text += character(cell as Cell);
+      to++;
+    }
+    if (text.trim() === "") line += text;
+    else if (guide) line += dim(text, colors);
+    else line += place === undefined ? bold(text, colors) : inScale(text, place, probabilityScale, colors);
+    from = to;
+  }
+  return line;
+}
+
+function character({ dots, text }: Cell): string {
+  if (text !== "") return text;
+  return dots === 0 ? " " : String.fromCharCode(0x2800 + dots);
 }
 
 /** The x axis with its ticks, and the labels below it; labels that would touch their neighbour are left out. */
