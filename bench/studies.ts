@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import autocannon from "autocannon";
 import type { StudyPackage } from "../src/contracts/studies/index.js";
+import { gatherStatistics } from "../src/studies/backup.js";
 import { signInAccount } from "../src/studies/store/accounts.js";
 import { searchEntry, summaryOf } from "../src/studies/store/publish.js";
 import { openStore, type Store } from "../src/studies/store/store.js";
@@ -211,6 +212,7 @@ async function fill(store: Store, count: number): Promise<{ tokens: string[]; la
       )
       .execute();
   }
+  await gatherStatistics(store);
   return { tokens, large };
 }
 

@@ -100,7 +100,16 @@ export async function restore(store: Store, path: string): Promise<number> {
     if (!whole.ended) throw new UserError(`${path} is cut off; nothing was restored.`);
     await index(store, trx);
   });
+  await gatherStatistics(store);
   return whole.rows;
+}
+
+/**
+ * After rows came in bulk. PostgreSQL would notice by itself within minutes, and read whole tables for rare words until
+ * then; SQLite's plans do not depend on statistics here.
+ */
+export async function gatherStatistics(store: Store): Promise<void> {
+  if (store.dialect.name === "postgresql") await sql`analyze`.execute(store.db);
 }
 
 async function index(store: Store, trx: Kysely<Database>): Promise<void> {
