@@ -84,7 +84,7 @@ async function take(
 ): Promise<void> {
   const shown = await browser.newPage({ colorScheme, viewport: { width: 980, height: 1400 } });
   await shown.goto(url);
-  await shown.waitForFunction("document.querySelector('.chart svg') !== null");
+  await shown.locator(`${part} .chart svg, ${part}.passage`).first().waitFor();
   await prepare(shown);
   await shown.waitForTimeout(200);
   await shown.locator(part).screenshot({ path: join(images, `${name}.png`) });

@@ -60,9 +60,9 @@ export async function openReport(job: ReportedJob, options: BrowserContextOption
   });
   await page.goto(own);
   if (options.javaScriptEnabled !== false) {
-    await page.waitForFunction(
-      "[...document.querySelectorAll('.chart')].every((chart) => chart.querySelector('svg') !== null)",
-    );
+    for (const chart of await page.locator(".chart").all()) {
+      await chart.locator("svg").first().waitFor({ state: "attached" });
+    }
   }
   return { page, troubles, close: () => context.close() };
 }
