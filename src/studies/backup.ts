@@ -109,7 +109,7 @@ export async function restore(store: Store, path: string): Promise<number> {
  * then; SQLite's plans do not depend on statistics here.
  */
 export async function gatherStatistics(store: Store): Promise<void> {
-  if (store.dialect.name === "postgresql") await sql`analyze`.execute(store.db);
+  if (store.dialect.name === "postgresql") await sql`vacuum analyze`.execute(store.db);
 }
 
 async function index(store: Store, trx: Kysely<Database>): Promise<void> {
