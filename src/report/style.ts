@@ -6,8 +6,8 @@ const dark = `--paper: #15171a; --card: #1c1f23; --ink: #e8e6e1; --soft: #a3a9b2
 
 export const style = `
 :root { color-scheme: light; ${light} }
-@media (prefers-color-scheme: dark) { :root:not([data-theme="light"]) { color-scheme: dark; ${dark} } }
-:root[data-theme="dark"] { color-scheme: dark; ${dark} }
+@media screen and (prefers-color-scheme: dark) { :root:not([data-theme="light"]) { color-scheme: dark; ${dark} } }
+@media screen { :root[data-theme="dark"] { color-scheme: dark; ${dark} } }
 * { box-sizing: border-box; }
 html { font: 17px/1.6 Charter, "Bitstream Charter", "Sitka Text", Cambria, Georgia, serif; background: var(--paper); color: var(--ink); }
 body { margin: 0; overflow-wrap: anywhere; }
@@ -52,7 +52,7 @@ pre, code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; fo
 footer { color: var(--soft); font-size: .82rem; border-top: 1px solid var(--line); padding-top: 1rem; padding-bottom: 2rem; }
 .visually-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 @media (max-width: 36rem) { html { font-size: 16px; } h1 { font-size: 1.45rem; } header .tools { margin-left: 0; } figure, .passage, .card { padding: .8rem .7rem; } .save { position: static; } figcaption { padding-right: 0; } .facts { grid-template-columns: 1fr; gap: 0; } .facts dd { margin-bottom: .5rem; } }
-@media print { :root, :root[data-theme="dark"] { color-scheme: light; ${light} --paper: #ffffff; }
+@media print { :root { --paper: #ffffff; }
   html { font-size: 11pt; } header.top, .tools, .scripted .tools, .skip, .detail, figure > details { display: none; }
   main, footer { max-width: none; padding-left: 0; padding-right: 0; } figure, .card, .feature { break-inside: avoid; } h2 { break-after: avoid; } figcaption { padding-right: 0; } figure, .passage, .card { border-color: #ccc; padding: .6rem .8rem; }
   .scroll, pre { max-height: none; overflow: visible; } ins, del, tr.wrong td, .notice, .shaded { print-color-adjust: exact; -webkit-print-color-adjust: exact; } .chart svg { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }

@@ -63,16 +63,24 @@ inBrowser("the theme can be chosen, and paper is always light", async () => {
       .locator("#norms .chart svg")
       .last()
       .evaluate((svg) => (svg as unknown as { style: { color: string } }).style.color);
+  const onPaper = async () => {
+    await page.emulateMedia({ media: "print" });
+    assert.is(await background(), "rgb(255, 255, 255)");
+    const ink = await page.evaluate("getComputedStyle(document.documentElement).color");
+    assert.is(ink, "rgb(29, 31, 35)");
+    const caution = "getComputedStyle(document.querySelector('.notice')).backgroundColor";
+    assert.is(await page.evaluate(caution), "rgb(255, 243, 228)");
+    await page.emulateMedia({ media: "screen" });
+  };
   assert.is(await background(), "rgb(21, 23, 26)");
+  await onPaper();
   assert.is(await label(), "rgb(232, 230, 225)");
   await page.getByRole("button", { name: "Theme: system" }).click();
   assert.is(await background(), "rgb(251, 250, 247)");
   assert.is(await label(), "rgb(29, 31, 35)");
   await page.getByRole("button", { name: "Theme: light" }).click();
   await page.getByRole("button", { name: "Theme: dark" }).waitFor();
-  await page.emulateMedia({ media: "print" });
-  assert.is(await background(), "rgb(255, 255, 255)");
-  await page.emulateMedia({ media: "screen" });
+  await onPaper();
   // What a printed page was drawn with, seen between the two events of printing.
   await page.evaluate(
     "addEventListener('beforeprint', () => { window.printed = document.querySelector('#norms .chart > svg').style.color })",
