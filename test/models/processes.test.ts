@@ -195,6 +195,25 @@ test("models lists what the headers say; rm takes one quantisation, then the res
   assert.match(odd.stderr, "neither a job's id, which has 32 hexadecimal characters, nor a model's");
 });
 
+if (process.platform === "linux") {
+  test("what cannot fit is refused with the arithmetic; with --force it is tried, and told", async () => {
+    const words = ["serve", "--port", "0", "--ctx-size", "1000000", "--parallel", "64"];
+    // 262 GB of K/V cache; the limit makes sure that no system promises them.
+    const shell = "ulimit -v 100000000";
+    const sentence =
+      /^tapline: The model takes about \d+\.\d GB \(weights 4 MB, context .* in all; .* --force loads it all the same\.$/m;
+    const refused = await tapline(words, { shell }).ended;
+    assert.is(refused.code, 1);
+    assert.match(refused.stderr, sentence);
+    assert.is(refused.stderr.trim().split("\n").length, 1);
+    const forced = await tapline([...words, "--force"], { shell }).ended;
+    assert.is(forced.code, 1);
+    const [warning, failure] = forced.stderr.trim().split("\n");
+    assert.match(warning as string, sentence);
+    assert.match(failure as string, /^tapline: .* (could not be loaded|crashed)/);
+  });
+}
+
 test("doctor names what is wrong and what to do about it, and tells it by its exit code", async () => {
   const { code, stdout } = await tapline(["doctor", "--json", "--model", "tiny/none", "--rpc", "127.0.0.1:9"])
     .ended;
