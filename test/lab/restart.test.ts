@@ -99,7 +99,7 @@ test("a taken port, a held folder and bad options are one sentence", async () =>
     ["--queue", "65"],
   ]) {
     const { code, stderr } = await runTapline(["lab", "--home", home, ...words]);
-    assert.is(code, 1);
+    assert.is(code, 2);
     assert.match(stderr, "must be a whole number between");
   }
   assert.equal(await service.end("SIGTERM"), { code: 0, signal: null });
