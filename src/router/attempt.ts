@@ -24,8 +24,8 @@ export type AttemptEnd =
   | { kind: "cut"; sentence: string }
   /** No connection: the request never got there. */
   | { kind: "unreached"; sentence: string }
-  /** The connection ended before the first byte of an answer. */
-  | { kind: "broken"; sentence: string }
+  /** The connection ended before the first byte of an answer; `head` says whether its head was there. */
+  | { kind: "broken"; sentence: string; head: boolean }
   /** Given up before the first byte, because the backend's health check failed. */
   | { kind: "abandoned" }
   | { kind: "refused"; refusal: Refusal }
@@ -75,10 +75,13 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#settle = settle;
   }
 
-  /** Sends a request to a backend and its answer to the client. Never rejects. */
+  /**
+   * Sends a request to a backend and its answer to the client. Never rejects.
+   * @param request `fresh` asks for a new connection
+   */
   static run(
     backend: Backend,
-    request: { path: string; headers: string[]; body: Uint8Array },
+    request: { path: string; headers: string[]; body: Uint8Array; fresh: boolean },
     response: ServerResponse,
     ownHeaders: readonly string[],
     watcher: AttemptWatcher,
@@ -87,7 +90,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
       const attempt = new Attempt(backend, response, ownHeaders, watcher, resolve);
       backend.attempts.add(attempt);
       response.on("close", attempt.#onClose).on("drain", attempt.#onDrain);
-      backend.pool.dispatch(
+      (request.fresh ? backend.fresh : backend.pool).dispatch(
         { method: "POST", path: backend.prefix + request.path, headers: request.headers, body: request.body },
         attempt,
       );
@@ -166,7 +169,8 @@ export class Attempt implements Dispatcher.DispatchHandler {
     if (this.#committed) this.#cut(sentence);
     else if (code === "UND_ERR_INVALID_ARG" || code === "UND_ERR_NOT_SUPPORTED") {
       this.#end({ kind: "unsendable", sentence: message });
-    } else this.#end({ kind: unreachedCodes.has(code) ? "unreached" : "broken", sentence });
+    } else if (unreachedCodes.has(code)) this.#end({ kind: "unreached", sentence });
+    else this.#end({ kind: "broken", sentence, head: this.#status !== 0 });
   }
 
   #commit(controller: Dispatcher.DispatchController): void {

@@ -19,6 +19,8 @@ export class Backend {
   /** What stands before /v1 in its paths. */
   readonly prefix: string;
   readonly pool: Pool;
+  /** For requests that need a connection of their own. */
+  readonly fresh: Pool;
   readonly attempts = new Set<Attempt>();
   config: BackendConfig;
   /** Set once it was taken out of the configuration: what runs there goes on. */
@@ -56,15 +58,16 @@ export class Backend {
     this.config = config;
     this.url = config.url;
     this.prefix = pathname === "/" ? "" : pathname;
-    this.pool = new Pool(origin, {
+    const options = {
       connections: null,
-      pipelining: 1,
       // What a stream may take is not the router's to say; whether the backend lives, its health tells.
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: keepAliveMs,
       connect: { timeout: connectMs },
-    });
+    };
+    this.pool = new Pool(origin, { ...options, pipelining: 1 });
+    this.fresh = new Pool(origin, { ...options, pipelining: 0 });
   }
 
   get slots(): number {
@@ -134,5 +137,11 @@ export class Backend {
   retire(): void {
     this.retired = true;
     void this.pool.close();
+    void this.fresh.close();
+  }
+
+  /** Ends the connections, whatever they are doing. */
+  async destroy(): Promise<void> {
+    await Promise.all([this.pool.destroy(), this.fresh.destroy()]);
   }
 }

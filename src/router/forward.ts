@@ -121,13 +121,18 @@ class Forwarding {
 
   async run(): Promise<Outcome> {
     let deaths = 0;
+    // Who ended a kept connection under the request may only have been about to close it anyway.
+    let again = null as Backend | null;
     for (let tries = 0; tries < mostTries; tries++) {
       if (this.#response.destroyed) return "cancelled";
-      const backend = await this.#choose();
+      const known: Backend | null = again?.state === "healthy" && !again.retired ? again : null;
+      const fresh = known !== null;
+      const backend: Backend | null = known ?? (await this.#choose());
+      again = null;
       if (backend === null) return this.#nobody();
       if (tries > 0) this.#service.requests.retried++;
       const { epoch } = backend;
-      const end = await this.#try(backend);
+      const end = await this.#try(backend, fresh);
       switch (end.kind) {
         case "answered":
           this.#answer.ended();
@@ -147,8 +152,9 @@ class Forwarding {
           break;
         case "unreached":
         case "broken":
-          if (!backend.retired) this.#service.health.failed(backend, epoch, end.sentence);
           this.#trace.lifecycle(`${backend.url} failed before its first byte: ${end.sentence}`);
+          if (end.kind === "broken" && !end.head && !fresh) again = backend;
+          else if (!backend.retired) this.#service.health.failed(backend, epoch, end.sentence);
           if (end.kind === "broken") deaths++;
           if (deaths >= routerLimits.deaths) {
             throw new HttpError(502, `${deaths} backends in a row ended under this request; it is given up.`);
@@ -209,7 +215,7 @@ class Forwarding {
     return "failed";
   }
 
-  #try(backend: Backend): Promise<AttemptEnd> {
+  #try(backend: Backend, fresh: boolean): Promise<AttemptEnd> {
     const { model, members, stream } = this.#ask;
     const id = backend.idOf(model) as string;
     const body = id === model ? this.#ask.body : withString(this.#ask.body, members, "model", id);
@@ -225,16 +231,22 @@ class Forwarding {
       keyIsOurs: apiKey !== undefined,
     });
     const own = this.#trace.id === null ? [] : ["X-Tapline-Execution-ID", this.#trace.id];
-    return Attempt.run(backend, { path: this.#request.url as string, headers, body }, this.#response, own, {
-      started: (status, contentType) => {
-        const now = performance.now();
-        this.#service.health.answered(backend);
-        this.#answer.started(contentType);
-        if (!stream || status !== 200) return;
-        backend.measured(now - sent, now);
-        this.#service.firstToken.add((now - this.#began) / 1000);
+    return Attempt.run(
+      backend,
+      { path: this.#request.url as string, headers, body, fresh },
+      this.#response,
+      own,
+      {
+        started: (status, contentType) => {
+          const now = performance.now();
+          this.#service.health.answered(backend);
+          this.#answer.started(contentType);
+          if (!stream || status !== 200) return;
+          backend.measured(now - sent, now);
+          this.#service.firstToken.add((now - this.#began) / 1000);
+        },
+        passed: (chunk) => this.#answer.passed(chunk),
       },
-      passed: (chunk) => this.#answer.passed(chunk),
-    });
+    );
   }
 }

@@ -83,6 +83,6 @@ export class RouterService {
   /** Ends checks and connections. Idempotent. */
   async close(): Promise<void> {
     this.health.close();
-    await Promise.all(this.#backends.map(({ pool }) => pool.destroy()));
+    await Promise.all(this.#backends.map((backend) => backend.destroy()));
   }
 }

@@ -61,6 +61,25 @@ test("a head without a byte behind it is no answer yet", async () => {
   assert.is(one.got.length, 1);
 });
 
+test("a kept connection that ends under a request is no sign of bad health", async () => {
+  // As llama-server does when it is busy: the connection ends after an answer that said it would be kept.
+  const fickle = await fake({
+    post: (got, response) => {
+      const { socket } = response;
+      if (seen.has(socket)) return void response.destroy();
+      seen.add(socket);
+      stream(["a"])(got, response);
+    },
+  });
+  const seen = new Set<unknown>();
+  const router = await routing([fickle.url]);
+  for (let count = 0; count < 6; count++)
+    assert.is((await router.chat({ messages, stream: true })).status, 200);
+  const { body } = await router.get("/stats");
+  assert.equal([body.backends[0].failures, body.requests.failed], [0, 0]);
+  assert.ok(body.requests.retried > 0);
+});
+
 test("an answer that breaks off behind its first byte is cut, never mended by another", async () => {
   const breaks: Post = (_got, response) => {
     response.writeHead(200, { "Content-Type": "text/event-stream" });

@@ -97,7 +97,8 @@ export class Backend {
 
   async #untilWell(): Promise<void> {
     for (;;) {
-      const answer = await send(`${this.url}/health`, "GET").catch(() => null);
+      const asked = send(`${this.url}/health`, "GET").catch(() => null);
+      const answer = await Promise.race([asked, sleep(2000)]);
       if (answer?.status === 200) break;
       await sleep(20);
     }
