@@ -125,6 +125,13 @@ common_params engine_params(const EngineOptions& options) {
   int slot_ctx = options.ctx_size;
   if (slot_ctx <= 0)
     slot_ctx = std::min(facts.ctx_train > 0 ? facts.ctx_train : kDefaultCtxSize, kDefaultCtxSize);
+  constexpr int64_t kMostCells = 100'000'000;
+  if (int64_t{slot_ctx} * options.parallel > kMostCells) {
+    throw Error(ErrorCode::kInvalidArgument, "All slots together may hold " + std::to_string(kMostCells) +
+                                                 " tokens; " + std::to_string(options.parallel) +
+                                                 " slots of " + std::to_string(slot_ctx) + " hold " +
+                                                 std::to_string(int64_t{slot_ctx} * options.parallel) + ".");
+  }
   // Every slot has cells of its own: a slot's numbers then do not depend on what its neighbours hold.
   params.kv_unified = false;
   params.n_ctx = slot_ctx * options.parallel;

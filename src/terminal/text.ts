@@ -3,7 +3,7 @@ import stringWidth from "string-width";
 const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 // Joiners and variation selectors that do their work inside an emoji are not hidden characters.
 const pictograph = "\\p{Extended_Pictographic}\\uFE0F?\\p{Emoji_Modifier}?";
-const emoji = new RegExp(`^${pictograph}(\\u200D${pictograph})*$`, "u");
+const emojiOrCharacter = new RegExp(`(${pictograph}(?:\\u200D${pictograph})*)|[^]`, "gu");
 const unseen = /^[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]$/u;
 
 /** Columns that a text takes in a terminal: 2 for wide characters and emoji, 0 for combining marks. */
@@ -18,9 +18,7 @@ export function width(text: string): number {
  */
 export function visible(token: string): string {
   if (token === "") return "∅";
-  let text = "";
-  for (const { segment } of segmenter.segment(token))
-    text += emoji.test(segment) ? segment : spelled(segment);
+  const text = token.replace(emojiOrCharacter, (part, emoji?: string) => emoji ?? spelled(part));
   // A mark with nothing before it would land on the neighbouring cell.
   return /^\p{M}/u.test(text) ? `◌${text}` : text;
 }
@@ -31,15 +29,13 @@ export function oneLine(text: string): string {
   return words.map(visible).join(" ");
 }
 
-function spelled(cluster: string): string {
-  return Array.from(cluster, (character) => {
-    const code = character.codePointAt(0) as number;
-    if (character === " ") return "·";
-    if (character === "\n") return "↵";
-    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-    if (code === 0x7f) return "␡";
-    return unseen.test(character) ? `<${code.toString(16).toUpperCase().padStart(4, "0")}>` : character;
-  }).join("");
+function spelled(character: string): string {
+  const code = character.codePointAt(0) as number;
+  if (character === " ") return "·";
+  if (character === "\n") return "↵";
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+  if (code === 0x7f) return "␡";
+  return unseen.test(character) ? `<${code.toString(16).toUpperCase().padStart(4, "0")}>` : character;
 }
 
 /** Cuts a text that is too wide, with `…` as its last column. */
