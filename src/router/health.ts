@@ -92,11 +92,17 @@ export class Health {
   /** Asks those that might serve a request for which there is nobody; whether one of them can take it now. */
   async hope(might: (backend: Backend) => boolean): Promise<boolean> {
     const hopeful = this.#backends.filter((backend) => backend.state !== "healthy" && might(backend));
+    let open = hopeful.length;
+    if (open === 0) return false;
     return new Promise((resolve) => {
-      const asked = hopeful.map(async (backend) => {
-        if (await this.#askUrgently(backend)) resolve(true);
-      });
-      void Promise.all(asked).then(() => resolve(false));
+      // While a frozen one keeps everybody waiting, another may come back: those that said no are asked again.
+      const askOn = async (backend: Backend) => {
+        for (let round = 0; round === 0 || open > 0; round++) {
+          if (await this.#askUrgently(backend)) return resolve(true);
+          if (round === 0 && --open === 0) resolve(false);
+        }
+      };
+      for (const backend of hopeful) void askOn(backend);
     });
   }
 
@@ -183,8 +189,10 @@ export class Health {
 
   #setAside(backend: Backend, sentence: string): void {
     const { firstBackOff, longestBackOff } = this.#timing;
-    backend.failures++;
     const known = backend.state === "aside";
+    // Asked before its time, for a request that had nobody else: that does not lengthen its back-off.
+    if (known && performance.now() < backend.nextCheck) return;
+    backend.failures++;
     // Whoever comes back at this address may be another program.
     backend.pages = { health: true, stats: true };
     backend.state = "aside";
