@@ -142,6 +142,18 @@ test("with nobody healthy it is 503 with Retry-After, until somebody is", async 
   assert.is(back.got.length, 1);
 });
 
+test("who comes back while a frozen one is still waited for gets the request", async () => {
+  const frozen = await fake({ pages: { "/health": () => {} } });
+  const gone = await startFake();
+  await gone.close();
+  const router = await routing([frozen.url, gone.url], { timing: { answer: 1500 } });
+  const chat = router.chat({ messages });
+  await new Promise((resolve) => setTimeout(resolve, 400));
+  const back = await fake({}, gone.port);
+  assert.is((await chat).status, 200);
+  assert.is(back.got.length, 1);
+});
+
 test("a server that still loads is asked again until it serves", async () => {
   const loading = await fake({ pages: { "/health": json({ error: { message: "Loading model" } }, 503) } });
   const router = await routing([loading.url], { timing: quickly });
