@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { demoModelPath } from "../../src/models/resolve.js";
-import { mainCommit, sha256, TestHub } from "./support/hub.js";
+import { demoModelPath } from "../../../src/models/resolve.js";
+import { mainCommit, sha256, TestHub } from "../../models/support/hub.js";
 
-const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const main = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
 const demo = readFileSync(demoModelPath);
 const hash = sha256(demo);
 

@@ -7,8 +7,8 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { aroundBrowserTests, inBrowser, openReport } from "./browser.js";
-import { compareJob, inspectJob, probeJob, saeJob } from "./jobs.js";
+import { aroundBrowserTests, inBrowser, openReport } from "../../report/browser.js";
+import { compareJob, inspectJob, probeJob, saeJob } from "../../report/jobs.js";
 
 const pictures = process.env.TAPLINE_SCREENSHOTS;
 

@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { type HostileService, startHostile } from "../client/research-hostile.js";
-import { injections } from "./injections.js";
-import { command } from "./session.js";
+import { type HostileService, startHostile } from "../../client/research-hostile.js";
+import { injections } from "../../mcp/injections.js";
+import { command } from "../../mcp/session.js";
 
 let hostile: HostileService;
 test.before(async () => {

@@ -9,9 +9,9 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { developmentCertificate } from "../../src/studies/dev/certificate.js";
+import { developmentCertificate } from "../../../src/studies/dev/certificate.js";
 
-const cli = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const cli = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "tapline-production-"));
 const environment = { ...process.env, DATABASE_URL: undefined, TAPLINE_HOME: folder } as NodeJS.ProcessEnv;
 test.after(() => rmSync(folder, { recursive: true, force: true }));

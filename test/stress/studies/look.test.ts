@@ -8,8 +8,15 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { api, aroundBrowserTests, context, inBrowser, service, signIn } from "./support/browser.js";
-import { samplePackage } from "./support/packages.js";
+import {
+  api,
+  aroundBrowserTests,
+  context,
+  inBrowser,
+  service,
+  signIn,
+} from "../../studies/support/browser.js";
+import { samplePackage } from "../../studies/support/packages.js";
 
 const pictures = process.env.TAPLINE_SCREENSHOTS;
 

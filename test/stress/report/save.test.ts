@@ -2,9 +2,15 @@
 import { readFileSync } from "node:fs";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import type { ReportedJob } from "../../src/report/index.js";
-import { aroundBrowserTests, assertDrawable, inBrowser, type OpenReport, openReport } from "./browser.js";
-import { compareJob, inspectJob, probeJob, saeJob } from "./jobs.js";
+import type { ReportedJob } from "../../../src/report/index.js";
+import {
+  aroundBrowserTests,
+  assertDrawable,
+  inBrowser,
+  type OpenReport,
+  openReport,
+} from "../../report/browser.js";
+import { compareJob, inspectJob, probeJob, saeJob } from "../../report/jobs.js";
 
 aroundBrowserTests();
 
