@@ -38,7 +38,7 @@ export async function benchServe({ quick }: { quick: boolean }): Promise<Row[]> 
       maxTokens: 32,
       requests: quick ? { 1: 60, 16: 160 } : { 1: 150, 4: 300, 16: 600, 64: 640 },
       warmUp: 100,
-      rounds: quick ? 3 : 9,
+      rounds: quick ? 3 : 5,
     },
   ];
   if (!quick) {
@@ -49,7 +49,7 @@ export async function benchServe({ quick }: { quick: boolean }): Promise<Row[]> 
       maxTokens: 32,
       requests: { 1: 4, 4: 8, 16: 32, 64: 64 },
       warmUp: 8,
-      rounds: 3,
+      rounds: 2,
     });
   }
   const rows: Row[] = await benchCancel({ quick });
