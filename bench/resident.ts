@@ -124,12 +124,12 @@ async function besideChat(bench: ResidentBench, server: TestServer, model: Model
   const { engine } = server.service;
   const prompt = await textOf(model, 128);
   const layers = spread(model.info.nLayer)["4 layers"] as number[];
-  const tokens = model.info.bytes < 40_000_000 ? 400 : 100;
+  const [tokens, rounds] = model.info.bytes < 40_000_000 ? [400, 5] : [60, 3];
   const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
   const speed: number[] = [];
   const stalls: number[] = [];
   const rate: number[] = [];
-  for (let round = 0; round < 5; round++) {
+  for (let round = 0; round < rounds; round++) {
     const alone = await chat(server, tokens);
     let done = false;
     const captures: number[] = [];
