@@ -7,7 +7,7 @@ export class ListCache {
   #generation = -1;
   readonly #answers = new Map<string, Promise<Buffer>>();
 
-  constructor(most = 1000) {
+  constructor(most = 400) {
     this.#most = most;
   }
 
