@@ -8,6 +8,7 @@ import { threadsFor } from "../src/models/threads.js";
 import { Model } from "../src/native/index.js";
 import { TestRandom } from "../test/support/random.js";
 import { median, quartiles, type Row, row } from "./figures.js";
+import { layerSets } from "./layer-sets.js";
 import { randomModel } from "./models/random-model.js";
 import { benchResident } from "./resident.js";
 
@@ -34,9 +35,8 @@ async function benchModel(label: string, path: string, pairs: number, goal: numb
   const { nLayer, nVocab, bytes } = model.info;
   const context = await model.createContext({ nCtx: 256, nBatch: 256, threads: threadsFor(bytes) });
   const random = new TestRandom(7);
-  const layerSets = {
-    "1 layer": [Math.floor(nLayer / 2)],
-    "4 layers": [0, 1, 2, 3].map((quarter) => Math.floor(((quarter + 0.5) * (nLayer - 1)) / 4)),
+  const sets = {
+    ...layerSets(nLayer),
     // A plain pass computes the last block for the last token only: more is computed here, not just read.
     [lastBlock]: [nLayer - 1],
   };
@@ -56,7 +56,7 @@ async function benchModel(label: string, path: string, pairs: number, goal: numb
       return Number(process.hrtime.bigint() - start) / 1e6;
     };
     for (let i = 0; i < 3; i++) await pass([]);
-    for (const [what, layers] of Object.entries(layerSets)) {
+    for (const [what, layers] of Object.entries(sets)) {
       const ratios: number[] = [];
       const plain: number[] = [];
       // What has no goal gets fewer rounds.

@@ -35,7 +35,11 @@ export function median(values: readonly number[]): number {
 
 /** First and third quartile: with pairs this short, the extremes show the machine, not the capture. */
 export function quartiles(values: readonly number[]): [number, number] {
+  return [percentile(values, 0.25), percentile(values, 0.75)];
+}
+
+/** The value below which that share of all lies: the next lower of those that were measured. */
+export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
-  const at = (share: number) => sorted[Math.floor(share * (sorted.length - 1))] as number;
-  return [at(0.25), at(0.75)];
+  return sorted[Math.floor(share * (sorted.length - 1))] as number;
 }

@@ -7,7 +7,8 @@ import { threadsFor } from "../src/models/threads.js";
 import { Model } from "../src/native/index.js";
 import { startServer, type TestServer } from "../test/inference/support/serving.js";
 import { TestRandom } from "../test/support/random.js";
-import { median, quartiles, type Row, row } from "./figures.js";
+import { median, percentile, quartiles, type Row, row } from "./figures.js";
+import { layerSets } from "./layer-sets.js";
 
 const lengths = [16, 128, 256];
 
@@ -44,13 +45,6 @@ async function textOf(model: Model, length: number): Promise<string> {
   throw new Error(`No text of ${length} tokens was found.`);
 }
 
-function spread(nLayer: number): Record<string, number[]> {
-  return {
-    "1 layer": [Math.floor(nLayer / 2)],
-    "4 layers": [0, 1, 2, 3].map((quarter) => Math.floor(((quarter + 0.5) * (nLayer - 1)) / 4)),
-  };
-}
-
 async function againstPlain(bench: ResidentBench, server: TestServer, model: Model): Promise<Row[]> {
   const { engine } = server.service;
   const { nLayer, bytes } = model.info;
@@ -71,7 +65,7 @@ async function againstPlain(bench: ResidentBench, server: TestServer, model: Mod
       await engine.capture({ prompt, layers, maxTokens: 256, nextTop: 5 });
       return performance.now() - start;
     };
-    for (const [what, layers] of Object.entries(spread(nLayer))) {
+    for (const [what, layers] of Object.entries(layerSets(nLayer))) {
       for (let i = 0; i < 3; i++) await plain().then(() => capture(layers));
       const ratios: number[] = [];
       const plains: number[] = [];
@@ -89,7 +83,7 @@ async function againstPlain(bench: ResidentBench, server: TestServer, model: Mod
     for (let i = 0; i < Math.min(bench.pairs, 30); i++) {
       const start = performance.now();
       const { body } = await server.post("/lab/activations", {
-        ...{ model: engine.info.id, prompt, layers: spread(nLayer)["4 layers"], max_input_tokens: 256 },
+        ...{ model: engine.info.id, prompt, layers: layerSets(nLayer)["4 layers"], max_input_tokens: 256 },
       });
       added.push(performance.now() - start - 1000 * body.provenance.seconds.forward);
     }
@@ -123,7 +117,7 @@ function chat(server: TestServer, count: number): Promise<number[]> {
 async function besideChat(bench: ResidentBench, server: TestServer, model: Model): Promise<Row[]> {
   const { engine } = server.service;
   const prompt = await textOf(model, 128);
-  const layers = spread(model.info.nLayer)["4 layers"] as number[];
+  const layers = layerSets(model.info.nLayer)["4 layers"] as number[];
   const [tokens, rounds] = model.info.bytes < 40_000_000 ? [400, 5] : [60, 3];
   const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
   const speed: number[] = [];
@@ -144,9 +138,7 @@ async function besideChat(bench: ResidentBench, server: TestServer, model: Model
     await capturing;
     speed.push(sum(alone) / sum(disturbed));
     rate.push((1000 * captures.length) / sum(disturbed));
-    const sorted = [...disturbed].sort((a, b) => a - b);
-    const late = sorted[Math.floor(0.99 * (sorted.length - 1))] as number;
-    stalls.push((late - median(alone)) / median(captures));
+    stalls.push((percentile(disturbed, 0.99) - median(alone)) / median(captures));
   }
   const name = `${bench.label}, a chat beside captures of 128 tokens back to back`;
   return [

@@ -9,6 +9,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { cacheFolder } from "../../scripts/build/source.js";
+import { byteTokenizer } from "./byte-tokenizer.js";
 import { type Metadata, type TensorSpec, writeGguf } from "./gguf-writer.js";
 
 export type WeightType = "q8_0" | "f16";
@@ -29,7 +30,6 @@ export async function randomModel(type: WeightType): Promise<string> {
 
 function metadata(type: WeightType): Metadata {
   const { blocks, hidden, feedForward, heads, kvHeads } = shape;
-  const tokens = vocabulary();
   return {
     "general.architecture": "qwen2",
     "general.name": "random weights in the shape of 0.5B",
@@ -42,26 +42,8 @@ function metadata(type: WeightType): Metadata {
     "qwen2.attention.head_count_kv": kvHeads,
     "qwen2.attention.layer_norm_rms_epsilon": { f32: 1e-6 },
     "qwen2.rope.freq_base": { f32: 1_000_000 },
-    "tokenizer.ggml.model": "gpt2",
-    "tokenizer.ggml.pre": "qwen2",
-    "tokenizer.ggml.tokens": tokens,
-    "tokenizer.ggml.token_type": new Int32Array(tokens.length).fill(1),
-    "tokenizer.ggml.merges": ["Ġ a"],
-    "tokenizer.ggml.eos_token_id": tokens.length - 1,
-    "tokenizer.ggml.add_bos_token": false,
+    ...byteTokenizer(shape.vocabulary),
   };
-}
-
-/** Byte-level BPE's 256 characters, then as many words as the real vocabulary has. */
-function vocabulary(): string[] {
-  const printable = (byte: number) =>
-    (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
-  let next = 256;
-  const bytes = Array.from({ length: 256 }, (_, byte) =>
-    String.fromCodePoint(printable(byte) ? byte : next++),
-  );
-  const words = Array.from({ length: shape.vocabulary - 256 }, (_, index) => `Ġw${index}`);
-  return [...bytes, ...words];
 }
 
 function tensors(type: WeightType): TensorSpec[] {

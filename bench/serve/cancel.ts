@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import { startServer, untilIdle } from "../../test/inference/support/serving.js";
 import { TestRandom } from "../../test/support/random.js";
-import { type Row, row } from "../figures.js";
+import { percentile, type Row, row } from "../figures.js";
 
 /** Milliseconds from a client's going away to its slot being free: 99th percentile, goal of the contract. */
 export async function benchCancel({ quick }: { quick: boolean }): Promise<Row[]> {
@@ -23,8 +23,7 @@ export async function benchCancel({ quick }: { quick: boolean }): Promise<Row[]>
   } finally {
     await server.close();
   }
-  const sorted = late.sort((a, b) => a - b);
-  const worst = sorted[Math.floor(0.99 * (sorted.length - 1))] as number;
+  const worst = percentile(late, 0.99);
   return [
     row("demo model, a client goes away: its slot is free, median", late, "ms"),
     row("demo model, a client goes away: its slot is free, 99th percentile", [worst], "ms", { most: 300 }),

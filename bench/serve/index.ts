@@ -6,7 +6,7 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { buildTools } from "../../scripts/build/tools.js";
-import { median, type Row, row } from "../figures.js";
+import { median, percentile, type Row, row } from "../figures.js";
 import { randomModel } from "../models/random-model.js";
 import { benchCancel } from "./cancel.js";
 import type { LoadOrder, LoadReport } from "./load.js";
@@ -124,9 +124,4 @@ function describe(name: string, pairs: Array<[LoadReport, LoadReport]>): Row[] {
     row(`${name}: between tokens, median, over llama-server's`, ratios(between), "x"),
     row(`${name}: between tokens, 99th percentile, over llama-server's`, ratios(late), "x"),
   ];
-}
-
-function percentile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(share * (sorted.length - 1))] as number;
 }

@@ -65,7 +65,6 @@ test(`${kills} kills of service and worker at random moments`, async () => {
   const outcomes: Record<string, number> = {};
   let service = await start();
   // A failed test leaves nothing running that would keep it from ending.
-  process.once("exit", () => service.child.kill("SIGKILL"));
   test.after(() => void service.child.kill("SIGKILL"));
   for (let kill = 0; kill < kills; kill++) {
     for (let index = 0; index < 1 + (kill % 3); index++) {

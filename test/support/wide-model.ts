@@ -1,4 +1,5 @@
 import { randomFillSync } from "node:crypto";
+import { byteTokenizer } from "../../bench/models/byte-tokenizer.js";
 import { type TensorSpec, writeGguf } from "../../bench/models/gguf-writer.js";
 
 /** Hidden size and blocks of {@link writeWideModel}: the widest that the contract speaks of, and little else. */
@@ -11,13 +12,6 @@ const vocabulary = 320;
 /** A qwen3 of random weights with a residual stream of 8192 and one small head a block: 50 MB, quick to compute. */
 export async function writeWideModel(path: string): Promise<void> {
   const { hidden, blocks } = wide;
-  const printable = (byte: number) =>
-    (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
-  let next = 256;
-  const bytes = Array.from({ length: 256 }, (_, byte) =>
-    String.fromCodePoint(printable(byte) ? byte : next++),
-  );
-  const tokens = [...bytes, ...Array.from({ length: vocabulary - 256 }, (_, i) => `Ġw${i}`)];
   const matrix = (name: string, inner: number, outer: number): TensorSpec => ({
     name,
     dimensions: [inner, outer],
@@ -60,13 +54,7 @@ export async function writeWideModel(path: string): Promise<void> {
     "qwen3.attention.value_length": head,
     "qwen3.attention.layer_norm_rms_epsilon": { f32: 1e-6 },
     "qwen3.rope.freq_base": { f32: 10_000 },
-    "tokenizer.ggml.model": "gpt2",
-    "tokenizer.ggml.pre": "qwen2",
-    "tokenizer.ggml.tokens": tokens,
-    "tokenizer.ggml.token_type": new Int32Array(tokens.length).fill(1),
-    "tokenizer.ggml.merges": ["Ġ a"],
-    "tokenizer.ggml.eos_token_id": tokens.length - 1,
-    "tokenizer.ggml.add_bos_token": false,
+    ...byteTokenizer(vocabulary),
   };
   await writeGguf(path, metadata, tensors);
 }
