@@ -2,23 +2,12 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { RouterStats } from "../../src/contracts/router.js";
 import { validate } from "../../src/contracts/validate.js";
-import { type Fake, json, startFake, stream } from "./support/fake.js";
-import { messages, startRouting, until } from "./support/routing.js";
+import { cast } from "./support/cast.js";
+import { type Fake, json, stream } from "./support/fake.js";
+import { messages, until } from "./support/routing.js";
 
-const ended: (() => Promise<unknown>)[] = [];
-const fake = async (...options: Parameters<typeof startFake>) => {
-  const one = await startFake(...options);
-  ended.push(one.close);
-  return one;
-};
-const routing = async (...options: Parameters<typeof startRouting>) => {
-  const one = await startRouting(...options);
-  ended.unshift(one.close);
-  return one;
-};
-test.after.each(async () => {
-  for (const end of ended.splice(0)) await end();
-});
+const { fake, routing, endAll } = cast();
+test.after.each(endAll);
 
 const modelsAsked = ({ got }: Fake) => got.map(({ body }) => JSON.parse(body).model);
 

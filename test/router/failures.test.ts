@@ -4,23 +4,12 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Execution } from "../../src/contracts/execution.js";
 import { validate } from "../../src/contracts/validate.js";
+import { cast } from "./support/cast.js";
 import { event, type FakeOptions, json, startFake, stream } from "./support/fake.js";
-import { messages, startRouting, until } from "./support/routing.js";
+import { messages, until } from "./support/routing.js";
 
-const ended: (() => Promise<unknown>)[] = [];
-const fake = async (...options: Parameters<typeof startFake>) => {
-  const one = await startFake(...options);
-  ended.push(one.close);
-  return one;
-};
-const routing = async (...options: Parameters<typeof startRouting>) => {
-  const one = await startRouting(...options);
-  ended.unshift(one.close);
-  return one;
-};
-test.after.each(async () => {
-  for (const end of ended.splice(0)) await end();
-});
+const { fake, routing, atEnd, endAll } = cast();
+test.after.each(endAll);
 
 type Post = NonNullable<FakeOptions["post"]>;
 const dies: Post = (_got, response) => void response.destroy();
@@ -276,7 +265,7 @@ test("what is no HTTP answer counts as a failure", async () => {
     socket.end("hello\r\n\r\n");
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  ended.push(() => new Promise((resolve) => server.close(resolve)));
+  atEnd(() => new Promise((resolve) => server.close(resolve)));
   const { port } = server.address() as { port: number };
   const router = await routing([`http://127.0.0.1:${port}`]);
   assert.is(router.service.backends[0]?.state, "aside");
