@@ -1,8 +1,7 @@
-import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { link, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { UserError } from "../contracts/user-error.js";
+import { claim, unclaim } from "../files/claim.js";
 
 interface Holder {
   pid: number;
@@ -28,49 +27,21 @@ export async function lockFolder(folder: string): Promise<FolderLock> {
     since: new Date().toISOString(),
   };
   const text = JSON.stringify(holder);
-  const unique = () => `${path}.${process.pid}.${randomBytes(4).toString("hex")}`;
-  const own = unique();
-  await writeFile(own, text, { mode: 0o600 });
-  try {
-    for (let attempt = 0; attempt < 10; attempt++) {
-      // A link appears with its whole content or not at all, and never over another's.
-      if (await linked(own, path)) return { release: () => release(path, text) };
-      const seen = await readFile(path, "utf8").catch(() => null);
-      if (seen === null) continue;
-      const other = parseHolder(seen);
-      if (other !== null && isAlive(other)) {
-        throw new UserError(
-          `${folder} is in use by process ${other.pid}, a tapline lab running since ${other.since}; ` +
-            "stop it or choose another folder with --home.",
-        );
-      }
-      // Two services may find the same dead lock: whoever renamed another's live one puts it back.
-      const aside = unique();
-      await rename(path, aside).catch(() => {});
-      if ((await readFile(aside, "utf8").catch(() => seen)) !== seen) await linked(aside, path);
-      await rm(aside, { force: true });
+  for (let attempt = 0; attempt < 10; attempt++) {
+    const claimed = await claim(path, text, isDead);
+    if (claimed.taken) return { release: () => unclaim(path, text) };
+    const other = parseHolder(claimed.holder);
+    if (other !== null) {
+      throw new UserError(
+        `${folder} is in use by process ${other.pid}, a tapline lab running since ${other.since}; ` +
+          "stop it or choose another folder with --home.",
+      );
     }
-    throw new UserError(`${folder} could not be locked; another tapline lab is starting there.`);
-  } finally {
-    await rm(own, { force: true });
   }
+  throw new UserError(`${folder} could not be locked; another tapline lab is starting there.`);
 }
 
-async function linked(from: string, to: string): Promise<boolean> {
-  try {
-    await link(from, to);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
-    throw error;
-  }
-}
-
-async function release(path: string, text: string): Promise<void> {
-  if ((await readFile(path, "utf8").catch(() => null)) === text) await rm(path, { force: true });
-}
-
-function parseHolder(text: string): Holder | null {
+function parseHolder(text = ""): Holder | null {
   try {
     const holder = JSON.parse(text) as Holder;
     return Number.isInteger(holder.pid) && holder.pid > 0 ? holder : null;
@@ -79,14 +50,16 @@ function parseHolder(text: string): Holder | null {
   }
 }
 
-function isAlive(holder: Holder): boolean {
+function isDead(text: string): boolean {
+  const holder = parseHolder(text);
+  if (holder === null) return true;
   try {
     process.kill(holder.pid, 0);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EPERM") return false;
+    if ((error as NodeJS.ErrnoException).code !== "EPERM") return true;
   }
   const started = processStart(holder.pid);
-  return holder.started === null || started === null || started === holder.started;
+  return holder.started !== null && started !== null && started !== holder.started;
 }
 
 /** Start time of a process in the system's own ticks, where /proc tells it. */

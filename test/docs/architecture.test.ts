@@ -10,10 +10,11 @@ const src = join(root, "src");
 /** Which folders of src/ each folder may import from, beside itself. */
 const arrows: Record<string, string[]> = {
   contracts: [],
+  files: [],
   native: [],
-  models: ["contracts"],
+  models: ["contracts", "files"],
   http: ["contracts"],
-  lab: ["contracts", "http", "models", "native"],
+  lab: ["contracts", "files", "http", "models", "native"],
   requests: ["contracts", "http"],
   inference: ["contracts", "http", "models", "native", "requests"],
   router: ["contracts", "http", "requests"],

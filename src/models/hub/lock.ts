@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { link, mkdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { mkdir, stat, utimes } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { claim, isClaimed, unclaim } from "../../files/claim.js";
 
 /** The holder says so often that it is alive, by the time of the lock file. */
 const heartbeatMs = 5000;
@@ -24,7 +25,8 @@ export async function underLock<T>(
 ): Promise<T | undefined> {
   await mkdir(dirname(path), { recursive: true });
   const own = JSON.stringify({ pid: process.pid, host: hostname(), id: randomBytes(8).toString("hex") });
-  while (!(await take(path, own))) {
+  const isDead = (text: string) => isSilent(path, text);
+  while (!(await claim(path, own, isDead)).taken) {
     if (await waiting()) return undefined;
     await sleep(pollMs, undefined, { signal });
   }
@@ -37,46 +39,16 @@ export async function underLock<T>(
     return await run();
   } finally {
     clearInterval(heartbeat);
-    if ((await readFile(path, "utf8").catch(() => "")) === own) await rm(path, { force: true });
+    await unclaim(path, own);
   }
 }
 
 /** Whether somebody who lives holds the lock. */
-export async function isHeld(path: string): Promise<boolean> {
-  const seen = await readFile(path, "utf8").catch(() => undefined);
-  return seen !== undefined && !(await isDead(path, seen));
+export function isHeld(path: string): Promise<boolean> {
+  return isClaimed(path, (text) => isSilent(path, text));
 }
 
-async function take(path: string, own: string): Promise<boolean> {
-  const temporary = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`;
-  await writeFile(temporary, own);
-  try {
-    // A link appears with its whole content or not at all, and never over another's.
-    if (await linked(temporary, path)) return true;
-    const seen = await readFile(path, "utf8").catch(() => undefined);
-    if (seen === undefined || !(await isDead(path, seen))) return false;
-    // Two may find the same dead lock: whoever moved another's living one away puts it back.
-    const aside = `${temporary}.dead`;
-    await rename(path, aside).catch(() => {});
-    if ((await readFile(aside, "utf8").catch(() => seen)) !== seen) await linked(aside, path);
-    await rm(aside, { force: true });
-    return linked(temporary, path);
-  } finally {
-    await rm(temporary, { force: true });
-  }
-}
-
-async function linked(from: string, to: string): Promise<boolean> {
-  try {
-    await link(from, to);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
-    throw error;
-  }
-}
-
-async function isDead(path: string, text: string): Promise<boolean> {
+async function isSilent(path: string, text: string): Promise<boolean> {
   const beat = await stat(path).catch(() => undefined);
   if (beat === undefined) return false; // just released
   if (Date.now() - beat.mtimeMs > silentMs) return true;
