@@ -1,4 +1,10 @@
-import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { UserError } from "../contracts/user-error.js";
 
@@ -57,7 +63,23 @@ export function createHttpServer(handler: RequestListener): Server {
   // Requests without Host are ours to refuse, with a body that says why.
   const server = createServer({ requireHostHeader: false }, handler);
   server.on("clientError", refuseUnparsable);
+  server.on("request", closeBehind);
   return server;
+}
+
+/**
+ * When a connection ends, Node closes the response whose turn it is. One to a pipelined request behind it would never
+ * hear that its client is gone, and would work on for nobody.
+ */
+function closeBehind({ socket }: IncomingMessage, response: ServerResponse): void {
+  if (response.socket !== null) return;
+  const onGone = () => {
+    if (response.socket !== null) return;
+    response.destroy();
+    response.emit("close");
+  };
+  socket.setMaxListeners(0).once("close", onGone);
+  response.once("close", () => socket.off("close", onGone));
 }
 
 function closeServer(server: Server, graceMs: number): Promise<void> {

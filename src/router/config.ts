@@ -53,7 +53,7 @@ function backendUrl(text: string): string {
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
     throw new UserError(`A backend is an address such as http://127.0.0.1:8971, not ${text}.`);
   }
-  if (url.username !== "" || url.search !== "" || url.hash !== "") {
+  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
     throw new UserError(`The backend ${url.origin} must be given without user, query and fragment.`);
   }
   return url.origin + url.pathname.replace(/\/+$/, "").replace(/\/v1$/, "");

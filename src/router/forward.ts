@@ -124,10 +124,11 @@ class Forwarding {
     // Who ended a kept connection under the request may only have been about to close it anyway.
     let again = null as Backend | null;
     for (let tries = 0; tries < mostTries; tries++) {
-      if (this.#response.destroyed) return "cancelled";
       const known: Backend | null = again?.state === "healthy" && !again.retired ? again : null;
       const fresh = known !== null;
       const backend: Backend | null = known ?? (await this.#choose());
+      // Choosing may have taken seconds, and a response that is closed already tells nobody so again.
+      if (this.#response.destroyed) return "cancelled";
       again = null;
       if (backend === null) return this.#nobody();
       if (tries > 0) this.#service.requests.retried++;
@@ -196,7 +197,9 @@ class Forwarding {
         code: "model_not_found",
       });
     }
-    const which = model === null ? "No backend is healthy" : `No backend that serves ${model} is healthy`;
+    const healthy = backends.some(({ state }) => state === "healthy");
+    const nobody = healthy ? "No healthy backend lists a model" : "No backend is healthy";
+    const which = model === null ? nobody : `No backend that serves ${model.slice(0, 200)} is healthy`;
     throw new HttpError(503, `${which}; try again later.`, {
       code: "unavailable",
       headers: { "Retry-After": String(health.retryAfterSeconds()) },

@@ -54,13 +54,15 @@ export function requestHeaders(request: IncomingMessage, own: ForwardedHeaders):
 
 /** The headers of a backend's answer as the client gets them, names and values in turn. */
 export function answerHeaders(raw: unknown, own: readonly string[]): string[] {
+  const pairs = ((raw ?? []) as (Buffer | string)[]).map(text);
+  const connection = pairs.findIndex((name, at) => at % 2 === 0 && name.toLowerCase() === "connection");
+  const named = connection === -1 ? undefined : connectionOptions(pairs[connection + 1]);
   const headers: string[] = [];
-  const pairs = (raw ?? []) as (Buffer | string)[];
   for (let index = 0; index < pairs.length; index += 2) {
-    const name = text(pairs[index] as Buffer | string);
+    const name = pairs[index] as string;
     const key = name.toLowerCase();
-    if (hopByHop.has(key) || key === "x-tapline-execution-id") continue;
-    headers.push(name, text(pairs[index + 1] as Buffer | string));
+    if (hopByHop.has(key) || key === "x-tapline-execution-id" || named?.includes(key)) continue;
+    headers.push(name, pairs[index + 1] as string);
   }
   headers.push(...own);
   return headers;

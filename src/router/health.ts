@@ -95,11 +95,16 @@ export class Health {
     let open = hopeful.length;
     if (open === 0) return false;
     return new Promise((resolve) => {
+      let settled = false;
+      const settle = (healthy: boolean) => {
+        settled = true;
+        resolve(healthy);
+      };
       // While a frozen one keeps everybody waiting, another may come back: those that said no are asked again.
       const askOn = async (backend: Backend) => {
-        for (let round = 0; round === 0 || open > 0; round++) {
-          if (await this.#askUrgently(backend)) return resolve(true);
-          if (round === 0 && --open === 0) resolve(false);
+        for (let round = 0; !settled; round++) {
+          if (await this.#askUrgently(backend)) settle(true);
+          else if (round === 0 && --open === 0) settle(false);
         }
       };
       for (const backend of hopeful) void askOn(backend);

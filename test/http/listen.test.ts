@@ -49,6 +49,29 @@ test("close cuts a request that outlasts the grace time", async () => {
   assert.is(await answer, "cut");
 });
 
+test("a connection that ends closes the responses of all its requests, pipelined ones, too", async () => {
+  let here = 0;
+  let closed = 0;
+  const server = await listen(
+    {
+      callback: () => (_request, response) => {
+        here++;
+        response.once("close", () => closed++);
+        if (here === 1) response.write("begun");
+      },
+    },
+    { port: 0 },
+  );
+  const socket = connect(server.port, "127.0.0.1");
+  socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(3));
+  await once(socket, "data");
+  while (here < 3) await sleep(5);
+  socket.destroy();
+  while (closed < 3) await sleep(5);
+  await server.close();
+  assert.is(closed, 3);
+});
+
 test("a taken port is one sentence", async () => {
   const first = await listen(app(), { port: 0 });
   try {

@@ -48,6 +48,12 @@ test("a model id picks among those that serve it; the rest of the body goes thro
   assert.is((await router.get("/v1/models/nope")).status, 404);
 });
 
+test("with backends that are healthy and serve nothing, the 503 says so", async () => {
+  const router = await routing([(await fake({ models: [] })).url]);
+  const { status, body } = await router.chat({ messages });
+  assert.equal([status, body.error.message], [503, "No healthy backend lists a model; try again later."]);
+});
+
 test("an unknown model is 404, unless a backend has it since", async () => {
   const one = await fake();
   const router = await routing([one.url]);

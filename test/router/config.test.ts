@@ -32,6 +32,7 @@ test("a configuration is read, or refused with the file's name and one sentence"
     [{ backends: [] }, /^UserError: The file F is not usable: .*backends/],
     [{ backends: [{ url: "ftp://h" }] }, /such as http:\/\/127\.0\.0\.1:8971, not ftp:\/\/h\.$/],
     [{ backends: [{ url: "http://a:b@h" }] }, /without user/],
+    [{ backends: [{ url: "http://:b@h" }] }, /without user/],
     [{ backends: [{ url: "http://h/v1" }, { url: "http://h" }] }, /The backend http:\/\/h is named twice\.$/],
     [{ backends: [{ url: "http://h", slots: 0 }] }, /slots/],
     [{ backends: [{ url: "http://h", port: 1 }] }, /port/],

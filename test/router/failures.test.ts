@@ -143,6 +143,45 @@ test("who comes back while a frozen one is still waited for gets the request", a
   assert.is(back.got.length, 1);
 });
 
+test("once a request has somebody, nobody is asked for it any more", async () => {
+  const down = { "/health": json({}, 503) };
+  const one = await fake({ pages: down });
+  const two = await fake({ pages: down });
+  const timing = { urgent: 10, firstBackOff: 60_000, longestBackOff: 60_000 };
+  const router = await routing([one.url, two.url], { timing });
+  await until(() => router.service.backends.every(({ nextCheck }) => nextCheck > performance.now()));
+  one.options.pages = { "/health": json({ status: "ok" }) };
+  assert.is((await router.chat({ messages })).status, 200);
+  const asked = two.asked.length;
+  await new Promise((resolve) => setTimeout(resolve, 400));
+  assert.ok(two.asked.length <= asked + 2, `${two.asked.length - asked} times more`);
+});
+
+test("a client that goes away while nobody is healthy leaves nothing to be sent", async () => {
+  let answer = () => {};
+  const pages: FakeOptions["pages"] = { "/health": json({}, 503) };
+  const one = await fake({ pages });
+  const router = await routing([one.url], { timing: { firstBackOff: 60_000, longestBackOff: 60_000 } });
+  await until(() => router.service.backends.every(({ nextCheck }) => nextCheck > performance.now()));
+  pages["/health"] = (response) => {
+    answer = () => json({ status: "ok" })(response);
+  };
+  const before = one.asked.length;
+  const asking = request(`${router.url}/v1/chat/completions`, { method: "POST", agent: false });
+  asking.on("error", () => {});
+  asking.end(JSON.stringify({ messages, stream: true }));
+  await until(() => one.asked.length > before);
+  const gone = new Promise((resolve) => asking.once("close", resolve));
+  asking.destroy();
+  await gone;
+  // The router hears of that before it hears from the backend.
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  answer();
+  await until(() => router.service.requests.cancelled === 1);
+  assert.is(one.got.length, 0);
+  assert.is(router.service.backends[0]?.state, "healthy");
+});
+
 test("a server that still loads is asked again until it serves", async () => {
   const loading = await fake({ pages: { "/health": json({ error: { message: "Loading model" } }, 503) } });
   const router = await routing([loading.url], { timing: quickly });

@@ -20,6 +20,9 @@ const command = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url))
 const between = (least: number, most: number) => least + Math.random() * (most - least);
 const oneOf = <T>(choices: readonly T[]) => choices[Math.floor(Math.random() * choices.length)] as T;
 
+let atEnd: () => Promise<unknown> = async () => {};
+test.after(async () => void (await atEnd()));
+
 async function startRouter(urls: string[]) {
   const words = [
     "--import",
@@ -48,8 +51,11 @@ async function startRouter(urls: string[]) {
 test(`${clients} clients, three servers in trouble for ${seconds} s`, async () => {
   const serves = [tapline, await llamaServer(), tapline];
   const backends = await Promise.all(serves.map(async (serve) => new Backend(await freePort(), serve)));
+  const ended: (() => unknown)[] = backends.map((backend) => () => backend.end("SIGKILL"));
+  atEnd = () => Promise.all(ended.map((end) => end()));
   await Promise.all(backends.map((backend) => backend.start()));
   const router = await startRouter(backends.map(({ url }) => url));
+  ended.push(() => router.child.kill("SIGKILL"));
   const { url } = router;
 
   // How many tokens a prompt of so many words has, told by each server without trouble: they agree.
@@ -151,8 +157,11 @@ test(`${clients} clients, three servers in trouble for ${seconds} s`, async () =
   }
   closeConnections();
   router.child.kill("SIGTERM");
-  const code = await router.ended;
+  const code = await Promise.race([router.ended, sleep(20_000, "it does not end", { ref: false })]);
   await Promise.all(backends.map((backend) => backend.end()));
+  for (const { url: at, stuck } of backends.filter((_, index) => serves[index] === tapline)) {
+    if (stuck > 0) wrong.push(`${at} did not end ${stuck} times when it was told to`);
+  }
   console.log(JSON.stringify(counts), JSON.stringify(stats.requests));
   assert.equal(wrong, []);
   assert.is(code, 0);

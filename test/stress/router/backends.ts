@@ -6,10 +6,15 @@ import { buildTools } from "../../../scripts/build/tools.js";
 import { send } from "../../support/request.js";
 
 const command = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
+/** What the command line of tapline's serving process names. */
+const engine = "inference/process/main";
 const model = fileURLToPath(new URL("../../../models/demo/tapline-demo.gguf", import.meta.url));
 
 /** A command that serves the demo model on a port. */
 export type Serve = (port: number) => { file: string; words: string[] };
+
+/** Longer than any server needs to start or to end on a machine as busy as this test makes it. */
+const patienceMs = 60_000;
 
 export const tapline: Serve = (port) => ({
   file: process.execPath,
@@ -31,6 +36,8 @@ export class Backend {
   #child: ChildProcess | undefined;
   /** Since when it is known to answer, undisturbed; performance.now(), or null while it does not. */
   wellSince: number | null = null;
+  /** How often it did not end when it was told to. */
+  stuck = 0;
 
   constructor(port: number, serve: Serve) {
     this.port = port;
@@ -58,10 +65,11 @@ export class Backend {
 
   /** Ends the process that holds the model, where the server has one of its own and will start another. */
   async crashInside(): Promise<void> {
-    const [child] = this.#processes().slice(1);
+    // tsx may have started a compiler of its own, which has to live.
+    const child = this.#processes().find(({ words }) => words.includes(engine));
     if (child === undefined) return this.restart("SIGKILL", 0);
     this.wellSince = null;
-    process.kill(child, "SIGKILL");
+    process.kill(child.pid, "SIGKILL");
     await sleep(100);
     await this.#untilWell();
   }
@@ -92,21 +100,28 @@ export class Backend {
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
     const gone = new Promise((resolve) => child.once("exit", resolve));
     child.kill(signal);
+    const deadline = setTimeout(() => {
+      this.stuck++;
+      child.kill("SIGKILL");
+    }, patienceMs / 4);
     await gone;
+    clearTimeout(deadline);
   }
 
   async #untilWell(): Promise<void> {
+    const deadline = performance.now() + patienceMs;
     for (;;) {
       const asked = send(`${this.url}/health`, "GET").catch(() => null);
       const answer = await Promise.race([asked, sleep(2000)]);
       if (answer?.status === 200) break;
+      if (performance.now() > deadline) throw new Error(`${this.url} is not well after ${patienceMs} ms`);
       await sleep(20);
     }
     this.wellSince = performance.now();
   }
 
   #signal(signal: NodeJS.Signals): void {
-    for (const pid of this.#processes()) {
+    for (const { pid } of this.#processes()) {
       try {
         process.kill(pid, signal);
       } catch {
@@ -116,14 +131,13 @@ export class Backend {
   }
 
   /** Its process, and then those that it started. */
-  #processes(): number[] {
-    const table = execFileSync("ps", ["-axo", "pid=,ppid="], { encoding: "utf8" })
-      .trim()
+  #processes(): { pid: number; words: string }[] {
+    const table = execFileSync("ps", ["-axo", "pid=,ppid=,args="], { encoding: "utf8" })
       .split("\n")
-      .map((line) => line.trim().split(/\s+/).map(Number) as [number, number]);
-    const family = [this.#child?.pid as number];
-    for (const pid of family)
-      family.push(...table.filter(([, parent]) => parent === pid).map(([one]) => one));
+      .map((line) => /^ *(\d+) +(\d+) (.*)$/.exec(line) ?? [])
+      .map(([, pid, parent, words = ""]) => ({ pid: Number(pid), parent: Number(parent), words }));
+    const family = table.filter(({ pid }) => pid === this.#child?.pid);
+    for (const one of family) family.push(...table.filter(({ parent }) => parent === one.pid));
     return family;
   }
 }
