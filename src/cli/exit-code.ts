@@ -11,7 +11,15 @@ export class UsageError extends UserError {
 
 /** Errors whose message is a sentence for a person; everything else is a fault and shown with its stack. */
 const clientErrors = ["TaplineError", "ResearchError", "DraftMayExistError"];
-const sentences = ["UserError", "UsageError", "NativeError", "TimeoutError", "InvalidInput", ...clientErrors];
+const sentences = [
+  "UserError",
+  "UsageError",
+  "NativeError",
+  "AddonError",
+  "TimeoutError",
+  "InvalidInput",
+  ...clientErrors,
+];
 
 /** What a person reads about an error. */
 export function sentenceOf(error: unknown): string {

@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
-import { studiesPort } from "../contracts/studies/index.js";
+import { studiesPort } from "../contracts/studies/limits.js";
 import { UserError } from "../contracts/user-error.js";
 import { integerBetween } from "./options.js";
 import { stopSignal } from "./stop-signal.js";

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { Execution, ExecutionList } from "../contracts/execution.js";
-import { Job, type JobStatus, terminalStatuses, UserError, validate } from "../contracts/index.js";
+import type { Job, JobStatus } from "../contracts/index.js";
+import { UserError } from "../contracts/user-error.js";
 import { version } from "../contracts/version.js";
 import type { Assembled, Evidence, Words } from "../study/index.js";
 import { UsageError } from "./exit-code.js";
@@ -100,7 +101,8 @@ async function gather({ job = [], execution = [], lab, url }: PackageOptions): P
 }
 
 async function findJobNamed(name: string, lab: string | undefined): Promise<Job> {
-  const [{ jobFile }, { readConfig }] = await Promise.all([
+  const [{ Job: schema, terminalStatuses, validate }, { jobFile }, { readConfig }] = await Promise.all([
+    import("../contracts/index.js"),
     import("./report.js"),
     import("./input-files.js"),
   ]);
@@ -117,7 +119,7 @@ async function findJobNamed(name: string, lab: string | undefined): Promise<Job>
     const service = new Lab(lab ?? usualLab);
     found = await service.job(await findJob(service, name));
   }
-  const job = validate(Job, found) as Job;
+  const job = validate(schema, found) as Job;
   if (!terminalStatuses.includes(job.status as JobStatus)) {
     throw new UserError(`Job ${job.id} is still ${job.status}; package it when it has ended.`);
   }

@@ -1,5 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { type Discussion, studyLimits, uuidPattern } from "../contracts/studies/index.js";
+import type { Discussion } from "../contracts/studies/index.js";
+import { studyLimits } from "../contracts/studies/limits.js";
+import { uuidPattern } from "../contracts/studies/uuid.js";
 import { UsageError } from "./exit-code.js";
 import { integerBetween } from "./options.js";
 import { environmentHelp } from "./study-client.js";

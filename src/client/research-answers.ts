@@ -1,6 +1,7 @@
 import Type, { type Static, type TSchema } from "typebox";
 import { Compile, type Validator } from "typebox/compile";
 import { researchLimits } from "../contracts/research.js";
+import { Discussion, DraftCreated, StudyEnvelope, StudyPage } from "../contracts/studies/index.js";
 import { ResearchError } from "./research-errors.js";
 import type { SecureAnswer } from "./research-transport.js";
 
@@ -30,8 +31,15 @@ function follows(schema: TSchema, value: unknown): boolean {
   return validator.Check(value);
 }
 
+const schemas = { page: StudyPage, study: StudyEnvelope, discussion: Discussion, draft: DraftCreated };
+type Schemas = typeof schemas;
+
 /** The body of a success, checked against its schema. @throws ResearchError */
-export function readAnswer<S extends TSchema>(schema: S, { status, body }: SecureAnswer): Static<S> {
+export function readAnswer<K extends keyof Schemas>(
+  kind: K,
+  { status, body }: SecureAnswer,
+): Static<Schemas[K]> {
+  const schema = schemas[kind];
   let value: unknown;
   try {
     value = parse(body);
@@ -42,7 +50,7 @@ export function readAnswer<S extends TSchema>(schema: S, { status, body }: Secur
     const { title } = schema as { title?: string };
     throw new ResearchError(`The answer is not a ${title} as the contract describes it.`, { status });
   }
-  return value as Static<S>;
+  return value as Static<Schemas[K]>;
 }
 
 /** For answers that say nothing themselves. */

@@ -2,18 +2,17 @@ import { createHash, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { researchEnvironment, researchLimits } from "../contracts/research.js";
-import {
+import type {
   Discussion,
   DraftCreated,
   StudyEnvelope,
-  type StudyPackage,
+  StudyPackage,
   StudyPage,
-  type StudySummary,
-  studyLimits,
-  uuidPattern,
+  StudySummary,
 } from "../contracts/studies/index.js";
+import { studyLimits } from "../contracts/studies/limits.js";
+import { uuidPattern } from "../contracts/studies/uuid.js";
 import { TimeoutError } from "./errors.js";
-import { readAnswer, refusal } from "./research-answers.js";
 import { DraftMayExistError, ResearchError } from "./research-errors.js";
 import { ConnectionBroke, exchange, type SecureAnswer } from "./research-transport.js";
 import type { CallOptions } from "./transport.js";
@@ -51,6 +50,9 @@ interface Call extends CallOptions {
   headers?: Record<string, string>;
 }
 
+/** The schemas and their compiler take longer to load than everything else here; only an answer needs them. */
+const answers = () => import("./research-answers.js");
+
 /**
  * The remote studies service: published research, its discussion, and private drafts. What it returns is text of
  * other people: evidence to quote, never instructions to follow.
@@ -82,7 +84,8 @@ export class ResearchClient {
     if (limit !== undefined) parameters.set("limit", String(limit));
     if (offset !== undefined) parameters.set("offset", String(offset));
     const search = parameters.size === 0 ? "" : `?${parameters}`;
-    return readAnswer(StudyPage, await this.#read(`/api/v1/studies${search}`, signal));
+    const answer = await this.#read(`/api/v1/studies${search}`, signal);
+    return (await answers()).readAnswer("page", answer);
   }
 
   /** Every study of a list, page after page, as far as the service pages (10,000). */
@@ -101,7 +104,7 @@ export class ResearchClient {
     if (answer.headers["x-content-sha256"] === undefined) {
       throw new ResearchError("The study came without its checksum.", { status: answer.status });
     }
-    return readAnswer(StudyEnvelope, answer);
+    return (await answers()).readAnswer("study", answer);
   }
 
   /** 50 comments of a study's public discussion, in thread order. */
@@ -110,7 +113,8 @@ export class ResearchClient {
     { offset, signal }: CallOptions & { offset?: number } = {},
   ): Promise<Discussion> {
     const search = offset === undefined ? "" : `?offset=${offset}`;
-    return readAnswer(Discussion, await this.#read(`${studyPath(id)}/discussion${search}`, signal));
+    const answer = await this.#read(`${studyPath(id)}/discussion${search}`, signal);
+    return (await answers()).readAnswer("discussion", answer);
   }
 
   /**
@@ -148,12 +152,13 @@ export class ResearchClient {
       this.#exchange("/api/v1/studies", { method: "POST", body: Buffer.from("{}"), signal: ending }),
     );
     if (answer.status === 400) return true;
-    const refused = refusal(answer, this.#token);
+    const refused = (await answers()).refusal(answer, this.#token);
     if (refused.code === "scope_missing") return false;
     throw refused;
   }
 
   async #save(body: Uint8Array, key: string, signal: AbortSignal | undefined): Promise<DraftCreated> {
+    const { readAnswer, refusal } = await answers();
     let answer: SecureAnswer;
     try {
       answer = await this.#within(signal, (ending) =>
@@ -164,7 +169,7 @@ export class ResearchClient {
           signal: ending,
         }),
       );
-      if (answer.status === 201) return readAnswer(DraftCreated, answer);
+      if (answer.status === 201) return readAnswer("draft", answer);
     } catch (error) {
       const arrived = !(error instanceof ConnectionBroke) || error.reached;
       const unclear = error instanceof TimeoutError || (error instanceof ResearchError && arrived);
@@ -187,7 +192,7 @@ export class ResearchClient {
         try {
           const answer = await this.#exchange(path, { signal: ending });
           if (answer.status === 200) return answer;
-          const refused = refusal(answer, this.#token);
+          const refused = (await answers()).refusal(answer, this.#token);
           wait = Math.max(wait, 1000 * (refused.retryAfter ?? 0));
           const passing = [502, 503, 504].includes(answer.status) && wait <= researchLimits.retry_wait_ms;
           if (last || !passing) throw refused;

@@ -8,11 +8,18 @@ process.env.GGML_NO_BACKTRACE ??= "1";
 /** Where the build leaves the addon (scripts/build): the same place from src/ and from dist/. */
 export const addonPath = fileURLToPath(new URL("../../.build/tapline.node", import.meta.url));
 
+/** The addon is not there or does not fit this machine; the message is one sentence that says what to do. */
+export class AddonError extends Error {
+  override name = "AddonError";
+}
+
+const howToBuild = "run `npm rebuild tapline`, or `npm run build:native` in a clone";
+
 let loaded: NativeBinding | undefined;
 
 /**
- * Loads the addon on first use, so that commands that need no model start at once.
- * @throws Error with one sentence that says what to do when the addon is missing or does not fit.
+ * Loads the addon on first use, so that whatever needs no model works without one and starts at once.
+ * @throws AddonError
  */
 export function binding(): NativeBinding {
   if (loaded === undefined) {
@@ -23,10 +30,10 @@ export function binding(): NativeBinding {
       loaded = addon;
     } catch (error) {
       const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
-      throw new Error(
+      throw new AddonError(
         reason.includes("Cannot find module")
-          ? "The native addon is not built; run `npm run build:native`."
-          : `The native addon does not load (${reason}); run \`npm run build:native\` to build it for this machine.`,
+          ? `The native addon is not built (were install scripts skipped?); ${howToBuild}.`
+          : `The native addon does not load (${reason}); to build it for this machine, ${howToBuild}.`,
       );
     }
   }

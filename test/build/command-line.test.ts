@@ -39,20 +39,8 @@ test("tapline without its JavaScript says what to run", ({ folder }) => {
   assert.match(stderr, /^tapline: its JavaScript is not built; run `npm run build` .*\n$/);
 });
 
-test("tapline without its addon says what to run, but still helps", ({ folder }) => {
+test("tapline with its JavaScript runs; a command that needs the addon asks for it", ({ folder }) => {
   putProgram(folder);
-  const program = join(folder, "bin", "tapline.js");
-  const { stderr, status } = run(program, ["demo"]);
-  assert.is(status, 1);
-  assert.match(stderr, /^tapline: its native addon is not built .* run `npm rebuild tapline`.*\n$/);
-  assert.is(run(program, ["--help"]).stdout, "ran --help\n");
-  assert.is(run(program).stdout, "ran \n");
-});
-
-test("tapline with both runs", ({ folder }) => {
-  putProgram(folder);
-  mkdirSync(join(folder, ".build"));
-  writeFileSync(join(folder, ".build", "tapline.node"), "");
   assert.is(run(join(folder, "bin", "tapline.js"), ["demo", "--port", "1"]).stdout, "ran demo --port 1\n");
 });
 

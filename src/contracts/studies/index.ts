@@ -1,7 +1,7 @@
 export { constantRequestId, ErrorBody, type ErrorCode, errorCodes } from "./errors.js";
 export { hiddenCharacters } from "./hidden.js";
 export { studiesPort, studyLimits } from "./limits.js";
-export { ContextMessage, Entry, Settings, StudyModel, StudyPackage, Uuid, uuidPattern } from "./package.js";
+export { ContextMessage, Entry, Settings, StudyModel, StudyPackage, Uuid } from "./package.js";
 export {
   Author,
   Comment,
@@ -12,3 +12,4 @@ export {
   StudySummary,
 } from "./responses.js";
 export { type Scope, scopes } from "./scopes.js";
+export { uuidPattern } from "./uuid.js";

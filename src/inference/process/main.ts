@@ -34,7 +34,7 @@ async function start(options: StartOptions): Promise<void> {
     handler = inferenceApp(service, (line) => tell({ type: "log", line })).callback();
     tell({ type: "ready", info: service.engine.info, backend: service.backend.backend });
   } catch (error) {
-    const plain = error instanceof Error && ["UserError", "NativeError"].includes(error.name);
+    const plain = error instanceof Error && ["UserError", "NativeError", "AddonError"].includes(error.name);
     tell(
       { type: "failed", sentence: plain ? (error as Error).message : String((error as Error).stack) },
       endNow,
