@@ -1,36 +1,10 @@
+import { Html, htmlTag } from "../markup/html.js";
 import { cut, oneLine, visible } from "../terminal/index.js";
 
-/** Markup. Made by the `html` tag alone, so text never becomes markup by accident. */
-export class Html {
-  readonly markup: string;
+export { Html, type Value } from "../markup/html.js";
 
-  constructor(markup: string) {
-    this.markup = markup;
-  }
-}
-
-export type Value = Html | string | number | null | undefined | false | readonly Value[];
-
-/** A template whose values are escaped, except those that are markup already. Attributes need their quotes. */
-export function html(parts: TemplateStringsArray, ...values: Value[]): Html {
-  const markup = values.map((value, index) => render(value) + (parts[index + 1] as string));
-  return new Html((parts[0] as string) + markup.join(""));
-}
-
-function render(value: Value): string {
-  if (value === null || value === undefined || value === false) return "";
-  if (value instanceof Html) return value.markup;
-  if (typeof value === "object") return value.map(render).join("");
-  return readable(String(value)).replace(/[&<>"']/g, (character) => entities[character] as string);
-}
-
-const entities: Record<string, string> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
+/** The report's templates: text is escaped, and what hides in it is shown. */
+export const html = htmlTag(readable);
 
 /**
  * A text in which nothing hides: spaces, tabs and line ends stay, every other character that leaves no mark or

@@ -11,6 +11,7 @@ const src = join(root, "src");
 const arrows: Record<string, string[]> = {
   contracts: [],
   files: [],
+  markup: [],
   native: [],
   models: ["contracts", "files"],
   http: ["contracts"],
@@ -18,11 +19,11 @@ const arrows: Record<string, string[]> = {
   requests: ["contracts", "http"],
   inference: ["contracts", "http", "models", "native", "requests"],
   router: ["contracts", "http", "requests"],
-  studies: ["contracts", "http"],
+  studies: ["contracts", "http", "markup"],
   client: ["contracts"],
   mcp: ["contracts", "client"],
   terminal: ["contracts"],
-  report: ["contracts", "terminal"],
+  report: ["contracts", "markup", "terminal"],
   study: ["contracts", "report"],
   cli: [
     "contracts",
