@@ -73,6 +73,7 @@ async function read(cursor: Cursor): Promise<GgufHeader> {
   for (let i = 0; i < tensors; i++) {
     await cursor.text();
     const dimensions = await cursor.number(4);
+    if (dimensions > mostDimensions) throw new BadHeader();
     let elements = 1;
     for (let d = 0; d < dimensions; d++) elements *= await cursor.number(8);
     parameters += elements;
@@ -96,6 +97,10 @@ async function read(cursor: Cursor): Promise<GgufHeader> {
 }
 
 const blockBytes = 1 << 20;
+/** No key, name or template is longer; a damaged length could fill the memory before the file ends. */
+const longestText = 1 << 26;
+/** ggml's tensors have no more. */
+const mostDimensions = 4;
 
 /** Reads a file from its start in blocks; what is asked for beyond its end is damage. */
 class Cursor {
@@ -141,7 +146,9 @@ class Cursor {
   }
 
   async text(): Promise<string> {
-    return (await this.take(await this.number(8))).toString("utf8");
+    const length = await this.number(8);
+    if (length > longestText) throw new BadHeader();
+    return (await this.take(length)).toString("utf8");
   }
 
   /** A text or a whole number; everything else is passed over. */

@@ -50,14 +50,12 @@ export async function resolveModel(model: string, options: ResolveOptions = {}):
 /** The files that an id names on this machine; nothing when there is nothing of that name. */
 async function find(model: string): Promise<(GgufSet & { folder: string }) | undefined> {
   if (model === "demo") return setOf(demoModelPath);
+  if (model === "") throw new UserError("The model has no name.");
   if (model.includes("\0")) throw new UserError("A model's path may not contain a NUL character.");
   const path = resolve(model);
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
-    if (error.code === "EACCES") throw new UserError(`${model} may not be read by this account.`);
-    if (error.code === "ENAMETOOLONG")
-      throw new UserError("The model's path is longer than this system allows.");
-    throw error;
+    throw readFault(model, error);
   });
   if (found === undefined) return undefined;
   if (found.isDirectory()) return setInFolder(path, model);
@@ -73,16 +71,14 @@ async function setOf(path: string): Promise<GgufSet & { folder: string }> {
   const folder = dirname(path);
   const name = basename(path);
   const [alone] = groupGgufFiles([name]);
-  const siblings = alone?.parts === 1 ? [name] : await readdir(folder);
+  const siblings = alone?.parts === 1 ? [name] : await namesIn(folder);
   const set = groupGgufFiles(siblings).find(({ files }) => files.includes(name));
   if (set === undefined) throw new UserError(`There is no model at ${path}.`);
   return { ...set, folder };
 }
 
 async function setInFolder(folder: string, model: string): Promise<GgufSet & { folder: string }> {
-  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    throw error.code === "EACCES" ? new UserError(`${model} may not be read by this account.`) : error;
-  });
+  const names = await namesIn(folder);
   // Image encoders lie beside the model that they serve; they are no model by themselves.
   const sets = groupGgufFiles(names.filter((name) => !name.toLowerCase().startsWith("mmproj")));
   if (sets.length === 1) return { ...(sets[0] as GgufSet), folder };
@@ -100,32 +96,54 @@ async function setInFolder(folder: string, model: string): Promise<GgufSet & { f
 
 async function describe(set: GgufSet & { folder: string }): Promise<ResolvedModel> {
   const missing = missingParts(set);
-  if (missing.length > 0) {
-    throw new UserError(`The split model lacks ${missing.join(", ")} in ${set.folder}.`);
+  if (missing !== "") throw new UserError(`The split model lacks ${missing} in ${set.folder}.`);
+  const weights: WeightFile[] = [];
+  for (const name of set.files) {
+    const path = join(set.folder, name);
+    const found = await stat(path, { bigint: true }).catch((error) => Promise.reject(readFault(path, error)));
+    if (!found.isFile()) throw new UserError(`${path} is not a file.`);
+    weights.push({ name, bytes: Number(found.size), modified_ns: String(found.mtimeNs) });
   }
   const first = join(set.folder, set.files[0] as string);
   await checkMagic(first);
-  const weights: WeightFile[] = [];
-  for (const name of set.files) {
-    const { size, mtimeNs } = await stat(join(set.folder, name), { bigint: true });
-    weights.push({ name, bytes: Number(size), modified_ns: String(mtimeNs) });
-  }
   return { path: first, repository: null, commit: null, weights };
 }
 
 async function checkMagic(path: string): Promise<void> {
-  const file = await open(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "EACCES") throw new UserError(`${path} may not be read by this account.`);
-    throw error.code === "ENOENT" ? new UserError(`There is no model at ${path}.`) : error;
-  });
+  const start = await firstBytes(path).catch((error) => Promise.reject(readFault(path, error)));
+  if (start === "GGUF") return;
+  throw new UserError(
+    `${path} is not a GGUF file: it does not begin with GGUF (an unfinished download, or a pointer to one?).`,
+  );
+}
+
+async function firstBytes(path: string): Promise<string> {
+  const file = await open(path);
   try {
     const { bytesRead, buffer } = await file.read(Buffer.alloc(4), 0, 4, 0);
-    if (bytesRead < 4 || buffer.toString("latin1") !== "GGUF") {
-      throw new UserError(
-        `${path} is not a GGUF file: it does not begin with GGUF (an unfinished download, or a pointer to one?).`,
-      );
-    }
+    return buffer.toString("latin1", 0, bytesRead);
   } finally {
     await file.close();
+  }
+}
+
+function namesIn(folder: string): Promise<string[]> {
+  return readdir(folder).catch((error) => Promise.reject(readFault(folder, error)));
+}
+
+/** Why the system does not read what is there, in one sentence. */
+function readFault(name: string, { code, message }: NodeJS.ErrnoException): UserError {
+  switch (code) {
+    case "EACCES":
+    case "EPERM":
+      return new UserError(`${name} may not be read by this account.`);
+    case "ELOOP":
+      return new UserError(`${name} is a symbolic link that leads in a circle.`);
+    case "ENAMETOOLONG":
+      return new UserError("The model's path is longer than this system allows.");
+    case "ENOENT":
+      return new UserError(`There is no model at ${name}.`);
+    default:
+      return new UserError(`${name} cannot be read (${code ?? message}).`);
   }
 }

@@ -22,14 +22,19 @@ export function groupGgufFiles(names: readonly string[]): GgufSet[] {
   return [...sets.values()];
 }
 
-/** Names of the parts that a set announces and does not hold. */
-export function missingParts(set: GgufSet): string[] {
+/** So many missing parts are told by name. */
+const named = 3;
+
+/** The parts that a set announces and does not hold, for a sentence; empty when it is whole. */
+export function missingParts(set: GgufSet): string {
   const part = partName.exec(set.files[0] as string);
-  if (part === null) return [];
+  if (part === null) return "";
   const total = part[3] as string;
-  const wanted = Array.from(
+  const here = new Set(set.files);
+  const missing = Array.from(
     { length: Number(total) },
     (_, index) => `${part[1]}-${String(index + 1).padStart(5, "0")}-of-${total}.gguf`,
-  );
-  return wanted.filter((name) => !set.files.includes(name));
+  ).filter((name) => !here.has(name));
+  const rest = missing.length - named;
+  return missing.slice(0, named).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
 }

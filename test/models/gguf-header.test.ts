@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -52,6 +52,27 @@ test("a header that is cut off or damaged anywhere is told, never believed beyon
     ),
     { numRuns: 150 },
   );
+});
+
+test("lengths that a large file could hold and no header has", async () => {
+  const path = join(folder, "huge.gguf");
+  const start = (tensors: number, pairs: number, ...words: bigint[]) => {
+    const counts = [BigInt(tensors), BigInt(pairs), ...words].flatMap((word) => {
+      const bytes = Buffer.alloc(8);
+      bytes.writeBigUInt64LE(word);
+      return [...bytes];
+    });
+    return Buffer.from([..."GGUF".split("").map((letter) => letter.charCodeAt(0)), 3, 0, 0, 0, ...counts]);
+  };
+  for (const header of [
+    start(0, 1, 2n ** 33n), // a key of 8 GiB
+    start(1, 0, 0n, 2n ** 32n - 1n), // a tensor of four billion dimensions
+  ]) {
+    await writeFile(path, header);
+    await truncate(path, 2 ** 36);
+    const error = await readGgufHeader(path).catch((fault: unknown) => fault);
+    assert.instance(error, BadHeader);
+  }
 });
 
 test.run();

@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { UserError } from "../../src/contracts/user-error.js";
+import { listCached, removeCached } from "../../src/models/hub/cached.js";
 import { demoModelPath, type ResolveOptions, resolveModel } from "../../src/models/resolve.js";
 import { TestRandom } from "../support/random.js";
 import { mainCommit, sha256, TestHub } from "./support/hub.js";
@@ -186,6 +187,30 @@ test("offline: what is cached, and nothing else; without a network, the same", a
     await fault("tiny/none"),
     /tiny\/none is not here, and 127\.0\.0\.1:9 cannot be reached \(.+\)\./,
   );
+});
+
+if (process.platform !== "win32") {
+  test("links to folders in a snapshot are not followed: they may lead in circles", async () => {
+    const { path } = await resolveModel("tiny/demo");
+    for (const name of ["one", "two", "three"]) await symlink(".", join(dirname(path), name));
+    const { models } = await listCached();
+    assert.equal(
+      models.map(({ id }) => id),
+      ["tiny/demo/demo-F16.gguf"],
+    );
+    process.env.HF_HUB_OFFLINE = "1";
+    assert.is((await resolveModel("tiny/demo")).path, path);
+  });
+}
+
+test("removing one file leaves what is being downloaded beside it", async () => {
+  await resolveModel("tiny/demo");
+  const begun = join(folder(), "blobs", `${sha256(gguf(8))}.tapline.incomplete`);
+  await writeFile(begun, "GGUF");
+  assert.is((await removeCached("tiny/demo:F16")).freed, demo.length);
+  assert.is((await stat(begun)).size, 4);
+  assert.is((await removeCached("tiny/demo")).freed, 4);
+  assert.not.ok((await readdir(join(home, "hub"))).includes("models--tiny--demo"));
 });
 
 test("HF_HUB_CACHE is the cache itself, and a bad HF_ENDPOINT is told", async () => {

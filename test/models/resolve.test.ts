@@ -1,6 +1,7 @@
-import { mkdir, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import { mkdir, mkdtemp, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { UserError } from "../../src/contracts/index.js";
@@ -71,7 +72,9 @@ test("a split set: its first part is loaded, all parts are weights, from the dir
 
 test("what is missing of a split set is named", async () => {
   const path = await folder("d", ["big-00002-of-00003.gguf"]);
-  assert.match(await fault(path), "lacks big-00001-of-00003.gguf, big-00003-of-00003.gguf");
+  assert.match(await fault(path), "lacks big-00001-of-00003.gguf, big-00003-of-00003.gguf in ");
+  const many = await folder("many", ["big-00002-of-99999.gguf"]);
+  assert.match(await fault(many), "-00004-of-99999.gguf and 99995 more in ");
 });
 
 test("several models: the error lists them", async () => {
@@ -102,6 +105,30 @@ test("what is no model", async () => {
   const text = await folder("i", []);
   await writeFile(join(text, "fake.gguf"), "<!doctype html>");
   assert.match(await fault(text), "is not a GGUF file");
+  assert.is(await fault(""), "The model has no name.");
 });
+
+if (process.platform !== "win32") {
+  test("what has a model's name and is none", async () => {
+    const inside = async (name: string) => join(await folder(name, []), "model.gguf");
+    const circle = await inside("circle");
+    await symlink("model.gguf", circle);
+    const nowhere = await inside("nowhere");
+    await symlink("gone.gguf", nowhere);
+    const directory = await inside("directory");
+    await mkdir(directory);
+    const pipe = await inside("pipe");
+    execFileSync("mkfifo", [pipe]);
+    for (const [path, told, toldOfFolder] of [
+      [circle, "is a symbolic link that leads in a circle", "is a symbolic link that leads in a circle"],
+      [nowhere, "There is no model at", "There is no model at"],
+      [directory, "holds no .gguf file", "is not a file"],
+      [pipe, "is neither a file nor a directory", "is not a file"],
+    ] as const) {
+      assert.match(await fault(path), told);
+      assert.match(await fault(dirname(path)), toldOfFolder);
+    }
+  });
+}
 
 test.run();

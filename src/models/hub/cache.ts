@@ -73,13 +73,15 @@ export class CachedRepository {
   /** Paths of the complete `.gguf` files of a commit, sorted. */
   async files(commit: string): Promise<string[]> {
     const folder = this.snapshot(commit);
-    const names = await readdir(folder, { recursive: true }).catch(() => []);
+    // With the entries' types, links to folders are not followed: they could lead in a circle.
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
     const complete: string[] = [];
-    for (const name of names) {
+    for (const { name, parentPath } of entries) {
       if (!name.toLowerCase().endsWith(".gguf")) continue;
+      const path = join(parentPath, name);
       // A link whose blob is gone leads nowhere.
-      const target = await stat(join(folder, name)).catch(() => undefined);
-      if (target?.isFile()) complete.push(name.replaceAll("\\", "/"));
+      const target = await stat(path).catch(() => undefined);
+      if (target?.isFile()) complete.push(relative(folder, path).replaceAll("\\", "/"));
     }
     return complete.sort();
   }

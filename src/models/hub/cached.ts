@@ -1,5 +1,5 @@
 import { readdir, realpath, rm, stat } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { UserError } from "../../contracts/user-error.js";
 import { BadHeader, type GgufHeader, readGgufHeader } from "../gguf-header.js";
 import { groupGgufFiles } from "../split.js";
@@ -99,7 +99,8 @@ async function headerOf(blobs: string[]): Promise<GgufHeader | null> {
     const parameters = headers.reduce((sum, header) => sum + header.parameters, 0);
     return { ...(headers[0] as GgufHeader), parameters };
   } catch (error) {
-    if (error instanceof BadHeader) return null;
+    // What another account keeps to itself in a shared cache is in the list, too.
+    if (error instanceof BadHeader || (error as NodeJS.ErrnoException).code !== undefined) return null;
     throw error;
   }
 }
@@ -161,7 +162,8 @@ export async function removeCached(name: string): Promise<{ removed: string[]; f
     );
     await rm(path, { force: true });
   }
-  if (used.size === 0) await removeRepository(cached);
+  // Another process may be downloading another file of it.
+  if (used.size === 0 && (whole || !(await hasBlobs(cached)))) await removeRepository(cached);
   return {
     removed: [...chosen.map((model) => model.id), ...leftovers.map(() => "an unfinished download")],
     freed,
@@ -178,6 +180,10 @@ async function linkedBlobs(cached: CachedRepository): Promise<Set<string>> {
     if (target !== undefined) used.add(target);
   }
   return used;
+}
+
+async function hasBlobs(cached: CachedRepository): Promise<boolean> {
+  return (await readdir(dirname(cached.blob("-"))).catch(() => [])).length > 0;
 }
 
 /** Nothing but empty folders and references is left of it. */

@@ -52,8 +52,8 @@ export function hasTag(path: string, tag: string): boolean {
 
 function complete({ repository }: HubId, set: GgufSet): string[] {
   const missing = missingParts(set);
-  if (missing.length === 0) return set.files;
-  throw new UserError(`The split model in ${repository} lacks ${missing.join(", ")}.`);
+  if (missing === "") return set.files;
+  throw new UserError(`The split model in ${repository} lacks ${missing}.`);
 }
 
 function names(repository: string, sets: readonly GgufSet[]): string {
