@@ -9,8 +9,26 @@
 namespace tapline {
 
 namespace {
+
 constexpr auto kRepeatTerminate = std::chrono::milliseconds(1);
-}
+/// A cancel wakes nobody: how soon one who waits for his turn notices it.
+constexpr auto kLookForCancel = std::chrono::milliseconds(10);
+
+// The queue calls one function for each iteration, which llama-server sets when the model is loaded and which
+// only the queue itself can read. Leaving start_loop() between two iterations would need no such key, but
+// terminate() may come before the first iteration after the last capture: captures back to back could then
+// keep everything else from running. Naming a private member in an explicit instantiation is plain C++.
+template <class Key, typename Key::Member member>
+struct Reveal {
+  friend typename Key::Member reveal(Key) { return member; }
+};
+struct IterationKey {
+  using Member = std::function<void()> server_queue::*;
+  friend Member reveal(IterationKey);
+};
+template struct Reveal<IterationKey, &server_queue::callback_update_slots>;
+
+}  // namespace
 
 struct GenerationLoop::Job {
   std::function<void()> work;
@@ -18,6 +36,9 @@ struct GenerationLoop::Job {
   bool done = false;
   std::exception_ptr error = nullptr;
 };
+
+GenerationLoop::GenerationLoop(server_context& context)
+    : context_(context), queue_(context.get_response_reader().queue_tasks) {}
 
 void GenerationLoop::run() {
   // However this ends, nobody may wait for a thread that is gone.
@@ -30,29 +51,37 @@ void GenerationLoop::run() {
     }
   } finish{*this};
 
-  for (;;) {
-    std::shared_ptr<Job> job;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (stopping_) return;
-      job.swap(job_);
-      if (job) job->taken = true;
-    }
-    if (!job) {
-      context_.start_loop();
-      continue;
-    }
-    try {
-      job->work();
-    } catch (...) {
-      job->error = std::current_exception();
-    }
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      job->done = true;
-      changed_.notify_all();
-    }
+  queue_.on_update_slots([this, iterate = queue_.*reveal(IterationKey())] {
+    take_job();
+    iterate();
+  });
+  context_.start_loop();
+}
+
+/// On the generation thread, before an iteration.
+void GenerationLoop::take_job() {
+  std::shared_ptr<Job> job;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!job_ || stopping_) return;
+    job.swap(job_);
+    job->taken = true;
   }
+  try {
+    job->work();
+  } catch (...) {
+    job->error = std::current_exception();
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  job->done = true;
+  changed_.notify_all();
+}
+
+/// An idle scheduler iterates for each task it gets, also for one that does nothing.
+void GenerationLoop::wake() {
+  server_task task(SERVER_TASK_TYPE_NEXT_RESPONSE);
+  task.id = queue_.get_new_id();
+  queue_.post(std::move(task));
 }
 
 void GenerationLoop::run_between_iterations(const std::function<void()>& work, const CancelToken& cancel) {
@@ -61,6 +90,7 @@ void GenerationLoop::run_between_iterations(const std::function<void()>& work, c
   changed_.wait(lock, [this] { return !job_ || stopping_ || finished_; });
   if (stopping_ || finished_) throw Error(ErrorCode::kClosed, "The engine is closed.");
   job_ = job;
+  wake();
   while (!job->taken) {
     if (stopping_ || finished_ || cancel.cancelled()) {
       job_.reset();
@@ -68,8 +98,7 @@ void GenerationLoop::run_between_iterations(const std::function<void()>& work, c
       cancel.check();
       throw Error(ErrorCode::kClosed, "The engine is closed.");
     }
-    context_.terminate();
-    changed_.wait_for(lock, kRepeatTerminate);
+    changed_.wait_for(lock, kLookForCancel);
   }
   changed_.wait(lock, [&job] { return job->done; });
   if (job->error) std::rethrow_exception(job->error);
@@ -80,7 +109,7 @@ void GenerationLoop::stop() {
   stopping_ = true;
   changed_.notify_all();
   while (!finished_) {
-    context_.terminate();
+    context_.terminate();  // lost when it comes just before start_loop()
     changed_.wait_for(lock, kRepeatTerminate);
   }
 }

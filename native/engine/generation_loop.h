@@ -7,20 +7,18 @@
 
 #include "base/cancel.h"
 #include "server-context.h"
+#include "server-queue.h"
 
 namespace tapline {
 
 /// Drives llama-server's scheduler on the thread that calls run(), and lets other threads run a function on
-/// that thread between two iterations.
-///
-/// server_context::terminate() makes start_loop() return after the current iteration with its queues and
-/// slots intact, so the loop is left, the function runs, and the loop is entered again. A terminate() that
-/// comes just before start_loop() is lost, so the waiting side repeats it until its function was taken.
+/// that thread between two iterations: at most one before each, so that whatever is being generated advances
+/// by a whole iteration between two such functions, however fast they come.
 class GenerationLoop {
  public:
-  explicit GenerationLoop(server_context& context) : context_(context) {}
+  explicit GenerationLoop(server_context& context);
 
-  /// Serves until stop(). Whatever the scheduler throws passes through.
+  /// Serves until stop(). Once, after the model was loaded. Whatever the scheduler throws passes through.
   void run();
 
   /// Runs `work` on the generation thread and waits for it. `cancel` takes effect while it waits for its
@@ -33,7 +31,11 @@ class GenerationLoop {
  private:
   struct Job;
 
+  void take_job();
+  void wake();
+
   server_context& context_;
+  server_queue& queue_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::shared_ptr<Job> job_;

@@ -52,6 +52,30 @@ test("cancelling while a part is awaited rejects, and frees the slot", async () 
   await engine.close();
 });
 
+test("a generation advances between any two captures, however fast they come", async () => {
+  const engine = await open();
+  const { parts } = await engine.request("completion", endless);
+  await parts?.next();
+  const before = await engine.metrics();
+  let captures = 0;
+  let generating = true;
+  const loops = Array.from({ length: 4 }, async () => {
+    for (; generating; captures++) {
+      await engine.capture({ prompt: "The capital of France is", layers: [0], maxTokens: 16, nextTop: 1 });
+    }
+  });
+  for await (const _ of parts ?? []);
+  const during = captures;
+  generating = false;
+  const { decodes } = await engine.metrics();
+  await Promise.all(loops);
+  await engine.close();
+  const steps = decodes - before.decodes;
+  assert.ok(during > 0);
+  // One before each step; not twice as many, whatever was under way or not yet counted on either side.
+  assert.ok(during < 1.5 * steps, `${during} captures, ${steps} steps`);
+});
+
 test("close ends what runs, is idempotent, and refuses what comes later", async () => {
   const engine = await open();
   const { parts } = await engine.request("completion", endless);
