@@ -6,6 +6,7 @@ import { availableParallelism } from "node:os";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
 import { ports } from "../contracts/limits.js";
+import type { DownloadProgress } from "../models/hub/index.js";
 import { hubSettings } from "../models/hub/settings.js";
 import { hostMemory, judgeMemory } from "../models/memory.js";
 import { resolveModel } from "../models/resolve.js";
@@ -31,15 +32,22 @@ const littleMemory = 2e9;
 const littleDisk = 5e9;
 const noDisk = 200e6;
 
-/** Looks at everything in order; what goes wrong in looking is a finding, too. */
-export async function findings(model: string, rpc?: readonly RpcServer[]): Promise<Finding[]> {
+/**
+ * Looks at everything in order; what goes wrong in looking is a finding, too.
+ * @param onDownload told of the model's download, where it has to come from the hub first
+ */
+export async function findings(
+  model: string,
+  rpc: readonly RpcServer[] = [],
+  onDownload?: (progress: DownloadProgress) => void,
+): Promise<Finding[]> {
   const found: Finding[] = [nodeVersion()];
   const native = await addon();
   found.push(native.finding, await toolchain(native.module));
   if (native.module !== undefined) found.push(await graphics(native.module));
   found.push(memory(), ...(await disk()), ...(await allPorts()), await hub());
-  for (const server of rpc ?? []) found.push(await rpcServer(server));
-  found.push(await modelFits(model, native.module));
+  for (const server of rpc) found.push(await rpcServer(server));
+  found.push(await modelFits(model, native.module, onDownload));
   return found;
 }
 
@@ -246,10 +254,14 @@ async function rpcServer(server: RpcServer): Promise<Finding> {
 }
 
 /** Resolves a model and lays it out in memory. */
-async function modelFits(model: string, native: Native | undefined): Promise<Finding> {
+async function modelFits(
+  model: string,
+  native: Native | undefined,
+  onDownload?: (progress: DownloadProgress) => void,
+): Promise<Finding> {
   const check = "model";
   try {
-    const { path, weights } = await resolveModel(model);
+    const { path, weights } = await resolveModel(model, onDownload && { onDownload });
     const size = weights.reduce((sum, file) => sum + file.bytes, 0);
     if (native === undefined) return { check, status: "ok", finding: `${model}, ${bytes(size)}` };
     const { needed, fits, sentence } = judgeMemory(await native.estimateMemory({ path }));

@@ -24,12 +24,16 @@ export function registerDoctor(program: Command): void {
 }
 
 async function examine(options: DoctorOptions): Promise<void> {
-  const [{ findings }, { canvasOf, wrap }, { print, printJson }] = await Promise.all([
-    import("./doctor-checks.js"),
-    import("../terminal/index.js"),
-    import("./output.js"),
-  ]);
-  const found = await findings(options.model, options.rpc);
+  const [{ findings }, { canvasOf, ProgressLine, wrap }, { downloadLine }, { print, printJson }] =
+    await Promise.all([
+      import("./doctor-checks.js"),
+      import("../terminal/index.js"),
+      import("./download-line.js"),
+      import("./output.js"),
+    ]);
+  const line = new ProgressLine(process.stderr);
+  const found = await findings(options.model, options.rpc, downloadLine(line));
+  line.clear();
   if (found.some(({ status }) => status === "problem")) process.exitCode = 1;
   if (options.json) return printJson({ findings: found });
   const canvas = canvasOf(process.stdout);

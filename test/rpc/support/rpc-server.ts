@@ -23,18 +23,19 @@ async function program(): Promise<string> {
   return existsSync(built) ? built : ((await buildTools(["rpc-server"]))["rpc-server"] as string);
 }
 
-export async function startRpcServer(): Promise<RunningRpcServer> {
+/** @param there the machine that it runs on, this one unless told otherwise: its address, and what runs a program there */
+export async function startRpcServer(there?: { host: string; runs: string[] }): Promise<RunningRpcServer> {
   const path = await program();
-  const host = "127.0.0.1";
-  const port = await freePort();
+  const host = there?.host ?? "127.0.0.1";
+  const port = there === undefined ? await freePort() : 50052;
   let child: ChildProcess | undefined;
   const server: RunningRpcServer = {
     host,
     port,
     async start() {
-      child = spawn(path, ["--host", host, "--port", String(port), "--threads", "1", "--device", "CPU"], {
-        stdio: "ignore",
-      });
+      const words = [path, "--host", host, "--port", String(port), "--threads", "1", "--device", "CPU"];
+      const [file, ...rest] = [...(there?.runs ?? []), ...words] as [string, ...string[]];
+      child = spawn(file, rest, { stdio: "ignore" });
       for (let attempt = 0; ; attempt++) {
         try {
           await reachRpcServers([server]);

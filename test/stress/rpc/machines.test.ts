@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import type { InspectResult, Job } from "../../../src/contracts/index.js";
+import { nameOf } from "../../../src/models/rpc.js";
+import { demoInspect, openHarness } from "../../lab/harness.js";
+import { addMachine, type Machine } from "../../rpc/support/machines.js";
+import { type RunningRpcServer, startRpcServer } from "../../rpc/support/rpc-server.js";
+
+const machines: Machine[] = [];
+let obstacle = "";
+try {
+  for (const number of [0, 1]) machines.push(addMachine(number));
+} catch (error) {
+  for (const machine of machines.splice(0)) machine.remove();
+  obstacle = (error as Error).message.trim().split("\n").at(-1) as string;
+}
+
+const servers: RunningRpcServer[] = [];
+test.after(async () => {
+  for (const server of servers) await server.kill();
+  for (const machine of machines) machine.remove();
+});
+
+const compare = { ...demoInspect, operation: "compare", layers: [4], strengths: [0, 1, 2], max_tokens: 8 };
+/** Takes long enough to be met in its middle. */
+const long = {
+  ...compare,
+  prompts: Array.from({ length: 32 }, (_, index) => `${demoInspect.prompt} ${index}`),
+  strengths: [-4, -3, -2, -1, 0, 2, 3, 4, 5],
+  max_tokens: 128,
+};
+
+/** What of a result depends on the model's numbers alone. */
+function numbers(job: Job): unknown {
+  assert.is(job.status, "completed", job.error);
+  const { provenance: _provenance, ...rest } = job.result as InspectResult;
+  return rest;
+}
+
+function acrossMachines(name: string, run: () => Promise<void>): void {
+  if (obstacle === "") return void test(name, run);
+  console.log(`SKIPPED: ${name}: no network namespaces here (${obstacle}).`);
+  test.skip(name, run);
+}
+
+acrossMachines("blocks on two machines: the same numbers; one that dies or is cut off is told", async () => {
+  for (const machine of machines) servers.push(await startRpcServer(machine));
+  const [, second] = servers as [RunningRpcServer, RunningRpcServer];
+  const local = await openHarness();
+  const remote = await openHarness({ load: { rpc: servers.map(({ host, port }) => ({ host, port })) } });
+  try {
+    for (const body of [{ ...demoInspect, layers: [0, 7] }, compare]) {
+      const [a, b] = await Promise.all(
+        [local, remote].map(async (lab) => lab.finished((await lab.submit(body)).id)),
+      );
+      assert.equal(numbers(b as Job), numbers(a as Job));
+    }
+    const inItsMiddle = async () => {
+      const { id } = await remote.submit(long);
+      await remote.until(id, ({ progress }) => progress.stage === "sweep" && progress.done > 0);
+      return id;
+    };
+
+    const killed = await inItsMiddle();
+    await second.kill();
+    assert.is(
+      (await remote.finished(killed)).error,
+      `The rpc-server ${nameOf(second)} went away while the job ran.`,
+    );
+    await second.start();
+
+    // Nobody tells that a cable is out: the job waits, and can be cancelled.
+    const waiting = await inItsMiddle();
+    machines[1]!.cut();
+    await sleep(500);
+    const progress = async () => (await remote.request("GET", `/jobs/${waiting}`)).body.progress;
+    const before = await progress();
+    await sleep(1000);
+    assert.equal(await progress(), before);
+    await remote.request("POST", `/jobs/${waiting}/cancel`);
+    assert.is((await remote.finished(waiting)).status, "cancelled");
+    const unreachable = await remote.finished((await remote.submit(demoInspect)).id);
+    assert.match(unreachable.error as string, `The rpc-server ${nameOf(second)} `);
+
+    machines[1]!.mend();
+    await second.kill();
+    await second.start();
+    assert.is((await remote.finished((await remote.submit(demoInspect)).id)).status, "completed");
+  } finally {
+    await local.close();
+    await remote.close();
+  }
+});
+
+test.run();
