@@ -91,15 +91,19 @@ async function compile(plan, say, verbose) {
 /** A running process keeps the file it has loaded: the new one takes its name, not its place. @param {string} addon */
 function putInPlace(addon) {
   const temporary = `${activeAddon}.${process.pid}`;
-  copyFileSync(addon, temporary);
   try {
-    renameSync(temporary, activeAddon);
-  } catch (error) {
-    // Windows does not replace a loaded library, but lets it be renamed.
-    if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EPERM") {
-      throw error;
+    copyFileSync(addon, temporary);
+    try {
+      renameSync(temporary, activeAddon);
+    } catch (error) {
+      // Windows does not replace a loaded library, but lets it be renamed.
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EPERM") {
+        throw error;
+      }
+      renameSync(activeAddon, `${activeAddon}.old-${process.pid}`);
+      renameSync(temporary, activeAddon);
     }
-    renameSync(activeAddon, `${activeAddon}.old-${process.pid}`);
-    renameSync(temporary, activeAddon);
+  } finally {
+    rmSync(temporary, { force: true });
   }
 }

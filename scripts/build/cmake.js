@@ -195,9 +195,10 @@ function configuration({ definitions, generator, env }) {
  */
 async function runLogged(build, command, args) {
   mkdirSync(build.tree, { recursive: true });
-  const log = createWriteStream(build.log, { flags: "a" });
   /** @type {string[]} */
   const lines = [];
+  const log = createWriteStream(build.log, { flags: "a" });
+  log.on("error", (error) => lines.push(error.message)); // a full disk, most likely: the build will fail of it, too
   // cmake-js starts CMake, which starts Ninja, which starts compilers: a group can be ended as a whole.
   const detached = process.platform !== "win32";
   const child = spawn(command, args, {
@@ -244,9 +245,11 @@ function forwardSignals(child) {
   const stop = () => {
     process.off("SIGINT", forward);
     process.off("SIGTERM", forward);
+    process.off("SIGHUP", forward);
   };
   process.on("SIGINT", forward);
   process.on("SIGTERM", forward);
+  process.on("SIGHUP", forward);
   return stop;
 }
 

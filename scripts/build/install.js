@@ -10,14 +10,22 @@
  */
 import { parseArgs } from "node:util";
 import { makeAddon } from "./addon.js";
-import { BuildError } from "./errors.js";
+import { BuildError, sentenceOf } from "./errors.js";
 import { buildCommand } from "./paths.js";
 import { buildTools } from "./tools.js";
 
 /** @param {string} sentence */
 const say = (sentence) => console.log(`tapline: ${sentence}`);
 
+function checkNode() {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  if (major < 20 || (major === 20 && minor < 19)) {
+    throw new BuildError(`tapline needs Node 20.19 or newer, and this is ${process.versions.node}.`);
+  }
+}
+
 async function main() {
+  checkNode();
   if (process.env.TAPLINE_SKIP_BUILD === "1") {
     say(`TAPLINE_SKIP_BUILD=1, so the addon is not built; ${buildCommand} does it later`);
     return;
@@ -48,9 +56,10 @@ async function main() {
 try {
   await main();
 } catch (error) {
-  if (!(error instanceof BuildError)) {
+  const sentence = sentenceOf(error);
+  if (!sentence) {
     throw error;
   }
-  console.error(`tapline: ${error.message}`);
+  console.error(`tapline: ${sentence}`);
   process.exitCode = 1;
 }

@@ -33,7 +33,8 @@ export async function withLock(file, onWait, work) {
       removeStale(file, holder.pid);
       continue;
     }
-    if (holder && !told) {
+    if (holder?.pid && !told) {
+      // without hard links it may be caught before its number is written
       told = true;
       onWait(holder.pid);
     }
@@ -57,7 +58,7 @@ function tryTake(file) {
   const own = `${file}.${process.pid}`;
   writeFileSync(own, String(process.pid));
   try {
-    linkSync(own, file);
+    take(own, file);
     return true;
   } catch (error) {
     if (/** @type {NodeJS.ErrnoException} */ (error).code === "EEXIST") {
@@ -66,6 +67,22 @@ function tryTake(file) {
     throw error;
   } finally {
     rmSync(own, { force: true });
+  }
+}
+
+/**
+ * @param {string} own
+ * @param {string} file
+ */
+function take(own, file) {
+  try {
+    linkSync(own, file);
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code === "EEXIST") {
+      throw error;
+    }
+    // A file system without hard links, such as exFAT or a shared folder of a virtual machine.
+    writeFileSync(file, String(process.pid), { flag: "wx" });
   }
 }
 

@@ -1,6 +1,8 @@
 import { execFile } from "node:child_process";
 import { createHash, timingSafeEqual } from "node:crypto";
 import {
+  accessSync,
+  constants,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -17,7 +19,7 @@ import { basename, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { BuildError } from "./errors.js";
 import { landmark, llamaCpp } from "./llama.js";
-import { root } from "./paths.js";
+import { buildCommand, root } from "./paths.js";
 import { readFromTarball } from "./tarball.js";
 
 const run = promisify(execFile);
@@ -87,6 +89,7 @@ export function cacheFolder(env, platform = process.platform) {
  * @param {Required<SourceOptions>} options
  */
 async function fetchInto(dir, cache, { env, say, release, download }) {
+  await checkGit(env);
   makeCache(cache);
   sweep(cache);
   checkDisk(cache);
@@ -112,10 +115,23 @@ async function fetchInto(dir, cache, { env, say, release, download }) {
   }
 }
 
+/** Before 35 MB are fetched that only git can unpack. @param {NodeJS.ProcessEnv} env */
+async function checkGit(env) {
+  try {
+    await run("git", ["--version"], { env });
+  } catch (cause) {
+    throw new BuildError(
+      `git, which unpacks llama.cpp, is not on the PATH or does not run: install it and run ${buildCommand} again, or set LLAMA_CPP_DIR to an unpacked tree of llama.cpp v${llamaCpp.version}.`,
+      { cause },
+    );
+  }
+}
+
 /** @param {string} cache */
 function makeCache(cache) {
   try {
     mkdirSync(cache, { recursive: true });
+    accessSync(cache, constants.W_OK);
   } catch (cause) {
     throw new BuildError(`The cache folder ${cache} cannot be written: set TAPLINE_CACHE to one that can.`, {
       cause,
@@ -167,9 +183,11 @@ function onInterrupt(clean) {
   const stop = () => {
     process.off("SIGINT", handler);
     process.off("SIGTERM", handler);
+    process.off("SIGHUP", handler);
   };
   process.on("SIGINT", handler);
   process.on("SIGTERM", handler);
+  process.on("SIGHUP", handler);
   return stop;
 }
 
@@ -190,7 +208,7 @@ async function downloadTarball(spec, folder, env) {
   ];
   const [command, before, shell] = npmCommand(env);
   try {
-    await run(command, [...before, ...args], { cwd: root, env: { ...env, npm_config_dry_run: "" }, shell });
+    await run(command, [...before, ...args], { cwd: root, env: ownNpm(env), shell });
   } catch (cause) {
     const { stderr = "", code } = /** @type {{ stderr?: string, code?: string | number }} */ (cause);
     const lines = stderr.split("\n").filter((line) => line && !/complete log|npm warn/i.test(line));
@@ -208,6 +226,16 @@ async function downloadTarball(spec, folder, env) {
     );
   }
   return join(folder, name);
+}
+
+/**
+ * npm hands the options it was called with to install scripts; these are about what it installs where, not about how
+ * it fetches: with `npm install -w app`, `npm pack` here would look for that workspace in tapline's own folder.
+ * @param {NodeJS.ProcessEnv} env
+ */
+function ownNpm(env) {
+  const foreign = /^npm_config_(dry_run|global|include_workspace_root|location|workspaces?)$/i;
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !foreign.test(name)));
 }
 
 /**
@@ -258,13 +286,7 @@ async function unpack(bundle, tree, env) {
       env: { ...clean, GIT_TEMPLATE_DIR: "" },
     });
   } catch (cause) {
-    const { code, stderr = "" } = /** @type {{ code?: string | number, stderr?: string }} */ (cause);
-    if (code === "ENOENT") {
-      throw new BuildError(
-        "git is needed to unpack llama.cpp: install it, or set LLAMA_CPP_DIR to an unpacked tree.",
-        { cause },
-      );
-    }
+    const { stderr = "" } = /** @type {{ stderr?: string }} */ (cause);
     if (/No space left/.test(stderr)) {
       throw new BuildError("The disk is full: make room, or set TAPLINE_CACHE to a folder on another disk.", {
         cause,

@@ -38,6 +38,9 @@ export function checkToolchain(backend, machine = {}) {
     throw missing("CMake is not on the PATH", "cmake", platform);
   }
   const version = cmakeVersion(cmake);
+  if (!version) {
+    throw missing(`${cmake} does not run`, "cmake", platform);
+  }
   if (version[0] < oldestCmake[0] || (version[0] === oldestCmake[0] && version[1] < oldestCmake[1])) {
     throw missing(
       `CMake ${version.join(".")} is too old (${oldestCmake.join(".")} or newer is needed)`,
@@ -49,6 +52,9 @@ export function checkToolchain(backend, machine = {}) {
   if (platform !== "win32") {
     if (!env.CXX && !find("c++") && !find("g++") && !find("clang++")) {
       throw missing("No C++ compiler is on the PATH", "g++", platform);
+    }
+    if (!env.CC && !find("cc") && !find("gcc") && !find("clang")) {
+      throw missing("No C compiler is on the PATH", "gcc", platform);
     }
     if (!ninja && !find("make") && !find("gmake")) {
       throw missing("Neither Ninja nor make is on the PATH", "make", platform);
@@ -116,17 +122,22 @@ function which(name, env, platform) {
 
 /**
  * @param {string} cmake
- * @returns {[number, number]}
+ * @returns {[number, number] | undefined} nothing if it does not run
  */
 function cmakeVersion(cmake) {
-  const text = execFileSync(cmake, ["--version"], { encoding: "utf8" });
+  let text = "";
+  try {
+    text = execFileSync(cmake, ["--version"], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+  } catch {
+    // a leftover that does not run, such as pip's script of a removed package
+  }
   const match = /version (\d+)\.(\d+)/.exec(text);
-  return [Number(match?.[1] ?? 0), Number(match?.[2] ?? 0)];
+  return match ? [Number(match[1]), Number(match[2])] : undefined;
 }
 
 /**
  * @param {string} what
- * @param {"cmake" | "g++" | "make"} tool
+ * @param {"cmake" | "g++" | "gcc" | "make"} tool
  * @param {string} platform
  */
 function missing(what, tool, platform) {
@@ -134,6 +145,7 @@ function missing(what, tool, platform) {
     darwin: {
       cmake: "`brew install cmake`",
       "g++": "`xcode-select --install`",
+      gcc: "`xcode-select --install`",
       make: "`xcode-select --install` or `brew install ninja`",
     },
     win32: {
@@ -144,6 +156,7 @@ function missing(what, tool, platform) {
     linux: {
       cmake: "`sudo apt-get install cmake` or your distribution's package",
       "g++": "`sudo apt-get install g++` or your distribution's package",
+      gcc: "`sudo apt-get install gcc` or your distribution's package",
       make: "`sudo apt-get install ninja-build` or your distribution's package",
     },
   });

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { waiting } from "./addon.js";
 import { buildTargets, configure } from "./cmake.js";
-import { BuildError } from "./errors.js";
+import { BuildError, sentenceOf } from "./errors.js";
 import { withLock } from "./lock.js";
 import { makePlan, prepareBuild } from "./plan.js";
 import { createProgress } from "./progress.js";
@@ -78,10 +78,11 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
       console.log(`${name}\t${path}`);
     }
   } catch (error) {
-    if (!(error instanceof BuildError)) {
+    const sentence = sentenceOf(error);
+    if (!sentence) {
       throw error;
     }
-    console.error(`tapline: ${error.message}`);
+    console.error(`tapline: ${sentence}`);
     process.exitCode = 1;
   }
 }

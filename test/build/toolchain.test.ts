@@ -47,6 +47,12 @@ if (posix) {
     assert.match(sentence(bin), /^CMake 3\.18 is too old \(3\.21 or newer is needed\): /);
   });
 
+  test("a CMake that does not run is not taken for an old one", ({ bin }) => {
+    put(bin, "cmake");
+    writeFileSync(join(bin, "cmake"), "#!/bin/sh\nexit 1\n");
+    assert.match(sentence(bin), /^\S+cmake does not run: install it /);
+  });
+
   test("no compiler, no make: one sentence each", ({ bin }) => {
     put(bin, "cmake");
     assert.match(
@@ -54,13 +60,15 @@ if (posix) {
       /^No C\+\+ compiler is on the PATH: install it \(`sudo apt-get install g\+\+`/,
     );
     put(bin, "c++");
+    assert.match(sentence(bin), /^No C compiler is on the PATH: install it \(`sudo apt-get install gcc`/);
+    put(bin, "cc");
     assert.match(sentence(bin), /^Neither Ninja nor make is on the PATH: install it /);
     put(bin, "make");
     assert.is(sentence(bin), "");
   });
 
   test("ccache and Ninja are used when present", ({ bin }) => {
-    put(bin, "cmake", "c++", "ninja", "ccache");
+    put(bin, "cmake", "c++", "cc", "ninja", "ccache");
     const tools = checkToolchain("cpu", { env: { PATH: bin }, platform: "linux" });
     assert.equal(tools, {
       cmake: join(bin, "cmake"),
@@ -70,7 +78,7 @@ if (posix) {
   });
 
   test("a backend that cannot be built here says what it needs", ({ bin }) => {
-    put(bin, "cmake", "c++", "ninja");
+    put(bin, "cmake", "c++", "cc", "ninja");
     assert.match(sentence(bin, "vulkan"), /^TAPLINE_BACKEND=vulkan needs the Vulkan SDK/);
     assert.match(sentence(bin, "metal"), /^TAPLINE_BACKEND=metal works on macOS only/);
     if (!existsSync("/usr/local/cuda/bin/nvcc")) {
