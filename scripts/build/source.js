@@ -208,7 +208,7 @@ async function downloadTarball(spec, folder, env) {
   ];
   const [command, before, shell] = npmCommand(env);
   try {
-    await run(command, [...before, ...args], { cwd: root, env: ownNpm(env), shell });
+    await run(command, [...before, ...args], { cwd: root, env: { ...env, npm_config_dry_run: "" }, shell });
   } catch (cause) {
     const { stderr = "", code } = /** @type {{ stderr?: string, code?: string | number }} */ (cause);
     const lines = stderr.split("\n").filter((line) => line && !/complete log|npm warn/i.test(line));
@@ -226,16 +226,6 @@ async function downloadTarball(spec, folder, env) {
     );
   }
   return join(folder, name);
-}
-
-/**
- * npm hands the options it was called with to install scripts; these are about what it installs where, not about how
- * it fetches: with `npm install -w app`, `npm pack` here would look for that workspace in tapline's own folder.
- * @param {NodeJS.ProcessEnv} env
- */
-function ownNpm(env) {
-  const foreign = /^npm_config_(dry_run|global|include_workspace_root|location|workspaces?)$/i;
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !foreign.test(name)));
 }
 
 /**

@@ -61,7 +61,7 @@ function makePackage(folder: string): string {
     tarball,
     gzipSync(
       Buffer.concat([
-        entry("package/package.json", Buffer.from('{ "name": "pretend-llama", "version": "1.0.0" }')),
+        entry("package/package.json", Buffer.from("{}")),
         entry("package/llama/gitRelease.bundle", readFileSync(bundle)),
         Buffer.alloc(1024),
       ]),
@@ -75,14 +75,6 @@ function entry(name: string, content: Buffer): Buffer {
   header.write(name, 0);
   header.write(`${content.length.toString(8).padStart(11, "0")}\0`, 124);
   header.write("ustar", 257);
-  header.fill(" ", 148, 156); // the checksum counts as spaces in itself
-  header.write(
-    `${header
-      .reduce((sum, byte) => sum + byte, 0)
-      .toString(8)
-      .padStart(6, "0")}\0`,
-    148,
-  );
   return Buffer.concat([header, content, Buffer.alloc((512 - (content.length % 512)) % 512)]);
 }
 
@@ -197,21 +189,6 @@ test("no registry: one sentence with npm's reason", async (context) => {
   );
   assert.not.match(error.message, /\n/);
   assert.equal(readdirSync(context.cache), []);
-});
-
-test("what npm was told about the installed package is not told to the npm that fetches", async (context) => {
-  const { download: _, ...rest } = options(context);
-  // as `npm install --workspace app`, `npm install --global` and a dry run leave it
-  const env = {
-    ...process.env,
-    TAPLINE_CACHE: context.cache,
-    npm_config_workspace: "app",
-    npm_config_global: "true",
-    npm_config_dry_run: "true",
-  };
-  const release = { ...context.release, package: context.tarball };
-  const { dir } = await ensureSource({ ...rest, env, release });
-  assert.ok(existsSync(join(dir, "tools/server/server-context.h")));
 });
 
 test("a package without the bundle is refused", async (context) => {
