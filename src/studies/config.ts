@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { dirname, resolve } from "node:path";
 import Type, { type Static } from "typebox";
 import { studiesPort } from "../contracts/studies/index.js";
@@ -65,6 +66,9 @@ export function readConfig(path: string, env: Environment): StudiesOptions {
     throw new UserError(
       "The configuration needs either tls (an own certificate) or trusted_proxies, and not both.",
     );
+  }
+  for (const address of config.trusted_proxies ?? []) {
+    if (isIP(address) === 0) throw new UserError(`trusted_proxies must be IP addresses; ${address} is none.`);
   }
   return {
     origin,

@@ -10,6 +10,7 @@ import { githubProvider } from "../../src/studies/auth/github.js";
 import { readConfig } from "../../src/studies/config.js";
 import { startDevelopment } from "../../src/studies/dev/start.js";
 import { html } from "../../src/studies/site/html.js";
+import { safeReturn } from "../../src/studies/site/visit.js";
 import { startStudies } from "../../src/studies/start.js";
 import { addComment } from "../../src/studies/store/discussion.js";
 import { listDrafts } from "../../src/studies/store/drafts.js";
@@ -106,6 +107,7 @@ test("every form refuses another site, a missing or foreign csrf field, and a vi
     const tries: [string, Promise<Answer>][] = [
       ["no field", post(path, ada.cookie, {})],
       ["another's field", post(path, ada.cookie, { csrf: foreign })],
+      ["as many characters, more bytes", post(path, ada.cookie, { csrf: "é".repeat(csrf.length) })],
       ["another origin", post(path, ada.cookie, { csrf }, { Origin: "https://evil.example" })],
       ["null origin", post(path, ada.cookie, { csrf }, { Origin: "null" })],
       ["cross-site", post(path, ada.cookie, { csrf }, { "Sec-Fetch-Site": "cross-site" })],
@@ -203,17 +205,26 @@ test("a token is shown once; names, days and scopes are checked", async () => {
   assert.not.ok((await service.call("/agents", { headers: { Cookie: ada.cookie } })).text.includes(token));
 });
 
-test("a return address stays on this site", async () => {
+test("a return address stays on this site", () => {
+  const site = { origin: "https://studies.example.org" };
   for (const address of [
+    null,
+    "",
+    "drafts",
     "//evil.example",
     "https://evil.example",
     "/\\evil.example",
     "javascript:alert(1)",
-    "/%0d",
+    "/..//evil.example",
+    "/.//evil.example",
+    "/a/%2e%2e//evil.example",
+    "/a\\..\\..//evil.example",
+    "/drafts\r\nSet-Cookie: a=b",
+    "/\t/evil.example",
   ]) {
-    const { text } = await service.call(`/sign-in?return=${encodeURIComponent(address)}`);
-    assert.not.ok(text.includes("evil.example"), address);
+    assert.is(safeReturn(site, address), "/", String(address));
   }
+  assert.is(safeReturn(site, "/drafts/1?replaces=2"), "/drafts/1?replaces=2");
 });
 
 test("behind a named proxy, plain HTTP is refused, never redirected", async () => {
@@ -304,6 +315,7 @@ test("--dev refuses production; a configuration is checked in one sentence", asy
     [{ origin: "https://x.example/path", tls }, /must be https/],
     [{ origin: "https://x.example" }, /either tls/],
     [{ origin: "https://x.example", tls, trusted_proxies: ["::1"] }, /not both/],
+    [{ origin: "https://x.example", trusted_proxies: ["10.0.0.0/8"] }, /must be IP addresses/],
     [{ origin: "https://x.example", tls }, /cannot be read \(ENOENT\)/],
     [{ origin: "https://x.example", tls, typo: 1 }, /typo/],
   ];
@@ -341,6 +353,18 @@ test("hidden characters, likely secrets and differences are found", () => {
   assert.equal(kinds("https://me:pw@host/x"), ["credentials in a URL"]);
   assert.equal(kinds("/home/somebody/run"), ["home folder"]);
   assert.equal(kinds("the token distribution over secret agents"), []);
+  assert.equal(kinds(`write to: someone.else@mail.example.org, or me@b.co`), [
+    "e-mail address",
+    "e-mail address",
+  ]);
+  assert.equal(kinds(`eyJ${"a".repeat(12)}.eyJ${"b".repeat(12)}.${"c".repeat(9)}`), ["JSON web token"]);
+  // Texts made to be slow, which took up to a minute each.
+  for (const hard of ["a.", "eyJ-", "a@", "a://b:", "b.c@", "-----BEGIN ", "password "]) {
+    const text = hard.repeat(100_000 / hard.length);
+    const start = performance.now();
+    findSecrets({ a: text, b: `a@${text}`, c: `a://b:${text}` });
+    assert.ok(performance.now() - start < 3000, `${hard}: ${performance.now() - start} ms`);
+  }
   assert.is(findSecrets({ a: `tpl_${"a".repeat(49)}` })[0]?.start, "tpl_aaaaaaaa");
   const before = samplePackage();
   const added = { ...before.entries[0]!, id: randomUUID(), note: "new" };

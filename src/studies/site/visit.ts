@@ -82,7 +82,8 @@ export async function readForm(visit: Visit, anonymous = false): Promise<URLSear
 }
 
 function equal(a: string, b: string): boolean {
-  return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
+  const [one, two] = [Buffer.from(a), Buffer.from(b)];
+  return one.length === two.length && timingSafeEqual(one, two);
 }
 
 /** The session of a page that needs one; without it the visitor is sent to sign in, and then back. */
@@ -96,10 +97,12 @@ export function requireSession(visit: Visit): Session {
 }
 
 /** A path of this site to go to after signing in; anything else becomes the front page. */
-export function safeReturn(service: Service, path: string | null): string {
+export function safeReturn(service: Pick<Service, "origin">, path: string | null): string {
   if (path === null || !/^\/(?![/\\])[\x21-\x7e]*$/.test(path)) return "/";
   const url = new URL(path, service.origin);
-  return url.origin === service.origin ? url.pathname + url.search : "/";
+  // Dots are resolved by now: `/..//evil.example` has become a path that browsers read as another host.
+  if (url.origin !== service.origin || url.pathname.startsWith("//")) return "/";
+  return url.pathname + url.search;
 }
 
 export function seeOther(ctx: Context, path: string): void {

@@ -1,5 +1,7 @@
 import { strings } from "./walk.js";
 
+// A draft may hold 100,000 characters made to slow these down. So what can repeat without end is tried once from the
+// beginning of its run (by looking behind), never again from within it.
 const kinds: [kind: string, pattern: RegExp][] = [
   ["token of this service", /\btpl_[0-9A-Za-z]{49}\b/g],
   ["private key", /-----BEGIN [A-Z ]*PRIVATE KEY-----/g],
@@ -9,12 +11,12 @@ const kinds: [kind: string, pattern: RegExp][] = [
   ["API key", /\bsk-[0-9A-Za-z_-]{20,}/g],
   ["Slack token", /\bxox[abprs]-[0-9A-Za-z-]{10,}/g],
   ["Google API key", /\bAIza[0-9A-Za-z_-]{35}\b/g],
-  ["JSON web token", /\beyJ[0-9A-Za-z_-]{10,}\.eyJ[0-9A-Za-z_-]{10,}\.[0-9A-Za-z_-]{5,}/g],
+  ["JSON web token", /(?<![0-9A-Za-z_-])eyJ[0-9A-Za-z_-]{10,}\.eyJ[0-9A-Za-z_-]{10,}\.[0-9A-Za-z_-]{5,}/g],
   ["bearer credential", /\bBearer\s+[0-9A-Za-z._~+/-]{20,}/gi],
   ["password", /\b(?:password|passwd|secret|api[_-]?key)\s*[:=]\s*\S{6,}/gi],
-  ["credentials in a URL", /\b[a-z][a-z0-9+.-]*:\/\/[^\s/:@]+:[^\s/@]+@/gi],
+  ["credentials in a URL", /(?<![a-z0-9+.-])[a-z0-9+.-]+:\/\/[^\s/:@]+:[^\s/@]+@/gi],
   ["home folder", /(?:\/home\/|\/Users\/|C:\\Users\\)[^\s/\\"']+/g],
-  ["e-mail address", /\b[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}\b/g],
+  ["e-mail address", /(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}\b/g],
 ];
 
 export interface LikelySecret {

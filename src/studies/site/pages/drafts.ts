@@ -2,7 +2,7 @@ import type { StudyPackage } from "../../../contracts/studies/index.js";
 import { isApproved } from "../../store/accounts.js";
 import { deleteDraft, listDrafts, readOwnDraft } from "../../store/drafts.js";
 import { publishDraft } from "../../store/publish.js";
-import { ownStudies, readVersion } from "../../store/studies.js";
+import { findStudy, ownStudies, readVersion, type StudyRow } from "../../store/studies.js";
 import { differences } from "../../text/differences.js";
 import { type HiddenCharacter, splitHidden } from "../../text/hidden.js";
 import { findSecrets } from "../../text/secrets.js";
@@ -11,7 +11,7 @@ import { type Html, html } from "../html.js";
 import { counted, csrfField, page, when } from "../layout.js";
 import { readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
 import { packageView, revealed } from "./package-view.js";
-import { idOf, sendPackage } from "./study.js";
+import { idOf, isUuid, sendPackage } from "./study.js";
 
 /** The signed-in person's drafts and published studies. */
 export async function drafts(visit: Visit): Promise<void> {
@@ -62,7 +62,7 @@ export async function review(visit: Visit, idText: string | undefined): Promise<
     ownStudies(store, account.id),
   ]);
   const chosen = new URLSearchParams(visit.ctx.querystring).get("replaces");
-  const replaced = published.find(({ id }) => id === chosen);
+  const replaced = await ownStudy(visit, chosen);
   const former = replaced && (await readVersion(store, replaced.id));
   page(
     visit,
@@ -84,12 +84,18 @@ ${
     : html`<form class="card" action="/drafts/${draft.id}"><div class="field"><label for="replaces">Publish as</label>
 <select id="replaces" name="replaces"><option value="">a new study</option>${published.map(
         (row) =>
-          html`<option value="${row.id}"${row === replaced ? html` selected` : null}>version ${row.version + 1} of “${row.title}”</option>`,
+          html`<option value="${row.id}"${row.id === replaced?.id ? html` selected` : null}>version ${row.version + 1} of “${row.title}”</option>`,
       )}</select></div><button class="quiet">Choose and show the difference</button></form>`
 }
 ${publisher ? publishForm(visit, draft, replaced ?? null) : html`<p class="notice">Publishing is open to approved accounts during the beta, and yours is not among them yet. The draft stays here.</p>`}
 <form method="post" action="/drafts/${draft.id}/delete">${csrfField(visit)}<button class="danger">Delete this draft</button></form>`,
   );
+}
+
+/** A study of the signed-in person by its id. */
+async function ownStudy(visit: Visit, id: string | null): Promise<StudyRow | undefined> {
+  const study = id === null || !isUuid(id) ? undefined : await findStudy(visit.service.store, id);
+  return study?.account_id === requireSession(visit).account.id ? study : undefined;
 }
 
 function publishForm(
@@ -155,7 +161,7 @@ export async function postPublish(visit: Visit, idText: string | undefined): Pro
   if (form.get("reviewed") !== "yes") throw new SiteError(400, "Say that you have read what is published.");
   const draft = await ownDraft(visit, idText);
   const replaces = form.get("replaces") || null;
-  if (replaces !== null && !(await ownStudies(store, account.id)).some(({ id }) => id === replaces)) {
+  if (replaces !== null && (await ownStudy(visit, replaces)) === undefined) {
     throw new SiteError(404, "The study to replace is not one of yours.");
   }
   const published = await publishDraft(store, {

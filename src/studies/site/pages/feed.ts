@@ -39,11 +39,16 @@ and answer, and what they do not show.</p>
 <button>Search</button></form>
 <ul class="tabs">${tab("new", "/", "New")}${tab("top", "/top", "Top")}</ul>
 ${searching ? html`<p class="hint">${counted(found.total, "study matches", "studies match")}.</p>` : null}
-${found.rows.length === 0 ? html`<p>${searching ? "No study has all of these words." : "Nothing has been published yet."}</p>` : null}
+${found.rows.length === 0 ? html`<p>${emptiness(found.total, searching)}</p>` : null}
 <ol class="feed">${found.rows.map(feedItem)}</ol>
 <div class="pages"><span>${number > 1 ? link(number - 1, "← Newer", "prev") : null}</span>
 <span>${offset + pageSize < found.total && number < most ? link(number + 1, "Older →", "next") : null}</span></div>`,
   );
+}
+
+function emptiness(total: number, searching: boolean): string {
+  if (total > 0) return "There are no more studies.";
+  return searching ? "No study has all of these words." : "Nothing has been published yet.";
 }
 
 function feedItem(row: StudyRow) {

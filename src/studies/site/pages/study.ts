@@ -8,9 +8,13 @@ import { packageView, plain } from "./package-view.js";
 
 const uuid = new RegExp(uuidPattern);
 
+export function isUuid(text: string): boolean {
+  return uuid.test(text);
+}
+
 /** A path's id in lower case; not found where it is none. */
 export function idOf(text: string | undefined): string {
-  if (text === undefined || !uuid.test(text)) throw new SiteError(404, "There is no such page.");
+  if (text === undefined || !isUuid(text)) throw new SiteError(404, "There is no such page.");
   return text.toLowerCase();
 }
 
