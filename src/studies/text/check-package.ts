@@ -1,6 +1,13 @@
 import type { TSchema } from "typebox";
 import { Compile, type Validator } from "typebox/compile";
-import { StudyPackage } from "../../contracts/studies/index.js";
+import {
+  ContextMessage,
+  Entry,
+  Settings,
+  StudyModel,
+  StudyPackage,
+  studyLimits,
+} from "../../contracts/studies/index.js";
 import { ApiError } from "../api-error.js";
 
 type Failure = { keyword: string; instancePath: string; params: Record<string, unknown> };
@@ -13,7 +20,9 @@ let compiled: Validator | undefined;
  */
 export function checkPackage(value: unknown): StudyPackage {
   compiled ??= Compile(StudyPackage as TSchema) as unknown as Validator;
-  if (!compiled.Check(value)) throw describe(value, compiled.Errors(value) as unknown as Failure[]);
+  if (!compiled.Check(value)) {
+    throw describe(value, compiled.Errors(shortened(value)) as unknown as Failure[]);
+  }
   const study = value as StudyPackage;
   if (study.title.trim() === "") {
     throw new ApiError("blank_title", "The title is blank.", { field: "/title" });
@@ -58,16 +67,40 @@ function checkTree(entries: StudyPackage["entries"]): void {
   }
 }
 
-// Told first: what is absent, what should not be there, then wrong values in the order of the schema.
-const urgency = ["required", "additionalProperties"];
+const known = new Set(
+  [StudyPackage, StudyModel, Entry, ContextMessage, Settings].flatMap(({ properties }) =>
+    Object.keys(properties),
+  ),
+);
+const longestArray = Math.max(studyLimits.entries, studyLimits.omissions, studyLimits.context_messages);
+
+/**
+ * As much of a value as shows its first fault: a list that is too long stays too long, a property that is unknown stays.
+ * Half a million faults would take seconds to list.
+ */
+function shortened(value: unknown): unknown {
+  if (Array.isArray(value)) return value.slice(0, longestArray + 1).map(shortened);
+  if (typeof value !== "object" || value === null) return value;
+  let unknown = 0;
+  const kept = Object.entries(value).filter(([name]) => {
+    if (known.has(name)) return true;
+    unknown += 1;
+    return unknown === 1;
+  });
+  return Object.fromEntries(kept.map(([name, item]) => [name, shortened(item)]));
+}
+
+// Told first: what is absent, what should not be there ("boolean": its schema is false), then wrong values in the order
+// of the schema. The list of failures may end early, so only what says enough by itself is taken from it.
+const urgency = ["required", "boolean"];
 
 function describe(root: unknown, failures: Failure[]): ApiError {
   const rank = ({ keyword }: Failure) => {
     const place = urgency.indexOf(keyword);
     return place === -1 ? urgency.length : place;
   };
-  const told = failures.filter(({ keyword }) => keyword !== "boolean" && keyword !== "anyOf");
-  const failure = told.reduce((best, next) => (rank(next) < rank(best) ? next : best), told[0] as Failure);
+  const told = failures.filter(({ keyword }) => keyword !== "additionalProperties" && keyword !== "anyOf");
+  const failure = told.reduce((best, next) => (rank(next) < rank(best) ? next : best));
   const { keyword, params, instancePath } = failure;
   const actual = at(root, instancePath);
   const pointer = (name: unknown) =>
@@ -77,10 +110,10 @@ function describe(root: unknown, failures: Failure[]): ApiError {
     const name = (params.requiredProperties as string[])[0];
     return new ApiError("missing_property", `${where} lacks ${name}.`, { field: pointer(name) });
   }
-  if (keyword === "additionalProperties") {
-    const name = (params.additionalProperties as string[])[0];
-    return new ApiError("unknown_property", `${where} has a property that the contract does not know.`, {
-      field: pointer(name),
+  if (keyword === "boolean") {
+    const owner = instancePath.slice(0, instancePath.lastIndexOf("/")) || "The body";
+    return new ApiError("unknown_property", `${owner} has a property that the contract does not know.`, {
+      field: instancePath,
     });
   }
   return new ApiError("invalid_value", `${where} ${sentence(keyword, params, actual)}.`, {

@@ -65,7 +65,8 @@ function refuseAmbiguity(text: string): void {
       case '"': {
         const end = endOfString(text, index);
         if (expectName && level?.names) {
-          const name = JSON.parse(text.slice(index, end + 1)) as string;
+          const spelled = text.slice(index, end + 1);
+          const name = spelled.includes("\\") ? (JSON.parse(spelled) as string) : spelled.slice(1, -1);
           level.at = name;
           if (level.names.has(name)) {
             const field = pointer();

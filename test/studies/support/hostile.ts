@@ -68,6 +68,25 @@ export const mutations: Mutation[] = [
     }),
   ],
   [
+    "many unknown properties",
+    changed((copy) => {
+      for (let index = 0; index < 12; index += 1) copy[`unknown ${index}`] = index;
+    }),
+  ],
+  [
+    "properties of other objects",
+    changed((copy) => {
+      const others = ["id", "parent", "kind", "role", "content", "seed", "temperature", "thinking", "name"];
+      for (const name of others) copy[name] = null;
+    }),
+  ],
+  [
+    "half a million wrong entries",
+    changed((copy) => {
+      copy.entries = Array(490_000).fill(1);
+    }),
+  ],
+  [
     "unknown in model",
     changed((copy) => {
       copy.model.id = 1;
