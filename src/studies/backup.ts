@@ -1,10 +1,13 @@
+import { randomUUID } from "node:crypto";
 import { createReadStream, createWriteStream, existsSync, renameSync, rmSync } from "node:fs";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
-import { type Kysely, sql } from "kysely";
+import { type Insertable, type Kysely, sql } from "kysely";
 import type { StudyPackage } from "../contracts/studies/index.js";
 import { UserError } from "../contracts/user-error.js";
+import type { IndexedStudy } from "./store/dialect.js";
+import { withoutTimeout } from "./store/postgresql.js";
 import { searchEntry } from "./store/publish.js";
 import type { Database } from "./store/schema.js";
 import type { Store } from "./store/store.js";
@@ -25,27 +28,30 @@ const tables = [
 ] as const satisfies [keyof Database, string[]][];
 
 const format = "tapline studies backup 1";
-const batchSize = 50;
+const batchSize = 500;
+/** Rows wait to be inserted together until they hold so many bytes of packages. */
+const batchBytes = 4_000_000;
+/** Studies, each of up to 1 MB, that are indexed together. */
+const indexBatch = 50;
 
 /**
  * Writes everything but sessions to a compressed file of JSON lines, from one snapshot of the database. The file
  * can be restored into either kind of database.
  */
 export async function backUp(store: Store, path: string): Promise<number> {
-  const partial = `${path}.partial`;
+  // A name of its own, made anew: nobody else's file or link is written to.
+  const partial = `${path}.${randomUUID()}.partial`;
   let rows = 0;
   async function* rowLines(db: Kysely<Database>): AsyncGenerator<string> {
     yield `${JSON.stringify({ format })}\n`;
     for (const [table, keys] of tables) {
-      const order = sql.join(keys.map((key) => sql.ref(key)));
-      for (let offset = 0; ; offset += batchSize) {
-        const found = await sql<Record<string, unknown>>`select * from ${sql.table(table)} order by ${order}
-          limit ${batchSize} offset ${offset}`.execute(db);
-        for (const row of found.rows) {
-          rows += 1;
-          yield `${JSON.stringify({ table, row }, encodeBytes)}\n`;
-        }
-        if (found.rows.length < batchSize) break;
+      const all = db
+        .selectFrom(table)
+        .selectAll()
+        .orderBy(sql.join(keys.map((key) => sql.ref(key))));
+      for await (const row of store.dialect.read(db, all)) {
+        rows += 1;
+        yield `${JSON.stringify({ table, row }, encodeBytes)}\n`;
       }
     }
     yield `${JSON.stringify({ end: rows })}\n`;
@@ -58,7 +64,7 @@ export async function backUp(store: Store, path: string): Promise<number> {
         pipeline(
           Readable.from(rowLines(trx)),
           createGzip(),
-          createWriteStream(partial, { mode: 0o600, flush: true }),
+          createWriteStream(partial, { flags: "wx", mode: 0o600, flush: true }),
         ),
       );
     renameSync(partial, path);
@@ -79,6 +85,15 @@ export async function restore(store: Store, path: string): Promise<number> {
     const someone = await trx.selectFrom("accounts").select("id").limit(1).executeTakeFirst();
     if (someone !== undefined) throw new UserError("The database is not empty; restore into a new one.");
     let first = true;
+    let waiting: Waiting | null = null;
+    const write = async () => {
+      if (waiting === null) return;
+      await trx
+        .insertInto(waiting.table)
+        .values(waiting.rows as Insertable<Database["accounts"]>[])
+        .execute();
+      waiting = null;
+    };
     const insert = async (source: AsyncIterable<Buffer>) => {
       for await (const line of lines(source)) {
         const entry = JSON.parse(line, decodeBytes);
@@ -88,20 +103,36 @@ export async function restore(store: Store, path: string): Promise<number> {
         } else if (entry.end !== undefined) {
           whole.ended = entry.end === whole.rows;
         } else {
-          await trx.insertInto(entry.table).values(entry.row).execute();
+          if (!tables.some(([table]) => table === entry.table))
+            throw new Error(`unknown table ${entry.table}`);
+          if (waiting !== null && isFull(waiting, entry.table)) await write();
+          waiting ??= { table: entry.table, rows: [], bytes: 0 };
+          waiting.rows.push(entry.row);
+          waiting.bytes += line.length;
           whole.rows += 1;
         }
       }
+      await write();
     };
     await pipeline(createReadStream(path), createGunzip(), insert).catch((error) => {
       if (error instanceof UserError) throw error;
       throw new UserError(`${path} is damaged (${(error as Error).message}); nothing was restored.`);
     });
     if (!whole.ended) throw new UserError(`${path} is cut off; nothing was restored.`);
-    await index(store, trx);
+    await indexStudies(store, trx);
   });
   await gatherStatistics(store);
   return whole.rows;
+}
+
+interface Waiting {
+  table: keyof Database;
+  rows: object[];
+  bytes: number;
+}
+
+function isFull(waiting: Waiting, next: string): boolean {
+  return waiting.table !== next || waiting.rows.length === batchSize || waiting.bytes >= batchBytes;
 }
 
 /**
@@ -109,24 +140,37 @@ export async function restore(store: Store, path: string): Promise<number> {
  * then; SQLite's plans do not depend on statistics here.
  */
 export async function gatherStatistics(store: Store): Promise<void> {
-  if (store.dialect.name === "postgresql") await sql`vacuum analyze`.execute(store.db);
+  if (store.dialect.name !== "postgresql") return;
+  await withoutTimeout(store.db, (connection) => sql`vacuum analyze`.execute(connection));
 }
 
-async function index(store: Store, trx: Kysely<Database>): Promise<void> {
-  const studies = await trx.selectFrom("studies").select(["id", "version", "published_at"]).execute();
-  for (const { id, version, published_at } of studies) {
-    const { package: bytes } = await trx
-      .selectFrom("versions")
-      .select("package")
-      .where("study_id", "=", id)
-      .where("version", "=", version)
-      .executeTakeFirstOrThrow();
-    await store.dialect.search.add(
-      trx,
-      published_at,
-      searchEntry(JSON.parse(bytes.toString()) as StudyPackage),
-    );
+/** Fills the empty full-text index from the current versions. */
+export async function indexStudies(store: Store, trx: Kysely<Database>): Promise<void> {
+  async function* batches(): AsyncGenerator<IndexedStudy[]> {
+    for (let last = 0, more = true; more; ) {
+      const found = await trx
+        .selectFrom("studies")
+        .innerJoin("versions", (join) =>
+          join
+            .onRef("versions.study_id", "=", "studies.id")
+            .onRef("versions.version", "=", "studies.version"),
+        )
+        .select(["studies.published_at", "versions.package"])
+        .where("studies.published_at", ">", last)
+        .orderBy("studies.published_at")
+        .limit(indexBatch)
+        .execute();
+      if (found.length > 0) {
+        yield found.map(({ published_at, package: bytes }) => ({
+          publishedAt: published_at,
+          entry: searchEntry(JSON.parse(bytes.toString()) as StudyPackage),
+        }));
+      }
+      last = found.at(-1)?.published_at ?? last;
+      more = found.length === indexBatch;
+    }
   }
+  await store.dialect.search.fill(trx, batches());
 }
 
 function encodeBytes(this: Record<string, unknown>, key: string, value: unknown): unknown {

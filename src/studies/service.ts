@@ -28,9 +28,11 @@ export function isDisabled(service: Service): boolean {
  * A fault in one line: its kind and place, and the request it belongs to. Never its message, which may quote
  * parameters, except where it is a system's or database's code.
  */
-export function logFault(service: Service, requestId: string, error: unknown): void {
-  const { name, code, stack } = (error ?? {}) as { name?: string; code?: unknown; stack?: string };
-  const places = (stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
+export function logFault(service: Pick<Service, "log">, requestId: string, error: unknown): void {
+  const { name, code, message, stack } = (error ?? {}) as Partial<Error & { code: unknown }>;
+  // The stack begins with the message, whose own lines may look like places.
+  const [, traced = ""] = (stack ?? "").split(`: ${message}\n`);
+  const places = (message === "" ? (stack ?? "") : traced).split("\n").filter((line) => /^\s+at /.test(line));
   const where = places.slice(0, 6).map((line) => line.trim().slice(3));
   service.log(
     `request ${requestId} failed: ${name ?? typeof error} ${String(code ?? "")} at ${where.join(" < ")}`,

@@ -4,9 +4,11 @@ import { dirname, join } from "node:path";
 import { sql } from "kysely";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { logFault } from "../../src/studies/service.js";
 import { publishDraft } from "../../src/studies/store/publish.js";
 import { startDatabases } from "./support/databases.js";
 import { samplePackage } from "./support/packages.js";
+import { startPostgres } from "./support/postgres.js";
 import { startService } from "./support/service.js";
 
 const databases = await startDatabases();
@@ -79,6 +81,62 @@ for (const database of databases.all) {
     }
   });
 }
+
+test("postgresql: the server's own log of failed statements quotes no parameter", async () => {
+  let log = "";
+  const secrets = [marker, marker.toLowerCase(), Buffer.from(marker).toString("hex")];
+  // A server that is set to log as much of a failure as it can.
+  const cluster = await startPostgres({
+    settings: [
+      "log_min_error_statement=error",
+      "log_error_verbosity=verbose",
+      "log_parameter_max_length_on_error=-1",
+    ],
+    log: (text) => {
+      log += text;
+    },
+  });
+  if (cluster === null) return console.log("SKIPPED: PostgreSQL is not installed (Debian: postgresql).");
+  const service = await startService(cluster.url("loud"));
+  try {
+    const { store } = service.running.service;
+    const ada = await service.account("Ada");
+    const { token } = await service.token(ada.id);
+    secrets.push(token, ada.cookie.split("=")[1] as string);
+    const body = JSON.stringify(samplePackage({ title: `${marker} title`, finding: `${marker} finding` }));
+    const send = () => service.api(token, "/api/v1/studies", { method: "POST", body });
+    for (const table of ["drafts", "search", "tokens"]) {
+      await sql`alter table ${sql.table(table)} rename to away`.execute(store.db);
+      const answers = [
+        await send(),
+        await service.api(token, `/api/v1/studies?q=${marker}+${table}`),
+        await service.call(`/drafts?q=${marker}`, { headers: { Cookie: ada.cookie } }),
+      ];
+      assert.ok(
+        answers.some(({ status }) => status === 503),
+        `without ${table}: ${answers.map(({ status }) => status)}`,
+      );
+      await sql`alter table away rename to ${sql.table(table)}`.execute(store.db);
+    }
+    assert.is((await send()).status, 201);
+  } finally {
+    await service.close();
+    await cluster.stop();
+  }
+  assert.match(log, /ERROR: .*"drafts" does not exist/);
+  assert.match(log, /STATEMENT: /);
+  for (const secret of secrets) assert.not.ok(log.includes(secret), secret);
+});
+
+test("a fault's line holds its places, not its message, whatever that looks like", () => {
+  const lines: string[] = [];
+  const error = new Error(`first\n    at ${marker} (line 2)\n    at ${marker}`);
+  logFault({ log: (line) => lines.push(line) }, "id", error);
+  logFault({ log: (line) => lines.push(line) }, "id", `    at ${marker}`);
+  logFault({ log: (line) => lines.push(line) }, "id", Object.assign(new Error(marker), { message: "other" }));
+  assert.match(lines[0] as string, /^request id failed: Error {2}at .*hygiene\.test/);
+  for (const line of lines) assert.not.ok(line.includes(marker), line);
+});
 
 test.after(() => databases.close());
 test.run();

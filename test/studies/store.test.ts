@@ -278,7 +278,7 @@ for (const database of databases.all) {
           .insertInto("studies")
           .values({ id: `${index}`, account_id: id, author: "", ...numbers, ...times, ...summaryOf(study) })
           .execute();
-        await store.dialect.search.add(trx, index + 1, searchEntry(study));
+        await store.dialect.search.add(trx, [{ publishedAt: index + 1, entry: searchEntry(study) }]);
       }
     });
     const ids = async (q: string, limit: number, offset: number) =>
@@ -372,6 +372,16 @@ for (const database of databases.all) {
     assert.not.ok(await isApproved(store, ada, "agent"));
     assert.ok(await disapprove(store, "publisher", "ada@example.org"));
     assert.not.ok(await isApproved(store, ada, "publisher"));
+    // A provider's "address" that reads like another identity is none.
+    await approve(store, "publisher", "github:octocat");
+    for (const email of ["github:octocat", "GitHub:Octocat", "https://issuer.example#1"]) {
+      const identity = { issuer: "test", subject: email, name: "Eve", email, login: null };
+      const eve = await signInAccount(store, identity);
+      assert.is(eve.email, null);
+      assert.not.ok(await isApproved(store, eve, "publisher"));
+    }
+    const octocat = { issuer: "github", subject: "7", name: "Octo", email: null, login: "Octocat" };
+    assert.ok(await isApproved(store, await signInAccount(store, octocat), "publisher"));
   });
 
   test(`${database.name}: an older database is brought forward with what it holds`, async () => {

@@ -20,7 +20,7 @@ export interface Identity {
 export async function signInAccount(store: Store, identity: Identity): Promise<Account> {
   const known = {
     name: firstCharacters(displayable(identity.name).trim() || "Unnamed", 100),
-    email: identity.email?.toLowerCase() ?? null,
+    email: addressOf(identity.email),
     login: identity.login?.toLowerCase() ?? null,
   };
   return store.db
@@ -37,6 +37,11 @@ export async function signInAccount(store: Store, identity: Identity): Promise<A
     .onConflict((conflict) => conflict.columns(["issuer", "subject"]).doUpdateSet(known))
     .returningAll()
     .executeTakeFirstOrThrow();
+}
+
+/** An address as approvals name it. What is none (`github:…`, `issuer#subject`) would pass for another identity. */
+function addressOf(email: string | null): string | null {
+  return email !== null && /^[^\s@:#]+@[^\s@:#]+$/.test(email) ? email.toLowerCase() : null;
 }
 
 /** The names under which an account can be approved. */

@@ -1,4 +1,4 @@
-import type { Kysely, RawBuilder } from "kysely";
+import type { Kysely, OperationNodeSource, RawBuilder } from "kysely";
 import type { Database } from "./schema.js";
 
 /** What differs between the databases; everything else is written once, in kysely. */
@@ -10,8 +10,15 @@ export interface Dialect {
   entries(column: string): RawBuilder<unknown>;
   /** Makes a window column of the rows (with one column `value`) that a query gives. */
   collect(query: RawBuilder<unknown>): RawBuilder<string>;
+  /** Rows of a query one after the other, however many they are. `db` is a transaction. */
+  read<T>(db: Kysely<Database>, query: Streamable<T>): AsyncIterable<T>;
   createSearch(db: Kysely<Database>): Promise<void>;
   search: Search;
+}
+
+/** A select query, as far as reading its rows needs one. */
+export interface Streamable<T> extends OperationNodeSource {
+  stream(): AsyncIterable<T>;
 }
 
 /** The words of one study, by where they stand. */
@@ -34,12 +41,21 @@ export interface Match {
   tier: number;
 }
 
+/** A study in the full-text index. */
+export interface IndexedStudy {
+  publishedAt: number;
+  entry: SearchEntry;
+}
+
 /** Full-text index over current versions, by publication time. */
 export interface Search {
-  add(db: Kysely<Database>, publishedAt: number, entry: SearchEntry): Promise<void>;
+  add(db: Kysely<Database>, studies: readonly IndexedStudy[]): Promise<void>;
+  /** Fills an empty index, quicker than adding to it batch by batch. `db` is a transaction. */
+  fill(db: Kysely<Database>, batches: AsyncIterable<readonly IndexedStudy[]>): Promise<void>;
   remove(db: Kysely<Database>, publishedAt: number): Promise<void>;
   /** Matches of every tier in one query, in no order, at most `limit`. */
   some(db: Kysely<Database>, words: string[], limit: number): Promise<Match[]>;
+  /** How many match in a tier or a better one. */
   count(db: Kysely<Database>, words: string[], tier: Tier): Promise<number>;
   /** Publication times of a tier's matches, newest first. */
   find(db: Kysely<Database>, words: string[], tier: Tier, limit: number, offset: number): Promise<number[]>;

@@ -1,5 +1,6 @@
 import { type Kysely, type Migration, Migrator, sql } from "kysely";
 import type { Dialect } from "./dialect.js";
+import { withoutTimeout } from "./postgresql.js";
 import type { Database } from "./schema.js";
 
 /**
@@ -8,8 +9,9 @@ import type { Database } from "./schema.js";
  * @param upTo name of the last migration to apply; the newest unless told otherwise
  */
 export async function migrate(db: Kysely<Database>, dialect: Dialect, upTo?: string): Promise<void> {
-  if (dialect.name === "postgresql") return run(db, dialect, upTo);
   // On PostgreSQL kysely locks and opens a transaction by itself; on SQLite it leaves both to us.
+  if (dialect.name === "postgresql")
+    return withoutTimeout(db, (connection) => run(connection, dialect, upTo));
   await db.connection().execute(async (connection) => {
     await sql`begin immediate`.execute(connection);
     try {

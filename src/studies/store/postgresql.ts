@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect, type RawBuilder, sql } from "kysely";
 import pg from "pg";
-import { type Dialect, type Match, type Search, type Tier, tiers } from "./dialect.js";
+import { type Dialect, type Match, type Search, type Streamable, type Tier, tiers } from "./dialect.js";
 import type { Database } from "./schema.js";
 
 const int8 = 20;
@@ -15,7 +15,15 @@ export function openPostgresql(url: string, durable: boolean, connections: numbe
     max: connections,
     connectionTimeoutMillis: 5000,
     application_name: "tapline studies",
-    options: `-c synchronous_commit=${durable ? "on" : "off"} -c statement_timeout=20000 -c client_encoding=UTF8`,
+    options: [
+      `synchronous_commit=${durable ? "on" : "off"}`,
+      "statement_timeout=20000",
+      "client_encoding=UTF8",
+      // Parameters hold research text: a server set to log those of failed statements must not log ours.
+      "log_parameter_max_length_on_error=0",
+    ]
+      .map((setting) => `-c ${setting}`)
+      .join(" "),
     types: {
       // Every bigint of ours is a time or a count, well below 2^53.
       getTypeParser: ((id: number, format: "text") =>
@@ -29,31 +37,70 @@ export function openPostgresql(url: string, durable: boolean, connections: numbe
   return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
 }
 
+/** Runs on one connection what may take longer than a request's statements: migrations, statistics. */
+export function withoutTimeout<T>(
+  db: Kysely<Database>,
+  work: (connection: Kysely<Database>) => Promise<T>,
+): Promise<T> {
+  return db.connection().execute(async (connection) => {
+    await sql`set statement_timeout = 0`.execute(connection);
+    try {
+      return await work(connection);
+    } finally {
+      await sql`reset statement_timeout`.execute(connection);
+    }
+  });
+}
+
 export const postgresql: Dialect = {
   name: "postgresql",
   now: sql<number>`floor(extract(epoch from clock_timestamp()) * 1000)::bigint`,
   entries: (column) =>
     sql`(select value::bigint as value from jsonb_array_elements_text(${sql.ref(column)}::jsonb)) as entries`,
   collect: (query) => sql<string>`(select coalesce(json_agg(value)::text, '[]') from (${query}) as kept)`,
+  async *read<T>(db: Kysely<Database>, query: Streamable<T>) {
+    await sql`declare reading no scroll cursor for ${query}`.execute(db);
+    for (;;) {
+      const { rows } = await sql<T>`fetch 100 from reading`.execute(db);
+      if (rows.length === 0) break;
+      yield* rows;
+    }
+    await sql`close reading`.execute(db);
+  },
   async createSearch(db) {
     await sql`create table search (
       published_at bigint primary key, title tsvector not null, head tsvector not null, body tsvector not null
     )`.execute(db);
-    for (const column of ["title", "head", "body"]) {
-      // Reads are many and publications few: nothing waits in a list that each search would have to go through.
-      await sql`create index ${sql.ref(`search_${column}`)} on search using gin (${sql.ref(column)})
-        with (fastupdate = off)`.execute(db);
-    }
+    await createVectorIndexes(db);
   },
   search: vectors(),
 };
 
+async function createVectorIndexes(db: Kysely<Database>): Promise<void> {
+  for (const tier of tiers) {
+    // Reads are many and publications few: nothing waits in a list that each search would have to go through.
+    await sql`create index ${sql.ref(`search_${tier}`)} on search using gin (${sql.ref(tier)})
+      with (fastupdate = off)`.execute(db);
+  }
+}
+
 function vectors(): Search {
   return {
-    async add(db, publishedAt, { title, head, body }) {
-      await sql`insert into search (published_at, title, head, body) values (${publishedAt},
-        array_to_tsvector(${title}::text[]), array_to_tsvector(${[...title, ...head]}::text[]),
-        array_to_tsvector(${[...title, ...head, ...body]}::text[]))`.execute(db);
+    async add(db, studies) {
+      const rows = studies.map(
+        ({ publishedAt, entry: { title, head, body } }) =>
+          sql`(${publishedAt}::bigint, array_to_tsvector(${title}::text[]),
+            array_to_tsvector(${[...title, ...head]}::text[]),
+            array_to_tsvector(${[...title, ...head, ...body]}::text[]))`,
+      );
+      await sql`insert into search (published_at, title, head, body) values ${sql.join(rows)}`.execute(db);
+    },
+    async fill(db, batches) {
+      for (const tier of tiers) await sql`drop index ${sql.ref(`search_${tier}`)}`.execute(db);
+      for await (const batch of batches) await this.add(db, batch);
+      await sql`set local maintenance_work_mem = '256MB'`.execute(db);
+      await sql`set local statement_timeout = 0`.execute(db);
+      await createVectorIndexes(db);
     },
     async remove(db, publishedAt) {
       await sql`delete from search where published_at = ${publishedAt}`.execute(db);
@@ -66,7 +113,7 @@ function vectors(): Search {
       return (await query.execute(db)).rows;
     },
     async count(db, words, tier) {
-      const query = sql<{ count: number }>`select count(*) as count from search where ${match(words, tier)}`;
+      const query = sql<{ count: number }>`select count(*) as count from search where ${inside(tier, words)}`;
       return (await query.execute(db)).rows[0]?.count ?? 0;
     },
     async find(db, words, tier, limit, offset) {
@@ -77,6 +124,7 @@ function vectors(): Search {
   };
 }
 
+/** Matches of one tier alone. */
 function match(words: string[], tier: Tier): RawBuilder<boolean> {
   if (tier === "title") return inside("title", words);
   const better = tier === "head" ? "title" : "head";

@@ -84,7 +84,7 @@ export function publishDraft(store: Store, publication: Publication): Promise<Pu
         package: draft.package,
       })
       .execute();
-    await store.dialect.search.add(trx, published_at, searchEntry(study));
+    await store.dialect.search.add(trx, [{ publishedAt: published_at, entry: searchEntry(study) }]);
     await bumpGeneration(trx);
     return { outcome: "published", id, version };
   });

@@ -34,6 +34,7 @@ export const sqlite: Dialect = {
   now: sql<number>`cast(unixepoch('subsec') * 1000 as integer)`,
   entries: (column) => sql`json_each(${sql.ref(column)})`,
   collect: (query) => sql<string>`(select json_group_array(value) from (${query}))`,
+  read: (_db, query) => query.stream(),
   async createSearch(db) {
     // The words arrive folded, separated by spaces: every character beyond ASCII belongs to a word here.
     await sql`create virtual table search using fts5(
@@ -46,9 +47,17 @@ export const sqlite: Dialect = {
 
 function fts5(): Search {
   return {
-    async add(db, publishedAt, { title, head, body }) {
-      await sql`insert into search (rowid, title, head, body)
-        values (${publishedAt}, ${title.join(" ")}, ${head.join(" ")}, ${body.join(" ")})`.execute(db);
+    async add(db, studies) {
+      const rows = studies.map(
+        ({ publishedAt, entry: { title, head, body } }) =>
+          sql`(${publishedAt}, ${title.join(" ")}, ${head.join(" ")}, ${body.join(" ")})`,
+      );
+      await sql`insert into search (rowid, title, head, body) values ${sql.join(rows)}`.execute(db);
+    },
+    async fill(db, batches) {
+      for await (const batch of batches) await this.add(db, batch);
+      // One sorted run instead of the several that batches leave behind.
+      await sql`insert into search (search) values ('optimize')`.execute(db);
     },
     async remove(db, publishedAt) {
       await sql`delete from search where rowid = ${publishedAt}`.execute(db);
@@ -62,7 +71,7 @@ function fts5(): Search {
       return (await query.execute(db)).rows;
     },
     async count(db, words, tier) {
-      const query = sql<{ count: number }>`select count(*) as count from search where ${match(words, tier)}`;
+      const query = sql<{ count: number }>`select count(*) as count from search where ${within(tier, words)}`;
       return (await query.execute(db)).rows[0]?.count ?? 0;
     },
     async find(db, words, tier, limit, offset) {
@@ -73,10 +82,19 @@ function fts5(): Search {
   };
 }
 
+/** Matches of one tier alone. */
 function match(words: string[], tier: Tier): RawBuilder<boolean> {
+  const better = { title: null, head: expression("title", words), body: expression("head", words) }[tier];
+  const all = expression(tier, words);
+  return sql<boolean>`search match ${better === null ? all : `${all} NOT ${better}`}`;
+}
+
+/** Matches of a tier and the better ones. */
+function within(tier: Tier, words: string[]): RawBuilder<boolean> {
+  return sql<boolean>`search match ${expression(tier, words)}`;
+}
+
+function expression(tier: Tier, words: string[]): string {
   const all = words.map((word, index) => `"${word}"${index === words.length - 1 ? "*" : ""}`).join(" AND ");
-  const title = `({title} : (${all}))`;
-  const head = `({title head} : (${all}))`;
-  const wanted = { title, head: `${head} NOT ${title}`, body: `(${all}) NOT ${head}` }[tier];
-  return sql<boolean>`search match ${wanted}`;
+  return { title: `({title} : (${all}))`, head: `({title head} : (${all}))`, body: `(${all})` }[tier];
 }

@@ -39,13 +39,13 @@ export async function listStudies(
   const found: number[] = [];
   let total = 0;
   for (const tier of tiers) {
-    const matches = Number(await store.dialect.search.count(store.db, wanted, tier));
+    const reached = await store.dialect.search.count(store.db, wanted, tier);
     const missing = limit - found.length;
     const skip = Math.max(0, offset - total);
-    if (missing > 0 && skip < matches) {
+    if (missing > 0 && skip < reached - total) {
       found.push(...(await store.dialect.search.find(store.db, wanted, tier, missing, skip)));
     }
-    total += matches;
+    total = reached;
   }
   return { rows: await rowsOf(store, found), total };
 }

@@ -18,7 +18,7 @@ export interface Databases {
 /** Both databases; PostgreSQL is left out, with a note, where it is not installed. */
 export async function startDatabases(durable = false): Promise<Databases> {
   const folder = mkdtempSync(join(tmpdir(), "tapline-studies-"));
-  const cluster = await startPostgres(durable);
+  const cluster = await startPostgres({ durable });
   if (cluster === null) console.log("SKIPPED on PostgreSQL: it is not installed (Debian: postgresql).");
   let count = 0;
   const all: TestDatabase[] = [

@@ -1,5 +1,5 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -10,6 +10,17 @@ export interface Cluster {
   /** Kills the server without warning and starts it again on the same data. */
   crash(): Promise<void>;
   stop(): Promise<void>;
+}
+
+export interface ClusterOptions {
+  /** Whether commits wait for the disk; only tests that kill the server need it. */
+  durable?: boolean;
+  /** Folder of a cluster that stays after its server has stopped; made if it is not there. */
+  kept?: string;
+  /** Such as `log_error_verbosity=verbose`. */
+  settings?: string[];
+  /** Receives what the server logs. */
+  log?: (text: string) => void;
 }
 
 /** Folder of PostgreSQL's programs, or null where it is not installed. */
@@ -29,20 +40,27 @@ export function findPostgres(): string | null {
 /**
  * Starts a PostgreSQL of its own on a socket in a temporary folder: no port, no account outside. Null where
  * PostgreSQL is not installed.
- * @param durable whether commits wait for the disk; only tests that kill the server need it
  */
-export async function startPostgres(durable = false): Promise<Cluster | null> {
+export async function startPostgres({
+  durable,
+  kept,
+  settings,
+  log,
+}: ClusterOptions = {}): Promise<Cluster | null> {
   const bin = findPostgres();
   if (bin === null) return null;
-  const folder = mkdtempSync(join(tmpdir(), "tapline-pg-"));
+  const folder = kept ?? mkdtempSync(join(tmpdir(), "tapline-pg-"));
+  mkdirSync(folder, { recursive: true });
   const user = ordinaryUser();
   if (user) chownSync(folder, user.uid, user.gid);
   const env = { ...process.env, LC_ALL: "C.UTF-8" };
-  execFileSync(
-    join(bin, "initdb"),
-    ["-D", join(folder, "data"), "-U", "tapline", "-A", "trust", "-E", "UTF8", "--no-sync"],
-    { ...user, env, cwd: folder, stdio: "ignore" },
-  );
+  if (!existsSync(join(folder, "data"))) {
+    execFileSync(
+      join(bin, "initdb"),
+      ["-D", join(folder, "data"), "-U", "tapline", "-A", "trust", "-E", "UTF8", "--no-sync"],
+      { ...user, env, cwd: folder, stdio: "ignore" },
+    );
+  }
   let server = await start();
   async function start(): Promise<ChildProcess> {
     const child = spawn(
@@ -52,15 +70,16 @@ export async function startPostgres(durable = false): Promise<Cluster | null> {
         join(folder, "data"),
         "-k",
         folder,
-        "-c",
-        "listen_addresses=",
-        "-c",
-        "max_connections=200",
-        "-c",
-        `fsync=${durable ? "on" : "off"}`,
+        ...[
+          "listen_addresses=",
+          "max_connections=200",
+          `fsync=${durable ? "on" : "off"}`,
+          ...(settings ?? []),
+        ].flatMap((setting) => ["-c", setting]),
       ],
-      { ...user, env, cwd: folder, stdio: "ignore" },
+      { ...user, env, cwd: folder, stdio: ["ignore", "ignore", log ? "pipe" : "ignore"] },
     );
+    if (log) child.stderr?.setEncoding("utf8").on("data", log);
     for (let tries = 0; ; tries += 1) {
       try {
         execFileSync(join(bin as string, "pg_isready"), ["-h", folder, "-U", "tapline"], { stdio: "ignore" });
@@ -80,7 +99,9 @@ export async function startPostgres(durable = false): Promise<Cluster | null> {
   return {
     url(database) {
       if (!created.has(database)) {
-        execFileSync(join(bin, "createdb"), ["-h", folder, "-U", "tapline", database], { stdio: "ignore" });
+        const make = ["-h", folder, "-U", "tapline", database];
+        const { status } = spawnSync(join(bin, "createdb"), make, { stdio: "ignore" });
+        if (status !== 0 && kept === undefined) throw new Error(`createdb ended with ${status}.`);
         created.add(database);
       }
       return `postgresql://tapline@localhost/${database}?host=${encodeURIComponent(folder)}`;
@@ -96,7 +117,7 @@ export async function startPostgres(durable = false): Promise<Cluster | null> {
     async stop() {
       server.kill("SIGINT");
       await ended();
-      rmSync(folder, { recursive: true, force: true });
+      if (kept === undefined) rmSync(folder, { recursive: true, force: true });
     },
   };
 }

@@ -1,0 +1,135 @@
+/** Fills a database with studies for the benchmark, in bulk and past the publication rules. */
+import { createHash, randomUUID } from "node:crypto";
+import type { StudyPackage } from "../src/contracts/studies/index.js";
+import { gatherStatistics, indexStudies } from "../src/studies/backup.js";
+import { signInAccount } from "../src/studies/store/accounts.js";
+import { summaryOf } from "../src/studies/store/publish.js";
+import type { Store } from "../src/studies/store/store.js";
+import { newToken, sha256Hex } from "../src/studies/store/tokens.js";
+import { samplePackage } from "../test/studies/support/packages.js";
+import { TestRandom } from "../test/support/random.js";
+
+/** The ten words that nearly every study has; the others are `word10`, `word11` and so on, ever rarer. */
+const frequent = [
+  "model",
+  "layer",
+  "prompt",
+  "steering",
+  "probe",
+  "language",
+  "attention",
+  "tokens",
+  "residual",
+  "block",
+];
+
+/** The word of a place in the order of how common words are. */
+export function wordAt(rank: number): string {
+  return frequent[rank] ?? `word${rank}`;
+}
+
+/**
+ * Studies with words as frequent as in a language: the word at rank r is drawn with a probability near 1 / r². Each
+ * has a word of its own, `rareN`, and the last one is 1 MB long.
+ */
+export async function fill(store: Store, count: number): Promise<void> {
+  const random = new TestRandom(7);
+  const text = (words: number) =>
+    Array.from({ length: words }, () => wordAt(Math.floor(1 / (random.uniform() + 1e-5)))).join(" ");
+  const account = await signInAccount(store, {
+    issuer: "bench",
+    subject: "b",
+    name: "Bench",
+    email: null,
+    login: null,
+  });
+  const now = Date.now();
+  for (let start = 0; start < count; start += 500) {
+    const made = Array.from({ length: Math.min(500, count - start) }, (_, place) => {
+      const index = start + place;
+      const study: StudyPackage = samplePackage({
+        title: text(8),
+        question: text(25),
+        method: `${text(80)} rare${index}`,
+        finding: text(60),
+        ...(index === count - 1 ? large() : {}),
+      });
+      const published_at = now - count + index;
+      const times = { created_at: published_at, published_at };
+      return { id: randomUUID(), study, bytes: Buffer.from(JSON.stringify(study)), times };
+    });
+    const numbers = { version: 1, upvotes: 0, comment_count: 0 };
+    await store.db.transaction().execute(async (trx) => {
+      await trx
+        .insertInto("studies")
+        .values(
+          made.map(({ id, study, times }) => ({
+            id,
+            account_id: account.id,
+            author: "Bench",
+            ...numbers,
+            ...times,
+            ...summaryOf(study),
+          })),
+        )
+        .execute();
+      await trx
+        .insertInto("versions")
+        .values(
+          made.map(({ id, bytes, times }) => ({
+            study_id: id,
+            version: 1,
+            sha256: createHash("sha256").update(bytes).digest("hex"),
+            package: bytes,
+            ...times,
+          })),
+        )
+        .execute();
+    });
+  }
+  await store.db.updateTable("counters").set({ value: count }).where("name", "=", "studies").execute();
+  await store.db.updateTable("counters").set({ value: now }).where("name", "=", "published_at").execute();
+  await store.db.transaction().execute((trx) => indexStudies(store, trx));
+  await gatherStatistics(store);
+}
+
+function large(): Partial<StudyPackage> {
+  return {
+    finding: "x".repeat(100_000),
+    entries: Array.from({ length: 9 }, () => ({
+      id: randomUUID(),
+      kind: "result" as const,
+      title: "",
+      answer: "a".repeat(98_000),
+    })),
+  };
+}
+
+/** New tokens of the benchmark's account. */
+export async function makeTokens(store: Store, count: number): Promise<string[]> {
+  const account = await store.db.selectFrom("accounts").select("id").executeTakeFirstOrThrow();
+  const tokens = Array.from({ length: count }, newToken);
+  const now = Date.now();
+  for (let start = 0; start < count; start += 500) {
+    await store.db
+      .insertInto("tokens")
+      .values(
+        tokens.slice(start, start + 500).map((token) => ({
+          id: randomUUID(),
+          account_id: account.id,
+          name: "bench",
+          hash: sha256Hex(token),
+          prefix: token.slice(0, 8),
+          last4: token.slice(-4),
+          scopes: "public:read",
+          created_at: now,
+          expires_at: now + 86_400_000,
+          revoked_at: null,
+          last_used_at: null,
+          recent: "[]",
+        })),
+      )
+      .execute();
+  }
+  return tokens;
+}
