@@ -63,7 +63,7 @@ export function registerExperiments(program: Command): void {
     )
     .option(
       "--strengths <list>",
-      `up to ${limits.strengths} numbers (default: ${defaults.strengths.join(",")})`,
+      `up to ${limits.strengths} numbers from -${limits.strength} to ${limits.strength} (default: ${defaults.strengths.join(",")})`,
       numberList,
     )
     .option(
@@ -76,7 +76,7 @@ export function registerExperiments(program: Command): void {
     .option("--negative <text>", "… from here")
     .option(
       "--max-tokens <number>",
-      `length of the continuations (default: ${defaults.max_tokens})`,
+      `tokens of a continuation, at most ${limits.max_tokens} (default: ${defaults.max_tokens})`,
       integerBetween(1, limits.max_tokens),
     )
     .addHelpText(
@@ -122,12 +122,12 @@ export function registerExperiments(program: Command): void {
   )
     .option(
       "--features <number>",
-      `features of the autoencoder (default: ${defaults.features})`,
+      `features of the autoencoder, ${limits.features_min} to ${limits.features} (default: ${defaults.features})`,
       integerBetween(limits.features_min, limits.features),
     )
     .option(
       "--steps <number>",
-      `optimiser steps (default: ${defaults.steps})`,
+      `optimiser steps, at most ${limits.steps} (default: ${defaults.steps})`,
       integerBetween(1, limits.steps),
     )
     .addHelpText(
@@ -148,12 +148,12 @@ function experiment(program: Command, name: Operation, description: string): Com
     .option("--revision <revision>", "pins a hub revision")
     .option(
       "--layers <list>",
-      `blocks as 0,3,7 or 0-7 (default: ${name === "inspect" ? "up to 8, evenly spread" : defaults.layers.join(",")})`,
+      `up to ${limits.layers} blocks as 0,3,7 or 0-7 (default: ${name === "inspect" ? "evenly spread" : defaults.layers.join(",")})`,
       layerList,
     )
     .option(
       "--max-input-tokens <number>",
-      `most tokens of a text (default: ${defaults.max_input_tokens})`,
+      `tokens that a text may have, at most ${limits.max_input_tokens} (default: ${defaults.max_input_tokens})`,
       integerBetween(1, limits.max_input_tokens),
     )
     .option("--seed <number>", `experiment seed (default: ${defaults.seed})`, integerBetween(0, limits.seed))

@@ -11,6 +11,7 @@ import { registerJobs } from "./jobs.js";
 import { registerLab } from "./lab.js";
 import { registerMcp } from "./mcp.js";
 import { registerModels } from "./models.js";
+import { outliveReaders } from "./output.js";
 import { registerPull } from "./pull.js";
 import { registerReport } from "./report.js";
 import { registerResident } from "./resident.js";
@@ -19,6 +20,8 @@ import { registerRouter } from "./router.js";
 import { registerServe } from "./serve.js";
 import { registerStudies } from "./studies.js";
 import { registerStudy } from "./study.js";
+
+outliveReaders();
 
 const program = new Command("tapline")
   .description("Open up a language model while it runs, on this machine.")
@@ -52,6 +55,7 @@ registerPull(program);
 registerModels(program);
 registerDoctor(program);
 registerCompletion(program);
+program.helpCommand("help [command]", "Show the help of a command.");
 addExamples(program);
 
 try {

@@ -1,12 +1,20 @@
 import { relative } from "node:path";
 
 /**
- * Writes to standard output and waits until it is taken. Whoever reads it may have seen enough, as `head` does;
- * that is no error.
+ * Whoever reads what this program writes may have seen enough, as `head` does. That is no error of the program:
+ * what it has begun it does to the end.
  */
+export function outliveReaders(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.off("error", unread).on("error", unread);
+  }
+}
+
+const unread = () => {};
+
+/** Writes to standard output and waits until it is taken, or nobody reads it any more. */
 export function print(text: string): Promise<void> {
   return new Promise((resolve) => {
-    process.stdout.once("error", () => resolve());
     process.stdout.write(text.endsWith("\n") ? text : `${text}\n`, () => resolve());
   });
 }

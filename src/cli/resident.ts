@@ -43,7 +43,7 @@ export function registerResident(program: Command): void {
     )
     .option(
       "--max-input-tokens <number>",
-      `most tokens of the text (default: ${defaults.capture_input_tokens})`,
+      `tokens that the text may have, at most ${limits.capture_input_tokens} (default: ${defaults.capture_input_tokens})`,
       integerBetween(1, limits.capture_input_tokens),
     )
     .addHelpText("after", '\nExamples:\n  tapline capture "The capital of France is" --layers 3,7')

@@ -3,13 +3,13 @@ import type { Command } from "commander";
 import { Option } from "commander";
 import { ports } from "../contracts/limits.js";
 import type { BackendConfig } from "../contracts/router.js";
-import { UserError } from "../contracts/user-error.js";
 import type { HealthEvent } from "../router/index.js";
+import { UsageError } from "./exit-code.js";
 import { headerKey, integerBetween } from "./options.js";
 import { endBy, stopSignal } from "./stop-signal.js";
 
 interface RouterCommandOptions {
-  backend: string[];
+  backend?: string[];
   config?: string;
   port: number;
   share?: boolean;
@@ -24,8 +24,7 @@ export function registerRouter(program: Command): void {
     .option(
       "--backend <url>",
       "OpenAI-style server, e.g. http://127.0.0.1:8971; once for each",
-      (url: string, before: string[]) => [...before, url],
-      [],
+      (url: string, before: string[] = []) => [...before, url],
     )
     .option("--config <file>", "JSON file that lists the backends; read again on SIGHUP")
     .option("--port <number>", "port; 0 takes any free one", integerBetween(0, 65535), ports.router)
@@ -38,9 +37,9 @@ export function registerRouter(program: Command): void {
 }
 
 async function runRouter(options: RouterCommandOptions): Promise<void> {
-  const { config } = options;
-  if ((config === undefined) === (options.backend.length === 0)) {
-    throw new UserError("Name the backends: --backend URL for each, or --config FILE with all of them.");
+  const { config, backend } = options;
+  if ((config === undefined) === (backend === undefined)) {
+    throw new UsageError("Name the backends: --backend URL for each, or --config FILE with all of them.");
   }
   let reread = () => {};
   const hadTerminal = hasTerminal();
@@ -52,7 +51,7 @@ async function runRouter(options: RouterCommandOptions): Promise<void> {
   });
   const { readConfig, startRouter } = await import("../router/index.js");
   const backends = async (): Promise<BackendConfig[]> =>
-    config === undefined ? options.backend.map((url) => ({ url })) : readConfig(config);
+    backend === undefined ? readConfig(config as string) : backend.map((url) => ({ url }));
   const report = options.jsonLog === true ? jsonLine : plainLine;
   const router = await startRouter({
     backends: await backends(),

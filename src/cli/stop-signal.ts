@@ -11,9 +11,6 @@ export function stopSignal(otherwise: () => boolean = () => false): Promise<Node
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
       process.on(signal, () => {
         if (signal === "SIGHUP" && otherwise()) return;
-        // After a closed terminal, writing to it must not bring the process down in the middle of its clean-up.
-        if (signal === "SIGHUP")
-          for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
         if (!first && signal !== "SIGHUP") process.exit(128 + constants.signals[signal]);
         first = false;
         resolve(signal);

@@ -121,6 +121,17 @@ test("from a pipe every line is answered, and only answers are written", async (
   ]);
 });
 
+test("when nobody reads the answers any more, nothing more is asked", async () => {
+  const { code, stderr } = await tapline(["chat", "--url", server.url], {
+    input: "count forever\nnever\n",
+    enough: /one/,
+  });
+  assert.is(stderr, "");
+  assert.is(code, 0);
+  assert.is(server.requests.length, 1);
+  await eventually(() => server.abandoned() === 1);
+});
+
 test("a refusal from a pipe ends with its sentence and code", async () => {
   const { code, stderr, stdout } = await tapline(["chat", "--url", server.url], {
     input: "please fail\nnever\n",

@@ -13,6 +13,8 @@ export interface RunOptions {
   env?: Record<string, string>;
   /** Sent when `when` appears on standard error. */
   signal?: { when: RegExp; name: NodeJS.Signals };
+  /** Standard output is closed when this appears on it, as `head` does. */
+  enough?: RegExp;
 }
 
 export interface Ran {
@@ -35,6 +37,7 @@ export async function tapline(words: string[], options: RunOptions = {}): Promis
   const output = { stdout: "", stderr: "" };
   child.stdout.on("data", (chunk) => {
     output.stdout += chunk;
+    if (options.enough?.test(output.stdout)) child.stdout.destroy();
   });
   let sent = false;
   child.stderr.on("data", (chunk) => {
