@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { buildCommand } from "./paths.js";
 
 /** A failure that one sentence explains to the person who installs; everything else is a bug and keeps its stack. */
@@ -27,7 +28,7 @@ export function sentenceOf(error) {
     return `The disk is full${path ? ` (${path})` : ""}: make room and run ${buildCommand} again.`;
   }
   if (path && (code === "EACCES" || code === "EPERM" || code === "EROFS")) {
-    return `${path} cannot be written by this user: make its folder writable, or install as the user that owns it, and run ${buildCommand} again.`;
+    return `The folder ${dirname(path)} cannot be written by this user: make it writable, or install as the user that owns it, and run ${buildCommand} again.`;
   }
   return undefined;
 }

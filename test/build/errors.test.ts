@@ -11,7 +11,7 @@ test("a refusal of the file system becomes a sentence, whatever call it came fro
   const foreign = Object.assign(new Error("EACCES"), { code: "EACCES", path: "/elsewhere/.build/cpu.lock" });
   assert.match(
     sentenceOf(foreign) ?? "",
-    /^\/elsewhere\/\.build\/cpu\.lock cannot be written by this user: /,
+    /^The folder \/elsewhere\/\.build cannot be written by this user: /,
   );
   assert.is(sentenceOf(new BuildError("Do this.")), "Do this.");
 });
