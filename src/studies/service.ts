@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
-import type { ListCache } from "./api/list-cache.js";
 import type { Providers } from "./auth/providers.js";
 import type { ActivityLog } from "./store/activity.js";
+import type { Kept } from "./store/kept.js";
 import type { Store } from "./store/store.js";
 
 /** What the routes of one running service share. */
@@ -14,7 +14,8 @@ export interface Service {
   /** A file whose existence makes the API answer 503. */
   disableFile: string;
   activity: ActivityLog;
-  lists: ListCache;
+  /** Pages of the API's list, by the number of the public state. */
+  lists: Kept<Buffer>;
   providers: Providers;
   /** Receives a line for each fault. */
   log: (line: string) => void;

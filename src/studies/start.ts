@@ -1,9 +1,9 @@
-import { ListCache } from "./api/list-cache.js";
 import { createStudiesApp } from "./app.js";
 import type { Providers } from "./auth/providers.js";
 import { serve } from "./http/serve.js";
 import type { Service } from "./service.js";
 import { ActivityLog } from "./store/activity.js";
+import { Kept } from "./store/kept.js";
 import { openStore, type StoreOptions } from "./store/store.js";
 import { cleanUp } from "./store/upkeep.js";
 
@@ -42,7 +42,7 @@ export async function startStudies(options: StudiesOptions): Promise<RunningStud
       trustedProxies: options.trustedProxies,
       disableFile: options.disableFile,
       activity: new ActivityLog(store),
-      lists: new ListCache(),
+      lists: new Kept(400),
       providers: [],
       log: options.log ?? ((line) => void process.stderr.write(`${line}\n`)),
     };

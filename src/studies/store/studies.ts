@@ -1,6 +1,6 @@
 import type { Selectable } from "kysely";
 import { words } from "../text/words.js";
-import { tiers } from "./dialect.js";
+import { type Tier, tiers } from "./dialect.js";
 import type { Database } from "./schema.js";
 import type { Store } from "./store.js";
 
@@ -35,19 +35,40 @@ export async function listStudies(
     const keys = ranked.slice(offset, offset + limit).map(({ publishedAt }) => publishedAt);
     return { rows: await rowsOf(store, keys), total: some.length };
   }
-  // Many: sorting them all would take long, so each tier is counted and read in its own order.
-  const found: number[] = [];
-  let total = 0;
+  return listMany(store, wanted, limit, offset);
+}
+
+/** Many matches: sorting them all would take long, so each tier is read in its own order. */
+async function listMany(store: Store, wanted: string[], limit: number, offset: number): Promise<StudyRows> {
+  const { db, dialect, counts } = store;
+  const publication = await db
+    .selectFrom("counters")
+    .select("value")
+    .where("name", "=", "published_at")
+    .executeTakeFirstOrThrow();
+  const countWithin = (tier: Tier) =>
+    counts.get(publication.value, `${tier} ${wanted.join(" ")}`, () =>
+      dialect.search.count(db, wanted, tier),
+    );
+  const keys: number[] = [];
+  // What is left to pass over. Only while something is does it matter how many a tier has.
+  let skip = offset;
+  let passed = 0;
   for (const tier of tiers) {
-    const reached = await store.dialect.search.count(store.db, wanted, tier);
-    const missing = limit - found.length;
-    const skip = Math.max(0, offset - total);
-    if (missing > 0 && skip < reached - total) {
-      found.push(...(await store.dialect.search.find(store.db, wanted, tier, missing, skip)));
+    if (skip > 0) {
+      const within = await countWithin(tier);
+      const here = within - passed;
+      passed = within;
+      if (here <= skip) {
+        skip -= here;
+        continue;
+      }
     }
-    total = reached;
+    keys.push(...(await dialect.search.find(db, wanted, tier, limit - keys.length, skip)));
+    skip = 0;
+    if (keys.length === limit) break;
   }
-  return { rows: await rowsOf(store, found), total };
+  return { rows: await rowsOf(store, keys), total: await countWithin("body") };
 }
 
 // The page's keys come from the index alone; only then are rows read.
