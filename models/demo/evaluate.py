@@ -1,6 +1,7 @@
 """Evaluation on what training held out: prints a table, writes it to evaluation.json."""
 import argparse
 import json
+import math
 import os
 import random
 
@@ -112,11 +113,12 @@ def right(name, got, want):
     return got == want
 
 
-def evaluate(model, tok, wrong=0, only=""):
+def evaluate(model, tok, wrong=0, only="", share=1.0, seed=11):
     table = {}
-    for name, items in groups().items():
+    for name, items in groups(seed).items():
         if only not in name:
             continue
+        items = items[:math.ceil(share * len(items))]
         got = generate(model, tok, [p for p, _ in items])
         ok = [right(name, o, w) for o, (_, w) in zip(got, items)]
         table[name] = {"accuracy": round(sum(ok) / len(ok), 4), "n": len(ok)}
@@ -132,9 +134,11 @@ def main():
     p.add_argument("--tokenizer", default="build/tokenizer.json")
     p.add_argument("--json", default="")
     p.add_argument("--wrong", type=int, default=0, help="show this many mistakes of each group")
-    p.add_argument("--only", default="")
+    p.add_argument("--only", default="", help="only groups whose name holds this")
+    p.add_argument("--share", type=float, default=1.0, help="only this share of each group")
+    p.add_argument("--seed", type=int, default=11, help="another sample of the held-out prompts; the card's is 11")
     a = p.parse_args()
-    table = evaluate(load(a.model), Tokenizer.load(a.tokenizer), a.wrong, a.only)
+    table = evaluate(load(a.model), Tokenizer.load(a.tokenizer), a.wrong, a.only, a.share, a.seed)
     if a.json:
         record = json.load(open(a.json)) if os.path.exists(a.json) else {}
         record["accuracy"] = table

@@ -32,7 +32,6 @@ def edit(word, rng, kinds=2 * SLIPS + ("replace",)):
     return word[:i] + rng.choice(LETTERS) + word[i + 1:]
 
 
-@functools.lru_cache(None)
 def distance(a, b):
     """Edit distance with swaps of neighbours (optimal string alignment)."""
     d = [[i + j if i * j == 0 else 0 for j in range(len(b) + 1)] for i in range(len(a) + 1)]
@@ -44,10 +43,23 @@ def distance(a, b):
     return d[-1][-1]
 
 
-@functools.lru_cache(None)
+@functools.lru_cache(1 << 16)
+def kinds_of_letter(name):
+    return frozenset(name)
+
+
+def close(names, s, most):
+    """Those of the names that are at most `most` edits from s; an edit changes at most two kinds of letter, so few
+    of them have to be measured."""
+    mine = kinds_of_letter(s)
+    return (k for k in names if abs(len(k) - len(s)) <= most and len(mine ^ kinds_of_letter(k)) <= 2 * most
+            and distance(k, s) <= most)
+
+
+@functools.lru_cache(1 << 16)
 def neighbours(low):
     """Known names within one edit of a lower-case string."""
-    return [k for k in KNOWN if abs(len(k) - len(low)) <= 1 and distance(k, low) <= 1]
+    return list(close(KNOWN, low, 1))
 
 
 def typo(word, rng, test=False, kinds=2 * SLIPS + ("replace",)):
@@ -91,7 +103,7 @@ def invented(rng, test=False):
         s = "".join(rng.choice(_ON) + rng.choice(_MID) + rng.choice(_END)
                     for _ in range(rng.choice((1, 2, 2)))) + rng.choice(_TAIL)
         if 4 <= len(s) <= 11 and held("invented|" + s) == test and \
-                not any(abs(len(k) - len(s)) <= 2 and distance(k, s) <= 2 for k in KNOWN):
+                not any(True for _ in close(KNOWN, s, 2)):
             return s.capitalize()
 
 
