@@ -57,6 +57,8 @@ export class RouterService {
       if (known === undefined) return new Backend(config);
       before.delete(config.url);
       known.config = config;
+      // What kept it aside, a wrong key say, may just have been put right.
+      known.nextCheck = 0;
       return known;
     });
     for (const gone of before.values()) gone.retire();

@@ -192,6 +192,19 @@ test("a server that still loads is asked again until it serves", async () => {
   assert.is((await router.chat({ messages })).status, 200);
 });
 
+test("a configuration that is read again asks at once who was set aside", async () => {
+  const locked = await fake();
+  locked.options.pages = { "/health": json({}, 401), "/v1/models": json({}, 401) };
+  const timing = { firstBackOff: 60_000, longestBackOff: 60_000 };
+  const router = await routing([locked.url], { timing });
+  const [backend] = router.service.backends;
+  await until(() => (backend?.nextCheck ?? 0) > performance.now());
+  assert.is(backend?.lastError, "it asks for an API key");
+  locked.options.pages = { "/health": json({ status: "ok" }) };
+  await router.configure([{ url: locked.url, api_key: "k" }]);
+  await until(() => backend?.state === "healthy");
+});
+
 test("back-off grows while a backend is down", async () => {
   const router = await routing(["http://127.0.0.1:9"], { timing: { firstBackOff: 20 } });
   const [backend] = router.service.backends;
