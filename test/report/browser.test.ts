@@ -2,10 +2,11 @@
 import { readFileSync } from "node:fs";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { aroundBrowserTests, assertDrawable, inBrowser, openReport } from "./browser.js";
+import { inBrowser } from "../support/browser.js";
+import { aroundReports, assertDrawable, openReport } from "./browser.js";
 import { hostileJobs, inspectJob, probeJob } from "./jobs.js";
 
-aroundBrowserTests();
+aroundReports();
 
 inBrowser("hostile texts break nothing: no error, no request, no foreign script", async () => {
   for (const job of hostileJobs()) {

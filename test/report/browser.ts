@@ -1,35 +1,17 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import { test } from "uvu";
+import type { BrowserContextOptions, Page } from "playwright-core";
 import * as assert from "uvu/assert";
 import { type ReportedJob, renderReport } from "../../src/report/index.js";
+import { aroundBrowser, newContext } from "../support/browser.js";
 
-const executable = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find((path) => existsSync(path));
 const folder = mkdtempSync(join(tmpdir(), "tapline-report-"));
-let browser: Browser;
 
 /** Starts a browser for all tests of a file. */
-export function aroundBrowserTests(): void {
-  test.before(async () => {
-    if (executable === undefined) return;
-    const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-    browser = await chromium.launch({ executablePath: executable, args });
-  });
-  test.after(async () => {
-    await browser?.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
-}
-
-/** A test that is skipped, with a note, where there is no chromium. */
-export function inBrowser(name: string, body: () => Promise<void>): void {
-  if (executable === undefined) {
-    console.log(`SKIPPED: ${name}: chromium is not installed (Debian: chromium).`);
-    test.skip(name, () => {});
-  } else test(name, body);
+export function aroundReports(): void {
+  aroundBrowser({ end: () => rmSync(folder, { recursive: true, force: true }) });
 }
 
 /** A report on a page without a network, and everything that went wrong on it. */
@@ -43,7 +25,7 @@ export interface OpenReport {
 let pages = 0;
 
 export async function openReport(job: ReportedJob, options: BrowserContextOptions = {}): Promise<OpenReport> {
-  const context = await browser.newContext({ offline: true, acceptDownloads: true, ...options });
+  const context = await newContext({ offline: true, acceptDownloads: true, ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(20_000);
   const troubles: string[] = [];

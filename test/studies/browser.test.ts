@@ -3,10 +3,11 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { api, aroundBrowserTests, context, inBrowser, log, service, signIn } from "./support/browser.js";
+import { inBrowser } from "../support/browser.js";
+import { api, aroundWebsite, context, log, service, signIn } from "./support/browser.js";
 import { samplePackage } from "./support/packages.js";
 
-aroundBrowserTests();
+aroundWebsite();
 
 for (const javaScriptEnabled of [true, false]) {
   inBrowser(`the whole way, JavaScript ${javaScriptEnabled ? "on" : "off"}`, async () => {

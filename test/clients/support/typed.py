@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
 import typing
+from types import ModuleType
 from typing import Any
+
+
+class TypesFollowSchemas:
+    """Mixed into a TestCase: the TypedDicts of `types` against the schemas in the file TAPLINE_TEST_SCHEMAS."""
+
+    types: ModuleType
+
+    def test_types_are_the_schemas(self: Any) -> None:
+        with open(os.environ["TAPLINE_TEST_SCHEMAS"], encoding="utf8") as file:
+            schemas = json.load(file)
+        self.assertGreater(len(schemas), 0)
+        for name, schema in schemas.items():
+            with self.subTest(name):
+                self.assertEqual(differences(getattr(self.types, name), schema, name), [])
 
 
 def differences(hint: Any, schema: dict[str, Any], place: str) -> list[str]:

@@ -3,16 +3,11 @@ import { readFileSync } from "node:fs";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { ReportedJob } from "../../../src/report/index.js";
-import {
-  aroundBrowserTests,
-  assertDrawable,
-  inBrowser,
-  type OpenReport,
-  openReport,
-} from "../../report/browser.js";
+import { aroundReports, assertDrawable, type OpenReport, openReport } from "../../report/browser.js";
 import { compareJob, inspectJob, probeJob, saeJob } from "../../report/jobs.js";
+import { inBrowser } from "../../support/browser.js";
 
-aroundBrowserTests();
+aroundReports();
 
 inBrowser("every figure of every kind can be saved as SVG, PNG and CSV, and the job as JSON", async () => {
   for (const job of [inspectJob(), compareJob(), probeJob(), saeJob()]) {

@@ -2,28 +2,19 @@
  * How the website looks: an axe audit, and whether pages fit their window. TAPLINE_SCREENSHOTS=<folder> also keeps
  * pictures of the pages.
  */
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import {
-  api,
-  aroundBrowserTests,
-  context,
-  inBrowser,
-  service,
-  signIn,
-} from "../../studies/support/browser.js";
+import { api, aroundWebsite, context, service, signIn } from "../../studies/support/browser.js";
 import { samplePackage } from "../../studies/support/packages.js";
+import { assertLooksWell, inBrowser } from "../../support/browser.js";
 
 const pictures = process.env.TAPLINE_SCREENSHOTS;
 
-aroundBrowserTests();
+aroundWebsite();
 
 inBrowser("axe finds nothing serious, light and dark, wide and narrow", async () => {
-  const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
   for (const colorScheme of ["light", "dark"] as const) {
     for (const [shape, viewport] of [
       ["wide", { width: 1200, height: 900 }],
@@ -47,19 +38,7 @@ inBrowser("axe finds nothing serious, light and dark, wide and narrow", async ()
       };
       for (const [name, path] of Object.entries({ ...paths, account: "/account", docs: "/docs" })) {
         await page.goto(service.origin + path);
-        await page.evaluate(axe);
-        const serious = await page.evaluate(async () => {
-          // biome-ignore lint/suspicious/noExplicitAny: axe is a global of the page
-          const { violations } = await (globalThis as any).axe.run();
-          return violations
-            .filter(({ impact }: { impact: string }) => impact === "serious" || impact === "critical")
-            .map(({ id, nodes }: { id: string; nodes: { html: string }[] }) => `${id}: ${nodes[0]?.html}`);
-        });
-        assert.equal(serious, [], `${name}, ${colorScheme}, ${shape}`);
-        const overflow = await page.evaluate(
-          "document.documentElement.scrollWidth - document.documentElement.clientWidth",
-        );
-        assert.ok((overflow as number) <= 0, `${name} fits the ${shape} window`);
+        await assertLooksWell(page, `${name}, ${colorScheme}, ${shape}`);
         if (pictures !== undefined) {
           await page.screenshot({ path: join(pictures, `studies-${name}-${colorScheme}-${shape}.png`) });
         }

@@ -1,56 +1,38 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { request } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  type Browser,
-  type BrowserContext,
-  type BrowserContextOptions,
-  chromium,
-  type Page,
-} from "playwright-core";
-import { test } from "uvu";
+import type { BrowserContext, BrowserContextOptions, Page } from "playwright-core";
 import { type RunningDevelopment, startDevelopment } from "../../../src/studies/dev/start.js";
+import { aroundBrowser, newContext } from "../../support/browser.js";
 
-const executable = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find((path) => existsSync(path));
 const folder = mkdtempSync(join(tmpdir(), "tapline-browser-"));
 
 /** What the service logged. */
 export const log: string[] = [];
 export let service: RunningDevelopment;
-let browser: Browser;
 
 /** A development service with seed studies and a browser, for all tests of a file. */
-export function aroundBrowserTests(): void {
-  test.before(async () => {
-    if (executable === undefined) return;
-    service = await startDevelopment({
-      folder,
-      port: 0,
-      seedData: true,
-      env: {},
-      log: (line) => log.push(line),
-    });
-    const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-    browser = await chromium.launch({ executablePath: executable, args });
+export function aroundWebsite(): void {
+  aroundBrowser({
+    async start() {
+      service = await startDevelopment({
+        folder,
+        port: 0,
+        seedData: true,
+        env: {},
+        log: (line) => log.push(line),
+      });
+    },
+    async end() {
+      await service?.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
   });
-  test.after(async () => {
-    await browser?.close();
-    await service?.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
-}
-
-/** A test that is skipped, with a note, where there is no chromium. */
-export function inBrowser(name: string, body: () => Promise<void>): void {
-  if (executable === undefined) {
-    console.log(`SKIPPED: ${name}: chromium is not installed (Debian: chromium).`);
-    test.skip(name, () => {});
-  } else test(name, body);
 }
 
 export function context(options: BrowserContextOptions = {}): Promise<BrowserContext> {
-  return browser.newContext({ ignoreHTTPSErrors: true, ...options });
+  return newContext({ ignoreHTTPSErrors: true, ...options });
 }
 
 export async function signIn(page: Page, account: string): Promise<void> {
