@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Ask } from "./chat-session.js";
 import { UsageError } from "./exit-code.js";
@@ -161,11 +160,8 @@ async function startServer(model: string, signal: AbortSignal | undefined) {
 async function systemMessage({ system, systemFile }: ChatCommandOptions): Promise<string | undefined> {
   if (systemFile === undefined) return system;
   if (system !== undefined) throw new UsageError("Say either --system or --system-file.");
-  try {
-    return (await readFile(systemFile, "utf8")).trim();
-  } catch (error) {
-    throw new UsageError(`${systemFile} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
-  }
+  const { readInput } = await import("./input-files.js");
+  return (await readInput(systemFile)).trim();
 }
 
 function temperature(text: string): number {

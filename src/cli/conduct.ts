@@ -1,6 +1,7 @@
-import { Lab, type Settings, TaplineError } from "../client/index.js";
+import { Lab, type Settings } from "../client/index.js";
 import { checkSubmission, type Job, type Operation } from "../contracts/index.js";
 import { bold, canvasOf, dim, JobProgress, jobPicture, ProgressLine } from "../terminal/index.js";
+import { UsageError } from "./exit-code.js";
 import { print, printJson, shortPath } from "./output.js";
 import { runExperiment } from "./run-experiment.js";
 import { usualLab } from "./service-address.js";
@@ -59,7 +60,7 @@ async function detach(
   options: ConductOptions,
 ): Promise<void> {
   if (options.lab === "new")
-    throw new TaplineError("--detach needs a Lab that stays: --lab new ends with the command.");
+    throw new UsageError("--detach needs a Lab that stays: --lab new ends with the command.");
   const job = await new Lab(options.lab ?? usualLab).submit(
     operation,
     model,

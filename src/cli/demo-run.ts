@@ -1,7 +1,8 @@
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { type CompletedJob, Lab, ServingModel, writeWhole } from "../client/index.js";
+import { type CompletedJob, Lab, ServingModel } from "../client/index.js";
+import { writeWhole } from "../client/whole-file.js";
 import type { Capabilities, CaptureResult } from "../contracts/index.js";
 import { limits } from "../contracts/limits.js";
 import { UserError } from "../contracts/user-error.js";

@@ -34,16 +34,20 @@ export function registerDemo(program: Command): void {
 async function runDemoCommand(options: DemoCommandOptions): Promise<void> {
   const stop = new AbortController();
   void stopSignal().then((signal) => stop.abort(signal));
-  const [{ runDemo }, { demoPicture }, { canvasOf, ProgressLine }, { TaplineError, TimeoutError }] =
-    await Promise.all([
-      import("./demo-run.js"),
-      import("./demo-picture.js"),
-      import("../terminal/index.js"),
-      import("../client/index.js"),
-    ]);
+  const [
+    { runDemo },
+    { demoPicture },
+    { print, printJson },
+    { canvasOf, ProgressLine },
+    { TaplineError, TimeoutError },
+  ] = await Promise.all([
+    import("./demo-run.js"),
+    import("./demo-picture.js"),
+    import("./output.js"),
+    import("../terminal/index.js"),
+    import("../client/index.js"),
+  ]);
   const progress = new ProgressLine(process.stderr);
-  // Whoever reads the output may have seen enough, as `head` does.
-  process.stdout.on("error", () => {});
   try {
     const report = await runDemo({
       ...options,
@@ -51,10 +55,7 @@ async function runDemoCommand(options: DemoCommandOptions): Promise<void> {
       onStage: (stage) => progress.show(stage),
     });
     progress.clear();
-    const text = options.json
-      ? JSON.stringify(report, null, 2)
-      : demoPicture(report, canvasOf(process.stdout));
-    process.stdout.write(`${text}\n`);
+    await (options.json ? printJson(report) : print(demoPicture(report, canvasOf(process.stdout))));
   } catch (error) {
     progress.clear();
     if (stop.signal.aborted) return endBy(stop.signal.reason);

@@ -1,4 +1,5 @@
 import { relative } from "node:path";
+import { UserError } from "../contracts/user-error.js";
 
 /**
  * Whoever reads what this program writes may have seen enough, as `head` does. That is no error of the program:
@@ -27,4 +28,14 @@ export function printJson(value: unknown): Promise<void> {
 export function shortPath(path: string, folder = process.cwd()): string {
   const near = relative(folder, path);
   return near.startsWith("..") || near === "" ? path : near;
+}
+
+/** Writes a file that was asked for with --out, as a whole or not at all. @throws UserError */
+export async function writeOut(path: string, bytes: Uint8Array): Promise<void> {
+  const { writeWhole } = await import("../client/whole-file.js");
+  try {
+    await writeWhole(path, [bytes]);
+  } catch (error) {
+    throw new UserError(`${path} cannot be written (${(error as NodeJS.ErrnoException).code}); see --out.`);
+  }
 }

@@ -42,21 +42,16 @@ async function report(name: string | undefined, options: ReportOptions): Promise
   if (name !== undefined && options.json !== undefined) {
     throw new UsageError("Name a job or a file with --json, not both.");
   }
-  const [{ readJob, renderReport }, { print, shortPath }, { writeWhole }] = await Promise.all([
+  const [{ readJob, renderReport }, { print, shortPath, writeOut }] = await Promise.all([
     import("../report/index.js"),
     import("./output.js"),
-    import("../client/index.js"),
   ]);
   const job = readJob(await find(name, options));
   const page = await renderReport(job);
   if (options.out === "-") return print(page);
   const suffix = job.id === undefined ? "" : `-${job.id.slice(0, 8)}`;
   const path = resolve(options.out ?? `tapline-${job.operation}${suffix}.html`);
-  try {
-    await writeWhole(path, [Buffer.from(page)]);
-  } catch (error) {
-    throw new UsageError(`${path} cannot be written (${(error as NodeJS.ErrnoException).code}); see --out.`);
-  }
+  await writeOut(path, Buffer.from(page));
   await print(`Written ${shortPath(path)}`);
 }
 

@@ -1,6 +1,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
-import { type CompletedJob, type Lab, type Settings, writeWhole } from "../client/index.js";
+import type { CompletedJob, Lab, Settings } from "../client/index.js";
+import { writeWhole } from "../client/whole-file.js";
 import type { Job, Operation } from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
 import { type LabSession, openLab } from "./lab-session.js";

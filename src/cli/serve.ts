@@ -98,10 +98,10 @@ export function registerServe(program: Command): void {
 
 async function runServe(options: ServeCommandOptions): Promise<void> {
   const stopped = stopSignal();
-  const [{ serve }, { serveReport }, { readTemplate }] = await Promise.all([
+  const [{ serve }, { serveReport }, { readInput }] = await Promise.all([
     import("../inference/process/supervisor.js"),
     import("./serve-report.js"),
-    import("./serve-template.js"),
+    import("./input-files.js"),
   ]);
   const report = serveReport(options.jsonLog === true, options.model);
   const starting = serve({
@@ -121,7 +121,7 @@ async function runServe(options: ServeCommandOptions): Promise<void> {
     thinking: options.thinking === undefined ? undefined : options.thinking === "on",
     embeddings: options.embeddings,
     draft: options.draft,
-    chatTemplate: options.chatTemplate === undefined ? undefined : await readTemplate(options.chatTemplate),
+    chatTemplate: options.chatTemplate === undefined ? undefined : await readInput(options.chatTemplate),
     apiKey: options.apiKey,
     onEvent: report.event,
   });

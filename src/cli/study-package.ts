@@ -186,14 +186,14 @@ async function writeInEditor(words: Words, evidence: readonly Evidence[]): Promi
 }
 
 async function save({ study, bytes }: Assembled, options: PackageOptions): Promise<void> {
-  const [{ print, shortPath }, { safeLines, researchClient }] = await Promise.all([
+  const [{ print, shortPath, writeOut }, { safeLines, researchClient }] = await Promise.all([
     import("./output.js"),
     import("./study-client.js"),
   ]);
   if (options.out === "-") await print(bytes.toString());
   else if (options.out !== undefined || !options.draft) {
     const path = resolve(options.out ?? "tapline-study.json");
-    await write(path, bytes);
+    await writeOut(path, bytes);
     const size = `${study.entries.length} entries, ${bytes.length} bytes, ${study.omissions.length} omissions`;
     await print(`Written ${shortPath(path)} (${size})`);
   }
@@ -202,7 +202,7 @@ async function save({ study, bytes }: Assembled, options: PackageOptions): Promi
   const saved = await client.savePrivateDraft(bytes).catch(async (error) => {
     if (options.out !== undefined) throw error;
     const kept = resolve("tapline-study.json");
-    await write(kept, bytes);
+    await writeOut(kept, bytes);
     (error as Error).message += ` The package is kept in ${shortPath(kept)}; see tapline study draft.`;
     throw error;
   });
@@ -212,13 +212,4 @@ async function save({ study, bytes }: Assembled, options: PackageOptions): Promi
   ];
   if (options.out === "-") process.stderr.write(`${lines.join("\n")}\n`);
   else await print(lines.join("\n"));
-}
-
-async function write(path: string, bytes: Buffer): Promise<void> {
-  const { writeWhole } = await import("../client/index.js");
-  try {
-    await writeWhole(path, [bytes]);
-  } catch (error) {
-    throw new UsageError(`${path} cannot be written (${(error as NodeJS.ErrnoException).code}); see --out.`);
-  }
 }

@@ -1,3 +1,5 @@
+// For programs that do not name Node's types themselves.
+/// <reference types="node" preserve="true" />
 export type {
   Comment,
   Discussion,
@@ -15,4 +17,3 @@ export { type ListOptions, ResearchClient, type ResearchOptions, type SaveOption
 export { DraftMayExistError, ResearchError, type ResearchErrorDetails } from "./research-errors.js";
 export { type InspectOptions, ServingModel } from "./serving-model.js";
 export type { CallOptions } from "./transport.js";
-export { writeWhole } from "./whole-file.js";

@@ -143,6 +143,8 @@ function grid(groups: Group[], neutral: number, canvas: Canvas): string[] {
   ];
 }
 
+const [nameWidth, figureWidth, changeWidth] = [10, 6, 7];
+
 function continuations(
   { marker, prompt, trials }: Group,
   numbered: boolean,
@@ -158,6 +160,8 @@ function continuations(
     ...wrap(target, total).map((line) => dim(line, canvas.colors)),
   ];
   const base = wordsOf(first.baseline);
+  const head = `${fit("strength", nameWidth)} ${fit("prob.", figureWidth, "right")} ${fit("change", changeWidth, "right")}`;
+  lines.push(dim(head, canvas.colors));
   lines.push(...trialLines("baseline", first.baseline_probability, undefined, base, 0, canvas));
   for (const { strength, probability, delta, output } of trials) {
     const words = wordsOf(output);
@@ -190,7 +194,7 @@ function trialLines(
   const total = Math.max(narrowest, canvas.width);
   const change =
     delta === undefined ? "" : delta === 0 ? "0" : `${delta > 0 ? "+" : "-"}${Math.abs(delta).toFixed(3)}`;
-  const figures = `${fit(name, 10)} ${fit(probability.toFixed(3), 6, "right")} ${fit(change, 7, "right")}`;
+  const figures = `${fit(name, nameWidth)} ${fit(probability.toFixed(3), figureWidth, "right")} ${fit(change, changeWidth, "right")}`;
   const parts = common > 0 && common < words.length;
   const marked = parts ? [...words.slice(0, common), "│", ...words.slice(common)] : words;
   const margin = total >= 64 ? 28 : 2;

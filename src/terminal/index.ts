@@ -3,6 +3,7 @@ export { bars } from "./bars.js";
 export { type Canvas, type Colors, canvasOf, colorsOf, narrowest } from "./canvas.js";
 export { calibration, rocCurve } from "./classification.js";
 export { executionList, executionPicture } from "./execution-picture.js";
+export { shortNumber } from "./figures.js";
 export { inspectPicture, measurePicture } from "./inspect-picture.js";
 export { jobList } from "./job-list.js";
 export { jobPicture } from "./job-picture.js";

@@ -5,7 +5,7 @@ import { beside, heading } from "./page.js";
 import { bold, dim, inScale, probabilityScale } from "./paint.js";
 import { type Axis, plot, type Series } from "./plot.js";
 import { table } from "./table.js";
-import { oneLine } from "./text.js";
+import { oneLine, wrap } from "./text.js";
 
 type Report = ProbeResult["reports"][number];
 
@@ -57,14 +57,27 @@ function roc(reports: readonly Report[], canvas: Canvas): string[] {
     };
   });
   const title = reports.length === 1 ? `ROC, AUROC ${(reports[0] as Report).auc.toFixed(3)}` : "ROC by layer";
-  return plot({ title, series, x: unit, y: unit, rows: 12, guides: { diagonal: true } }, canvas);
+  return explained(
+    plot({ title, series, x: unit, y: unit, rows: 12, guides: { diagonal: true } }, canvas),
+    "true against false positive rate; dotted: chance",
+    canvas,
+  );
+}
+
+/** A plot with a word about its axes. */
+function explained(lines: string[], axes: string, canvas: Canvas): string[] {
+  return [...lines, ...wrap(axes, canvas.width).map((line) => dim(line, canvas.colors))];
 }
 
 function calibrated(report: Report, canvas: Canvas): string[] {
   const points = calibration(heldOut(report)).map(({ score, share }) => [score, share] as const);
   const title = `Calibration, layer ${report.layer}, Brier ${report.brier.toFixed(3)}`;
   const series = [{ points, marker: "●", place: 0.65 }];
-  return plot({ title, series, x: unit, y: unit, rows: 12, guides: { diagonal: true } }, canvas);
+  return explained(
+    plot({ title, series, x: unit, y: unit, rows: 12, guides: { diagonal: true } }, canvas),
+    "share of label 1 against score; dotted: perfect",
+    canvas,
+  );
 }
 
 const heights = " ▁▂▃▄▅▆▇█";

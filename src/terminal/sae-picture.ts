@@ -79,7 +79,7 @@ function summary(reports: readonly Report[], total: number, canvas: Canvas): str
     { title: "train MSE", ...right, dispensable: 2 },
     { title: "active", ...right },
     { title: "dead", ...right },
-    { title: "", dispensable: 1 },
+    { title: "alive", dispensable: 1 },
   ];
   const rows = reports.map((report) => {
     return [

@@ -100,7 +100,7 @@ test("probe: every layer stands beside its controls", () => {
 
 test("sae: summary, dead features and the features with their examples", () => {
   const text = picture(sae);
-  assert.match(text, /^layer +explained +MSE +train MSE +active +dead$/m);
+  assert.match(text, /^layer +explained +MSE +train MSE +active +dead +alive$/m);
   assert.match(text, /\d+ of 32/);
   assert.match(text, /step 60/);
   assert.match(text, /^Layer 5 {2}the 16 most active features/m);

@@ -1,5 +1,5 @@
 import type { InspectResult } from "../../contracts/index.js";
-import { story, visible } from "../../terminal/index.js";
+import { shortNumber, story, visible } from "../../terminal/index.js";
 import { type Figure, type Findings, figureOf, percent } from "../figure.js";
 
 /** Logit lens, the answer's way up, norms and next tokens. */
@@ -39,7 +39,8 @@ function lens({ tokens, layers }: InspectResult): Figure[] {
       title: "Logit lens",
       description:
         "For every block and token, the token that the block's output would answer with, coloured by its " +
-        "probability. The deepest block is on top; the text runs from left to right below.",
+        "probability. The deepest block is on top; the text runs from left to right below. Of each cell a result " +
+        `keeps the ${ranks} most probable tokens: hovering and the CSV file show them.`,
       chart: {
         kind: "tokens",
         tokens: tokens.map(visible),
@@ -108,7 +109,7 @@ function answerByLayer({ layers, next_tokens: [answer] }: InspectResult): Figure
       title: "The answer's way up",
       description:
         `After the last token: the probability of the lens's top token, and of the model's own answer ` +
-        `${visible(answer.token)} where it is among the lens's three best.`,
+        `${visible(answer.token)} where it is among the lens's three best, which are all that a result keeps.`,
       chart: {
         kind: "lines",
         x: "layer",
@@ -173,14 +174,14 @@ function norms({ tokens, layers }: InspectResult): Figure {
       { name: "position", label: "position" },
       { name: "input", label: "input token" },
       { name: "norm", label: "norm" },
-      { name: "shown", label: "norm, rounded" },
+      { name: "shown", label: "norm, as shown" },
     ],
     rows: cells.map(({ layer, position, norm }) => [
       layer,
       position,
       visible(tokens[position] as string),
       norm,
-      figureOf(norm),
+      shortNumber(norm),
     ]),
     details: cells.map(
       ({ layer, position, norm }) =>

@@ -118,6 +118,8 @@ function rocCurves(reports: Report[]): Figure {
       xDomain: [0, 1],
       yDomain: [0, 1],
       diagonal: "chance",
+      // Curves of good probes lie on each other.
+      ...(reports.length > 3 ? { panel: { column: "layer", label: "" } } : {}),
     },
     columns: [
       { name: "layer", label: "layer (AUROC)" },

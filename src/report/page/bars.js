@@ -38,7 +38,7 @@ export function drawBars(figure, rows, { width, theme }) {
       Plot.text(rows, {
         x: (/** @type {Row} */ row) => Math.max(0, Number(row[value])),
         y: "row",
-        text: (/** @type {Row} */ row) => d3.format(".3~f")(row[value]),
+        text: (/** @type {Row} */ row) => short(Number(row[value])),
         textAnchor: "start",
         dx: 5,
         fill: theme.ink,
@@ -48,4 +48,12 @@ export function drawBars(figure, rows, { width, theme }) {
     ],
   });
   return { panels: [panel(plot, rows, (row) => [row[value], row.row])] };
+}
+
+/**
+ * What is small is not nothing.
+ * @param {number} value
+ */
+function short(value) {
+  return value > 0 && value < 0.0005 ? "< 0.001" : d3.format(".3~f")(value);
 }

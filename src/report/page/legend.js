@@ -6,9 +6,10 @@ const size = 12;
  * Names of series with their marks, wrapped to the width.
  * @param {{name: string, color: string, symbol?: string, wide?: boolean}[]} series
  * @param {Space} space
+ * @param {{ lines: boolean }} [marks] whether the series are lines, or points alone
  * @returns {SVGSVGElement}
  */
-export function seriesLegend(series, { width, theme }) {
+export function seriesLegend(series, { width, theme }, { lines } = { lines: true }) {
   const [rowHeight, gap] = [20, 18];
   let [x, y] = [0, 0];
   const svg = d3.create("svg").attr("aria-hidden", "true");
@@ -20,11 +21,13 @@ export function seriesLegend(series, { width, theme }) {
       y += rowHeight;
     }
     const entry = svg.append("g").attr("transform", `translate(${x},${y})`);
-    entry
-      .append("path")
-      .attr("d", "M0,10H18")
-      .attr("stroke", color)
-      .attr("stroke-width", wide ? 3.5 : 1.75);
+    if (lines) {
+      entry
+        .append("path")
+        .attr("d", "M0,10H18")
+        .attr("stroke", color)
+        .attr("stroke-width", wide ? 3.5 : 1.75);
+    }
     if (symbol !== undefined) {
       entry
         .append("path")

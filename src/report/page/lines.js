@@ -21,7 +21,7 @@ export function drawLines(figure, rows, space) {
           rows.filter((row) => String(row[chart.series]) === name),
           [{ name, color: /** @type {string} */ (theme.series[0]), symbol: "circle", wide: false }],
           { width: each, theme },
-          `${chart.panel.label} ${name}`,
+          `${chart.panel.label} ${name}`.trim(),
         ),
       ),
     };
@@ -104,6 +104,8 @@ function onePanel(figure, rows, series, { width, theme }, part) {
     marginLeft: 48,
     marginRight: 16,
     marginBottom: 38,
+    // Room for the largest dots, which would cover the ticks.
+    inset: size === undefined ? 0 : radius(largest, largest),
     x: steps
       ? { type: "point", domain: values, label: xAxis, padding: 0.3 }
       : { label: xAxis, domain: xDomain ?? extent(values), labelArrow: "none" },
@@ -117,7 +119,7 @@ function onePanel(figure, rows, series, { width, theme }, part) {
         label: xAxis,
         labelArrow: "none",
         ...(steps || square ? { ticks: 5 } : {}),
-        tickFormat: steps ? String : undefined,
+        tickFormat: steps ? String : "~g",
       }),
       Plot.axisY({
         fill: theme.soft,
@@ -154,7 +156,13 @@ function onePanel(figure, rows, series, { width, theme }, part) {
               ],
               { stroke: theme.soft, strokeDasharray: "4,4" },
             ),
-            Plot.text([[0.62, 0.54]], { text: [diagonal], fill: theme.soft, textAnchor: "start" }),
+            Plot.text([[0.62, 0.54]], {
+              text: [diagonal],
+              fill: theme.soft,
+              stroke: theme.card,
+              strokeWidth: 4,
+              textAnchor: "start",
+            }),
           ]),
       ...drawn.flatMap(({ name, color, symbol, wide: strong }) => {
         const own = rows.filter((row) => String(row[by]) === name);
