@@ -1,5 +1,13 @@
 import { randomBytes } from "node:crypto";
-import { link, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { link, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** What file systems say that have no hard links: exFAT, some that lie on a network. */
+const withoutLinks = new Set(["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"]);
+/** An heir takes milliseconds; one that is there for longer has died over it. */
+const heirMs = 10_000;
+/** There, a file exists for a moment before it has its content. */
+const contentMs = 500;
 
 /** `holder`: what the file of somebody who lives says; undefined when a dead one's was just being cleared away. */
 export type Claim = { taken: true } | { taken: false; holder: string | undefined };
@@ -16,19 +24,33 @@ export async function claim(
   const own = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`;
   await writeFile(own, text);
   try {
-    if (await linked(own, path)) return { taken: true };
-    const seen = await read(path);
-    if (seen !== undefined) {
-      if (!(await isDead(seen))) return { taken: false, holder: seen };
-      // Two may find the same dead lock: whoever moved another's living one away puts it back.
-      const aside = `${own}.dead`;
-      await rename(path, aside).catch(() => {});
-      if (((await read(aside)) ?? seen) !== seen) await linked(aside, path);
-      await rm(aside, { force: true });
+    if (await appear(own, path, text)) return { taken: true };
+    let seen = await read(path);
+    if (seen === "") {
+      await sleep(contentMs);
+      seen = await read(path);
     }
-    return (await linked(own, path)) ? { taken: true } : { taken: false, holder: undefined };
+    if (seen === undefined) return { taken: await appear(own, path, text), holder: undefined };
+    if (!(await isDead(seen))) return { taken: false, holder: seen };
+    return { taken: await inherit(own, path, seen), holder: undefined };
   } finally {
     await rm(own, { force: true });
+  }
+}
+
+/** Puts `own` in the place of a dead one's file that says `seen`, unless another process does so. */
+async function inherit(own: string, path: string, seen: string): Promise<boolean> {
+  // One at a time: between reading and replacing, somebody else might have become the next living holder.
+  const heir = `${path}.heir`;
+  const since = await stat(heir).catch(() => undefined);
+  if (since !== undefined && Date.now() - since.mtimeMs > heirMs) await rm(heir, { force: true });
+  if (!(await appear(own, heir, ""))) return false;
+  try {
+    if ((await read(path)) !== seen) return false;
+    await rename(own, path);
+    return true;
+  } finally {
+    await rm(heir, { force: true });
   }
 }
 
@@ -50,9 +72,13 @@ function read(path: string): Promise<string | undefined> {
   return readFile(path, "utf8").catch(() => undefined);
 }
 
-async function linked(from: string, to: string): Promise<boolean> {
+/** Gives the file `from`, which says `text`, the name `to`; false where that is taken. */
+async function appear(from: string, to: string, text: string): Promise<boolean> {
   try {
-    await link(from, to);
+    await link(from, to).catch((error: NodeJS.ErrnoException) => {
+      if (!withoutLinks.has(error.code ?? "")) throw error;
+      return writeFile(to, text, { flag: "wx" });
+    });
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;

@@ -2,9 +2,11 @@ import { randomBytes } from "node:crypto";
 import {
   copyFile,
   link,
+  lstat,
   mkdir,
   readdir,
   readFile,
+  realpath,
   rename,
   rm,
   stat,
@@ -86,17 +88,18 @@ export class CachedRepository {
     return complete.sort();
   }
 
-  /** Makes a file of a commit lead to its blob. */
+  /** Makes a file of a commit lead to its blob, unless it does so already. */
   async link(commit: string, path: string, hash: string): Promise<void> {
     const from = this.snapshot(commit, path);
     const blob = this.blob(hash);
+    if (await leadsTo(from, blob)) return;
     await mkdir(dirname(from), { recursive: true });
     const temporary = `${from}.${process.pid}.${randomBytes(4).toString("hex")}`;
     try {
       await symlink(relative(dirname(from), blob), temporary);
     } catch (error) {
-      // Windows allows symbolic links only to some; the others get a second name, or a copy.
-      if ((error as NodeJS.ErrnoException).code !== "EPERM") throw error;
+      // Windows allows symbolic links only to some, exFAT to nobody: there it is a second name, or a copy.
+      if (!["EPERM", "ENOSYS", "ENOTSUP"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
       await link(blob, temporary).catch(() => copyFile(blob, temporary));
     }
     await rename(temporary, from).catch(async (error: unknown) => {
@@ -104,4 +107,12 @@ export class CachedRepository {
       throw error;
     });
   }
+}
+
+async function leadsTo(from: string, blob: string): Promise<boolean> {
+  const found = await lstat(from).catch(() => undefined);
+  if (found === undefined) return false;
+  // A copy, where there are no links.
+  if (found.isFile()) return found.size === (await stat(blob)).size;
+  return (await realpath(from).catch(() => "")) === (await realpath(blob));
 }

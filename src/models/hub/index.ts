@@ -1,4 +1,3 @@
-import { realpath } from "node:fs/promises";
 import { UserError } from "../../contracts/user-error.js";
 import { CachedRepository } from "./cache.js";
 import { chooseFiles } from "./choose.js";
@@ -104,10 +103,7 @@ async function fromHub(
       ...(options.signal && { signal: options.signal }),
     });
     before += file.size;
-    const link = cached.snapshot(commit, file.path);
-    if ((await realpath(link).catch(() => "")) !== (await realpath(cached.blob(file.hash)))) {
-      await cached.link(commit, file.path, file.hash);
-    }
+    await cached.link(commit, file.path, file.hash);
   }
   await cached.writeRef(revision, commit);
   return { path: cached.snapshot(commit, paths[0]), commit };
