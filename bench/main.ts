@@ -23,6 +23,7 @@ const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Ro
   lab: async () => (await import("./lab.js")).benchLab,
   serve: async () => (await import("./serve/index.js")).benchServe,
   router: async () => (await import("./router/suite.js")).benchRouter,
+  rpc: async () => (await import("./rpc.js")).benchRpc,
   studies: async () => (await import("./studies.js")).benchStudies,
 };
 
