@@ -41,6 +41,15 @@ export interface Match {
   tier: number;
 }
 
+export interface TierSizes {
+  /** Studies that match in this tier. */
+  here: number;
+  /** Studies that match in this tier or a better one. */
+  within: number;
+  /** All studies. */
+  all: number;
+}
+
 /** A study in the full-text index. */
 export interface IndexedStudy {
   publishedAt: number;
@@ -57,6 +66,15 @@ export interface Search {
   some(db: Kysely<Database>, words: string[], limit: number): Promise<Match[]>;
   /** How many match in a tier or a better one. */
   count(db: Kysely<Database>, words: string[], tier: Tier): Promise<number>;
-  /** Publication times of a tier's matches, newest first. */
-  find(db: Kysely<Database>, words: string[], tier: Tier, limit: number, offset: number): Promise<number[]>;
+  /**
+   * Publication times of a tier's matches, newest first.
+   * @param sizes told on request, for a database that needs to know what it is looking for
+   */
+  find(
+    db: Kysely<Database>,
+    words: string[],
+    tier: Tier,
+    page: { limit: number; offset: number },
+    sizes: () => Promise<TierSizes>,
+  ): Promise<number[]>;
 }

@@ -106,19 +106,30 @@ function vectors(): Search {
       await sql`delete from search where published_at = ${publishedAt}`.execute(db);
     },
     async some(db, words, limit) {
-      // The row limit stands inside: common words stop early, rare ones come from the index.
+      // A materialised query is planned as if all of it were read, so rare words come from the text index however
+      // common they are thought to be; and it is run as far as it is read, so common ones stop early.
       const [title, head, body] = tiers.map((tier) => inside(tier, words));
-      const query = sql<Match>`select published_at as "publishedAt",
-        case when ${title} then 0 when ${head} then 1 else 2 end as tier from search where ${body} limit ${limit}`;
+      const query = sql<Match>`with found as materialized (select * from search where ${body})
+        select published_at as "publishedAt", case when ${title} then 0 when ${head} then 1 else 2 end as tier
+        from found limit ${limit}`;
       return (await query.execute(db)).rows;
     },
     async count(db, words, tier) {
       const query = sql<{ count: number }>`select count(*) as count from search where ${inside(tier, words)}`;
       return (await query.execute(db)).rows[0]?.count ?? 0;
     },
-    async find(db, words, tier, limit, offset) {
-      const query = sql<{ published_at: number }>`select published_at from search where ${match(words, tier)}
-        order by published_at desc limit ${limit} offset ${offset}`;
+    async find(db, words, tier, { limit, offset }, sizes) {
+      const { here, within, all } = await sizes();
+      if (here <= offset) return [];
+      // Either studies are read from the newest on until enough of them match, or all matches are read and sorted.
+      const newestFirst = ((offset + limit) * all) / here < within;
+      const matching = sql`select published_at from search where ${match(words, tier)}`;
+      const query = newestFirst
+        ? sql<{
+            published_at: number;
+          }>`${matching} order by published_at desc limit ${limit} offset ${offset}`
+        : sql<{ published_at: number }>`with found as materialized (${matching})
+            select published_at from found order by published_at desc limit ${limit} offset ${offset}`;
       return (await query.execute(db)).rows.map(({ published_at }) => published_at);
     },
   };

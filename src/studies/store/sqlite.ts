@@ -74,7 +74,7 @@ function fts5(): Search {
       const query = sql<{ count: number }>`select count(*) as count from search where ${within(tier, words)}`;
       return (await query.execute(db)).rows[0]?.count ?? 0;
     },
-    async find(db, words, tier, limit, offset) {
+    async find(db, words, tier, { limit, offset }) {
       const query = sql<{ rowid: number }>`select rowid from search where ${match(words, tier)}
         order by rowid desc limit ${limit} offset ${offset}`;
       return (await query.execute(db)).rows.map(({ rowid }) => rowid);

@@ -24,10 +24,10 @@ export async function listStudies(
   const wanted = words(q);
   if (wanted.length === 0) {
     const [total, rows] = await Promise.all([
-      store.db.selectFrom("counters").select("value").where("name", "=", "studies").executeTakeFirstOrThrow(),
+      counter(store, "studies"),
       rowsOf(store, await newest(store, limit, offset)),
     ]);
-    return { rows, total: total.value };
+    return { rows, total };
   }
   const some = await store.dialect.search.some(store.db, wanted, fewMatches + 1);
   if (some.length <= fewMatches) {
@@ -41,34 +41,40 @@ export async function listStudies(
 /** Many matches: sorting them all would take long, so each tier is read in its own order. */
 async function listMany(store: Store, wanted: string[], limit: number, offset: number): Promise<StudyRows> {
   const { db, dialect, counts } = store;
-  const publication = await db
-    .selectFrom("counters")
-    .select("value")
-    .where("name", "=", "published_at")
-    .executeTakeFirstOrThrow();
-  const countWithin = (tier: Tier) =>
-    counts.get(publication.value, `${tier} ${wanted.join(" ")}`, () =>
-      dialect.search.count(db, wanted, tier),
-    );
+  const [publication, all] = await Promise.all([counter(store, "published_at"), counter(store, "studies")]);
+  const countWithin = (tier: Tier | undefined) =>
+    tier === undefined
+      ? Promise.resolve(0)
+      : counts.get(publication, `${tier} ${wanted.join(" ")}`, () => dialect.search.count(db, wanted, tier));
   const keys: number[] = [];
-  // What is left to pass over. Only while something is does it matter how many a tier has.
+  // What is left to pass over.
   let skip = offset;
-  let passed = 0;
-  for (const tier of tiers) {
-    if (skip > 0) {
-      const within = await countWithin(tier);
-      const here = within - passed;
-      passed = within;
-      if (here <= skip) {
-        skip -= here;
-        continue;
-      }
+  for (const [place, tier] of tiers.entries()) {
+    const sizes = async () => {
+      const [better, within] = await Promise.all([countWithin(tiers[place - 1]), countWithin(tier)]);
+      return { here: within - better, within, all };
+    };
+    // Only while something is to be passed over does it matter how many a tier has.
+    const here = skip > 0 ? (await sizes()).here : Number.POSITIVE_INFINITY;
+    if (here <= skip) {
+      skip -= here;
+      continue;
     }
-    keys.push(...(await dialect.search.find(db, wanted, tier, limit - keys.length, skip)));
+    const page = { limit: limit - keys.length, offset: skip };
+    keys.push(...(await dialect.search.find(db, wanted, tier, page, sizes)));
     skip = 0;
     if (keys.length === limit) break;
   }
   return { rows: await rowsOf(store, keys), total: await countWithin("body") };
+}
+
+async function counter(store: Store, name: string): Promise<number> {
+  const found = await store.db
+    .selectFrom("counters")
+    .select("value")
+    .where("name", "=", name)
+    .executeTakeFirstOrThrow();
+  return found.value;
 }
 
 // The page's keys come from the index alone; only then are rows read.
@@ -93,7 +99,7 @@ async function rowsOf(store: Store, keys: number[]): Promise<StudyRow[]> {
 /** Studies by upvotes of their current version, then newest first. */
 export async function topStudies(store: Store, limit: number, offset: number): Promise<StudyRows> {
   const [total, rows] = await Promise.all([
-    store.db.selectFrom("counters").select("value").where("name", "=", "studies").executeTakeFirstOrThrow(),
+    counter(store, "studies"),
     store.db
       .selectFrom("studies")
       .selectAll()
@@ -103,7 +109,7 @@ export async function topStudies(store: Store, limit: number, offset: number): P
       .offset(offset)
       .execute(),
   ]);
-  return { rows, total: total.value };
+  return { rows, total };
 }
 
 export function findStudy(store: Store, id: string): Promise<StudyRow | undefined> {

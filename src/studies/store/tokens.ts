@@ -1,5 +1,6 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { crc32 } from "node:zlib";
+import { sql } from "kysely";
 import { type Scope, scopes, studyLimits } from "../../contracts/studies/index.js";
 import { readNow, type Store, withAccount } from "./store.js";
 
@@ -84,13 +85,14 @@ export function createToken(store: Store, accountId: string, request: TokenReque
   });
 }
 
-/** An account's tokens, newest first. */
+/** An account's tokens: active ones first, so that none of them is ever beyond the end; then the newest. */
 export async function listTokens(store: Store, accountId: string): Promise<TokenView[]> {
   const now = await readNow(store, store.db);
   const rows = await store.db
     .selectFrom("tokens")
     .selectAll()
     .where("account_id", "=", accountId)
+    .orderBy(sql`case when revoked_at is null and expires_at > ${now} then 0 else 1 end`)
     .orderBy("created_at", "desc")
     .orderBy("id")
     .limit(200)
