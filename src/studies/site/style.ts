@@ -33,7 +33,7 @@ textarea { width: 100%; min-height: 6rem; }
 button, .button { font-size: .95rem; font-weight: 600; padding: .5rem .95rem; border-radius: 6px; border: 1px solid var(--accent); background: var(--accent); color: var(--accent-ink); cursor: pointer; text-decoration: none; display: inline-block; line-height: 1.3; }
 button.quiet, .button.quiet { background: transparent; color: var(--accent); } button.danger { background: transparent; color: var(--warn); border-color: var(--warn); }
 form.inline { display: inline; } fieldset { border: 1px solid var(--line); border-radius: 8px; margin: 0 0 1rem; padding: .6rem 1rem .9rem; } legend { font-weight: 600; padding: 0 .4rem; }
-label { font-size: .95rem; } .field { margin: .6rem 0; } .field > label { display: block; font-weight: 600; margin-bottom: .15rem; } .hint { color: var(--soft); font-size: .85rem; }
+label { font-size: .95rem; } .field { margin: .6rem 0; } .field > label { display: block; font-weight: 600; margin-bottom: .15rem; } .field > .choice { font-weight: 400; } .hint { color: var(--soft); font-size: .85rem; }
 .tabs { display: flex; gap: 1.2rem; border-bottom: 1px solid var(--line); margin: 0 0 .4rem; padding: 0; list-style: none; font-size: .95rem; }
 .tabs a { display: block; padding: .4rem 0; color: var(--soft); text-decoration: none; border-bottom: 3px solid transparent; } .tabs a[aria-current] { color: var(--ink); border-color: var(--accent); font-weight: 600; }
 .feed { list-style: none; margin: 0; padding: 0; } .feed > li { padding: 1.1rem 0; border-bottom: 1px solid var(--line); }
@@ -48,10 +48,12 @@ label { font-size: .95rem; } .field { margin: .6rem 0; } .field > label { displa
 .tree .tree-deep { border-left-style: dotted; padding-left: .2rem; margin-left: 0; } .entry { margin: .9rem 0; }
 details { margin: .35rem 0; } summary { cursor: pointer; font-family: system-ui, sans-serif; font-size: .9rem; color: var(--soft); font-weight: 600; }
 pre, code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .85em; } pre { background: var(--code); border: 1px solid var(--line); border-radius: 8px; padding: .8rem 1rem; overflow: auto; white-space: pre-wrap; max-height: 36rem; line-height: 1.45; }
+pre.code { max-height: none; tab-size: 4; margin: .3rem 0 .9rem; } .code-label { margin: .3rem 0 0; } .code-label + pre { margin-top: .1rem; }
+.entry .text { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .5rem .9rem; }
 .secret { font-size: 1.05rem; user-select: all; max-height: none; }
 .hidden-char { background: var(--warn); color: var(--paper); border-radius: 3px; padding: 0 .25em; font: 600 .75em system-ui, sans-serif; unicode-bidi: isolate; direction: ltr; }
-table { border-collapse: collapse; width: 100%; font-size: .92rem; } th { text-align: left; font-size: .8rem; color: var(--soft); } th, td { padding: .45rem .7rem .45rem 0; border-bottom: 1px solid var(--line); vertical-align: top; } .scroll { overflow-x: auto; }
-dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: .6rem 0; } dl.facts dt { color: var(--soft); font-size: .9rem; font-family: system-ui, sans-serif; } dl.facts dd { margin: 0; }
+table { border-collapse: collapse; width: 100%; font-size: .92rem; } th { text-align: left; font-size: .8rem; color: var(--soft); } th, td { overflow-wrap: break-word; padding: .45rem .7rem .45rem 0; border-bottom: 1px solid var(--line); vertical-align: top; } .scroll { overflow-x: auto; }
+dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: .6rem 0; align-items: baseline; } dl.facts dt { color: var(--soft); font-size: .9rem; font-family: system-ui, sans-serif; } dl.facts dd { margin: 0; }
 .comments { list-style: none; padding: 0; margin: 0; } .comments > li { padding: .7rem 0 .3rem; border-top: 1px solid var(--line); }
 .depth-1 { margin-left: 1.2rem; } .depth-2 { margin-left: 2.4rem; } .depth-3 { margin-left: 3.6rem; } .depth-4 { margin-left: 4.8rem; } .depth-5 { margin-left: 6rem; }
 ins { background: var(--good); text-decoration: none; } del { background: var(--bad); } ins, del { display: block; white-space: pre-wrap; padding: .2rem .5rem; border-radius: 4px; max-height: 16rem; overflow: auto; }

@@ -1,5 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Context } from "koa";
+import { studyLimits } from "../../contracts/studies/index.js";
 import { HttpError, readBytes } from "../../http/index.js";
 import type { Service } from "../service.js";
 import { findSession, type Session } from "../store/sessions.js";
@@ -51,7 +52,8 @@ export function setCookie(ctx: Context, name: string, value: string, maxAge: num
   ctx.append("Set-Cookie", `${name}=${value}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=${maxAge}`);
 }
 
-const formBytes = 100_000;
+/** A comment's characters take up to twelve bytes each in a form. */
+const formBytes = studyLimits.comment * 12 + 4000;
 
 /**
  * Reads a posted form. Refuses forms that another site sent: by the browser's own word, and by the session's

@@ -28,18 +28,28 @@ export interface HiddenCharacter {
   name: string;
 }
 
+// One object for each character: a text may hold hundreds of thousands, and what shows them keeps its work by object.
+const met = new Map<number, HiddenCharacter>();
+const mostMet = 1000;
+
+function characterOf(point: number): HiddenCharacter {
+  const known = met.get(point);
+  if (known !== undefined) return known;
+  const character = {
+    code: `U+${point.toString(16).toUpperCase().padStart(4, "0")}`,
+    name: names[point] ?? (point >= 0xd800 && point <= 0xdfff ? "half a pair" : "invisible"),
+  };
+  if (met.size < mostMet) met.set(point, character);
+  return character;
+}
+
 /** A text as alternating visible parts and hidden characters. */
 export function splitHidden(text: string): (string | HiddenCharacter)[] {
   const parts: (string | HiddenCharacter)[] = [];
   let end = 0;
   for (const match of text.matchAll(hiddenCharacters)) {
     if (match.index > end) parts.push(text.slice(end, match.index));
-    const point = match[0].codePointAt(0) as number;
-    const code = `U+${point.toString(16).toUpperCase().padStart(4, "0")}`;
-    parts.push({
-      code,
-      name: names[point] ?? (/\p{Surrogate}/u.test(match[0]) ? "half a pair" : "invisible"),
-    });
+    parts.push(characterOf(match[0].codePointAt(0) as number));
     end = match.index + match[0].length;
   }
   if (end < text.length) parts.push(text.slice(end));

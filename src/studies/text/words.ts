@@ -6,10 +6,13 @@ const mostBytes = 400_000;
 
 /** Words of a text: case and accents folded, everything but letters and digits a separator. */
 export function words(text: string): string[] {
+  // By way of upper case, so that ß is ss; a sigma is one letter wherever in the word it stands.
   const folded = displayable(text)
     .normalize("NFKD")
     .replace(/\p{M}+/gu, "")
-    .toLowerCase();
+    .toUpperCase()
+    .toLowerCase()
+    .replace(/ς/g, "σ");
   const found = folded.match(/[\p{L}\p{N}]+/gu) ?? [];
   return found.map((word) => (word.length > longestWord ? [...word].slice(0, longestWord).join("") : word));
 }

@@ -63,8 +63,8 @@ function createForm(visit: Visit): Html {
 </div><div class="field"><label for="days">Days until it expires (1 to ${studyLimits.token_days})</label>
 <input type="number" id="days" name="days" required min="1" max="${studyLimits.token_days}" value="${studyLimits.token_days}"></div>
 <fieldset><legend>Scopes</legend>
-<div class="field"><label><input type="checkbox" name="scope" value="public:read" checked> <code>public:read</code>: read published studies and discussions</label></div>
-<div class="field"><label><input type="checkbox" name="scope" value="drafts:write"> <code>drafts:write</code>: save private drafts, at most ${studyLimits.drafts} a day</label></div></fieldset>
+<div class="field"><label class="choice"><input type="checkbox" name="scope" value="public:read" checked> <code>public:read</code>: read published studies and discussions</label></div>
+<div class="field"><label class="choice"><input type="checkbox" name="scope" value="drafts:write"> <code>drafts:write</code>: save private drafts, at most ${studyLimits.drafts} a day</label></div></fieldset>
 <button>Create token</button></form>`;
 }
 

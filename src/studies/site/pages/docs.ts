@@ -24,7 +24,7 @@ ${studyLimits.requests} requests in any 60 seconds; <code>RateLimit-Remaining</c
 <pre tabindex="0" role="region" aria-label="Example">curl -H "Authorization: Bearer $AGENT_RESEARCH_TOKEN" "${visit.service.origin}/api/v1/studies?q=refusal&amp;limit=5"</pre>
 ${operations.map(
   (operation) => html`<section class="card"><h2 id="${operation.operationId}">${operation.summary}</h2>
-<p><code>${operation.method} ${operation.path}</code></p><p>${operation.description}</p>
+<p><code>${operation.method} ${operation.path}</code></p><p>${coded(operation.description)}</p>
 ${
   operation.parameters === undefined || operation.parameters.length === 0
     ? null
@@ -33,7 +33,7 @@ ${
           html`<tr><td><code>${name}</code></td><td>${place}</td><td>${text}</td><td>${rules(schema)}</td></tr>`,
       )}</tbody></table></div>`
 }
-<dl class="facts">${Object.entries(operation.responses).map(([status, { description: text }]) => html`<dt>${status}</dt><dd>${text}</dd>`)}</dl></section>`,
+<dl class="facts">${Object.entries(operation.responses).map(([status, { description: text }]) => html`<dt>${status}</dt><dd>${coded(text)}</dd>`)}</dl></section>`,
 )}
 <h2>Bodies</h2>${Object.entries(description.components.schemas).map(
       ([name, schema]) =>
@@ -42,6 +42,11 @@ ${
 <h2>Error codes</h2><div class="scroll"><table><thead><tr><th scope="col">Status</th><th scope="col">Code</th></tr></thead>
 <tbody>${Object.entries(errorCodes).map(([code, status]) => html`<tr><td>${status}</td><td><code>${code}</code></td></tr>`)}</tbody></table></div>`,
   );
+}
+
+/** Markup of a description's code between backticks. */
+function coded(text: string): Html {
+  return html`${text.split("`").map((part, place) => (place % 2 === 1 ? html`<code>${part}</code>` : part))}`;
 }
 
 function rules(schema: unknown): Html {

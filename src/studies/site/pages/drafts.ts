@@ -107,7 +107,7 @@ function publishForm(
 <input type="hidden" name="sha256" value="${draft.sha256}"><input type="hidden" name="replaces" value="${replaced?.id ?? ""}">
 <p>${replaced === null ? "This becomes a new public study." : html`This becomes the next version of “${replaced.title}”.`}
 A published version is permanent: it cannot be changed or taken back here.</p>
-<div class="field"><label><input type="checkbox" name="reviewed" value="yes" required> I have read what is published, and I may publish it under its license.</label></div>
+<div class="field"><label class="choice"><input type="checkbox" name="reviewed" value="yes" required> I have read what is published, and I may publish it under its license.</label></div>
 <button>Publish</button></form>`;
 }
 
@@ -117,11 +117,8 @@ function hiddenNotice(content: StudyPackage): Html | null {
     for (const part of splitHidden(text)) {
       if (typeof part === "string") continue;
       const known = found.get(part.code);
-      found.set(part.code, {
-        character: part,
-        count: (known?.count ?? 0) + 1,
-        first: known?.first ?? pointer,
-      });
+      if (known === undefined) found.set(part.code, { character: part, count: 1, first: pointer });
+      else known.count += 1;
     }
   }
   if (found.size === 0) return null;

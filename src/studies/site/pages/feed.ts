@@ -46,6 +46,11 @@ ${found.rows.length === 0 ? html`<p>${emptiness(found.total, searching)}</p>` : 
   );
 }
 
+/** Rows keep the beginning of a question. */
+function isCut(question: string): boolean {
+  return [...question].length === studyLimits.summary_question;
+}
+
 function emptiness(total: number, searching: boolean): string {
   if (total > 0) return "There are no more studies.";
   return searching ? "No study has all of these words." : "Nothing has been published yet.";
@@ -54,7 +59,7 @@ function emptiness(total: number, searching: boolean): string {
 function feedItem(row: StudyRow) {
   const model = JSON.parse(row.model) as { name: string };
   return html`<li><h2 dir="auto"><a href="/studies/${row.id}">${row.title}</a></h2>
-<p dir="auto">${row.question}</p>
+<p dir="auto">${row.question}${isCut(row.question) ? "…" : null}</p>
 <ul class="meta"><li>${row.author}</li><li>${when(row.published_at)}</li><li>${model.name}</li>
 <li>${counted(row.upvotes, "upvote")}</li><li>${counted(row.comment_count, "comment")}</li>
 <li>${counted(row.entry_count, "entry", "entries")}</li>${row.version > 1 ? html`<li>version ${row.version}</li>` : null}</ul></li>`;

@@ -1,5 +1,6 @@
 import type { Entry, StudyPackage } from "../../../contracts/studies/index.js";
-import { splitHidden } from "../../text/hidden.js";
+import { type HiddenCharacter, splitHidden } from "../../text/hidden.js";
+import { blocksOf } from "../../text/prose.js";
 import { type Html, html } from "../html.js";
 
 /** How research text is shown: as it is on a study's page, with hidden characters made visible in a review. */
@@ -7,18 +8,31 @@ export type Shown = (text: string) => Html;
 
 export const plain: Shown = (text) => html`${text}`;
 
+const labels = new WeakMap<HiddenCharacter, Html>();
+
 /** Shows hidden and bidirectional characters as labels. */
 export const revealed: Shown = (text) =>
-  html`${splitHidden(text).map((part) =>
-    typeof part === "string"
-      ? part
-      : html`<span class="hidden-char" title="${part.name}">${part.code}</span>`,
+  html`${splitHidden(text).map((part) => {
+    if (typeof part === "string") return part;
+    const label =
+      labels.get(part) ?? html`<span class="hidden-char" title="${part.name}">${part.code}</span>`;
+    labels.set(part, label);
+    return label;
+  })}`;
+
+/** A text in its own direction, code in it set as code. */
+export function prose(text: string, shown: Shown): Html {
+  return html`${blocksOf(text).map(({ code, label, text: part }) =>
+    code
+      ? html`${label === "" ? null : html`<p class="hint code-label">${shown(label)}</p>`}<pre class="code" dir="ltr">${shown(part)}</pre>`
+      : html`<div class="text" dir="auto">${shown(part)}</div>`,
   )}`;
+}
 
 /** The readable view of a package. */
 export function packageView(study: StudyPackage, shown: Shown): Html {
   const section = (heading: string, text: string) =>
-    text === "" ? null : html`<h2>${heading}</h2><div class="text" dir="auto">${shown(text)}</div>`;
+    text === "" ? null : html`<h2>${heading}</h2>${prose(text, shown)}`;
   return html`${section("Question", study.question)}${section("Hypothesis", study.hypothesis)}
 ${section("Method", study.method)}${section("Finding", study.finding)}${section("Limitations", study.limitations)}
 ${
@@ -52,10 +66,10 @@ function entryView(entry: Entry, shown: Shown): Html {
   const part = (heading: string, text: string | undefined, open = false) =>
     text === undefined || text === ""
       ? null
-      : html`<details${open ? html` open` : null}><summary>${heading}</summary><div class="text" dir="auto">${shown(text)}</div></details>`;
+      : html`<details${open ? html` open` : null}><summary>${heading}</summary>${prose(text, shown)}</details>`;
   const { settings } = entry;
-  return html`<article class="entry" id="entry-${entry.id}"><h3 dir="auto"><span class="badge ${entry.kind}">${entry.kind}</span>
-${entry.title === "" ? "Untitled" : shown(entry.title)}</h3>
+  return html`<article class="entry" id="entry-${entry.id}"><h3><span class="badge ${entry.kind}">${entry.kind}</span>
+${entry.title === "" ? "Untitled" : html`<bdi>${shown(entry.title)}</bdi>`}</h3>
 <ul class="meta">${entry.model === undefined ? null : html`<li>model ${shown(entry.model)}</li>`}${
     settings === undefined
       ? null
@@ -65,8 +79,7 @@ ${part("System prompt", entry.system)}${
   entry.context === undefined || entry.context.length === 0
     ? null
     : html`<details><summary>Context (${entry.context.length})</summary>${entry.context.map(
-        ({ role, content }) =>
-          html`<p class="hint">${role}</p><div class="text" dir="auto">${shown(content)}</div>`,
+        ({ role, content }) => html`<p class="hint">${role}</p>${prose(content, shown)}`,
       )}</details>`
 }${part("Prompt", entry.prompt, true)}${part("Thinking", entry.thinking)}${part("Answer", entry.answer, true)}${part("Note", entry.note, true)}</article>`;
 }

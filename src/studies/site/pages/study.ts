@@ -4,7 +4,7 @@ import { findStudy, listVersions, readVersion } from "../../store/studies.js";
 import { type Html, html } from "../html.js";
 import { counted, csrfField, page, when } from "../layout.js";
 import { readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
-import { packageView, plain } from "./package-view.js";
+import { packageView, plain, prose } from "./package-view.js";
 
 const uuid = new RegExp(uuidPattern);
 
@@ -85,7 +85,7 @@ type CommentRow = Awaited<ReturnType<typeof readComments>>[number];
 function commentView(visit: Visit, studyId: string, comment: CommentRow): Html {
   const depth = Math.min(depthOf(comment.thread), 5);
   return html`<li class="depth-${depth}" id="comment-${comment.id}"><ul class="meta"><li>${comment.author}</li><li>${when(comment.created_at)}</li></ul>
-<div class="text" dir="auto">${comment.body}</div>
+${prose(comment.body, plain)}
 ${visit.session === null ? null : html`<details><summary>Reply</summary>${commentForm(visit, studyId, comment.id)}</details>`}</li>`;
 }
 
