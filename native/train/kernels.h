@@ -75,7 +75,8 @@ struct Kernels {
   /// z = max(z + bias, 0) over rows of 32.
   void (*bias_relu)(float* z, const float* bias, int rows);
 
-  /// e = e + bias - x over rows of 32; square_sums[i] += |e_i|^2.
+  /// e = e + bias - x over rows of 32; square_sums[i][j] += e_i[j]^2 + e_i[j + 16]^2, j < 16: |e_i|^2 in 16
+  /// parts.
   void (*residual)(float* e, const float* bias, const float* x, int rows, float* square_sums);
 
   /// g = a > 0 ? scale * g + penalty : 0 over rows of 32 (the gradient through ReLU, with the L1 term).

@@ -57,11 +57,10 @@ class Problem {
 
   Vector scores;            // w . x_i + b
   Vector direction_scores;  // the same for the direction
-  double norm = 0;          // |w|^2
   double cross = 0;         // w . dw
   double direction_norm = 0;
 
-  /// Brings scores and norm up to date with the state.
+  /// Brings the scores up to date with the state.
   virtual void refresh() = 0;
   /// Upper bound of the gradient's infinity norm, from the derivative of the losses by the scores.
   virtual double gradient_bound(const Vector& residual) = 0;
@@ -85,12 +84,10 @@ class GramProblem final : public Problem {
         system_(gram.rows(), gram.rows()) {
     scores.assign(size_, 0.0);
     direction_scores.assign(size_, 0.0);
-    for (Vector* v : {&a_, &gram_a_, &r_, &gram_r_, &u_, &q_, &s_, &da_}) v->assign(size_, 0.0);
+    for (Vector* v : {&a_, &gram_a_, &r_, &gram_r_, &u_, &q_, &s_, &da_, &gram_da_}) v->assign(size_, 0.0);
   }
 
   void refresh() override {
-    times(gram_, a_.data(), gram_a_.data());
-    norm = dot(a_, gram_a_);
     for (size_t i = 0; i < size_; ++i) scores[i] = gram_a_[i] + b_;
   }
 
@@ -139,20 +136,24 @@ class GramProblem final : public Problem {
     }
     db_ = sum_q > 0 ? sum_au / sum_q : 0.0;
     for (size_t i = 0; i < size_; ++i) da_[i] = u_[i] - q_[i] * db_;
-    times(gram_, da_.data(), direction_scores.data());
-    direction_norm = dot(da_, direction_scores);
+    times(gram_, da_.data(), gram_da_.data());
+    direction_norm = dot(da_, gram_da_);
     cross = dot(da_, gram_a_);
-    for (size_t i = 0; i < size_; ++i) direction_scores[i] += db_;
+    for (size_t i = 0; i < size_; ++i) direction_scores[i] = gram_da_[i] + db_;
   }
 
+  // K a moves along with a: no product of its own, and what rounding adds up to is far below the tolerance.
   void advance(double step) override {
-    for (size_t i = 0; i < size_; ++i) a_[i] += step * da_[i];
+    for (size_t i = 0; i < size_; ++i) {
+      a_[i] += step * da_[i];
+      gram_a_[i] += step * gram_da_[i];
+    }
     b_ += step * db_;
   }
 
   Vector weight() const override {
     Vector w(static_cast<size_t>(x_.depth()));
-    x_.transposed_times(a_.data(), w.data());
+    x_.transposed_times(a_.data(), w.data(), team_);
     return w;
   }
   double bias() const override { return b_; }
@@ -165,7 +166,7 @@ class GramProblem final : public Problem {
   size_t size_;
   PanelMatrix system_;
   std::optional<Cholesky> cholesky_;
-  Vector a_, gram_a_, r_, gram_r_, u_, q_, s_, da_;
+  Vector a_, gram_a_, r_, gram_r_, u_, q_, s_, da_, gram_da_;
   double b_ = 0;
   double db_ = 0;
 };
@@ -190,7 +191,6 @@ class WeightProblem final : public Problem {
   void refresh() override {
     times(x_, w_.data(), scores.data());
     for (double& score : scores) score += b_;
-    norm = dot(w_, w_);
   }
 
   double gradient_bound(const Vector& residual) override {

@@ -33,7 +33,8 @@ double accuracy_of(const std::vector<double>& decisions, const std::vector<uint8
 
 // From the decision values of all examples.
 double gradient_infinity_norm(const StandardisedExamples& x, const std::vector<uint8_t>& labels,
-                              const std::vector<double>& decisions, const LogisticFit& fit, double c) {
+                              const std::vector<double>& decisions, const LogisticFit& fit, double c,
+                              ThreadTeam& team) {
   std::vector<double> residual(static_cast<size_t>(x.rows()));
   double bias_gradient = 0;
   for (size_t i = 0; i < residual.size(); ++i) {
@@ -42,7 +43,7 @@ double gradient_infinity_norm(const StandardisedExamples& x, const std::vector<u
     bias_gradient += residual[i];
   }
   std::vector<double> gradient(fit.weight.size());
-  x.transposed_times(residual.data(), gradient.data());
+  x.transposed_times(residual.data(), gradient.data(), &team);
   double norm = std::fabs(bias_gradient);
   for (size_t k = 0; k < gradient.size(); ++k)
     norm = std::max(norm, std::fabs(gradient[k] + fit.weight[k] / c));
@@ -146,7 +147,8 @@ ProbeResult train_probe(const Examples& examples, const std::vector<uint8_t>& la
                                        ? accuracy_of(held_out(examples, decide(fits[1])), test_labels)
                                        : std::numeric_limits<double>::quiet_NaN();
 
-  result.gradient_norm = gradient_infinity_norm(x, train_labels, all_decisions, fit, options.logistic.c);
+  result.gradient_norm =
+      gradient_infinity_norm(x, train_labels, all_decisions, fit, options.logistic.c, team);
   for (const double value : all_decisions) result.scores.push_back(sigmoid(value));
   result.weight = fit.weight;
   result.bias = fit.bias;

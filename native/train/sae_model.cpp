@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace tapline::train {
 
@@ -106,12 +107,16 @@ void SaeModel::forward_rows(SaeBatch& batch, int from, int to) {
     product(kernels_, batch.x, encoder_transposed_, batch.activations, panel, from, to);
     kernels_.bias_relu(batch.activations.panel(panel, from), encoder_bias_.data() + panel * kWidth, rows);
   }
-  float* square_errors = batch.square_errors.data() + from;
-  std::fill_n(square_errors, rows, 0.0f);
+  alignas(64) float square_errors[kRowsPerTask * kWidth / 2];
+  std::fill_n(square_errors, rows * kWidth / 2, 0.0f);
   for (int panel = 0; panel < batch.errors.panels(); ++panel) {
     product(kernels_, batch.activations, decoder_, batch.errors, panel, from, to);
     kernels_.residual(batch.errors.panel(panel, from), decoder_bias_.data() + panel * kWidth,
                       batch.x.panel(panel, from), rows, square_errors);
+  }
+  for (int i = 0; i < rows; ++i) {
+    const float* parts = square_errors + i * kWidth / 2;
+    batch.square_errors[static_cast<size_t>(from + i)] = std::accumulate(parts, parts + kWidth / 2, 0.0f);
   }
 }
 

@@ -73,13 +73,20 @@ void StandardisedExamples::fill(int panel, int from, int count, double* to) cons
   best_kernels().standardise_panel(rows, mean_.data() + from, inverse_std_.data() + from, count, to);
 }
 
-void StandardisedExamples::transposed_times(const double* v, double* y) const {
-  const size_t hidden = static_cast<size_t>(examples_.hidden);
-  std::fill_n(y, hidden, 0.0);
-  for (int i = 0; i < rows(); ++i) {
-    best_kernels().add_scaled_differences(features(example(i)), mean_.data(), v[i], examples_.hidden, y);
-  }
-  for (size_t k = 0; k < hidden; ++k) y[k] *= inverse_std_[k];
+void StandardisedExamples::transposed_times(const double* v, double* y, ThreadTeam* team) const {
+  const int strips = round_up(examples_.hidden, kColumns) / kColumns;
+  const auto strip = [&](int index) {
+    const int from = index * kColumns;
+    const int count = std::min(kColumns, examples_.hidden - from);
+    std::fill_n(y + from, count, 0.0);
+    for (int i = 0; i < rows(); ++i) {
+      best_kernels().add_scaled_differences(features(example(i)) + from, mean_.data() + from, v[i], count,
+                                            y + from);
+    }
+    for (int k = from; k < from + count; ++k) y[k] *= inverse_std_[static_cast<size_t>(k)];
+  };
+  if (team != nullptr) return team->parallel_for(strips, strip);
+  for (int index = 0; index < strips; ++index) strip(index);
 }
 
 std::vector<double> StandardisedExamples::products(const std::vector<double>& weight,

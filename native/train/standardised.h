@@ -36,8 +36,8 @@ class StandardisedExamples {
   /// Columns from ... from + count - 1 of 16 rows, laid out as in PanelMatrix.
   void fill(int panel, int from, int count, double* to) const;
 
-  /// y = x^T v; `v` has rows() elements, `y` gets depth().
-  void transposed_times(const double* v, double* y) const;
+  /// y = x^T v; `v` has rows() elements, `y` gets depth(). `team` may be null: one thread.
+  void transposed_times(const double* v, double* y, ThreadTeam* team) const;
 
   /// weight . (x - mean) / std for every example of the data set, held-out ones too.
   std::vector<double> products(const std::vector<double>& weight, ThreadTeam& team) const;
