@@ -75,12 +75,17 @@ TopTokens top_tokens(const float* logits, size_t rows, int n_vocab, int k, int n
   // A thread costs more than a small vocabulary's rows.
   if (n_workers < 2 || rows * static_cast<size_t>(n_vocab) < (1U << 18U)) {
     for (size_t worker = 0; worker < n_workers; ++worker) work(worker);
-    return top;
+  } else {
+    std::vector<std::thread> threads;
+    for (size_t worker = 1; worker < n_workers; ++worker) threads.emplace_back(work, worker);
+    work(0);
+    for (std::thread& thread : threads) thread.join();
   }
-  std::vector<std::thread> threads;
-  for (size_t worker = 1; worker < n_workers; ++worker) threads.emplace_back(work, worker);
-  work(0);
-  for (std::thread& thread : threads) thread.join();
+  if (!std::all_of(top.probabilities.begin(), top.probabilities.end(),
+                   [](float probability) { return std::isfinite(probability); })) {
+    throw Error(ErrorCode::kCompute,
+                "The model's probabilities are not finite; the model file may be damaged.");
+  }
   return top;
 }
 

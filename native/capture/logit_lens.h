@@ -16,7 +16,8 @@ struct TopTokens {
   std::vector<float> probabilities;  // [rows, k], softmax over the whole vocabulary
 };
 
-/// Turns rows of logits into their top k, on `n_threads` threads.
+/// Turns rows of logits into their top k, on `n_threads` threads. Throws kCompute where a row's logits are
+/// not finite.
 TopTokens top_tokens(const float* logits, size_t rows, int n_vocab, int k, int n_threads);
 
 /// Applies a model's final norm and output head to rows of a block output, on the devices that hold the

@@ -35,6 +35,16 @@ float l2_norm(const float* row, size_t n) {
   return static_cast<float>(std::sqrt(sum));
 }
 
+/// `first` is the place in its text of the layer's first row.
+void check_finite(const LayerStates& layer, size_t first) {
+  for (size_t row = 0; row < layer.norms.size(); ++row) {
+    if (std::isfinite(layer.norms[row])) continue;
+    throw Error(ErrorCode::kCompute, "The output of block " + std::to_string(layer.layer) +
+                                         " is not finite at token " + std::to_string(first + row) +
+                                         "; the model file may be damaged.");
+  }
+}
+
 SplitKind split_kind(const ModelInfo& info) {
   if (info.hybrid) return SplitKind::kEqual;
   return info.recurrent ? SplitKind::kEqualAscending : SplitKind::kInOrder;
@@ -263,6 +273,7 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   run_tapped(batch, std::move(points), leave_early, sink, cancel);
   n_past_ += n;
   depth_ = depth;
+  for (const LayerStates& layer : result.layers) check_finite(layer, n_past_ - rows);
 
   if (wants_head) {
     std::vector<float> own;

@@ -89,6 +89,7 @@ struct SweepRequest {
 struct SweepRow {
   float target_probability = 0;           // after the prompt
   std::vector<llama_token> continuation;  // greedy; without the end-of-generation token
+  bool finite = true;                     // false: some logit was not, and the row ended there
 };
 
 struct SweepTrial {
@@ -115,6 +116,7 @@ class Context {
   uint32_t n_past() const { return n_past_; }
 
   /// Continues the context's one sequence with 1..n_batch() tokens. Call in chunks; the K/V cache is kept.
+  /// Throws kCompute where a block output or a probability is not finite.
   ///
   /// No output head is computed for rows that nobody asked for. With early_exit a sequence can only be
   /// continued to the same depth, until reset().

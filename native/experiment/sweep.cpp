@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "experiment/context.h"
@@ -15,12 +16,31 @@ size_t rows_at_once(int n_vocab, uint32_t n_seq_max, uint32_t n_batch) {
   return std::min({by_logits, size_t{128}, size_t{n_seq_max}, size_t{n_batch}});
 }
 
+/// The highest logit's token, the first of equals; -1 where a logit is NaN or plus infinity. (Some models
+/// give minus infinity to what cannot be said.)
 llama_token most_probable(const float* logits, int n_vocab) {
-  return static_cast<llama_token>(std::max_element(logits, logits + n_vocab) - logits);
+  // Independent lanes, which the compiler makes vectors of: as one chain of comparisons, ten rows of a large
+  // vocabulary would take a percent of a step.
+  constexpr int kLanes = 32;
+  float highest[kLanes];
+  int numbers[kLanes];
+  std::fill_n(highest, kLanes, -std::numeric_limits<float>::infinity());
+  std::fill_n(numbers, kLanes, 1);
+  const auto see = [&](float logit, int lane) {
+    highest[lane] = logit > highest[lane] ? logit : highest[lane];
+    numbers[lane] &= logit <= std::numeric_limits<float>::max() ? 1 : 0;
+  };
+  int i = 0;
+  for (; i + kLanes <= n_vocab; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) see(logits[i + lane], lane);
+  }
+  for (; i < n_vocab; ++i) see(logits[i], 0);
+  const float most = *std::max_element(highest, highest + kLanes);
+  if (!std::isfinite(most) || std::find(numbers, numbers + kLanes, 0) != numbers + kLanes) return -1;
+  return static_cast<llama_token>(std::find(logits, logits + n_vocab, most) - logits);
 }
 
-float probability(const float* logits, int n_vocab, llama_token token) {
-  const float highest = *std::max_element(logits, logits + n_vocab);
+float probability(const float* logits, int n_vocab, llama_token token, float highest) {
   double sum = 0;
   for (int i = 0; i < n_vocab; ++i) sum += std::exp(logits[i] - highest);
   return static_cast<float>(std::exp(double(logits[token] - highest)) / sum);
@@ -218,11 +238,15 @@ void Context::sweep_chunk(SweepState& state, size_t first_prompt, size_t n_promp
           throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
         SweepRow& out = state.rows[row.trial][row.edit];
         const llama_token token = most_probable(logits, n_vocab);
+        if (token < 0) {
+          out.finite = false;
+          continue;
+        }
         if (row.first) {
           // The baseline comes first among a prompt's rows, so its choice is known to the others.
           llama_token& target = state.targets[row.trial];
           if (target < 0) target = token;
-          out.target_probability = probability(logits, n_vocab, target);
+          out.target_probability = probability(logits, n_vocab, target, logits[token]);
           row.first = false;
         }
         if (request.max_tokens <= 0 || llama_vocab_is_eog(model_->vocab(), token)) continue;

@@ -106,6 +106,7 @@ struct Sweep {
     Napi::Object out = Napi::Object::New(env);
     out.Set("probability", row.target_probability);
     out.Set("continuation", to_js(env, row.continuation));
+    out.Set("finite", row.finite);
     return out;
   }
   Napi::Value result(Napi::Env env) {

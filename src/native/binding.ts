@@ -30,6 +30,7 @@ export interface NativeAdvanceResult {
 export interface NativeSweepRow {
   probability: number;
   continuation: Int32Array;
+  finite: boolean;
 }
 
 export interface NativeSweepTrial {

@@ -76,7 +76,10 @@ export interface FeatureRequest {
   onProgress?: (done: number, total: number) => void;
 }
 
-/** What one prompt did under one edit: target probability after the prompt, and a greedy continuation. */
+/**
+ * What one prompt did under one edit: target probability after the prompt, and a greedy continuation. Where `finite`
+ * is false, a logit was NaN or infinite and the row ended there: its numbers mean nothing.
+ */
 export type SweepRow = NativeSweepRow;
 
 /** One prompt's target token, its baseline, and one row an edit, in the order given. */

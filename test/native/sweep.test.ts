@@ -133,4 +133,25 @@ test("what cannot be swept is refused with the numbers", async () => {
   await context.close();
 });
 
+test("a row whose logits are not finite says so, and the others go on", async () => {
+  const context = await model.createContext({ nCtx: 256, maxSequences: 3 });
+  const [prompt] = await prompts();
+  const [trial] = await context.sweep({
+    prompts: [prompt as Int32Array],
+    layer: 2,
+    edits: [{ scale: 3e38 }, { scale: 1 }],
+    maxTokens: 4,
+  });
+  assert.equal(
+    [trial?.baseline, ...(trial?.rows ?? [])].map((row) => [row?.finite, row?.continuation.length]),
+    [
+      [true, trial?.rows[1]?.continuation.length],
+      [false, 0],
+      [true, trial?.baseline.continuation.length],
+    ],
+  );
+  assert.equal(trial?.rows[1], trial?.baseline);
+  await context.close();
+});
+
 test.run();

@@ -26,7 +26,7 @@ export async function sequentialSweep(
   edit: { scale: number; offset?: Float32Array } | undefined,
   target: number,
   maxTokens: number,
-): Promise<SweepRow & { logits: Float32Array[] }> {
+): Promise<Omit<SweepRow, "finite"> & { logits: Float32Array[] }> {
   await context.reset();
   const continuation: number[] = [];
   const logits: Float32Array[] = [];

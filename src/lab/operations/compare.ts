@@ -60,7 +60,7 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
 async function tokenizeAll(model: Model, config: CompareConfig, texts: string[]): Promise<Int32Array[]> {
   return Promise.all(
     texts.map(async (text, index) => {
-      const what = config.prompts === undefined ? "prompt" : `prompts[${index}]`;
+      const what = nameOf(config, index);
       const tokens = await tokenizeInput(model, text, config.max_input_tokens, what);
       checkPositions(
         model,
@@ -70,6 +70,11 @@ async function tokenizeAll(model: Model, config: CompareConfig, texts: string[])
       return tokens;
     }),
   );
+}
+
+/** How an error names a prompt. */
+function nameOf(config: CompareConfig, index: number): string {
+  return config.prompts === undefined ? "prompt" : `prompts[${index}]`;
 }
 
 async function targetToken(model: Model, text: string): Promise<number> {
@@ -144,9 +149,20 @@ async function describe(
   const text = (tokens: Int32Array) => (tokens.length === 0 ? "" : model.detokenize(tokens));
   const described: CompareResult["trials"] = [];
   for (const [index, { target, baseline, rows }] of trials.entries()) {
+    if (!baseline.finite) {
+      throw new UserError(
+        `The model's probabilities for ${nameOf(config, index)} are not finite; the model file may be damaged.`,
+      );
+    }
     const baselineText = await text(baseline.continuation);
     for (const [row, strength] of config.strengths.entries()) {
-      const { probability, continuation } = rows[row] as SweepTrial["rows"][number];
+      const { probability, continuation, finite } = rows[row] as SweepTrial["rows"][number];
+      if (!finite) {
+        throw new UserError(
+          `At strength ${strength} the model's probabilities for ${nameOf(config, index)} are not finite; ` +
+            "the change is too large for its arithmetic.",
+        );
+      }
       described.push({
         prompt: texts[index] as string,
         strength,

@@ -1,6 +1,5 @@
 import type { Candidate, InspectConfig, InspectResult } from "../../contracts/index.js";
 import { topCounts } from "../../contracts/limits.js";
-import { UserError } from "../../contracts/user-error.js";
 import type { AdvanceResult, Context, TopTokens } from "../../native/index.js";
 import type { ArtifactFile } from "../artifacts.js";
 import { NpzWriter } from "../npz.js";
@@ -67,28 +66,17 @@ async function captureAll(
       }),
     );
     next = captured.next;
-    await clock.measure("artifact", () => store(captured, start, layers, npz));
+    await clock.measure("artifact", () => store(captured, layers, npz));
   }
   progress({ stage: "artifact", done: tokens.length, total: tokens.length });
   await clock.measure("artifact", () => npz.finish());
   return next;
 }
 
-async function store(
-  captured: AdvanceResult,
-  start: number,
-  layers: LayerFindings[],
-  npz: NpzWriter,
-): Promise<void> {
+async function store(captured: AdvanceResult, layers: LayerFindings[], npz: NpzWriter): Promise<void> {
   for (const { layer, states, norms, lens } of captured.layers) {
     const index = layers.findIndex((wanted) => wanted.layer === layer);
     const found = layers[index] as LayerFindings;
-    const broken = norms.findIndex((norm) => !Number.isFinite(norm));
-    if (broken !== -1) {
-      throw new UserError(
-        `The output of block ${layer} is not finite at token ${start + broken}; the model file may be damaged.`,
-      );
-    }
     found.norms.push(...norms);
     if (lens !== undefined) found.lens.push(lens);
     await npz.append(index, (states as NonNullable<typeof states>).data);
