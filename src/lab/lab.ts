@@ -196,14 +196,16 @@ export class Lab {
    */
   async #finish(active: ActiveJob, outcome: Outcome): Promise<void> {
     const { id } = active.job;
-    await this.#store.removeLeftovers(id).catch(() => {});
+    await this.#store.removeLeftovers(id, outcome.kind === "result").catch(() => {});
     let last = lastState(active.job, outcome, active.stopStatus);
     try {
       await this.#store.write(last);
     } catch (error) {
       const message = `The job's last state could not be written (${(error as Error).message}).`;
       last = lastState(active.job, { kind: "failure", message }, active.stopStatus);
-      // If the disk refuses this too, memory alone knows it; a restart will find the job interrupted.
+      // Without its artifacts there is room again, if room is what was lacking. If the disk refuses this too,
+      // memory alone knows it; a restart will find the job interrupted.
+      await this.#store.removeLeftovers(id, false).catch(() => {});
       await this.#store.write(last).catch(() => {
         this.#unsaved.set(id, last);
         this.#log(`job ${id}: ${message}`);

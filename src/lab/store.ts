@@ -2,10 +2,13 @@ import { randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Job, type JobSummary, jobIdPattern, terminalStatuses } from "../contracts/index.js";
+import { UserError } from "../contracts/user-error.js";
 import { syncFolder, writeDurably } from "./durable.js";
 import { type FolderLock, lockFolder } from "./lock.js";
 
 const idPattern = new RegExp(jobIdPattern);
+/** What every job's folder holds besides artifacts. */
+const ownFiles = ["job.json", "worker.log"];
 
 /** What the service keeps in memory of a job on disk. */
 export interface StoredJob {
@@ -26,11 +29,17 @@ export class JobStore {
     this.#lock = lock;
   }
 
-  /** @throws UserError when another process holds the folder */
+  /** @throws UserError when the folder cannot be written, or another process holds it */
   static async open(home: string): Promise<JobStore> {
     const folder = join(home, "lab");
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    return new JobStore(folder, await lockFolder(folder));
+    try {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      return new JobStore(folder, await lockFolder(folder));
+    } catch (error) {
+      if (error instanceof UserError) throw error;
+      const reason = (error as NodeJS.ErrnoException).code ?? (error as Error).message;
+      throw new UserError(`${folder} cannot be written (${reason}); choose another folder with --home.`);
+    }
   }
 
   static newId(): string {
@@ -79,11 +88,15 @@ export class JobStore {
     return open(join(this.jobFolder(id), "worker.log"), "a", 0o600);
   }
 
-  /** Removes unfinished files: what a killed worker was writing. */
-  async removeLeftovers(id: string): Promise<void> {
+  /** Removes what a job left that nobody can ask for: unfinished files, and all artifacts where it has no result. */
+  async removeLeftovers(id: string, hasResult: boolean): Promise<void> {
     const names = await readdir(this.jobFolder(id));
-    const leftovers = names.filter((name) => name.endsWith(".partial") || name.endsWith(".tmp"));
-    await Promise.all(leftovers.map((name) => rm(this.artifactPath(id, name), { force: true })));
+    const leftovers = names.filter((name) =>
+      hasResult ? name.endsWith(".partial") || name.endsWith(".tmp") : !ownFiles.includes(name),
+    );
+    await Promise.all(
+      leftovers.map((name) => rm(this.artifactPath(id, name), { recursive: true, force: true })),
+    );
   }
 
   /**
@@ -111,8 +124,9 @@ export class JobStore {
   async #recover(id: string): Promise<StoredJob> {
     let job = await this.read(id);
     if (job.id !== id) throw new Error("it belongs to another job");
-    await this.removeLeftovers(id);
-    if (!terminalStatuses.includes(job.status)) {
+    const finished = terminalStatuses.includes(job.status);
+    await this.removeLeftovers(id, finished);
+    if (!finished) {
       job = {
         ...job,
         status: "interrupted",

@@ -52,6 +52,45 @@ test("a worker that runs out of heap is one sentence", async () => {
   assert.match(readFileSync(join(harness.lab.folder, job.id, "worker.log"), "utf8"), /heap/);
 });
 
+test("a model whose numbers are not finite fails every job with a sentence", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "tapline-nan-"));
+  const make = async (name: string, from: number) => {
+    const bytes = readFileSync(demoModelPath);
+    bytes.fill(0xff, bytes.length - from, bytes.length - from + 4); // NaN in float32 and float16
+    await writeFile(join(folder, name), bytes);
+    return join(folder, name);
+  };
+  // The file ends with the last block's weights and the final norm, 128 numbers in float32.
+  const head = await make("head.gguf", 4);
+  const block = await make("block.gguf", 4 * 128 + 4);
+  const texts = ["a", "b", "c", "d", "e", "f", "g", "h"];
+  const examples = texts.map((text, i) => ({ text, label: i % 2, split: i < 4 ? "train" : "test" }));
+  const compare = { operation: "compare", prompt: "a", max_tokens: 2 };
+  const damaged = "; the model file may be damaged.";
+  const faults: [object, string][] = [
+    [{ ...demoInspect, model: head }, `The model's probabilities are not finite${damaged}`],
+    [
+      { ...demoInspect, model: block, layers: [7] },
+      `The output of block 7 is not finite at token 0${damaged}`,
+    ],
+    [{ ...compare, model: head }, `The model's probabilities for prompt are not finite${damaged}`],
+    [
+      { ...compare, model: block, prompts: ["a", "b"], intervention: "patch", donor_prompt: "c" },
+      `The model's probabilities for prompts[0] are not finite${damaged}`,
+    ],
+    [
+      { operation: "probe", model: block, layers: [7], examples },
+      "Activation 0 of example 0 is not a finite number.",
+    ],
+  ];
+  for (const [body, expected] of faults) {
+    const job = await runMeddled(undefined, body);
+    assert.is(job.status, "failed", expected);
+    assert.is(job.error, expected);
+  }
+  await rm(folder, { recursive: true });
+});
+
 test("damaged and absent models fail the job with a sentence", async () => {
   const folder = await mkdtemp(join(tmpdir(), "tapline-broken-"));
   const make = async (name: string, bytes: Buffer) => {
@@ -109,6 +148,8 @@ test("cancel and close kill the worker with its children; close marks the job in
     if (end === "cancel") {
       await own.request("POST", `/jobs/${waiting.id}/cancel`, {});
       await own.request("POST", `/jobs/${id}/cancel`, {});
+      // Its artifact was complete, but without a result nobody could ask for it.
+      assert.equal(readdirSync(join(own.lab.folder, id)).sort(), ["job.json", "worker.log"]);
     } else {
       await own.lab.close();
       for (const [job, state] of [

@@ -37,18 +37,15 @@ test("kill -9 of the service: the worker goes too; after a restart the job is in
   for (const pid of pids) assert.ok(await isGone(pid), `process ${pid} outlived the service`);
 
   const again = await openHarness({ home });
-  for (const [id, state] of [
-    [running, "running"],
-    [waiting, "queued"],
-  ]) {
+  for (const [id, state, files] of [
+    [running, "running", ["job.json", "worker.log"]],
+    [waiting, "queued", ["job.json"]],
+  ] as const) {
     const { body } = await again.request("GET", `/jobs/${id}`);
     assert.is(body.status, "interrupted");
     assert.is(body.error, `The service ended while the job was ${state}.`);
     assert.type(body.ended, "number");
-    assert.equal(
-      readdirSync(join(again.lab.folder, id)).filter((name) => /partial|tmp/.test(name)),
-      [],
-    );
+    assert.equal(readdirSync(join(again.lab.folder, id)).sort(), files, "what nobody can ask for is gone");
     assert.is((await again.request("POST", `/jobs/${id}/cancel`, {})).body.status, "interrupted");
   }
   assert.is((await again.request("DELETE", `/jobs/${running}`)).status, 200);
@@ -121,6 +118,14 @@ test("what lies in the folder and is no whole job does no harm", async () => {
   assert.equal(readdirSync(folder).sort(), [id("b"), id("d"), "lock", "notes"]);
   assert.match(lines.join("\n"), `job ${id("b")} is left out`);
   await harness.close();
+});
+
+test("a home that cannot be a folder is one sentence", async () => {
+  const file = join(home, "file");
+  await writeFile(file, "");
+  const { code, stderr } = await runTapline(["lab", "--port", "0", "--home", file]);
+  assert.is(code, 1);
+  assert.match(stderr, /^tapline: .* cannot be written \(E\w+\); choose another folder with --home\.\n$/);
 });
 
 test("a lock of a process that died, with its number reused, is taken over", async () => {

@@ -31,7 +31,7 @@ export async function runJob(
 async function work(task: WorkerTask, progress: (progress: Progress) => void): Promise<Result> {
   const { config } = task;
   const clock = new StageClock();
-  clock.add("process", (Date.now() - task.spawnedAt) / 1000);
+  clock.add("process", Math.max(0, Date.now() - task.spawnedAt) / 1000); // the clock may have been set back
   const started = performance.now();
   const resolved = await resolveModel(config.model, {
     ...(config.revision !== undefined && { revision: config.revision }),
