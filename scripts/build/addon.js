@@ -9,7 +9,7 @@ import { isCurrent, readStamp, writeStamp } from "./stamp.js";
 
 /**
  * @typedef {object} AddonOptions
- * @property {string} [sanitize] compile everything with these sanitizers, in a tree of its own
+ * @property {string} [sanitize] compile native/ with these sanitizers, in a tree of its own
  * @property {boolean} [activate] make the result the addon that tapline loads (default: unless sanitized)
  * @property {boolean} [force] build even if the stamp says that nothing changed
  * @property {boolean} [verbose] show the compiler's output
