@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { writeWhole } from "../../src/client/index.js";
+import { writeWhole } from "../../src/client/whole-file.js";
 import { terminalSvg } from "./terminal-svg.js";
 
 const columns = 100;
