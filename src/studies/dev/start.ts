@@ -2,6 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "n
 import { join } from "node:path";
 import { UserError } from "../../contracts/user-error.js";
 import { oidcProvider } from "../auth/oidc.js";
+import type { Provider } from "../auth/providers.js";
 import { type RunningStudies, startStudies } from "../start.js";
 import { approve } from "../store/accounts.js";
 import { listStudies } from "../store/studies.js";
@@ -48,7 +49,13 @@ export async function startDevelopment(options: DevelopmentOptions): Promise<Run
     disableFile: join(options.folder, "api-disabled"),
     async providers(origin) {
       provider = await startDevelopmentProvider(`${origin}/sign-in/oidc/callback`);
-      return [oidcProvider({ ...provider, label: "a test account" })];
+      const oidc = oidcProvider({ ...provider, label: "a test account" });
+      // The provider's port is another one at each start; the accounts and what belongs to them stay.
+      const finish: Provider["finish"] = async (callback, secrets) => ({
+        ...(await oidc.finish(callback, secrets)),
+        issuer: "tapline development",
+      });
+      return [{ ...oidc, finish }];
     },
     log: options.log,
   }).catch(async (error) => {
