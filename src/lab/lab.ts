@@ -203,13 +203,14 @@ export class Lab {
     } catch (error) {
       const message = `The job's last state could not be written (${(error as Error).message}).`;
       last = lastState(active.job, { kind: "failure", message }, active.stopStatus);
-      // Without its artifacts there is room again, if room is what was lacking. If the disk refuses this too,
-      // memory alone knows it; a restart will find the job interrupted.
-      await this.#store.removeLeftovers(id, false).catch(() => {});
-      await this.#store.write(last).catch(() => {
+      try {
+        await this.#store.write(last);
+        await this.#store.removeLeftovers(id, false).catch(() => {});
+      } catch {
+        // Memory alone knows it; a restart will find the job interrupted.
         this.#unsaved.set(id, last);
         this.#log(`job ${id}: ${message}`);
-      });
+      }
     }
     this.#finished.set(id, { summary: summarize(last), artifacts: last.result?.artifacts ?? [] });
     this.#drop(active);

@@ -80,7 +80,7 @@ test("a model whose numbers are not finite fails every job with a sentence", asy
     ],
     [
       { operation: "probe", model: block, layers: [7], examples },
-      "Activation 0 of example 0 is not a finite number.",
+      "Activation 127 of example 0 is not a finite number.",
     ],
   ];
   for (const [body, expected] of faults) {
