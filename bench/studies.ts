@@ -25,14 +25,20 @@ export function benchStudies({ quick }: { quick: boolean }): Promise<Row[]> {
   return benchCount(quick ? 10_000 : 100_000);
 }
 
-/** @param kept folder whose databases are used again if it has any, and stay there */
-async function benchCount(count: number, kept?: string): Promise<Row[]> {
+type Told = (row: Row) => void;
+
+/**
+ * @param kept folder whose databases are used again if it has any, and stay there
+ * @param told receives each figure as soon as it is known
+ */
+async function benchCount(count: number, kept?: string, told: Told = () => {}): Promise<Row[]> {
   const folder = kept ?? mkdtempSync(join(tmpdir(), "tapline-bench-"));
   const cluster = await startPostgres({ durable: true, kept: kept && join(kept, "postgresql") });
   const rows: Row[] = [];
   try {
-    rows.push(...(await benchDatabase("SQLite", join(folder, "studies.db"), count)));
-    if (cluster !== null) rows.push(...(await benchDatabase("PostgreSQL", cluster.url("bench"), count)));
+    rows.push(...(await benchDatabase("SQLite", join(folder, "studies.db"), count, told)));
+    if (cluster !== null)
+      rows.push(...(await benchDatabase("PostgreSQL", cluster.url("bench"), count, told)));
   } finally {
     await cluster?.stop();
     if (kept === undefined) rmSync(folder, { recursive: true, force: true });
@@ -40,7 +46,7 @@ async function benchCount(count: number, kept?: string): Promise<Row[]> {
   return rows;
 }
 
-async function benchDatabase(name: string, location: string, count: number): Promise<Row[]> {
+async function benchDatabase(name: string, location: string, count: number, told: Told): Promise<Row[]> {
   const store = await openStore(location);
   const before = (await listStudies(store, "", 1, 0)).total;
   if (before === 0) await fill(store, count);
@@ -51,6 +57,10 @@ async function benchDatabase(name: string, location: string, count: number): Pro
   const child = fork(server, [location], { execArgv: ["--import", "tsx"] });
   const { port, cert } = await next<{ port: number; cert: string }>(child);
   const rows: Row[] = [];
+  const add = (figure: Row) => {
+    rows.push(figure);
+    told(figure);
+  };
   let used = 0;
   const load = async (what: string, path: () => string, goals: { least?: number; most?: number }) => {
     const result = await autocannon({
@@ -70,14 +80,12 @@ async function benchDatabase(name: string, location: string, count: number): Pro
     });
     if (result.non2xx > 0)
       throw new Error(`${what}: ${result.non2xx} of ${result.requests.total} were refused.`);
-    rows.push(
+    add(
       row(`${name}, ${count} studies, ${what}: rate`, [result.requests.average], "1/s", {
         least: goals.least,
       }),
     );
-    rows.push(
-      row(`${name}, ${count} studies, ${what}: p99`, [result.latency.p99], "ms", { most: goals.most }),
-    );
+    add(row(`${name}, ${count} studies, ${what}: p99`, [result.latency.p99], "ms", { most: goals.most }));
   };
   try {
     const list = "/api/v1/studies";
@@ -88,16 +96,16 @@ async function benchDatabase(name: string, location: string, count: number): Pro
     };
     // Every request asks for something else, so that no kept answer is measured.
     await load("first page", () => list, { least: 1000, most: 40 });
-    await load("rare word", () => `${list}?q=rare${(turn() * 37) % count}`, { least: 1000, most: 40 });
+    // With as many digits as any, so that it is no beginning of another word.
+    const rare = () => count / 10 + ((turn() * 37) % (count * 0.9));
+    await load("rare word", () => `${list}?q=rare${rare()}`, { least: 1000, most: 40 });
     await load("common words", () => `${list}?q=${commonWords(turn())}`, { most: 250 });
     await load("offset near 10,000", () => `${list}?offset=${Math.min(10_000, count) - (turn() % 500)}`, {
       most: 100,
     });
     await load("1 MB study", () => `${list}/${large}`, {});
     child.send("memory");
-    rows.push(
-      row(`${name}, ${count} studies: memory`, [(await next<number>(child)) / 1e6], "MB", { most: 300 }),
-    );
+    add(row(`${name}, ${count} studies: memory`, [(await next<number>(child)) / 1e6], "MB", { most: 300 }));
   } finally {
     child.kill();
   }
@@ -123,8 +131,9 @@ function next<T>(child: ChildProcess): Promise<T> {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [count, kept] = process.argv.slice(2);
   if (kept !== undefined) mkdirSync(kept, { recursive: true });
-  for (const one of await benchCount(Number(count ?? 100_000), kept)) {
-    const goal = one.goal === undefined ? "" : ` (goal ${one.goal}${one.ok ? "" : ", missed"})`;
-    console.log(`${one.name}: ${one.value.toFixed(1)} ${one.unit}${goal}`);
-  }
+  await benchCount(Number(count ?? 100_000), kept, ({ name, value, unit, goal, ok }) => {
+    console.log(
+      `${name}: ${value.toFixed(1)} ${unit}${goal === undefined ? "" : ` (goal ${goal}${ok ? "" : ", missed"})`}`,
+    );
+  });
 }
