@@ -36,7 +36,7 @@ export function readJob(value: unknown): ReportedJob {
   const operation = operationOf(given, asObject(result) ?? {});
   if (result === undefined) {
     const why = typeof given.error === "string" ? ` (${given.error})` : "";
-    throw new UserError(`The job has no result: it is ${String(given.status)}${why}.`);
+    throw new UserError(`The job has no result: its status is ${String(given.status)}${why}.`);
   }
   if (operation === undefined) {
     throw new UserError("This JSON is neither a job nor the result of inspect, compare, probe or sae.");

@@ -2,7 +2,8 @@
 import { createHash } from "node:crypto";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { readJob, renderReport } from "../../src/report/index.js";
+import type { ProbeResult } from "../../src/contracts/index.js";
+import { type Figure, findingsOf, readJob, renderReport } from "../../src/report/index.js";
 import { compareJob, hostileJobs, inspectJob, probeJob, provenance, saeJob } from "./jobs.js";
 
 const withoutScripts = (page: string) =>
@@ -31,6 +32,23 @@ test("every field of the provenance is told, in every kind of report", async () 
     );
     assert.ok(text.includes(job.id as string));
   }
+});
+
+test("the curves of many layers stand in panels of their own", () => {
+  const job = probeJob();
+  const [report] = (job.result as ProbeResult).reports as [ProbeResult["reports"][number]];
+  const panelOf = (layers: number) => {
+    const reports = Array.from({ length: layers }, (_, layer) => ({ ...report, layer }));
+    const { parts } = findingsOf({ ...job, result: { ...job.result, reports } as ProbeResult });
+    const roc = parts.find(({ id }) => id === "roc") as Figure;
+    return roc.chart.kind === "lines" ? roc.chart.panel : undefined;
+  };
+  assert.is(panelOf(3), undefined);
+  assert.equal(panelOf(4), { column: "layer", label: "" });
+});
+
+test("a lens says how many tokens a result keeps of each cell", async () => {
+  assert.match(textOf(await renderReport(inspectJob())), /keeps the 3 most probable tokens/);
 });
 
 test("nothing on the page points outside, and its policy allows its own scripts alone", async () => {
@@ -83,7 +101,7 @@ test("what a report is made of: a job, the result alone, what --json prints, the
   }
   assert.throws(
     () => readJob({ ...whole, result: undefined, status: "failed", error: "No such layer." }),
-    /it is failed \(No such layer\.\)/,
+    /its status is failed \(No such layer\.\)/,
   );
   assert.throws(() => readJob({ status: "running", operation: "sae" }), "it is running");
   assert.throws(() => readJob([]), "a JSON object");

@@ -27,7 +27,14 @@ export function drawBars(figure, rows, { width, theme }) {
     y: { type: "band", domain: rows.map(({ row }) => row), padding: 0.2 },
     marks: [
       Plot.gridX({ stroke: theme.line, strokeOpacity: 1, ticks: 5 }),
-      Plot.axisX({ fill: theme.soft, label: axis, labelArrow: "none", tickSize: 0, ticks: 5 }),
+      Plot.axisX({
+        fill: theme.soft,
+        label: axis,
+        labelArrow: "none",
+        tickSize: 0,
+        ticks: 5,
+        tickFormat: "~g",
+      }),
       Plot.axisY({
         fill: theme.ink,
         label: null,

@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import type { SaeResult } from "../../../src/contracts/index.js";
 import { aroundReports, openReport } from "../../report/browser.js";
 import { compareJob, inspectJob, probeJob, saeJob } from "../../report/jobs.js";
 import { assertLooksWell, inBrowser } from "../../support/browser.js";
@@ -35,6 +36,38 @@ inBrowser("axe finds nothing serious, and everything fits, light and dark, wide 
       await close();
     }
   }
+});
+
+inBrowser("the names of crowded points are clear of each other", async () => {
+  const job = saeJob();
+  const [report] = (job.result as SaeResult).reports as [SaeResult["reports"][number]];
+  const features = Array.from({ length: 16 }, (_, feature) => ({
+    feature: 100 + feature,
+    mean: 1 + (feature % 4) / 100,
+    frequency: 0.5 + feature / 200,
+    examples: [],
+  }));
+  const result = { ...job.result, reports: [{ ...report, features }] } as SaeResult;
+  const { page, close } = await openReport({ ...job, result });
+  const boxes = await page
+    .locator("#features .chart text")
+    .evaluateAll((all) =>
+      all
+        .filter(({ textContent }) => /^1\d\d$/.test(textContent ?? ""))
+        .map((one) => one.getBoundingClientRect()),
+    );
+  assert.ok(boxes.length > 4 && boxes.length <= 16, `${boxes.length} names`);
+  for (const [index, one] of boxes.entries()) {
+    for (const other of boxes.slice(index + 1)) {
+      const apart =
+        one.right <= other.left ||
+        other.right <= one.left ||
+        one.bottom <= other.top + 3 ||
+        other.bottom <= one.top + 3;
+      assert.ok(apart, JSON.stringify([one, other]));
+    }
+  }
+  await close();
 });
 
 test.run();
