@@ -14,8 +14,6 @@ namespace tapline {
 
 namespace {
 
-constexpr int kWaitThreads = 4;
-
 int cores() {
   return std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
 }
@@ -77,7 +75,6 @@ void Engine::load(const LoadProgress& progress) {
       std::make_unique<ResultRouter>(queues_->queue_tasks, queues_->queue_results, std::min(4, cores()));
   const int threads = options_.request_threads > 0 ? options_.request_threads : std::min(8, cores());
   pool_ = std::make_unique<TaskPool>(threads);
-  wait_pool_ = std::make_unique<TaskPool>(kWaitThreads);
 }
 
 /// The generation thread: loads the model, then serves until the loop is stopped.
@@ -197,9 +194,7 @@ RequestId Engine::open(Route route, std::string body) {
     request = std::make_shared<Request>(id, deliver_, *pool_, *router_);
     requests_.emplace(id, request);
   }
-  // Handlers that wait for the scheduler get threads of their own, so that they cannot hold up the others.
-  TaskPool& pool = route == Route::kEmbeddings ? *wait_pool_ : *pool_;
-  pool.submit([this, request, route, body = std::move(body)] {
+  pool_->submit([this, request, route, body = std::move(body)] {
     if (request->cancelled()) return;
     try {
       serve(request, route, body);
@@ -224,7 +219,7 @@ void Engine::serve(const std::shared_ptr<Request>& request, Route route, const s
     case Route::kMetrics:
       return request->start(prepare_metrics(queue));
     case Route::kEmbeddings:
-      return call(routes_->post_embeddings_oai, request, body);
+      return request->start(prepare_embeddings(context, queue, body));
     case Route::kTokenize:
       return call(routes_->post_tokenize, request, body);
     case Route::kDetokenize:
@@ -234,7 +229,7 @@ void Engine::serve(const std::shared_ptr<Request>& request, Route route, const s
   }
 }
 
-/// Answers with one of llama-server's own handlers.
+/// Answers with one of llama-server's own handlers that computes nothing on the model.
 void Engine::call(const server_http_context::handler_t& handler, const std::shared_ptr<Request>& request,
                   const std::string& body) {
   // The handler may look at both until its response is gone. Cancellation latches.
@@ -294,7 +289,6 @@ void Engine::close() {
     for (const auto& entry : requests_) open.push_back(entry.second);
   }
   for (const auto& request : open) request->cancel(ErrorCode::kClosed, "The engine is closed.");
-  if (wait_pool_) wait_pool_->stop();
   if (pool_) pool_->stop();
   if (router_) router_->stop();
   if (generation_thread_.joinable()) {

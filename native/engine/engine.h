@@ -34,8 +34,8 @@ enum class Route {
 
 /// llama.cpp's serving engine with one model loaded: continuous batching, prompt cache, grammars, tools.
 ///
-/// Threads of its own: one that loads and generates, a few that prepare requests, a few that format
-/// results, and one for calls that wait (embeddings). Nothing runs on the caller's thread but bookkeeping.
+/// Threads of its own: one that loads and generates, a few that prepare requests, a few that format results.
+/// None waits for a single request, and nothing runs on the caller's thread but bookkeeping.
 class Engine {
  public:
   /// `stage` names what is being loaded; `fraction` is 0..1.
@@ -92,8 +92,7 @@ class Engine {
   LoadProgress progress_;
   std::unique_ptr<server_response_reader> queues_;
   std::unique_ptr<ResultRouter> router_;
-  std::unique_ptr<TaskPool> pool_;       // prepares requests, formats results on demand
-  std::unique_ptr<TaskPool> wait_pool_;  // handlers that wait for the scheduler
+  std::unique_ptr<TaskPool> pool_;  // prepares requests, formats results on demand
   std::thread generation_thread_;
 
   enum class State { kNew, kLoading, kServing, kFailed };

@@ -58,6 +58,33 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
   return prepared;
 }
 
+PreparedTasks prepare_embeddings(const PrepareContext& context, server_queue& queue,
+                                 const std::string& body) {
+  if (context.meta.pooling_type == LLAMA_POOLING_TYPE_NONE)
+    throw std::invalid_argument("This model has no embedding of a whole text: its pooling type is none.");
+  const json data = json::parse(body);
+  std::vector<server_tokens> inputs = tokenize_input_prompts(context.vocab, nullptr, data.at("input"), true,
+                                                             true, mtmd_helper_init_opt_default());
+  PreparedTasks prepared;
+  for (server_tokens& input : inputs) {
+    // Tokenizers that add no token of their own make none of an empty text.
+    if (input.empty()) throw std::invalid_argument("The input is empty.");
+    server_task task(SERVER_TASK_TYPE_EMBEDDING);
+    task.id = queue.get_new_id();
+    task.index = prepared.states.size();
+    task.tokens = std::move(input);
+    task.params.res_type = TASK_RESPONSE_TYPE_OAI_EMBD;
+    task.params.embd_normalize = json_value(data, "embd_normalize", context.params.embd_normalize);
+    collect(task, prepared);
+    prepared.tasks.push_back(std::move(task));
+  }
+  const bool base64 = json_value(data, "encoding_format", std::string("float")) == "base64";
+  prepared.join = [model = context.meta.model_name, base64](const json& results) {
+    return format_embeddings_response_oaicompat(json::object(), model, results, base64);
+  };
+  return prepared;
+}
+
 PreparedTasks prepare_metrics(server_queue& queue) {
   PreparedTasks prepared;
   server_task task(SERVER_TASK_TYPE_METRICS);

@@ -21,6 +21,10 @@ enum class Generation { kChat, kCompletion };
 PreparedTasks prepare_generation(const PrepareContext& context, server_queue& queue, Generation kind,
                                  const std::string& body);
 
+/// Turns a validated body of `/v1/embeddings` into one task for each input. Throws std::exception with a
+/// sentence about the body when it cannot be done.
+PreparedTasks prepare_embeddings(const PrepareContext& context, server_queue& queue, const std::string& body);
+
 /// A task that asks the scheduler for its counters and how many slots are busy.
 PreparedTasks prepare_metrics(server_queue& queue);
 

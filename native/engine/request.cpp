@@ -91,6 +91,7 @@ void Request::start(PreparedTasks&& prepared) {
   states_ = std::move(prepared.states);
   finals_.resize(states_.size());
   decoded_.resize(states_.size());
+  join_ = std::move(prepared.join);
   stream_ = prepared.stream;
   completions_a_prompt_ = states_.size() / prepared.tasks.size();
   ids_ = prepared.ids;
@@ -224,6 +225,12 @@ void Request::format_whole(Event& event) {
   event.done = true;
   if (const auto* metrics = dynamic_cast<const server_task_result_metrics*>(finals_[0].get())) {
     event.data = safe_json_to_str(metrics_json(*metrics));
+    return;
+  }
+  if (join_) {
+    json results = json::array();
+    for (const server_task_result_ptr& result : finals_) results.push_back(result->to_json());
+    event.data = safe_json_to_str(join_(results));
     return;
   }
   json answer = finals_[0]->to_json();

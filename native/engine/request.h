@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -20,6 +21,7 @@ struct PreparedTasks {
   std::vector<int> ids;                   // every task and child task
   std::vector<task_result_state> states;  // by result index
   bool stream = false;
+  std::function<json(const json&)> join;  // makes one answer of the list of all results; empty: completions
 };
 
 /// One request on its way through the engine.
@@ -79,6 +81,7 @@ class Request : public std::enable_shared_from_this<Request> {
   int tokens_ = 0;            // of these, not yet told by an event
   size_t n_finals_ = 0;
   size_t completions_a_prompt_ = 1;
+  std::function<json(const json&)> join_;
   bool stream_ = false;
   bool head_sent_ = false;
   bool ended_ = false;

@@ -194,19 +194,19 @@ export type ChatRequest = Static<typeof ChatRequest>;
 export const TemplateRequest = Type.Object(template, { title: "TemplateRequest" });
 export type TemplateRequest = Static<typeof TemplateRequest>;
 
-const Prompt = Type.Union([
-  Text,
-  Type.Array(TokenId, { minItems: 1, maxItems: limits.prompt_tokens }),
-  Type.Array(Text, { minItems: 1, maxItems: limits.prompts }),
-  Type.Array(Type.Array(TokenId, { minItems: 1, maxItems: limits.prompt_tokens }), {
-    minItems: 1,
-    maxItems: limits.prompts,
-  }),
-]);
+const Tokens = Type.Array(TokenId, { minItems: 1, maxItems: limits.prompt_tokens });
+/** A text, its tokens, or several of either. */
+const texts = (maxItems: number) =>
+  Type.Union([
+    Text,
+    Tokens,
+    Type.Array(Text, { minItems: 1, maxItems }),
+    Type.Array(Tokens, { minItems: 1, maxItems }),
+  ]);
 
 /** The body of `POST /v1/completions`. */
 export const CompletionRequest = Type.Object(
-  { prompt: Prompt, ...generation, ...sampling, logprobs: integer(0, limits.top_logprobs) },
+  { prompt: texts(limits.prompts), ...generation, ...sampling, logprobs: integer(0, limits.top_logprobs) },
   { title: "CompletionRequest" },
 );
 export type CompletionRequest = Static<typeof CompletionRequest>;
@@ -215,7 +215,7 @@ export type CompletionRequest = Static<typeof CompletionRequest>;
 export const EmbeddingRequest = Type.Object(
   {
     model: generation.model,
-    input: Prompt,
+    input: texts(limits.embedding_inputs),
     encoding_format: optional(Type.Union([Type.Literal("float"), Type.Literal("base64")])),
     dimensions: integer(1, maxInt),
     embd_normalize: integer(-1, 16),

@@ -5,6 +5,8 @@ export const inferenceLimits = {
   messages: 4096,
   tools: 128,
   prompts: 64,
+  /** Texts of one request for embeddings, as OpenAI has it. */
+  embedding_inputs: 2048,
   prompt_tokens: 1_048_576,
   stop_strings: 64,
   stop_characters: 1024,

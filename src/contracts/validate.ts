@@ -56,6 +56,8 @@ function withDefaults(schema: TSchema, value: unknown): unknown {
 // The order in which faults are told: what is absent, what should not be there, then wrong values as they come.
 const urgency = ["required", "boolean", "type", "enum", "const"];
 
+const limiting = /^m(in|ax)/;
+
 function describe(schema: TSchema, root: unknown, failures: Failure[]): InvalidInput {
   const rank = (failure: Failure) => {
     const place = urgency.indexOf(failure.keyword);
@@ -63,7 +65,10 @@ function describe(schema: TSchema, root: unknown, failures: Failure[]): InvalidI
   };
   // An unknown field comes twice: by itself ("boolean", its schema is false), and in its object's list, which is
   // cut off when there are many.
-  const told = failures.filter(({ keyword }) => keyword !== "additionalProperties" && keyword !== "anyOf");
+  const named = failures.filter(({ keyword }) => keyword !== "additionalProperties" && keyword !== "anyOf");
+  // Where a value has one of several types and breaks its limit, the other types are not what is wrong.
+  const broken = new Set(named.filter(({ keyword }) => limiting.test(keyword)).map((it) => it.instancePath));
+  const told = named.filter((it) => it.keyword !== "type" || !broken.has(it.instancePath));
   const failure = told.reduce((best, next) => (rank(next) < rank(best) ? next : best), told[0] as Failure);
   const keys = failure.instancePath.split("/").slice(1).map(unescapePointer);
   const actual = keys.reduce<unknown>((value, key) => (value as Record<string, unknown> | null)?.[key], root);

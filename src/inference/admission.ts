@@ -28,6 +28,11 @@ export class Admission {
     };
   }
 
+  /** Requests that are running or waiting. */
+  get inside(): number {
+    return this.#inside;
+  }
+
   /** From now on nobody enters. */
   close(): void {
     this.#closed = true;

@@ -10,6 +10,7 @@ import {
   plainErrorBody,
   underPath,
 } from "../http/index.js";
+import { NativeError } from "../native/index.js";
 import { executionRoutes } from "../requests/index.js";
 import { insideRoutes } from "./inside.js";
 import type { InferenceService } from "./service.js";
@@ -27,7 +28,7 @@ const open = underPath("/health");
  */
 export function inferenceApp(service: InferenceService, log?: (line: string) => void): Koa {
   return createApp({
-    before: [localAccess(inside), checkApiKey(service.apiKey), countRefusals(service)],
+    before: [localAccess(inside), checkApiKey(service.apiKey), countRefusals(service), answerForEngine],
     routers: [
       v1Routes(service),
       textRoutes(service),
@@ -51,13 +52,27 @@ function checkApiKey(key: string | undefined): Middleware {
   };
 }
 
+/** Requests that were refused before anything counted them. */
 function countRefusals(service: InferenceService): Middleware {
-  return async (_ctx, next) => {
+  return async (ctx, next) => {
     try {
       await next();
     } catch (error) {
-      if (error instanceof HttpError && error.status < 500) service.stats.requests.refused++;
+      if (error instanceof HttpError && error.status < 500 && !ctx.state.counted)
+        service.stats.requests.refused++;
       throw error;
     }
   };
 }
+
+/** What becomes of requests that the engine dropped: their client has gone, or the server ends. */
+const answerForEngine: Middleware = async (ctx, next) => {
+  try {
+    await next();
+  } catch (error) {
+    if (!(error instanceof NativeError) || ctx.headerSent) throw error;
+    if (error.code === "CANCELLED" && ctx.res.destroyed) return;
+    if (error.code !== "CLOSED") throw error;
+    throw new HttpError(503, "The server is ending.", { headers: { "Retry-After": "5" } });
+  }
+};

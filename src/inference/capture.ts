@@ -57,7 +57,7 @@ export class Captures {
       ) {
         throw refuse(400, error.message);
       }
-      throw error.code === "CLOSED" ? new HttpError(503, "The server is ending.") : error;
+      throw error;
     } finally {
       clearTimeout(timer);
       this.#pending = false;

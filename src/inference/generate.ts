@@ -58,6 +58,7 @@ async function generate(
   const leave = service.admission.enter();
   const gone = clientGone(ctx);
   const clock = service.stats.begin();
+  ctx.state.counted = true;
   const trace = service.executions.begin({
     endpoint: ctx.path,
     parentId: ctx.get("X-Tapline-Execution-ID") || null,
@@ -93,10 +94,9 @@ async function generate(
       return;
     }
     trace.failed(error instanceof Error ? error.message : String(error));
-    if (error instanceof NativeError && error.code === "CLOSED" && !ctx.res.headersSent) {
-      throw new HttpError(503, "The server is ending.", { headers: { "Retry-After": "5" } });
-    }
-    if (!ctx.res.headersSent) throw error;
+    // That the server ends is no fault, and a stream has been told so.
+    const ending = error instanceof NativeError && error.code === "CLOSED";
+    if (!ctx.res.headersSent || !ending) throw error;
   } finally {
     clock.ended(outcome);
     trace.ended(outcome);
@@ -109,11 +109,20 @@ interface WholeAnswer {
   usage?: { completion_tokens?: number };
 }
 
-/** llama-server's seed has 32 bits; OpenAI's may have more. -1 asks for a random one. */
-function normalise<T extends { seed?: number }>(body: T): T {
-  return body.seed === undefined
-    ? body
-    : { ...body, seed: body.seed < 0 ? 0xffffffff : body.seed % 0x100000000 };
+/**
+ * OpenAI's meaning of what llama-server takes otherwise: its seed has 32 bits, theirs may have more, and -1 asks for a
+ * random one; no alternatives to a token (0) would mean no log-probabilities at all, so one is asked for.
+ */
+function normalise<T extends { seed?: number; top_logprobs?: number; logprobs?: boolean | number }>(
+  body: T,
+): T {
+  const { seed, top_logprobs, logprobs } = body;
+  return {
+    ...body,
+    ...(seed !== undefined && { seed: seed < 0 ? 0xffffffff : seed % 0x100000000 }),
+    ...(top_logprobs === 0 && { top_logprobs: 1 }),
+    ...(logprobs === 0 && { logprobs: 1 }),
+  };
 }
 
 /** enable_thinking overrides the launch default only where the template knows it. */

@@ -23,12 +23,17 @@ export function prometheusText(stats: ServingStats, info: EngineInfo, metrics: E
     [`{model="${label(info.id)}",architecture="${label(info.architecture)}"}`, 1],
   ]);
   add("gauge", "uptime_seconds", "Seconds since the model was loaded.", [["", stats.uptimeSeconds]]);
-  add("counter", "requests_total", "Requests that ended, by outcome.", [
-    ['{outcome="completed"}', requests.completed],
-    ['{outcome="failed"}', requests.failed],
-    ['{outcome="cancelled"}', requests.cancelled],
-    ['{outcome="refused"}', requests.refused],
-  ]);
+  add(
+    "counter",
+    "requests_total",
+    "Chats and completions that ended, by outcome, and requests of any kind that were refused.",
+    [
+      ['{outcome="completed"}', requests.completed],
+      ['{outcome="failed"}', requests.failed],
+      ['{outcome="cancelled"}', requests.cancelled],
+      ['{outcome="refused"}', requests.refused],
+    ],
+  );
   add("gauge", "requests_active", "Requests that are waiting or being generated.", [["", requests.active]]);
   add("gauge", "requests_deferred", "Requests that wait for a slot.", [["", metrics.deferred]]);
   add("gauge", "slots", "Slots, and how many are busy.", [

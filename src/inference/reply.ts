@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Context } from "koa";
-import { HttpError } from "../http/index.js";
+import { HttpError, toHttpError } from "../http/index.js";
 import type { EngineReply } from "../native/engine.js";
 import { NativeError } from "../native/index.js";
 
@@ -57,12 +57,10 @@ export async function sendStream(
     }
     res.end();
   } catch (error) {
-    if (error instanceof NativeError && error.code === "CLOSED") {
-      const body = {
-        error: { message: "The server is ending.", type: "server_error", param: null, code: null },
-      };
-      res.end(`data: ${JSON.stringify(body)}\n\n`);
-    }
+    const ending = error instanceof NativeError && error.code === "CLOSED";
+    const message = ending ? "The server is ending." : toHttpError(error).message;
+    const body = { error: { message, type: "server_error", param: null, code: null } };
+    if (!res.destroyed) res.end(`data: ${JSON.stringify(body)}\n\n`);
     throw error;
   } finally {
     clearInterval(silence);

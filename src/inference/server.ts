@@ -116,7 +116,7 @@ export function modelId(path: string): string {
 export async function endService(service: InferenceService, server: Server, graceMs: number): Promise<void> {
   service.admission.close();
   const deadline = Date.now() + graceMs;
-  while (service.stats.requests.active > 0 && Date.now() < deadline) {
+  while (service.admission.inside > 0 && Date.now() < deadline) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   await service.engine.close();

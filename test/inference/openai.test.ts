@@ -83,6 +83,14 @@ test("log probabilities: one entry a token, most probable first, the chosen one 
   }
 });
 
+test("no alternatives are no reason to leave the log probability out", async () => {
+  const chat = { model, messages, max_tokens: 3, logprobs: true, top_logprobs: 0 };
+  const { choices } = await client.chat.completions.create(chat);
+  assert.is(choices[0]?.logprobs?.content?.length, 3);
+  const completion = await client.completions.create({ model, prompt: "The", max_tokens: 3, logprobs: 0 });
+  assert.ok(completion.choices[0]?.logprobs);
+});
+
 test("structured output follows its schema", async () => {
   const schema = {
     type: "object",
@@ -250,6 +258,10 @@ test("errors have their status, code and parameter", async () => {
       assert.instance(error, OpenAI.BadRequestError);
       assert.match(error.message, "only parts of type text");
     },
+  );
+  await fails({ messages: [] }, (error) => assert.match(error.message, "at least 1 entry, got 0"));
+  await fails({ stop: Array(65).fill("x") }, (error) =>
+    assert.match(error.message, "at most 64 entries, got 65"),
   );
   await fails({ grammar: '%llguidance {} start: "a"' }, (error) => assert.match(error.message, "llguidance"));
 });

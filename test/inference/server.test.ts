@@ -81,16 +81,23 @@ test("who comes when all places are taken is told to come back", async () => {
   assert.equal(await Promise.all(waiting), [200, 200]);
 });
 
-test("clients that go away at any moment leave no busy slot", async () => {
-  const abortAfter = async (ms: number, stream: boolean) => {
-    const outgoing = request(`${server.url}/v1/completions`, { method: "POST", headers: key, agent: false });
+test("clients that go away at any moment leave no busy slot and no fault", async () => {
+  const long = "word ".repeat(80);
+  const asked: [path: string, body: object][] = [
+    ["/v1/completions", endless],
+    ["/v1/completions", { ...endless, stream: false }],
+    ["/v1/embeddings", { input: Array(20).fill(long) }],
+    ["/tokenize", { content: long.repeat(1000) }],
+  ];
+  for (let i = 0; i < 60; i++) {
+    const [path, body] = asked[i % asked.length] as [string, object];
+    const outgoing = request(`${server.url}${path}`, { method: "POST", headers: key, agent: false });
     outgoing.on("error", () => {});
     outgoing.on("response", (incoming) => incoming.on("error", () => {}).resume());
-    outgoing.end(JSON.stringify({ ...endless, stream }));
-    await new Promise((resolve) => setTimeout(resolve, ms));
+    outgoing.end(JSON.stringify(body));
+    await new Promise((resolve) => setTimeout(resolve, i % 11));
     outgoing.destroy();
-  };
-  for (let i = 0; i < 40; i++) await abortAfter(i % 10, i % 2 === 0);
+  }
   await untilIdle(server.service);
   while (server.service.stats.requests.active > 0) await new Promise((resolve) => setTimeout(resolve, 2));
   assert.equal(server.faults, []);
@@ -122,6 +129,14 @@ test("generated bodies never give a 5xx", async () => {
   );
   await untilIdle(server.service);
   assert.equal(server.faults, []);
+});
+
+test("what was refused is counted once", async () => {
+  const { requests } = server.service.stats;
+  const { failed, refused } = requests;
+  assert.is((await server.post("/v1/completions", { prompt: "word ".repeat(2000) }, key)).status, 400);
+  assert.is((await server.post("/v1/completions", { prompt: 7 }, key)).status, 400);
+  assert.equal([requests.failed, requests.refused], [failed + 1, refused + 1]);
 });
 
 test("unknown routes, wrong methods, no JSON", async () => {
