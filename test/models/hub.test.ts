@@ -1,5 +1,17 @@
 import { readFileSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, writeFile } from "node:fs/promises";
+import promises, {
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
@@ -202,6 +214,23 @@ if (process.platform !== "win32") {
     assert.is((await resolveModel("tiny/demo")).path, path);
   });
 }
+
+test("on a disk without links the snapshot holds a copy, which is made once", async () => {
+  const { link, symlink } = promises;
+  const refuse = () => Promise.reject(Object.assign(new Error("no links"), { code: "EPERM" }));
+  Object.assign(promises, { link: refuse, symlink: refuse });
+  syncBuiltinESMExports();
+  try {
+    const { path } = await resolveModel("tiny/demo");
+    const made = await lstat(path);
+    assert.ok(made.isFile());
+    assert.is((await resolveModel("tiny/demo")).path, path);
+    assert.is((await lstat(path)).ino, made.ino);
+  } finally {
+    Object.assign(promises, { link, symlink });
+    syncBuiltinESMExports();
+  }
+});
 
 test("removing one file leaves what is being downloaded beside it", async () => {
   await resolveModel("tiny/demo");
