@@ -23,8 +23,13 @@ async function program(): Promise<string> {
   return existsSync(built) ? built : ((await buildTools(["rpc-server"]))["rpc-server"] as string);
 }
 
-/** @param there the machine that it runs on, this one unless told otherwise: its address, and what runs a program there */
-export async function startRpcServer(there?: { host: string; runs: string[] }): Promise<RunningRpcServer> {
+interface Options {
+  /** Another machine to run it on: its address, and what runs a program there. */
+  there?: { host: string; runs: string[] };
+  threads?: number;
+}
+
+export async function startRpcServer({ there, threads = 1 }: Options = {}): Promise<RunningRpcServer> {
   const path = await program();
   const host = there?.host ?? "127.0.0.1";
   const port = there === undefined ? await freePort() : 50052;
@@ -33,9 +38,9 @@ export async function startRpcServer(there?: { host: string; runs: string[] }): 
     host,
     port,
     async start() {
-      const words = [path, "--host", host, "--port", String(port), "--threads", "1", "--device", "CPU"];
-      const [file, ...rest] = [...(there?.runs ?? []), ...words] as [string, ...string[]];
-      child = spawn(file, rest, { stdio: "ignore" });
+      const at = ["--host", host, "--port", String(port), "--threads", String(threads), "--device", "CPU"];
+      const [file, ...words] = [...(there?.runs ?? []), path, ...at] as [string, ...string[]];
+      child = spawn(file, words, { stdio: "ignore" });
       for (let attempt = 0; ; attempt++) {
         try {
           await reachRpcServers([server]);
