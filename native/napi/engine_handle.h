@@ -29,7 +29,7 @@ class EngineHandle {
   Engine& engine() { return *engine_; }
 
   /// Runs `work` on a thread of its own and settles the promise on the JavaScript thread: with the value
-  /// of `settle`, or with what `work` threw. For the few long operations: load, capture, close.
+  /// of `settle`, or with what `work` threw. For the rare ones: load and close.
   Napi::Promise run(Napi::Env env, std::function<void()> work, Settle settle,
                     AfterFailure after_failure = AfterFailure::kKeep);
 

@@ -190,6 +190,16 @@ Napi::Value capture_object(Napi::Env env, const CaptureResult& result) {
   return object;
 }
 
+/// On the environment's own threads, which wait for work: a fresh one would start late on a busy machine.
+struct CaptureResident {
+  std::shared_ptr<EngineHandle> handle;
+  CaptureRequest request;
+  CaptureResult captured;
+
+  void execute(const CancelToken& cancel) { captured = handle->engine().capture(request, cancel); }
+  Napi::Value result(Napi::Env env) { return capture_object(env, captured); }
+};
+
 }  // namespace
 
 /// capture({ prompt, layers, maxTokens, nextTop, cancel })
@@ -197,14 +207,10 @@ Napi::Value EngineObject::capture(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!handle_) return reject_closed(env);
   const Napi::Object object = info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(env);
-  const CaptureRequest request{string_field(object, "prompt"), int_list_field(object, "layers"),
-                               int_field(object, "maxTokens", 0), int_field(object, "nextTop", 0)};
-  const CancelToken cancel = CancelObject::from(object.Get("cancel"));
-  const auto result = std::make_shared<CaptureResult>();
-  const auto handle = handle_;
-  return handle->run(
-      env, [handle, request, cancel, result] { *result = handle->engine().capture(request, cancel); },
-      [result](Napi::Env js) { return capture_object(js, *result); });
+  CaptureRequest request{string_field(object, "prompt"), int_list_field(object, "layers"),
+                         int_field(object, "maxTokens", 0), int_field(object, "nextTop", 0)};
+  return run_async(env, CaptureResident{handle_, std::move(request), {}},
+                   CancelObject::from(object.Get("cancel")));
 }
 
 Napi::Value EngineObject::read(const Napi::CallbackInfo& info) {
