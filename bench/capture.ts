@@ -1,91 +1,145 @@
 /**
- * What capturing costs: a forward pass that reads block outputs over the same pass that reads nothing, in one
- * context, alternately, in random order within each pair. Both end with the next token's top 5, as an inspect or
- * a resident capture does; norms are part of the capture, copies to JavaScript too.
+ * What capturing costs: forward passes that read block outputs over a pass that reads nothing, of the same tokens in the
+ * same process. Some in a context of the benchmark's own, as an inspect has it, some of the resident model of a server,
+ * as `POST /lab/activations` asks for them. Each round runs every kind once, in random order, and compares it with the
+ * round's plain pass. All end with the next token's top 5; norms and the way to JavaScript are part of a capture.
  */
 import { fileURLToPath } from "node:url";
 import { threadsFor } from "../src/models/threads.js";
 import { Model } from "../src/native/index.js";
+import { startServer, type TestServer } from "../test/inference/support/serving.js";
 import { TestRandom } from "../test/support/random.js";
 import { median, quartiles, type Row, row } from "./figures.js";
 import { layerSets } from "./layer-sets.js";
 import { randomModel } from "./models/random-model.js";
 import { benchResident } from "./resident.js";
+import { textOf } from "./text-of.js";
 
 const demo = fileURLToPath(new URL("../models/demo/tapline-demo.gguf", import.meta.url));
 const lengths = [16, 128, 256];
-const lastBlock = "every row of the last block";
+
+export interface CaptureBench {
+  label: string;
+  path: string;
+  /** Of each kind of pass, at each length. */
+  rounds: number;
+  /** Chats that captures run beside. */
+  chats: number;
+  /** What a capture may cost over a plain pass. */
+  goal: number;
+}
 
 export async function benchCapture({ quick, rounds }: { quick: boolean; rounds?: number }): Promise<Row[]> {
-  const pairs = rounds ?? (quick ? 5 : 50);
-  const benches = [
-    { label: "demo model", path: demo, pairs: pairs * (quick ? 1 : 4), goal: 1.05 },
-    { label: "0.5B shape, Q8_0", path: await randomModel("q8_0"), pairs, goal: 1.01 },
+  const count = rounds ?? (quick ? 5 : 60);
+  const benches: CaptureBench[] = [
+    { label: "demo model", path: demo, rounds: count * (quick ? 1 : 4), chats: quick ? 1 : 7, goal: 1.05 },
+    {
+      ...{ label: "0.5B shape, Q8_0", path: await randomModel("q8_0") },
+      ...{ rounds: count, chats: quick ? 1 : 3, goal: 1.01 },
+    },
   ];
   const rows: Row[] = [];
   for (const bench of benches) {
-    rows.push(...(await benchModel(bench.label, bench.path, bench.pairs, bench.goal)));
-    rows.push(...(await benchResident(bench)));
+    const server = await startServer({ model: bench.path, parallel: 2, ctxSize: 512, embeddings: false });
+    const model = await Model.open(bench.path);
+    try {
+      for (const length of lengths) rows.push(...(await benchLength(bench, server, model, length)));
+      rows.push(...(await benchResident(bench, server, model)));
+    } finally {
+      await model.close();
+      await server.close();
+    }
   }
   return rows;
 }
 
-async function benchModel(label: string, path: string, pairs: number, goal: number): Promise<Row[]> {
-  const model = await Model.open(path);
-  const { nLayer, nVocab, bytes } = model.info;
+async function benchLength(
+  { label, rounds, goal }: CaptureBench,
+  { service: { engine } }: TestServer,
+  model: Model,
+  length: number,
+): Promise<Row[]> {
+  const { nLayer, bytes } = model.info;
   const context = await model.createContext({ nCtx: 256, nBatch: 256, threads: threadsFor(bytes) });
-  const random = new TestRandom(7);
-  const sets = {
-    ...layerSets(nLayer),
-    // A plain pass computes the last block for the last token only: more is computed here, not just read.
-    [lastBlock]: [nLayer - 1],
-  };
-  const rows: Row[] = [];
-
-  for (const length of lengths) {
-    const tokens = Int32Array.from({ length }, () => random.below(nVocab));
-    const pass = async (layers: number[], earlyExit = false) => {
+  const prompt = await textOf(model, length);
+  const pass = (layers: number[], end: { nextTopK: number } | { earlyExit: true } = { nextTopK: 5 }) =>
+    timed(async () => {
+      const tokens = await model.tokenize(prompt);
       await context.reset();
-      const start = process.hrtime.bigint();
-      await context.advance({
-        tokens,
-        layers,
-        keepStates: false,
-        ...(earlyExit ? { earlyExit } : { nextTopK: 5 }),
-      });
-      return Number(process.hrtime.bigint() - start) / 1e6;
-    };
-    for (let i = 0; i < 3; i++) await pass([]);
-    for (const [what, layers] of Object.entries(sets)) {
-      const ratios: number[] = [];
-      const plain: number[] = [];
-      // What has no goal gets fewer rounds.
-      const rounds = what === lastBlock ? Math.min(pairs, 10) : pairs;
-      for (let round = 0; round < rounds; round++) {
-        const first = random.uniform() < 0.5;
-        const early = first ? await pass(layers) : 0;
-        const bare = await pass([]);
-        const captured = first ? early : await pass(layers);
-        plain.push(bare);
-        ratios.push(captured / bare);
-      }
-      const limited = what !== lastBlock;
-      rows.push({
-        ...row(
-          `${label}, ${length} tokens, ${what}: over a plain pass of ${median(plain).toFixed(1)} ms`,
-          ratios,
-          "x",
-        ),
-        spread: quartiles(ratios),
-        ...(limited ? { goal: `<= ${goal}` } : {}),
-        ok: !limited || median(ratios) <= goal,
-      });
-    }
-    const exits: number[] = [];
-    for (let pair = 0; pair < Math.min(pairs, 20); pair++)
-      exits.push((await pass([5], true)) / (await pass([])));
-    rows.push(row(`${label}, ${length} tokens, leaving behind block 5 of ${nLayer}`, exits, "x"));
+      await context.advance({ tokens, layers, keepStates: false, ...end });
+    });
+  const capture = (layers: number[]) =>
+    timed(() => engine.capture({ prompt, layers, maxTokens: 256, nextTop: 5 }));
+
+  const plain = () => pass([]);
+  const kinds: Kinds = {};
+  for (const [what, layers] of Object.entries(layerSets(nLayer))) {
+    kinds[what] = () => pass(layers);
+    kinds[`resident, ${what}`] = () => capture(layers);
   }
-  await model.close();
-  return rows;
+  // A plain pass computes the last block for the last token only: there more is computed, not just read.
+  const everyRow = "every row of the last block";
+  const leaving = `leaving behind block 5 of ${nLayer}`;
+  const unlimited: Kinds = {
+    [everyRow]: () => pass([nLayer - 1]),
+    [leaving]: () => pass([5], { earlyExit: true }),
+  };
+  for (const run of Object.values(kinds)) for (let i = 0; i < 3; i++) await run();
+
+  const random = new TestRandom(length);
+  const limitedRatios = await overPlain(kinds, plain, rounds, random);
+  const otherRatios = await overPlain(unlimited, plain, Math.min(rounds, 10), random);
+  await context.close();
+  const describe = (kind: string, { ratios, plainMs }: Ratios, most?: number) => ({
+    ...row(
+      `${label}, ${length} tokens, ${kind}: over a plain pass of ${plainMs.toFixed(1)} ms`,
+      ratios,
+      "x",
+      most === undefined ? {} : { most },
+    ),
+    spread: quartiles(ratios),
+  });
+  return [
+    ...Object.entries(limitedRatios).map(([kind, ratios]) => describe(kind, ratios, goal)),
+    ...Object.entries(otherRatios).map(([kind, ratios]) => describe(kind, ratios)),
+  ];
+}
+
+type Kinds = Record<string, () => Promise<number>>;
+
+interface Ratios {
+  ratios: number[];
+  plainMs: number;
+}
+
+/** Runs a plain pass and one of every kind in each round, in random order: each kind's time over the plain one's. */
+async function overPlain(
+  kinds: Kinds,
+  plain: () => Promise<number>,
+  rounds: number,
+  random: TestRandom,
+): Promise<Record<string, Ratios>> {
+  const runs = [plain, ...Object.values(kinds)];
+  const times: number[][] = runs.map(() => []);
+  for (let round = 0; round < rounds; round++) {
+    const left = runs.map((_, index) => index);
+    while (left.length > 0) {
+      const [next] = left.splice(random.below(left.length), 1) as [number];
+      times[next]?.push(await (runs[next] as () => Promise<number>)());
+    }
+  }
+  const [bare, ...captured] = times as [number[], ...number[][]];
+  const ratiosOf = (own: number[]) => own.map((time, round) => time / (bare[round] as number));
+  return Object.fromEntries(
+    Object.keys(kinds).map((kind, index) => [
+      kind,
+      { ratios: ratiosOf(captured[index] as number[]), plainMs: median(bare) },
+    ]),
+  );
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const start = performance.now();
+  await work();
+  return performance.now() - start;
 }

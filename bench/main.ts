@@ -2,7 +2,7 @@
  * `npm run bench -- SUITE [--check]`: measures, prints a table, and writes bench/results/SUITE-MACHINE.json.
  *   --check   exit with 1 where a goal is missed
  *   --quick   fewer rounds, nothing written: to see that a suite works
- *   --rounds N  pairs of measurements in the capture suite (default 50)
+ *   --rounds N  rounds of the capture suite (default 60)
  * Every figure that has a goal is a ratio of two things measured alternately in one run on one machine.
  */
 import { mkdir, writeFile } from "node:fs/promises";

