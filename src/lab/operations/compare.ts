@@ -44,6 +44,7 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
         ...(signal === undefined ? {} : { signal }),
       }),
     );
+    checkFinite(config, trials);
     return {
       trials: await describe(model, config, layer, texts, trials),
       intervention: config.intervention,
@@ -135,6 +136,19 @@ function contextSize(model: Model, config: CompareConfig, sequences: Int32Array[
   };
 }
 
+/** @throws UserError where a row's numbers mean nothing */
+function checkFinite(config: CompareConfig, trials: SweepTrial[]): void {
+  for (const [index, { baseline, rows }] of trials.entries()) {
+    const what = `model's probabilities for ${nameOf(config, index)} are not finite`;
+    if (!baseline.finite) throw new UserError(`The ${what}; the model file may be damaged.`);
+    const broken = rows.findIndex(({ finite }) => !finite);
+    if (broken === -1) continue;
+    throw new UserError(
+      `At strength ${config.strengths[broken]} the ${what}; the change is too large for its arithmetic.`,
+    );
+  }
+}
+
 async function describe(
   model: Model,
   config: CompareConfig,
@@ -149,20 +163,9 @@ async function describe(
   const text = (tokens: Int32Array) => (tokens.length === 0 ? "" : model.detokenize(tokens));
   const described: CompareResult["trials"] = [];
   for (const [index, { target, baseline, rows }] of trials.entries()) {
-    if (!baseline.finite) {
-      throw new UserError(
-        `The model's probabilities for ${nameOf(config, index)} are not finite; the model file may be damaged.`,
-      );
-    }
     const baselineText = await text(baseline.continuation);
     for (const [row, strength] of config.strengths.entries()) {
-      const { probability, continuation, finite } = rows[row] as SweepTrial["rows"][number];
-      if (!finite) {
-        throw new UserError(
-          `At strength ${strength} the model's probabilities for ${nameOf(config, index)} are not finite; ` +
-            "the change is too large for its arithmetic.",
-        );
-      }
+      const { probability, continuation } = rows[row] as SweepTrial["rows"][number];
       described.push({
         prompt: texts[index] as string,
         strength,
