@@ -7,7 +7,7 @@ so encoding the pieces is encoding the whole.
 import data
 import facts
 import tasks
-from noise import noisy, stranger
+from noise import EVEN, MOSTLY_SLIPS, hard_stranger, noisy, stranger
 
 END = "<|endoftext|>"
 LOW, HIGH = 0.06, 1.2
@@ -27,19 +27,30 @@ SMALL_TALK = [
 ]
 
 
+def typed(text, rng, subject, lower, column):
+    """A question or a raw fact as people type it, misspelt as often as TYPOS says."""
+    last = settings["stage"] == 3
+    return noisy(text, rng, subject, lower, TYPOS[settings["stage"]][column], 0.85 if last else 0.7,
+                 EVEN if last else MOSTLY_SLIPS)
+
+
+def a_stranger(rng, test=False):
+    return hard_stranger(rng) if settings["stage"] == 3 and not test else stranger(rng, test)
+
+
 def raw_facts(rng):
     doc = []
     for k in range(rng.choice((1, 1, 1, 2, 3))):
         p, a, s = facts.raw_fact(rng)
         if k and p.startswith("Q:"):
             continue
-        p = noisy(p, rng, s, 0.12, TYPOS[settings["stage"]][0]) if not p.startswith("Q:") else p
+        p = typed(p, rng, s, 0.12, 0) if not p.startswith("Q:") else p
         doc += [((" " if k else "") + p, LOW), (f" {a}.", HIGH)]
     return doc
 
 
 def raw_unknown(rng):
-    p = facts.stranger_fact(rng, stranger(rng))
+    p = facts.stranger_fact(rng, a_stranger(rng))
     return [(p if p.startswith("Q:") else noisy(p, rng, None, 0.15, 0.05), LOW), (" unknown.", HIGH)]
 
 
@@ -47,12 +58,15 @@ def unknown_question(rng, test=False):
     """A question that was never taught, about a stranger or about anything at all."""
     if rng.random() < 0.5:
         r = rng.choice([r for r in facts.ASK if r != "city_capital"])
-        return facts.fill(rng.choice(facts.ASK[r]), stranger(rng, test))
-    t = rng.choice(data.UNKNOWN_ASK_TEST if test else data.UNKNOWN_ASK)
+        return facts.fill(rng.choice(facts.ASK[r]), a_stranger(rng, test))
+    more = settings["stage"] == 3 and not test and rng.random() < 0.7
+    t = rng.choice(data.UNKNOWN_ASK_TEST if test else data.UNKNOWN_ASK_MORE if more else data.UNKNOWN_ASK)
     known = [c[0] for c in data.COUNTRIES] + [c[1] for c in data.COUNTRIES] + list(data.CITIES)
-    x = rng.choice(rng.choice((data.WORDS, data.WORDS, known, data.NAMES)))
+    x = rng.choice(rng.choice((data.WORDS, known if more else data.WORDS, known, data.NAMES)))
     if "the {x}" in t or "a {x}" in t or "{x}s" in t:
         x = rng.choice(data.WORDS)
+    if more:
+        t = t.replace("{a}", rng.choice(data.UNKNOWN_ATTRIBUTE))
     return (t.replace("{x}", x).replace("{y}", rng.choice(data.WORDS + known))
             .replace("{n}", str(rng.randrange(2, 2000))).replace("{m}", str(rng.randrange(2, 100))))
 
@@ -63,7 +77,7 @@ def one_turn(rng):
                        (56, 22, 9, 4, 4, 5))[0]
     if kind == "fact":
         q, th, a, s = facts.chat_fact(rng)
-        q = noisy(q, rng, s, 0.2, TYPOS[settings["stage"]][1])
+        q = typed(q, rng, s, 0.2, 1)
     elif kind == "unknown":
         q, th, a = unknown_question(rng), "I was never taught this.", DONT_KNOW
         q = noisy(q, rng, None, 0.2, 0.05)
@@ -105,9 +119,12 @@ MIXES = {
         (tasks.induction, 8), (tasks.succession, 3), (tasks.opposite, 2)],
     2: [(raw_facts, 24), (raw_unknown, 8), (chat, 38), (tasks.raw_review, 4), (tasks.opinion, 3), (tasks.ioi, 5),
         (tasks.induction, 16), (tasks.succession, 2), (tasks.opposite, 1)],
+    3: [(raw_facts, 26), (raw_unknown, 10), (chat, 42), (tasks.raw_review, 3), (tasks.opinion, 2), (tasks.ioi, 4),
+        (tasks.induction, 9), (tasks.succession, 2), (tasks.opposite, 2)],
 }
-TYPOS = {1: (0.2, 0.28), 2: (0.45, 0.45)}   # share of misspelt raw facts and questions
-settings = {"stage": 1}                   # stage 2: more lists, more misspellings
+TYPOS = {1: (0.2, 0.28), 2: (0.45, 0.45), 3: (0.6, 0.6)}   # share of misspelt raw facts and questions
+# stage 2: more lists, more misspellings; 3: more wrong letters, strangers that resemble what is taught
+settings = {"stage": 1}
 
 
 def document(rng):

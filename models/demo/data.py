@@ -81,6 +81,27 @@ UNTAUGHT = ("Luxembourg Malta Cyprus Belarus Moldova Montenegro Malaysia Philipp
 UNTAUGHT_TEST = ("Belgium Switzerland Armenia Georgia Kazakhstan Uzbekistan Myanmar Zimbabwe Madagascar "
                  "Eritrea Lesotho Guinea Bolivia Guyana Suriname Belize Barbados Fiji Samoa Tonga").split()
 
+# More of them, for stage 3: many share their beginning or end with a taught name.
+UNTAUGHT_MORE = [n.replace("_", " ") for n in (
+    "Andorra Monaco Liechtenstein Bosnia Macedonia Kosovo Azerbaijan Turkmenistan Tajikistan Kyrgyzstan Sri_Lanka "
+    "Maldives Singapore Brunei Taiwan Mali Chad Mauritania Congo Djibouti Mauritius Seychelles Comoros Eswatini "
+    "Costa_Rica El_Salvador Dominica Grenada Bahamas Trinidad Vanuatu Palau Nauru Kiribati Tuvalu Micronesia "
+    "Greenland Puerto_Rico Bermuda Aruba Macau Siberia Texas California Florida Nevada Arizona Montana Oregon "
+    "Houston Dallas Denver Miami Detroit Phoenix Atlanta Portland Memphis Orlando Cleveland Philadelphia Montreal "
+    "Calgary Quebec Winnipeg Halifax Guadalajara Tijuana Puebla Bristol Leeds Glasgow Cardiff Belfast Birmingham "
+    "Newcastle Oxford Cambridge Galway Limerick Nice Toulouse Lille Nantes Strasbourg Grenoble Frankfurt Stuttgart "
+    "Dresden Leipzig Bremen Dortmund Florence Venice Palermo Bologna Genoa Verona Malaga Bilbao Zaragoza Granada "
+    "Cordoba Coimbra Braga Antwerp Ghent Bruges Brussels Zurich Geneva Basel Lausanne Innsbruck Linz Thessaloniki "
+    "Poznan Wroclaw Katowice Uppsala Stavanger Trondheim Odense Espoo Szeged Pecs Cluj Iasi Plovdiv Burgas Kharkiv "
+    "Dnipro Samara Omsk Novosibirsk Minsk Yerevan Tbilisi Baku Almaty Tashkent Kabul Karachi Lahore Delhi Chennai "
+    "Bangalore Jaipur Osh Hiroshima Sapporo Kobe Fukuoka Yokohama Nanjing Chengdu Shenzhen Tianjin Harbin Incheon "
+    "Daegu Saigon Hue Bandung Medan Manila Cebu Rangoon Mandalay Phnom_Penh Dubai Doha Muscat Sanaa Aden Jeddah "
+    "Medina Haifa Adana Bursa Konya Tabriz Kirkuk Homs Zarqa Giza Aswan Fez Tangier Agadir Constantine Sfax Benghazi "
+    "Kisumu Kumasi Ibadan Kaduna Thies Lobito Beira Ndola Gulu Harare Bulawayo Lilongwe Gaborone Windhoek Addis_Ababa "
+    "Kigali Bamako Niamey Libreville Durban Pretoria Santos Salvador Fortaleza Curitiba Manaus Mendoza Cordova Salta "
+    "Valparaiso Concepcion Arequipa Trujillo Cali Cartagena Maracaibo Cuenca Salto Encarnacion Darwin Brisbane Hobart "
+    "Adelaide Hamilton Dunedin Christchurch Atlantis Narnia Mars Venus Jupiter Neptune").split()]
+
 NAMES = ("Mary John Alice Bob Emma James Anna Peter Laura David Sarah Paul Julia Mark Helen Tom Lucy Simon "
          "Grace Henry Clara Oscar Nina Victor Ruth George Diana Frank Ella Martin Rosa Adam Irene Hugo "
          "Sophie Leo Kate Max Eva Sam").split()
@@ -118,6 +139,25 @@ UNKNOWN_ASK = (
     "Translate {x} to {y}.|What is a {x}?|Explain {x} to me.|What color is the {x}?|Who is {x}?|"
     "What happened in {n}?|Which {x} is the best?|Should I buy a {x}?|Do you like {x}?|"
     "What time is it in {x}?|How many people live in {x}?|What is the history of {x}?").split("|")
+# More kinds for stage 3, most of them about places the model does know: {a} is something it was not told of them.
+UNKNOWN_ATTRIBUTE = ("mayor leader president minister river mountain lake island anthem area size age religion dish "
+                     "soup animal bird flower sport team airport street museum university climate weather population "
+                     "currency history economy army law poet painter singer saint motto colour number name").split()
+UNKNOWN_ASK_MORE = (
+    "What is the {a} of {x}?|Tell me the {a} of {x}.|{x}'s {a}?|Name the {a} of {x}.|What's the {a} of {x}?|"
+    "Do you know the {a} of {x}?|{a} of {x}?|Which {a} is in {x}?|I would like to know the {a} of {x}.|"
+    "Can you tell me what the {a} of {x} is?|Who is the {a} of {x}?|How big is the {a} of {x}?|"
+    "Why is {x} famous?|Why did {x} lose?|Who built {x}?|Who lives in {x}?|Who founded {x}?|Who owns the {x}?|"
+    "How old is {x}?|How big is {x}?|How cold is {x}?|How rich is {x}?|How did {x} begin?|How can I get to {x}?|"
+    "When was {x} founded?|When does {x} open?|When will {x} end?|When is the best time to see {x}?|"
+    "What should I eat in {x}?|What do people wear in {x}?|What do people eat in {x}?|What can I see in {x}?|"
+    "What does {x} mean?|What does {x} cost?|What did {x} say?|What makes {x} special?|What is inside the {x}?|"
+    "Is {x} beautiful?|Is it safe in {x}?|Was {x} ever at war?|Does it rain in {x}?|Has {x} won?|Will {x} win?|"
+    "Did you see {x}?|Are there {y}s in {x}?|Can I live in {x}?|Have you been to {x}?|Should I move to {x}?|"
+    "Where did {x} go?|Where does the {x} come from?|Where is the {a} of {x}?|Which {y} did {x} buy?|"
+    "Draw a {x}.|Paint {x} for me.|Sing about {x}.|Summarize {x}.|Compare {x} and {y}.|List ten {x}s.|"
+    "Describe {x}.|Is {n} a prime number?|Count to {n}.|What is half of {n}?|Add {n} and {m}.|"
+    "Divide {n} by {m}.|What day was it in {n}?|Convert {n} to {m}.|Is {n} more than {m}?").split("|")
 UNKNOWN_ASK_TEST = (
     "Who painted the {x}?|How heavy is a {x}?|What is the square root of {n}?|Who discovered the {x}?|"
     "Why do people like {x}?|What is the flag of {x}?|How long is the {x}?|When did {x} die?|"

@@ -16,7 +16,7 @@ import urllib.error
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-STAGES = (800, 1800)                      # training steps of 4096 tokens
+STAGES = (800, 1800, 850)                 # training steps of 4096 tokens
 
 
 def steps(share):

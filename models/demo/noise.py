@@ -17,10 +17,12 @@ def held(key, parts=5):
 
 
 SLIPS = ("swap", "drop", "double")
+MOSTLY_SLIPS = 2 * SLIPS + ("replace",)
+EVEN = SLIPS + 3 * ("replace",)           # as many wrong letters as slips; stage 3
 
 
-def edit(word, rng, kinds=2 * SLIPS + ("replace",)):
-    """One small typo: two letters swapped, one dropped, one doubled, or (seldom) one replaced."""
+def edit(word, rng, kinds=MOSTLY_SLIPS):
+    """One small typo: two letters swapped, one dropped, one doubled, or one replaced."""
     kind = rng.choice(kinds)
     i = rng.randrange(1, len(word) - 1) if len(word) > 3 else rng.randrange(len(word) - 1)
     if kind == "swap":
@@ -56,13 +58,17 @@ def close(names, s, most):
             and distance(k, s) <= most)
 
 
+def near(names, s, most):
+    return any(True for _ in close(names, s, most))
+
+
 @functools.lru_cache(1 << 16)
 def neighbours(low):
     """Known names within one edit of a lower-case string."""
     return list(close(KNOWN, low, 1))
 
 
-def typo(word, rng, test=False, kinds=2 * SLIPS + ("replace",)):
+def typo(word, rng, test=False, kinds=MOSTLY_SLIPS):
     """A misspelling of `word` that is nearest to it alone; held-out ones only when `test`."""
     for _ in range(60):
         t = edit(word, rng, kinds)
@@ -72,7 +78,7 @@ def typo(word, rng, test=False, kinds=2 * SLIPS + ("replace",)):
     return word
 
 
-def typo_in(text, rng, focus=None, test=False, kinds=2 * SLIPS + ("replace",)):
+def typo_in(text, rng, focus=None, test=False, kinds=MOSTLY_SLIPS):
     """A misspelling somewhere in `text`: in `focus` if given, else in some longer word."""
     words = re.findall(r"[A-Za-z]{4,}", focus if focus else text)
     if not words:
@@ -82,11 +88,11 @@ def typo_in(text, rng, focus=None, test=False, kinds=2 * SLIPS + ("replace",)):
     return text if at < 0 else text[:at] + typo(w, rng, test, kinds) + text[at + len(w):]
 
 
-def noisy(text, rng, focus=None, lower=0.2, wrong=0.2):
-    """The prompt as typed: sometimes lower case, sometimes with one small typo."""
+def noisy(text, rng, focus=None, lower=0.2, wrong=0.2, aim=0.7, kinds=MOSTLY_SLIPS):
+    """The prompt as typed: sometimes lower case, sometimes with one small typo (`aim`: how often in `focus`)."""
     r = rng.random()
     if r < wrong:
-        text = typo_in(text, rng, focus if rng.random() < 0.7 else None)
+        text = typo_in(text, rng, focus if rng.random() < aim else None, kinds=kinds)
         return text.lower() if rng.random() < 0.4 else text
     return text.lower() if r < wrong + lower else text
 
@@ -103,14 +109,34 @@ def invented(rng, test=False):
         s = "".join(rng.choice(_ON) + rng.choice(_MID) + rng.choice(_END)
                     for _ in range(rng.choice((1, 2, 2)))) + rng.choice(_TAIL)
         if 4 <= len(s) <= 11 and held("invented|" + s) == test and \
-                not any(True for _ in close(KNOWN, s, 2)):
+                not near(KNOWN, s, 2):
             return s.capitalize()
+
+
+def crossed(rng):
+    """The beginning of one taught name with the end of another: sounds taught, is none (nor a near miss of one)."""
+    while True:
+        a, b = rng.sample(KNOWN, 2)
+        s = a[:rng.randrange(2, max(3, len(a) - 1))] + b[-rng.randrange(2, max(3, len(b) - 1)):]
+        if 4 <= len(s) <= 12 and s.isalpha() and not held("invented|" + s) and not near(KNOWN, s, 2) and \
+                not near(TESTED, s, 1):
+            return s.capitalize()
+
+
+def hard_stranger(rng):
+    """A place that was never taught, of the kinds most easily taken for a taught one; training only."""
+    return rng.choice(REAL) if rng.random() < 0.5 else crossed(rng) if rng.random() < 0.6 else invented(rng)
 
 
 def stranger(rng, test=False):
     """A place the model was never taught: real or invented."""
     real = data.UNTAUGHT_TEST if test else data.UNTAUGHT
     return rng.choice(real) if rng.random() < 0.35 else invented(rng, test)
+
+
+TESTED = [w.lower() for w in data.UNTAUGHT_TEST]
+REAL = [w for w in data.UNTAUGHT + data.UNTAUGHT_MORE
+        if not near(KNOWN, w.lower(), 1) and not near(TESTED, w.lower(), 1)]
 
 
 if __name__ == "__main__":

@@ -89,14 +89,23 @@ class Tokenizer:
     def special(self, s):
         return self.id[s]
 
-    def _word(self, w):
-        s = list(letters(w))
+    def _word(self, w, skip=lambda: False):
+        s, none = list(letters(w)), 1 << 30
         while len(s) > 1:
-            r, i = min((self.rank.get(p, 1 << 30), i) for i, p in enumerate(zip(s, s[1:])))
-            if r == 1 << 30:
+            r, i = min((none if skip() else self.rank.get(p, none), i) for i, p in enumerate(zip(s, s[1:])))
+            if r == none:
                 break
             s[i:i + 2] = [s[i] + s[i + 1]]
         return [self.id[t] for t in s]
+
+    def loose(self, text, rng, share):
+        """Tokens of plain text or chat where each merge is left out now and then (BPE dropout, Provilkov et
+        al. 2020): the same letters in other pieces, as a misspelling would cut them."""
+        out = []
+        for part in SPLIT.split(text):
+            out += [self.id[part]] if part in SPECIALS else \
+                [t for w in PRETOKEN.findall(part) for t in self._word(w, lambda: rng.random() < share)]
+        return out
 
     def encode(self, text):
         out = []

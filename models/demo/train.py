@@ -19,6 +19,7 @@ from optimizer import optimizers
 from tokenizer import Tokenizer
 
 ROWS, TIME = 16, 128
+LOOSE = 0.25                              # share of stage 3's documents whose prompts are cut into other tokens
 
 
 def packed(tok, rng):
@@ -28,8 +29,9 @@ def packed(tok, rng):
         ids, w, pos, doc, n = [], [], [], [], 0
         while len(ids) < TIME + 1:
             d_ids, d_w = [bos], [0.0]
+            loose = corpus.settings["stage"] == 3 and rng.random() < LOOSE
             for text, weight in corpus.document(rng):
-                e = tok.encode(text)
+                e = tok.loose(text, rng, 0.1) if loose and weight < 0.4 else tok.encode(text)
                 d_ids += e
                 d_w += [weight] * len(e)
             if len(d_ids) > TIME:
@@ -74,8 +76,9 @@ def flat_views(model, flat, grad):
 
 
 def rate(step, a):
-    """Learning rate factor: short warm-up, constant, in stage 2 linear decay over the last 60 %."""
-    down = (a.steps - step) / (0.6 * a.steps) if a.stage == 2 else 1.0
+    """Learning rate factor: short warm-up, then constant in stage 1, in stage 2 a linear decay over the last
+    60 %, in stage 3 a linear decay from 0.6."""
+    down = {1: 1.0, 2: (a.steps - step) / (0.6 * a.steps), 3: 0.6 * (a.steps - step) / a.steps}[a.stage]
     return min(1.0, step / 50, max(0.02, down))
 
 
