@@ -80,13 +80,28 @@ test("refusals say what was wrong, with the numbers", async () => {
 });
 
 test("one at a time: another one meanwhile is 409", async () => {
-  const answers = await Promise.all(
-    Array.from({ length: 6 }, () => server.post("/lab/activations", { model, prompt, layers: [0, 1, 2, 3] })),
-  );
-  const statuses = answers.map(({ status }) => status);
-  assert.ok(statuses.includes(200));
-  assert.ok(statuses.every((status) => status === 200 || status === 409));
-  assert.ok(statuses.includes(409));
+  const { engine } = server.service;
+  const ask = () => server.post("/lab/activations", { model, prompt, layers: [0, 1, 2, 3] });
+  // The first one is held until the second was refused.
+  let release = () => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const own = engine.capture.bind(engine);
+  engine.capture = (request) => held.then(() => own(request));
+  try {
+    const first = ask();
+    while (!(await server.get("/lab/capabilities")).body.pending);
+    const second = await ask();
+    assert.is(second.status, 409);
+    assert.match(second.body.error, /already waiting or running/);
+    release();
+    assert.is((await first).status, 200);
+  } finally {
+    release();
+    engine.capture = own;
+  }
+  assert.is((await ask()).status, 200);
 });
 
 test("a concurrent answer is the same with and without captures", async () => {
