@@ -13,8 +13,9 @@ const contentMs = 500;
 export type Claim = { taken: true } | { taken: false; holder: string | undefined };
 
 /**
- * Tries once to make `path` a file that says `text`, as a lock between processes. The file appears with its whole
- * content or not at all, and never over another's, unless `isDead` says of that one's text that its holder is gone.
+ * Tries once to make `path` a file that says `text`, as a lock between processes. The file never appears over another's,
+ * unless `isDead` says of that one's text that its holder is gone; where the disk has links, it has its whole content
+ * from the first.
  */
 export async function claim(
   path: string,

@@ -57,27 +57,22 @@ function roc(reports: readonly Report[], canvas: Canvas): string[] {
     };
   });
   const title = reports.length === 1 ? `ROC, AUROC ${(reports[0] as Report).auc.toFixed(3)}` : "ROC by layer";
-  return explained(
-    plot({ title, series, x: unit, y: unit, rows: 12, guides: { diagonal: true } }, canvas),
-    "true against false positive rate; dotted: chance",
-    canvas,
-  );
-}
-
-/** A plot with a word about its axes. */
-function explained(lines: string[], axes: string, canvas: Canvas): string[] {
-  return [...lines, ...wrap(axes, canvas.width).map((line) => dim(line, canvas.colors))];
+  return unitSquare(title, series, "true against false positive rate; dotted: chance", canvas);
 }
 
 function calibrated(report: Report, canvas: Canvas): string[] {
   const points = calibration(heldOut(report)).map(({ score, share }) => [score, share] as const);
   const title = `Calibration, layer ${report.layer}, Brier ${report.brier.toFixed(3)}`;
   const series = [{ points, marker: "●", place: 0.65 }];
-  return explained(
-    plot({ title, series, x: unit, y: unit, rows: 12, guides: { diagonal: true } }, canvas),
-    "share of label 1 against score; dotted: perfect",
-    canvas,
-  );
+  return unitSquare(title, series, "share of label 1 against score; dotted: perfect", canvas);
+}
+
+/** A plot of shares against shares with its diagonal, and a word about its axes. */
+function unitSquare(title: string, series: Series[], axes: string, canvas: Canvas): string[] {
+  return [
+    ...plot({ title, series, x: unit, y: unit, rows: 12, guides: { diagonal: true } }, canvas),
+    ...wrap(axes, canvas.width).map((line) => dim(line, canvas.colors)),
+  ];
 }
 
 const heights = " ▁▂▃▄▅▆▇█";
