@@ -43,7 +43,7 @@ export async function benchRpc({ quick, rounds }: { quick: boolean; rounds?: num
     const rows: Row[] = [];
     for (const servers of [1, 2]) {
       const { serving, sent } = await start(servers, true);
-      const what = `${servers} rpc-server${servers > 1 ? "s" : ""}`;
+      const what = nameOf(servers);
       rows.push(row(`${what}: sent at start`, [sent.bytes / 1e6], "MB"));
       const before = sent.bytes;
       const { prompt } = await complete(serving, "x".repeat(promptBytes));
@@ -57,6 +57,10 @@ export async function benchRpc({ quick, rounds }: { quick: boolean; rounds?: num
   }
 }
 
+function nameOf(servers: number): string {
+  return `${servers === 0 ? "no" : servers} rpc-server${servers > 1 ? "s" : ""}`;
+}
+
 async function benchSpeed(
   ways: number[],
   start: (servers: number) => Promise<{ serving: Serving }>,
@@ -65,8 +69,7 @@ async function benchSpeed(
   const random = new TestRandom(17);
   const all: { name: string; serving: Serving; prompt: number[]; answer: number[] }[] = [];
   for (const servers of ways) {
-    const name = servers === 0 ? "no rpc-server" : `${servers} rpc-server${servers > 1 ? "s" : ""}`;
-    all.push({ name, serving: (await start(servers)).serving, prompt: [], answer: [] });
+    all.push({ name: nameOf(servers), serving: (await start(servers)).serving, prompt: [], answer: [] });
   }
   for (let round = -1; round < rounds; round++) {
     for (const way of all) {
