@@ -88,6 +88,12 @@ export function registerExperiments(program: Command): void {
   tapline compare --prompts prompts.txt --layers 3 --intervention ablate --strengths 0,1`),
     )
     .action(async (prompt: string | undefined, options: CompareOptions) => {
+      const [layer, ...others] = options.layers ?? [];
+      if (others.length > 0) {
+        throw new UsageError(
+          `--layers: compare changes one block at a time, got ${[layer, ...others].join(", ")}; run it once for each.`,
+        );
+      }
       const { readPrompts } = await import("./input-files.js");
       const prompts = options.prompts === undefined ? undefined : await readPrompts(options.prompts);
       const first = (await promptOf(prompt)) ?? prompts?.[0];
@@ -146,11 +152,7 @@ function experiment(program: Command, name: Operation, description: string): Com
     .description(description)
     .option("--model <model>", "demo, a .gguf file, a directory with one model, or a hub id (default: demo)")
     .option("--revision <revision>", "pins a hub revision")
-    .option(
-      "--layers <list>",
-      `up to ${limits.layers} blocks as 0,3,7 or 0-7 (default: ${name === "inspect" ? "evenly spread" : defaults.layers.join(",")})`,
-      layerList,
-    )
+    .option("--layers <list>", layersHelp(name), layerList)
     .option(
       "--max-input-tokens <number>",
       `tokens that a text may have, at most ${limits.max_input_tokens} (default: ${defaults.max_input_tokens})`,
@@ -164,6 +166,12 @@ function experiment(program: Command, name: Operation, description: string): Com
     .option("--json", "print the whole job as JSON, for programs")
     .option("--detach", "only submit to a running Lab, and print the job's id")
     .option("--quiet", "no progress");
+}
+
+function layersHelp(name: Operation): string {
+  if (name === "compare") return `the block that is changed (default: ${defaults.layers.join(",")})`;
+  const otherwise = name === "inspect" ? "evenly spread" : defaults.layers.join(",");
+  return `up to ${limits.layers} blocks as 0,3,7 or 0-7 (default: ${otherwise})`;
 }
 
 function withPrompt(command: Command): Command {
@@ -225,7 +233,7 @@ async function run(
   } as Record<string, unknown>;
   if (typeof submission.model === "string") submission.model = localPath(submission.model);
   if (operation === "inspect" && submission.layers === undefined) {
-    submission.layers = await spreadLayers(submission.model);
+    submission.layers = await spreadLayers(submission.model, submission.revision, options.quiet);
   }
   const { conduct } = await import("./conduct.js");
   await conduct(operation, submission, options);
@@ -236,17 +244,23 @@ function localPath(model: string): string {
   return model !== "demo" && existsSync(model) ? resolve(model) : model;
 }
 
-/** Up to eight of the model's blocks, where its file is at hand; the contract's default otherwise. */
-async function spreadLayers(model: unknown): Promise<number[] | undefined> {
-  if (typeof model !== "string" || (model !== "demo" && !existsSync(model))) return undefined;
-  const [{ resolveModel }, { blockCount }, { spread }] = await Promise.all([
-    import("../models/resolve.js"),
-    import("./block-count.js"),
+/** Up to eight of the model's blocks, evenly spread. Where nobody here can count them, that is said. */
+async function spreadLayers(model: unknown, revision: unknown, quiet = false): Promise<number[] | undefined> {
+  if (typeof model !== "string") return undefined;
+  const [{ blockCount }, { spread }] = await Promise.all([
+    import("../models/block-count.js"),
     import("./layers.js"),
   ]);
-  const count = await blockCount((await resolveModel(model)).path);
-  if (count === undefined) return undefined;
-  return spread([...Array(count).keys()], limits.layers);
+  const count = await blockCount(model, typeof revision === "string" ? { revision } : {});
+  if (count !== undefined) return spread([...Array(count).keys()], limits.layers);
+  if (!quiet) {
+    const { shown } = await import("../contracts/validate.js");
+    process.stderr.write(
+      `tapline: The blocks of ${shown(model)} cannot be counted from here; layer ${defaults.layers.join(", ")} is ` +
+        "inspected unless --layers names others.\n",
+    );
+  }
+  return undefined;
 }
 
 function numberList(text: string): number[] {

@@ -1,4 +1,4 @@
-import { type FileHandle, open } from "node:fs/promises";
+import { open } from "node:fs/promises";
 
 /** What a GGUF file says about itself before its weights. */
 export interface GgufHeader {
@@ -49,20 +49,55 @@ export class BadHeader extends Error {}
  * @throws BadHeader
  */
 export async function readGgufHeader(path: string): Promise<GgufHeader> {
+  return fromFile(path, (source) => read(new Cursor(source)));
+}
+
+/** Hands a file's bytes to a reader. */
+export async function fromFile<T>(path: string, reader: (source: ByteSource) => Promise<T>): Promise<T> {
   const file = await open(path);
   try {
-    return await read(new Cursor(file, (await file.stat()).size));
+    const { size } = await file.stat();
+    return await reader({
+      size,
+      read: async (buffer, position) => (await file.read(buffer, 0, buffer.length, position)).bytesRead,
+    });
   } finally {
     await file.close();
   }
 }
 
-async function read(cursor: Cursor): Promise<GgufHeader> {
+/** Bytes that a header is read from: a file, or one on its way from the hub. */
+export interface ByteSource {
+  readonly size: number;
+  /** Fills the buffer from `position` on. @returns how many bytes it got, fewer only where the source ends */
+  read(buffer: Buffer, position: number): Promise<number>;
+}
+
+/**
+ * How many blocks the model of a GGUF has, read no further than that: it stands before the vocabulary.
+ * @returns null where the file does not say
+ * @throws BadHeader
+ */
+export async function readBlockCount(source: ByteSource): Promise<number | null> {
+  const cursor = new Cursor(source);
+  const { pairs } = await readStart(cursor);
+  for (let i = 0; i < pairs; i++) {
+    const key = await cursor.text();
+    const value = await cursor.value(await cursor.number(4));
+    if (key.endsWith(".block_count")) return typeof value === "number" ? value : null;
+  }
+  return null;
+}
+
+async function readStart(cursor: Cursor): Promise<{ tensors: number; pairs: number }> {
   const magic = await cursor.take(4);
   const version = await cursor.number(4);
   if (magic.toString("latin1") !== "GGUF" || version < 2 || version > 3) throw new BadHeader();
-  const tensors = await cursor.number(8);
-  const pairs = await cursor.number(8);
+  return { tensors: await cursor.number(8), pairs: await cursor.number(8) };
+}
+
+async function read(cursor: Cursor): Promise<GgufHeader> {
+  const { tensors, pairs } = await readStart(cursor);
   const values = new Map<string, string | number>();
   for (let i = 0; i < pairs; i++) {
     const key = await cursor.text();
@@ -102,18 +137,16 @@ const longestText = 1 << 26;
 /** ggml's tensors have no more. */
 const mostDimensions = 4;
 
-/** Reads a file from its start in blocks; what is asked for beyond its end is damage. */
+/** Reads a source from its start in blocks; what is asked for beyond its end is damage. */
 class Cursor {
-  readonly #file: FileHandle;
-  readonly #size: number;
+  readonly #source: ByteSource;
   #block: Buffer = Buffer.alloc(0);
   /** Position of the block in the file, and of the next byte in the block. */
   #start = 0;
   #at = 0;
 
-  constructor(file: FileHandle, size: number) {
-    this.#file = file;
-    this.#size = size;
+  constructor(source: ByteSource) {
+    this.#source = source;
   }
 
   async take(bytes: number): Promise<Buffer> {
@@ -123,15 +156,15 @@ class Cursor {
   }
 
   async skip(bytes: number): Promise<void> {
-    if (this.#start + this.#at + bytes > this.#size) throw new BadHeader();
+    if (this.#start + this.#at + bytes > this.#source.size) throw new BadHeader();
     this.#at += bytes; // beyond the block, the next take() reads there
   }
 
   async #fill(bytes: number): Promise<void> {
     const from = this.#start + this.#at;
-    if (from + bytes > this.#size) throw new BadHeader();
-    const block = Buffer.alloc(Math.min(Math.max(bytes, blockBytes), this.#size - from));
-    const { bytesRead } = await this.#file.read(block, 0, block.length, from);
+    if (from + bytes > this.#source.size) throw new BadHeader();
+    const block = Buffer.alloc(Math.min(Math.max(bytes, blockBytes), this.#source.size - from));
+    const bytesRead = await this.#source.read(block, from);
     if (bytesRead < bytes) throw new BadHeader();
     this.#block = block.subarray(0, bytesRead);
     this.#start = from;

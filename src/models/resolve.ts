@@ -35,9 +35,9 @@ export type ResolveOptions = HubOptions;
  * @throws UserError with one sentence that says what is wrong and what would help
  */
 export async function resolveModel(model: string, options: ResolveOptions = {}): Promise<ResolvedModel> {
-  const here = await find(model);
+  const here = await modelHere(model);
   if (here !== undefined) {
-    if (options.revision === undefined) return describe(here);
+    if (options.revision === undefined) return here;
     throw new UserError(`${model} lies on this machine and has no revisions; leave the revision out.`);
   }
   const id = parseHubId(model);
@@ -45,6 +45,15 @@ export async function resolveModel(model: string, options: ResolveOptions = {}):
   const { resolveHubModel } = await import("./hub/index.js");
   const { path, commit } = await resolveHubModel(id, options);
   return { ...(await describe(await setOf(path))), repository: id.repository, commit };
+}
+
+/**
+ * The model of that name on this machine, outside the hub's cache; nothing when there is nothing of that name.
+ * @throws UserError
+ */
+export async function modelHere(model: string): Promise<ResolvedModel | undefined> {
+  const here = await find(model);
+  return here === undefined ? undefined : describe(here);
 }
 
 /** The files that an id names on this machine; nothing when there is nothing of that name. */

@@ -86,6 +86,12 @@ test("a running Lab gets the job; --json tells a program everything; job draws i
   assert.is(fromFile.stdout.split("\n\n")[1], drawn.stdout.split("\n\n")[1]);
 });
 
+test("compare changes one block: several are refused, not dropped", async () => {
+  const ran = await command(["compare", "x", "--layers", "5,6", "--no-out", "--lab", lab.url]);
+  assert.is(ran.code, 2);
+  assert.match(ran.stderr, "--layers: compare changes one block at a time, got 5, 6; run it once for each.");
+});
+
 test("compare, probe and sae: from files, drawn", async () => {
   writeFileSync(join(root, "prompts.txt"), "The capital of Italy is\nThe capital of Peru is\n");
   const words = ["--layers", "5", "--no-out", "--quiet", "--lab", lab.url];

@@ -4,9 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { blockCount } from "../../src/cli/block-count.js";
 import { readConfig, readExamples, readPrompts } from "../../src/cli/input-files.js";
-import { demoModelPath } from "../../src/models/resolve.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-inputs-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -90,12 +88,6 @@ test("what cannot be read is one sentence that names the place", async () => {
     /Entry 1 of .* has neither a prompt nor a text/,
   );
   await refused(readConfig(file("j.json", "[]")), /holds no JSON object/);
-});
-
-test("a model's blocks are counted without loading it", async () => {
-  assert.is(await blockCount(demoModelPath), 8);
-  assert.is(await blockCount(file("no.gguf", "not a model")), undefined);
-  assert.is(await blockCount(file("cut.gguf", Buffer.from("GGUF\u0003\0\0\0", "latin1"))), undefined);
 });
 
 test.run();

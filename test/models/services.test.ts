@@ -7,6 +7,7 @@ import * as assert from "uvu/assert";
 import type { InspectResult } from "../../src/contracts/index.js";
 import { type ServingEvent, serve } from "../../src/inference/process/supervisor.js";
 import { demoModelPath } from "../../src/models/resolve.js";
+import { command } from "../cli/in-process.js";
 import { demoInspect, openHarness } from "../lab/harness.js";
 import { send } from "../support/request.js";
 import { mainCommit, TestHub } from "./support/hub.js";
@@ -54,6 +55,22 @@ test("a job downloads its model, says so, and its provenance has repository and 
     assert.ok((provenance.seconds.download as number) > 0);
     const failed = await lab.finished((await lab.submit({ ...demoInspect, model: "tiny/none" })).id);
     assert.match(failed.error as string, "no repository of that name");
+  } finally {
+    await lab.close();
+  }
+});
+
+test("the command line looks into all of a hub's model, as into a file's", async () => {
+  const lab = await openHarness();
+  try {
+    const { stdout, stderr } = await command(
+      ["inspect", demoInspect.prompt, "--model", "tiny/demo", "--json", "--quiet", "--no-out"].concat(
+        "--lab",
+        lab.lab.url,
+      ),
+    );
+    assert.equal(JSON.parse(stdout).job.config.layers, [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert.is(stderr, "");
   } finally {
     await lab.close();
   }

@@ -1,11 +1,14 @@
+import { stat } from "node:fs/promises";
 import { UserError } from "../../contracts/user-error.js";
+import { type ByteSource, fromFile } from "../gguf-header.js";
 import { CachedRepository } from "./cache.js";
 import { chooseFiles } from "./choose.js";
 import { downloadFile } from "./download.js";
 import { HubFault } from "./fault.js";
 import { checkRevision, type HubId, isCommit } from "./id.js";
-import { Repository } from "./repository.js";
+import { type HubFile, Repository } from "./repository.js";
 import { type HubSettings, hubSettings } from "./settings.js";
+import { StreamSource } from "./stream-source.js";
 
 /** How far the download of a model is; all its files together. */
 export interface DownloadProgress {
@@ -34,7 +37,50 @@ export interface HubModel {
  * Finds a model of the hub in the shared cache, and downloads what is missing of it.
  * @throws UserError with one sentence
  */
-export async function resolveHubModel(id: HubId, options: HubOptions = {}): Promise<HubModel> {
+export function resolveHubModel(id: HubId, options: HubOptions = {}): Promise<HubModel> {
+  return locate(id, options, (settings, cached, revision) =>
+    fromHub(id, revision, settings, cached, options),
+  );
+}
+
+/**
+ * Reads the head of a model of the hub: from the cache where it is here, and otherwise over the network, as much of
+ * it as the reader wants. Nothing is kept.
+ * @throws UserError with one sentence, and what the reader throws
+ */
+export async function readHubHead<T>(
+  id: HubId,
+  options: Pick<HubOptions, "revision" | "signal">,
+  reader: (source: ByteSource) => Promise<T>,
+): Promise<T> {
+  const found = await locate<HubModel | RemoteFile>(id, options, async (settings, cached, revision) => {
+    const repository = await Repository.open(settings, id.repository, revision, options.signal);
+    const [file] = filesOf(id, repository) as [HubFile];
+    const blob = cached.blob(file.hash);
+    const here = await stat(blob).catch(() => undefined);
+    if (here?.size === file.size) return { path: blob, commit: repository.commit };
+    return { repository, file };
+  });
+  if ("path" in found) return fromFile(found.path, reader);
+  const source = new StreamSource(found.repository.read(found.file, 0, options.signal), found.file.size);
+  try {
+    return await reader(source);
+  } finally {
+    await source.close();
+  }
+}
+
+interface RemoteFile {
+  repository: Repository;
+  file: HubFile;
+}
+
+/** Where a model is: in the cache where that suffices, otherwise as `ask` finds out from the hub. */
+async function locate<T>(
+  id: HubId,
+  options: Pick<HubOptions, "revision">,
+  ask: (settings: HubSettings, cached: CachedRepository, revision: string) => Promise<T>,
+): Promise<T | HubModel> {
   const { revision = "main" } = options;
   checkRevision(revision);
   const settings = await hubSettings();
@@ -46,7 +92,7 @@ export async function resolveHubModel(id: HubId, options: HubOptions = {}): Prom
     if (here !== undefined) return here;
   }
   try {
-    return await fromHub(id, revision, settings, cached, options);
+    return await ask(settings, cached, revision);
   } catch (error) {
     // Without a network, what the revision last meant is better than nothing; it says which commit it is.
     const here = error instanceof HubFault && error.passing && (await fromCache(id, revision, cached));
@@ -90,11 +136,7 @@ async function fromHub(
 ): Promise<HubModel> {
   const repository = await Repository.open(settings, id.repository, revision, options.signal);
   const { commit } = repository;
-  const paths = chooseFiles(
-    id,
-    repository.files.map(({ path }) => path),
-  );
-  const files = paths.map((path) => repository.files.find((file) => file.path === path)!);
+  const files = filesOf(id, repository);
   const total = files.reduce((sum, { size }) => sum + size, 0);
   let before = 0;
   for (const file of files) {
@@ -106,5 +148,14 @@ async function fromHub(
     await cached.link(commit, file.path, file.hash);
   }
   await cached.writeRef(revision, commit);
-  return { path: cached.snapshot(commit, paths[0]), commit };
+  return { path: cached.snapshot(commit, files[0]?.path), commit };
+}
+
+/** The files of a repository that an id means, the first part first. */
+function filesOf(id: HubId, { files }: Repository): HubFile[] {
+  const paths = chooseFiles(
+    id,
+    files.map(({ path }) => path),
+  );
+  return paths.map((path) => files.find((file) => file.path === path)!);
 }

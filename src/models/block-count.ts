@@ -1,0 +1,27 @@
+import { BadHeader, fromFile, readBlockCount } from "./gguf-header.js";
+import { parseHubId } from "./hub/id.js";
+import type { HubOptions } from "./hub/index.js";
+import { modelHere } from "./resolve.js";
+
+/**
+ * How many blocks a model has, from the head of its file: nothing is loaded, and of a model of the hub nothing else
+ * is asked for.
+ * @returns undefined for what is neither on this machine nor a hub id, and where the head does not tell
+ * @throws UserError
+ */
+export async function blockCount(
+  model: string,
+  options: Pick<HubOptions, "revision" | "signal"> = {},
+): Promise<number | undefined> {
+  const here = await modelHere(model);
+  try {
+    if (here !== undefined) return (await fromFile(here.path, readBlockCount)) ?? undefined;
+    const id = parseHubId(model);
+    if (id === undefined) return undefined;
+    const { readHubHead } = await import("./hub/index.js");
+    return (await readHubHead(id, options, readBlockCount)) ?? undefined;
+  } catch (error) {
+    if (error instanceof BadHeader) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,30 @@
+import type { ByteSource } from "../gguf-header.js";
+
+/** The beginning of a stream as bytes that can be read by position; nothing is taken from it before it is asked for. */
+export class StreamSource implements ByteSource {
+  readonly size: number;
+  readonly #stream: AsyncGenerator<Uint8Array>;
+  readonly #chunks: Uint8Array[] = [];
+  #received = 0;
+
+  constructor(stream: AsyncGenerator<Uint8Array>, size: number) {
+    this.#stream = stream;
+    this.size = size;
+  }
+
+  async read(buffer: Buffer, position: number): Promise<number> {
+    while (this.#received < Math.min(position + buffer.length, this.size)) {
+      const { value, done } = await this.#stream.next();
+      if (done) break;
+      this.#chunks.push(value);
+      this.#received += value.length;
+    }
+    const whole = Buffer.concat(this.#chunks);
+    return whole.copy(buffer, 0, position, position + buffer.length);
+  }
+
+  /** Ends the stream, and with it the connection behind it. */
+  async close(): Promise<void> {
+    await this.#stream.return(undefined);
+  }
+}
