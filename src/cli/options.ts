@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from "commander";
+import { readOrigin } from "../contracts/origin.js";
 
 /** A parser of whole numbers within bounds, for commander's options. */
 export function integerBetween(minimum: number, maximum: number): (text: string) => number {
@@ -15,4 +16,13 @@ export function integerBetween(minimum: number, maximum: number): (text: string)
 export function headerKey(key: string): string {
   if (!/^[\x21-\x7e]+$/.test(key)) throw new InvalidArgumentError("It must be visible ASCII without spaces.");
   return key;
+}
+
+/** A parser of origins that adds each to those before, for commander's options. */
+export function originList(text: string, before: string[] = []): string[] {
+  try {
+    return [...before, readOrigin(text)];
+  } catch (error) {
+    throw new InvalidArgumentError((error as Error).message);
+  }
 }

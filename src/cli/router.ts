@@ -5,7 +5,7 @@ import { ports } from "../contracts/limits.js";
 import type { BackendConfig } from "../contracts/router.js";
 import type { HealthEvent } from "../router/index.js";
 import { UsageError } from "./exit-code.js";
-import { headerKey, integerBetween } from "./options.js";
+import { headerKey, integerBetween, originList } from "./options.js";
 import { endBy, stopSignal } from "./stop-signal.js";
 
 interface RouterCommandOptions {
@@ -14,6 +14,7 @@ interface RouterCommandOptions {
   port: number;
   share?: boolean;
   apiKey?: string;
+  cors?: string[];
   jsonLog?: boolean;
 }
 
@@ -32,6 +33,7 @@ export function registerRouter(program: Command): void {
     .addOption(
       new Option("--api-key <key>", "key that /v1 asks for").env("TAPLINE_API_KEY").argParser(headerKey),
     )
+    .option("--cors <origin>", "origin whose pages may use /v1, or *; once for each", originList)
     .option("--json-log", "write what happens as lines of JSON")
     .action(runRouter);
 }
@@ -57,6 +59,7 @@ async function runRouter(options: RouterCommandOptions): Promise<void> {
     backends: await backends(),
     port: options.port,
     apiKey: options.apiKey,
+    cors: options.cors,
     onEvent: report,
     ...(options.share === true ? { host: "0.0.0.0" } : {}),
   });

@@ -4,7 +4,7 @@ import { inferenceLimits } from "../contracts/inference-limits.js";
 import { ports } from "../contracts/limits.js";
 import type { RpcServer } from "../models/rpc.js";
 import { modelHelp, rpcHelp, rpcServers } from "./model-options.js";
-import { headerKey, integerBetween } from "./options.js";
+import { headerKey, integerBetween, originList } from "./options.js";
 import { stopSignal } from "./stop-signal.js";
 
 interface ServeCommandOptions {
@@ -25,6 +25,7 @@ interface ServeCommandOptions {
   draft?: string;
   chatTemplate?: string;
   apiKey?: string;
+  cors?: string[];
   waiting: number;
   jsonLog?: boolean;
 }
@@ -40,7 +41,7 @@ export function registerServe(program: Command): void {
     .option("--port <number>", "port; 0 takes any free one", integerBetween(0, 65535), ports.inference)
     .option(
       "--host <address>",
-      "address to bind; another than loopback shares /v1 on the network",
+      "address to bind; another than loopback shares /v1 and /health on the network, with a key the rest too",
       "127.0.0.1",
     )
     .option(
@@ -92,6 +93,7 @@ export function registerServe(program: Command): void {
     .addOption(
       new Option("--api-key <key>", "key that /v1 asks for").env("TAPLINE_API_KEY").argParser(headerKey),
     )
+    .option("--cors <origin>", "origin whose pages may use /v1, or *; once for each", originList)
     .option("--json-log", "write what happens as lines of JSON")
     .action(runServe);
 }
@@ -123,6 +125,7 @@ async function runServe(options: ServeCommandOptions): Promise<void> {
     draft: options.draft,
     chatTemplate: options.chatTemplate === undefined ? undefined : await readInput(options.chatTemplate),
     apiKey: options.apiKey,
+    cors: options.cors,
     onEvent: report.event,
   });
   // A signal during a long load ends it: the serving process is killed with its parent's connection.

@@ -13,8 +13,8 @@ interface Exchange extends CallOptions {
 }
 
 /**
- * Plain HTTP to one local service. Not `fetch`: that names itself a browser (`Sec-Fetch-Mode`), and the local
- * services refuse browsers. One connection a request, so that nothing stays open behind the caller.
+ * Plain HTTP to one local service. Not `fetch`, which gives up after 300 s of silence whatever the caller says, and
+ * keeps its connections open behind the caller: here it is one connection a request.
  */
 export class Transport {
   readonly #origin: URL;

@@ -1,16 +1,19 @@
 import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
 import { HttpError } from "./errors.js";
 
 /**
- * A check of `Authorization: Bearer <key>` headers, in time that tells nothing about the key. It throws a 401 for
- * any other header; without a key everything passes.
+ * A check of `Authorization: Bearer <key>`, or of `X-Api-Key: <key>` as Anthropic's clients send it, in time that
+ * tells nothing about the key. It throws a 401 for anything else; without a key everything passes.
  */
-export function apiKeyCheck(key: string | undefined): (authorization: string | undefined) => void {
+export function apiKeyCheck(key: string | undefined): (headers: IncomingHttpHeaders) => void {
   if (key === undefined) return () => {};
   const wanted = digest(key);
-  return (authorization = "") => {
-    const given = /^Bearer +(.+)$/i.exec(authorization)?.[1] ?? "";
-    if (timingSafeEqual(digest(given), wanted)) return;
+  return (headers) => {
+    const bearer = /^Bearer +(.+)$/i.exec(headers.authorization ?? "")?.[1] ?? "";
+    for (const given of [bearer, String(headers["x-api-key"] ?? "")]) {
+      if (timingSafeEqual(digest(given), wanted)) return;
+    }
     throw new HttpError(401, "A valid API key is needed: send Authorization: Bearer <key>.", {
       code: "invalid_api_key",
       headers: { "WWW-Authenticate": "Bearer" },

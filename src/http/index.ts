@@ -12,4 +12,11 @@ export {
   urlHost,
 } from "./listen.js";
 export { isLoopback, localAccess, localAccessFault, underPath } from "./local-access.js";
+export {
+  type AllowedOrigins,
+  corsHeaders,
+  isPreflight,
+  sharedAccess,
+  sharedAccessFault,
+} from "./page-access.js";
 export { parseRange, sendFile } from "./send-file.js";

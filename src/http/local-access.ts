@@ -18,7 +18,8 @@ export function isLoopback(address: string | undefined): boolean {
  * Why a request may not use an endpoint that is for programs on this machine only, or null when it may.
  *
  * A page in a browser can reach loopback too, by any name that resolves there; what it cannot do is hide that
- * it is a page (Origin, Sec-Fetch-*, Cookie) or choose the Host that goes with a rebound name.
+ * it is a page (Origin, Sec-Fetch-Site, Cookie) or choose the Host that goes with a rebound name. Sec-Fetch-Mode
+ * alone is what Node's own fetch sends; every browser that sends it sends Sec-Fetch-Site as well.
  */
 export function localAccessFault(request: IncomingMessage): string | null {
   if (!isLoopback(request.socket.remoteAddress)) {
@@ -31,7 +32,7 @@ export function localAccessFault(request: IncomingMessage): string | null {
     return "The Host header must be localhost, 127.0.0.1 or [::1] with this server's port.";
   }
   if (headerValues(request, isBrowserHeader).length > 0) {
-    return "Requests from web pages are refused: send no Origin, Sec-Fetch-* or Cookie header.";
+    return "Requests from web pages are refused: send no Origin, Sec-Fetch-Site or Cookie header.";
   }
   return null;
 }
@@ -62,11 +63,11 @@ function isLocalHost(host: string, port: number | undefined): boolean {
 }
 
 function isBrowserHeader(name: string): boolean {
-  return name === "origin" || name === "cookie" || name.startsWith("sec-fetch-");
+  return name === "origin" || name === "cookie" || name === "sec-fetch-site";
 }
 
-// The raw list is the only one in which a repeated header is still visible.
-function headerValues(request: IncomingMessage, wanted: (name: string) => boolean): string[] {
+/** The values of the headers that are wanted. The raw list is the only one in which a repeated header is still visible. */
+export function headerValues(request: IncomingMessage, wanted: (name: string) => boolean): string[] {
   const values: string[] = [];
   for (let index = 0; index < request.rawHeaders.length; index += 2) {
     if (wanted((request.rawHeaders[index] as string).toLowerCase())) {

@@ -5,9 +5,11 @@ import {
   createApp,
   type ErrorBody,
   HttpError,
+  isLoopback,
   localAccess,
   openAiErrorBody,
   plainErrorBody,
+  sharedAccess,
   underPath,
 } from "../http/index.js";
 import { NativeError } from "../native/index.js";
@@ -20,15 +22,24 @@ import { v1Routes } from "./v1.js";
 
 const inside = underPath("/lab", "/executions");
 const openAi = underPath("/v1");
-const open = underPath("/health");
+const open = underPath("/health", "/v1/health");
+const shared = underPath("/v1", "/health");
 
 /**
  * The inference server's application. /lab and /executions answer programs on this machine only, whatever
- * address the server is bound to; an API key, where there is one, guards everything else but /health.
+ * address the server is bound to; an API key, where there is one, guards everything else but /health. Without a
+ * key, other machines get /v1 and /health alone.
  */
 export function inferenceApp(service: InferenceService, log?: (line: string) => void): Koa {
   return createApp({
-    before: [localAccess(inside), checkApiKey(service.apiKey), countRefusals(service), answerForEngine],
+    before: [
+      localAccess(inside),
+      sharedAccess(service.cors, openAi),
+      shareWithoutKey(service.apiKey),
+      checkApiKey(service.apiKey),
+      countRefusals(service),
+      answerForEngine,
+    ],
     routers: [
       v1Routes(service),
       textRoutes(service),
@@ -47,7 +58,17 @@ const errorBody: ErrorBody = (error, ctx) =>
 function checkApiKey(key: string | undefined): Middleware {
   const check = apiKeyCheck(key);
   return (ctx, next) => {
-    if (!inside(ctx.path) && !open(ctx.path)) check(ctx.get("Authorization"));
+    if (!inside(ctx.path) && !open(ctx.path)) check(ctx.headers);
+    return next();
+  };
+}
+
+/** What other machines may ask of a server that has no key. */
+function shareWithoutKey(key: string | undefined): Middleware {
+  return (ctx, next) => {
+    if (key === undefined && !shared(ctx.path) && !isLoopback(ctx.socket.remoteAddress)) {
+      throw new HttpError(403, "Without an API key, other machines may use /v1 and /health only.");
+    }
     return next();
   };
 }

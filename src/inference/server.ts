@@ -2,7 +2,7 @@ import type { Server } from "node:http";
 import { basename } from "node:path";
 import { UserError } from "../contracts/user-error.js";
 import { judgeMemory } from "../models/memory.js";
-import { resolveModel } from "../models/resolve.js";
+import { type ResolvedModel, resolveModel } from "../models/resolve.js";
 import { awaitRpcServers, type RpcServer, reachRpcServers } from "../models/rpc.js";
 import { threadsFor } from "../models/threads.js";
 import { Engine, type EngineOptions } from "../native/engine.js";
@@ -36,6 +36,8 @@ export interface ServingOptions
   /** Loads what does not seem to fit into memory all the same. */
   force?: boolean;
   apiKey?: string;
+  /** Origins whose pages may use /v1; none unless told otherwise. */
+  cors?: readonly string[];
   /** Requests that may wait for a slot. */
   waiting?: number;
   /** Milliseconds that a capture may wait for its turn; the contract's 60 s unless told otherwise. */
@@ -48,7 +50,7 @@ export interface ServingOptions
 
 /** Loads a model and builds the service around it: everything but the listening socket. */
 export async function loadService(options: ServingOptions): Promise<InferenceService> {
-  const { model, revision, draft, rpc, patient, force, apiKey, waiting, onWarning, ...rest } = options;
+  const { model, revision, draft, rpc, patient, force, apiKey, cors, waiting, onWarning, ...rest } = options;
   const { captureWaitMs: wait, ...engineOptions } = rest;
   const resolved = await resolveModel(model, {
     ...(revision !== undefined && { revision }),
@@ -69,7 +71,7 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
     ...(guessing && { draft: guessing.path }),
   };
   await checkMemory(opening, force === true, onWarning);
-  const engine = await Engine.open({ ...opening, id: modelId(resolved.path) });
+  const engine = await Engine.open({ ...opening, id: modelId(model, resolved) });
   return createService(
     {
       engine,
@@ -78,6 +80,7 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
       requestedModel: model,
       requestedRevision: revision ?? null,
       apiKey,
+      cors,
       waiting,
       captureWaitMs: wait,
     },
@@ -102,8 +105,15 @@ async function checkMemory(
   if (fits !== "yes") onWarning?.(sentence);
 }
 
-/** The stable id under which a file is served: its stem, without the numbers of a split set. */
-export function modelId(path: string): string {
+/**
+ * The stable id under which a model is served: the hub id that was asked for; for a file its stem, without the
+ * numbers of a split set.
+ */
+export function modelId(
+  model: string,
+  { path, repository }: Pick<ResolvedModel, "path" | "repository">,
+): string {
+  if (repository !== null) return model;
   return basename(path)
     .replace(/\.gguf$/i, "")
     .replace(/-\d{5}-of-\d{5}$/, "");

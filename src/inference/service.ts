@@ -14,6 +14,8 @@ export interface InferenceService {
   readonly requestedModel: string;
   readonly requestedRevision: string | null;
   readonly apiKey: string | undefined;
+  /** Origins whose pages may use /v1. */
+  readonly cors: readonly string[];
   readonly stats: ServingStats;
   readonly admission: Admission;
   readonly executions: ExecutionRecorder;
@@ -27,7 +29,7 @@ export type ServiceParts = Pick<
   InferenceService,
   "engine" | "backend" | "resolved" | "requestedModel" | "requestedRevision"
 > &
-  Partial<Pick<InferenceService, "apiKey" | "captureWaitMs">> & { waiting?: number };
+  Partial<Pick<InferenceService, "apiKey" | "cors" | "captureWaitMs">> & { waiting?: number };
 
 export function createService(parts: ServiceParts, defaultCaptureWaitMs: number): InferenceService {
   return {
@@ -37,6 +39,7 @@ export function createService(parts: ServiceParts, defaultCaptureWaitMs: number)
     requestedModel: parts.requestedModel,
     requestedRevision: parts.requestedRevision,
     apiKey: parts.apiKey,
+    cors: parts.cors ?? [],
     stats: new ServingStats(),
     admission: new Admission(parts.engine.info.slots, parts.waiting),
     executions: new ExecutionRecorder(),

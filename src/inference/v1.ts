@@ -13,7 +13,8 @@ export function v1Routes(service: InferenceService): Router {
   router.get("/models", (ctx) => {
     ctx.body = { object: "list", data: [modelObject(service)] };
   });
-  router.get("/models/:id", (ctx) => {
+  // A hub id has a slash; some clients write it as it is.
+  router.get("/models/*id", (ctx) => {
     if (ctx.params.id !== service.engine.info.id) {
       throw new HttpError(404, `The model ${ctx.params.id} is not served here.`, {
         param: "model",

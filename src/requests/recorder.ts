@@ -34,16 +34,15 @@ export interface ExecutionTrace {
 }
 
 /**
- * The last requests of each endpoint, in memory: what was asked, what came out, when. Bounded in records, text
+ * The last requests, in memory: what was asked, what came out, when. Bounded in records, text
  * and steps; it looks at an answer after it was sent.
  */
 export class ExecutionRecorder {
-  readonly #records = new Map<string, Recording[]>();
+  #records: Recording[] = [];
   #dropped = 0;
 
   begin(start: ExecutionStart): ExecutionTrace {
-    const records = this.#records.get(start.endpoint) ?? [];
-    this.#records.set(start.endpoint, records);
+    const records = this.#records;
     if (records.length >= limits.execution_history) {
       const finished = records.findIndex((record) => record.status !== "running");
       if (finished === -1) {
@@ -58,9 +57,7 @@ export class ExecutionRecorder {
   }
 
   list(): ExecutionList {
-    const executions = this.#all()
-      .sort((a, b) => b.order - a.order)
-      .map((record) => record.summary());
+    const executions = this.#records.toReversed().map((record) => record.summary());
     return {
       executions,
       capacity: limits.execution_history,
@@ -70,24 +67,13 @@ export class ExecutionRecorder {
   }
 
   find(id: string): Execution | undefined {
-    return this.#all()
-      .find((record) => record.id === id)
-      ?.full();
+    return this.#records.find((record) => record.id === id)?.full();
   }
 
   /** Forgets finished records; active requests keep running and stay. */
   clear(): void {
-    for (const [endpoint, records] of this.#records) {
-      this.#records.set(
-        endpoint,
-        records.filter((record) => record.status === "running"),
-      );
-    }
+    this.#records = this.#records.filter((record) => record.status === "running");
     this.#dropped = 0;
-  }
-
-  #all(): Recording[] {
-    return [...this.#records.values()].flat();
   }
 }
 
@@ -125,11 +111,8 @@ interface Answer {
   error?: { message?: string } | null;
 }
 
-let order = 0;
-
 class Recording implements ExecutionTrace {
   readonly id = randomUUID().replaceAll("-", "");
-  readonly order = order++;
   status: ExecutionSummary["status"] = "running";
   readonly #start: Omit<ExecutionStart, "input">;
   readonly #started = now();

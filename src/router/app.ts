@@ -10,6 +10,7 @@ import {
   localAccess,
   openAiErrorBody,
   plainErrorBody,
+  sharedAccess,
   underPath,
 } from "../http/index.js";
 import { executionRoutes } from "../requests/index.js";
@@ -27,7 +28,11 @@ const errorBody: ErrorBody = (error, ctx) =>
  */
 export function routerApp(service: RouterService, log: (line: string) => void): Koa {
   return createApp({
-    before: [localAccess((path) => !shared(path)), checkApiKey(service.apiKey)],
+    before: [
+      localAccess((path) => !shared(path)),
+      sharedAccess(service.cors, shared),
+      checkApiKey(service.apiKey),
+    ],
     routers: [v1Routes(service), statusRoutes(service), executionRoutes(service.executions)],
     errorBody,
     log,
@@ -37,7 +42,7 @@ export function routerApp(service: RouterService, log: (line: string) => void): 
 function checkApiKey(key: string | undefined): Middleware {
   const check = apiKeyCheck(key);
   return (ctx, next) => {
-    if (shared(ctx.path)) check(ctx.get("Authorization"));
+    if (shared(ctx.path)) check(ctx.headers);
     return next();
   };
 }

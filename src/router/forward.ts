@@ -1,7 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { inferenceLimits } from "../contracts/inference-limits.js";
 import { autoModel, routerLimits } from "../contracts/router.js";
-import { HttpError, readBytes } from "../http/index.js";
+import { corsHeaders, HttpError, readBytes } from "../http/index.js";
 import type { ExecutionTrace, Outcome } from "../requests/index.js";
 import { AnswerTrace } from "./answer-trace.js";
 import { Attempt, type AttemptEnd, type Refusal } from "./attempt.js";
@@ -234,6 +234,9 @@ class Forwarding {
       keyIsOurs: apiKey !== undefined,
     });
     const own = this.#trace.id === null ? [] : ["X-Tapline-Execution-ID", this.#trace.id];
+    for (const [name, value] of Object.entries(corsHeaders(this.#request, this.#service.cors))) {
+      own.push(name, String(value));
+    }
     return Attempt.run(
       backend,
       { path: this.#request.url as string, headers, body, fresh },

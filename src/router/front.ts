@@ -1,8 +1,15 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Context } from "koa";
 import { forwardedPaths } from "../contracts/router.js";
 import { isDisconnect, toHttpError } from "../http/errors.js";
-import { apiKeyCheck, HttpError, openAiErrorBody } from "../http/index.js";
+import {
+  apiKeyCheck,
+  corsHeaders,
+  HttpError,
+  isPreflight,
+  openAiErrorBody,
+  sharedAccessFault,
+} from "../http/index.js";
 import { forward } from "./forward.js";
 import type { RouterService } from "./service.js";
 
@@ -22,12 +29,12 @@ export function frontHandler(
     const { url = "" } = request;
     const query = url.indexOf("?");
     const path = query === -1 ? url : url.slice(0, query);
-    if (!forwarded.has(path)) {
+    if (!forwarded.has(path) || isPreflight(request)) {
       others(request, response);
       return;
     }
     answer(service, request, response, path, checkKey).catch((error: unknown) => {
-      refuse(response, error, log);
+      refuse(service, request, response, error, log);
     });
   };
 }
@@ -37,16 +44,24 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   path: string,
-  checkKey: (authorization: string | undefined) => void,
+  checkKey: (headers: IncomingHttpHeaders) => void,
 ): Promise<void> {
-  checkKey(request.headers.authorization);
+  const fault = sharedAccessFault(request, service.cors);
+  if (fault !== null) throw new HttpError(403, fault);
+  checkKey(request.headers);
   if (request.method !== "POST") {
     throw new HttpError(405, `${path} accepts POST, not ${request.method}.`, { headers: { Allow: "POST" } });
   }
   await forward(service, request, response, path);
 }
 
-function refuse(response: ServerResponse, error: unknown, log: (line: string) => void): void {
+function refuse(
+  service: RouterService,
+  request: IncomingMessage,
+  response: ServerResponse,
+  error: unknown,
+  log: (line: string) => void,
+): void {
   const refusal = toHttpError(error);
   if (refusal !== error && !isDisconnect(error))
     log(error instanceof Error ? `${error.stack}` : String(error));
@@ -61,6 +76,7 @@ function refuse(response: ServerResponse, error: unknown, log: (line: string) =>
     "Content-Length": Buffer.byteLength(body),
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
+    ...corsHeaders(request, service.cors),
     ...refusal.headers,
   });
   response.end(body);

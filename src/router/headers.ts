@@ -41,7 +41,8 @@ export function requestHeaders(request: IncomingMessage, own: ForwardedHeaders):
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = (rawHeaders[index] as string).toLowerCase();
     if (hopByHop.has(name) || rewritten.has(name) || named?.includes(name)) continue;
-    if (name === "authorization" && (own.keyIsOurs || own.apiKey !== undefined)) continue;
+    if ((name === "authorization" || name === "x-api-key") && (own.keyIsOurs || own.apiKey !== undefined))
+      continue;
     headers.push(rawHeaders[index] as string, rawHeaders[index + 1] as string);
   }
   if (own.apiKey !== undefined) headers.push("Authorization", `Bearer ${own.apiKey}`);

@@ -9,6 +9,8 @@ export interface RouterOptions {
   backends: readonly BackendConfig[];
   /** Key that /v1 asks for. */
   apiKey?: string | undefined;
+  /** Origins whose pages may use /v1; none unless told otherwise. */
+  cors?: readonly string[] | undefined;
   timing?: Partial<HealthTiming>;
   onEvent?: ((event: HealthEvent) => void) | undefined;
 }
@@ -18,6 +20,7 @@ export class RouterService {
   readonly executions = new ExecutionRecorder();
   readonly health: Health;
   readonly apiKey: string | undefined;
+  readonly cors: readonly string[];
   /** How it signs what it forwards, so that it knows its own requests again. */
   readonly via = `1.1 tapline-${randomBytes(8).toString("hex")}`;
   readonly requests = {
@@ -37,6 +40,7 @@ export class RouterService {
 
   constructor(options: RouterOptions) {
     this.apiKey = options.apiKey;
+    this.cors = options.cors ?? [];
     this.health = new Health({ ...usualTiming, ...options.timing }, options.onEvent ?? (() => {}));
   }
 

@@ -32,7 +32,7 @@ export function executionList(
     String(execution.output_tokens),
     oneLine(execution.preview),
   ]);
-  const kept = `The newest ${capacity} of each endpoint are kept${dropped > 0 ? `; ${dropped} found no place` : ""}.`;
+  const kept = `The newest ${capacity} are kept${dropped > 0 ? `; ${dropped} found no place` : ""}.`;
   return [
     ...table(columns, rows, canvas),
     ...wrap(kept, Math.max(narrowest, canvas.width)).map((line) => dim(line, canvas.colors)),

@@ -95,13 +95,20 @@ test("headers that only browsers send are refused, even empty", async () => {
     "Cookie: a=b",
     "cookie:",
   ];
-  for (const site of ["Site: none", "Mode: cors", "Dest: empty", "User: ?1"])
-    headers.push(`Sec-Fetch-${site}`);
+  for (const site of ["none", "same-origin", "same-site", "cross-site"])
+    headers.push(`Sec-Fetch-Site: ${site}`);
   headers.push("SEC-FETCH-SITE: same-origin");
   for (const header of headers) {
     const { status } = await rawGet(server.port, "/lab/thing", [good, header]);
     assert.is(status, 403, header);
   }
+});
+
+test("Node's own fetch is no browser: Sec-Fetch-Mode alone passes", async () => {
+  const good = `Host: localhost:${server.port}`;
+  assert.is((await rawGet(server.port, "/lab/thing", [good, "Sec-Fetch-Mode: cors"])).status, 200);
+  const answer = await fetch(`http://localhost:${server.port}/lab/thing`);
+  assert.equal([answer.status, await answer.json()], [200, { ok: true }]);
 });
 
 test("the rule holds below its prefixes however they are spelled, also for unknown routes, and nowhere else", async () => {

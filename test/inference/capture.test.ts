@@ -160,7 +160,7 @@ test("a capture that does not get its turn in time is 408, and the next one work
 test("only programs on this machine may capture", async () => {
   const pages: Record<string, string>[] = [
     { Origin: "http://localhost" },
-    { "Sec-Fetch-Mode": "cors" },
+    { "Sec-Fetch-Site": "same-origin" },
     { Host: "example.com" },
   ];
   for (const headers of pages) {

@@ -105,7 +105,15 @@ test("serve downloads with progress, and a capture's provenance has repository a
   try {
     const stages = events.flatMap((event) => (event.event === "loading" ? [event] : []));
     assert.is(stages.filter(({ stage }) => stage === "download").at(-1)?.fraction, 1);
-    assert.is(serving.info.id, "demo-F16");
+    const id = "tiny/demo:f16"; // what was asked for, not the file's name
+    const { body: list } = await send(`${serving.url}/v1/models`, "GET");
+    assert.equal([serving.info.id, list.data[0].id], [id, id]);
+    for (const written of [id, encodeURIComponent(id)]) {
+      assert.is((await send(`${serving.url}/v1/models/${written}`, "GET")).body.id, id);
+    }
+    const ask = (model: string) =>
+      send(`${serving.url}/v1/completions`, "POST", { model, prompt: "The", max_tokens: 1 });
+    assert.equal([(await ask(id)).status, (await ask("demo-F16")).status], [200, 404]);
     const { status, body } = await send(`${serving.url}/lab/activations`, "POST", {
       model: serving.info.id,
       prompt: demoInspect.prompt,

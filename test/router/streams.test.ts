@@ -104,7 +104,7 @@ test("random bytes pass whole, however they are cut", async () => {
   assert.is(answer.headers["x-hop"], undefined);
   // One connection, several requests: the frames of the first answer end where they should.
   const body = JSON.stringify({ messages });
-  const ask = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n`;
+  const ask = `POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n`;
   backend.options.post = (_got, response) => void response.write(event("a"), () => response.end(event("b")));
   const text = await exchange(routed.port, `${ask}\r\n${body}${ask}Connection: close\r\n\r\n${body}`);
   assert.is(text.match(/HTTP\/1\.1 200 OK/g)?.length, 2);
@@ -190,7 +190,7 @@ test("bad requests are refused with a sentence", async () => {
   }
   const raw = await exchange(
     router.port,
-    "POST /v1/../stats HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    "POST /v1/../stats HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
   );
   assert.match(raw, /^HTTP\/1\.1 404 /);
 });

@@ -9,7 +9,7 @@ export interface Answer {
   body: any;
 }
 
-/** One HTTP request as native clients send it. Node's fetch adds Sec-Fetch-Mode, which local access refuses. */
+/** One HTTP request with exactly these headers, also those that fetch does not let anybody choose. */
 export function send(
   url: string,
   method: string,

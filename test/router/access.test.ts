@@ -1,0 +1,41 @@
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { startRouter } from "../../src/router/index.js";
+import { send } from "../support/request.js";
+import { cast } from "./support/cast.js";
+
+const { fake, endAll } = cast();
+test.after.each(endAll);
+
+test("what is forwarded follows the same rules as the rest of /v1", async () => {
+  const origin = "http://page.example";
+  const backend = await fake({ models: [{ id: "a" }] });
+  const router = await startRouter({
+    port: 0,
+    backends: [{ url: backend.url }],
+    cors: [origin],
+    apiKey: "k",
+  });
+  try {
+    const ask = (headers: Record<string, string>, method = "POST") =>
+      send(`${router.url}/v1/chat/completions`, method, method === "POST" ? { messages: [] } : undefined, {
+        "X-Api-Key": "k",
+        ...headers,
+      });
+    const before = backend.got.length;
+    assert.is((await ask({ Host: "evil.example" })).status, 403);
+    assert.is((await ask({ Origin: "http://evil.example", "Content-Type": "text/plain" })).status, 403);
+    assert.is(backend.got.length, before);
+    const allowed = await ask({ Origin: origin, "Content-Type": "text/plain" });
+    assert.equal([allowed.status, allowed.headers["access-control-allow-origin"]], [200, origin]);
+    assert.is(backend.got.at(-1)?.headers?.["x-api-key"], undefined); // the router's key is nobody else's to see
+    const preflight = await ask({ Origin: origin, "Access-Control-Request-Method": "POST" }, "OPTIONS");
+    assert.equal([preflight.status, preflight.headers["access-control-allow-origin"]], [204, origin]);
+    const refused = await ask({ Origin: origin, "X-Api-Key": "no" });
+    assert.equal([refused.status, refused.headers["access-control-allow-origin"]], [401, origin]);
+  } finally {
+    await router.close();
+  }
+});
+
+test.run();
