@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <thread>
 #include <utility>
@@ -43,6 +44,12 @@ void check_finite(const LayerStates& layer, size_t first) {
                                          " is not finite at token " + std::to_string(first + row) +
                                          "; the model file may be damaged.");
   }
+}
+
+/// Minus infinity is what some models give to what cannot be said.
+bool spoiled(const std::vector<float>& logits) {
+  return std::any_of(logits.begin(), logits.end(),
+                     [](float logit) { return !(logit <= std::numeric_limits<float>::max()); });
 }
 
 SplitKind split_kind(const ModelInfo& info) {
@@ -168,9 +175,40 @@ void Context::decode(const TokenBatch& batch, const CancelToken& cancel) {
 }
 
 void Context::clear_memory() {
-  if (llama_memory_t memory = llama_get_memory(ctx_)) llama_memory_clear(memory, /*data=*/false);
+  // A cell that is free keeps its numbers, and those of a cell that nobody may attend to are multiplied by
+  // zero: what is finite is gone by that, NaN and infinity are not.
+  if (llama_memory_t memory = llama_get_memory(ctx_)) llama_memory_clear(memory, /*data=*/doubtful_);
+  doubtful_ = false;
   n_past_ = 0;
   depth_ = model_->info().n_layer;
+}
+
+Context::Mark Context::mark() {
+  Mark mark{n_past_, {}};
+  const ModelInfo& info = model_->info();
+  if (n_past_ == 0 || !(info.hybrid || info.recurrent)) return mark;
+  mark.recurrent.resize(llama_state_seq_get_size_ext(ctx_, 0, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY));
+  const size_t written = llama_state_seq_get_data_ext(ctx_, mark.recurrent.data(), mark.recurrent.size(), 0,
+                                                      LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY);
+  if (written != mark.recurrent.size())
+    throw Error(ErrorCode::kInternal, "The recurrent state of a sequence could not be copied.");
+  return mark;
+}
+
+void Context::back_to(const Mark& mark) {
+  llama_memory_t memory = llama_get_memory(ctx_);
+  if (memory == nullptr) return;
+  if (mark.n_past == 0) {
+    llama_memory_clear(memory, /*data=*/false);
+    return;
+  }
+  const bool restored =
+      mark.recurrent.empty() ||
+      llama_state_seq_set_data_ext(ctx_, mark.recurrent.data(), mark.recurrent.size(), 0,
+                                   LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) == mark.recurrent.size();
+  if (restored && llama_memory_seq_rm(memory, 0, static_cast<llama_pos>(mark.n_past), -1)) return;
+  clear_memory();
+  throw Error(ErrorCode::kInternal, "The memory of a sequence could not be set back.");
 }
 
 void Context::reset() {
@@ -211,13 +249,13 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   const size_t width = static_cast<size_t>(info.n_embd);
   const bool wants_head = request.next_top > 0 || request.keep_logits;
   const int deepest = layers.empty() ? -1 : layers.back();
-  const bool last_rows = request.all_rows && n > 1 && deepest == info.n_layer - 1;
-  // All rows of the last block would drag the output head along for each of them: leave before it, and
-  // apply the head to the one row that wants it.
-  const bool head_by_lens = wants_head && last_rows && stream_.lens.supported;
   const bool at_the_end = deepest == info.n_layer - 1;
-  const bool leave_early =
-      head_by_lens || (!layers.empty() && !wants_head && (at_the_end || request.early_exit));
+  const bool last_rows = request.all_rows && n > 1 && at_the_end;
+  // Asking for the outputs of all rows changes the shapes that the last block computes with, and with them
+  // the last bits of the answer. So where an answer is wanted, the pass is the one that captures nothing, and
+  // rows of the last block that it has dropped are computed by a second one.
+  const bool every_output = bidirectional || (last_rows && !wants_head);
+  const bool leave_early = !layers.empty() && !wants_head && (at_the_end || request.early_exit);
   const int depth = leave_early ? deepest + 1 : info.n_layer;
   if (depth > depth_) {
     throw Error(ErrorCode::kInvalidArgument, "The earlier tokens were computed through block " +
@@ -228,7 +266,7 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   TokenBatch batch(n);
   for (uint32_t i = 0; i < n; ++i) {
     const bool wanted = (i + 1 == n || stream_.heads_every_row) && (wants_head || at_the_end);
-    batch.add(request.tokens[i], n_past_ + i, 0, bidirectional || last_rows || wanted);
+    batch.add(request.tokens[i], n_past_ + i, 0, every_output || wanted);
   }
   std::vector<std::vector<RowEdit>> edits(layers.size());
   for (const EditRequest& edit : request.edits) {
@@ -251,18 +289,22 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   std::vector<TapPoint> points;
   const size_t rows = request.all_rows ? n : 1;
   // Where only norms are wanted, nothing is copied.
-  const bool needs_states = request.keep_states || head_by_lens || request.lens_top > 0;
+  const bool needs_states = request.keep_states || request.lens_top > 0;
   for (size_t l = 0; l < layers.size(); ++l) {
     std::vector<float> states(needs_states ? rows * width : 0);
     result.layers.push_back({layers[l], rows, std::move(states), std::vector<float>(rows), {}});
     points.push_back({layers[l], true, edits[l].empty() ? nullptr : &edits[l]});
   }
+  size_t taken_at_the_end = 0;  // rows of the last block
+  bool second = false;
   const auto sink = [&](const TappedRows& tapped) {
     const auto at = std::lower_bound(layers.begin(), layers.end(), tapped.layer);
     LayerStates& layer = result.layers[static_cast<size_t>(at - layers.begin())];
+    if (tapped.layer == info.n_layer - 1) taken_at_the_end += tapped.count;
     for (size_t row = 0; row < tapped.count; ++row) {
       const auto index = static_cast<size_t>((*tapped.indices)[row]);
       if (!request.all_rows && index + 1 != n) continue;
+      if (second && index + 1 == n) continue;  // the answering row is the first pass's
       const size_t target = request.all_rows ? index : 0;
       const float* values = tapped.values + row * width;
       layer.norms[target] = l2_norm(values, width);
@@ -270,30 +312,35 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
     }
   };
 
-  run_tapped(batch, std::move(points), leave_early, sink, cancel);
+  const Mark before = last_rows && wants_head ? mark() : Mark{};
+  doubtful_ = doubtful_ || !request.edits.empty();
+  run_tapped(batch, points, leave_early, sink, cancel);
+  // The head's numbers are llama.cpp's until the next pass.
+  if (wants_head) {
+    const float* logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(n) - 1);
+    if (logits == nullptr) throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
+    result.logits.assign(logits, logits + info.n_vocab);
+    doubtful_ = doubtful_ || spoiled(result.logits);
+  }
+  if (last_rows && taken_at_the_end < n) {
+    back_to(before);
+    std::fill_n(batch.raw.logits, n, int8_t{1});
+    for (TapPoint& point : points) point.read = point.layer == info.n_layer - 1;
+    second = true;
+    run_tapped(batch, points, /*leave_early=*/true, sink, cancel);
+  }
   n_past_ += n;
   depth_ = depth;
-  for (const LayerStates& layer : result.layers) check_finite(layer, n_past_ - rows);
-
-  if (wants_head) {
-    std::vector<float> own;
-    const float* logits = nullptr;
-    if (head_by_lens) {
-      // What was captured is what was there before the edits; the head has to see what they made of it.
-      const float* last = result.layers.back().states.data() + (rows - 1) * width;
-      std::vector<float> row(last, last + width);
-      for (const RowEdit& edit : edits.back()) {
-        if (edit.batch_index + 1 == static_cast<int>(n)) edit.apply(row.data(), width);
-      }
-      lens().logits(row.data(), 1, own);
-      logits = own.data();
-    } else {
-      logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(n) - 1);
-    }
-    if (logits == nullptr) throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
-    if (request.next_top > 0) result.next = top_tokens(logits, 1, info.n_vocab, request.next_top, 1);
-    if (request.keep_logits) result.logits.assign(logits, logits + info.n_vocab);
+  try {
+    for (const LayerStates& layer : result.layers) check_finite(layer, n_past_ - rows);
+    if (request.next_top > 0)
+      result.next = top_tokens(result.logits.data(), 1, info.n_vocab, request.next_top, 1);
+  } catch (...) {
+    doubtful_ = true;
+    clear_memory();
+    throw;
   }
+  if (!request.keep_logits) std::vector<float>().swap(result.logits);
   for (LayerStates& layer : result.layers) {
     cancel.check();
     if (request.lens_top > 0 && stream_.lens.supported) {

@@ -118,8 +118,9 @@ class Context {
   /// Continues the context's one sequence with 1..n_batch() tokens. Call in chunks; the K/V cache is kept.
   /// Throws kCompute where a block output or a probability is not finite.
   ///
-  /// No output head is computed for rows that nobody asked for. With early_exit a sequence can only be
-  /// continued to the same depth, until reset().
+  /// Logits are the same bits whatever is captured. No output head is computed for rows that nobody asked
+  /// for: all rows of the last block beside an answer take a second pass on most architectures. With
+  /// early_exit a sequence can only be continued to the same depth, until reset().
   AdvanceResult advance(const AdvanceRequest& request, const CancelToken& cancel);
 
   /// Final-token block outputs of many sequences, in packed batches that leave behind the deepest layer.
@@ -146,6 +147,14 @@ class Context {
                   const BlockTap::Sink& sink, const CancelToken& cancel);
   void decode(const TokenBatch& batch, const CancelToken& cancel);
   void clear_memory();
+  /// Where the context's sequence stands, to come back to; recurrent states are copied, K/V stays where it
+  /// is.
+  struct Mark {
+    uint32_t n_past = 0;
+    std::vector<uint8_t> recurrent;
+  };
+  Mark mark();
+  void back_to(const Mark& mark);
   LogitLens& lens();
   struct SweepState;
   void sweep_chunk(SweepState& state, size_t first_prompt, size_t n_prompts, const CancelToken& cancel);
@@ -163,7 +172,8 @@ class Context {
   uint32_t n_seq_max_ = 1;
   int n_threads_ = 1;
   uint32_t n_past_ = 0;
-  int depth_ = 0;  // blocks that hold K/V of every token so far
+  int depth_ = 0;          // blocks that hold K/V of every token so far
+  bool doubtful_ = false;  // the memory may hold numbers that are not finite
 };
 
 }  // namespace tapline

@@ -1,10 +1,32 @@
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "experiment/context.h"
 #include "experiment/token_batch.h"
 
 namespace tapline {
+
+namespace {
+
+struct Broken {
+  size_t sequence;
+  int layer;
+};
+
+/// The first of the sequences [first, end) with a value that is not finite; `end` where there is none.
+Broken first_not_finite(const FeatureResult& result, size_t first, size_t end, size_t width) {
+  for (size_t sequence = first; sequence < end; ++sequence) {
+    for (size_t l = 0; l < result.layers.size(); ++l) {
+      const float* row = result.states[l].data() + sequence * width;
+      if (!std::all_of(row, row + width, [](float value) { return std::isfinite(value); }))
+        return {sequence, result.layers[l]};
+    }
+  }
+  return {end, -1};
+}
+
+}  // namespace
 
 FeatureResult Context::features(const FeatureRequest& request, const CancelToken& cancel,
                                 const std::function<void(size_t, size_t)>& progress) {
@@ -29,6 +51,7 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
   for (const int layer : result.layers) points.push_back({layer, true, nullptr});
 
   size_t done = 0;
+  size_t alone_until = 0;  // sequences before this one are computed one at a time
   while (done < total) {
     cancel.check();
     // As many whole sequences as fit: fewer, larger batches use the machine best.
@@ -36,7 +59,8 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
     TokenBatch batch(n_batch_);
     std::vector<size_t> last_of;  // batch index of each packed sequence's last token
     size_t next = done;
-    while (next < total && last_of.size() < most_sequences) {
+    const size_t most = done < alone_until ? 1 : most_sequences;
+    while (next < total && last_of.size() < most) {
       const std::vector<llama_token>& tokens = request.sequences[next];
       if (batch.size() + tokens.size() > std::min(n_batch_, n_ctx_)) break;
       for (size_t i = 0; i < tokens.size(); ++i) {
@@ -58,6 +82,21 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
       }
     };
     run_tapped(batch, points, /*leave_early=*/true, sink, cancel);
+    const auto broken = first_not_finite(result, done, next, width);
+    if (broken.sequence < next) {
+      // Where an architecture multiplies what a row must not see by zero, one text's NaN is its neighbours',
+      // too.
+      doubtful_ = true;
+      if (next - done > 1) {
+        alone_until = next;
+        continue;
+      }
+      clear_memory();
+      throw Error(ErrorCode::kCompute, "The output of block " + std::to_string(broken.layer) +
+                                           " is not finite at the last token of text " +
+                                           std::to_string(broken.sequence) +
+                                           "; the model file may be damaged.");
+    }
     done = next;
     if (progress) progress(done, total);
   }

@@ -33,9 +33,11 @@ export function checkSubmission(body: unknown): Config {
     case "probe":
       checkSplits(config);
       checkClasses(config);
+      checkLeaks(config);
       break;
     case "sae":
       checkSplits(config);
+      checkLeaks(config);
       break;
   }
   return config;
@@ -67,7 +69,6 @@ function checkSplits(config: ProbeConfig | SaeConfig): void {
 }
 
 function checkClasses(config: ProbeConfig): void {
-  const training = new Set<string>();
   for (const split of ["train", "test"]) {
     const members = config.examples.filter((example) => example.split === split);
     for (const label of [0, 1]) {
@@ -78,9 +79,13 @@ function checkClasses(config: ProbeConfig): void {
         );
       }
     }
-    if (split === "train") for (const example of members) training.add(example.text);
   }
-  const leaked = config.examples.findIndex(({ split, text }) => split === "test" && training.has(text));
+}
+
+/** What was trained on is not held out: a figure of such a text says how well it was learnt by heart. */
+function checkLeaks({ examples }: ProbeConfig | SaeConfig): void {
+  const training = new Set(examples.filter(({ split }) => split === "train").map(({ text }) => text));
+  const leaked = examples.findIndex(({ split, text }) => split === "test" && training.has(text));
   if (leaked !== -1) {
     throw new InvalidInput(`examples[${leaked}].text`, "occurs in both splits; held-out texts must be new.");
   }

@@ -138,7 +138,7 @@ export const SaeSubmission = Type.Object(
     ...common,
     examples: Type.Array(SaeExample, {
       ...manyExamples,
-      description: `At least ${limits.examples_per_split_min} in each split.`,
+      description: `At least ${limits.examples_per_split_min} in each split, no text in both splits.`,
     }),
     features: Type.Optional(
       Type.Integer({

@@ -164,6 +164,13 @@ test("sae: labels are not needed; features and steps have limits", () => {
   assert.is(sae({ features: 513 }), "features: at most 512, got 513.");
   assert.is(sae({ steps: 0 }), "steps: at least 1, got 0.");
   assert.is(sae({ steps: 501 }), "steps: at most 500, got 501.");
+  const leaked = examples(8, false).map((example, index) =>
+    index === 7 ? { ...example, text: "text 1" } : example,
+  );
+  assert.is(
+    sae({ examples: leaked }),
+    "examples[7].text: occurs in both splits; held-out texts must be new.",
+  );
 });
 
 test("property: every valid submission is accepted, and its config is a fixed point", () => {

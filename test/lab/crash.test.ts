@@ -80,7 +80,7 @@ test("a model whose numbers are not finite fails every job with a sentence", asy
     ],
     [
       { operation: "probe", model: block, layers: [7], examples },
-      "Activation 127 of example 0 is not a finite number.",
+      `The output of block 7 is not finite at the last token of text 0${damaged}`,
     ],
   ];
   for (const [body, expected] of faults) {

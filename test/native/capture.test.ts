@@ -60,8 +60,41 @@ test("shapes, order and norms", async () => {
 test("logits are the same bits with capture on and off", async () => {
   const plain = await logitsOf(context, { tokens, layers: [] });
   assert.equal(await logitsOf(context, { tokens, layers, rows: "last" }), plain);
-  assert.equal(await logitsOf(context, { tokens, layers: layers.slice(0, -1), rows: "all" }), plain);
   assert.equal(await logitsOf(context, { tokens, layers: [2], keepStates: false, lensTopK: 3 }), plain);
+});
+
+test("logits are the same bits with every row of every block captured, in whatever chunk", async () => {
+  const last = layers.at(-1)!;
+  for (let seed = 1; seed <= 20; ++seed) {
+    const text = someTokens(2 + (seed % 30), model.info.nVocab, seed);
+    const plain = await logitsOf(context, { tokens: text, layers: [] });
+    assert.equal(await logitsOf(context, { tokens: text, layers }), plain, `prompt ${seed}`);
+    assert.equal(await logitsOf(context, { tokens: text, layers: [last], lensTopK: 3 }), plain);
+    // The second of three chunks, and what is said behind the third.
+    const chunked = async (captured: number[]) => {
+      await context.reset();
+      await context.advance({ tokens: tokens.slice(0, 3), layers: [] });
+      const second = await context.advance({ tokens: text, layers: captured, logits: true });
+      const third = await context.advance({ tokens: tokens.slice(3), layers: [], logits: true });
+      return [second.logits, third.logits];
+    };
+    assert.equal(await chunked(layers), await chunked([]), `chunk ${seed}`);
+  }
+});
+
+test("the rows of the last block are its last rows where the text ends there", async () => {
+  await context.reset();
+  const last = layers.at(-1)!;
+  const edits = [{ layer: 0, position: 2, scale: 0.5 }];
+  const all = await context.advance({ tokens, layers: [0, last], edits, nextTopK: 1 });
+  for (let end = 3; end <= tokens.length; ++end) {
+    await context.reset();
+    const request = { tokens: tokens.slice(0, end), layers: [0, last], rows: "last" as const, edits };
+    const { layers: captured } = await context.advance(request);
+    const row = all.layers[1]!.states!.data.subarray((end - 1) * width, end * width);
+    assert.ok(apart(captured[1]!.states!.data, row) < 5e-3, `token ${end - 1}`);
+    assert.ok(Math.abs(captured[1]!.norms[0]! / all.layers[1]!.norms[end - 1]! - 1) < 5e-3);
+  }
 });
 
 test("the last row alone is the last of all rows", async () => {

@@ -52,7 +52,18 @@ async function checkModel(path: string, tool: string): Promise<ModelReport> {
     const plain = await logitsOf(context, { tokens, layers: [] });
     const states = await statesOf(context, tokens, layers);
     const subject: Subject = { model, context, tokens, layers, plain, states };
-    for (const check of [printedValues, undisturbed, causal, sufficient, packed, chunked, lens, sweep]) {
+    for (const check of [
+      printedValues,
+      undisturbed,
+      prefixes,
+      causal,
+      sufficient,
+      packed,
+      chunked,
+      lens,
+      sweep,
+      recovers,
+    ]) {
       report.checks.push(await check(subject, tool, path));
     }
   }
@@ -71,7 +82,7 @@ async function logitsOf(context: Context, request: Advance): Promise<Float32Arra
 
 async function statesOf(context: Context, tokens: Int32Array, layers: number[]): Promise<Float32Array[]> {
   await context.reset();
-  const result = await context.advance({ tokens, layers, rows: "all" });
+  const result = await context.advance({ tokens, layers, rows: "all", logits: true });
   return result.layers.map(({ states }) => states!.data);
 }
 
@@ -164,7 +175,8 @@ async function undisturbed({ context, tokens, layers, plain, states }: Subject):
   if (!states.every(allFinite)) problems.push("a block output is not finite");
   await expectSame("a second pass", { layers: [] });
   await expectSame("capture of every layer", {});
-  await expectSame("capture of every row", { layers: layers.slice(0, -1), rows: "all" });
+  await expectSame("capture of every row", { rows: "all" });
+  await expectSame("capture of every row of the last block", { layers: layers.slice(-1), rows: "all" });
   for (const layer of layers) {
     const edits = layer === layers.at(-1) ? [tokens.length - 1] : Array.from(tokens.keys());
     await expectSame(`the same values written back at block ${layer}`, {
@@ -172,7 +184,80 @@ async function undisturbed({ context, tokens, layers, plain, states }: Subject):
       edits: edits.map((position) => ({ layer, position, scale: 1 })),
     });
   }
+  if (await takesChunks(context, tokens)) {
+    problems.push(...(await disturbedContinuation(context, tokens, layers)));
+  }
   return { name: "undisturbed", ok: problems.length === 0, detail: problems.slice(0, 3).join("; ") };
+}
+
+/**
+ * The same in a text's second and third chunk: capturing every row of one leaves the logits there and behind it
+ * as they are.
+ */
+async function disturbedContinuation(
+  context: Context,
+  tokens: Int32Array,
+  layers: number[],
+): Promise<string[]> {
+  const run = async (captured: number[]) => {
+    await context.reset();
+    await context.advance({ tokens: tokens.slice(0, 5), layers: [] });
+    const request = { tokens: tokens.slice(5, -3), layers: captured, logits: true };
+    const second = await context.advance(request);
+    const third = await context.advance({ tokens: tokens.slice(-3), layers: [], logits: true });
+    return [second.logits!, third.logits!];
+  };
+  const [plain, captured] = [await run([]), await run(layers)];
+  return plain.flatMap((logits, i) => {
+    const distance = relativeDistance(captured[i]!, logits);
+    return sameBits(logits, captured[i]!)
+      ? []
+      : [`captured in chunk 2: the logits of chunk ${i + 2} changed by ${distance}`];
+  });
+}
+
+/** Whether a text may come in several passes; a model that attends in both directions takes it as one. */
+async function takesChunks(context: Context, tokens: Int32Array): Promise<boolean> {
+  await context.reset();
+  await context.advance({ tokens: tokens.slice(0, 1), layers: [] });
+  return context.advance({ tokens: tokens.slice(1, 2), layers: [] }).then(
+    () => true,
+    (error) => {
+      if (/attends in both directions, so a text is one pass/.test(String(error))) return false;
+      throw error;
+    },
+  );
+}
+
+/**
+ * Every row of every block is what the last row is where the text ends there: the rows of the last block that a
+ * plain pass never computes, too. Models that attend in both directions see another text there.
+ */
+async function prefixes({ context, tokens, layers, states, model }: Subject): Promise<Check> {
+  if (!(await takesChunks(context, tokens)))
+    return { name: "prefixes", ok: true, detail: "", note: "one pass only" };
+  const width = model.info.nEmbd;
+  const problems: string[] = [];
+  let largest = 0;
+  for (let end = 1; end < tokens.length; ++end) {
+    await context.reset();
+    const { layers: captured } = await context.advance({
+      tokens: tokens.slice(0, end),
+      layers,
+      rows: "last",
+    });
+    for (const [i, { states: last }] of captured.entries()) {
+      const distance = relativeDistance(last!.data, states[i]!.subarray((end - 1) * width, end * width));
+      largest = Math.max(largest, distance);
+      if (!(distance <= tolerances.chunked)) problems.push(`row ${end - 1}, block ${i}: off by ${distance}`);
+    }
+  }
+  return {
+    name: "prefixes",
+    ok: problems.length === 0,
+    detail: problems.slice(0, 3).join("; "),
+    measured: { largest },
+  };
 }
 
 /** A vector added to the last token's row of any one block moves the logits. */
@@ -267,6 +352,8 @@ async function packed({ context, layers, model }: Subject): Promise<Check> {
 
 /** A prompt in chunks equals the prompt in one pass; where a text must be one pass, chunks are refused. */
 async function chunked({ context, tokens, layers, plain, states, model }: Subject): Promise<Check> {
+  if (!(await takesChunks(context, tokens)))
+    return { name: "chunked", ok: true, detail: "", note: "one pass only" };
   const width = model.info.nEmbd;
   const chunks = [tokens.slice(0, 4), tokens.slice(4, 9), tokens.slice(9, -1), tokens.slice(-1)];
   const problems: string[] = [];
@@ -275,23 +362,17 @@ async function chunked({ context, tokens, layers, plain, states, model }: Subjec
   await context.reset();
   for (const chunk of chunks) {
     const last = chunk === chunks.at(-1);
-    try {
-      const result = await context.advance({
-        tokens: chunk,
-        layers,
-        rows: last ? "last" : "all",
-        logits: last,
-      });
-      for (const { layer, states: part } of result.layers) {
-        const whole = states[layer]!.subarray(first * width, (first + chunk.length) * width);
-        largest = Math.max(largest, relativeDistance(part!.data, whole));
-      }
-      if (result.logits) largest = Math.max(largest, relativeDistance(result.logits, plain));
-    } catch (error) {
-      const oneText = /attends in both directions, so a text is one pass/.test(String(error)) && first > 0;
-      if (!oneText) throw error;
-      return { name: "chunked", ok: true, detail: "", note: "one pass only" };
+    const result = await context.advance({
+      tokens: chunk,
+      layers,
+      rows: last ? "last" : "all",
+      logits: last,
+    });
+    for (const { layer, states: part } of result.layers) {
+      const whole = states[layer]!.subarray(first * width, (first + chunk.length) * width);
+      largest = Math.max(largest, relativeDistance(part!.data, whole));
     }
+    if (result.logits) largest = Math.max(largest, relativeDistance(result.logits, plain));
     first += chunk.length;
   }
   if (!(largest <= tolerances.chunked)) problems.push(`off by ${largest}`);
@@ -322,6 +403,21 @@ async function lens({ context, tokens, layers, plain, model }: Subject): Promise
   const largest = Math.max(...distances);
   const ok = largest <= tolerances.lens;
   return { name: "lens", ok, detail: ok ? "" : `off by ${distances.join(" and ")}`, measured: { largest } };
+}
+
+/**
+ * What is not finite stays where it is: a pass spoiled by an edit leaves nothing behind a reset.
+ */
+async function recovers({ context, tokens, layers, plain, model }: Subject): Promise<Check> {
+  const problems: string[] = [];
+  const layer = layers[0]!;
+  const spoiled = { scale: 1, offset: new Float32Array(model.info.nEmbd).fill(Number.POSITIVE_INFINITY) };
+  const edits = Array.from(tokens.keys(), (position) => ({ layer, position, ...spoiled }));
+  const logits = await logitsOf(context, { tokens, layers: [layer], edits });
+  if (allFinite(logits)) problems.push("an infinite row leaves the logits finite");
+  const after = await logitsOf(context, { tokens, layers: [] });
+  if (!sameBits(after, plain)) problems.push(`behind a reset: off by ${relativeDistance(after, plain)}`);
+  return { name: "recovers", ok: problems.length === 0, detail: problems.slice(0, 3).join("; ") };
 }
 
 const steps = 4;

@@ -4,6 +4,7 @@ import type { Outcome } from "./report.js";
 /** Figures in the table: check, its measurement, and whether the largest or the smallest is the worst. */
 const columns = [
   { title: "sums", check: "values", key: "sumOfAbsolute", worst: Math.max },
+  { title: "prefixes", check: "prefixes", key: "largest", worst: Math.max },
   { title: "effect", check: "causal", key: "smallest", worst: Math.min },
   { title: "patched", check: "sufficient", key: "largest", worst: Math.max },
   { title: "packed", check: "packed", key: "largest", worst: Math.max },
