@@ -25,8 +25,11 @@ Examples:
   tapline completion fish > ~/.config/fish/completions/tapline.fish`,
     )
     .action(async (shell: "bash" | "zsh" | "fish") => {
-      const { scripts } = await import("./completion-scripts.js");
-      process.stdout.write(scripts[shell](commandsOf(program)));
+      const [{ scripts }, { print }] = await Promise.all([
+        import("./completion-scripts.js"),
+        import("./output.js"),
+      ]);
+      await print(scripts[shell](commandsOf(program)));
     });
 }
 

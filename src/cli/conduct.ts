@@ -31,7 +31,7 @@ export async function conduct(
   const progress = new JobProgress(options.quiet ? quiet : process.stderr);
   const line = new ProgressLine(options.quiet ? quiet : process.stderr);
   try {
-    const report = await runExperiment({
+    const { report, unwritten } = await runExperiment({
       operation,
       model,
       settings,
@@ -45,6 +45,7 @@ export async function conduct(
     progress.clear();
     if (options.json) await printJson(report);
     else await printJob(report.job as Job, report.files);
+    if (unwritten !== undefined) throw unwritten;
   } catch (error) {
     line.clear();
     progress.clear();

@@ -22,8 +22,12 @@ export function demoPicture(report: DemoReport, canvas: Canvas, folder = process
     ...inspectPicture(result, canvas),
     "",
     ...row("Resident", residentSentence(report)),
-    ...row("Written", `${shown(files.activations, folder)} (${arraysOf(report)})`),
-    ...row("", shown(files.report, folder)),
+    ...(files === null
+      ? []
+      : [
+          ...row("Written", `${shown(files.activations, folder)} (${arraysOf(report)})`),
+          ...row("", shown(files.report, folder)),
+        ]),
     ...row("Note", oneLine(result.note)),
   ].join("\n");
 }

@@ -1,12 +1,13 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { type CompletedJob, Lab, ServingModel } from "../client/index.js";
 import { writeWhole } from "../client/whole-file.js";
 import type { Capabilities, CaptureResult } from "../contracts/index.js";
 import { limits } from "../contracts/limits.js";
-import { UserError } from "../contracts/user-error.js";
 import { spread } from "./layers.js";
+import { unwritable } from "./output.js";
+import { makeFolder } from "./run-experiment.js";
 
 export interface DemoOptions {
   model: string;
@@ -37,8 +38,15 @@ export interface DemoReport {
   job: CompletedJob<"inspect">;
   /** How far the norms of the resident model and of the job's own copy are apart, relative to the job's. */
   largest_norm_difference: number;
-  files: { activations: string; report: string };
+  /** Null where they could not be written. */
+  files: { activations: string; report: string } | null;
   seconds: number;
+}
+
+export interface Demonstrated {
+  report: DemoReport;
+  /** Why files are not there. */
+  unwritten?: unknown;
 }
 
 /** Answers of models that think at length are cut here. */
@@ -49,9 +57,12 @@ const captureAttempts = 5;
  * Starts both services on free ports, asks the model, captures it while it answers, runs an inspect job, and
  * writes what came out. Whatever happens, services, ports and jobs are gone when it settles.
  */
-export async function runDemo(options: DemoOptions): Promise<DemoReport> {
+export async function runDemo(options: DemoOptions): Promise<{ report: DemoReport; unwritten?: unknown }> {
   const started = performance.now();
+  // A place that cannot be written to is told before anything is computed.
+  const folder = await makeFolder(resolve(options.out));
   const closers: Array<() => Promise<unknown>> = [];
+  let done = false;
   try {
     const home = await mkdtemp(join(tmpdir(), "tapline-demo-"));
     closers.push(() => rm(home, { recursive: true, force: true }));
@@ -65,8 +76,10 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
       askAndCapture(serving, model.model as string, spread(layers, limits.capture_layers), options),
       inspect(new Lab(lab), layers, options),
     ]);
-    const files = await prepareFiles(options.out);
-    await download(files.activations);
+    const files = {
+      activations: join(folder.path, "activations.npz"),
+      report: join(folder.path, "report.json"),
+    };
     const report: DemoReport = {
       services: { inference, lab },
       model,
@@ -78,9 +91,10 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
       files,
       seconds: (performance.now() - started) / 1000,
     };
-    await writeWhole(files.report, [Buffer.from(`${JSON.stringify(report, null, 2)}\n`)]);
-    return report;
+    done = true;
+    return await write(report, files, download, options.signal);
   } finally {
+    if (!done) await folder.undo();
     options.onStage("ending the services");
     for (const close of closers.reverse()) await close();
   }
@@ -162,16 +176,23 @@ async function inspect(lab: Lab, layers: number[], { model, prompt, signal }: De
   return { job, download };
 }
 
-async function prepareFiles(out: string): Promise<DemoReport["files"]> {
-  const folder = resolve(out);
+/** Writes what the demo saw; it can be shown without its files, too. */
+async function write(
+  report: DemoReport,
+  files: NonNullable<DemoReport["files"]>,
+  download: (destination: string) => Promise<unknown>,
+  signal: AbortSignal,
+): Promise<Demonstrated> {
+  let path = files.activations;
   try {
-    await mkdir(folder, { recursive: true });
+    await download(path);
+    path = files.report;
+    await writeWhole(path, [Buffer.from(`${JSON.stringify(report, null, 2)}\n`)]);
+    return { report };
   } catch (error) {
-    throw new UserError(
-      `Nothing can be written to ${folder} (${(error as NodeJS.ErrnoException).code}); see --out.`,
-    );
+    signal.throwIfAborted();
+    return { report: { ...report, files: null }, unwritten: unwritable(path, error) };
   }
-  return { activations: join(folder, "activations.npz"), report: join(folder, "report.json") };
 }
 
 /** Largest relative difference between the norms that both have. */

@@ -49,13 +49,14 @@ async function runDemoCommand(options: DemoCommandOptions): Promise<void> {
   ]);
   const progress = new ProgressLine(process.stderr);
   try {
-    const report = await runDemo({
+    const { report, unwritten } = await runDemo({
       ...options,
       signal: stop.signal,
       onStage: (stage) => progress.show(stage),
     });
     progress.clear();
     await (options.json ? printJson(report) : print(demoPicture(report, canvasOf(process.stdout))));
+    if (unwritten !== undefined) throw unwritten;
   } catch (error) {
     progress.clear();
     if (stop.signal.aborted) return endBy(stop.signal.reason);

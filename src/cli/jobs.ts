@@ -99,8 +99,9 @@ async function show(name: string, options: JobOptions): Promise<void> {
   try {
     const id = await findJob(lab, name);
     const job = options.wait ? await waited(id) : await lab.job(id, { signal });
-    const files = options.out === undefined ? [] : await saved(job, options.out);
+    const { files, unwritten } = await saved(job);
     await (options.json ? printJson(job) : printJob(job, files));
+    if (unwritten !== undefined) throw unwritten;
     if (options.wait && job.status !== "completed") process.exitCode = 1;
   } catch (error) {
     // The job is not this command's: it goes on.
@@ -108,9 +109,16 @@ async function show(name: string, options: JobOptions): Promise<void> {
     throw error;
   }
 
-  async function saved(job: Job, out: string): Promise<string[]> {
-    const folder = await makeFolder(resolve(out));
-    return download(lab, job, folder.path, signal);
+  /** What cannot be written is told behind what can be shown. */
+  async function saved(job: Job): Promise<{ files: string[]; unwritten?: unknown }> {
+    if (options.out === undefined) return { files: [] };
+    try {
+      const folder = await makeFolder(resolve(options.out));
+      return { files: await download(lab, job, folder.path, signal) };
+    } catch (unwritten) {
+      signal.throwIfAborted();
+      return { files: [], unwritten };
+    }
   }
 
   async function waited(id: string): Promise<Job> {

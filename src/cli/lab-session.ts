@@ -10,7 +10,7 @@ export interface LabSession {
   url: string;
   /** Whether it was started for the occasion; it keeps nothing. */
   own: boolean;
-  /** Copies a job's log to a file where this Lab would take it with it. @returns whether there is one */
+  /** Copies a job's log to a file where this Lab would take it with it. @returns whether it is there now */
   keepLog(job: string, destination: string): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -64,8 +64,11 @@ async function startOwn(): Promise<LabSession> {
       async keepLog(job, destination) {
         const log = join(service.folder, job, "worker.log");
         const { size } = await stat(log).catch(() => ({ size: 0 }));
-        if (size > 0) await copyFile(log, destination);
-        return size > 0;
+        if (size === 0) return false;
+        return copyFile(log, destination).then(
+          () => true,
+          () => false, // why the job failed says more than why its log is not here
+        );
       },
       async close() {
         await service.close();

@@ -11,7 +11,7 @@ import { registerJobs } from "./jobs.js";
 import { registerLab } from "./lab.js";
 import { registerMcp } from "./mcp.js";
 import { registerModels } from "./models.js";
-import { outliveReaders } from "./output.js";
+import { watchOutput } from "./output.js";
 import { registerPull } from "./pull.js";
 import { registerReport } from "./report.js";
 import { registerResident } from "./resident.js";
@@ -21,7 +21,7 @@ import { registerServe } from "./serve.js";
 import { registerStudies } from "./studies.js";
 import { registerStudy } from "./study.js";
 
-outliveReaders();
+watchOutput();
 
 const program = new Command("tapline")
   .description("Open up a language model while it runs, on this machine.")

@@ -1,11 +1,11 @@
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, rmdir } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import type { CompletedJob, Lab, Settings } from "../client/index.js";
 import { writeWhole } from "../client/whole-file.js";
 import type { Job, Operation } from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
 import { type LabSession, openLab } from "./lab-session.js";
-import { shortPath } from "./output.js";
+import { shortPath, unwritable } from "./output.js";
 
 export interface Experiment {
   operation: Operation;
@@ -29,6 +29,12 @@ export interface ExperimentReport {
   files: string[];
 }
 
+export interface Experimented {
+  report: ExperimentReport;
+  /** Why files that were wanted are not there; the result is, nevertheless. */
+  unwritten?: unknown;
+}
+
 /** How often a job is looked at, in milliseconds. */
 export const intervalMs = 200;
 
@@ -37,10 +43,11 @@ export const intervalMs = 200;
  * a Lab started for the occasion ends in any case.
  * @throws TaplineError, UserError, the signal's reason
  */
-export async function runExperiment(options: Experiment): Promise<ExperimentReport> {
+export async function runExperiment(options: Experiment): Promise<Experimented> {
   const { operation, model, settings, out, signal } = options;
   // A place that cannot be written to is told before anything is computed.
   const named = typeof out === "string" ? await makeFolder(resolve(out)) : undefined;
+  if (out === undefined) await checkFolder(resolve("."));
   const session = await openLab(options.lab, () => options.onStage("starting a Lab for the occasion")).catch(
     async (error) => {
       await named?.undo();
@@ -53,9 +60,17 @@ export async function runExperiment(options: Experiment): Promise<ExperimentRepo
     // Not ended by the signal: a job that was accepted must have a name to be cancelled by.
     const { id } = await session.lab.submit(operation, model, settings as unknown as Settings<Operation>);
     const job = await waitFor(session, id, options);
-    if (out !== false) made ??= await makeFolder(resolve(`tapline-${operation}-${id.slice(0, 8)}`));
-    const files = made === undefined ? [] : await download(session.lab, job as Job, made.path, signal);
-    return { lab: session.own ? null : session.url, job, folder: made?.path ?? null, files };
+    const report = { lab: session.own ? null : session.url, job, folder: null, files: [] };
+    if (out === false) return { report };
+    try {
+      made ??= await makeFolder(resolve(`tapline-${operation}-${id.slice(0, 8)}`));
+      const files = await download(session.lab, job as Job, made.path, signal);
+      return { report: { ...report, folder: made.path, files } };
+    } catch (error) {
+      signal.throwIfAborted();
+      await made?.undo();
+      return { report, unwritten: error };
+    }
   } catch (error) {
     await made?.undo();
     throw error;
@@ -90,6 +105,7 @@ interface MadeFolder {
 export async function makeFolder(path: string): Promise<MadeFolder> {
   try {
     const first = await mkdir(path, { recursive: true });
+    await checkFolder(path);
     return {
       path,
       async undo() {
@@ -97,19 +113,36 @@ export async function makeFolder(path: string): Promise<MadeFolder> {
       },
     };
   } catch (error) {
-    throw new UserError(
-      `Nothing can be written to ${path} (${(error as NodeJS.ErrnoException).code}); see --out.`,
-    );
+    throw error instanceof UserError ? error : nothingCanBeWritten(path, error);
   }
+}
+
+/** @throws UserError where nothing can be made in a folder */
+async function checkFolder(path: string): Promise<void> {
+  try {
+    await rmdir(await mkdtemp(join(path, ".tapline-")));
+  } catch (error) {
+    throw nothingCanBeWritten(path, error);
+  }
+}
+
+function nothingCanBeWritten(path: string, error: unknown): UserError {
+  return new UserError(
+    `Nothing can be written to ${path} (${(error as NodeJS.ErrnoException).code}); see --out.`,
+  );
 }
 
 /** Downloads a completed job's artifacts into a folder and writes the job beside them. @returns the paths */
 export async function download(lab: Lab, job: Job, folder: string, signal: AbortSignal): Promise<string[]> {
   const files: string[] = [];
+  const written = async (name: string, write: (path: string) => Promise<unknown>) => {
+    const path = join(folder, name);
+    await write(path).catch((error) => Promise.reject(unwritable(path, error)));
+    files.push(path);
+  };
   for (const name of job.result?.artifacts ?? []) {
-    files.push(await lab.artifact(job.id, name, join(folder, basename(name)), { signal }));
+    await written(basename(name), (path) => lab.artifact(job.id, name, path, { signal }));
   }
-  const whole = join(folder, "job.json");
-  await writeWhole(whole, [Buffer.from(`${JSON.stringify(job, null, 2)}\n`)]);
-  return [...files, whole];
+  await written("job.json", (path) => writeWhole(path, [Buffer.from(`${JSON.stringify(job, null, 2)}\n`)]));
+  return files;
 }

@@ -1,6 +1,6 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { Execution, ExecutionList } from "../contracts/execution.js";
 import type { Job, JobStatus } from "../contracts/index.js";
@@ -80,10 +80,20 @@ async function packageStudy(options: PackageOptions): Promise<void> {
     omissions: [...kept.omissions, ...(options.omission ?? [])],
   };
   if (words.method.trim() === "") words.method = methodText(evidence);
-  const finished = options.edit ? await writeInEditor(words, evidence) : assemble(words, evidence);
+  const { finished, kept: file } = options.edit
+    ? await writeInEditor(words, evidence)
+    : { finished: assemble(words, evidence) };
   const faults = faultsOf(finished);
   if (faults.length > 0) throw new UsageError(`The package is not complete: ${faults.join(" ")}`);
-  await save(finished, options);
+  await save(finished, options).catch((error: Error) => {
+    if (file !== undefined) error.message += ` ${keptIn(file)}`;
+    throw error;
+  });
+  if (file !== undefined) await rm(dirname(file), { recursive: true, force: true });
+}
+
+function keptIn(file: string): string {
+  return `Your words are kept in ${file}; --words takes them up again.`;
 }
 
 /** Jobs first, then requests, in the order given. */
@@ -152,15 +162,17 @@ async function readWordsFile(path: string): Promise<string> {
  * Opens the words in an editor until they make a package. Giving up (no words, or nothing changed after an error)
  * keeps the file.
  */
-async function writeInEditor(words: Words, evidence: readonly Evidence[]): Promise<Assembled> {
+async function writeInEditor(
+  words: Words,
+  evidence: readonly Evidence[],
+): Promise<{ finished: Assembled; kept: string }> {
   const [{ assemble, faultsOf, isBlank, readWords, writeWords }, { edit, editorCommand }] = await Promise.all(
     [import("../study/index.js"), import("./editor.js")],
   );
   const command = editorCommand();
   const folder = await mkdtemp(join(tmpdir(), "tapline-study-"));
   const file = join(folder, "words.md");
-  const giveUp = (why: string) =>
-    new UserError(`${why} Your words are kept in ${file}; --words takes them up again.`);
+  const giveUp = (why: string) => new UserError(`${why} ${keptIn(file)}`);
   let text = writeWords(words);
   for (;;) {
     await writeFile(file, text, { mode: 0o600 });
@@ -175,10 +187,7 @@ async function writeInEditor(words: Words, evidence: readonly Evidence[]): Promi
     }
     const finished = assemble(written, evidence);
     const faults = faultsOf(finished);
-    if (faults.length === 0) {
-      await rm(folder, { recursive: true, force: true });
-      return finished;
-    }
+    if (faults.length === 0) return { finished, kept: file };
     // Nothing changed since the faults were shown: the author has left.
     if (after === text && text.startsWith("<!-- !")) throw giveUp(`Nothing was changed: ${faults.join(" ")}`);
     text = writeWords(written, faults);
@@ -194,7 +203,11 @@ async function save({ study, bytes }: Assembled, options: PackageOptions): Promi
   else if (options.out !== undefined || !options.draft) {
     const path = resolve(options.out ?? "tapline-study.json");
     await writeOut(path, bytes);
-    const size = `${study.entries.length} entries, ${bytes.length} bytes, ${study.omissions.length} omissions`;
+    const size = [
+      counted(study.entries.length, "entry", "entries"),
+      counted(bytes.length, "byte", "bytes"),
+      counted(study.omissions.length, "omission", "omissions"),
+    ].join(", ");
     await print(`Written ${shortPath(path)} (${size})`);
   }
   if (!options.draft) return;
@@ -212,4 +225,8 @@ async function save({ study, bytes }: Assembled, options: PackageOptions): Promi
   ];
   if (options.out === "-") process.stderr.write(`${lines.join("\n")}\n`);
   else await print(lines.join("\n"));
+}
+
+function counted(count: number, one: string, many: string): string {
+  return `${count} ${count === 1 ? one : many}`;
 }

@@ -40,8 +40,8 @@ test("--json: one run of both services, told in full", async () => {
   assert.ok(report.largest_norm_difference < 1e-3, String(report.largest_norm_difference));
   assert.ok(report.captured_while_answering);
 
-  assert.is(report.files.activations, join(run.folder, "here/and there/activations.npz"));
-  const arrays = readNpz(readFileSync(report.files.activations));
+  assert.is(report.files!.activations, join(run.folder, "here/and there/activations.npz"));
+  const arrays = readNpz(readFileSync(report.files!.activations));
   const { tokens, layers, provenance } = report.job.result;
   assert.equal([...arrays.keys()], ["layer_1", "layer_4", "layer_5", "layer_6", "layer_7"]);
   for (const { layer, norms } of layers) {
@@ -52,7 +52,7 @@ test("--json: one run of both services, told in full", async () => {
       assert.ok(Math.abs(Math.hypot(...row) / norm - 1) < 1e-4);
     });
   }
-  assert.equal(JSON.parse(readFileSync(report.files.report, "utf8")), report);
+  assert.equal(JSON.parse(readFileSync(report.files!.report, "utf8")), report);
 
   assert.not(await isOpen(report.services.inference));
   assert.not(await isOpen(report.services.lab));

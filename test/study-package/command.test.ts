@@ -54,7 +54,7 @@ test("with words from flags: written, and saved as a private draft with these by
   assert.is(code, 0, stderr);
   assert.match(
     stdout,
-    /^Written flags\.json \(\d+ entries, \d+ bytes, \d+ omissions\)\nSaved as private draft \S+\.\nReview and publish it at https:\/\/localhost:\d+\/drafts\/\S+\n$/,
+    /^Written flags\.json \(\d+ entr(?:y|ies), \d+ bytes, \d+ omissions?\)\nSaved as private draft \S+\.\nReview and publish it at https:\/\/localhost:\d+\/drafts\/\S+\n$/,
   );
   assert.is(read("flags.json").title, "By flags");
   assert.match(read("flags.json").method, /inspect: norms, logit lens/);

@@ -1,0 +1,110 @@
+/** Output that cannot be written, and results that nothing was written of: never lost in silence, never 0. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { Lab } from "../../src/client/index.js";
+import { startLab } from "../../src/lab/index.js";
+
+const root = mkdtempSync(join(tmpdir(), "tapline-lost-"));
+const lab = await startLab({ port: 0, home: join(root, "home"), backend: "cpu" });
+test.after(async () => {
+  await lab.close();
+  rmSync(root, { recursive: true, force: true });
+});
+
+const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+
+interface Place {
+  cwd?: string;
+  /** Where standard output goes; a pipe unless told otherwise. */
+  into?: string;
+  /** No file may grow beyond so many KiB, as on a disk that fills up: the last write takes a part. */
+  limit?: number;
+}
+
+async function run(words: string[], { cwd = root, into, limit }: Place) {
+  const stdout = into === undefined ? "pipe" : openSync(into, "w");
+  const limited = `ulimit -f ${limit ?? "unlimited"}; exec "$@"`;
+  const child = spawn(
+    "bash",
+    ["-c", limited, "-", process.execPath, "--import", import.meta.resolve("tsx"), main, ...words],
+    { cwd, stdio: ["ignore", stdout, "pipe"], env: { ...process.env, FORCE_COLOR: "0" } },
+  );
+  const shown = { stdout: "", stderr: "" };
+  child.stdout?.on("data", (chunk) => {
+    shown.stdout += chunk;
+  });
+  child.stderr?.on("data", (chunk) => {
+    shown.stderr += chunk;
+  });
+  const [code] = (await once(child, "close")) as [number];
+  return { code, ...shown };
+}
+
+const inspect = ["inspect", "The capital of France is", "--layers", "7", "--json", "--quiet"];
+
+if (existsSync("/dev/full")) {
+  for (const words of [
+    ["completion", "bash"],
+    ["models", "--json"],
+    ["--help"],
+    ["jobs", "--lab", lab.url],
+  ]) {
+    test(`a full disk is told: ${words[0]}`, async () => {
+      const { code, stderr } = await run(words, { into: "/dev/full" });
+      assert.is(code, 1);
+      assert.is(stderr, "tapline: Standard output cannot be written (ENOSPC).\n");
+    });
+  }
+}
+
+test("a file that takes a part of the output is a loss, too", async () => {
+  const into = join(root, "completion");
+  const { code, stderr } = await run(["completion", "bash"], { into, limit: 1 });
+  assert.is(readFileSync(into).length, 1024);
+  assert.is(code, 1);
+  assert.is(stderr, "tapline: Standard output cannot be written (EFBIG).\n");
+});
+
+test("a folder that takes nothing is told before anything is computed", async () => {
+  for (const [place, words] of [
+    ["/proc", [...inspect, "--lab", lab.url]],
+    [root, [...inspect, "--lab", lab.url, "--out", `${main}/here`]],
+    [root, ["demo", "--out", `${main}/here`]],
+  ] as const) {
+    if (!existsSync("/proc/self")) return;
+    const { code, stdout, stderr } = await run([...words], { cwd: place });
+    assert.is(code, 1);
+    assert.is(stdout, "");
+    assert.match(stderr, /^tapline: Nothing can be written to \S+ \(E\w+\); see --out\.\n$/);
+  }
+  assert.equal(await new Lab(lab.url).jobs(), []);
+});
+
+test("where files fail after all, the result is shown all the same", async () => {
+  const out = join(root, "small");
+  const { code, stdout, stderr } = await run([...inspect, "--lab", lab.url, "--out", out], { limit: 1 });
+  assert.is(code, 1);
+  assert.match(stderr, /^tapline: \S+activations\.npz cannot be written \(EFBIG\); see --out\.\n$/);
+  const report = JSON.parse(stdout);
+  assert.is(report.job.result.next_tokens[0].token, " Paris");
+  assert.is(report.folder, null);
+  assert.equal(report.files, []);
+  assert.not(existsSync(out), "what was begun is taken away");
+
+  const drawn = await run(["job", report.job.id, "--lab", lab.url, "--out", join(root, "again")], {
+    limit: 1,
+  });
+  assert.is(drawn.code, 1);
+  assert.match(drawn.stdout, "Logit lens");
+  assert.not.match(drawn.stdout, "Written");
+  assert.match(drawn.stderr, /activations\.npz cannot be written \(EFBIG\)/);
+  assert.equal(readdirSync(root).sort(), ["again", "completion", "home"]);
+});
+
+test.run();
