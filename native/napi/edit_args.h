@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "capture/edit.h"
+#include "experiment/context.h"
 #include "napi/setup.h"
 
 namespace tapline {
