@@ -19,8 +19,8 @@ struct RowEdit {
 /// effects must outlive it.
 class BatchEdits {
  public:
-  /// Adds those edits of `plan` that reach token `index` of a sequence with `n_prompt` prompt tokens, whose row
-  /// the batch holds at `batch_index`. `effects` has one entry an edit.
+  /// Adds those edits of `plan` that reach token `index` of a sequence with `n_prompt` prompt tokens, whose
+  /// row the batch holds at `batch_index`. `effects` has one entry an edit.
   void add(const EditPlan& plan, std::vector<EditEffect>& effects, int batch_index, int32_t index,
            int32_t n_prompt) {
     for (size_t i = 0; i < plan.size(); ++i) {

@@ -18,7 +18,8 @@ namespace tapline {
 struct TapPoint {
   int layer = 0;
   bool read = true;
-  const std::vector<RowEdit>* edits = nullptr;  // applied in order after reading, before the next block computes
+  const std::vector<RowEdit>* edits =
+      nullptr;  // applied in order after reading, before the next block computes
 };
 
 /// Rows of one block output, as they were computed: before any edit.
@@ -59,8 +60,8 @@ class BlockTap {
   bool wants(const ggml_tensor* t);
   bool take(ggml_tensor* t);
   void begin_micro_batch(const ggml_tensor* first_node);
-  /// Applies the edits of a layer to its rows, [indices.size(), n_embd]. Returns the first row that was edited
-  /// and the number of rows from there to the last one.
+  /// Applies the edits of a layer to its rows, [indices.size(), n_embd]. Returns the first row that was
+  /// edited and the number of rows from there to the last one.
   std::pair<size_t, size_t> edit(const std::vector<RowEdit>& edits, const std::vector<int>& indices,
                                  float* values);
   bool fail(const std::string& sentence);

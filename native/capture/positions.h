@@ -21,8 +21,8 @@ struct Positions {
 
   /// Whether token `index` of a sequence with `n_prompt` prompt tokens is one of them.
   bool contains(int32_t index, int32_t n_prompt) const;
-  /// The first such token of the prompt, n_prompt where there is none: what comes before it can be shared with
-  /// other sequences.
+  /// The first such token of the prompt, n_prompt where there is none: what comes before it can be shared
+  /// with other sequences.
   int32_t first_in_prompt(int32_t n_prompt) const;
   bool operator==(const Positions& other) const;
 };

@@ -41,7 +41,7 @@ struct AdvanceRequest {
   int next_top = 0;          // top k of the next token after the last one; 0: none
   bool keep_logits = false;  // the next token's logits
   bool early_exit = false;   // compute no block behind the deepest captured one, when no head is wanted
-  EditPlan edits;            // the tokens so far, these included, are the prompt; their layers are among `layers`
+  EditPlan edits;  // the tokens so far, these included, are the prompt; their layers are among `layers`
 };
 
 struct AdvanceResult {
@@ -116,8 +116,8 @@ class Context {
   /// Runs every prompt under every plan of edits beside its baseline: each prompt is computed once up to the
   /// first token that a plan edits, its K/V shared by sequence copy, and all rows of as many prompts as fit
   /// are generated in lockstep as one batch a step. A plan of neutral edits is the baseline itself, so its
-  /// numbers are equal by construction; only the rows' lengths are measured. K/V is kept, so a token generated
-  /// under an edit stays edited for the tokens after it. Forgets the context's sequence.
+  /// numbers are equal by construction; only the rows' lengths are measured. K/V is kept, so a token
+  /// generated under an edit stays edited for the tokens after it. Forgets the context's sequence.
   /// `progress(done, total)` counts generated positions.
   std::vector<SweepTrial> sweep(const SweepRequest& request, const CancelToken& cancel,
                                 const std::function<void(size_t, size_t)>& progress);

@@ -159,10 +159,10 @@ std::vector<SweepTrial> Context::sweep(const SweepRequest& request, const Cancel
   };
   const size_t most_rows = rows_at_once(info.n_vocab, n_seq_max_, n_batch_);
   if (state.rows_a_prompt() > most_rows) {
-    throw Error(ErrorCode::kInvalidArgument, "A prompt with " + std::to_string(request.plans.size()) +
-                                                 " plans of edits needs " + std::to_string(state.rows_a_prompt()) +
-                                                 " sequences; this context computes " +
-                                                 std::to_string(most_rows) + " at once.");
+    throw Error(ErrorCode::kInvalidArgument,
+                "A prompt with " + std::to_string(request.plans.size()) + " plans of edits needs " +
+                    std::to_string(state.rows_a_prompt()) + " sequences; this context computes " +
+                    std::to_string(most_rows) + " at once.");
   }
   size_t first = 0;
   while (first < n_prompts) {
@@ -195,9 +195,9 @@ std::vector<SweepTrial> Context::sweep(const SweepRequest& request, const Cancel
   return trials;
 }
 
-/// Computes every prompt but its last token for every row. What rows have in common, up to the first token that
-/// one of them edits, is computed once: a row leaves the baseline's sequence where it becomes another one. (Part of
-/// a sequence could not be copied later: recurrent and sliding memories have forgotten it.)
+/// Computes every prompt but its last token for every row. What rows have in common, up to the first token
+/// that one of them edits, is computed once: a row leaves the baseline's sequence where it becomes another
+/// one. (Part of a sequence could not be copied later: recurrent and sliding memories have forgotten it.)
 void Context::prefill(SweepState& state, size_t first_prompt, size_t n_prompts, const CancelToken& cancel) {
   TokenBatch batch(n_batch_);
   BatchEdits edits;
