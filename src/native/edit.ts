@@ -50,6 +50,7 @@ export interface EditEffect {
   changeLength: number;
 }
 
+const fields = ["layer", "kind", "scale", "strength", "unit", "vector", "min", "max", "positions"];
 const kinds: readonly unknown[] = ["affine", "project_out", "clamp"];
 const units: readonly unknown[] = ["unit", "vector", "row_norm"];
 
@@ -76,6 +77,9 @@ export function nativeEdits(edits: readonly Edit[] | undefined, hidden: number):
 
 function nativeEdit(edit: Edit, hidden: number): object {
   if (typeof edit !== "object" || edit === null) throw invalid("An edit must be an object.");
+  // A field that nobody reads would leave the model as it is where a change was asked for.
+  const unknown = Object.keys(edit).find((field) => !fields.includes(field));
+  if (unknown !== undefined) throw invalid(`An edit has no field ${told(unknown)}.`);
   const { layer, kind = "affine", unit = "vector", vector, positions = "last" } = edit;
   if (!Number.isInteger(layer) || Math.abs(layer) > endOfText) {
     throw invalid(`An edit's layer must be an index, got ${told(layer)}.`);

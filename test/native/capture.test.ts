@@ -143,7 +143,7 @@ test("early exit captures the same", async () => {
   assert.equal(captured[1]!.states!.data, whole[3]);
 });
 
-test("an edit is h' = scale * h + offset", async () => {
+test("an edit is h' = scale * h + vector", async () => {
   const whole = await states(tokens);
   const position = tokens.length - 1;
   const positions = [[position, position]] as const;

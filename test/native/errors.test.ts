@@ -110,6 +110,7 @@ test("edits that fit nothing", async () => {
   const widths = new RegExp(`has ${model.info.nEmbd - 1} values; the hidden size is ${model.info.nEmbd}\\.`);
   await rejects(edit({ layer: 1, vector }), "INVALID_ARGUMENT", widths);
   for (const [fields, words] of [
+    [{ layer: 1, position: 0 }, /no field "position"/],
     [{ layer: 1.5 }, /layer must be an index, got 1\.5/],
     [{ layer: "1" }, /layer must be an index, got "1"/],
     [{ layer: 1, vector: [1, 2] }, /must be a Float32Array/],

@@ -269,8 +269,8 @@ async function causal({ context, tokens, layers, plain, states, model }: Subject
   const problems: string[] = [];
   for (const layer of layers) {
     const row = states[layer]!.subarray(position * width, (position + 1) * width);
-    const offset = randomVector(width, Math.hypot(...row), random);
-    const edits = [{ layer, position, offset }];
+    const vector = randomVector(width, Math.hypot(...row), random);
+    const edits = [{ layer, vector }];
     for (const rows of ["last", "all"] as const) {
       const moved = await logitsOf(context, { tokens, layers: [layer], rows, edits });
       const effect = relativeDistance(moved, plain);
@@ -304,9 +304,9 @@ async function sufficient(subject: Subject): Promise<Check> {
     const positions = layer === layers.at(-1) ? [tokens.length - 1] : Array.from(tokens.keys());
     const edits = positions.map((position) => ({
       layer,
-      position,
+      positions: [[position, position]] as const,
       scale: 0,
-      offset: donors[layer]!.slice(position * width, (position + 1) * width),
+      vector: donors[layer]!.slice(position * width, (position + 1) * width),
     }));
     const patched = await logitsOf(context, { tokens, layers: [layer], rows: "last", edits });
     const distance = relativeDistance(patched, expected);
@@ -411,8 +411,8 @@ async function lens({ context, tokens, layers, plain, model }: Subject): Promise
 async function recovers({ context, tokens, layers, plain, model }: Subject): Promise<Check> {
   const problems: string[] = [];
   const layer = layers[0]!;
-  const spoiled = { scale: 1, offset: new Float32Array(model.info.nEmbd).fill(Number.POSITIVE_INFINITY) };
-  const edits = Array.from(tokens.keys(), (position) => ({ layer, position, ...spoiled }));
+  const vector = new Float32Array(model.info.nEmbd).fill(Number.POSITIVE_INFINITY);
+  const edits = [{ layer, vector, positions: "all" as const }];
   const logits = await logitsOf(context, { tokens, layers: [layer], edits });
   if (allFinite(logits)) problems.push("an infinite row leaves the logits finite");
   const after = await logitsOf(context, { tokens, layers: [] });
