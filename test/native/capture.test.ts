@@ -85,7 +85,7 @@ test("logits are the same bits with every row of every block captured, in whatev
 test("the rows of the last block are its last rows where the text ends there", async () => {
   await context.reset();
   const last = layers.at(-1)!;
-  const edits = [{ layer: 0, position: 2, scale: 0.5 }];
+  const edits = [{ layer: 0, positions: [[2, 2]] as const, scale: 0.5 }];
   const all = await context.advance({ tokens, layers: [0, last], edits, nextTopK: 1 });
   for (let end = 3; end <= tokens.length; ++end) {
     await context.reset();

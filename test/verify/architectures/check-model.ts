@@ -181,7 +181,7 @@ async function undisturbed({ context, tokens, layers, plain, states }: Subject):
     const edits = layer === layers.at(-1) ? [tokens.length - 1] : Array.from(tokens.keys());
     await expectSame(`the same values written back at block ${layer}`, {
       layers: [layer],
-      edits: edits.map((position) => ({ layer, position, scale: 1 })),
+      edits: edits.map((position) => ({ layer, positions: [[position, position]] as const, scale: 1 })),
     });
   }
   if (await takesChunks(context, tokens)) {

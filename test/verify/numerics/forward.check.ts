@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Context, Model } from "../../../src/native/index.js";
+import { type Context, type Edit, Model } from "../../../src/native/index.js";
 import { sameBits, softmax, totalVariation } from "../architectures/arithmetic.js";
 import type { Figure, NumericCheck } from "./check.js";
 import { runPython } from "./python.js";
@@ -22,6 +22,9 @@ const strengths = {
   ablate: [0.25, 0.5, 1],
   patch: [0.25, 0.5, 1],
   steer: [-100, -10, 10, 100],
+  steer_row_norm: [-0.5, 0.5, 2],
+  project_out: [0.5, 1],
+  clamp: [0.5, 1],
 } as const;
 
 type Kind = keyof typeof strengths;
@@ -57,13 +60,15 @@ interface Results {
   later: number;
 }
 
-/** h' = scale * h + offset for each of the contract's interventions, as the product computes it. */
-function affine(kind: Kind, s: number, vector: Float32Array): { scale: number; offset?: Float32Array } {
-  if (kind === "scale") return { scale: s };
-  if (kind === "ablate") return { scale: 1 - s };
-  if (kind === "patch") return { scale: 1 - s, offset: vector.map((value) => s * value) };
-  const length = Math.hypot(...vector);
-  return { scale: 1, offset: vector.map((value) => (s * value) / length) };
+/** Each of the contract's interventions as the native core takes it. */
+function editOf(kind: Kind, strength: number, vector: Float32Array): Omit<Edit, "layer"> {
+  if (kind === "scale") return { scale: strength };
+  if (kind === "ablate") return { scale: 1 - strength };
+  if (kind === "patch") return { scale: 1 - strength, strength, vector };
+  if (kind === "steer") return { strength, unit: "unit", vector };
+  if (kind === "steer_row_norm") return { strength, unit: "row_norm", vector };
+  if (kind === "clamp") return { kind, strength, unit: "row_norm", min: 0.4, max: 0.6, vector };
+  return { kind, strength, vector };
 }
 
 async function run(python: string, folder: string): Promise<Figure[]> {
@@ -108,11 +113,11 @@ async function run(python: string, folder: string): Promise<Figure[]> {
       for (const layer of [0, Math.floor(nLayer / 2), nLayer - 1]) {
         const [prompt, donor, minus] = [0, 1, 0];
         const vector =
-          kind === "steer"
+          kind !== "patch"
             ? lastRow(donor, layer).map((value, i) => value - lastRow(minus, layer)[i]!)
             : lastRow(donor, layer);
         const { tokens } = captured[prompt]!;
-        const edit = { layer, position: tokens.length - 1, ...affine(kind, strength, vector) };
+        const edit = { layer, ...editOf(kind, strength, vector) };
         await context.reset();
         const result = await context.advance({
           tokens,
