@@ -19,6 +19,7 @@ export const knownTools = [
   "eval-callback-flushed",
   "llama-batched-bench",
   "llama-bench",
+  "llama-quantize",
   "llama-server",
   "rpc-server",
   "test-llama-archs",

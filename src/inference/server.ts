@@ -79,7 +79,6 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
       resolved,
       requestedModel: model,
       requestedRevision: revision ?? null,
-      drafts: guessing !== undefined,
       apiKey,
       cors,
       waiting,

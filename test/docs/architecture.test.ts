@@ -25,6 +25,7 @@ const arrows: Record<string, string[]> = {
   terminal: ["contracts"],
   report: ["contracts", "markup", "terminal"],
   study: ["contracts", "report"],
+  recipe: ["contracts", "markup", "study"],
   cli: [
     "contracts",
     "client",
@@ -32,6 +33,7 @@ const arrows: Record<string, string[]> = {
     "terminal",
     "report",
     "study",
+    "recipe",
     "lab",
     "inference",
     "router",

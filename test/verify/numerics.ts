@@ -8,23 +8,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import type { Figure, NumericCheck } from "./numerics/check.js";
+import { holds, printFigure } from "./figures.js";
+import type { NumericCheck } from "./numerics/check.js";
 import { findPython, MissingPackage } from "./numerics/python.js";
 
 const folder = fileURLToPath(new URL("./numerics", import.meta.url));
-
-function holds({ value, bound, atLeast = false }: Figure): boolean {
-  return atLeast ? value >= bound : value <= bound;
-}
-
-function print(figure: Figure): void {
-  const { what, value, bound, atLeast = false } = figure;
-  const measured = Number.isFinite(value) ? Number(value.toPrecision(3)) : value;
-  const relation = atLeast ? ">=" : "<=";
-  console.log(
-    `  ${holds(figure) ? "ok    " : "MISSED"} ${what.padEnd(66)} ${measured} (${relation} ${bound})`,
-  );
-}
 
 async function runCheck(file: string): Promise<{ passed: number; failed: number }> {
   const { default: check } = (await import(pathToFileURL(join(folder, file)).href)) as {
@@ -34,7 +22,7 @@ async function runCheck(file: string): Promise<{ passed: number; failed: number 
   const work = await mkdtemp(join(tmpdir(), "tapline-numerics-"));
   try {
     const figures = await check.run(findPython(check.modules), work);
-    figures.forEach(print);
+    figures.forEach(printFigure);
     const passed = figures.filter(holds).length;
     return { passed, failed: figures.length === 0 ? 1 : figures.length - passed };
   } catch (error) {

@@ -36,7 +36,8 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
     const trials = await clock.measure("compute", () =>
       context.sweep({
         prompts,
-        plans: config.strengths.map((strength) => [editFor(config.intervention, layer, strength, vector)]),
+        layer,
+        edits: config.strengths.map((strength) => editFor(config.intervention, strength, vector)),
         targets: new Int32Array(prompts.length).fill(target),
         maxTokens: config.max_tokens,
         onProgress: (done, total) => progress({ stage: "sweep", done, total }),
@@ -105,8 +106,8 @@ async function editVector(
   context: Context,
   layer: number,
   sequences: Int32Array[],
-): Promise<Float32Array | undefined> {
-  if (sequences.length === 0) return undefined;
+): Promise<Float32Array | null> {
+  if (sequences.length === 0) return null;
   progress({ stage: "capture", done: 0, total: sequences.length });
   const features = await context.features({
     sequences,

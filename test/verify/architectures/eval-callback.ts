@@ -31,12 +31,19 @@ const shown = 3;
 
 /**
  * Computes `prompt` with llama.cpp's own tool and reads what it prints. The tool is built with flush-log.cpp, or
- * the end of its output would be lost; that the end is there is checked all the same.
+ * the end of its output would be lost; that the end is there is checked all the same. `exact` keeps K and V in
+ * F32, as tapline does for weights in F32.
  */
-export async function runEvalCallback(tool: string, model: string, prompt: string): Promise<EvalCallbackRun> {
+export async function runEvalCallback(
+  tool: string,
+  model: string,
+  prompt: string,
+  exact: boolean,
+): Promise<EvalCallbackRun> {
   const flags = ["-m", model, "-p", prompt, "-ngl", "0", "-fit", "off", "--log-colors", "off"];
   flags.push("-c", `${settings.nCtx}`, "-b", `${settings.nBatch}`, "-ub", `${settings.nBatch}`);
   flags.push("-t", `${settings.threads}`, "--no-log-prefix", "--no-log-timestamps");
+  if (exact) flags.push("-ctk", "f32", "-ctv", "f32", "-fa", "off");
   const folder = await mkdtemp(join(tmpdir(), "tapline-eval-callback-"));
   try {
     const { output, log } = await capture(tool, flags, join(folder, "output"));

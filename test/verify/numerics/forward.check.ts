@@ -1,8 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Context, type Edit, Model } from "../../../src/native/index.js";
+import { type Context, Model } from "../../../src/native/index.js";
+import { affine, type Intervention } from "../affine.js";
 import { sameBits, softmax, totalVariation } from "../architectures/arithmetic.js";
+import { Values } from "../values.js";
 import type { Figure, NumericCheck } from "./check.js";
 import { runPython } from "./python.js";
 
@@ -22,34 +24,9 @@ const strengths = {
   ablate: [0.25, 0.5, 1],
   patch: [0.25, 0.5, 1],
   steer: [-100, -10, 10, 100],
-  steer_row_norm: [-0.5, 0.5, 2],
-  project_out: [0.5, 1],
-  clamp: [0.5, 1],
 } as const;
 
-type Kind = keyof typeof strengths;
-
-/** Where an array lies in the file of values. */
-interface Place {
-  at: number;
-  shape: number[];
-}
-
-class Values {
-  readonly #parts: Float32Array[] = [];
-  #length = 0;
-
-  add(values: Float32Array, shape: number[]): Place {
-    const at = this.#length;
-    this.#parts.push(values.slice());
-    this.#length += values.length;
-    return { at, shape };
-  }
-
-  bytes(): Buffer {
-    return Buffer.concat(this.#parts.map((part) => Buffer.from(part.buffer)));
-  }
-}
+type Kind = Intervention & keyof typeof strengths;
 
 interface Results {
   blocks: number;
@@ -58,17 +35,6 @@ interface Results {
   interventions: Record<Kind, number>;
   moved: Record<Kind, number>;
   later: number;
-}
-
-/** Each of the contract's interventions as the native core takes it. */
-function editOf(kind: Kind, strength: number, vector: Float32Array): Omit<Edit, "layer"> {
-  if (kind === "scale") return { scale: strength };
-  if (kind === "ablate") return { scale: 1 - strength };
-  if (kind === "patch") return { scale: 1 - strength, strength, vector };
-  if (kind === "steer") return { strength, unit: "unit", vector };
-  if (kind === "steer_row_norm") return { strength, unit: "row_norm", vector };
-  if (kind === "clamp") return { kind, strength, unit: "row_norm", min: 0.4, max: 0.6, vector };
-  return { kind, strength, vector };
 }
 
 async function run(python: string, folder: string): Promise<Figure[]> {
@@ -113,11 +79,11 @@ async function run(python: string, folder: string): Promise<Figure[]> {
       for (const layer of [0, Math.floor(nLayer / 2), nLayer - 1]) {
         const [prompt, donor, minus] = [0, 1, 0];
         const vector =
-          kind !== "patch"
+          kind === "steer"
             ? lastRow(donor, layer).map((value, i) => value - lastRow(minus, layer)[i]!)
             : lastRow(donor, layer);
         const { tokens } = captured[prompt]!;
-        const edit = { layer, ...editOf(kind, strength, vector) };
+        const edit = { layer, position: tokens.length - 1, ...affine(kind, strength, vector) };
         await context.reset();
         const result = await context.advance({
           tokens,

@@ -1,4 +1,4 @@
-"""Reads a GGUF version 3 file with F32 and F16 tensors: metadata and arrays, nothing else."""
+"""Reads a GGUF version 3 file with F32, F16, Q4_1 and Q8_0 tensors: metadata and arrays, nothing else."""
 import struct
 
 import numpy as np
@@ -6,6 +6,20 @@ import numpy as np
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 STRING, ARRAY = 8, 9
 TENSOR_TYPES = {0: np.float32, 1: np.float16}
+# A block of 32 weights: Q4_1 is scale, minimum and 16 bytes whose low halves are the first 16; Q8_0 is scale and 32 bytes.
+BLOCKS = {
+    3: np.dtype([("scale", "<f2"), ("minimum", "<f2"), ("halves", "u1", 16)]),
+    8: np.dtype([("scale", "<f2"), ("values", "i1", 32)]),
+}
+
+
+def dequantised(blocks):
+    """float32 [blocks, 32]"""
+    scale = blocks["scale"].astype(np.float32)[:, None]
+    if "values" in blocks.dtype.names:
+        return blocks["values"] * scale
+    halves = np.concatenate([blocks["halves"] & 15, blocks["halves"] >> 4], 1)
+    return halves * scale + blocks["minimum"].astype(np.float32)[:, None]
 
 
 class Cursor:
@@ -54,9 +68,12 @@ def read(path):
     start = -(-cursor.at // alignment) * alignment
     tensors = {}
     for name, shape, kind, offset in infos:
-        if kind not in TENSOR_TYPES:
-            raise SystemExit(f"Tensor {name} of {path} is neither F32 nor F16.")
         count = int(np.prod(shape))
-        flat = np.frombuffer(cursor.data, TENSOR_TYPES[kind], count, start + offset)
+        if kind in TENSOR_TYPES:
+            flat = np.frombuffer(cursor.data, TENSOR_TYPES[kind], count, start + offset)
+        elif kind in BLOCKS:
+            flat = dequantised(np.frombuffer(cursor.data, BLOCKS[kind], count // 32, start + offset))
+        else:
+            raise SystemExit(f"Tensor {name} of {path} is of type {kind}, which this reader does not know.")
         tensors[name] = flat.reshape(shape[::-1])
     return metadata, tensors

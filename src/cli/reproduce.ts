@@ -1,0 +1,120 @@
+import { readdir, stat } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Command, InvalidArgumentError } from "commander";
+import { InvalidInput, UserError } from "../contracts/index.js";
+import type { Recipe } from "../contracts/recipe.js";
+import { exitCodes, UsageError } from "./exit-code.js";
+import { labOption, origin } from "./service-address.js";
+
+interface ReproduceOptions {
+  list?: boolean;
+  model?: string;
+  lab?: string;
+  out?: string;
+  json?: boolean;
+  quiet?: boolean;
+}
+
+/** The recipes that come with tapline: the same place from src/ and from dist/. */
+const ownRecipes = fileURLToPath(new URL("../../recipes", import.meta.url));
+
+/** `tapline reproduce`: a published claim, checked in one command. */
+export function registerReproduce(program: Command): void {
+  program
+    .command("reproduce")
+    .description("Check a published claim on a model: runs its recipe, and says what held.")
+    .argument("[recipe]", "a recipe of --list, or a folder or file of yours with a recipe.json")
+    .option("--list", "show the recipes that come with tapline")
+    .option("--model <model>", "another model than the recipe's own", filled)
+    .addOption(labOption().argParser((text) => (text === "new" ? text : origin(text))))
+    .option(
+      "--out <dir>",
+      "folder for reports and the study package (default: tapline-reproduce-<recipe>)",
+      filled,
+    )
+    .option("--json", "print the outcome as JSON, for programs")
+    .option("--quiet", "show no progress")
+    .addHelpText(
+      "after",
+      `
+Without --lab the Lab at the usual port runs it; where none runs, or with "--lab new", one is started for it. Ends with
+1 where a figure lies outside its range.
+
+Examples:
+  tapline reproduce --list
+  tapline reproduce logit-lens-rise
+  tapline reproduce sentiment-probe-real --model SmolLM2-135M-Instruct.Q8_0.gguf
+  tapline reproduce ./my-recipe --lab new`,
+    )
+    .action(reproduce);
+}
+
+async function reproduce(name: string | undefined, options: ReproduceOptions): Promise<void> {
+  if (options.list) {
+    if (name !== undefined) throw new UsageError("Name a recipe or ask for --list, not both.");
+    return list(options.json === true);
+  }
+  if (name === undefined)
+    throw new UsageError("Name a recipe; tapline reproduce --list shows what there is.");
+  const found = await readRecipe(name);
+  const { runRecipe } = await import("./run-recipe.js");
+  const { held } = await runRecipe(found.name, found.recipe, options);
+  if (!held) process.exitCode = exitCodes.failed;
+}
+
+async function list(json: boolean): Promise<void> {
+  const [{ canvasOf, table }, { print, printJson }] = await Promise.all([
+    import("../terminal/index.js"),
+    import("./output.js"),
+  ]);
+  const names = (await readdir(ownRecipes)).sort();
+  const recipes = await Promise.all(names.map((name) => readRecipe(name)));
+  if (json) return printJson(recipes.map(({ name, recipe }) => ({ name, ...recipe })));
+  const rows = recipes.map(({ name, recipe: { title, models } }) => [
+    name,
+    basename(models[0]?.id ?? ""),
+    title,
+  ]);
+  const columns = [
+    { title: "recipe" },
+    { title: "model", least: 8, dispensable: 1 },
+    { title: "claim", least: 20 },
+  ];
+  return print(table(columns, rows, canvasOf(process.stdout)).join("\n"));
+}
+
+/** One of our own by its name, else a file, or a folder that holds one. @throws UsageError */
+async function readRecipe(name: string): Promise<{ name: string; recipe: Recipe }> {
+  const own = /^[a-z0-9][a-z0-9-]*$/.test(name) ? join(ownRecipes, name, "recipe.json") : undefined;
+  const place = own !== undefined && (await isThere(own)) ? own : await ofFile(name);
+  const [{ checkRecipe }, { readConfig }] = await Promise.all([
+    import("../recipe/index.js"),
+    import("./input-files.js"),
+  ]);
+  try {
+    return { name: basename(dirname(resolve(place))), recipe: checkRecipe(await readConfig(place)) };
+  } catch (error) {
+    if (error instanceof InvalidInput || (error instanceof UserError && !(error instanceof UsageError))) {
+      throw new UsageError(`${place} is no recipe: ${error.message}`);
+    }
+    throw error;
+  }
+}
+
+async function ofFile(name: string): Promise<string> {
+  const found = await stat(name).catch(() => undefined);
+  if (found === undefined) {
+    throw new UsageError(`There is no recipe ${name}; tapline reproduce --list shows what there is.`);
+  }
+  return found.isDirectory() ? join(name, "recipe.json") : name;
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined)) !== undefined;
+}
+
+function filled(text: string): string {
+  if (text === "") throw new InvalidArgumentError("It must not be empty.");
+  return text;
+}

@@ -1,0 +1,70 @@
+import type { Recipe } from "../contracts/recipe.js";
+import { htmlTag } from "../markup/html.js";
+import { figureText, type Outcome, rangeText } from "./outcome.js";
+
+const html = htmlTag((text) => text);
+
+const style = `
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; padding: 0.3rem 0.8rem 0.3rem 0; border-bottom: 1px solid #8886; vertical-align: top; }
+td.number { font-variant-numeric: tabular-nums; }
+.failed { font-weight: 700; }
+dt { font-weight: 600; margin-top: 0.6rem; }
+dd { margin: 0; }`;
+
+/** A step's own report, beside the page. */
+export interface StepLink {
+  what: string;
+  file: string;
+}
+
+/** What was expected and seen, as one page that links the steps' reports; it holds no script. */
+export function reproductionPage(
+  recipe: Recipe,
+  model: string,
+  outcomes: readonly Outcome[],
+  steps: readonly StepLink[],
+): string {
+  const failed = outcomes.filter(({ held }) => !held).length;
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${recipe.title}</title>
+<style>${style}</style>
+</head>
+<body>
+<h1>${recipe.title}</h1>
+<p>${failed === 0 ? "Every figure held." : `${failed} of ${outcomes.length} figures did not hold.`}</p>
+<dl>
+<dt>Paper</dt><dd>${recipe.paper.title}, ${recipe.paper.url}</dd>
+<dt>Claim</dt><dd>${recipe.claim}</dd>
+<dt>What differs here</dt><dd>${recipe.differs}</dd>
+<dt>Model</dt><dd>${model}</dd>
+<dt>Data</dt><dd>${recipe.data.what} (${recipe.data.licence})</dd>
+</dl>
+<table>
+<thead><tr><th>Figure</th><th>Expected</th><th>Seen</th><th>Held</th><th>Where the range comes from</th></tr></thead>
+<tbody>
+${outcomes.map(
+  (outcome) => html`<tr>
+<td>${outcome.expected.control === true ? "Control: " : ""}${outcome.expected.what}</td>
+<td class="number">${rangeText(outcome)}</td>
+<td class="number">${figureText(outcome.seen)}</td>
+<td>${outcome.held ? "yes" : html`<span class="failed">no</span>`}</td>
+<td>${outcome.source}</td>
+</tr>
+`,
+)}</tbody>
+</table>
+<h2>Steps</h2>
+<ol>
+${steps.map(({ what, file }) => html`<li><a href="${encodeURI(file)}">${what}</a></li>\n`)}</ol>
+</body>
+</html>
+`.markup;
+}

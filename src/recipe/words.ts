@@ -1,0 +1,41 @@
+import type { Recipe } from "../contracts/recipe.js";
+import type { Words } from "../study/index.js";
+import { figureText, type Outcome, rangeText } from "./outcome.js";
+
+/** What a reproduction says as a study; what it reproduces stands in the method as a fenced block. */
+export function reproductionWords(
+  name: string,
+  recipe: Recipe,
+  outcomes: readonly Outcome[],
+  method: string,
+): Words {
+  const held = outcomes.filter((outcome) => outcome.held).length;
+  const block = {
+    recipe: name,
+    paper: recipe.paper,
+    expected: outcomes.map(({ expected: { id }, low, high, seen, held: kept }) => ({
+      id,
+      low,
+      high,
+      seen,
+      held: kept,
+    })),
+  };
+  return {
+    title: recipe.title,
+    question: `Does this hold here? ${recipe.claim}`,
+    hypothesis: outcomes
+      .map((each) => `- ${each.expected.what}: ${rangeText(each)} (${each.source})`)
+      .join("\n"),
+    method: `${method}\n\n\`\`\`reproduction\n${JSON.stringify(block, null, 1)}\n\`\`\``,
+    finding: [
+      `${held} of ${outcomes.length} figures held.`,
+      ...outcomes.map((each) => {
+        return `- ${each.held ? "held" : "did not hold"}: ${each.expected.what}: ${figureText(each.seen)}`;
+      }),
+    ].join("\n"),
+    limitations: recipe.differs,
+    license: "CC-BY-4.0",
+    omissions: [],
+  };
+}

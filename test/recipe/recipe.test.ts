@@ -1,0 +1,232 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import type { Result } from "../../src/contracts/index.js";
+import type { Quantity, Reading } from "../../src/contracts/recipe.js";
+import { StudyPackage } from "../../src/contracts/studies/index.js";
+import { validate } from "../../src/contracts/validate.js";
+import { startLab } from "../../src/lab/index.js";
+import { checkRecipe, chooseModel, outcomesOf, requestsOf } from "../../src/recipe/index.js";
+import { measure } from "../../src/recipe/measure.js";
+import { command } from "../cli/in-process.js";
+
+const root = mkdtempSync(join(tmpdir(), "tapline-recipe-"));
+test.after(() => rmSync(root, { recursive: true, force: true }));
+
+const own = fileURLToPath(new URL("../../recipes", import.meta.url));
+
+/** Only the fields that are read below. */
+const results = new Map([
+  [
+    "steer",
+    {
+      trials: [
+        { strength: -1, probability: 0.25, output: "It was bad." },
+        { strength: 2, probability: 0.5, output: "It was good." },
+        { strength: 2, probability: 1, output: "So good" },
+      ],
+      note: "as text",
+      layers: [{ layer: 7, predictions: [[], [{ token: " a/b", probability: 0.75 }]] }],
+    } as unknown as Result,
+  ],
+]);
+
+function seen(path: string, more: Partial<Reading> = {}): number {
+  return measure({ step: "steer", path, ...more }, results);
+}
+
+test("readings: fields, indices, all, entries of a value, quoted texts", () => {
+  assert.is(seen("trials/0/probability"), 0.25);
+  assert.is(seen("trials/-1/probability"), 1);
+  assert.is(seen("trials/strength=2/probability"), 0.75);
+  assert.is(seen("trials/strength=-1/probability"), 0.25);
+  assert.is(seen("trials/*/probability", { take: "min" }), 0.25);
+  assert.is(seen("trials/*/probability", { take: "max" }), 1);
+  assert.is(seen("trials/*/output", { contains: "good" }), 2 / 3);
+  assert.is(seen('layers/layer=7/predictions/-1/"token= a/b"/probability'), 0.75);
+  assert.is(seen("layers/layer=7/predictions/-1/token= c/probability", { otherwise: 0 }), 0);
+  const read = (path: string) => ({ step: "steer", path });
+  const difference: Quantity = { difference: [read("trials/1/probability"), read("trials/0/probability")] };
+  assert.is(measure(difference, results), 0.25);
+});
+
+test("a reading that finds nothing, or no number, is a sentence and not a figure", () => {
+  assert.throws(
+    () => seen("trials/strength=3/probability"),
+    /step steer holds nothing at trials\/strength=3/,
+  );
+  assert.throws(() => seen("trials/9/probability"), /holds nothing/);
+  assert.throws(() => seen("note"), /holds "as text" at note/);
+  assert.throws(() => seen("trials/0/probability", { contains: "x" }), /holds 0.25/);
+});
+
+const good = {
+  schema_version: 1,
+  title: "A title",
+  paper: { title: "A paper", url: "https://example.org" },
+  claim: "Paris comes late.",
+  differs: "Everything.",
+  models: [
+    { id: "demo", tested: true },
+    {
+      id: "owner/name",
+      revision: "abc",
+      tested: false,
+      layers: { look: [3] },
+      expected: { late: { low: 0.5, source: "the paper" } },
+    },
+  ],
+  data: { what: "One sentence.", licence: "MIT" },
+  steps: [
+    {
+      id: "look",
+      what: "the last block",
+      request: { operation: "inspect", prompt: "The capital of France is", layers: [7] },
+    },
+  ],
+  expected: [
+    {
+      id: "late",
+      what: "probability of Paris",
+      value: { step: "look", path: "layers/0/predictions/-1/token= Paris/probability", otherwise: 0 },
+      low: 0.9,
+      source: "the model's card",
+    },
+  ],
+};
+const changed = (change: (recipe: typeof good & Record<string, unknown>) => void) => {
+  const recipe = structuredClone(good);
+  change(recipe);
+  return () => checkRecipe(recipe);
+};
+
+test("what is wrong with a recipe is said before it runs", () => {
+  assert.not.throws(changed(() => {}));
+  assert.throws(
+    changed((r) => Object.assign(r, { extra: 1 })),
+    /extra/,
+  );
+  assert.throws(
+    changed((r) => Object.assign(r.steps[0]!.request, { layers: [300] })),
+    /Step look: .*layers/,
+  );
+  assert.throws(
+    changed((r) => Object.assign(r.steps[0]!.request, { model: "demo" })),
+    /names a model/,
+  );
+  assert.throws(
+    changed((r) => r.steps.push(r.steps[0]!)),
+    /steps are called look/,
+  );
+  assert.throws(
+    changed((r) => r.expected.push(r.expected[0]!)),
+    /expected figures are called late/,
+  );
+  assert.throws(
+    changed((r) => Object.assign(r.expected[0]!, { low: undefined })),
+    /could not fail/,
+  );
+  assert.throws(
+    changed((r) => Object.assign(r.expected[0]!, { high: 0.1 })),
+    /at least 0.9 and at most 0.1/,
+  );
+  assert.throws(
+    changed((r) => Object.assign(r.expected[0]!.value, { step: "other" })),
+    /step other/,
+  );
+  assert.throws(
+    changed((r) => Object.assign(r.models[1]!, { layers: { other: [1] } })),
+    /no step/,
+  );
+  assert.throws(
+    changed((r) => Object.assign(r.models[1]!, { expected: { other: { low: 1, source: "x" } } })),
+    /not expected/,
+  );
+});
+
+test("a model's own layers, revision and ranges take the place of the recipe's", () => {
+  const recipe = checkRecipe(good);
+  const other = chooseModel(recipe, "owner/name");
+  const [request] = requestsOf(recipe, other);
+  assert.equal(request!.settings, { prompt: "The capital of France is", layers: [3], revision: "abc" });
+  assert.equal(requestsOf(recipe, chooseModel(recipe, undefined))[0]!.settings, {
+    prompt: "The capital of France is",
+    layers: [7],
+  });
+  const result = { layers: [{ predictions: [[{ token: " Paris", probability: 0.6 }]] }] };
+  const found = new Map([["look", result as unknown as Result]]);
+  assert.is(outcomesOf(recipe, other, found)[0]!.held, true);
+  assert.is(outcomesOf(recipe, chooseModel(recipe, "demo"), found)[0]!.held, false);
+  assert.equal(chooseModel(recipe, "unknown"), { id: "unknown", tested: false });
+});
+
+test("every recipe that comes with tapline is one, and has a control", () => {
+  const names = readdirSync(own);
+  assert.ok(names.length >= 3);
+  for (const name of names) {
+    const recipe = checkRecipe(JSON.parse(readFileSync(join(own, name, "recipe.json"), "utf8")));
+    assert.ok(
+      recipe.expected.some(({ control }) => control),
+      `${name} has no control`,
+    );
+  }
+});
+
+test("reproduce: figures, files and the exit code, from a file of one's own", async () => {
+  const lab = await startLab({ port: 0, home: join(root, "home"), backend: "cpu" });
+  try {
+    const file = join(root, "recipe.json");
+    const mixed = structuredClone(good);
+    mixed.expected.push({ ...mixed.expected[0]!, id: "never", what: "more than there is", low: 1.5 });
+    writeFileSync(file, JSON.stringify(mixed));
+    const out = join(root, "out");
+    const ran = await command(["reproduce", file, "--lab", lab.url, "--out", out, "--json", "--quiet"]);
+    assert.is(ran.code, 1, ran.stderr);
+    const { held, figures } = JSON.parse(ran.stdout);
+    assert.is(held, false);
+    assert.equal(
+      figures.map((figure: { id: string; held: boolean }) => [figure.id, figure.held]),
+      [
+        ["late", true],
+        ["never", false],
+      ],
+    );
+    assert.ok(figures[0].seen > 0.9 && figures[0].seen <= 1);
+    assert.equal(readdirSync(out).sort(), ["index.html", "look.html", "study.json"]);
+    const page = readFileSync(join(out, "index.html"), "utf8");
+    assert.match(page, "1 of 2 figures did not hold.");
+    const study = validate(StudyPackage, JSON.parse(readFileSync(join(out, "study.json"), "utf8")));
+    const [, block] = /```reproduction\n(.*?)\n```/s.exec(study.method) as unknown as [string, string];
+    assert.is(JSON.parse(block).expected[1].held, false);
+
+    writeFileSync(file, JSON.stringify(good));
+    const again = await command(["reproduce", file, "--lab", lab.url, "--out", out, "--quiet"]);
+    assert.is(again.code, 0, again.stderr);
+    assert.match(again.stdout, "All 1 figures held.");
+  } finally {
+    await lab.close();
+  }
+});
+
+test("reproduce: what is no recipe is told with 2", async () => {
+  const nothing = await command(["reproduce", "no-such-recipe"]);
+  assert.is(nothing.code, 2);
+  assert.match(nothing.stderr, /There is no recipe no-such-recipe/);
+  const file = join(root, "wrong.json");
+  writeFileSync(file, JSON.stringify({ ...good, steps: [] }));
+  const wrong = await command(["reproduce", file]);
+  assert.is(wrong.code, 2);
+  assert.match(wrong.stderr, /is no recipe: .*steps/);
+  const listed = await command(["reproduce", "--list", "--json"]);
+  assert.equal(
+    JSON.parse(listed.stdout)
+      .map(({ name }: { name: string }) => name)
+      .sort(),
+    readdirSync(own).sort(),
+  );
+});
+
+test.run();

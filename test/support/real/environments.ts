@@ -1,0 +1,53 @@
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { realFolder, runProgram } from "./cache.js";
+
+/** The tools that tapline is measured beside, each in a virtual environment of its own. */
+export const environmentNames = [
+  "transformers",
+  "transformer-lens",
+  "nnsight",
+  "steering-vectors",
+  "repeng",
+  "interp-engine",
+] as const;
+export type EnvironmentName = (typeof environmentNames)[number];
+
+/** A Python from 3.10 on that can make virtual environments. */
+export function environmentPython(): string {
+  const test = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
+  const candidates = ["python3", "/usr/bin/python3", "python3.12", "python3.11"];
+  const found = candidates.find((python) => spawnSync(python, ["-c", test]).status === 0);
+  if (found === undefined) {
+    throw new Error(
+      `No Python from 3.10 on with venv and pip (${candidates.join(", ")}): install Debian's python3-venv.`,
+    );
+  }
+  return found;
+}
+
+/**
+ * The interpreter of a tool's environment, made on first use with the versions of `environments/NAME.txt`. The line of
+ * torch goes first: what asks for torch without a version would bring another build.
+ */
+export async function environment(name: EnvironmentName): Promise<string> {
+  const list = fileURLToPath(new URL(`./environments/${name}.txt`, import.meta.url));
+  const text = await readFile(list, "utf8");
+  const stamp = createHash("sha256").update(text).digest("hex");
+  const folder = join(realFolder, "environments", name);
+  const python = join(folder, "bin", "python");
+  const stampFile = join(folder, "tapline-stamp");
+  if ((await readFile(stampFile, "utf8").catch(() => "")) === stamp) return python;
+  console.error(`Making the environment of ${name} in ${folder}.`);
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(join(realFolder, "environments"), { recursive: true });
+  await runProgram(environmentPython(), ["-m", "venv", folder]);
+  const torch = text.split("\n").find((line) => line.startsWith("torch==")) as string;
+  await runProgram(python, ["-m", "pip", "install", "-q", torch]);
+  await runProgram(python, ["-m", "pip", "install", "-q", "--no-deps", "-r", list]);
+  await writeFile(stampFile, stamp);
+  return python;
+}

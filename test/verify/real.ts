@@ -1,0 +1,86 @@
+/**
+ * Checks tapline on a real trained model against the tools that people use: `npm run verify:real`.
+ *   --only PATTERN  checks whose name matches
+ *   --small         fewer prompts and one peer: what .ci/run has time for
+ *   --write         puts the figures into docs/verification.md
+ * The models and the tools' environments are prepared in the cache on first use (test/support/real).
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { miniLmModel, type SmolLm2, smolLm2Model } from "../support/real/models.js";
+import { holds, printFigure } from "./figures.js";
+import type { Figure } from "./numerics/check.js";
+import { against, peers } from "./real/against.js";
+import { directions } from "./real/directions.js";
+import { encoder } from "./real/encoder.js";
+import { computeOurs, type Ours, small, whole } from "./real/ours.js";
+import { quantised } from "./real/quantised.js";
+import { type Checked, writeTables } from "./real/tables.js";
+
+async function main(): Promise<boolean> {
+  const { values } = parseArgs({
+    options: {
+      only: { type: "string", default: "" },
+      small: { type: "boolean", default: false },
+      write: { type: "boolean", default: false },
+    },
+  });
+  const model = await smolLm2Model();
+  const folder = await mkdtemp(join(tmpdir(), "tapline-real-"));
+  try {
+    const all = checks(model, folder, values.small).filter(({ name }) => new RegExp(values.only).test(name));
+    const checked: Checked[] = [];
+    for (const { name, run } of all) {
+      const begin = performance.now();
+      console.log(name);
+      const figures = await run().catch((error: Error): Figure[] => {
+        console.log(`  FAILED ${error.stack}`);
+        return [];
+      });
+      figures.forEach(printFigure);
+      console.log(`  ${((performance.now() - begin) / 1000).toFixed(1)} s`);
+      checked.push({ name, figures });
+    }
+    const good = checked.flatMap(({ figures }) => figures.filter(holds)).length;
+    const bad = checked.reduce(
+      (sum, { figures }) => sum + (figures.length === 0 ? 1 : figures.filter((each) => !holds(each)).length),
+      0,
+    );
+    if (values.write) await writeTables(checked);
+    console.log(`\n${good} figures hold, ${bad} failed.`);
+    return good > 0 && bad === 0;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+interface RealCheck {
+  name: string;
+  run(): Promise<Figure[]>;
+}
+
+function checks(model: SmolLm2, folder: string, quick: boolean): RealCheck[] {
+  let ours: Promise<Ours> | undefined;
+  const computed = () => (ours ??= computeOurs(model.f32, quick ? small : whole, folder));
+  return [
+    ...(quick ? peers.slice(0, 1) : peers).map((peer) => ({
+      name: peer,
+      run: async () => against(peer, await computed(), model),
+    })),
+    ...(quick ? [] : [{ name: "directions", run: () => directions(model, folder) }]),
+    { name: "quantised", run: () => quantised(model, quick ? small : whole) },
+    { name: "encoder", run: async () => encoder(await miniLmModel()) },
+  ];
+}
+
+main().then(
+  (good) => {
+    process.exitCode = good ? 0 : 1;
+  },
+  (error) => {
+    console.error(error);
+    process.exitCode = 1;
+  },
+);

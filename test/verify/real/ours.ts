@@ -1,0 +1,229 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type Context, Model } from "../../../src/native/index.js";
+import { startServer } from "../../inference/support/serving.js";
+import { affine, type Intervention } from "../affine.js";
+import { type Place, Values } from "../values.js";
+import { passage } from "./passage.js";
+
+/** How much of the real model is looked at. */
+export interface Extent {
+  /** Tokens of each prompt. */
+  lengths: readonly number[];
+  layers: readonly number[];
+}
+
+export const whole: Extent = {
+  lengths: [1, 2, 3, 5, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512],
+  layers: [0, 9, 19, 29],
+};
+
+/** For every change: a quarter of the prompts, two of the layers. */
+export const small: Extent = { lengths: [1, 8, 32, 128, 300], layers: [9, 29] };
+
+export const strengths = {
+  scale: [0, 0.5, 1.5],
+  ablate: [0.5, 1],
+  patch: [0.5, 1],
+  steer: [-200, -20, 20, 200],
+} as const;
+
+const starts = [
+  "The capital of France is",
+  "When Mary and John went to the store, John gave a drink to",
+  "I did not like the film at all. It was",
+];
+
+const chats = [
+  [{ role: "user", content: "What is the capital of Japan?" }],
+  [
+    { role: "system", content: "You answer in one word." },
+    { role: "user", content: "Name a colour. \n\n 日本語, 12345 and  two spaces" },
+    { role: "assistant", content: "Blue" },
+    { role: "user", content: "Another one!" },
+  ],
+];
+
+const continued = 16;
+const featured = [5, 15, 29];
+
+export interface Ours {
+  cases: string;
+  values: string;
+}
+
+/** What the native core computes of the F32 model, written down for the tools that it is compared with. */
+export async function computeOurs(path: string, extent: Extent, folder: string): Promise<Ours> {
+  const model = await Model.open(path, { gpuLayers: 0 });
+  const values = new Values();
+  try {
+    const context = await model.createContext({ nCtx: 1024, maxSequences: 16, threads: 1 });
+    const prompts = await promptsOf(model, extent);
+    const captured = [];
+    for (const tokens of prompts) captured.push(await look(model, context, tokens, values));
+    const edits = await editAll(model, context, extent, values);
+    const sentences = passage.split(/(?<=[.:?!])\s+/).slice(0, 32);
+    const texts = await Promise.all(
+      [passage, ...sentences, "1234567 x²+y² …\tçé ß\n\n  end", "don't we'll I'VE"].map(async (text) => ({
+        text,
+        tokens: [...(await model.tokenize(text))],
+      })),
+    );
+    const cases = {
+      texts,
+      chats: await fillTemplates(path, model),
+      prompts: [...edits.prompts, ...captured],
+      features: await features(model, context, sentences, values),
+      edits: edits.edits,
+    };
+    const ours = { cases: join(folder, "cases.json"), values: join(folder, "values.f32") };
+    await writeFile(ours.cases, JSON.stringify(cases));
+    await writeFile(ours.values, values.bytes());
+    return ours;
+  } finally {
+    await model.close();
+  }
+}
+
+/** Stretches of the passage, each beginning elsewhere. */
+export async function promptsOf(model: Model, { lengths }: Extent): Promise<Int32Array[]> {
+  const all = await model.tokenize(passage);
+  return lengths.map((length, i) => {
+    const start = Math.min(i * 17, all.length - length);
+    return all.slice(start, start + length);
+  });
+}
+
+interface Look {
+  tokens: number[];
+  states: Place;
+  logits: Place;
+  lens: { ids: number[][]; probabilities: number[][] };
+}
+
+async function look(model: Model, context: Context, tokens: Int32Array, values: Values): Promise<Look> {
+  const { nLayer, nEmbd, nVocab } = model.info;
+  const layers = Array.from({ length: nLayer }, (_, i) => i);
+  const states = new Float32Array(nLayer * tokens.length * nEmbd);
+  await context.reset();
+  let logits = new Float32Array();
+  for (let start = 0; start < tokens.length; start += context.nBatch) {
+    const chunk = tokens.slice(start, start + context.nBatch);
+    const found = await context.advance({ tokens: chunk, layers, logits: true });
+    for (const [i, layer] of found.layers.entries()) {
+      states.set(layer.states!.data, (i * tokens.length + start) * nEmbd);
+    }
+    logits = found.logits as Float32Array<ArrayBuffer>;
+  }
+  return {
+    tokens: [...tokens],
+    states: values.add(states, [nLayer, tokens.length, nEmbd]),
+    logits: values.add(logits, [nVocab]),
+    lens: await lens(context, tokens, layers),
+  };
+}
+
+/** The ten most probable tokens of every block at the last token. */
+async function lens(context: Context, tokens: Int32Array, layers: number[]): Promise<Look["lens"]> {
+  await context.reset();
+  const start = Math.floor((tokens.length - 1) / context.nBatch) * context.nBatch;
+  for (let at = 0; at < start; at += context.nBatch) {
+    await context.advance({ tokens: tokens.slice(at, at + context.nBatch), layers: [] });
+  }
+  const found = await context.advance({
+    tokens: tokens.slice(start),
+    layers,
+    rows: "last",
+    keepStates: false,
+    lensTopK: 10,
+  });
+  return {
+    ids: found.layers.map((layer) => [...layer.lens!.tokenIds]),
+    probabilities: found.layers.map((layer) => [...layer.lens!.probabilities]),
+  };
+}
+
+async function editAll(model: Model, context: Context, extent: Extent, values: Values) {
+  const { nVocab } = model.info;
+  const tokens = await Promise.all(starts.map((text) => model.tokenize(text)));
+  const prompts: Look[] = [];
+  const last: Float32Array[][] = [];
+  for (const each of tokens) {
+    prompts.push(await look(model, context, each, values));
+    await context.reset();
+    const layers = extent.layers;
+    const found = await context.advance({ tokens: each, layers, rows: "last" });
+    last.push(found.layers.map((layer) => layer.states!.data.slice()));
+  }
+  const edits = [];
+  for (const [prompt, own] of tokens.entries()) {
+    const [donor, minus] = [(prompt + 1) % tokens.length, (prompt + 2) % tokens.length];
+    for (const [at, layer] of extent.layers.entries()) {
+      const wanted = (Object.keys(strengths) as Intervention[]).flatMap((kind) =>
+        strengths[kind].map((strength) => {
+          const from = last[donor]![at]!;
+          const vector = kind === "steer" ? from.map((value, i) => value - last[minus]![at]![i]!) : from;
+          return { kind, strength, edit: affine(kind, strength, vector) };
+        }),
+      );
+      const [trial] = await context.sweep({
+        prompts: [own],
+        layer,
+        edits: wanted.map(({ edit }) => edit),
+        maxTokens: continued,
+      });
+      for (const [i, { kind, strength, edit }] of wanted.entries()) {
+        await context.reset();
+        const request = { layer, position: own.length - 1, ...edit };
+        const found = await context.advance({
+          tokens: own,
+          layers: [layer],
+          rows: "last",
+          edits: [request],
+          logits: true,
+        });
+        edits.push({
+          ...{ kind, strength, layer, donor, minus },
+          tokens: [...own],
+          continuation: [...trial!.rows[i]!.continuation],
+          logits: values.add(found.logits!, [nVocab]),
+        });
+      }
+    }
+  }
+  return { prompts, edits };
+}
+
+/** The packed way that probe and sae take. */
+async function features(model: Model, context: Context, texts: string[], values: Values) {
+  const sequences = await Promise.all(texts.map((text) => model.tokenize(text)));
+  const found = await context.features({ sequences, layers: featured });
+  return sequences.map((tokens, i) => {
+    const rows = featured.flatMap((layer) => {
+      const { data, shape } = found.get(layer)!;
+      return [...data.subarray(i * shape[1]!, (i + 1) * shape[1]!)];
+    });
+    return {
+      tokens: [...tokens],
+      layers: featured,
+      states: values.add(Float32Array.from(rows), [featured.length, model.info.nEmbd]),
+    };
+  });
+}
+
+/** The model's template as the server fills it. */
+async function fillTemplates(path: string, model: Model) {
+  const server = await startServer({ model: path, parallel: 1, threads: 1, ctxSize: 512 });
+  try {
+    const filled = [];
+    for (const messages of chats) {
+      const { status, body } = await server.post("/apply-template", { messages });
+      if (status !== 200) throw new Error(`/apply-template answered ${status}: ${JSON.stringify(body)}`);
+      const text = body.prompt as string;
+      filled.push({ messages, text, tokens: [...(await model.tokenize(text, { parseSpecial: true }))] });
+    }
+    return filled;
+  } finally {
+    await server.close();
+  }
+}

@@ -1,0 +1,30 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { holds } from "../figures.js";
+import type { Figure } from "../numerics/check.js";
+
+export interface Checked {
+  name: string;
+  figures: Figure[];
+}
+
+const page = fileURLToPath(new URL("../../../docs/verification.md", import.meta.url));
+const [begin, end] = ["<!-- real: begin -->", "<!-- real: end -->"];
+
+/** Puts the figures into docs/verification.md, between its two marks. */
+export async function writeTables(checked: readonly Checked[]): Promise<void> {
+  const text = await readFile(page, "utf8");
+  const [from, to] = [text.indexOf(begin), text.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`${page} lacks the marks ${begin} and ${end}.`);
+  const tables = checked.map(
+    ({ name, figures }) =>
+      `**${name}**\n\n| Figure | Measured | Bound |\n| --- | --- | --- |\n${figures.map(line).join("\n")}\n`,
+  );
+  await writeFile(page, `${text.slice(0, from + begin.length)}\n${tables.join("\n")}${text.slice(to)}`);
+}
+
+function line(figure: Figure): string {
+  const { what, value, bound, atLeast = false } = figure;
+  const measured = atLeast && value > 0.9 ? value.toFixed(5) : `${Number(value.toPrecision(2))}`;
+  return `| ${what} | ${measured}${holds(figure) ? "" : " (missed)"} | ${atLeast ? "at least" : "at most"} ${bound} |`;
+}
