@@ -61,7 +61,7 @@ async function benchCompare(
   const { promptTokens, strengths, maxTokens } = compare;
   const prompt = randomTokens(model, new TestRandom(1), promptTokens);
   const layer = Math.floor(model.info.nLayer / 2);
-  const edits = Array.from({ length: strengths }, (_, i) => ({ scale: 0.9 + 0.02 * (i + 0.5) }));
+  const plans = Array.from({ length: strengths }, (_, i) => [{ layer, scale: 0.9 + 0.02 * (i + 0.5) }]);
   const sequences = 1 + strengths;
   const batched = await model.createContext({
     nCtx: promptTokens + sequences * maxTokens,
@@ -78,12 +78,14 @@ async function benchCompare(
   };
   for (let round = 0; round < rounds; round++) {
     const ours = await seconds(async () => {
-      const [trial] = await batched.sweep({ prompts: [prompt], layer, edits, maxTokens });
+      const [trial] = await batched.sweep({ prompts: [prompt], plans, maxTokens });
       const shortest = Math.min(...(trial?.rows ?? []).map(({ continuation }) => continuation.length));
       if (shortest < maxTokens) throw new Error(`A continuation ended after ${shortest} tokens.`);
     });
     // Nothing of one row helps the next, so one row of the plain way stands for all.
-    const sequential = await seconds(() => sequentialSweep(single, prompt, layer, edits[0], 0, maxTokens));
+    const sequential = await seconds(() =>
+      sequentialSweep(single, prompt, layer, plans[0] ?? [], 0, maxTokens),
+    );
     const recomputed = await recompute(single, prompt, layer, maxTokens, model);
     const theirs = await batchedBenchSeconds(batchedBench, path, sequences);
     ratios.ours.push(1000 * ours);

@@ -1,5 +1,6 @@
 #include "capture/block_tap.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -72,6 +73,27 @@ bool BlockTap::fail(const std::string& sentence) {
   return false;
 }
 
+std::pair<size_t, size_t> BlockTap::edit(const std::vector<RowEdit>& edits, const std::vector<int>& indices,
+                                         float* values) {
+  const int most = *std::max_element(indices.begin(), indices.end());
+  row_at_.assign(static_cast<size_t>(most) + 1, -1);
+  for (size_t row = 0; row < indices.size(); ++row)
+    row_at_[static_cast<size_t>(indices[row])] = static_cast<int>(row);
+  const auto width = static_cast<size_t>(n_embd_);
+  size_t first = indices.size();
+  size_t end = 0;
+  for (const RowEdit& edit : edits) {
+    if (edit.batch_index > most) continue;
+    const int found = row_at_[static_cast<size_t>(edit.batch_index)];
+    if (found < 0) continue;  // in another micro-batch, or not computed because nothing reads it
+    const auto row = static_cast<size_t>(found);
+    edit.effect->add(edit.edit->apply(values + row * width, width));
+    first = std::min(first, row);
+    end = std::max(end, row + 1);
+  }
+  return {first, end > first ? end - first : 0};
+}
+
 bool BlockTap::take(ggml_tensor* t) {
   if (left_ || cancel_.cancelled()) return false;
   const TapPoint point = points_[next_];
@@ -96,25 +118,22 @@ bool BlockTap::take(ggml_tensor* t) {
     return fail("The rows of a micro-batch are not in the expected order.");
   }
 
-  staging_.resize(count * static_cast<size_t>(n_embd_));
-  const size_t bytes = staging_.size() * sizeof(float);
   if (count > 0) {
+    // Values that the host cannot reach are fetched, and what was edited of them goes back in one piece.
     const bool host = ggml_backend_buffer_is_host(t->view_src != nullptr ? t->view_src->buffer : t->buffer);
-    const float* values = static_cast<const float*>(t->data);
-    if (!host || point.edits != nullptr) {
-      ggml_backend_tensor_get(t, staging_.data(), 0, bytes);
+    auto* values = static_cast<float*>(t->data);
+    const auto width = static_cast<size_t>(n_embd_);
+    if (!host) {
+      staging_.resize(count * width);
       values = staging_.data();
+      ggml_backend_tensor_get(t, values, 0, count * width * sizeof(float));
     }
     if (point.read && sink_) sink_({point.layer, values, indices, count});
     if (point.edits != nullptr) {
-      const auto width = static_cast<size_t>(n_embd_);
-      for (const RowEdit& edit : *point.edits) {
-        for (size_t row = 0; row < count; ++row) {
-          if ((*indices)[row] != edit.batch_index) continue;
-          float* values_row = staging_.data() + row * width;
-          edit.apply(values_row, width);
-          ggml_backend_tensor_set(t, values_row, row * width * sizeof(float), width * sizeof(float));
-        }
+      const auto [first, rows] = edit(*point.edits, *indices, values);
+      if (!host && rows > 0) {
+        ggml_backend_tensor_set(t, values + first * width, first * width * sizeof(float),
+                                rows * width * sizeof(float));
       }
     }
   }

@@ -3,11 +3,12 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/cancel.h"
+#include "capture/batch_edits.h"
 #include "capture/residual_stream.h"
-#include "capture/row_edit.h"
 #include "capture/row_map.h"
 #include "ggml.h"
 
@@ -17,7 +18,8 @@ namespace tapline {
 struct TapPoint {
   int layer = 0;
   bool read = true;
-  const std::vector<RowEdit>* edits = nullptr;  // applied after reading, before the next block computes
+  const std::vector<RowEdit>* edits =
+      nullptr;  // applied in order after reading, before the next block computes
 };
 
 /// Rows of one block output, as they were computed: before any edit.
@@ -58,6 +60,10 @@ class BlockTap {
   bool wants(const ggml_tensor* t);
   bool take(ggml_tensor* t);
   void begin_micro_batch(const ggml_tensor* first_node);
+  /// Applies the edits of a layer to its rows, [indices.size(), n_embd]. Returns the first row that was
+  /// edited and the number of rows from there to the last one.
+  std::pair<size_t, size_t> edit(const std::vector<RowEdit>& edits, const std::vector<int>& indices,
+                                 float* values);
   bool fail(const std::string& sentence);
 
   int n_embd_;
@@ -74,6 +80,7 @@ class BlockTap {
   bool left_ = false;                     // this micro-batch is done: nothing further is computed
   std::vector<llama_token> seen_tokens_;  // what the graph of this micro-batch really reads
   std::vector<float> staging_;
+  std::vector<int> row_at_;  // of each batch index, -1 where it has none
   std::string failure_;
 };
 

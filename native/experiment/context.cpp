@@ -21,21 +21,6 @@ uint32_t default_batch(int n_vocab, uint32_t n_ctx) {
   return std::min(n_ctx, std::clamp<uint32_t>(by_logits, 64, 256));
 }
 
-float l2_norm(const float* row, size_t n) {
-  // Sums that do not wait for each other: with a single one a capture of the embedded model spends a
-  // hundredth of its time here.
-  constexpr size_t kSums = 8;
-  double sums[kSums] = {};
-  size_t i = 0;
-  for (; i + kSums <= n; i += kSums) {
-    for (size_t k = 0; k < kSums; ++k) sums[k] += double(row[i + k]) * row[i + k];
-  }
-  double sum = 0;
-  for (const double part : sums) sum += part;
-  for (; i < n; ++i) sum += double(row[i]) * row[i];
-  return static_cast<float>(std::sqrt(sum));
-}
-
 /// `first` is the place in its text of the layer's first row.
 void check_finite(const LayerStates& layer, size_t first) {
   for (size_t row = 0; row < layer.norms.size(); ++row) {
@@ -149,6 +134,28 @@ void Context::check_tokens(const std::vector<llama_token>& tokens) const {
                                                    std::to_string(n_vocab) + " tokens.");
     }
   }
+}
+
+void Context::check_edits(const EditPlan& plan) const {
+  const auto width = static_cast<size_t>(model_->info().n_embd);
+  for (const Edit& edit : plan) {
+    check_layers({edit.layer});
+    if (!edit.direction) {
+      if (edit.kind == EditKind::kAffine) continue;
+      throw Error(ErrorCode::kInvalidArgument, "An edit of a projection needs a vector.");
+    }
+    if (edit.direction->values.size() != width) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  "An edit's vector has " + std::to_string(edit.direction->values.size()) +
+                      " values; the hidden size is " + std::to_string(width) + ".");
+    }
+  }
+}
+
+void Context::run_edited(const TokenBatch& batch, const BatchEdits& edits, const CancelToken& cancel) {
+  std::vector<TapPoint> points;
+  for (const auto& [layer, rows] : edits.by_layer()) points.push_back({layer, /*read=*/false, &rows});
+  run_tapped(batch, std::move(points), /*leave_early=*/false, nullptr, cancel);
 }
 
 void Context::run_tapped(const TokenBatch& batch, std::vector<TapPoint> points, bool leave_early,
@@ -274,24 +281,19 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
     const bool wanted = (i + 1 == n || stream_.heads_every_row) && (wants_head || at_the_end);
     batch.add(request.tokens[i], n_past_ + i, 0, every_output || wanted);
   }
-  std::vector<std::vector<RowEdit>> edits(layers.size());
-  for (const EditRequest& edit : request.edits) {
-    const auto at = std::find(layers.begin(), layers.end(), edit.layer);
-    if (at == layers.end())
+  check_edits(request.edits);
+  for (const Edit& edit : request.edits) {
+    if (std::find(layers.begin(), layers.end(), edit.layer) == layers.end())
       throw Error(ErrorCode::kInvalidArgument, "An edited layer must be among the layers.");
-    if (edit.position < 0 || edit.position >= static_cast<int>(n)) {
-      throw Error(ErrorCode::kInvalidArgument, "There is no token " + std::to_string(edit.position) +
-                                                   " to edit among " + std::to_string(n) + ".");
-    }
-    if (!edit.offset.empty() && edit.offset.size() != width) {
-      throw Error(ErrorCode::kInvalidArgument, "An edit's vector has " + std::to_string(edit.offset.size()) +
-                                                   " values; the hidden size is " + std::to_string(width) +
-                                                   ".");
-    }
-    edits[static_cast<size_t>(at - layers.begin())].push_back({edit.position, edit.scale, edit.offset});
   }
 
   AdvanceResult result;
+  result.effects.resize(request.edits.size());
+  BatchEdits edits;
+  for (uint32_t i = 0; i < n; ++i) {
+    edits.add(request.edits, result.effects, static_cast<int>(i), static_cast<int32_t>(n_past_ + i),
+              static_cast<int32_t>(n_past_ + n));
+  }
   std::vector<TapPoint> points;
   const size_t rows = request.all_rows ? n : 1;
   // Where only norms are wanted, nothing is copied.
@@ -299,7 +301,7 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   for (size_t l = 0; l < layers.size(); ++l) {
     std::vector<float> states(needs_states ? rows * width : 0);
     result.layers.push_back({layers[l], rows, std::move(states), std::vector<float>(rows), {}});
-    points.push_back({layers[l], true, edits[l].empty() ? nullptr : &edits[l]});
+    points.push_back({layers[l], true, edits.at(layers[l])});
   }
   size_t taken_at_the_end = 0;  // rows of the last block
   bool second = false;
@@ -313,7 +315,7 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
       if (second && index + 1 == n) continue;  // the answering row is the first pass's
       const size_t target = request.all_rows ? index : 0;
       const float* values = tapped.values + row * width;
-      layer.norms[target] = l2_norm(values, width);
+      layer.norms[target] = static_cast<float>(row_length(values, width));
       if (needs_states) std::copy_n(values, width, layer.states.data() + target * width);
     }
   };
@@ -333,6 +335,7 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
     std::fill_n(batch.raw.logits, n, int8_t{1});
     for (TapPoint& point : points) point.read = point.layer == info.n_layer - 1;
     second = true;
+    result.effects.assign(request.edits.size(), {});  // this pass has the last block's other rows, too
     run_tapped(batch, points, /*leave_early=*/true, sink, cancel);
   }
   n_past_ += n;

@@ -32,14 +32,6 @@ struct LayerStates {
   TopTokens lens;             // empty unless asked for and supported
 };
 
-/// A change of one token's row at one block output while the pass runs.
-struct EditRequest {
-  int layer = 0;
-  int position = 0;  // index in the request's tokens
-  float scale = 1.0F;
-  std::vector<float> offset;
-};
-
 struct AdvanceRequest {
   std::vector<llama_token> tokens;
   std::vector<int> layers;   // distinct; any order
@@ -49,13 +41,14 @@ struct AdvanceRequest {
   int next_top = 0;          // top k of the next token after the last one; 0: none
   bool keep_logits = false;  // the next token's logits
   bool early_exit = false;   // compute no block behind the deepest captured one, when no head is wanted
-  std::vector<EditRequest> edits;
+  EditPlan edits;  // the tokens so far, these included, are the prompt; their layers are among `layers`
 };
 
 struct AdvanceResult {
   std::vector<LayerStates> layers;  // ascending by layer
   TopTokens next;                   // one row
   std::vector<float> logits;        // [n_vocab]
+  std::vector<EditEffect> effects;  // one an edit
 };
 
 struct FeatureRequest {
@@ -69,33 +62,25 @@ struct FeatureResult {
   std::vector<std::vector<float>> states;
 };
 
-/// One change that a sweep applies to the last token's row on every forward pass: h' = scale * h + offset.
-struct SweepEdit {
-  float scale = 1.0F;
-  std::vector<float> offset;  // [n_embd], or empty for zero
-
-  bool neutral() const;
-};
-
 struct SweepRequest {
   std::vector<std::vector<llama_token>> prompts;
-  int layer = 0;
-  std::vector<SweepEdit> edits;
+  std::vector<EditPlan> plans;       // each is tried on every prompt
   std::vector<llama_token> targets;  // one a prompt; negative: the baseline's most probable token
   int max_tokens = 32;               // of each greedy continuation
 };
 
-/// What one prompt did under one edit, or under none.
+/// What one prompt did under one plan of edits, or under none.
 struct SweepRow {
   float target_probability = 0;           // after the prompt
   std::vector<llama_token> continuation;  // greedy; without the end-of-generation token
   bool finite = true;                     // false: some logit was not, and the row ended there
+  std::vector<EditEffect> effects;        // one an edit of the plan, over all of its rows
 };
 
 struct SweepTrial {
   llama_token target = 0;
   SweepRow baseline;
-  std::vector<SweepRow> rows;  // one an edit, in order
+  std::vector<SweepRow> rows;  // one a plan, in order
 };
 
 /// One llama_context with a tap on its blocks: experiments on a model, isolated from whatever else uses the
@@ -128,9 +113,10 @@ class Context {
   FeatureResult features(const FeatureRequest& request, const CancelToken& cancel,
                          const std::function<void(size_t, size_t)>& progress);
 
-  /// Runs every prompt under every edit beside its baseline: each prompt is computed once, its K/V shared by
-  /// sequence copy, and all rows of as many prompts as fit are generated in lockstep as one batch a step.
-  /// A neutral edit is the baseline itself, so its numbers are equal by construction. K/V is kept, so a token
+  /// Runs every prompt under every plan of edits beside its baseline: each prompt is computed once up to the
+  /// first token that a plan edits, its K/V shared by sequence copy, and all rows of as many prompts as fit
+  /// are generated in lockstep as one batch a step. A plan of neutral edits is the baseline itself, so its
+  /// numbers are equal by construction; only the rows' lengths are measured. K/V is kept, so a token
   /// generated under an edit stays edited for the tokens after it. Forgets the context's sequence.
   /// `progress(done, total)` counts generated positions.
   std::vector<SweepTrial> sweep(const SweepRequest& request, const CancelToken& cancel,
@@ -142,9 +128,12 @@ class Context {
  private:
   std::vector<int> check_layers(const std::vector<int>& layers) const;
   void check_tokens(const std::vector<llama_token>& tokens) const;
+  void check_edits(const EditPlan& plan) const;
   /// Decodes with the tap armed; on any failure the context forgets everything and the error is thrown.
   void run_tapped(const TokenBatch& batch, std::vector<TapPoint> points, bool leave_early,
                   const BlockTap::Sink& sink, const CancelToken& cancel);
+  /// The same with nothing but edits.
+  void run_edited(const TokenBatch& batch, const BatchEdits& edits, const CancelToken& cancel);
   void decode(const TokenBatch& batch, const CancelToken& cancel);
   void clear_memory();
   /// Where the context's sequence stands, to come back to; recurrent states are copied, K/V stays where it
@@ -158,7 +147,7 @@ class Context {
   LogitLens& lens();
   struct SweepState;
   void sweep_chunk(SweepState& state, size_t first_prompt, size_t n_prompts, const CancelToken& cancel);
-  void prefill(const SweepState& state, size_t first_prompt, size_t n_prompts, const CancelToken& cancel);
+  void prefill(SweepState& state, size_t first_prompt, size_t n_prompts, const CancelToken& cancel);
 
   std::shared_ptr<Model> model_;
   BlockTap tap_;

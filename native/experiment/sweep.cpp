@@ -49,49 +49,87 @@ float probability(const float* logits, int n_vocab, llama_token token, float hig
 /// One sequence that is being generated.
 struct LiveRow {
   size_t trial = 0;
-  size_t edit = 0;  // 0 is the baseline, e is distinct edit e - 1
+  size_t row = 0;  // 0 is the baseline, r is distinct plan r - 1
   llama_seq_id sequence = 0;
   llama_token token = 0;  // computed next
   uint32_t position = 0;
   bool first = true;
 };
 
-}  // namespace
-
-bool SweepEdit::neutral() const {
-  return scale == 1.0F &&
-         std::all_of(offset.begin(), offset.end(), [](float value) { return value == 0.0F; });
+bool all_neutral(const EditPlan& plan) {
+  return std::all_of(plan.begin(), plan.end(), [](const Edit& edit) { return edit.neutral(); });
 }
 
-/// The edits that really have to be computed, and what every prompt did under each of them.
+}  // namespace
+
+/// The plans that really have to be computed, and what every prompt did under each of them.
 struct Context::SweepState {
   const SweepRequest& request;
-  std::vector<const SweepEdit*> distinct;
-  std::vector<size_t> row_of;  // for each requested edit, 0 for the baseline or 1 + index in `distinct`
+  std::vector<const EditPlan*> distinct;
+  std::vector<size_t> row_of;  // for each requested plan, 0 for the baseline or 1 + index in `distinct`
+  EditPlan neutral;            // all edits of neutral plans: they only measure the baseline's rows
   std::vector<llama_token> targets;
   std::vector<std::vector<SweepRow>> rows;  // [prompt][1 + distinct]
   std::function<void(size_t)> advanced;     // counts computed positions
 
   explicit SweepState(const SweepRequest& all) : request(all), targets(all.targets) {
-    for (const SweepEdit& edit : all.edits) {
+    for (const EditPlan& plan : all.plans) {
       size_t row = 0;
-      if (!edit.neutral()) {
-        const auto same = std::find_if(distinct.begin(), distinct.end(), [&](const SweepEdit* other) {
-          return other->scale == edit.scale && other->offset == edit.offset;
-        });
+      if (all_neutral(plan)) {
+        neutral.insert(neutral.end(), plan.begin(), plan.end());
+      } else {
+        const auto same = std::find_if(distinct.begin(), distinct.end(),
+                                       [&](const EditPlan* other) { return *other == plan; });
         row = 1 + static_cast<size_t>(same - distinct.begin());
-        if (same == distinct.end()) distinct.push_back(&edit);
+        if (same == distinct.end()) distinct.push_back(&plan);
       }
       row_of.push_back(row);
     }
     targets.resize(all.prompts.size(), -1);
     rows.assign(all.prompts.size(), std::vector<SweepRow>(1 + distinct.size()));
+    for (std::vector<SweepRow>& prompt : rows) {
+      for (size_t row = 0; row < prompt.size(); ++row) prompt[row].effects.resize(plan_of(row).size());
+    }
   }
 
+  const EditPlan& plan_of(size_t row) const { return row == 0 ? neutral : *distinct[row - 1]; }
   size_t rows_a_prompt() const { return 1 + distinct.size(); }
+  /// Tokens of a prompt that are computed before its last one, which is where generation starts.
+  size_t before_last(size_t prompt) const { return request.prompts[prompt].size() - 1; }
+  /// Tokens of them that a row shares with the baseline: up to the first one that its plan edits.
+  size_t shared(size_t prompt, size_t row) const {
+    size_t first = before_last(prompt);
+    if (row == 0) return first;
+    const auto n_prompt = static_cast<int32_t>(request.prompts[prompt].size());
+    for (const Edit& edit : plan_of(row)) {
+      first = std::min(first, static_cast<size_t>(edit.positions.first_in_prompt(n_prompt)));
+    }
+    return first;
+  }
   /// Cells of the K/V cache that a prompt with all its continuations takes.
   size_t cells(size_t prompt) const {
-    return request.prompts[prompt].size() + rows_a_prompt() * static_cast<size_t>(request.max_tokens);
+    size_t count = 1 + before_last(prompt);
+    for (size_t row = 0; row < rows_a_prompt(); ++row) {
+      count += before_last(prompt) - shared(prompt, row) + static_cast<size_t>(request.max_tokens);
+    }
+    return count;
+  }
+  void add_edits(BatchEdits& edits, size_t prompt, size_t row, size_t batch_index, uint32_t position) {
+    edits.add(plan_of(row), rows[prompt][row].effects, static_cast<int>(batch_index),
+              static_cast<int32_t>(position), static_cast<int32_t>(request.prompts[prompt].size()));
+  }
+  /// What a prompt did under each requested plan, in order.
+  std::vector<SweepRow> requested_rows(size_t prompt) const {
+    std::vector<SweepRow> all;
+    auto measured = rows[prompt][0].effects.begin();
+    for (size_t i = 0; i < row_of.size(); ++i) {
+      all.push_back(rows[prompt][row_of[i]]);
+      if (row_of[i] > 0) continue;
+      const auto end = measured + static_cast<std::ptrdiff_t>(request.plans[i].size());
+      all.back().effects.assign(measured, end);
+      measured = end;
+    }
+    return all;
   }
 };
 
@@ -99,7 +137,6 @@ std::vector<SweepTrial> Context::sweep(const SweepRequest& request, const Cancel
                                        const std::function<void(size_t, size_t)>& progress) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const ModelInfo& info = model_->info();
-  check_layers({request.layer});
   if (llama_get_memory(ctx_) == nullptr) {
     throw Error(ErrorCode::kUnsupportedArchitecture,
                 "The architecture '" + info.architecture + "' does not generate text token by token.");
@@ -109,13 +146,7 @@ std::vector<SweepTrial> Context::sweep(const SweepRequest& request, const Cancel
     if (target >= info.n_vocab)
       throw Error(ErrorCode::kInvalidArgument, "A target token is outside the vocabulary.");
   }
-  for (const SweepEdit& edit : request.edits) {
-    if (!edit.offset.empty() && edit.offset.size() != static_cast<size_t>(info.n_embd)) {
-      throw Error(ErrorCode::kInvalidArgument, "An edit's vector has " + std::to_string(edit.offset.size()) +
-                                                   " values; the hidden size is " +
-                                                   std::to_string(info.n_embd) + ".");
-    }
-  }
+  for (const EditPlan& plan : request.plans) check_edits(plan);
 
   SweepState state(request);
   const size_t n_prompts = request.prompts.size();
@@ -128,10 +159,10 @@ std::vector<SweepTrial> Context::sweep(const SweepRequest& request, const Cancel
   };
   const size_t most_rows = rows_at_once(info.n_vocab, n_seq_max_, n_batch_);
   if (state.rows_a_prompt() > most_rows) {
-    throw Error(ErrorCode::kInvalidArgument, "A prompt with " + std::to_string(request.edits.size()) +
-                                                 " edits needs " + std::to_string(state.rows_a_prompt()) +
-                                                 " sequences; this context computes " +
-                                                 std::to_string(most_rows) + " at once.");
+    throw Error(ErrorCode::kInvalidArgument,
+                "A prompt with " + std::to_string(request.plans.size()) + " plans of edits needs " +
+                    std::to_string(state.rows_a_prompt()) + " sequences; this context computes " +
+                    std::to_string(most_rows) + " at once.");
   }
   size_t first = 0;
   while (first < n_prompts) {
@@ -157,37 +188,68 @@ std::vector<SweepTrial> Context::sweep(const SweepRequest& request, const Cancel
   std::vector<SweepTrial> trials(n_prompts);
   for (size_t p = 0; p < n_prompts; ++p) {
     trials[p].target = state.targets[p];
+    trials[p].rows = state.requested_rows(p);
     trials[p].baseline = state.rows[p][0];
-    for (const size_t row : state.row_of) trials[p].rows.push_back(state.rows[p][row]);
+    trials[p].baseline.effects.clear();
   }
   return trials;
 }
 
-/// Computes every prompt but its last token, which is where the edits begin.
-void Context::prefill(const SweepState& state, size_t first_prompt, size_t n_prompts,
-                      const CancelToken& cancel) {
+/// Computes every prompt but its last token for every row. What rows have in common, up to the first token
+/// that one of them edits, is computed once: a row leaves the baseline's sequence where it becomes another
+/// one. (Part of a sequence could not be copied later: recurrent and sliding memories have forgotten it.)
+void Context::prefill(SweepState& state, size_t first_prompt, size_t n_prompts, const CancelToken& cancel) {
   TokenBatch batch(n_batch_);
+  BatchEdits edits;
   const auto flush = [&] {
-    if (batch.size() > 0) decode(batch, cancel);
+    if (batch.size() > 0) run_edited(batch, edits, cancel);
     batch.clear();
+    edits.clear();
   };
-  for (size_t p = 0; p < n_prompts; ++p) {
+  const auto sequence_of = [&](size_t prompt, size_t row) {
+    return static_cast<llama_seq_id>((prompt - first_prompt) * state.rows_a_prompt() + row);
+  };
+  const auto compute = [&](size_t prompt, size_t row, size_t from, size_t to) {
     if (!stream_.packs_sequences) flush();
-    const auto& tokens = state.request.prompts[first_prompt + p];
-    const auto sequence = static_cast<llama_seq_id>(p * state.rows_a_prompt());
-    for (size_t i = 0; i + 1 < tokens.size(); ++i) {
-      batch.add(tokens[i], static_cast<uint32_t>(i), sequence, /*output=*/false);
+    for (size_t i = from; i < to; ++i) {
+      const auto position = static_cast<uint32_t>(i);
+      state.add_edits(edits, prompt, row, batch.size(), position);
+      batch.add(state.request.prompts[prompt][i], position, sequence_of(prompt, row), /*output=*/false);
       if (batch.size() == n_batch_) flush();
     }
-  }
-  flush();
-  llama_memory_t memory = llama_get_memory(ctx_);
+  };
+  const size_t end_prompt = first_prompt + n_prompts;
+  // Where rows leave, prompt by prompt: the k-th places of all prompts are reached in common batches.
+  std::vector<std::vector<size_t>> leaves(n_prompts);
+  size_t rounds = 0;
   for (size_t p = 0; p < n_prompts; ++p) {
-    const auto base = static_cast<llama_seq_id>(p * state.rows_a_prompt());
-    for (size_t row = 1; row < state.rows_a_prompt(); ++row) {
-      llama_memory_seq_cp(memory, base, base + static_cast<llama_seq_id>(row), -1, -1);
+    for (size_t row = 0; row < state.rows_a_prompt(); ++row)
+      leaves[p].push_back(state.shared(first_prompt + p, row));
+    std::sort(leaves[p].begin(), leaves[p].end());
+    leaves[p].erase(std::unique(leaves[p].begin(), leaves[p].end()), leaves[p].end());
+    rounds = std::max(rounds, leaves[p].size());
+  }
+  llama_memory_t memory = llama_get_memory(ctx_);
+  for (size_t round = 0; round < rounds; ++round) {
+    for (size_t p = 0; p < n_prompts; ++p) {
+      if (round >= leaves[p].size()) continue;
+      compute(first_prompt + p, 0, round == 0 ? 0 : leaves[p][round - 1], leaves[p][round]);
+    }
+    flush();
+    for (size_t p = 0; p < n_prompts; ++p) {
+      if (round >= leaves[p].size()) continue;
+      const size_t prompt = first_prompt + p;
+      for (size_t row = 1; row < state.rows_a_prompt(); ++row) {
+        if (state.shared(prompt, row) != leaves[p][round]) continue;
+        llama_memory_seq_cp(memory, sequence_of(prompt, 0), sequence_of(prompt, row), -1, -1);
+      }
     }
   }
+  for (size_t prompt = first_prompt; prompt < end_prompt; ++prompt) {
+    for (size_t row = 1; row < state.rows_a_prompt(); ++row)
+      compute(prompt, row, state.shared(prompt, row), state.before_last(prompt));
+  }
+  flush();
 }
 
 void Context::sweep_chunk(SweepState& state, size_t first_prompt, size_t n_prompts,
@@ -214,21 +276,19 @@ void Context::sweep_chunk(SweepState& state, size_t first_prompt, size_t n_promp
   // One row a batch is slow, and right where llama.cpp mixes sequences up.
   const size_t most = stream_.packs_sequences ? live.size() : 1;
   TokenBatch batch(most);
+  BatchEdits edits;
   while (!live.empty()) {
     std::vector<LiveRow> next;
     for (size_t first = 0; first < live.size(); first += most) {
       const size_t count = std::min(most, live.size() - first);
       batch.clear();
-      std::vector<RowEdit> edits;
+      edits.clear();
       for (size_t i = 0; i < count; ++i) {
         const LiveRow& row = live[first + i];
         batch.add(row.token, row.position, row.sequence, /*output=*/true);
-        if (row.edit > 0) {
-          const SweepEdit& edit = *state.distinct[row.edit - 1];
-          edits.push_back({static_cast<int>(i), edit.scale, edit.offset});
-        }
+        state.add_edits(edits, row.trial, row.row, i, row.position);
       }
-      run_tapped(batch, {{request.layer, /*read=*/false, &edits}}, /*leave_early=*/false, nullptr, cancel);
+      run_edited(batch, edits, cancel);
       state.advanced(count);
 
       for (size_t i = 0; i < count; ++i) {
@@ -236,7 +296,7 @@ void Context::sweep_chunk(SweepState& state, size_t first_prompt, size_t n_promp
         const float* logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(i));
         if (logits == nullptr)
           throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
-        SweepRow& out = state.rows[row.trial][row.edit];
+        SweepRow& out = state.rows[row.trial][row.row];
         const llama_token token = most_probable(logits, n_vocab);
         if (token < 0) {
           out.finite = false;

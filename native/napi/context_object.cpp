@@ -5,6 +5,7 @@
 #include "napi/addon_data.h"
 #include "napi/args.h"
 #include "napi/cancel_object.h"
+#include "napi/edit_args.h"
 #include "napi/worker.h"
 
 namespace tapline {
@@ -64,6 +65,7 @@ struct Advance {
     out.Set("layers", layers);
     if (outcome.next.k > 0) out.Set("next", top_to_js(env, outcome.next));
     if (!outcome.logits.empty()) out.Set("logits", to_js(env, outcome.logits));
+    if (!outcome.effects.empty()) out.Set("effects", effects_to_js(env, outcome.effects));
     return out;
   }
 };
@@ -107,6 +109,7 @@ struct Sweep {
     out.Set("probability", row.target_probability);
     out.Set("continuation", to_js(env, row.continuation));
     out.Set("finite", row.finite);
+    out.Set("effects", effects_to_js(env, row.effects));
     return out;
   }
   Napi::Value result(Napi::Env env) {
@@ -137,25 +140,6 @@ struct Release {
   void execute(const CancelToken&) { context.reset(); }
   Napi::Value result(Napi::Env env) { return env.Undefined(); }
 };
-
-std::vector<EditRequest> read_edits(const Napi::Value& value) {
-  std::vector<EditRequest> edits;
-  if (!value.IsArray()) return edits;
-  const auto array = value.As<Napi::Array>();
-  for (uint32_t i = 0; i < array.Length(); ++i) {
-    const Napi::Value item = array.Get(i);
-    if (!item.IsObject()) continue;
-    const auto object = item.As<Napi::Object>();
-    EditRequest edit;
-    edit.layer = int_field(object, "layer", -1);
-    edit.position = int_field(object, "position", -1);
-    const Napi::Value scale = object.Get("scale");
-    if (scale.IsNumber()) edit.scale = scale.As<Napi::Number>().FloatValue();
-    edit.offset = float_list(object.Get("offset"));
-    edits.push_back(std::move(edit));
-  }
-  return edits;
-}
 
 Napi::Object options_of(const Napi::CallbackInfo& info) {
   return info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(info.Env());
@@ -223,7 +207,7 @@ Napi::Value ContextObject::advance(const Napi::CallbackInfo& info) {
   request.next_top = int_field(options, "nextTopK", 0);
   request.keep_logits = bool_field(options, "logits", false);
   request.early_exit = bool_field(options, "earlyExit", false);
-  request.edits = read_edits(options.Get("edits"));
+  request.edits = edit_plan(options.Get("edits"));
   return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));
 }
 
@@ -245,12 +229,9 @@ Napi::Value ContextObject::sweep(const Napi::CallbackInfo& info) {
   operation.context = context_;
   SweepRequest& request = operation.request;
   request.prompts = token_lists(options.Get("prompts"));
-  request.layer = int_field(options, "layer", -1);
   request.max_tokens = int_field(options, "maxTokens", 32);
   request.targets = token_list(options.Get("targets"));
-  for (EditRequest& edit : read_edits(options.Get("edits"))) {
-    request.edits.push_back({edit.scale, std::move(edit.offset)});
-  }
+  request.plans = edit_plans(options.Get("plans"));
   operation.progress = Progress(info.Env(), options.Get("onProgress"));
   return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));
 }

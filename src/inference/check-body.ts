@@ -25,10 +25,15 @@ export function checkBody<S extends TSchema>(schema: S, body: unknown): Static<S
 }
 
 type GenerationFields = Pick<ChatRequest, "grammar" | "json_schema" | "n" | "n_cmpl" | "id_slot" | "stop"> &
-  Partial<Pick<ChatRequest, "response_format" | "tools" | "top_logprobs">> & { logprobs?: boolean | number };
+  Partial<Pick<ChatRequest, "response_format" | "tools" | "top_logprobs" | "n_probs">> & {
+    logprobs?: boolean | number;
+  };
 
 /** What would abort or overload llama.cpp, or mean something else than it says. */
-export function checkGeneration(body: GenerationFields, slots: number): void {
+export function checkGeneration(
+  body: GenerationFields,
+  { slots, drafts }: { slots: number; drafts: boolean },
+): void {
   const { grammar, json_schema, response_format } = body;
   if (grammar !== undefined) checkGrammar(grammar);
   if (grammar !== undefined && json_schema !== undefined) {
@@ -49,9 +54,25 @@ export function checkGeneration(body: GenerationFields, slots: number): void {
   if (body.top_logprobs !== undefined && body.logprobs !== true) {
     throw refusal("top_logprobs", "top_logprobs needs logprobs: true.");
   }
+  if (drafts) checkProbabilities(body);
   if (body.stop !== undefined && [body.stop].flat().includes("")) {
     throw refusal("stop", "stop: an empty string would end every answer.");
   }
+}
+
+/** llama-server says 1.0, and no alternatives, of every token that the draft model guessed right. */
+function checkProbabilities(body: GenerationFields): void {
+  const asked =
+    body.logprobs !== undefined && body.logprobs !== false
+      ? "logprobs"
+      : (body.n_probs ?? 0) > 0
+        ? "n_probs"
+        : undefined;
+  if (asked === undefined) return;
+  throw refusal(
+    asked,
+    `${asked}: this server has a draft model, and tokens that it guessed have no probabilities; without --draft they do.`,
+  );
 }
 
 /** Text only: this server has no image or audio encoder, and fetches nothing from elsewhere. */

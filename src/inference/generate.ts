@@ -35,7 +35,7 @@ export async function readBody<S extends TSchema>(
 export async function chat(service: InferenceService, ctx: Context): Promise<void> {
   const body = await readBody(service, ctx, ChatSchema);
   checkMessages(body.messages);
-  checkGeneration(body, service.engine.info.slots);
+  checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
   const request = normalise(applyToolChoice(service, applyThinking(service, body)));
   await generate(service, ctx, "chat", body, request, thinks(service, request));
 }
@@ -43,7 +43,7 @@ export async function chat(service: InferenceService, ctx: Context): Promise<voi
 /** `POST /v1/completions` */
 export async function complete(service: InferenceService, ctx: Context): Promise<void> {
   const body = await readBody(service, ctx, CompletionSchema);
-  checkGeneration(body, service.engine.info.slots);
+  checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
   await generate(service, ctx, "completion", body, normalise(body), null);
 }
 

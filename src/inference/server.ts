@@ -79,6 +79,7 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
       resolved,
       requestedModel: model,
       requestedRevision: revision ?? null,
+      drafts: guessing !== undefined,
       apiKey,
       cors,
       waiting,

@@ -13,6 +13,8 @@ export interface InferenceService {
   /** The model as it was asked for on the command line. */
   readonly requestedModel: string;
   readonly requestedRevision: string | null;
+  /** Whether a draft model guesses tokens ahead. */
+  readonly drafts: boolean;
   readonly apiKey: string | undefined;
   /** Origins whose pages may use /v1. */
   readonly cors: readonly string[];
@@ -29,7 +31,7 @@ export type ServiceParts = Pick<
   InferenceService,
   "engine" | "backend" | "resolved" | "requestedModel" | "requestedRevision"
 > &
-  Partial<Pick<InferenceService, "apiKey" | "cors" | "captureWaitMs">> & { waiting?: number };
+  Partial<Pick<InferenceService, "drafts" | "apiKey" | "cors" | "captureWaitMs">> & { waiting?: number };
 
 export function createService(parts: ServiceParts, defaultCaptureWaitMs: number): InferenceService {
   return {
@@ -38,6 +40,7 @@ export function createService(parts: ServiceParts, defaultCaptureWaitMs: number)
     resolved: parts.resolved,
     requestedModel: parts.requestedModel,
     requestedRevision: parts.requestedRevision,
+    drafts: parts.drafts ?? false,
     apiKey: parts.apiKey,
     cors: parts.cors ?? [],
     stats: new ServingStats(),

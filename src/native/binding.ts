@@ -2,6 +2,7 @@
  * The addon as native/napi/ exports it, one to one. Everything here is plain data; validation, promises that
  * wait for each other and friendly types are the business of model.ts and context.ts.
  */
+import type { EditEffect } from "./edit.js";
 
 export interface NativeCancelToken {
   cancel(): void;
@@ -25,12 +26,14 @@ export interface NativeAdvanceResult {
   layers: NativeLayer[];
   next?: NativeTop;
   logits?: Float32Array;
+  effects?: EditEffect[];
 }
 
 export interface NativeSweepRow {
   probability: number;
   continuation: Int32Array;
   finite: boolean;
+  effects: EditEffect[];
 }
 
 export interface NativeSweepTrial {

@@ -1,6 +1,7 @@
 import ndarray, { type NdArray } from "ndarray";
 import type { NativeContext, NativeSweepRow, NativeSweepTrial, NativeTop } from "./binding.js";
 import { cancellable } from "./cancel.js";
+import { type Edit, type EditEffect, nativeEdits } from "./edit.js";
 import { NativeError } from "./error.js";
 import { SerialQueue } from "./serial.js";
 
@@ -29,16 +30,6 @@ export interface LayerCapture {
   lens?: TopTokens;
 }
 
-/** h' = scale * h + offset for one token's row at one block output. */
-export interface RowEdit {
-  layer: number;
-  /** Index of the token in this call's `tokens`. */
-  position: number;
-  scale?: number;
-  /** [hidden] */
-  offset?: Float32Array;
-}
-
 export interface AdvanceRequest {
   /** 1 to `context.nBatch` token ids. */
   tokens: Int32Array;
@@ -56,8 +47,11 @@ export interface AdvanceRequest {
   logits?: boolean;
   /** Compute no block behind the deepest captured one; the sequence can then not be continued deeper. */
   earlyExit?: boolean;
-  /** Changes applied after capture; their layers must be among `layers`. */
-  edits?: readonly RowEdit[];
+  /**
+   * Changes applied after capture, in order; their layers must be among `layers`. For their positions the tokens so
+   * far, these included, are the prompt.
+   */
+  edits?: readonly Edit[];
   signal?: AbortSignal;
 }
 
@@ -66,6 +60,8 @@ export interface AdvanceResult {
   layers: LayerCapture[];
   next?: TopTokens;
   logits?: Float32Array;
+  /** What each edit did; absent without edits. */
+  effects?: EditEffect[];
 }
 
 export interface FeatureRequest {
@@ -77,20 +73,20 @@ export interface FeatureRequest {
 }
 
 /**
- * What one prompt did under one edit: target probability after the prompt, and a greedy continuation. Where `finite`
- * is false, a logit was NaN or infinite and the row ended there: its numbers mean nothing.
+ * What one prompt did under one plan of edits: target probability after the prompt, and a greedy continuation. Where
+ * `finite` is false, a logit was NaN or infinite and the row ended there: its numbers mean nothing. `effects` has one
+ * entry an edit, over all of the row's tokens; none in a baseline.
  */
 export type SweepRow = NativeSweepRow;
 
-/** One prompt's target token, its baseline, and one row an edit, in the order given. */
+/** One prompt's target token, its baseline, and one row a plan, in the order given. */
 export type SweepTrial = NativeSweepTrial;
 
 export interface SweepRequest {
   /** Token ids of each prompt. */
   prompts: readonly Int32Array[];
-  layer: number;
-  /** Applied to the last token's row on every forward pass: h' = scale * h + offset. */
-  edits: ReadonlyArray<{ scale: number; offset?: Float32Array }>;
+  /** Plans of edits, each tried on every prompt; the edits of a plan are applied in order. */
+  plans: ReadonlyArray<readonly Edit[]>;
   /** One token id a prompt; -1 takes the baseline's most probable token. Default: -1 everywhere. */
   targets?: Int32Array;
   /** Greedy continuation, 0 for none. Ends early at an end-of-generation token, which is left out. */
@@ -153,7 +149,13 @@ export class Context {
     return this.#queue.run(async () => {
       const { signal, rows, ...rest } = request;
       const result = await cancellable(signal, (cancel) =>
-        this.#native.advance({ ...rest, tokens: tokenIds(request.tokens), allRows: rows !== "last", cancel }),
+        this.#native.advance({
+          ...rest,
+          tokens: tokenIds(request.tokens),
+          edits: nativeEdits(request.edits, this.#hidden),
+          allRows: rows !== "last",
+          cancel,
+        }),
       );
       return {
         ...result,
@@ -181,16 +183,21 @@ export class Context {
   }
 
   /**
-   * Compares every prompt's baseline with every edit: prompts are computed once, their K/V is shared, and all
-   * rows are generated in lockstep as one batch a step. A neutral edit (scale 1, offset 0) is the baseline
-   * itself. The context needs `1 + edits` sequences, and `prompt + (1 + edits) * maxTokens` tokens a prompt; more
-   * of both lets several prompts run at once. Forgets the context's sequence.
+   * Compares every prompt's baseline with every plan of edits: prompts are computed once up to the first token that
+   * is edited, their K/V is shared, and all rows are generated in lockstep as one batch a step. A plan of neutral
+   * edits (scale 1, strength 0) is the baseline itself. The context needs `1 + plans` sequences, and {@link sweepCells}
+   * tokens a prompt; more of both lets several prompts run at once. Forgets the context's sequence.
    */
   sweep(request: SweepRequest): Promise<SweepTrial[]> {
     return this.#queue.run(() => {
       const { signal, ...rest } = request;
       return cancellable(signal, (cancel) =>
-        this.#native.sweep({ ...rest, prompts: request.prompts.map(tokenIds), cancel }),
+        this.#native.sweep({
+          ...rest,
+          prompts: request.prompts.map(tokenIds),
+          plans: request.plans.map((plan) => nativeEdits(plan, this.#hidden)),
+          cancel,
+        }),
       );
     });
   }
@@ -204,6 +211,17 @@ export class Context {
   close(): Promise<void> {
     return this.#queue.close(() => this.#native.close());
   }
+}
+
+/**
+ * The most tokens that a sweep holds for one prompt: the prompt, every row's continuation, and for every plan that
+ * edits earlier rows than the prompt's last one the prompt once more.
+ */
+export function sweepCells(promptTokens: number, plans: SweepRequest["plans"], maxTokens: number): number {
+  const recomputed = plans.filter((plan) =>
+    plan.some(({ positions = "last" }) => positions !== "last"),
+  ).length;
+  return promptTokens * (1 + recomputed) + (1 + plans.length) * maxTokens;
 }
 
 /** The ids as the addon wants them. */

@@ -10,13 +10,14 @@ export {
   type ContextOptions,
   type FeatureRequest,
   type LayerCapture,
-  type RowEdit,
   type Support,
   type SweepRequest,
   type SweepRow,
   type SweepTrial,
+  sweepCells,
   type TopTokens,
 } from "./context.js";
+export type { Edit, EditEffect, Positions, StrengthUnit } from "./edit.js";
 export { NativeError, type NativeErrorCode, nativeErrorCodes } from "./error.js";
 export { addonPath } from "./load.js";
 export { connectRemotes, estimateMemory, type MemoryQuestion } from "./machine.js";

@@ -14,7 +14,7 @@ async function answers(draft: string | undefined) {
     return await Promise.all(
       questions.map(async (question) => {
         const { status, body } = await server.post("/v1/chat/completions", {
-          ...{ messages: user(question), max_tokens: 40, temperature: 0, logprobs: true },
+          ...{ messages: user(question), max_tokens: 40, temperature: 0 },
         });
         assert.is(status, 200, JSON.stringify(body));
         const [choice] = body.choices;
@@ -38,6 +38,65 @@ test("a draft model guesses tokens and changes no answer", async () => {
   // A model that guesses for itself is nearly always right.
   assert.ok(guessed > 10 && accepted > 0.8 * guessed, `${accepted} of ${guessed} guesses were right`);
   assert.is(plain[0]?.timings.draft_n, undefined);
+});
+
+test("probabilities that a guessed token would not have are refused", async () => {
+  const server = await startServer({ parallel: 1, draft: "demo" });
+  try {
+    const refused = (field: string) =>
+      `${field}: this server has a draft model, and tokens that it guessed have no probabilities; without --draft they do.`;
+    const chat = { messages: user("What is the capital of France?"), max_tokens: 3 };
+    const completion = { prompt: "The capital of France is", max_tokens: 3 };
+    for (const [path, body, expected] of [
+      ["/v1/chat/completions", { ...chat, logprobs: true }, refused("logprobs")],
+      [
+        "/v1/chat/completions",
+        { ...chat, logprobs: true, top_logprobs: 3, stream: true },
+        refused("logprobs"),
+      ],
+      ["/v1/chat/completions", { ...chat, n_probs: 2 }, refused("n_probs")],
+      ["/v1/completions", { ...completion, logprobs: 0 }, refused("logprobs")],
+      ["/v1/completions", { ...completion, n_probs: 1 }, refused("n_probs")],
+      ["/v1/chat/completions", { ...chat, logprobs: false, n_probs: 0 }, undefined],
+      ["/v1/completions", completion, undefined],
+    ] as const) {
+      const { status, body: answer } = await server.post(path, body);
+      assert.is(status, expected === undefined ? 200 : 400, JSON.stringify(body));
+      assert.is(answer.error?.message, expected);
+    }
+  } finally {
+    await server.close();
+  }
+});
+
+test("without a draft model, log-probabilities are those of a distribution", async () => {
+  const server = await startServer({ parallel: 1 });
+  try {
+    const { body } = await server.post("/v1/chat/completions", {
+      ...{
+        messages: user("one two three"),
+        max_tokens: 24,
+        temperature: 0,
+        logprobs: true,
+        top_logprobs: 20,
+      },
+    });
+    const tokens: Array<{ logprob: number; top_logprobs: Array<{ logprob: number }> }> =
+      body.choices[0].logprobs.content;
+    assert.ok(tokens.length > 4);
+    for (const { logprob, top_logprobs: top } of tokens) {
+      assert.is(top.length, 20);
+      assert.is(logprob, top[0]?.logprob, "a greedy token is the most probable one");
+      const mass = top.reduce((sum, each) => sum + Math.exp(each.logprob), 0);
+      assert.ok(mass <= 1 + 1e-4 && top.every((each) => each.logprob <= 0), String(mass));
+    }
+    assert.ok(
+      tokens.some(({ logprob }) => logprob < -1e-3),
+      "no model is sure of everything",
+    );
+  } finally {
+    await server.close();
+  }
 });
 
 test("captures go on beside a draft model, and embeddings too", async () => {

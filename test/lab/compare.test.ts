@@ -4,7 +4,7 @@ import * as assert from "uvu/assert";
 import { type CompareResult, Job } from "../../src/contracts/index.js";
 import { editFor, steeringDirection } from "../../src/lab/operations/intervention.js";
 import { demoModelPath } from "../../src/models/resolve.js";
-import { type Context, Model } from "../../src/native/index.js";
+import { type Context, type Edit, Model } from "../../src/native/index.js";
 import { type Harness, openHarness } from "./harness.js";
 
 const base = { operation: "compare", model: "demo", prompt: "The capital of France is", layers: [4] };
@@ -45,7 +45,7 @@ async function state(text: string): Promise<Float32Array> {
 }
 
 /** Probability of a token after a prompt, with one edit of the last token at block 4. */
-async function probability(text: string, token: number, edit: { scale: number; offset?: Float32Array }) {
+async function probability(text: string, token: number, edit: Edit) {
   await context.reset();
   const tokens = await model.tokenize(text);
   const { logits } = await context.advance({
@@ -53,7 +53,7 @@ async function probability(text: string, token: number, edit: { scale: number; o
     layers: [4],
     rows: "last",
     logits: true,
-    edits: [{ layer: 4, position: tokens.length - 1, ...edit }],
+    edits: [edit],
   });
   const most = Math.max(...logits!);
   const total = logits!.reduce((sum, value) => sum + Math.exp(value - most), 0);
@@ -92,7 +92,7 @@ for (const [intervention, texts] of Object.entries(vectors)) {
     const vector =
       intervention === "steer" ? steeringDirection(donor, await state("The capital of Spain is")) : donor;
     for (const trial of trials) {
-      const edit = editFor(intervention as "scale", trial.strength, vector);
+      const edit = editFor(intervention as "scale", 4, trial.strength, vector);
       const expected = await probability(base.prompt, trial.target_token_id, edit);
       assert.ok(
         Math.abs(trial.probability - expected) < 1e-4,

@@ -85,7 +85,7 @@ test("logits are the same bits with every row of every block captured, in whatev
 test("the rows of the last block are its last rows where the text ends there", async () => {
   await context.reset();
   const last = layers.at(-1)!;
-  const edits = [{ layer: 0, position: 2, scale: 0.5 }];
+  const edits = [{ layer: 0, positions: [[2, 2]] as const, scale: 0.5 }];
   const all = await context.advance({ tokens, layers: [0, last], edits, nextTopK: 1 });
   for (let end = 3; end <= tokens.length; ++end) {
     await context.reset();
@@ -143,32 +143,33 @@ test("early exit captures the same", async () => {
   assert.equal(captured[1]!.states!.data, whole[3]);
 });
 
-test("an edit is h' = scale * h + offset", async () => {
+test("an edit is h' = scale * h + vector", async () => {
   const whole = await states(tokens);
   const position = tokens.length - 1;
-  const offset = Float32Array.from({ length: width }, (_, i) => Math.cos(i));
+  const positions = [[position, position]] as const;
+  const vector = Float32Array.from({ length: width }, (_, i) => Math.cos(i));
   const last = layers.at(-1)!;
   for (const layer of layers) {
     const row = whole[layer]!.subarray(position * width, (position + 1) * width);
-    const wanted = row.map((value, i) => Math.fround(0.3 * value) + offset[i]!);
+    const wanted = row.map((value, i) => Math.fround(0.3 * value) + vector[i]!);
     // The same row reached in two ways: as an affine change, and by putting it in the row's place.
     const changed = await logitsOf(context, {
       tokens,
       layers: [layer],
       rows: "last",
-      edits: [{ layer, position, scale: 0.3, offset }],
+      edits: [{ layer, positions, scale: 0.3, vector }],
     });
     const replaced = await logitsOf(context, {
       tokens,
       layers: [layer],
       rows: "last",
-      edits: [{ layer, position, scale: 0, offset: wanted }],
+      edits: [{ layer, positions, scale: 0, vector: wanted }],
     });
     assert.ok(apart(changed, replaced) < 5e-3, `block ${layer}`);
     const everyRow = await logitsOf(context, {
       tokens,
       layers: [...new Set([layer, last])],
-      edits: [{ layer, position, scale: 0.3, offset }],
+      edits: [{ layer, positions, scale: 0.3, vector }],
     });
     assert.ok(apart(changed, everyRow) < 5e-3, `block ${layer}, all rows captured`);
     const plain = await logitsOf(context, { tokens, layers: [] });
@@ -179,24 +180,25 @@ test("an edit is h' = scale * h + offset", async () => {
 test("several edits of one row apply in order, and capture shows the row before them", async () => {
   const whole = await states(tokens);
   const position = 4;
-  const offset = new Float32Array(width).fill(0.5);
+  const positions = [[position, position]] as const;
+  const vector = new Float32Array(width).fill(0.5);
   await context.reset();
   const { layers: captured } = await context.advance({
     tokens,
     layers: [1, 2],
     edits: [
-      { layer: 1, position, offset },
-      { layer: 1, position, scale: 0 },
+      { layer: 1, positions, vector },
+      { layer: 1, positions, scale: 0 },
     ],
   });
   assert.equal(captured[0]!.states!.data, whole[1]);
-  const after = await logitsOf(context, { tokens, layers: [1], edits: [{ layer: 1, position, scale: 0 }] });
+  const after = await logitsOf(context, { tokens, layers: [1], edits: [{ layer: 1, positions, scale: 0 }] });
   const ordered = await logitsOf(context, {
     tokens,
     layers: [1],
     edits: [
-      { layer: 1, position, offset },
-      { layer: 1, position, scale: 0 },
+      { layer: 1, positions, vector },
+      { layer: 1, positions, scale: 0 },
     ],
   });
   assert.equal(ordered, after);
@@ -210,7 +212,7 @@ test("several edits of one row apply in order, and capture shows the row before 
 test("writing the same values back changes no bit", async () => {
   const plain = await logitsOf(context, { tokens, layers: [] });
   for (const layer of layers) {
-    const edits = [{ layer, position: tokens.length - 1, scale: 1 }];
+    const edits = [{ layer, scale: 1 }];
     assert.equal(await logitsOf(context, { tokens, layers: [layer], rows: "last", edits }), plain);
   }
 });

@@ -105,15 +105,30 @@ test("edits that fit nothing", async () => {
   const tokens = someTokens(3, model.info.nVocab);
   const layers = [1];
   const edit = (fields: object) => context.advance({ tokens, layers, edits: [fields as never] });
-  await rejects(edit({ layer: 0, position: 0 }), "INVALID_ARGUMENT", /among the layers/);
-  await rejects(edit({ layer: 1, position: 3 }), "INVALID_ARGUMENT", /token 3/);
-  await rejects(edit({ layer: 1, position: -1 }), "INVALID_ARGUMENT", /token -1/);
-  const offset = new Float32Array(model.info.nEmbd - 1);
-  await rejects(
-    edit({ layer: 1, position: 0, offset }),
-    "INVALID_ARGUMENT",
-    new RegExp(`${model.info.nEmbd}`),
-  );
+  await rejects(edit({ layer: 0 }), "INVALID_ARGUMENT", /among the layers/);
+  const vector = new Float32Array(model.info.nEmbd - 1);
+  const widths = new RegExp(`has ${model.info.nEmbd - 1} values; the hidden size is ${model.info.nEmbd}\\.`);
+  await rejects(edit({ layer: 1, vector }), "INVALID_ARGUMENT", widths);
+  for (const [fields, words] of [
+    [{ layer: 1, position: 0 }, /no field "position"/],
+    [{ layer: 1.5 }, /layer must be an index, got 1\.5/],
+    [{ layer: "1" }, /layer must be an index, got "1"/],
+    [{ layer: 1, vector: [1, 2] }, /must be a Float32Array/],
+    [{ layer: 1, kind: "erase" }, /kind must be affine, project_out, clamp, got "erase"/],
+    [{ layer: 1, unit: "metre" }, /unit must be unit, vector, row_norm, got "metre"/],
+    [{ layer: 1, strength: Number.NaN }, /strength must be a finite number/],
+    [{ layer: 1, scale: 1e39 }, /scale must be a finite number/],
+    [{ layer: 1, kind: "clamp", max: 1 }, /clamp needs a vector/],
+    [{ layer: 1, kind: "project_out" }, /project_out needs a vector/],
+    [{ layer: 1, min: 2, max: 1 }, /min must not exceed its max, got 2 and 1/],
+    [{ layer: 1, positions: "first" }, /positions must be last, all, prompt, generated or ranges/],
+    [{ layer: 1, positions: [] }, /positions must be/],
+    [{ layer: 1, positions: [[0]] }, /a first and a last token index/],
+    [{ layer: 1, positions: [[0, 1.5]] }, /a first and a last token index/],
+  ] as const) {
+    await rejects(edit(fields), "INVALID_ARGUMENT", words);
+  }
+  await rejects(context.advance({ tokens, layers, edits: {} as never }), "INVALID_ARGUMENT", /an array/);
 });
 
 test("contexts of impossible sizes", async () => {

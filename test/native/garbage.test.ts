@@ -123,7 +123,17 @@ test("every field of every request takes anything", async () => {
   }
   const context = (await model.createContext!({ nCtx: 64, maxSequences: 4, threads: 1 })) as Anything &
     Closable;
-  const edit = { layer: 1, position: 0, scale: 1 };
+  const edit = {
+    layer: 1,
+    kind: "clamp",
+    scale: 1,
+    strength: 1,
+    unit: "unit",
+    vector: new Float32Array(128),
+    min: 0,
+    max: 1,
+    positions: { prompt: true, generated: true, ranges: Int32Array.of(0, 1) },
+  };
   const advance = {
     tokens: Int32Array.of(1, 2, 3),
     layers: [0, 1],
@@ -144,8 +154,7 @@ test("every field of every request takes anything", async () => {
   };
   const sweep = {
     prompts: [Int32Array.of(1, 2)],
-    layer: 1,
-    edits: [{ scale: 0.5 }],
+    plans: [[edit]],
     targets: Int32Array.of(3),
     maxTokens: 2,
     onProgress: undefined,
@@ -160,8 +169,9 @@ test("every field of every request takes anything", async () => {
         await survive(() => context[name]!({ ...request, [field]: [value] }));
       }
     }
-    for (const field of ["layer", "position", "scale", "offset"]) {
+    for (const field of Object.keys(edit)) {
       await survive(() => context.reset!());
+      await survive(() => context.sweep!({ ...sweep, plans: [[{ ...edit, [field]: value }]] }));
       await survive(() => context.advance!({ ...advance, edits: [{ ...edit, [field]: value }] }));
     }
   }

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { Model, NativeError } from "../../src/native/index.js";
+import { type Edit, Model, NativeError, type SweepRow } from "../../src/native/index.js";
 import { sequentialSweep } from "../support/sequential-sweep.js";
 
 const demo = fileURLToPath(new URL("../../models/demo/tapline-demo.gguf", import.meta.url));
@@ -30,11 +30,11 @@ function direction(): Float32Array {
   return raw.map((x) => x / norm);
 }
 
-const kinds: Record<string, (s: number) => { scale: number; offset?: Float32Array }> = {
+const kinds: Record<string, (s: number) => Omit<Edit, "layer">> = {
   scale: (s) => ({ scale: s }),
   ablate: (s) => ({ scale: 1 - s }),
-  patch: (s) => ({ scale: 1 - s, offset: direction().map((x) => 10 * s * x) }),
-  steer: (s) => ({ scale: 1, offset: direction().map((x) => 4 * s * x) }),
+  patch: (s) => ({ scale: 1 - s, vector: direction().map((x) => 10 * s * x) }),
+  steer: (s) => ({ scale: 1, vector: direction().map((x) => 4 * s * x) }),
 };
 
 for (const [kind, edit] of Object.entries(kinds)) {
@@ -43,8 +43,8 @@ for (const [kind, edit] of Object.entries(kinds)) {
     const batched = await model.createContext({ nCtx: 1024, maxSequences: 32 });
     const single = await model.createContext({ nCtx: 128 });
     const texts = await prompts();
-    const edits = strengths.map(edit);
-    const trials = await batched.sweep({ prompts: texts, layer, edits, maxTokens });
+    const plans = strengths.map((strength) => [{ layer, ...edit(strength) }]);
+    const trials = await batched.sweep({ prompts: texts, plans, maxTokens });
     for (const [p, trial] of trials.entries()) {
       const prompt = texts[p] as Int32Array;
       assert.is(trial.rows.length, strengths.length);
@@ -53,7 +53,7 @@ for (const [kind, edit] of Object.entries(kinds)) {
           single,
           prompt,
           layer,
-          e === 0 ? undefined : edits[e - 1],
+          e === 0 ? [] : (plans[e - 1] as Edit[]),
           trial.target,
           maxTokens,
         );
@@ -74,22 +74,26 @@ for (const [kind, edit] of Object.entries(kinds)) {
   });
 }
 
+/** Everything of a row but what was measured of its edits. */
+function outcome(row: SweepRow | undefined) {
+  return { ...row, effects: [] };
+}
+
 test("a neutral edit is the baseline itself, and equal edits give equal rows", async () => {
   const context = await model.createContext({ nCtx: 512, maxSequences: 16 });
   const [prompt] = await prompts();
   const [trial] = await context.sweep({
     prompts: [prompt as Int32Array],
-    layer: 1,
-    edits: [
-      { scale: 1 },
-      { scale: 0.5 },
-      { scale: 1, offset: new Float32Array(model.info.nEmbd) },
-      { scale: 0.5 },
+    plans: [
+      [{ layer: 1 }],
+      [{ layer: 1, scale: 0.5 }],
+      [{ layer: 1, vector: new Float32Array(model.info.nEmbd) }],
+      [{ layer: 1, scale: 0.5 }],
+      [],
     ],
     maxTokens: 8,
   });
-  assert.equal(trial?.rows[0], trial?.baseline);
-  assert.equal(trial?.rows[2], trial?.baseline);
+  for (const neutral of [0, 2, 4]) assert.equal(outcome(trial?.rows[neutral]), outcome(trial?.baseline));
   assert.equal(trial?.rows[1], trial?.rows[3]);
   assert.is.not(trial?.rows[1]?.probability, trial?.baseline.probability);
   await context.close();
@@ -99,7 +103,7 @@ test("prompts that do not fit at once are swept in chunks with the same result",
   const wide = await model.createContext({ nCtx: 2048, maxSequences: 64 });
   const narrow = await model.createContext({ nCtx: 64, maxSequences: 4 });
   const texts = await prompts();
-  const request = { prompts: texts, layer: 3, edits: [{ scale: 0 }, { scale: 2 }], maxTokens: 8 };
+  const request = { prompts: texts, plans: [0, 2].map((scale) => [{ layer: 3, scale }]), maxTokens: 8 };
   const [all, chunked] = [await wide.sweep(request), await narrow.sweep(request)];
   for (const [p, trial] of all.entries()) {
     assert.is(chunked[p]?.target, trial.target);
@@ -116,7 +120,7 @@ test("what cannot be swept is refused with the numbers", async () => {
   const [prompt] = await prompts();
   const refused = async (request: object, code: string, words: RegExp) => {
     try {
-      await context.sweep({ prompts: [prompt as Int32Array], layer: 0, edits: [], maxTokens: 4, ...request });
+      await context.sweep({ prompts: [prompt as Int32Array], plans: [], maxTokens: 4, ...request });
       assert.unreachable();
     } catch (error) {
       assert.instance(error, NativeError);
@@ -124,10 +128,14 @@ test("what cannot be swept is refused with the numbers", async () => {
       assert.match((error as NativeError).message, words);
     }
   };
-  await refused({ layer: 99 }, "LAYER_OUT_OF_RANGE", /Layer 99 .* 0 to /);
-  await refused({ edits: [{ scale: 0 }, { scale: 2 }] }, "INVALID_ARGUMENT", /3 sequences.* 2 at once/);
+  await refused({ plans: [[{ layer: 99 }]] }, "LAYER_OUT_OF_RANGE", /Layer 99 .* 0 to /);
+  await refused(
+    { plans: [0, 2].map((scale) => [{ layer: 0, scale }]) },
+    "INVALID_ARGUMENT",
+    /3 sequences.* 2 at once/,
+  );
   await refused({ maxTokens: 1000 }, "TOKEN_LIMIT", new RegExp(`holds ${context.nCtx}`));
-  await refused({ edits: [{ scale: 1, offset: new Float32Array(3) }] }, "INVALID_ARGUMENT", /3 values/);
+  await refused({ plans: [[{ layer: 0, vector: new Float32Array(3) }]] }, "INVALID_ARGUMENT", /3 values/);
   await refused({ targets: Int32Array.of(1 << 30) }, "INVALID_ARGUMENT", /vocabulary/);
   await refused({ signal: AbortSignal.abort() }, "CANCELLED", /cancelled/);
   await context.close();
@@ -138,8 +146,7 @@ test("a row whose logits are not finite says so, and the others go on", async ()
   const [prompt] = await prompts();
   const [trial] = await context.sweep({
     prompts: [prompt as Int32Array],
-    layer: 2,
-    edits: [{ scale: 3e38 }, { scale: 1 }],
+    plans: [[{ layer: 2, scale: 3e38 }], [{ layer: 2 }]],
     maxTokens: 4,
   });
   assert.equal(
@@ -150,7 +157,7 @@ test("a row whose logits are not finite says so, and the others go on", async ()
       [true, trial?.baseline.continuation.length],
     ],
   );
-  assert.equal(trial?.rows[1], trial?.baseline);
+  assert.equal(outcome(trial?.rows[1]), outcome(trial?.baseline));
   await context.close();
 });
 

@@ -17,17 +17,16 @@ async function experiment(model: Model) {
   assert.ok(context.lens.supported, context.lens.reason);
   const pass = await context.advance({ tokens, layers, lensTopK: 3, nextTopK: 5, logits: true });
   await context.reset();
-  const offset = new Float32Array(hidden).map((_, index) => Math.sin(index));
+  const vector = new Float32Array(hidden).map((_, index) => Math.sin(index));
   const edits = [
-    { layer: 3, position: tokens.length - 1, scale: 0.5, offset },
-    { layer: 4, position: 1, scale: 0 },
+    { layer: 3, scale: 0.5, vector },
+    { layer: 4, positions: [[1, 1]] as const, scale: 0 },
   ];
   const edited = await context.advance({ tokens, layers, edits, logits: true });
   const early = await context.features({ sequences: [tokens, tokens.slice(0, 3)], layers: [1, 6] });
   const sweep = await context.sweep({
     prompts: [tokens, await model.tokenize("The sea is")],
-    layer: 5,
-    edits: [{ scale: 0 }, { scale: 1 }, { scale: 1, offset }],
+    plans: [{ scale: 0 }, { scale: 1 }, { vector }].map((edit) => [{ layer: 5, ...edit }]),
     maxTokens: 6,
   });
   await context.close();

@@ -1,4 +1,4 @@
-import type { Context, SweepRow } from "../../src/native/index.js";
+import type { Context, Edit, SweepRow } from "../../src/native/index.js";
 
 /** Softmax probability of one token. */
 export function probabilityOf(logits: Float32Array, token: number): number {
@@ -16,17 +16,17 @@ export function argmax(logits: Float32Array): number {
 }
 
 /**
- * The plain way to run one prompt under one edit: one sequence, one token at a time, the edit on the last
+ * The plain way to run one prompt under edits of one layer: one sequence, one token at a time, the edits on the last
  * token's row of every pass. What Context.sweep() computes in batches must agree with this.
  */
 export async function sequentialSweep(
   context: Context,
   prompt: Int32Array,
   layer: number,
-  edit: { scale: number; offset?: Float32Array } | undefined,
+  edits: readonly Edit[],
   target: number,
   maxTokens: number,
-): Promise<Omit<SweepRow, "finite"> & { logits: Float32Array[] }> {
+): Promise<Omit<SweepRow, "finite" | "effects"> & { logits: Float32Array[] }> {
   await context.reset();
   const continuation: number[] = [];
   const logits: Float32Array[] = [];
@@ -38,7 +38,7 @@ export async function sequentialSweep(
       rows: "last",
       keepStates: false,
       logits: true,
-      edits: edit === undefined ? [] : [{ layer, position: tokens.length - 1, ...edit }],
+      edits,
     });
     if (result.logits === undefined) throw new Error("no logits");
     logits.push(result.logits);

@@ -36,8 +36,7 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
     const trials = await clock.measure("compute", () =>
       context.sweep({
         prompts,
-        layer,
-        edits: config.strengths.map((strength) => editFor(config.intervention, strength, vector)),
+        plans: config.strengths.map((strength) => [editFor(config.intervention, layer, strength, vector)]),
         targets: new Int32Array(prompts.length).fill(target),
         maxTokens: config.max_tokens,
         onProgress: (done, total) => progress({ stage: "sweep", done, total }),
@@ -106,8 +105,8 @@ async function editVector(
   context: Context,
   layer: number,
   sequences: Int32Array[],
-): Promise<Float32Array | null> {
-  if (sequences.length === 0) return null;
+): Promise<Float32Array | undefined> {
+  if (sequences.length === 0) return undefined;
   progress({ stage: "capture", done: 0, total: sequences.length });
   const features = await context.features({
     sequences,

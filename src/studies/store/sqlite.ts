@@ -1,10 +1,13 @@
 import { chmodSync, closeSync, openSync, realpathSync } from "node:fs";
-import SqliteDatabase from "better-sqlite3";
 import { Kysely, type RawBuilder, sql } from "kysely";
 import { UserError } from "../../contracts/user-error.js";
 import { type Dialect, type Match, type Search, type Tier, tiers } from "./dialect.js";
 import type { Database } from "./schema.js";
+import { SqliteFile } from "./sqlite-file.js";
 import { SqliteTurnsDialect } from "./sqlite-turns.js";
+
+/** SQLITE_NOTADB, https://www.sqlite.org/rescode.html */
+const notADatabase = 26;
 
 /**
  * Opens an SQLite file, private to this account, in WAL mode with every commit synced. Several processes may hold
@@ -12,20 +15,20 @@ import { SqliteTurnsDialect } from "./sqlite-turns.js";
  */
 export function openSqlite(path: string, synchronous: "FULL" | "NORMAL"): Kysely<Database> {
   closeSync(openSync(path, "a", 0o600));
-  const file = new SqliteDatabase(path, { timeout: 10_000 });
+  const file = new SqliteFile(path, 10_000);
   chmodSync(path, 0o600);
   try {
-    file.pragma("journal_mode = WAL");
+    file.exec("pragma journal_mode = WAL");
   } catch (error) {
     file.close();
-    if ((error as { code?: string }).code === "SQLITE_NOTADB")
+    if ((error as { errcode?: number }).errcode === notADatabase)
       throw new UserError(`${path} is not an SQLite file.`);
     throw error;
   }
-  file.pragma(`synchronous = ${synchronous}`);
-  file.pragma("foreign_keys = ON");
-  file.pragma("secure_delete = ON");
-  file.pragma("cache_size = -32000");
+  file.exec(`pragma synchronous = ${synchronous}`);
+  file.exec("pragma foreign_keys = ON");
+  file.exec("pragma secure_delete = ON");
+  file.exec("pragma cache_size = -32000");
   return new Kysely<Database>({ dialect: new SqliteTurnsDialect({ database: file }, realpathSync(path)) });
 }
 

@@ -2,7 +2,7 @@
  * Checks one model and prints the result as JSON. A process of its own, because a crash is a result, too:
  *   node --import tsx test/verify/architectures/check-model.ts MODEL LLAMA_EVAL_CALLBACK
  */
-import { type Context, Model } from "../../../src/native/index.js";
+import { type Context, type Edit, Model } from "../../../src/native/index.js";
 import {
   absoluteSum,
   allFinite,
@@ -182,7 +182,7 @@ async function undisturbed({ context, tokens, layers, plain, states }: Subject):
     const edits = layer === layers.at(-1) ? [tokens.length - 1] : Array.from(tokens.keys());
     await expectSame(`the same values written back at block ${layer}`, {
       layers: [layer],
-      edits: edits.map((position) => ({ layer, position, scale: 1 })),
+      edits: edits.map((position) => ({ layer, positions: [[position, position]] as const, scale: 1 })),
     });
   }
   if (await takesChunks(context, tokens)) {
@@ -270,8 +270,8 @@ async function causal({ context, tokens, layers, plain, states, model }: Subject
   const problems: string[] = [];
   for (const layer of layers) {
     const row = states[layer]!.subarray(position * width, (position + 1) * width);
-    const offset = randomVector(width, Math.hypot(...row), random);
-    const edits = [{ layer, position, offset }];
+    const vector = randomVector(width, Math.hypot(...row), random);
+    const edits = [{ layer, vector }];
     for (const rows of ["last", "all"] as const) {
       const moved = await logitsOf(context, { tokens, layers: [layer], rows, edits });
       const effect = relativeDistance(moved, plain);
@@ -305,9 +305,9 @@ async function sufficient(subject: Subject): Promise<Check> {
     const positions = layer === layers.at(-1) ? [tokens.length - 1] : Array.from(tokens.keys());
     const edits = positions.map((position) => ({
       layer,
-      position,
+      positions: [[position, position]] as const,
       scale: 0,
-      offset: donors[layer]!.slice(position * width, (position + 1) * width),
+      vector: donors[layer]!.slice(position * width, (position + 1) * width),
     }));
     const patched = await logitsOf(context, { tokens, layers: [layer], rows: "last", edits });
     const distance = relativeDistance(patched, expected);
@@ -412,8 +412,8 @@ async function lens({ context, tokens, layers, plain, model }: Subject): Promise
 async function recovers({ context, tokens, layers, plain, model }: Subject): Promise<Check> {
   const problems: string[] = [];
   const layer = layers[0]!;
-  const spoiled = { scale: 1, offset: new Float32Array(model.info.nEmbd).fill(Number.POSITIVE_INFINITY) };
-  const edits = Array.from(tokens.keys(), (position) => ({ layer, position, ...spoiled }));
+  const vector = new Float32Array(model.info.nEmbd).fill(Number.POSITIVE_INFINITY);
+  const edits = [{ layer, vector, positions: "all" as const }];
   const logits = await logitsOf(context, { tokens, layers: [layer], edits });
   if (allFinite(logits)) problems.push("an infinite row leaves the logits finite");
   const after = await logitsOf(context, { tokens, layers: [] });
@@ -433,14 +433,16 @@ async function sweep(subject: Subject): Promise<Check> {
   const prompts = [6, 9, 4].map((length) =>
     Int32Array.from({ length }, () => Math.floor(random() * model.info.nVocab)),
   );
-  const offset = randomVector(model.info.nEmbd, 1, random);
-  const edits = [{ scale: 1 }, { scale: 0.4 }, { scale: 1, offset }, { scale: 0.5, offset }];
+  const vector = randomVector(model.info.nEmbd, 1, random);
+  const everywhere = { vector, positions: "all" as const };
+  const edits = [{ scale: 1 }, { scale: 0.4 }, { vector }, { scale: 0.5, vector }, everywhere];
   const problems: string[] = [];
   let largest = 0;
   for (const layer of new Set([layers[0]!, layers.at(-1)!])) {
     let trials: Awaited<ReturnType<Context["sweep"]>>;
     try {
-      trials = await context.sweep({ prompts, layer, edits, maxTokens: steps });
+      const plans = edits.map((edit) => [{ layer, ...edit }]);
+      trials = await context.sweep({ prompts, plans, maxTokens: steps });
     } catch (error) {
       if (!/does not generate text token by token\.$/.test(String(error))) throw error;
       return { name: "sweep", ok: true, detail: "", note: "no generation" };
@@ -448,10 +450,11 @@ async function sweep(subject: Subject): Promise<Check> {
     for (const [p, trial] of trials.entries()) {
       const where = `block ${layer}, prompt ${p}`;
       const [neutral] = trial.rows;
-      if (JSON.stringify(neutral) !== JSON.stringify(trial.baseline)) problems.push(`${where}: not neutral`);
+      if (JSON.stringify({ ...neutral, effects: [] }) !== JSON.stringify(trial.baseline))
+        problems.push(`${where}: not neutral`);
       for (const [e, row] of [trial.baseline, ...trial.rows].entries()) {
-        const edit = e === 0 ? { scale: 1 } : edits[e - 1]!;
-        const oracle = await generate(context, prompts[p]!, layer, edit);
+        const edit = { layer, ...(e === 0 ? {} : edits[e - 1]) };
+        const oracle = await generate(context, prompts[p]!, edit);
         const probability = Math.abs(oracle.first[trial.target]! - row.probability);
         largest = Math.max(largest, probability);
         if (!(probability <= tolerances.probability))
@@ -474,25 +477,18 @@ async function sweep(subject: Subject): Promise<Check> {
 }
 
 /** Greedy generation, one pass a token, with the last token's row edited in each. */
-async function generate(
-  context: Context,
-  prompt: Int32Array,
-  layer: number,
-  edit: { scale: number; offset?: Float32Array },
-) {
+async function generate(context: Context, prompt: Int32Array, edit: Edit) {
   const tokens: number[] = [];
   const margins: number[] = [];
   let first: Float64Array | undefined;
   let next = prompt;
   await context.reset();
   while (tokens.length < steps) {
-    const position = next.length - 1;
-    const edits = [{ layer, position, ...edit }];
     const { logits } = await context.advance({
       tokens: next,
-      layers: [layer],
+      layers: [edit.layer],
       rows: "last",
-      edits,
+      edits: [edit],
       logits: true,
     });
     const probabilities = softmax(logits!);

@@ -1,8 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Context, Model } from "../../../src/native/index.js";
-import { affine, type Intervention } from "../affine.js";
+import { type Context, type Edit, Model } from "../../../src/native/index.js";
 import { sameBits, softmax, totalVariation } from "../architectures/arithmetic.js";
 import { Values } from "../values.js";
 import type { Figure, NumericCheck } from "./check.js";
@@ -24,9 +23,12 @@ const strengths = {
   ablate: [0.25, 0.5, 1],
   patch: [0.25, 0.5, 1],
   steer: [-100, -10, 10, 100],
+  steer_row_norm: [-0.5, 0.5, 2],
+  project_out: [0.5, 1],
+  clamp: [0.5, 1],
 } as const;
 
-type Kind = Intervention & keyof typeof strengths;
+type Kind = keyof typeof strengths;
 
 interface Results {
   blocks: number;
@@ -35,6 +37,17 @@ interface Results {
   interventions: Record<Kind, number>;
   moved: Record<Kind, number>;
   later: number;
+}
+
+/** Each of the contract's interventions as the native core takes it. */
+function editOf(kind: Kind, strength: number, vector: Float32Array): Omit<Edit, "layer"> {
+  if (kind === "scale") return { scale: strength };
+  if (kind === "ablate") return { scale: 1 - strength };
+  if (kind === "patch") return { scale: 1 - strength, strength, vector };
+  if (kind === "steer") return { strength, unit: "unit", vector };
+  if (kind === "steer_row_norm") return { strength, unit: "row_norm", vector };
+  if (kind === "clamp") return { kind, strength, unit: "row_norm", min: 0.4, max: 0.6, vector };
+  return { kind, strength, vector };
 }
 
 async function run(python: string, folder: string): Promise<Figure[]> {
@@ -79,11 +92,11 @@ async function run(python: string, folder: string): Promise<Figure[]> {
       for (const layer of [0, Math.floor(nLayer / 2), nLayer - 1]) {
         const [prompt, donor, minus] = [0, 1, 0];
         const vector =
-          kind === "steer"
+          kind !== "patch"
             ? lastRow(donor, layer).map((value, i) => value - lastRow(minus, layer)[i]!)
             : lastRow(donor, layer);
         const { tokens } = captured[prompt]!;
-        const edit = { layer, position: tokens.length - 1, ...affine(kind, strength, vector) };
+        const edit = { layer, ...editOf(kind, strength, vector) };
         await context.reset();
         const result = await context.advance({
           tokens,

@@ -95,6 +95,18 @@ def intervention(kind, strength, vector):
         return lambda h: h + s * (vector - h)
     if kind == "steer":
         return lambda h: h + s * vector / np.linalg.norm(vector)
+    unit = vector / np.linalg.norm(vector)
+    if kind == "steer_row_norm":
+        return lambda h: h + s * np.linalg.norm(h) * unit
+    if kind == "project_out":
+        return lambda h: h - s * (h @ unit) * unit
+    if kind == "clamp":
+        # The cosine between the row and the direction is brought into 0.4 to 0.6.
+        def clamp(h):
+            cosine = h @ unit / np.linalg.norm(h)
+            return h + s * (np.clip(cosine, 0.4, 0.6) - cosine) * np.linalg.norm(h) * unit
+
+        return clamp
     raise SystemExit(f"Unknown intervention {kind}.")
 
 
@@ -142,7 +154,7 @@ def main(folder):
         kind, layer = case["kind"], case["layer"]
         # The donor's row is computed here, not taken from the native core.
         vector = plain[case["donor"]][0][layer][-1] if kind == "patch" else None
-        if kind == "steer":
+        if kind in ("steer", "steer_row_norm", "project_out", "clamp"):
             vector = plain[case["donor"]][0][layer][-1] - plain[case["minus"]][0][layer][-1]
         states, logits = model.forward(
             prompts[case["prompt"]], (layer, intervention(kind, case["strength"], vector))

@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { editFor, steeringDirection } from "../../../src/lab/operations/intervention.js";
 import { type Context, Model } from "../../../src/native/index.js";
 import { startServer } from "../../inference/support/serving.js";
-import { affine, type Intervention } from "../affine.js";
 import { type Place, Values } from "../values.js";
 import { passage } from "./passage.js";
 
@@ -159,27 +159,25 @@ async function editAll(model: Model, context: Context, extent: Extent, values: V
   for (const [prompt, own] of tokens.entries()) {
     const [donor, minus] = [(prompt + 1) % tokens.length, (prompt + 2) % tokens.length];
     for (const [at, layer] of extent.layers.entries()) {
-      const wanted = (Object.keys(strengths) as Intervention[]).flatMap((kind) =>
+      const wanted = (Object.keys(strengths) as Array<keyof typeof strengths>).flatMap((kind) =>
         strengths[kind].map((strength) => {
           const from = last[donor]![at]!;
-          const vector = kind === "steer" ? from.map((value, i) => value - last[minus]![at]![i]!) : from;
-          return { kind, strength, edit: affine(kind, strength, vector) };
+          const vector = kind === "steer" ? steeringDirection(from, last[minus]![at]!) : from;
+          return { kind, strength, edit: editFor(kind, layer, strength, vector) };
         }),
       );
       const [trial] = await context.sweep({
         prompts: [own],
-        layer,
-        edits: wanted.map(({ edit }) => edit),
+        plans: wanted.map(({ edit }) => [edit]),
         maxTokens: continued,
       });
       for (const [i, { kind, strength, edit }] of wanted.entries()) {
         await context.reset();
-        const request = { layer, position: own.length - 1, ...edit };
         const found = await context.advance({
           tokens: own,
           layers: [layer],
           rows: "last",
-          edits: [request],
+          edits: [edit],
           logits: true,
         });
         edits.push({

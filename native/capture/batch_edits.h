@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "capture/edit.h"
+
+namespace tapline {
+
+/// An edit of one row of a batch.
+struct RowEdit {
+  int batch_index = 0;  // position of the token in the batch given to llama_decode
+  const Edit* edit = nullptr;
+  EditEffect* effect = nullptr;  // where the change is counted
+};
+
+/// The edits of one batch: plans of sequences bound to the rows that the batch computes. The plans and the
+/// effects must outlive it.
+class BatchEdits {
+ public:
+  /// Adds those edits of `plan` that reach token `index` of a sequence with `n_prompt` prompt tokens, whose
+  /// row the batch holds at `batch_index`. `effects` has one entry an edit.
+  void add(const EditPlan& plan, std::vector<EditEffect>& effects, int batch_index, int32_t index,
+           int32_t n_prompt) {
+    for (size_t i = 0; i < plan.size(); ++i) {
+      if (!plan[i].positions.contains(index, n_prompt)) continue;
+      by_layer_[plan[i].layer].push_back({batch_index, &plan[i], &effects[i]});
+    }
+  }
+  void clear() { by_layer_.clear(); }
+
+  /// Ascending by layer; of one row's edits at a layer, in the order of their plan.
+  const std::map<int, std::vector<RowEdit>>& by_layer() const { return by_layer_; }
+  /// Null where a layer has none.
+  const std::vector<RowEdit>* at(int layer) const {
+    const auto found = by_layer_.find(layer);
+    return found == by_layer_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  std::map<int, std::vector<RowEdit>> by_layer_;
+};
+
+}  // namespace tapline

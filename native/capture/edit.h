@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "capture/positions.h"
+
+namespace tapline {
+
+/// A vector in the space of a model's block outputs, shared by the edits that use it.
+struct Direction {
+  explicit Direction(std::vector<float> vector);
+
+  std::vector<float> values;  // [n_embd]
+  double length;              // L2, at least 1e-8: shorter ones are no direction to divide by
+};
+
+/// What an edit of strength s does to a row h of a block output, with v for its direction and u = v / |v|.
+enum class EditKind : uint8_t {
+  /// h' = scale * h + s * (u, v or |h| u, by the unit). Scaling, ablation, patching and steering are this.
+  kAffine,
+  /// h' = h - s (h.u) u: at s = 1 the component along the direction is gone.
+  kProjectOut,
+  /// h' = h + s (clip(h.u, least, most) - h.u) u: at s = 1 the projection is held between two bounds.
+  kClamp
+};
+
+/// What one unit of an affine edit's strength is, and of a clamp's bounds.
+enum class StrengthUnit : uint8_t {
+  kUnit,    // the unit vector u: an absolute length
+  kVector,  // the vector as it is
+  kRowNorm  // the row's own length |h|, so that a strength means the same in every model
+};
+
+/// How long one row was, and how far an edit moved it; both L2.
+struct RowChange {
+  double row_length = 0;
+  double change_length = 0;
+};
+
+/// What an edit did to all the rows that it met: sums of lengths.
+struct EditEffect {
+  int64_t rows = 0;
+  double row_length = 0;
+  double change_length = 0;
+
+  void add(const RowChange& change) {
+    ++rows;
+    row_length += change.row_length;
+    change_length += change.change_length;
+  }
+};
+
+/// One change of a block output: plain data, and the one form that an edit has from the binding to the tap.
+struct Edit {
+  int layer = 0;
+  Positions positions;
+  EditKind kind = EditKind::kAffine;
+  float scale = 1.0F;  // affine only
+  float strength = 1.0F;
+  StrengthUnit unit = StrengthUnit::kVector;
+  std::shared_ptr<const Direction> direction;  // null: none, in affine edits only
+  double least = 0;                            // bounds of a clamp, in `unit`
+  double most = 0;
+
+  /// Whether it leaves every row as it is, to the bit.
+  bool neutral() const;
+  /// Changes `row`, [n_embd]. Where the change is zero no value is written, so that -0 stays -0.
+  RowChange apply(float* row, size_t n_embd) const;
+  /// Whether both do the same to every row of every sequence.
+  bool operator==(const Edit& other) const;
+
+ private:
+  double coefficient(const float* row, size_t n_embd, double row_length) const;
+};
+
+/// Edits of one sequence, in the order in which they are applied: several at one row follow each other, and
+/// each sees what the earlier ones left.
+using EditPlan = std::vector<Edit>;
+
+/// L2 norm of a row.
+double row_length(const float* row, size_t n);
+
+}  // namespace tapline

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "experiment/context.h"
+#include "napi/setup.h"
+
+namespace tapline {
+
+/// Copies of plans of edits, as src/native/edit.ts makes them. TypeScript has validated them.
+EditPlan edit_plan(const Napi::Value& value);
+std::vector<EditPlan> edit_plans(const Napi::Value& value);
+
+Napi::Array effects_to_js(Napi::Env env, const std::vector<EditEffect>& effects);
+
+}  // namespace tapline

@@ -1,0 +1,140 @@
+import { NativeError } from "./error.js";
+
+/** What one unit of strength is: the unit vector, the vector as it is, or the edited row's own length. */
+export type StrengthUnit = "unit" | "vector" | "row_norm";
+
+/**
+ * Which tokens of a sequence an edit changes. `last` is the last row of every forward pass: the prompt's last token
+ * and every generated one. Ranges are token indices with both ends included; negative ones count from the end of the
+ * prompt, and indices from the prompt's length on are generated tokens.
+ */
+export type Positions =
+  | "last"
+  | "all"
+  | "prompt"
+  | "generated"
+  | ReadonlyArray<readonly [first: number, last: number]>;
+
+/**
+ * One change of rows h of a block output, with v for the vector and u for the unit vector along it: the one form that
+ * every intervention has from here to the tap.
+ */
+export interface Edit {
+  layer: number;
+  /**
+   * - `affine` (default): scale * h + strength * v, where `unit` may make v the unit vector or one as long as the row;
+   * - `project_out`: h - strength * (h.u) u;
+   * - `clamp`: h + strength * (clip(h.u, min, max) - h.u) u, with the bounds in `unit`.
+   */
+  kind?: "affine" | "project_out" | "clamp";
+  /** Default 1. */
+  scale?: number;
+  /** Default 1. */
+  strength?: number;
+  /** Default `vector`. */
+  unit?: StrengthUnit;
+  /** [hidden] */
+  vector?: Float32Array;
+  /** Default: no bound. */
+  min?: number;
+  /** Default: no bound. */
+  max?: number;
+  /** Default `last`. */
+  positions?: Positions;
+}
+
+/** What an edit did: rows that it met, and the mean length (L2) of these rows and of its change to them. */
+export interface EditEffect {
+  rows: number;
+  rowLength: number;
+  changeLength: number;
+}
+
+const fields = ["layer", "kind", "scale", "strength", "unit", "vector", "min", "max", "positions"];
+const kinds: readonly unknown[] = ["affine", "project_out", "clamp"];
+const units: readonly unknown[] = ["unit", "vector", "row_norm"];
+
+/** The greatest token index: a range that ends there ends with the text. */
+export const endOfText = 2 ** 31 - 1;
+
+const parts = {
+  last: { prompt: true, generated: true, ranges: Int32Array.of(-1, endOfText) },
+  all: { prompt: true, generated: true },
+  prompt: { prompt: true, generated: false },
+  generated: { prompt: false, generated: true },
+};
+
+/**
+ * Edits as the addon reads them (native/napi/edit_args.cpp), each field checked.
+ * @param hidden length of a vector
+ * @throws NativeError INVALID_ARGUMENT
+ */
+export function nativeEdits(edits: readonly Edit[] | undefined, hidden: number): object[] {
+  if (edits === undefined) return [];
+  if (!Array.isArray(edits)) throw invalid("Edits must be an array.");
+  return edits.map((edit) => nativeEdit(edit, hidden));
+}
+
+function nativeEdit(edit: Edit, hidden: number): object {
+  if (typeof edit !== "object" || edit === null) throw invalid("An edit must be an object.");
+  // A field that nobody reads would leave the model as it is where a change was asked for.
+  const unknown = Object.keys(edit).find((field) => !fields.includes(field));
+  if (unknown !== undefined) throw invalid(`An edit has no field ${told(unknown)}.`);
+  const { layer, kind = "affine", unit = "vector", vector, positions = "last" } = edit;
+  if (!Number.isInteger(layer) || Math.abs(layer) > endOfText) {
+    throw invalid(`An edit's layer must be an index, got ${told(layer)}.`);
+  }
+  if (!kinds.includes(kind)) throw invalid(`An edit's kind must be ${kinds.join(", ")}, got ${told(kind)}.`);
+  if (!units.includes(unit)) throw invalid(`An edit's unit must be ${units.join(", ")}, got ${told(unit)}.`);
+  if (vector === undefined) {
+    if (kind !== "affine") throw invalid(`An edit of the kind ${kind} needs a vector.`);
+  } else if (!(vector instanceof Float32Array)) {
+    throw invalid("An edit's vector must be a Float32Array.");
+  } else if (vector.length !== hidden) {
+    throw invalid(`An edit's vector has ${vector.length} values; the hidden size is ${hidden}.`);
+  }
+  const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = edit;
+  if (!(typeof min === "number" && typeof max === "number" && min <= max)) {
+    throw invalid(`An edit's min must not exceed its max, got ${told(min)} and ${told(max)}.`);
+  }
+  return {
+    layer,
+    kind,
+    unit,
+    vector,
+    min,
+    max,
+    scale: finite("scale", edit.scale ?? 1),
+    strength: finite("strength", edit.strength ?? 1),
+    positions: nativePositions(positions),
+  };
+}
+
+function nativePositions(positions: Positions): object {
+  if (typeof positions === "string" && Object.hasOwn(parts, positions)) return parts[positions];
+  if (!Array.isArray(positions) || positions.length === 0) {
+    throw invalid(`An edit's positions must be ${Object.keys(parts).join(", ")} or ranges.`);
+  }
+  for (const range of positions) {
+    const ends: unknown[] = Array.isArray(range) ? range : [];
+    if (
+      ends.length !== 2 ||
+      !ends.every((end) => Number.isInteger(end) && Math.abs(Number(end)) <= endOfText)
+    )
+      throw invalid("A range of positions is a first and a last token index.");
+  }
+  return { prompt: true, generated: true, ranges: Int32Array.from(positions.flat()) };
+}
+
+function finite(name: string, value: unknown): number {
+  if (typeof value === "number" && Number.isFinite(Math.fround(value))) return value;
+  throw invalid(`An edit's ${name} must be a finite number, got ${told(value)}.`);
+}
+
+function told(value: unknown): string {
+  return typeof value === "number" || typeof value === "string" ? JSON.stringify(value) : typeof value;
+}
+
+function invalid(sentence: string): NativeError {
+  return new NativeError("INVALID_ARGUMENT", sentence);
+}

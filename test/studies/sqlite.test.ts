@@ -1,0 +1,123 @@
+import { closeSync, mkdtempSync, openSync, readdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { sql } from "kysely";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { openSqlite } from "../../src/studies/store/sqlite.js";
+import { SqliteFile } from "../../src/studies/store/sqlite-file.js";
+
+const folder = mkdtempSync(join(tmpdir(), "tapline-sqlite-"));
+let made = 0;
+const fresh = () => join(folder, `${++made}.db`);
+
+/** Runs statements on an open file that is closed again. */
+function withFile<T>(work: (file: SqliteFile) => T): T {
+  const file = new SqliteFile(fresh(), 1000);
+  try {
+    return work(file);
+  } finally {
+    file.close();
+  }
+}
+
+test("what is written is read: every kind of character, bytes as Buffers, numbers", () => {
+  const texts = ["", "é\u{1F600}\u202E", "x".repeat(100_000)];
+  const bytes = [Buffer.alloc(0), Buffer.from([0, 255, 0]), Buffer.alloc(300_000, 7)];
+  const numbers = [0, -1, 2 ** 31, 2 ** 53 - 1, -(2 ** 53 - 1), 1e-15, -1e-17, 0.1 + 0.2, 1.5e300];
+  withFile((file) => {
+    file.exec("create table kept (value)");
+    for (const value of [...texts, ...bytes, ...numbers, null]) {
+      file.prepare("delete from kept").run([]);
+      file.prepare("insert into kept values (?)").run([value]);
+      const [row] = file.prepare("select value from kept").all([]) as { value: unknown }[];
+      assert.equal(row, { value }, String(value).slice(0, 20));
+      assert.is(Buffer.isBuffer(row?.value), Buffer.isBuffer(value));
+    }
+  });
+});
+
+test("an integer that JavaScript's numbers cannot hold is refused, not rounded", () => {
+  withFile((file) => {
+    assert.throws(() => file.prepare("select 9007199254740993 as big").all([]), /too large/);
+  });
+});
+
+test("what the driver would change silently is refused", () => {
+  withFile((file) => {
+    for (const [value, sentence] of [
+      ["a\0b", "A text with a NUL in it cannot be kept in the database."],
+      ["\0", "A text with a NUL in it cannot be kept in the database."],
+      [1e-17, "The number 1e-17 cannot be kept in the database."],
+    ] as const) {
+      for (const ask of ["all", "run"] as const)
+        assert.throws(() => file.prepare("select ? as value")[ask]([value]), sentence);
+      assert.throws(() => [...file.prepare("select ? as value").iterate([value])], sentence);
+    }
+    assert.equal(file.prepare("select 'a' || char(0) || 'b' as value").all([]), [{ value: "a\0b" }]);
+  });
+});
+
+test("a statement that answers rows is a reader; RETURNING answers, too", () => {
+  withFile((file) => {
+    file.exec("create table t (id integer primary key, at integer)");
+    assert.is(file.prepare("insert into t (at) values (1)").reader, false);
+    assert.equal(file.prepare("insert into t (at) values (?) returning id, at").all([7]), [{ id: 1, at: 7 }]);
+    assert.is(file.prepare("update t set at = at + 1").run([]).changes, 1);
+  });
+});
+
+test("a stream that is left early, and close(), leave nothing open", () => {
+  const path = fresh();
+  const file = new SqliteFile(path, 1000);
+  file.exec("pragma journal_mode = WAL; create table t (id integer); insert into t values (1), (2), (3)");
+  for (const row of file.prepare("select id from t order by id").iterate([])) {
+    assert.equal(row, { id: 1 });
+    break;
+  }
+  file.exec("drop table t"); // refused while a statement reads it
+  file.prepare("select 1"); // made and never run
+  file.close();
+  file.close();
+  const open = readdirSync("/proc/self/fd").filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).startsWith(path);
+    } catch {
+      return false;
+    }
+  });
+  assert.equal(open, []);
+  assert.not.ok(readdirSync(folder).includes(`${made}.db-wal`), "the log is in the file");
+});
+
+test("the store syncs every commit, has foreign keys, full text and a version without the fault of WAL resets", async () => {
+  const db = openSqlite(fresh(), "FULL");
+  const one = async (query: string) =>
+    Object.values((await sql.raw(query).execute(db)).rows[0] as Record<string, unknown>)[0];
+  try {
+    assert.is(await one("pragma journal_mode"), "wal");
+    assert.is(await one("pragma synchronous"), 2);
+    assert.is(await one("pragma foreign_keys"), 1);
+    assert.is(await one("pragma secure_delete"), 1);
+    assert.is(await one("select sqlite_compileoption_used('ENABLE_FTS5')"), 1);
+    const [major = 0, minor = 0, patch = 0] = String(await one("select sqlite_version()"))
+      .split(".")
+      .map(Number);
+    assert.ok(
+      major === 3 && minor * 1000 + patch >= 51_003,
+      "fixed in 3.51.3, https://www.sqlite.org/wal.html",
+    );
+  } finally {
+    await db.destroy();
+  }
+});
+
+test("a file that is none of SQLite's is refused by name", () => {
+  const path = fresh();
+  writeFileSync(path, "not a database, but long enough to have a head\n".repeat(40));
+  assert.throws(() => openSqlite(path, "FULL"), `${path} is not an SQLite file.`);
+  closeSync(openSync(path, "r"));
+});
+
+test.after(() => rmSync(folder, { recursive: true, force: true }));
+test.run();
