@@ -23,9 +23,13 @@ class BatchEdits {
   /// row the batch holds at `batch_index`. `effects` has one entry an edit.
   void add(const EditPlan& plan, std::vector<EditEffect>& effects, int batch_index, int32_t index,
            int32_t n_prompt) {
+    add(plan, effects, batch_index, [&](size_t i) { return plan[i].positions.contains(index, n_prompt); });
+  }
+  /// Adds those edits of `plan` for which acts(index of the edit) holds.
+  template <class Acts>
+  void add(const EditPlan& plan, std::vector<EditEffect>& effects, int batch_index, const Acts& acts) {
     for (size_t i = 0; i < plan.size(); ++i) {
-      if (!plan[i].positions.contains(index, n_prompt)) continue;
-      by_layer_[plan[i].layer].push_back({batch_index, &plan[i], &effects[i]});
+      if (acts(i)) by_layer_[plan[i].layer].push_back({batch_index, &plan[i], &effects[i]});
     }
   }
   void clear() { by_layer_.clear(); }

@@ -49,14 +49,16 @@ bool BlockTap::wants(const ggml_tensor* t) {
   // node. A cancel ends everything.
   if (left_ || cancel_.cancelled()) return true;
   if (next_ >= points_.size()) return false;
+  if (shared_ && seen_positions_.empty()) look_for_positions(t);
   const std::string& name = stream_->blocks[static_cast<size_t>(points_[next_].layer)];
   return std::strcmp(t->name, name.c_str()) == 0;
 }
 
 void BlockTap::begin_micro_batch(const ggml_tensor* first_node) {
   ++batch_;
-  next_ = 0;
+  next_ = shared_ && !failure_.empty() ? points_.size() : 0;
   left_ = false;
+  seen_positions_.clear();
   // Read now: the scheduler may reuse the memory of an input once it has been consumed.
   seen_tokens_.clear();
   for (const ggml_tensor* source : first_node->src) {
@@ -67,8 +69,24 @@ void BlockTap::begin_micro_batch(const ggml_tensor* first_node) {
   }
 }
 
+/// Rows of several sequences may hold the same tokens; their positions tell them apart where they differ.
+void BlockTap::look_for_positions(const ggml_tensor* node) {
+  for (const ggml_tensor* source : node->src) {
+    if (source == nullptr || source->buffer == nullptr || source->type != GGML_TYPE_I32 ||
+        std::strstr(source->name, "inp_pos") == nullptr)
+      continue;
+    seen_positions_.resize(ggml_nbytes(source) / sizeof(llama_pos));
+    ggml_backend_tensor_get(source, seen_positions_.data(), 0, ggml_nbytes(source));
+    return;
+  }
+}
+
 bool BlockTap::fail(const std::string& sentence) {
   if (failure_.empty()) failure_ = sentence;
+  if (shared_) {
+    next_ = points_.size();
+    return true;
+  }
   left_ = true;
   return false;
 }
@@ -114,7 +132,9 @@ bool BlockTap::take(ggml_tensor* t) {
     return fail("Block output " + std::to_string(point.layer) + " has " + std::to_string(count) +
                 " rows where " + std::to_string(batch.rows.size()) + " were expected.");
   }
-  if (!seen_tokens_.empty() && seen_tokens_ != batch.tokens) {
+  const bool elsewhere = seen_positions_.size() >= batch.positions.size() &&
+                         !std::equal(batch.positions.begin(), batch.positions.end(), seen_positions_.begin());
+  if ((!seen_tokens_.empty() && seen_tokens_ != batch.tokens) || elsewhere) {
     return fail("The rows of a micro-batch are not in the expected order.");
   }
 

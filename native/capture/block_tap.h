@@ -41,7 +41,9 @@ class BlockTap {
  public:
   using Sink = std::function<void(const TappedRows&)>;
 
-  explicit BlockTap(int n_embd) : n_embd_(n_embd) {}
+  /// With `shared`, rows of strangers are in the same batches: whatever goes wrong, a pass is computed to its
+  /// end, and from there on nothing is read or changed in it.
+  explicit BlockTap(int n_embd, bool shared = false) : n_embd_(n_embd), shared_(shared) {}
   void describe(const ResidualStream* stream) { stream_ = stream; }
 
   /// `points` ascending by layer. `rows` tells which token each row of each micro-batch is.
@@ -64,9 +66,11 @@ class BlockTap {
   /// edited and the number of rows from there to the last one.
   std::pair<size_t, size_t> edit(const std::vector<RowEdit>& edits, const std::vector<int>& indices,
                                  float* values);
+  void look_for_positions(const ggml_tensor* node);
   bool fail(const std::string& sentence);
 
   int n_embd_;
+  bool shared_;
   const ResidualStream* stream_ = nullptr;
   std::vector<TapPoint> points_;
   const std::vector<MicroBatch>* batches_ = nullptr;
@@ -79,6 +83,7 @@ class BlockTap {
   size_t next_ = 0;                       // next point to meet in it
   bool left_ = false;                     // this micro-batch is done: nothing further is computed
   std::vector<llama_token> seen_tokens_;  // what the graph of this micro-batch really reads
+  std::vector<llama_pos> seen_positions_;  // the same of positions; empty until a node reads them
   std::vector<float> staging_;
   std::vector<int> row_at_;  // of each batch index, -1 where it has none
   std::string failure_;

@@ -51,6 +51,11 @@ struct EditEffect {
     row_length += change.row_length;
     change_length += change.change_length;
   }
+  void add(const EditEffect& other) {
+    rows += other.rows;
+    row_length += other.row_length;
+    change_length += other.change_length;
+  }
 };
 
 /// One change of a block output: plain data, and the one form that an edit has from the binding to the tap.

@@ -10,6 +10,7 @@ namespace {
 void add_row(MicroBatch& micro, const llama_batch& batch, int index) {
   micro.rows.push_back(index);
   micro.tokens.push_back(batch.token[index]);
+  micro.positions.push_back(batch.pos[index]);
   if (batch.logits[index] != 0) micro.outputs.push_back(index);
 }
 

@@ -12,6 +12,7 @@ struct MicroBatch {
   std::vector<int> rows;     // batch index of each row
   std::vector<int> outputs;  // batch index of each row whose logits were asked for, in row order
   std::vector<llama_token> tokens;
+  std::vector<llama_pos> positions;
 };
 
 /// How llama_decode splits a batch into micro-batches.

@@ -136,6 +136,9 @@ void Engine::prepare_capture() {
                                                      params_.cpuparams.n_threads);
     if (capture->supported()) {
       capture_ = std::move(capture);
+      slots_ = std::make_unique<ServerSlots>(*context_);
+      live_ = std::make_unique<LiveBatch>(*slots_, live_requests_, capture_->stream(),
+                                          params_.cpuparams.n_threads);
     } else {
       no_capture_reason_ = capture->reason();
     }
@@ -184,20 +187,23 @@ std::string Engine::describe() const {
   });
 }
 
-RequestId Engine::open(Route route, std::string body) {
+RequestId Engine::open(Route route, std::string body, std::unique_ptr<LivePlan> live) {
   std::shared_ptr<Request> request;
   RequestId id;
   {
     const std::lock_guard<std::mutex> lock(requests_mutex_);
     id = next_id_++;
     if (closing_) return id;  // read() tells
-    request = std::make_shared<Request>(id, deliver_, *pool_, *router_);
+    request = std::make_shared<Request>(id, deliver_, *pool_, *router_,
+                                        llama_model_get_vocab(model_));
     requests_.emplace(id, request);
   }
-  pool_->submit([this, request, route, body = std::move(body)] {
+  // A task can be copied, a plan need not be.
+  const std::shared_ptr<LivePlan> plan = std::move(live);
+  pool_->submit([this, request, route, body = std::move(body), plan] {
     if (request->cancelled()) return;
     try {
-      serve(request, route, body);
+      serve(request, route, body, plan ? std::make_unique<LivePlan>(std::move(*plan)) : nullptr);
     } catch (const std::bad_alloc&) {
       request->finish(error_event("There is not enough memory for this request.", ERROR_TYPE_UNAVAILABLE));
     } catch (const std::exception& error) {
@@ -208,14 +214,17 @@ RequestId Engine::open(Route route, std::string body) {
   return id;
 }
 
-void Engine::serve(const std::shared_ptr<Request>& request, Route route, const std::string& body) {
+void Engine::serve(const std::shared_ptr<Request>& request, Route route, const std::string& body,
+                   std::unique_ptr<LivePlan> live) {
   const PrepareContext context{params_, *meta_, llama_model_get_vocab(model_)};
   server_queue& queue = queues_->queue_tasks;
   switch (route) {
     case Route::kChat:
-      return request->start(prepare_generation(context, queue, Generation::kChat, body));
+      return request->start(
+          prepare_generation(context, queue, Generation::kChat, body, std::move(live), live_requests_));
     case Route::kCompletion:
-      return request->start(prepare_generation(context, queue, Generation::kCompletion, body));
+      return request->start(
+          prepare_generation(context, queue, Generation::kCompletion, body, std::move(live), live_requests_));
     case Route::kMetrics:
       return request->start(prepare_metrics(queue));
     case Route::kEmbeddings:
@@ -306,9 +315,11 @@ void Engine::close() {
   routes_.reset();
   {
     const std::lock_guard<std::mutex> lock(capture_mutex_);  // one that was refused may still be returning
+    live_.reset();
     capture_.reset();
   }
   context_.reset();
+  slots_.reset();
   model_ = nullptr;
 }
 

@@ -11,6 +11,8 @@
 #include "base/cancel.h"
 #include "engine/event.h"
 #include "engine/generation_loop.h"
+#include "engine/live_batch.h"
+#include "engine/live_registry.h"
 #include "engine/options.h"
 #include "engine/prepare.h"
 #include "engine/request.h"
@@ -53,8 +55,9 @@ class Engine {
   /// What is served, as JSON text: id, architecture, sizes, slots, what the chat template supports.
   const std::string& info() const { return info_; }
 
-  /// Starts a request with a body that TypeScript has validated.
-  RequestId open(Route route, std::string body);
+  /// Starts a request with a body that TypeScript has validated. `live`: what it changes and watches; only for
+  /// routes that generate, and only where live requests are possible (see no_live_reason in info()).
+  RequestId open(Route route, std::string body, std::unique_ptr<LivePlan> live);
   void read(RequestId id);
   void cancel(RequestId id);
 
@@ -69,7 +72,8 @@ class Engine {
  private:
   void generate();
   void prepare_capture();
-  void serve(const std::shared_ptr<Request>& request, Route route, const std::string& body);
+  void serve(const std::shared_ptr<Request>& request, Route route, const std::string& body,
+             std::unique_ptr<LivePlan> live);
   void call(const server_http_context::handler_t& handler, const std::shared_ptr<Request>& request,
             const std::string& body);
   std::string describe() const;
@@ -88,6 +92,9 @@ class Engine {
   std::mutex capture_mutex_;
   std::unique_ptr<ResidentCapture> capture_;  // empty when it could not be set up; then a reason is set
   std::string no_capture_reason_;
+  LiveRegistry live_requests_;
+  std::unique_ptr<ServerSlots> slots_;
+  std::unique_ptr<LiveBatch> live_;  // empty when captures are not possible
   GenerationLoop loop_;
   LoadProgress progress_;
   std::unique_ptr<server_response_reader> queues_;

@@ -1,5 +1,6 @@
 #include "engine/prepare.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -15,10 +16,33 @@ void collect(const server_task& task, PreparedTasks& prepared) {
   prepared.states.push_back(task.create_state());
 }
 
+/// Whether rows of the prompt before its last one are changed or watched, and so must be computed.
+bool needs_whole_prompt(const LivePlan& plan, int32_t n_prompt) {
+  if (plan.watch.tells() && plan.watch.positions.first_in_prompt(n_prompt) < n_prompt - 1) return true;
+  return std::any_of(plan.edits.begin(), plan.edits.end(), [n_prompt](const Edit& edit) {
+    return edit.positions.first_in_prompt(n_prompt) < n_prompt - 1;
+  });
+}
+
+/// Ties the tasks of a request to its plan, before the scheduler has them.
+void attach_live(LivePlan&& plan, PreparedTasks& prepared, LiveRegistry& registry) {
+  prepared.live = std::make_shared<LiveRequest>(std::move(plan), prepared.states.size());
+  for (server_task& task : prepared.tasks) {
+    if (needs_whole_prompt(prepared.live->plan, task.n_tokens())) task.params.cache_prompt = false;
+    task.params.return_tokens = true;
+    registry.add(task.id, prepared.live, task.index);
+    for (server_task& child : task.child_tasks) {
+      child.params.return_tokens = true;
+      registry.add(child.id, prepared.live, child.index);
+    }
+  }
+}
+
 }  // namespace
 
 PreparedTasks prepare_generation(const PrepareContext& context, server_queue& queue, Generation kind,
-                                 const std::string& body) {
+                                 const std::string& body, std::unique_ptr<LivePlan> live,
+                                 LiveRegistry& registry) {
   json data = json::parse(body);
   if (kind == Generation::kChat) {
     std::vector<raw_buffer> files;
@@ -55,6 +79,7 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
     prepared.tasks.push_back(std::move(task));
   }
   if (prepared.tasks.empty()) throw std::invalid_argument("The prompt is empty.");
+  if (live) attach_live(std::move(*live), prepared, registry);
   return prepared;
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
+#include "engine/live_registry.h"
 #include "engine/request.h"
 #include "server-context.h"
 
@@ -18,8 +20,10 @@ enum class Generation { kChat, kCompletion };
 
 /// Turns a validated body into tasks: chat template, grammar, tokens, sampling parameters.
 /// Throws std::exception with a sentence about the body when it cannot be done.
+/// With `live` the tasks carry a live request, which `registry` knows before the scheduler sees them.
 PreparedTasks prepare_generation(const PrepareContext& context, server_queue& queue, Generation kind,
-                                 const std::string& body);
+                                 const std::string& body, std::unique_ptr<LivePlan> live,
+                                 LiveRegistry& registry);
 
 /// Turns a validated body of `/v1/embeddings` into one task for each input. Throws std::exception with a
 /// sentence about the body when it cannot be done.

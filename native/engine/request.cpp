@@ -92,6 +92,7 @@ void Request::start(PreparedTasks&& prepared) {
   finals_.resize(states_.size());
   decoded_.resize(states_.size());
   join_ = std::move(prepared.join);
+  if (prepared.live) live_ = std::make_unique<LiveAnswer>(std::move(prepared.live), vocab_);
   stream_ = prepared.stream;
   completions_a_prompt_ = states_.size() / prepared.tasks.size();
   ids_ = prepared.ids;
@@ -157,8 +158,10 @@ void Request::process() {
 /// Adds `result` to the event. True when the event has something to deliver.
 bool Request::format(server_task_result_ptr result, Event& event) {
   try {
-    if (result->is_error()) {
-      const json error = result->to_json();
+    const std::string broken = live_ && result->index < states_.size() ? live_->failure(result->index) : "";
+    if (result->is_error() || !broken.empty()) {
+      const json error =
+          broken.empty() ? result->to_json() : format_error_response(broken, ERROR_TYPE_INVALID_REQUEST);
       if (stream_ && head_sent_) {
         event.data += format_oai_sse(json{{"error", error}});
         event.done = true;
@@ -197,7 +200,14 @@ void Request::format_stream(server_task_result& result, Event& event) {
     event.stream = true;
     head_sent_ = true;
   }
-  const json part = result.to_json();
+  json part = result.to_json();
+  if (live_) {
+    if (const auto* more = dynamic_cast<const server_task_result_cmpl_partial*>(&result)) {
+      live_->add_tokens(part, result.index, more->n_decoded, more->tokens);
+    } else if (const auto* last = dynamic_cast<const server_task_result_cmpl_final*>(&result)) {
+      live_->finish(part, result.index, last->n_decoded, last->tokens);
+    }
+  }
   if (!part.is_null()) event.data += format_oai_sse(part);
   count_tokens(result);
   if (!result.is_stop() || ++n_finals_ < states_.size()) return;
@@ -233,13 +243,13 @@ void Request::format_whole(Event& event) {
     event.data = safe_json_to_str(join_(results));
     return;
   }
-  json answer = finals_[0]->to_json();
+  json answer = answer_of(0);
   if (finals_.size() > 1) {
     // One OpenAI answer with all choices; usage counts every prompt once and every completion.
     int prompt = json_value(answer.at("usage"), "prompt_tokens", 0);
     int completion = json_value(answer.at("usage"), "completion_tokens", 0);
     for (size_t i = 1; i < finals_.size(); ++i) {
-      const json more = finals_[i]->to_json();
+      const json more = answer_of(i);
       answer["choices"].push_back(more.at("choices").at(0));
       completion += json_value(more.at("usage"), "completion_tokens", 0);
       if (i % completions_a_prompt_ == 0) prompt += json_value(more.at("usage"), "prompt_tokens", 0);
@@ -249,6 +259,15 @@ void Request::format_whole(Event& event) {
     answer["usage"]["total_tokens"] = prompt + completion;
   }
   event.data = safe_json_to_str(answer);
+}
+
+json Request::answer_of(size_t index) {
+  json answer = finals_[index]->to_json();
+  if (live_) {
+    const auto& last = dynamic_cast<const server_task_result_cmpl_final&>(*finals_[index]);
+    live_->finish(answer, index, last.n_decoded, last.tokens);
+  }
+  return answer;
 }
 
 /// The last result has been formatted: nothing is expected any more.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/event.h"
+#include "engine/live_answer.h"
 #include "server-task.h"
 
 namespace tapline {
@@ -21,6 +22,7 @@ struct PreparedTasks {
   std::vector<int> ids;                   // every task and child task
   std::vector<task_result_state> states;  // by result index
   bool stream = false;
+  std::shared_ptr<LiveRequest> live;      // what the request changes and watches; may be empty
   std::function<json(const json&)> join;  // makes one answer of the list of all results; empty: completions
 };
 
@@ -31,8 +33,9 @@ struct PreparedTasks {
 /// more than the tokens of its own generation, and no thread ever waits for one request.
 class Request : public std::enable_shared_from_this<Request> {
  public:
-  Request(RequestId id, const Deliver& deliver, TaskPool& pool, ResultRouter& router)
-      : id_(id), deliver_(deliver), pool_(pool), router_(router) {}
+  Request(RequestId id, const Deliver& deliver, TaskPool& pool, ResultRouter& router,
+          const llama_vocab* vocab)
+      : id_(id), deliver_(deliver), pool_(pool), router_(router), vocab_(vocab) {}
 
   /// Asks for the next event; exactly one is delivered for each call. One call at a time.
   void read();
@@ -55,6 +58,7 @@ class Request : public std::enable_shared_from_this<Request> {
   bool format(server_task_result_ptr result, Event& event);
   void format_stream(server_task_result& result, Event& event);
   void format_whole(Event& event);
+  json answer_of(size_t index);
   void count_tokens(const server_task_result& result);
   void end();
 
@@ -62,6 +66,7 @@ class Request : public std::enable_shared_from_this<Request> {
   const Deliver& deliver_;
   TaskPool& pool_;
   ResultRouter& router_;
+  const llama_vocab* const vocab_;
   std::atomic<bool> cancelled_{false};
 
   std::mutex mutex_;
@@ -82,6 +87,7 @@ class Request : public std::enable_shared_from_this<Request> {
   size_t n_finals_ = 0;
   size_t completions_a_prompt_ = 1;
   std::function<json(const json&)> join_;
+  std::unique_ptr<LiveAnswer> live_;
   bool stream_ = false;
   bool head_sent_ = false;
   bool ended_ = false;

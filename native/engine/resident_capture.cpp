@@ -66,9 +66,10 @@ void ResidentCapture::forward(const CaptureRequest& request, CaptureResult& resu
     AdvanceRequest advance;
     advance.tokens.assign(result.tokens.begin() + start, result.tokens.begin() + end);
     advance.layers = request.layers;
-    advance.keep_states = false;
+    advance.keep_states = request.state != KeptState::kNone;
     if (end == result.tokens.size()) advance.next_top = request.next_top;
     AdvanceResult part = context_.advance(advance, CancelToken());
+    keep_state(request, part, result);
     if (start == 0) {
       result.layers = std::move(part.layers);
     } else {
@@ -79,6 +80,25 @@ void ResidentCapture::forward(const CaptureRequest& request, CaptureResult& resu
       }
     }
     result.next = std::move(part.next);
+  }
+}
+
+/// Adds a chunk's rows to the state that is kept of each layer.
+void ResidentCapture::keep_state(const CaptureRequest& request, AdvanceResult& part, CaptureResult& result) {
+  if (request.state == KeptState::kNone) return;
+  const auto width = static_cast<size_t>(model_->info().n_embd);
+  result.states.resize(part.layers.size());
+  for (size_t i = 0; i < part.layers.size(); ++i) {
+    const LayerStates& layer = part.layers[i];
+    std::vector<float>& state = result.states[i];
+    if (request.state == KeptState::kLastToken) {
+      state.assign(layer.states.end() - static_cast<std::ptrdiff_t>(width), layer.states.end());
+    } else {
+      state.resize(width);
+      const auto tokens = static_cast<float>(result.tokens.size());
+      for (size_t at = 0; at < layer.states.size(); ++at) state[at % width] += layer.states[at] / tokens;
+    }
+    part.layers[i].states.clear();
   }
 }
 

@@ -11,17 +11,22 @@
 
 namespace tapline {
 
+/// Which state of a text a capture keeps of each layer, beside the norms.
+enum class KeptState { kNone, kLastToken, kMean };
+
 struct CaptureRequest {
   std::string prompt;       // raw text
   std::vector<int> layers;  // distinct
   int max_tokens = 0;
   int next_top = 0;
+  KeptState state = KeptState::kNone;
 };
 
 struct CaptureResult {
   std::vector<llama_token> tokens;
   std::vector<std::string> pieces;  // the bytes of each token
   std::vector<LayerStates> layers;  // norms only, ascending by layer
+  std::vector<std::vector<float>> states;  // [n_embd] a layer; empty unless kept
   TopTokens next;
   std::vector<std::string> next_pieces;
   double waited_ms = 0;   // for the running iteration to end
@@ -37,6 +42,7 @@ class ResidentCapture {
 
   /// Whether block outputs were found in this architecture; otherwise why not, in one sentence.
   bool supported() const { return context_.stream().supported; }
+  const ResidualStream& stream() const { return context_.stream(); }
   const std::string& reason() const { return context_.stream().reason; }
 
   /// Blocks until the pass is done. `cancel` takes effect while it waits for its turn; a started pass
@@ -45,6 +51,7 @@ class ResidentCapture {
 
  private:
   void forward(const CaptureRequest& request, CaptureResult& result);
+  void keep_state(const CaptureRequest& request, AdvanceResult& part, CaptureResult& result);
 
   std::shared_ptr<Model> model_;
   Context context_;

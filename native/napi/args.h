@@ -21,6 +21,11 @@ inline int int_field(const Napi::Object& object, const char* name, int fallback)
   return value.IsNumber() ? value.As<Napi::Number>().Int32Value() : fallback;
 }
 
+inline double number_field(const Napi::Object& object, const char* name, double fallback) {
+  const Napi::Value value = object.Get(name);
+  return value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : fallback;
+}
+
 inline bool bool_field(const Napi::Object& object, const char* name, bool fallback) {
   const Napi::Value value = object.Get(name);
   return value.IsBoolean() ? value.As<Napi::Boolean>().Value() : fallback;
@@ -63,6 +68,13 @@ inline std::vector<std::vector<llama_token>> token_lists(const Napi::Value& valu
 inline std::vector<float> float_list(const Napi::Value& value) {
   if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_float32_array) return {};
   const auto array = value.As<Napi::Float32Array>();
+  return {array.Data(), array.Data() + array.ElementLength()};
+}
+
+/// A copy of a Float64Array; empty for anything else.
+inline std::vector<double> double_list(const Napi::Value& value) {
+  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_float64_array) return {};
+  const auto array = value.As<Napi::Float64Array>();
   return {array.Data(), array.Data() + array.ElementLength()};
 }
 

@@ -10,11 +10,6 @@ namespace tapline {
 
 namespace {
 
-double number_field(const Napi::Object& object, const char* name, double fallback) {
-  const Napi::Value value = object.Get(name);
-  return value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : fallback;
-}
-
 EditKind kind_of(const std::string& name) {
   if (name == "project_out") return EditKind::kProjectOut;
   return name == "clamp" ? EditKind::kClamp : EditKind::kAffine;
@@ -24,6 +19,8 @@ StrengthUnit unit_of(const std::string& name) {
   if (name == "unit") return StrengthUnit::kUnit;
   return name == "row_norm" ? StrengthUnit::kRowNorm : StrengthUnit::kVector;
 }
+
+}  // namespace
 
 Positions positions_of(const Napi::Value& value) {
   Positions positions;
@@ -35,8 +32,6 @@ Positions positions_of(const Napi::Value& value) {
   for (size_t i = 0; i + 1 < ends.size(); i += 2) positions.ranges.push_back({ends[i], ends[i + 1]});
   return positions;
 }
-
-}  // namespace
 
 EditPlan edit_plan(const Napi::Value& value) {
   EditPlan plan;

@@ -9,6 +9,7 @@
 #include "napi/args.h"
 #include "napi/cancel_object.h"
 #include "napi/engine_handle.h"
+#include "napi/live_args.h"
 #include "napi/worker.h"
 
 namespace tapline {
@@ -143,7 +144,7 @@ EngineObject::EngineObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<En
   info.This().As<Napi::Object>().Set("info", handle_->engine().info());
 }
 
-/// open(route, body): the id of a new request, or undefined for an unknown route.
+/// open(route, body, live?): the id of a new request, or undefined for an unknown route.
 Napi::Value EngineObject::open(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!handle_ || !info[0].IsString() || !info[1].IsString()) return env.Undefined();
@@ -151,7 +152,8 @@ Napi::Value EngineObject::open(const Napi::CallbackInfo& info) {
   for (const auto& [route_name, route] : kRoutes) {
     if (name != route_name) continue;
     return Napi::Number::New(
-        env, static_cast<double>(handle_->engine().open(route, info[1].As<Napi::String>().Utf8Value())));
+        env, static_cast<double>(handle_->engine().open(route, info[1].As<Napi::String>().Utf8Value(),
+                                                        live_plan(info[2]))));
   }
   return env.Undefined();
 }
@@ -173,6 +175,7 @@ Napi::Value capture_object(Napi::Env env, const CaptureResult& result) {
     Napi::Object layer = Napi::Object::New(env);
     layer.Set("layer", result.layers[i].layer);
     layer.Set("norms", to_js(env, result.layers[i].norms));
+    if (i < result.states.size()) layer.Set("state", to_js(env, result.states[i]));
     layers.Set(i, layer);
   }
   Napi::Object object = Napi::Object::New(env);
@@ -202,13 +205,17 @@ struct CaptureResident {
 
 }  // namespace
 
-/// capture({ prompt, layers, maxTokens, nextTop, cancel })
+/// capture({ prompt, layers, maxTokens, nextTop, state, cancel })
 Napi::Value EngineObject::capture(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!handle_) return reject_closed(env);
   const Napi::Object object = info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(env);
+  const std::string state = string_field(object, "state");
   CaptureRequest request{string_field(object, "prompt"), int_list_field(object, "layers"),
-                         int_field(object, "maxTokens", 0), int_field(object, "nextTop", 0)};
+                         int_field(object, "maxTokens", 0), int_field(object, "nextTop", 0),
+                         state == "last"   ? KeptState::kLastToken
+                         : state == "mean" ? KeptState::kMean
+                                           : KeptState::kNone};
   return run_async(env, CaptureResident{handle_, std::move(request), {}},
                    CancelObject::from(object.Get("cancel")));
 }

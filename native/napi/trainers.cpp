@@ -31,11 +31,6 @@ std::vector<uint8_t> byte_array(const Napi::Value& value) {
   return {array.Data(), array.Data() + array.ElementLength()};
 }
 
-double number_field(const Napi::Object& object, const char* name, double fallback) {
-  const Napi::Value value = object.Get(name);
-  return value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : fallback;
-}
-
 Napi::Value doubles_to_js(Napi::Env env, const std::vector<double>& values) {
   Napi::Float64Array array = Napi::Float64Array::New(env, values.size());
   if (!env.IsExceptionPending()) std::copy(values.begin(), values.end(), array.Data());

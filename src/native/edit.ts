@@ -110,7 +110,8 @@ function nativeEdit(edit: Edit, hidden: number): object {
   };
 }
 
-function nativePositions(positions: Positions): object {
+/** Positions as the addon reads them. @throws NativeError INVALID_ARGUMENT */
+export function nativePositions(positions: Positions): object {
   if (typeof positions === "string" && Object.hasOwn(parts, positions)) return parts[positions];
   if (!Array.isArray(positions) || positions.length === 0) {
     throw invalid(`An edit's positions must be ${Object.keys(parts).join(", ")} or ranges.`);

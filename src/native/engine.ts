@@ -1,6 +1,7 @@
 import type { NativeCancelToken } from "./binding.js";
 import { cancellable } from "./cancel.js";
 import { NativeError } from "./error.js";
+import { type LivePlan, nativeLivePlan } from "./live.js";
 import { binding } from "./load.js";
 
 /** How the serving engine is started. */
@@ -109,7 +110,12 @@ export interface CaptureRequest {
 export interface CaptureResult {
   readonly tokenIds: Int32Array;
   readonly pieces: readonly string[];
-  readonly layers: readonly { readonly layer: number; readonly norms: Float32Array }[];
+  readonly layers: readonly {
+    readonly layer: number;
+    readonly norms: Float32Array;
+    /** [hidden]; only where one was asked for. */
+    readonly state?: Float32Array;
+  }[];
   readonly nextIds: Int32Array;
   readonly nextProbabilities: Float32Array;
   readonly nextPieces: readonly string[];
@@ -144,7 +150,7 @@ interface NativeEvent {
 interface NativeEngine {
   /** JSON of {@link EngineInfo}. */
   readonly info: string;
-  open(route: EngineRoute, body: string): number | undefined;
+  open(route: EngineRoute, body: string, live?: object): number | undefined;
   read(request: number): Promise<NativeEvent>;
   cancel(request: number): void;
   capture(request: object & { cancel: NativeCancelToken }): Promise<CaptureResult>;
@@ -188,13 +194,23 @@ export class Engine {
    * Asks the engine and resolves with the head of its answer. A stream's parts are made as they are read, so a
    * slow reader holds nothing but its own tokens.
    * @param signal ends the request and frees its slot, also while its parts are read
-   * @throws NativeError CANCELLED, CLOSED
+   * @param live what a chat or a completion changes and watches; its answer tells at `choices[0].tapline`
+   * @throws NativeError CANCELLED, CLOSED; LAYER_OUT_OF_RANGE, UNSUPPORTED_ARCHITECTURE, INVALID_ARGUMENT of `live`
    */
-  async request(route: EngineRoute, body: object, signal?: AbortSignal): Promise<EngineReply> {
+  async request(
+    route: EngineRoute,
+    body: object,
+    signal?: AbortSignal,
+    live?: LivePlan,
+  ): Promise<EngineReply> {
     this.#assertOpen();
+    if (live !== undefined && !this.info.captures) {
+      throw new NativeError("UNSUPPORTED_ARCHITECTURE", this.info.noCaptureReason);
+    }
+    const plan = live === undefined ? undefined : nativeLivePlan(live, this.info);
     if (signal?.aborted) throw new NativeError("CANCELLED", "The request was cancelled.");
     const native = this.#native;
-    const id = native.open(route, JSON.stringify(body));
+    const id = native.open(route, JSON.stringify(body), plan);
     if (id === undefined) throw new NativeError("INVALID_ARGUMENT", `The engine has no route ${route}.`);
     const cancel = () => native.cancel(id);
     signal?.addEventListener("abort", cancel, { once: true });
@@ -219,6 +235,10 @@ export class Engine {
    * @throws NativeError TOKEN_LIMIT, LAYER_OUT_OF_RANGE, UNSUPPORTED_ARCHITECTURE, CANCELLED, CLOSED
    */
   async capture(request: CaptureRequest): Promise<CaptureResult> {
+    return this.#capture(request);
+  }
+
+  async #capture(request: CaptureRequest & { state?: "last" | "mean" }): Promise<CaptureResult> {
     this.#assertOpen();
     const { signal, ...rest } = request;
     const running = cancellable(signal, (cancel) => this.#native.capture({ ...rest, cancel }));
@@ -228,6 +248,24 @@ export class Engine {
     } finally {
       this.#captures.delete(running);
     }
+  }
+
+  /**
+   * The states of a text at some layers, [hidden] each: of its last token, or the mean over its tokens. A forward pass as
+   * {@link capture} makes it.
+   * @throws NativeError as capture does
+   */
+  async states(request: {
+    prompt: string;
+    /** Distinct block indices, ascending. */
+    layers: readonly number[];
+    rows: "last" | "mean";
+    maxTokens: number;
+    signal?: AbortSignal;
+  }): Promise<Float32Array[]> {
+    const { rows: state, ...rest } = request;
+    const { layers } = await this.#capture({ ...rest, state, nextTop: 0 });
+    return layers.map((layer) => layer.state as Float32Array);
   }
 
   /** The scheduler's counters, and how many slots are busy. Answered during a decode, too. */

@@ -1,0 +1,163 @@
+#include "engine/live_answer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "common.h"
+
+namespace tapline {
+
+namespace {
+
+/// The choice that a chunk or an answer speaks of; null where it has none.
+json* choice_of(json& part) {
+  if (!part.is_object() || !part.contains("choices") || part.at("choices").empty()) return nullptr;
+  return &part.at("choices").front();
+}
+
+json* last_choice(json& parts) {
+  if (!parts.is_array()) return choice_of(parts);
+  for (size_t i = parts.size(); i > 0; --i) {
+    if (json* choice = choice_of(parts[i - 1])) return choice;
+  }
+  return nullptr;
+}
+
+json number(double value) {
+  return json::make(std::isfinite(value) ? common_json_value(value) : common_json_value());
+}
+
+}  // namespace
+
+LiveAnswer::LiveAnswer(std::shared_ptr<LiveRequest> request, const llama_vocab* vocab)
+    : request_(std::move(request)), vocab_(vocab), told_(request_->size()) {}
+
+std::string LiveAnswer::failure(size_t index) const {
+  LiveTrack& track = request_->track(index);
+  const std::lock_guard<std::mutex> lock(track.mutex);
+  return track.failure;
+}
+
+std::string LiveAnswer::piece(llama_token token) const {
+  return common_token_to_piece(vocab_, token, /*special=*/true);
+}
+
+void LiveAnswer::add_tokens(json& chunks, size_t index, int decoded, const std::vector<llama_token>& last) {
+  json* choice = last_choice(chunks);
+  if (choice == nullptr || decoded <= told_[index]) return;
+  json read = tokens(index, std::exchange(told_[index], decoded), decoded, last);
+  if (!read.empty()) (*choice)["tapline"]["tokens"] = std::move(read);
+}
+
+void LiveAnswer::finish(json& answer, size_t index, int decoded, const std::vector<llama_token>& all) {
+  json* choice = last_choice(answer);
+  if (choice == nullptr) return;
+  json& told = (*choice)["tapline"];
+  told = json::object();
+  json read = tokens(index, std::exchange(told_[index], decoded), decoded, all);
+  if (!read.empty()) told["tokens"] = std::move(read);
+  LiveTrack& track = request_->track(index);
+  json before = prompt(*track.prompt);
+  const std::lock_guard<std::mutex> lock(track.mutex);
+  if (!before.empty()) told["prompt"] = std::move(before);
+  if (!request_->plan.edits.empty()) told["interventions"] = interventions(track);
+  if (track.stopped) (*choice)["finish_reason"] = "monitor";
+}
+
+/// Generated tokens from..to-1, each with the reading of the row that chose it. `ending` are the last ids.
+json LiveAnswer::tokens(size_t index, int from, int to, const std::vector<llama_token>& ending) const {
+  json list = json::array();
+  LiveTrack& track = request_->track(index);
+  for (int k = from; k < to; ++k) {
+    json entry;
+    const int row = track.n_prompt - 1 + k;
+    LiveTrack& holder = k == 0 ? *track.prompt : track;
+    {
+      const std::lock_guard<std::mutex> lock(holder.mutex);
+      const auto found = holder.rows.find(row);
+      if (found == holder.rows.end()) continue;
+      entry = reading(found->second);
+      if (entry.empty()) continue;
+    }
+    entry["index"] = k;
+    llama_token token = -1;
+    const int from_end = to - k;
+    if (static_cast<size_t>(from_end) <= ending.size()) {
+      token = ending[ending.size() - static_cast<size_t>(from_end)];
+    } else {
+      const std::lock_guard<std::mutex> lock(track.mutex);
+      const auto found = track.generated.find(k);
+      if (found != track.generated.end()) token = found->second;
+    }
+    if (token >= 0) {
+      entry["token_id"] = token;
+      entry["token"] = piece(token);
+    }
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+/// The watched tokens of the prompt, each with the reading of its own row.
+json LiveAnswer::prompt(LiveTrack& track) const {
+  json list = json::array();
+  const std::lock_guard<std::mutex> lock(track.mutex);
+  for (const auto& [index, row] : track.rows) {
+    if (index >= track.n_prompt || !request_->plan.watch.positions.contains(index, track.n_prompt)) continue;
+    json entry = reading(row);
+    if (entry.empty()) continue;
+    entry["index"] = index;
+    entry["token_id"] = row.token;
+    entry["token"] = piece(row.token);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+json LiveAnswer::reading(const LiveReading& row) const {
+  const LivePlan& plan = request_->plan;
+  const LiveWatch& watch = plan.watch;
+  json entry = json::object();
+  for (size_t i = 0; i < row.norms.size(); ++i)
+    entry["norms"][std::to_string(watch.layers[i])] = number(row.norms[i]);
+  if (watch.probes) {
+    for (size_t i = 0; i < row.probes.size(); ++i) entry["probes"][plan.probes[i].name] = number(row.probes[i]);
+  }
+  for (size_t i = 0; i < row.projections.size(); ++i)
+    entry["projections"][watch.projections[i].name] = number(row.projections[i]);
+  size_t next = 0;
+  for (size_t layer = 0; layer < row.lens_read.size(); ++layer) {
+    if (!row.lens_read[layer]) continue;
+    json candidates = json::array();
+    for (int i = 0; i < watch.lens_top && next < row.lens_ids.size(); ++i, ++next) {
+      candidates.push_back({{"token_id", row.lens_ids[next]},
+                            {"token", piece(row.lens_ids[next])},
+                            {"probability", row.lens_probabilities[next]}});
+    }
+    entry["lens"][std::to_string(watch.layers[layer])] = std::move(candidates);
+  }
+  return entry;
+}
+
+json LiveAnswer::interventions(LiveTrack& track) const {
+  json list = json::array();
+  for (size_t i = 0; i < track.effects.size(); ++i) {
+    const EditEffect& effect = track.effects[i];
+    const double rows = std::max<double>(1, static_cast<double>(effect.rows));
+    json entry = json::parse(request_->plan.labels[i]);
+    entry["rows"] = effect.rows;
+    entry["mean_row_length"] = number(effect.row_length / rows);
+    entry["mean_change_length"] = number(effect.change_length / rows);
+    if (effect.rows == 0) {
+      entry["note"] = "No row was changed: none of its positions was computed, or its condition was not met.";
+    } else if (effect.change_length == 0) {
+      entry["note"] = "Every change was zero: the answer is the model's own.";
+    }
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+}  // namespace tapline

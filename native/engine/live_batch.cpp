@@ -1,0 +1,357 @@
+#include "engine/live_batch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/error.h"
+#include "engine/eval_callback.h"
+
+namespace tapline {
+
+namespace {
+
+/// Every so many decodes requests that never had a slot are looked for.
+constexpr unsigned kSweepEvery = 64;
+/// Logits that are looked at: a residual stream that is not finite spoils all of them.
+constexpr int kLogitsLookedAt = 16;
+/// A row longer than this overflows when it is squared: norms make zeros or infinities of it.
+constexpr double kLongestRow = 1e18;
+
+/// How the server's memory splits a batch: with cells of its own for each slot, by sequences.
+SplitKind split_kind(const llama_context* ctx) {
+  return llama_n_seq_max(ctx) > 1 ? SplitKind::kEqualAscending : SplitKind::kInOrder;
+}
+
+/// A watched token of the prompt is read in its own row, a generated one in the row that chose it.
+bool is_watched(const LiveWatch& watch, int index, int n_prompt) {
+  if (!watch.tells()) return false;
+  const Positions& positions = watch.positions;
+  return (index < n_prompt && positions.contains(index, n_prompt)) ||
+         (index + 1 >= n_prompt && positions.contains(index + 1, n_prompt));
+}
+
+}  // namespace
+
+LiveBatch::LiveBatch(ServerSlots& slots, LiveRegistry& registry, const ResidualStream& stream, int n_threads)
+    : slots_(slots),
+      registry_(registry),
+      stream_(stream),
+      n_embd_(llama_model_n_embd(llama_get_model(slots.context()))),
+      n_layer_(llama_model_n_layer(llama_get_model(slots.context()))),
+      split_(split_kind(slots.context())),
+      tap_(n_embd_, /*shared=*/true),
+      owners_(static_cast<size_t>(slots.count())),
+      read_(static_cast<size_t>(n_layer_)) {
+  tap_.describe(&stream_);
+  if (stream_.lens.supported) {
+    const llama_model* model = llama_get_model(slots.context());
+    lens_ = std::make_unique<LogitLens>(model, stream_.lens, n_embd_,
+                                        llama_vocab_n_tokens(llama_model_get_vocab(model)), n_threads);
+  }
+  slots_.set_decode([this](llama_context* ctx, llama_batch batch) { return decode(ctx, batch); });
+  slots_.set_reset([this](int slot, int own_task) { let_go(slot, own_task); });
+}
+
+LiveBatch::~LiveBatch() {
+  slots_.set_decode(nullptr);
+  slots_.set_reset(nullptr);
+}
+
+int LiveBatch::decode(llama_context* ctx, llama_batch batch) {
+  // Embedding rows of images have no tokens; requests that carry images are refused before.
+  if (registry_.empty() || batch.token == nullptr || !find_owners(batch)) return llama_decode(ctx, batch);
+  plan(batch);
+  const std::vector<MicroBatch> micros = plan_micro_batches(batch, split_, llama_n_ubatch(ctx));
+  tap_.arm(points(), /*leave_early=*/false, &micros, [this](const TappedRows& rows) { read(rows); },
+           CancelToken());
+  int status = 0;
+  {
+    const EvalCallbackScope heard(ctx, BlockTap::on_node, &tap_);
+    status = llama_decode(ctx, batch);
+  }
+  std::string fault;
+  try {
+    tap_.check();
+  } catch (const Error& error) {
+    fault = error.what();
+  }
+  tap_.disarm();
+  if (status != 0) return status;  // the server tries again with fewer tokens, or gives up
+  for (size_t slot = 0; !fault.empty() && slot < owners_.size(); ++slot) {
+    if (owners_[slot].request) fail(static_cast<int>(slot), fault);
+  }
+  commit(ctx, batch);
+  return status;
+}
+
+/// Whether any row of the batch belongs to a live request.
+bool LiveBatch::find_owners(const llama_batch& batch) {
+  if (++decodes_ % kSweepEvery == 0) {
+    registry_.sweep([this](int task) {
+      for (int slot = 0; slot < slots_.count(); ++slot) {
+        if (slots_.task(slot).id == task) return true;
+      }
+      return false;
+    });
+  }
+  bool any = false;
+  for (Owner& owner : owners_) owner = Owner();
+  std::vector<bool> seen(owners_.size());
+  for (int i = 0; i < batch.n_tokens; ++i) {
+    const auto slot = static_cast<size_t>(batch.seq_id[i][0]);
+    if (seen[slot]) continue;
+    seen[slot] = true;
+    const ServerSlots::Task task = slots_.task(static_cast<int>(slot));
+    const LiveRegistry::Entry entry = registry_.find(task.id);
+    if (!entry.request) continue;
+    Owner& owner = owners_[slot];
+    owner.request = entry.request;
+    owner.track = &entry.request->track(entry.index);
+    owner.n_prompt = task.n_prompt;
+    owner.effects.resize(entry.request->plan.edits.size());
+    const std::lock_guard<std::mutex> lock(owner.track->mutex);
+    owner.track->n_prompt = task.n_prompt;
+    const LiveRegistry::Entry parent = registry_.find(task.parent);
+    if (parent.request == entry.request) owner.track->prompt = &entry.request->track(parent.index);
+    any = true;
+  }
+  return any;
+}
+
+/// Binds the requests' plans to the rows of this batch.
+void LiveBatch::plan(const llama_batch& batch) {
+  edits_.clear();
+  rows_.clear();
+  row_at_.assign(static_cast<size_t>(batch.n_tokens), -1);
+  std::fill(read_.begin(), read_.end(), false);
+  for (int i = 0; i < batch.n_tokens; ++i) {
+    const int slot = batch.seq_id[i][0];
+    Owner& owner = owners_[static_cast<size_t>(slot)];
+    if (!owner.request) continue;
+    const LivePlan& plan = owner.request->plan;
+    const int index = batch.pos[i];
+    const std::lock_guard<std::mutex> lock(owner.track->mutex);
+    if (index >= owner.n_prompt) owner.track->generated[index - owner.n_prompt] = batch.token[i];
+    const auto acts = [&](size_t edit) {
+      const Edit& change = plan.edits[edit];
+      const int gate = plan.gates[edit];
+      if (gate >= 0) {
+        const int reached = owner.track->reached[static_cast<size_t>(gate)];
+        if (reached < 0 || index <= reached) return false;
+      }
+      if (!change.positions.contains(index, owner.n_prompt)) return false;
+      owner.edited = true;
+      // The last block's output enters no cache.
+      if (change.layer + 1 < n_layer_ && !change.neutral())
+        owner.track->first_edited = std::min(owner.track->first_edited, index);
+      return true;
+    };
+    edits_.add(plan.edits, owner.effects, i, acts);
+    const bool watched = is_watched(plan.watch, index, owner.n_prompt);
+    if (!watched && (plan.conditions.empty() || index + 1 < owner.n_prompt)) continue;
+    row_at_[static_cast<size_t>(i)] = static_cast<int>(rows_.size());
+    Row row;
+    row.slot = slot;
+    row.index = index;
+    row.watched = watched;
+    LiveReading& reading = row.reading;
+    reading.token = batch.token[i];
+    const auto missing = std::numeric_limits<double>::quiet_NaN();
+    reading.probes.assign(plan.probes.size(), missing);
+    for (const LiveProbe& probe : plan.probes) read_[static_cast<size_t>(probe.layer)] = true;
+    if (watched) {
+      const LiveWatch& watch = plan.watch;
+      if (watch.norms) reading.norms.assign(watch.layers.size(), static_cast<float>(missing));
+      if (watch.lens_top > 0) reading.lens_rows.assign(watch.layers.size() * static_cast<size_t>(n_embd_), 0);
+      reading.lens_read.assign(watch.lens_top > 0 ? watch.layers.size() : 0, false);
+      reading.projections.assign(watch.projections.size(), missing);
+      if (watch.norms || watch.lens_top > 0) {
+        for (const int layer : watch.layers) read_[static_cast<size_t>(layer)] = true;
+      }
+      for (const LiveProjection& projection : watch.projections)
+        read_[static_cast<size_t>(projection.layer)] = true;
+    }
+    rows_.push_back(std::move(row));
+  }
+}
+
+std::vector<TapPoint> LiveBatch::points() const {
+  std::vector<TapPoint> points;
+  for (int layer = 0; layer < n_layer_; ++layer) {
+    const std::vector<RowEdit>* edits = edits_.at(layer);
+    const bool read = read_[static_cast<size_t>(layer)];
+    if (read || edits != nullptr) points.push_back({layer, read, edits});
+  }
+  return points;
+}
+
+/// Called by the tap with one layer's rows, before they are edited.
+void LiveBatch::read(const TappedRows& tapped) {
+  const auto width = static_cast<size_t>(n_embd_);
+  for (size_t place = 0; place < tapped.count; ++place) {
+    const int at = row_at_[static_cast<size_t>((*tapped.indices)[place])];
+    if (at < 0) continue;
+    Row& row = rows_[static_cast<size_t>(at)];
+    const float* values = tapped.values + place * width;
+    const LivePlan& plan = owners_[static_cast<size_t>(row.slot)].request->plan;
+    LiveReading& reading = row.reading;
+    for (size_t i = 0; i < plan.probes.size(); ++i) {
+      if (plan.probes[i].layer == tapped.layer) reading.probes[i] = plan.probes[i].score(values);
+    }
+    if (!row.watched) continue;
+    const LiveWatch& watch = plan.watch;
+    for (size_t i = 0; i < watch.projections.size(); ++i) {
+      if (watch.projections[i].layer == tapped.layer) reading.projections[i] = watch.projections[i].of(values);
+    }
+    const auto found = std::lower_bound(watch.layers.begin(), watch.layers.end(), tapped.layer);
+    if (found == watch.layers.end() || *found != tapped.layer) continue;
+    const auto layer = static_cast<size_t>(found - watch.layers.begin());
+    if (watch.norms) reading.norms[layer] = static_cast<float>(row_length(values, width));
+    if (watch.lens_top > 0) {
+      std::copy_n(values, width, reading.lens_rows.data() + layer * width);
+      reading.lens_read[layer] = true;
+    }
+  }
+}
+
+/// The decode has succeeded: what was read and done is now part of the requests.
+void LiveBatch::commit(llama_context* ctx, const llama_batch& batch) {
+  tell_lens();
+  refuse_non_finite(ctx, batch);
+  for (const Owner& owner : owners_) {
+    if (!owner.request) continue;
+    const std::lock_guard<std::mutex> lock(owner.track->mutex);
+    for (size_t i = 0; i < owner.effects.size(); ++i) owner.track->effects[i].add(owner.effects[i]);
+  }
+  for (Row& row : rows_) {
+    LiveTrack& track = *owners_[static_cast<size_t>(row.slot)].track;
+    {
+      const std::lock_guard<std::mutex> lock(track.mutex);
+      track.rows[row.index] = std::move(row.reading);
+    }
+    judge(row);
+  }
+}
+
+/// The lens of all rows that asked for it, as one product.
+void LiveBatch::tell_lens() {
+  const auto width = static_cast<size_t>(n_embd_);
+  int most = 0;
+  std::vector<float> states;
+  for (const Row& row : rows_) {
+    const LiveReading& reading = row.reading;
+    if (reading.lens_rows.empty()) continue;
+    most = std::max(most, owners_[static_cast<size_t>(row.slot)].request->plan.watch.lens_top);
+    for (size_t layer = 0; layer < reading.lens_read.size(); ++layer) {
+      if (!reading.lens_read[layer]) continue;
+      const float* values = reading.lens_rows.data() + layer * width;
+      states.insert(states.end(), values, values + width);
+    }
+  }
+  if (states.empty() || !lens_) return;
+  TopTokens top;
+  try {
+    top = lens_->top(states.data(), states.size() / width, most);
+  } catch (const Error&) {
+    // Rows that are not finite: refuse_non_finite() ends the requests that they belong to.
+    for (Row& row : rows_) row.reading.lens_read.assign(row.reading.lens_read.size(), false);
+  }
+  size_t next = 0;
+  for (Row& row : rows_) {
+    LiveReading& reading = row.reading;
+    const auto wanted =
+        static_cast<size_t>(owners_[static_cast<size_t>(row.slot)].request->plan.watch.lens_top);
+    for (size_t layer = 0; layer < reading.lens_read.size(); ++layer) {
+      if (!reading.lens_read[layer]) continue;
+      const size_t first = next++ * static_cast<size_t>(top.k);
+      for (size_t i = 0; i < std::min(wanted, static_cast<size_t>(top.k)); ++i) {
+        reading.lens_ids.push_back(top.ids[first + i]);
+        reading.lens_probabilities.push_back(top.probabilities[first + i]);
+      }
+    }
+    reading.lens_rows = {};
+  }
+}
+
+/// Conditions look at the rows that choose tokens, over so many tokens in a row.
+void LiveBatch::judge(const Row& row) {
+  const Owner& owner = owners_[static_cast<size_t>(row.slot)];
+  const LivePlan& plan = owner.request->plan;
+  if (row.index + 1 < owner.n_prompt) return;
+  for (size_t c = 0; c < plan.conditions.size(); ++c) {
+    const LiveCondition& condition = plan.conditions[c];
+    int held = 0;
+    for (int index = row.index; held < condition.tokens && index + 1 >= owner.n_prompt; --index, ++held) {
+      LiveTrack& track = index < owner.n_prompt ? *owner.track->prompt : *owner.track;
+      const std::lock_guard<std::mutex> lock(track.mutex);
+      const auto found = track.rows.find(index);
+      if (found == track.rows.end() || !condition.met(found->second.probes[condition.probe])) break;
+    }
+    if (held < condition.tokens) continue;
+    // Completions of one prompt share its last row: what it decides, it decides for all of them.
+    const int task = slots_.task(row.slot).id;
+    for (int slot = 0; slot < slots_.count(); ++slot) {
+      const ServerSlots::Task other = slots_.task(slot);
+      if (slot != row.slot && (row.index >= owner.n_prompt || other.parent != task)) continue;
+      const LiveRegistry::Entry entry = registry_.find(other.id);
+      if (entry.request != owner.request) continue;
+      LiveTrack& track = entry.request->track(entry.index);
+      const std::lock_guard<std::mutex> lock(track.mutex);
+      if (track.reached[c] < 0) track.reached[c] = row.index;
+      if (plan.stop != static_cast<int>(c)) continue;
+      track.stopped = true;
+      slots_.stop_after_next_token(slot);
+    }
+  }
+}
+
+/// Ends requests whose edits made the model's numbers meaningless, and gives the sampler something finite to
+/// choose from meanwhile.
+void LiveBatch::refuse_non_finite(llama_context* ctx, const llama_batch& batch) {
+  const int n_vocab = llama_vocab_n_tokens(llama_model_get_vocab(llama_get_model(ctx)));
+  const int step = std::max(1, n_vocab / kLogitsLookedAt);
+  for (int i = 0; i < batch.n_tokens; ++i) {
+    const int slot = batch.seq_id[i][0];
+    if (batch.logits[i] == 0 || !owners_[static_cast<size_t>(slot)].edited) continue;
+    float* logits = llama_get_logits_ith(ctx, i);
+    if (logits == nullptr) continue;
+    bool finite = true;
+    for (const EditEffect& effect : owners_[static_cast<size_t>(slot)].effects)
+      finite = finite && effect.change_length < kLongestRow;
+    for (int token = 0; finite && token < n_vocab; token += step) finite = std::isfinite(logits[token]);
+    if (finite) continue;
+    std::fill_n(logits, n_vocab, 0.0F);
+    fail(slot, "The interventions made the model's numbers non-finite; the change is too large for its arithmetic.");
+  }
+}
+
+void LiveBatch::fail(int slot, const std::string& sentence) {
+  LiveTrack& track = *owners_[static_cast<size_t>(slot)].track;
+  const std::lock_guard<std::mutex> lock(track.mutex);
+  if (track.failure.empty()) track.failure = sentence;
+  slots_.stop_after_next_token(slot);
+}
+
+void LiveBatch::let_go(int slot, int task) {
+  if (registry_.empty()) return;
+  const LiveRegistry::Entry entry = registry_.find(task);
+  if (!entry.request) return;
+  int first;
+  bool broken;
+  {
+    LiveTrack& track = entry.request->track(entry.index);
+    const std::lock_guard<std::mutex> lock(track.mutex);
+    first = track.first_edited;
+    broken = !track.failure.empty();
+  }
+  if (broken) {
+    slots_.wipe(slot);
+  } else {
+    slots_.cut(slot, first);
+  }
+  registry_.remove(task);
+}
+
+}  // namespace tapline

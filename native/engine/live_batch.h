@@ -1,0 +1,76 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capture/batch_edits.h"
+#include "capture/block_tap.h"
+#include "capture/logit_lens.h"
+#include "capture/residual_stream.h"
+#include "engine/live_registry.h"
+#include "engine/server_slots.h"
+
+namespace tapline {
+
+/// Decodes the server's batches, in which each live request's rows get that request's own edits and readings
+/// while its neighbours' rows pass untouched. Everything on the generation thread.
+///
+/// What an edited row leaves in the K/V cache is another model's memory: when a slot lets go of its task, its
+/// cache is cut back to the first edited row, so that no later prompt, saved prompt or checkpoint holds it.
+class LiveBatch {
+ public:
+  /// `stream` describes the served model's graph and must be supported; all three outlive this object.
+  LiveBatch(ServerSlots& slots, LiveRegistry& registry, const ResidualStream& stream, int n_threads);
+  ~LiveBatch();
+  LiveBatch(const LiveBatch&) = delete;
+  LiveBatch& operator=(const LiveBatch&) = delete;
+
+ private:
+  /// One slot's live request during one decode.
+  struct Owner {
+    std::shared_ptr<LiveRequest> request;  // empty: the slot has none
+    LiveTrack* track = nullptr;
+    int n_prompt = 0;
+    std::vector<EditEffect> effects;  // of this decode; counted once it has succeeded
+    bool edited = false;
+  };
+  /// A row that is read in this decode.
+  struct Row {
+    int slot = 0;
+    int index = 0;         // of its token in the sequence
+    bool watched = false;  // the request asked for it; otherwise conditions alone look at it
+    LiveReading reading;
+  };
+
+  int decode(llama_context* ctx, llama_batch batch);
+  bool find_owners(const llama_batch& batch);
+  void plan(const llama_batch& batch);
+  std::vector<TapPoint> points() const;
+  void read(const TappedRows& rows);
+  void commit(llama_context* ctx, const llama_batch& batch);
+  void tell_lens();
+  void judge(const Row& row);
+  void refuse_non_finite(llama_context* ctx, const llama_batch& batch);
+  void fail(int slot, const std::string& sentence);
+  void let_go(int slot, int task);
+
+  ServerSlots& slots_;
+  LiveRegistry& registry_;
+  const ResidualStream& stream_;
+  const int n_embd_;
+  const int n_layer_;
+  const SplitKind split_;
+  BlockTap tap_;
+  std::unique_ptr<LogitLens> lens_;
+  unsigned decodes_ = 0;
+
+  // Of the decode under way.
+  std::vector<Owner> owners_;  // by slot
+  BatchEdits edits_;
+  std::vector<Row> rows_;
+  std::vector<int> row_at_;  // by batch index the place in rows_, -1: not read
+  std::vector<bool> read_;   // by layer
+};
+
+}  // namespace tapline

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "capture/edit.h"
+#include "capture/logit_lens.h"
+#include "capture/positions.h"
+#include "llama.h"
+
+namespace tapline {
+
+/// A linear probe at one block output: sigmoid(h . weight + bias), its standardisation folded in.
+struct LiveProbe {
+  std::string name;
+  int layer = 0;
+  std::vector<double> weight;  // [n_embd]
+  double bias = 0;
+
+  double score(const float* row) const;
+};
+
+/// The projection of a row on a direction's unit vector.
+struct LiveProjection {
+  std::string name;
+  int layer = 0;
+  std::shared_ptr<const Direction> direction;
+
+  double of(const float* row) const;
+};
+
+/// Holds once a probe's score was above or below a bound for so many tokens in a row.
+struct LiveCondition {
+  size_t probe = 0;  // index among the plan's probes
+  double bound = 0;
+  bool above = true;
+  int tokens = 1;
+
+  bool met(double score) const { return above ? score > bound : score < bound; }
+};
+
+/// What is read of a request's rows, before any edit at that layer.
+struct LiveWatch {
+  std::vector<int> layers;  // ascending; of norms and lens
+  Positions positions;
+  bool norms = false;
+  int lens_top = 0;  // candidates of the logit lens; 0: none
+  std::vector<LiveProjection> projections;
+  bool probes = false;  // tell the scores of the plan's probes
+
+  bool tells() const { return norms || lens_top > 0 || probes || !projections.empty(); }
+};
+
+/// What a request changes and watches: plain data, made once, shared by its completions.
+struct LivePlan {
+  EditPlan edits;
+  std::vector<int> gates;  // for each edit its condition's index, -1: always
+  std::vector<LiveCondition> conditions;
+  int stop = -1;  // the condition that ends the answer; -1: none
+  std::vector<LiveProbe> probes;
+  LiveWatch watch;
+  std::vector<std::string> labels;  // for each edit what the answer says of it: a JSON object as text
+};
+
+/// What was read of one row.
+struct LiveReading {
+  llama_token token = -1;        // that stands there
+  std::vector<float> norms;      // by watched layer
+  std::vector<float> lens_rows;  // [watched layers, n_embd], until the lens has read them
+  std::vector<bool> lens_read;   // by watched layer; false where the layer did not compute this row
+  std::vector<llama_token> lens_ids;
+  std::vector<float> lens_probabilities;  // as many for each layer that was read
+  std::vector<double> projections;
+  std::vector<double> probes;  // NaN where a probe's layer did not compute this row
+};
+
+/// What happened to one completion of a request. Written by the generation thread, read by the threads that
+/// format answers, both under its mutex.
+struct LiveTrack {
+  explicit LiveTrack(const LivePlan& plan);
+
+  std::mutex mutex;
+  std::vector<EditEffect> effects;  // one an edit
+  /// By token index. The last write wins, so that guesses which were rejected are undone.
+  std::map<int, LiveReading> rows;
+  std::map<int, llama_token> generated;  // by place in the answer, as far as the model has read them
+  std::vector<int> reached;  // for each condition the token index at which it was first met, -1: never
+  /// Completions of one prompt share its rows: the track that has them, this one for the first.
+  LiveTrack* prompt = this;
+  int n_prompt = 0;
+  int first_edited = INT32_MAX;  // token index from which on the cache is another model's memory
+  bool stopped = false;          // by the plan's stop condition
+  std::string failure;           // one sentence; the answer ends with it
+};
+
+/// One request's plan and its completions, by result index.
+class LiveRequest {
+ public:
+  LiveRequest(LivePlan plan, size_t completions);
+
+  const LivePlan plan;
+  LiveTrack& track(size_t index) { return *tracks_[index]; }
+  size_t size() const { return tracks_.size(); }
+
+ private:
+  std::vector<std::unique_ptr<LiveTrack>> tracks_;
+};
+
+}  // namespace tapline

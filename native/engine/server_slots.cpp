@@ -1,0 +1,109 @@
+#include "engine/server_slots.h"
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "base/reveal.h"
+#include "engine/slot_memory.h"
+#include "llama.h"
+
+// llama-server's scheduler, compiled here a second time so that its decode can be told from everybody else's:
+// the linker then leaves the library's own object out. Drafts and images decode in other files.
+static int32_t decode_through_hook(llama_context* ctx, llama_batch batch);
+#define llama_decode decode_through_hook
+#include "server-context.cpp"
+#undef llama_decode
+
+namespace tapline {
+
+// Named here and not in a namespace without a name: an explicit instantiation stands in its template's own.
+struct SlotsKey {
+  using Member = std::vector<server_slot> server_context_impl::*;
+  friend Member reveal(SlotsKey);
+};
+template struct Reveal<SlotsKey, &server_context_impl::slots>;
+
+namespace {
+
+/// Hooks by context: several engines may serve in one process.
+std::mutex hooks_mutex;
+std::unordered_map<const llama_context*, std::shared_ptr<const ServerSlots::Decode>> hooks;
+
+std::shared_ptr<const ServerSlots::Decode> hook_of(const llama_context* ctx) {
+  const std::lock_guard<std::mutex> lock(hooks_mutex);
+  const auto found = hooks.find(ctx);
+  return found == hooks.end() ? nullptr : found->second;
+}
+
+std::vector<server_slot>& slots_of(server_context& server) {
+  return (*server.impl).*reveal(SlotsKey());
+}
+
+}  // namespace
+
+ServerSlots::ServerSlots(server_context& server) : server_(server) {
+  for (server_slot& slot : slots_of(server_)) {
+    slot.callback_on_reset = [this, before = std::move(slot.callback_on_reset)](const server_slot& ending) {
+      before(ending);
+      if (reset_ && ending.task) reset_(ending.id, ending.task->id);
+    };
+  }
+}
+
+llama_context* ServerSlots::context() const {
+  return server_.get_llama_context();
+}
+
+int ServerSlots::count() const {
+  return static_cast<int>(slots_of(server_).size());
+}
+
+ServerSlots::Task ServerSlots::task(int slot) const {
+  const server_slot& found = slots_of(server_)[static_cast<size_t>(slot)];
+  if (!found.task) return {};
+  return {found.task->id, found.task->id_parent, found.task->n_tokens()};
+}
+
+void ServerSlots::set_decode(Decode decode) {
+  const std::lock_guard<std::mutex> lock(hooks_mutex);
+  hooks.erase(context());
+  if (decode) hooks.emplace(context(), std::make_shared<const Decode>(std::move(decode)));
+}
+
+void ServerSlots::set_reset(Reset reset) {
+  reset_ = std::move(reset);
+}
+
+void ServerSlots::cut(int slot, int first) {
+  server_slot& found = slots_of(server_)[static_cast<size_t>(slot)];
+  if (first >= found.prompt.n_tokens()) return;
+  const bool removed = first > 0 && llama_memory_seq_rm(llama_get_memory(found.ctx_tgt), slot, first, -1) &&
+                       (found.ctx_dft == nullptr ||
+                        llama_memory_seq_rm(llama_get_memory(found.ctx_dft), slot, first, -1));
+  if (!removed) {
+    found.prompt_clear();
+    return;
+  }
+  found.prompt.tokens.keep_first(static_cast<size_t>(first));
+  found.prompt.checkpoints.remove_if([first](const auto& checkpoint) { return checkpoint.n_tokens > first; });
+}
+
+void ServerSlots::wipe(int slot) {
+  server_slot& found = slots_of(server_)[static_cast<size_t>(slot)];
+  found.prompt_clear();
+  wipe_sequence(llama_get_memory(found.ctx_tgt), slot);
+}
+
+void ServerSlots::stop_after_next_token(int slot) {
+  server_slot& found = slots_of(server_)[static_cast<size_t>(slot)];
+  found.n_predict_max = static_cast<int32_t>(found.stats.n_gen) + 1;
+}
+
+}  // namespace tapline
+
+static int32_t decode_through_hook(llama_context* ctx, llama_batch batch) {
+  const auto hook = tapline::hook_of(ctx);
+  return hook ? (*hook)(ctx, batch) : llama_decode(ctx, batch);
+}

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <functional>
+
+#include "llama.h"
+
+struct server_context;
+
+namespace tapline {
+
+/// What a live request needs of llama-server's scheduler: which task a slot works on, its decode, and a say
+/// in what a slot keeps of a finished task. All of it on the generation thread.
+///
+/// The source file behind this header includes llama-server's own scheduler with `llama_decode` renamed, so
+/// that every decode of the serving context passes through `set_decode`.
+class ServerSlots {
+ public:
+  /// What a slot works on.
+  struct Task {
+    int id = -1;       // -1: the slot is idle
+    int parent = -1;   // of further completions of one prompt: the task that computes the prompt
+    int n_prompt = 0;  // tokens of the prompt
+  };
+  using Decode = std::function<int(llama_context*, llama_batch)>;
+  using Reset = std::function<void(int slot, int task)>;
+
+  /// Once, after the model was loaded. The server's slots call this object until the server is gone.
+  explicit ServerSlots(server_context& server);
+  ServerSlots(const ServerSlots&) = delete;
+  ServerSlots& operator=(const ServerSlots&) = delete;
+
+  llama_context* context() const;
+  int count() const;
+  Task task(int slot) const;
+
+  /// `decode` is called in place of llama_decode for the serving context; empty: nothing is.
+  void set_decode(Decode decode);
+
+  /// `reset` is called when a slot is about to forget its task, for whatever reason it ended.
+  void set_reset(Reset reset);
+
+  /// Forgets everything that the slot's cache holds from token `first` on. Where a memory cannot be cut
+  /// there (recurrent ones), it forgets all of it.
+  void cut(int slot, int first);
+
+  /// Forgets all of it, and overwrites what it held with zeros: for numbers that are not finite.
+  void wipe(int slot);
+
+  /// Ends the slot's answer with the token that is sampled next.
+  void stop_after_next_token(int slot);
+
+ private:
+  server_context& server_;
+  Reset reset_;
+};
+
+}  // namespace tapline
