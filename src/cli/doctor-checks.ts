@@ -143,7 +143,7 @@ function memory(): Finding {
 }
 
 async function disk(): Promise<Finding[]> {
-  const [{ taplineHome }, { cache }] = await Promise.all([import("../lab/folders.js"), hubSettings()]);
+  const [{ taplineHome }, { cache }] = await Promise.all([import("../files/home.js"), hubSettings()]);
   return Promise.all([
     diskOf("cache", cache, "make room with tapline rm, or set HF_HOME to another disk."),
     diskOf("jobs", taplineHome(), "remove jobs with tapline rm, or set TAPLINE_HOME to another disk."),

@@ -1,6 +1,6 @@
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { syncFolder } from "./durable.js";
+import { syncFolder } from "../files/durable.js";
 
 /** A file in the making; its final name appears only when it is complete and synced. */
 export class ArtifactFile {

@@ -1,2 +1,2 @@
-export { taplineHome } from "./folders.js";
+export { taplineHome } from "../files/home.js";
 export { type LabService, type LabServiceOptions, startLab } from "./service.js";

@@ -3,7 +3,7 @@ import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Job, type JobSummary, jobIdPattern, terminalStatuses } from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
-import { syncFolder, writeDurably } from "./durable.js";
+import { syncFolder, writeDurably } from "../files/durable.js";
 import { type FolderLock, lockFolder } from "./lock.js";
 
 const idPattern = new RegExp(jobIdPattern);

@@ -6,7 +6,7 @@ import { dirname } from "node:path";
  * Writes a file so that, whatever dies and when, its path holds the old content or the new one whole: to a
  * temporary file beside it, synced, renamed, and the folder synced so that the rename itself lasts.
  */
-export async function writeDurably(path: string, content: string): Promise<void> {
+export async function writeDurably(path: string, content: string | Uint8Array): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
   try {
     const file = await open(temporary, "wx", 0o600);

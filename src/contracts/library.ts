@@ -1,0 +1,68 @@
+import Type, { type Static, type TSchema } from "typebox";
+import { limits } from "./limits.js";
+import { liveLimits, Name } from "./live.js";
+
+const optional = <S extends TSchema>(schema: S) => Type.Optional(schema);
+const Texts = Type.Array(Type.String({ pattern: "\\S", maxLength: liveLimits.text_characters }), {
+  minItems: 1,
+  maxItems: liveLimits.texts,
+});
+
+/** The body of `POST /lab/vectors`: a direction from two lists of texts, on the resident model. */
+export const VectorRequest = Type.Object(
+  {
+    name: Name,
+    positive: Texts,
+    negative: Texts,
+    layers: Type.Array(Type.Integer({ minimum: 0, maximum: limits.layer_index }), {
+      minItems: 1,
+      maxItems: liveLimits.layers,
+      uniqueItems: true,
+    }),
+    position: optional(Type.Union([Type.Literal("last"), Type.Literal("mean")])),
+    method: optional(Type.Union([Type.Literal("difference"), Type.Literal("pca")])),
+    seed: optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })),
+  },
+  { additionalProperties: false, title: "VectorRequest" },
+);
+export type VectorRequest = Static<typeof VectorRequest>;
+
+/** One layer of a stored vector. */
+export const VectorLayer = Type.Object({
+  layer: Type.Integer(),
+  length: Type.Number({ description: "L2 norm." }),
+  typical_row: optional(
+    Type.Number({ description: "Mean L2 norm of the rows that the vector was made from." }),
+  ),
+  separation: optional(
+    Type.Union([Type.Number(), Type.Null()], {
+      description:
+        "AUROC of the projections of texts held out of the direction (cross-fitted); null: too few.",
+    }),
+  ),
+  shuffled_separation: optional(
+    Type.Union([Type.Number(), Type.Null()], { description: "The same, mean over shuffled labels." }),
+  ),
+});
+export type VectorLayer = Static<typeof VectorLayer>;
+
+const stored = {
+  name: Name,
+  sha256: Type.String(),
+  model: Type.Union([Type.Object({ id: Type.String(), fingerprint: Type.String() }), Type.Null()]),
+  n_embd: Type.Integer(),
+  point: Type.Literal("block_out"),
+  created: Type.Number(),
+};
+
+export const StoredVector = Type.Object(
+  { ...stored, operation: Type.Literal("add"), layers: Type.Array(VectorLayer), note: Type.String() },
+  { title: "StoredVector" },
+);
+export type StoredVector = Static<typeof StoredVector>;
+
+export const StoredProbe = Type.Object(
+  { ...stored, operation: Type.Literal("probe"), layer: Type.Integer(), note: Type.String() },
+  { title: "StoredProbe" },
+);
+export type StoredProbe = Static<typeof StoredProbe>;

@@ -1,0 +1,102 @@
+import Type, { type Static, type TSchema } from "typebox";
+import { limits } from "./limits.js";
+
+const optional = <S extends TSchema>(schema: S) => Type.Optional(schema);
+const strict = { additionalProperties: false } as const;
+const literals = (...values: string[]) => Type.Union(values.map((value) => Type.Literal(value)));
+
+/** Limits of what a request may change and watch, and of the library that it takes vectors and probes from. */
+export const liveLimits = {
+  interventions: 16,
+  layers: 8,
+  ranges: 64,
+  probes: 8,
+  projections: 8,
+  lens: 10,
+  /** Of a strength, whatever its unit. */
+  strength: 1e6,
+  /** Tokens in a row that a condition may ask for. */
+  condition_tokens: 1024,
+  /** Of a stored vector or probe. */
+  name_characters: 64,
+  /** Of an uploaded file. */
+  file_bytes: 64 * 1024 ** 2,
+  stored: 1000,
+  /** On each side of a direction. */
+  texts: 512,
+  text_characters: 32_768,
+  /** Tokens of one of these texts. */
+  text_tokens: 256,
+} as const;
+
+/** A vector's or probe's name: what a file system, a URL and a shell take as it is. */
+export const Name = Type.String({
+  minLength: 1,
+  maxLength: liveLimits.name_characters,
+  pattern: "^[A-Za-z0-9][A-Za-z0-9._-]*$",
+});
+
+const Layer = Type.Integer({ minimum: 0, maximum: limits.layer_index });
+const Index = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000 });
+
+export const StrengthUnit = literals("unit", "vector", "row_norm");
+
+/** Tokens: parts of the sequence, or ranges of indices with both ends, negative from the prompt's end. */
+export const Positions = Type.Union([
+  literals("last", "all", "prompt", "generated"),
+  Type.Array(Type.Tuple([Index, Index]), { minItems: 1, maxItems: liveLimits.ranges }),
+]);
+
+/** Holds once a probe's score was above or below a bound for so many generated tokens in a row. */
+const condition = {
+  probe: Name,
+  above: optional(Type.Number({ minimum: 0, maximum: 1 })),
+  below: optional(Type.Number({ minimum: 0, maximum: 1 })),
+  for: optional(Type.Integer({ minimum: 1, maximum: liveLimits.condition_tokens, default: 1 })),
+};
+export const LiveCondition = Type.Object(condition, { ...strict, title: "LiveCondition" });
+export type LiveCondition = Static<typeof LiveCondition>;
+
+const number = (description: string) =>
+  optional(Type.Number({ minimum: -liveLimits.strength, maximum: liveLimits.strength, description }));
+
+export const LiveIntervention = Type.Object(
+  {
+    kind: literals("steer", "scale", "ablate", "patch", "project_out", "clamp"),
+    layer: optional(Layer),
+    layers: optional(Type.Array(Layer, { minItems: 1, maxItems: liveLimits.layers, uniqueItems: true })),
+    vector: optional(Name),
+    strength: number("Default 1."),
+    strength_unit: optional(StrengthUnit),
+    min: number("Of a clamp: the least projection, in strength_unit."),
+    max: number("Of a clamp: the greatest projection, in strength_unit."),
+    positions: optional(Positions),
+    when: optional(LiveCondition),
+  },
+  { ...strict, title: "LiveIntervention" },
+);
+export type LiveIntervention = Static<typeof LiveIntervention>;
+
+export const LiveWatch = Type.Object(
+  {
+    layers: optional(Type.Array(Layer, { maxItems: liveLimits.layers, uniqueItems: true })),
+    positions: optional(Positions),
+    norms: optional(Type.Boolean()),
+    lens: optional(Type.Integer({ minimum: 1, maximum: liveLimits.lens })),
+    probes: optional(Type.Array(Name, { maxItems: liveLimits.probes, uniqueItems: true })),
+    projections: optional(Type.Array(Name, { maxItems: liveLimits.projections, uniqueItems: true })),
+  },
+  { ...strict, title: "LiveWatch" },
+);
+export type LiveWatch = Static<typeof LiveWatch>;
+
+/** The object `tapline` in a request's body: what opens the model. Nothing in it is ever ignored. */
+export const LiveRequest = Type.Object(
+  {
+    interventions: optional(Type.Array(LiveIntervention, { maxItems: liveLimits.interventions })),
+    watch: optional(LiveWatch),
+    stop_when: optional(LiveCondition),
+  },
+  { ...strict, title: "LiveRequest" },
+);
+export type LiveRequest = Static<typeof LiveRequest>;

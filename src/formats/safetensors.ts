@@ -1,0 +1,108 @@
+import { floatsOf } from "./float.js";
+import { FormatError } from "./format-error.js";
+
+export interface Tensor {
+  shape: readonly number[];
+  data: Float32Array;
+}
+
+export interface SafetensorsFile {
+  tensors: Map<string, Tensor>;
+  metadata: Record<string, string>;
+}
+
+const headerBytes = 16 * 1024 ** 2;
+
+/**
+ * The head of a .safetensors file of float32 tensors: the length of a JSON header (8 bytes, little-endian), the
+ * header padded with spaces so that data begins at a multiple of 8. The data follow in the order given.
+ * (Format: the safetensors README, huggingface/safetensors.)
+ */
+export function safetensorsHead(
+  tensors: Readonly<Record<string, Tensor>>,
+  metadata: Readonly<Record<string, string>> = {},
+): Buffer {
+  const header: Record<string, unknown> = { __metadata__: metadata };
+  let offset = 0;
+  for (const [name, { shape, data }] of Object.entries(tensors)) {
+    if (shape.reduce((product, length) => product * length, 1) !== data.length) {
+      throw new RangeError(`${name} has ${data.length} values, its shape is [${shape.join(", ")}].`);
+    }
+    header[name] = { dtype: "F32", shape, data_offsets: [offset, offset + data.byteLength] };
+    offset += data.byteLength;
+  }
+  const text = Buffer.from(JSON.stringify(header));
+  const json = Buffer.alloc(Math.ceil(text.length / 8) * 8, " ");
+  text.copy(json);
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(json.length));
+  return Buffer.concat([length, json]);
+}
+
+/** A whole .safetensors file of float32 tensors. */
+export function encodeSafetensors(
+  tensors: Readonly<Record<string, Tensor>>,
+  metadata: Readonly<Record<string, string>> = {},
+): Buffer {
+  const data = Object.values(tensors).map(({ data }) =>
+    Buffer.from(data.buffer, data.byteOffset, data.byteLength),
+  );
+  return Buffer.concat([safetensorsHead(tensors, metadata), ...data]);
+}
+
+/**
+ * Reads a .safetensors file; numbers of 16 and 64 bits become float32.
+ * @throws FormatError
+ */
+export function decodeSafetensors(bytes: Uint8Array): SafetensorsFile {
+  const refuse = (why: string) => new FormatError(`The file is no .safetensors file: ${why}.`);
+  if (bytes.length < 10) throw refuse(`it has ${bytes.length} bytes`);
+  const length = new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true);
+  if (length > BigInt(headerBytes) || Number(length) > bytes.length - 8) {
+    throw refuse(`its header of ${length} bytes does not fit into it`);
+  }
+  const dataStart = 8 + Number(length);
+  let header: unknown;
+  try {
+    header = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(8, dataStart)));
+  } catch {
+    throw refuse("its header is no JSON");
+  }
+  if (typeof header !== "object" || header === null || Array.isArray(header)) {
+    throw refuse("its header is no object");
+  }
+  const { __metadata__: given = {}, ...entries } = header as Record<string, unknown>;
+  const metadata: Record<string, string> = {};
+  if (typeof given === "object" && given !== null) {
+    for (const [key, value] of Object.entries(given)) if (typeof value === "string") metadata[key] = value;
+  }
+  const tensors = new Map<string, Tensor>();
+  for (const [name, entry] of Object.entries(entries)) {
+    tensors.set(name, readTensor(name, entry, bytes.subarray(dataStart)));
+  }
+  return { tensors, metadata };
+}
+
+const widths: Readonly<Record<string, number>> = { F64: 8, F32: 4, F16: 2, BF16: 2 };
+
+function readTensor(name: string, entry: unknown, data: Uint8Array): Tensor {
+  const what = `The tensor ${JSON.stringify(name.slice(0, 80))}`;
+  const { dtype, shape, data_offsets: offsets } = (entry ?? {}) as Record<string, unknown>;
+  const lengths = (value: unknown): value is number[] =>
+    Array.isArray(value) && value.every((number) => Number.isSafeInteger(number) && number >= 0);
+  if (!lengths(shape) || !lengths(offsets) || offsets.length !== 2) {
+    throw new FormatError(`${what} has no shape or no place in the file.`);
+  }
+  const width = widths[String(dtype)];
+  if (width === undefined) {
+    throw new FormatError(
+      `${what} is of type ${String(dtype).slice(0, 20)}; ${Object.keys(widths).join(", ")} are read.`,
+    );
+  }
+  const [start, end] = offsets as [number, number];
+  const count = shape.reduce((product, length) => product * length, 1);
+  if (start > end || end > data.length || end - start !== count * width) {
+    throw new FormatError(`${what} does not lie in the file as its shape [${shape.join(", ")}] says.`);
+  }
+  return { shape, data: floatsOf(String(dtype), data.subarray(start, end)) as Float32Array };
+}

@@ -1,0 +1,181 @@
+/** States of some texts at one layer, one after another: [texts, hidden]. */
+export interface States {
+  data: Float32Array;
+  hidden: number;
+}
+
+export type DirectionMethod = "difference" | "pca";
+
+export interface Direction {
+  vector: Float32Array;
+  /** Mean L2 norm of the states that it was made from. */
+  typicalRow: number;
+  /** AUROC of projections on directions made without the projected texts; null where there are too few. */
+  separation: number | null;
+  /** The same with labels shuffled, mean over several shuffles. */
+  shuffledSeparation: number | null;
+}
+
+const folds = 5;
+const shuffles = 20;
+const pcaSteps = 200;
+
+/**
+ * A direction from states of positive and negative texts, with how well it separates texts that it was not made from.
+ *
+ * `difference`: mean of the positive states less mean of the negative ones (Rimsky et al., 2312.06681; Marks and Tegmark,
+ * 2310.06824). `pca`: first principal component of the paired differences, centred, as repeng takes it (Zou et al.,
+ * 2310.01405), turned towards the positive texts and as long as their mean difference along it.
+ * @param seed of the shuffled labels
+ */
+export function makeDirection(
+  positive: States,
+  negative: States,
+  method: DirectionMethod,
+  seed: number,
+): Direction {
+  const rows = [...rowsOf(positive), ...rowsOf(negative)];
+  const labels = rows.map((_, index) => index < rows.length - rowsOf(negative).length);
+  return {
+    vector: directionOf(rows, labels, method),
+    typicalRow: rows.reduce((sum, row) => sum + length(row), 0) / rows.length,
+    ...separations(rows, labels, method, seed),
+  };
+}
+
+function rowsOf({ data, hidden }: States): Float32Array[] {
+  return Array.from({ length: data.length / hidden }, (_, row) =>
+    data.subarray(row * hidden, (row + 1) * hidden),
+  );
+}
+
+function directionOf(rows: Float32Array[], labels: boolean[], method: DirectionMethod): Float32Array {
+  const ones = rows.filter((_, index) => labels[index]);
+  const zeros = rows.filter((_, index) => !labels[index]);
+  const difference = minus(mean(ones), mean(zeros));
+  if (method === "difference") return Float32Array.from(difference);
+  const component = firstComponent(ones.map((row, index) => minus(row, zeros[index] as Float32Array)));
+  const along = dot(difference, component);
+  return Float32Array.from(component, (value) => value * along);
+}
+
+/** By power iteration on the centred rows; a unit vector. */
+function firstComponent(rows: Float64Array[]): Float64Array {
+  const centre = mean(rows);
+  const centred = rows.map((row) => minus(row, centre));
+  // The longest row begins: it has a share of the greatest component unless all rows are equal.
+  let vector = centred.reduce((best, row) => (dot(row, row) > dot(best, best) ? row : best));
+  if (dot(vector, vector) === 0) vector = centre; // one pair, or pairs that all differ alike
+  for (let step = 0; step < pcaSteps; step++) {
+    const next = new Float64Array(vector.length);
+    for (const row of centred) {
+      const share = dot(row, vector);
+      for (let i = 0; i < next.length; i++) next[i] = (next[i] as number) + share * (row[i] as number);
+    }
+    const norm = Math.sqrt(dot(next, next));
+    if (norm === 0) break;
+    const turned = next.map((value) => value / norm);
+    const moved = 1 - Math.abs(dot(turned, vector)) / Math.sqrt(dot(vector, vector));
+    vector = turned;
+    if (moved < 1e-14) break;
+  }
+  const norm = Math.sqrt(dot(vector, vector)) || 1;
+  return vector.map((value) => value / norm);
+}
+
+/** Every text is projected on a direction made of the other folds' texts; pairs stay together. */
+function separations(
+  rows: Float32Array[],
+  labels: boolean[],
+  method: DirectionMethod,
+  seed: number,
+): Pick<Direction, "separation" | "shuffledSeparation"> {
+  const least = Math.min(labels.filter(Boolean).length, labels.filter((label) => !label).length);
+  if (least < 3) return { separation: null, shuffledSeparation: null };
+  const of = (given: boolean[]) => crossFitted(rows, given, method, Math.min(folds, least));
+  const random = numbers(seed);
+  let sum = 0;
+  for (let shuffle = 0; shuffle < shuffles; shuffle++) sum += of(shuffled(labels, random));
+  return { separation: of(labels), shuffledSeparation: sum / shuffles };
+}
+
+function crossFitted(
+  rows: Float32Array[],
+  labels: boolean[],
+  method: DirectionMethod,
+  count: number,
+): number {
+  // The n-th positive and the n-th negative text are in one fold, so that pairs stay pairs.
+  const seen = { true: 0, false: 0 };
+  const fold = labels.map((label) => seen[`${label}`]++ % count);
+  const scores = new Float64Array(rows.length);
+  for (let out = 0; out < count; out++) {
+    const kept = rows.map((_, index) => index).filter((index) => fold[index] !== out);
+    const vector = directionOf(
+      kept.map((index) => rows[index] as Float32Array),
+      kept.map((index) => labels[index] as boolean),
+      method,
+    );
+    for (const [index, row] of rows.entries()) if (fold[index] === out) scores[index] = dot(row, vector);
+  }
+  return auroc(scores, labels);
+}
+
+/** The share of pairs in which the positive text scores higher; ties count half. */
+function auroc(scores: Float64Array, labels: boolean[]): number {
+  let above = 0;
+  let pairs = 0;
+  for (const [i, label] of labels.entries()) {
+    if (!label) continue;
+    for (const [j, other] of labels.entries()) {
+      if (other) continue;
+      pairs++;
+      const difference = (scores[i] as number) - (scores[j] as number);
+      above += difference > 0 ? 1 : difference === 0 ? 0.5 : 0;
+    }
+  }
+  return above / pairs;
+}
+
+function shuffled(labels: boolean[], random: () => number): boolean[] {
+  const mixed = [...labels];
+  for (let i = mixed.length - 1; i > 0; i--) {
+    const j = Math.floor(random() * (i + 1));
+    [mixed[i], mixed[j]] = [mixed[j] as boolean, mixed[i] as boolean];
+  }
+  return mixed;
+}
+
+/** Numbers from 0 to 1 by a seed (mulberry32). */
+function numbers(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+type Row = Float32Array | Float64Array;
+
+function mean(rows: readonly Row[]): Float64Array {
+  const sum = new Float64Array(rows[0]?.length ?? 0);
+  for (const row of rows)
+    for (let i = 0; i < sum.length; i++) sum[i] = (sum[i] as number) + (row[i] as number);
+  return sum.map((value) => value / rows.length);
+}
+
+function minus(a: Row, b: Row): Float64Array {
+  return Float64Array.from(a as ArrayLike<number>, (value, index) => value - (b[index] as number));
+}
+
+function dot(a: Row, b: Row): number {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += (a[i] as number) * (b[i] as number);
+  return sum;
+}
+
+function length(row: Row): number {
+  return Math.sqrt(dot(row, row));
+}

@@ -1,0 +1,38 @@
+import type { LiveIntervention } from "../contracts/live.js";
+import type { Edit } from "../native/edit.js";
+
+/** An intervention as people write it, at one layer, its vector looked up. */
+export type Written = Pick<LiveIntervention, "kind" | "strength_unit" | "min" | "max" | "positions"> & {
+  strength: number;
+};
+
+/**
+ * What an intervention of strength s does to a row h, with v for its vector and u for the unit vector along it: scale
+ * s*h; ablate (1-s)*h; patch (1-s)*h + s*v; steer h + s*u, s*v or s*|h|*u by the unit; project_out h - s*(h.u)*u; clamp
+ * h + s*(clip(h.u, min, max) - h.u)*u.
+ */
+export function editOf(written: Written, layer: number, vector: Float32Array | undefined): Edit {
+  const { kind, strength, strength_unit: unit = "unit", positions = "all" } = written;
+  const common = { layer, positions: positions as NonNullable<Edit["positions"]>, ...(vector && { vector }) };
+  switch (kind) {
+    case "scale":
+      return { ...common, scale: strength };
+    case "ablate":
+      return { ...common, scale: 1 - strength };
+    case "patch":
+      return { ...common, scale: 1 - strength, strength, unit: "vector" };
+    case "steer":
+      return { ...common, strength, unit: unit as NonNullable<Edit["unit"]> };
+    case "project_out":
+      return { ...common, kind, strength };
+    default:
+      return {
+        ...common,
+        kind: "clamp",
+        strength,
+        unit: unit as NonNullable<Edit["unit"]>,
+        ...(written.min !== undefined && { min: written.min }),
+        ...(written.max !== undefined && { max: written.max }),
+      };
+  }
+}

@@ -1,0 +1,122 @@
+import { UserError } from "../contracts/user-error.js";
+import { decodeControlVector, encodeControlVector } from "../formats/control-vector.js";
+import { FormatError } from "../formats/format-error.js";
+import { decodeNpz } from "../formats/npz.js";
+import { decodeSafetensors, encodeSafetensors, type Tensor } from "../formats/safetensors.js";
+import { checkModel, type ModelIdentity } from "./identity.js";
+import type { ProbeNumbers } from "./probes.js";
+import type { Shelved } from "./shelf.js";
+
+/** Forms that a stored thing leaves in. */
+export type FileForm = "safetensors" | "gguf";
+
+export interface Reading {
+  model: ModelIdentity;
+  /** Take a file that says that it belongs to another model; its caller knows better. */
+  restamp: boolean;
+  /** The layer of a file that does not say. */
+  layer: number | undefined;
+}
+
+const unpackedBytes = 512 * 1024 ** 2;
+const layerName = /^layer[_.](\d{1,3})$/;
+
+/**
+ * Reads a vector: our .safetensors or .npz (`layer_<n>`), a control vector's GGUF, or one array whose layer the caller
+ * names.
+ * @throws FormatError, UserError
+ */
+export function readVector(
+  bytes: Uint8Array,
+  { model, restamp, layer }: Reading,
+): { layers: Map<number, Float32Array>; note: string } {
+  if (starts(bytes, "GGUF"))
+    return { layers: decodeControlVector(bytes), note: "From a control vector's GGUF file." };
+  const { tensors, metadata } = arraysOf(bytes);
+  if (!restamp) checkModel("The file", metadata, model);
+  checkPoint(metadata, "add");
+  const layers = new Map<number, Float32Array>();
+  for (const [name, { data }] of tensors) {
+    const own = layerName.exec(name)?.[1];
+    if (own !== undefined) layers.set(Number(own), data);
+  }
+  const [only, ...others] = tensors.values();
+  if (layers.size === 0 && only !== undefined && others.length === 0 && layer !== undefined) {
+    layers.set(layer, only.data);
+  }
+  if (layers.size === 0) {
+    throw new FormatError(
+      "The file says no layer: name its arrays layer_<n>, or send one array and say ?layer=<n>.",
+    );
+  }
+  return { layers, note: metadata.note ?? "" };
+}
+
+/**
+ * Reads a linear probe: our .safetensors, or the Lab's `probe-layer-<n>.npz`, whose layer the caller names.
+ * @throws FormatError, UserError
+ */
+export function readProbe(
+  bytes: Uint8Array,
+  { model, restamp, layer }: Reading,
+): { layer: number; probe: ProbeNumbers; note: string } {
+  const { tensors, metadata } = arraysOf(bytes);
+  if (!restamp) checkModel("The file", metadata, model);
+  checkPoint(metadata, "probe");
+  const array = (name: string) => {
+    const found = tensors.get(name);
+    if (found === undefined)
+      throw new FormatError(`The file has no array ${name}; a probe has weight, bias, mean, std.`);
+    return found.data;
+  };
+  const own = layer ?? (metadata.layer === undefined ? undefined : Number(metadata.layer));
+  if (own === undefined || !Number.isInteger(own) || own < 0) {
+    throw new UserError("The file does not say its layer: say ?layer=<n>.");
+  }
+  const probe = {
+    weight: array("weight"),
+    mean: array("mean"),
+    std: array("std"),
+    bias: array("bias")[0] ?? 0,
+  };
+  return { layer: own, probe, note: metadata.note ?? "" };
+}
+
+/** @throws FormatError where a form cannot say it */
+export function writeVector(file: Shelved, form: FileForm): Buffer {
+  if (form === "safetensors") return encodeSafetensors(Object.fromEntries(file.tensors), file.metadata);
+  const layers = new Map<number, Float32Array>();
+  for (const [name, { data }] of file.tensors) {
+    const layer = layerName.exec(name)?.[1];
+    if (layer !== undefined) layers.set(Number(layer), data);
+  }
+  return encodeControlVector(layers, file.metadata.model ?? "");
+}
+
+/** @throws FormatError where a form cannot say it */
+export function writeProbe(file: Shelved, form: FileForm): Buffer {
+  if (form === "gguf") throw new FormatError("A probe has no GGUF form; ask for safetensors.");
+  return encodeSafetensors(Object.fromEntries(file.tensors), file.metadata);
+}
+
+function arraysOf(bytes: Uint8Array): { tensors: Map<string, Tensor>; metadata: Record<string, string> } {
+  if (starts(bytes, "PK")) return { tensors: decodeNpz(bytes, unpackedBytes), metadata: {} };
+  return decodeSafetensors(bytes);
+}
+
+/** A file for another place or another operation would be silently wrong here. */
+function checkPoint({ point, operation }: Record<string, string>, wanted: string): void {
+  if (point !== undefined && point !== "block_out") {
+    throw new UserError(`The file is of the point ${point}; only block_out is offered.`);
+  }
+  if (operation !== undefined && operation !== wanted) {
+    throw new UserError(`The file is for the operation ${operation}, not ${wanted}.`);
+  }
+}
+
+function starts(bytes: Uint8Array, text: string): boolean {
+  return (
+    Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(text.length, bytes.length)).toString("latin1") ===
+    text
+  );
+}

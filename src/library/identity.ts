@@ -1,0 +1,49 @@
+import { createHash } from "node:crypto";
+import { UserError } from "../contracts/user-error.js";
+import type { Tensor } from "../formats/safetensors.js";
+
+/** A model as stored things know it. */
+export interface ModelIdentity {
+  id: string;
+  fingerprint: string;
+  nEmbd: number;
+  nLayer: number;
+}
+
+/** What a stored file says of the model that it belongs to; null where it says nothing. */
+export function modelOf(metadata: Record<string, string>): { id: string; fingerprint: string } | null {
+  const { model_fingerprint: fingerprint, model = "" } = metadata;
+  return fingerprint === undefined ? null : { id: model, fingerprint };
+}
+
+/**
+ * Refuses a thing that was made on another model: its numbers would mean nothing, and look as if they did.
+ * @param what e.g. `The vector polite`
+ * @throws UserError with both fingerprints
+ */
+export function checkModel(what: string, metadata: Record<string, string>, model: ModelIdentity): void {
+  const own = modelOf(metadata);
+  if (own === null || own.fingerprint === model.fingerprint) return;
+  throw new UserError(
+    `${what} belongs to ${own.id || "another model"} (${own.fingerprint.slice(0, 16)}), not to ${model.id} ` +
+      `(${model.fingerprint.slice(0, 16)}).`,
+  );
+}
+
+/** SHA-256 over the numbers of all tensors, in the order of their names. */
+export function hashTensors(tensors: ReadonlyMap<string, Tensor>): string {
+  const hash = createHash("sha256");
+  for (const [name, { shape, data }] of [...tensors].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    hash.update(`${name}[${shape.join(",")}]\n`);
+    hash.update(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+  }
+  return hash.digest("hex");
+}
+
+/** @throws UserError where a number is NaN or infinite */
+export function checkFinite(what: string, tensors: ReadonlyMap<string, Tensor>): void {
+  for (const [name, { data }] of tensors) {
+    if (!data.every(Number.isFinite))
+      throw new UserError(`${what}: ${name} holds numbers that are not finite.`);
+  }
+}

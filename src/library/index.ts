@@ -1,0 +1,7 @@
+export { type DirectionMethod, makeDirection } from "./direction.js";
+export { editOf } from "./edit-of.js";
+export { type FileForm, readProbe, readVector, writeProbe, writeVector } from "./files.js";
+export { modelFingerprint } from "./fingerprint.js";
+export type { ModelIdentity } from "./identity.js";
+export { type ProbeNumbers, Probes } from "./probes.js";
+export { type LayerReport, Vectors } from "./vectors.js";

@@ -1,0 +1,122 @@
+import type { StoredProbe } from "../contracts/library.js";
+import { UserError } from "../contracts/user-error.js";
+import type { Tensor } from "../formats/safetensors.js";
+import { checkFinite, checkModel, hashTensors, type ModelIdentity, modelOf } from "./identity.js";
+import { Shelf, type Shelved } from "./shelf.js";
+
+/** A linear probe as the Lab keeps it: sigmoid(((h - mean) / std) . weight + bias). */
+export interface ProbeNumbers {
+  /** All three [hidden]. */
+  weight: Float32Array;
+  mean: Float32Array;
+  std: Float32Array;
+  bias: number;
+}
+
+const fields = ["weight", "mean", "std"] as const;
+
+/** Linear probes by name, each of one layer. On disk a .safetensors file: weight, bias, mean, std. */
+export class Probes {
+  readonly #shelf: Shelf;
+
+  constructor(home: string) {
+    this.#shelf = new Shelf(home, "probe");
+  }
+
+  /** @throws UserError where the layer or a width does not fit the model, or a number means nothing */
+  async put(
+    name: string,
+    layer: number,
+    probe: ProbeNumbers,
+    model: ModelIdentity,
+    note: string,
+  ): Promise<StoredProbe> {
+    if (layer >= model.nLayer) {
+      throw new UserError(
+        `The probe is of layer ${layer}; the model has ${model.nLayer}, 0 to ${model.nLayer - 1}.`,
+      );
+    }
+    const tensors = new Map<string, Tensor>();
+    for (const field of fields) {
+      const data = probe[field];
+      if (data.length !== model.nEmbd) {
+        throw new UserError(
+          `The probe's ${field} has ${data.length} values; the model's hidden size is ${model.nEmbd}.`,
+        );
+      }
+      tensors.set(field, { shape: [data.length], data });
+    }
+    tensors.set("bias", { shape: [], data: Float32Array.of(probe.bias) });
+    checkFinite(`The probe ${name}`, tensors);
+    if (probe.std.some((value) => value <= 0)) throw new UserError(`The probe ${name}: std must be above 0.`);
+    await this.#shelf.put(name, Object.fromEntries(tensors), {
+      tapline: "probe",
+      model: model.id,
+      model_fingerprint: model.fingerprint,
+      point: "block_out",
+      operation: "probe",
+      layer: String(layer),
+      note,
+    });
+    return describe(await this.#shelf.get(name));
+  }
+
+  /** @throws UserError where there is none of that name */
+  async get(name: string): Promise<StoredProbe> {
+    return describe(await this.#shelf.get(name));
+  }
+
+  async file(name: string): Promise<Shelved> {
+    return this.#shelf.get(name);
+  }
+
+  async list(): Promise<StoredProbe[]> {
+    return Promise.all((await this.#shelf.names()).map((name) => this.get(name)));
+  }
+
+  remove(name: string): Promise<boolean> {
+    return this.#shelf.remove(name);
+  }
+
+  /**
+   * A probe for a model as one product: sigmoid(h . weight + bias), its standardisation folded in.
+   * @throws UserError where it belongs to another model
+   */
+  async folded(
+    name: string,
+    model: ModelIdentity,
+  ): Promise<{ layer: number; weight: Float64Array; bias: number; sha256: string }> {
+    const file = await this.#shelf.get(name);
+    checkModel(`The probe ${name}`, file.metadata, model);
+    const { layer } = describe(file);
+    const [weight, mean, std] = fields.map((field) => numbers(file, field)) as [
+      Float32Array,
+      Float32Array,
+      Float32Array,
+    ];
+    let bias = numbers(file, "bias")[0] as number;
+    const folded = Float64Array.from(weight, (value, index) => value / (std[index] as number));
+    for (const [index, value] of folded.entries()) bias -= value * (mean[index] as number);
+    return { layer, weight: folded, bias, sha256: hashTensors(file.tensors) };
+  }
+}
+
+function numbers(file: Shelved, field: string): Float32Array {
+  const tensor = file.tensors.get(field);
+  if (tensor === undefined) throw new UserError(`The probe ${file.name} has no ${field}.`);
+  return tensor.data;
+}
+
+function describe(file: Shelved): StoredProbe {
+  return {
+    name: file.name,
+    sha256: hashTensors(file.tensors),
+    model: modelOf(file.metadata),
+    n_embd: numbers(file, "weight").length,
+    point: "block_out",
+    operation: "probe",
+    layer: Number(file.metadata.layer),
+    note: file.metadata.note ?? "",
+    created: file.created,
+  };
+}

@@ -1,0 +1,130 @@
+import type { StoredVector, VectorLayer } from "../contracts/library.js";
+import { UserError } from "../contracts/user-error.js";
+import type { Tensor } from "../formats/safetensors.js";
+import { checkFinite, checkModel, hashTensors, type ModelIdentity, modelOf } from "./identity.js";
+import { Shelf, type Shelved } from "./shelf.js";
+
+/** What is said of one layer beside its vector; see VectorLayer. */
+export type LayerReport = Omit<VectorLayer, "layer" | "length">;
+
+const layerName = /^layer_(\d{1,3})$/;
+
+/**
+ * Directions by name: for each of some layers one vector in the space of that block's output. On disk a
+ * .safetensors file with a tensor `layer_<n>` [hidden] for each.
+ */
+export class Vectors {
+  readonly #shelf: Shelf;
+
+  constructor(home: string) {
+    this.#shelf = new Shelf(home, "vector");
+  }
+
+  /**
+   * Keeps a vector under a name, in place of one that had it.
+   * @throws UserError where a layer or a width does not fit the model, or a number is not finite
+   */
+  async put(
+    name: string,
+    layers: ReadonlyMap<number, Float32Array>,
+    model: ModelIdentity,
+    about: { note: string; reports?: ReadonlyMap<number, LayerReport> },
+  ): Promise<StoredVector> {
+    const tensors = new Map<string, Tensor>();
+    for (const [layer, data] of [...layers].sort(([a], [b]) => a - b)) {
+      if (layer >= model.nLayer) {
+        throw new UserError(
+          `The vector has layer ${layer}; the model has ${model.nLayer}, 0 to ${model.nLayer - 1}.`,
+        );
+      }
+      if (data.length !== model.nEmbd) {
+        throw new UserError(
+          `The vector has ${data.length} values a layer; the model's hidden size is ${model.nEmbd}.`,
+        );
+      }
+      tensors.set(`layer_${layer}`, { shape: [data.length], data });
+    }
+    if (tensors.size === 0) throw new UserError("The file holds no vector of any layer.");
+    checkFinite(`The vector ${name}`, tensors);
+    await this.#shelf.put(name, Object.fromEntries(tensors), {
+      tapline: "vector",
+      model: model.id,
+      model_fingerprint: model.fingerprint,
+      point: "block_out",
+      operation: "add",
+      note: about.note,
+      reports: JSON.stringify(Object.fromEntries(about.reports ?? [])),
+    });
+    return describe(await this.#shelf.get(name));
+  }
+
+  /** @throws UserError where there is none of that name */
+  async get(name: string): Promise<StoredVector> {
+    return describe(await this.#shelf.get(name));
+  }
+
+  /** A vector's file, as it is kept. */
+  async file(name: string): Promise<Shelved> {
+    return this.#shelf.get(name);
+  }
+
+  async list(): Promise<StoredVector[]> {
+    return Promise.all((await this.#shelf.names()).map((name) => this.get(name)));
+  }
+
+  remove(name: string): Promise<boolean> {
+    return this.#shelf.remove(name);
+  }
+
+  /**
+   * One layer of a vector for a model, [hidden], with the hash of the whole.
+   * @throws UserError where it has no such layer or belongs to another model
+   */
+  async layer(
+    name: string,
+    layer: number,
+    model: ModelIdentity,
+  ): Promise<{ vector: Float32Array; sha256: string }> {
+    const file = await this.#shelf.get(name);
+    checkModel(`The vector ${name}`, file.metadata, model);
+    const found = file.tensors.get(`layer_${layer}`);
+    if (found === undefined) {
+      throw new UserError(`The vector ${name} has no layer ${layer}; it has ${layersOf(file).join(", ")}.`);
+    }
+    if (found.data.length !== model.nEmbd) {
+      throw new UserError(
+        `The vector ${name} has ${found.data.length} values; the model's hidden size is ${model.nEmbd}.`,
+      );
+    }
+    return { vector: found.data, sha256: hashTensors(file.tensors) };
+  }
+
+  /** The layers that a vector has, ascending. */
+  async layers(name: string): Promise<number[]> {
+    return layersOf(await this.#shelf.get(name));
+  }
+}
+
+function layersOf({ tensors }: Shelved): number[] {
+  return [...tensors.keys()]
+    .flatMap((name) => layerName.exec(name)?.[1] ?? [])
+    .map(Number)
+    .sort((a, b) => a - b);
+}
+
+function describe(file: Shelved): StoredVector {
+  const reports = JSON.parse(file.metadata.reports ?? "{}") as Record<string, LayerReport>;
+  const layers = layersOf(file);
+  const data = (layer: number) => file.tensors.get(`layer_${layer}`)?.data ?? new Float32Array();
+  return {
+    name: file.name,
+    sha256: hashTensors(file.tensors),
+    model: modelOf(file.metadata),
+    n_embd: data(layers[0] ?? -1).length,
+    point: "block_out",
+    operation: "add",
+    layers: layers.map((layer) => ({ layer, length: Math.hypot(...data(layer)), ...reports[layer] })),
+    note: file.metadata.note ?? "",
+    created: file.created,
+  };
+}
