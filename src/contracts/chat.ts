@@ -1,5 +1,6 @@
 import Type, { type Static, type TSchema } from "typebox";
 import { inferenceLimits as limits } from "./inference-limits.js";
+import { LiveRequest } from "./live.js";
 
 const optional = <S extends TSchema>(schema: S) => Type.Optional(schema);
 const flag = () => optional(Type.Boolean());
@@ -98,6 +99,7 @@ const generation = {
   n_indent: integer(0, 1024),
   n_cache_reuse: integer(0, maxInt),
   id_slot: integer(-1, limits.slots - 1),
+  tapline: optional(LiveRequest),
 };
 
 const ContentPart = Type.Object({ type: Type.String({ minLength: 1, maxLength: 64 }), text: optional(Text) });

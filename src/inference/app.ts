@@ -15,6 +15,7 @@ import {
 import { NativeError } from "../native/index.js";
 import { executionRoutes } from "../requests/index.js";
 import { insideRoutes } from "./inside.js";
+import { libraryRoutes } from "./live/routes.js";
 import type { InferenceService } from "./service.js";
 import { statusRoutes } from "./status.js";
 import { textRoutes } from "./text.js";
@@ -45,6 +46,7 @@ export function inferenceApp(service: InferenceService, log?: (line: string) => 
       textRoutes(service),
       statusRoutes(service),
       insideRoutes(service),
+      libraryRoutes(service),
       executionRoutes(service.executions),
     ],
     errorBody: errorBody,

@@ -6,10 +6,12 @@ import {
   CompletionRequest as CompletionSchema,
 } from "../contracts/chat.js";
 import { inferenceLimits } from "../contracts/inference-limits.js";
+import type { LiveRequest } from "../contracts/live.js";
 import { HttpError, readJson } from "../http/index.js";
 import { NativeError } from "../native/index.js";
 import type { Outcome } from "../requests/index.js";
 import { checkBody, checkGeneration, checkMessages, refusal } from "./check-body.js";
+import { openLive } from "./live/request.js";
 import { clientGone, sendStream, wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
 
@@ -52,9 +54,10 @@ async function generate(
   ctx: Context,
   route: "chat" | "completion",
   input: object,
-  request: { stream?: boolean },
+  { tapline, ...request }: { stream?: boolean; tapline?: LiveRequest },
   thinking: boolean | null,
 ): Promise<void> {
+  const live = await openLive(service, ctx, tapline);
   const leave = service.admission.enter();
   const gone = clientGone(ctx);
   const clock = service.stats.begin();
@@ -70,7 +73,7 @@ async function generate(
   if (trace.id !== null) ctx.set("X-Tapline-Execution-ID", trace.id);
   let outcome: Outcome = "failed";
   try {
-    const reply = await service.engine.request(route, request, gone.signal);
+    const reply = await service.engine.request(route, request, gone.signal, live);
     if (reply.parts === null) {
       const body = wholeBody(reply);
       ctx.type = "application/json";

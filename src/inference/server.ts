@@ -8,6 +8,7 @@ import { threadsFor } from "../models/threads.js";
 import { Engine, type EngineOptions } from "../native/engine.js";
 import { backendInfo, connectRemotes, estimateMemory, NativeError } from "../native/index.js";
 import { captureWaitMs } from "./capture.js";
+import { openLibrary } from "./live/library.js";
 import { createService, type InferenceService } from "./service.js";
 
 export interface ServingOptions
@@ -40,6 +41,8 @@ export interface ServingOptions
   cors?: readonly string[];
   /** Requests that may wait for a slot. */
   waiting?: number;
+  /** Folder of the user's library; TAPLINE_HOME, else ~/.tapline. */
+  home?: string;
   /** Milliseconds that a capture may wait for its turn; the contract's 60 s unless told otherwise. */
   captureWaitMs?: number;
   onProgress?: (stage: string, fraction: number) => void;
@@ -51,7 +54,7 @@ export interface ServingOptions
 /** Loads a model and builds the service around it: everything but the listening socket. */
 export async function loadService(options: ServingOptions): Promise<InferenceService> {
   const { model, revision, draft, rpc, patient, force, apiKey, cors, waiting, onWarning, ...rest } = options;
-  const { captureWaitMs: wait, ...engineOptions } = rest;
+  const { captureWaitMs: wait, home, ...engineOptions } = rest;
   const resolved = await resolveModel(model, {
     ...(revision !== undefined && { revision }),
     onDownload: ({ done, total }) => options.onProgress?.("download", done / total),
@@ -80,6 +83,7 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
       requestedModel: model,
       requestedRevision: revision ?? null,
       drafts: guessing !== undefined,
+      library: await openLibrary(engine.info, home),
       apiKey,
       cors,
       waiting,

@@ -3,6 +3,7 @@ import type { Engine } from "../native/engine.js";
 import type { BackendInfo } from "../native/index.js";
 import { ExecutionRecorder } from "../requests/index.js";
 import { Admission } from "./admission.js";
+import type { LiveLibrary } from "./live/library.js";
 import { ServingStats } from "./stats.js";
 
 /** What the routes of one inference server share. */
@@ -15,6 +16,8 @@ export interface InferenceService {
   readonly requestedRevision: string | null;
   /** Whether a draft model guesses tokens ahead. */
   readonly drafts: boolean;
+  /** Vectors and probes that requests name. */
+  readonly library: LiveLibrary;
   readonly apiKey: string | undefined;
   /** Origins whose pages may use /v1. */
   readonly cors: readonly string[];
@@ -29,7 +32,7 @@ export interface InferenceService {
 
 export type ServiceParts = Pick<
   InferenceService,
-  "engine" | "backend" | "resolved" | "requestedModel" | "requestedRevision"
+  "engine" | "backend" | "resolved" | "requestedModel" | "requestedRevision" | "library"
 > &
   Partial<Pick<InferenceService, "drafts" | "apiKey" | "cors" | "captureWaitMs">> & { waiting?: number };
 
@@ -41,6 +44,7 @@ export function createService(parts: ServiceParts, defaultCaptureWaitMs: number)
     requestedModel: parts.requestedModel,
     requestedRevision: parts.requestedRevision,
     drafts: parts.drafts ?? false,
+    library: parts.library,
     apiKey: parts.apiKey,
     cors: parts.cors ?? [],
     stats: new ServingStats(),

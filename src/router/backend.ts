@@ -1,5 +1,6 @@
 import { Pool } from "undici";
 import type { BackendConfig, BackendStats } from "../contracts/router.js";
+import { isLoopback } from "../http/index.js";
 import type { Attempt } from "./attempt.js";
 
 /** How many requests a server generates at once that does not tell: what most start with. */
@@ -52,6 +53,14 @@ export class Backend {
   requests = 0;
   lastPicked = 0;
   #firstToken: { ms: number; at: number } | null = null;
+
+  /** Whether it is a tapline server on this machine, which may be asked to open its model. */
+  get opensModels(): boolean {
+    const host = new URL(this.url).hostname.replace(/^\[|\]$/g, "");
+    return (
+      (host === "localhost" || isLoopback(host)) && this.models.some(({ owned_by }) => owned_by === "tapline")
+    );
+  }
 
   constructor(config: BackendConfig) {
     const { origin, pathname } = new URL(config.url);

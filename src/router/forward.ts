@@ -1,7 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { inferenceLimits } from "../contracts/inference-limits.js";
 import { autoModel, routerLimits } from "../contracts/router.js";
-import { corsHeaders, HttpError, readBytes } from "../http/index.js";
+import { corsHeaders, HttpError, localAccessFault, readBytes } from "../http/index.js";
 import type { ExecutionTrace, Outcome } from "../requests/index.js";
 import { AnswerTrace } from "./answer-trace.js";
 import { Attempt, type AttemptEnd, type Refusal } from "./attempt.js";
@@ -22,6 +22,8 @@ interface Ask {
   model: string | null;
   stream: boolean;
   thinking: boolean | null;
+  /** Whether the body has a `tapline` object. */
+  opensModel: boolean;
 }
 
 /** Answers one request with a backend's answer. */
@@ -47,6 +49,7 @@ export async function forward(
   let trace: ExecutionTrace | undefined;
   try {
     const ask = readAsk(await readBytes({ req: request }, inferenceLimits.body_bytes));
+    if (ask.opensModel) checkOpening(request, service.backends);
     trace = service.executions.begin({
       endpoint: path,
       parentId: parentOf(request),
@@ -78,6 +81,7 @@ function readAsk(body: Buffer): Ask {
   if (model !== null && typeof model !== "string") {
     throw new HttpError(400, "model must be a string.", { param: "model" });
   }
+  const opensModel = memberValue(body, members, "tapline") !== undefined;
   const template = memberValue(body, members, "chat_template_kwargs") as { enable_thinking?: unknown } | null;
   const thinking = template?.enable_thinking;
   return {
@@ -86,7 +90,22 @@ function readAsk(body: Buffer): Ask {
     model: model === autoModel ? null : model,
     stream: memberValue(body, members, "stream") === true,
     thinking: typeof thinking === "boolean" ? thinking : null,
+    opensModel,
   };
+}
+
+/**
+ * A request with a `tapline` object opens a model: it comes from a program on this machine, and goes to a tapline server
+ * on this machine, which could not tell the router's own connection from such a program.
+ */
+function checkOpening(request: IncomingMessage, backends: readonly Backend[]): void {
+  const fault = localAccessFault(request);
+  if (fault !== null) throw new HttpError(403, `tapline: ${fault}`, { param: "tapline" });
+  if (!backends.some((backend) => backend.opensModels)) {
+    throw new HttpError(400, "tapline: no backend of this router is a tapline server on this machine.", {
+      param: "tapline",
+    });
+  }
 }
 
 /** The way of one request through the backends, until one answers it. */
@@ -116,6 +135,9 @@ class Forwarding {
     this.#trace = trace;
     this.#answer = new AnswerTrace(trace);
     this.#began = began;
+    if (ask.opensModel) {
+      for (const backend of service.backends) if (!backend.opensModels) this.#refusedBy.add(backend);
+    }
     response.on("error", () => {}); // a write that met a closed connection; close says the rest
   }
 

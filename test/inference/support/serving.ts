@@ -10,6 +10,7 @@ export interface TestServer {
   faults: string[];
   get(path: string, headers?: Record<string, string>): Promise<Answer>;
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
+  put(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
   close(): Promise<void>;
 }
 
@@ -27,6 +28,7 @@ export async function startServer(options: Partial<ServingOptions> = {}): Promis
     faults,
     get: (path, headers) => send(`${listening.url}${path}`, "GET", undefined, headers),
     post: (path, body, headers) => send(`${listening.url}${path}`, "POST", body, headers),
+    put: (path, body, headers) => send(`${listening.url}${path}`, "PUT", body, headers),
     async close() {
       await endService(service, listening.server, 0);
       await listening.close();

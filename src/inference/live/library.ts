@@ -1,0 +1,21 @@
+import { taplineHome } from "../../files/home.js";
+import { type ModelIdentity, modelFingerprint, Probes, Vectors } from "../../library/index.js";
+
+/** What requests take vectors and probes from: the user's library, and the served model as its things know it. */
+export interface LiveLibrary {
+  readonly vectors: Vectors;
+  readonly probes: Probes;
+  readonly model: ModelIdentity;
+}
+
+export async function openLibrary(
+  info: { id: string; path: string; nEmbd: number; nLayer: number },
+  home = taplineHome(),
+): Promise<LiveLibrary> {
+  const { id, path, nEmbd, nLayer } = info;
+  return {
+    vectors: new Vectors(home),
+    probes: new Probes(home),
+    model: { id, fingerprint: await modelFingerprint(path), nEmbd, nLayer },
+  };
+}

@@ -1,0 +1,74 @@
+import type { StoredVector, VectorRequest } from "../../contracts/library.js";
+import { liveLimits } from "../../contracts/live.js";
+import { UserError } from "../../contracts/user-error.js";
+import { type LayerReport, makeDirection } from "../../library/index.js";
+import type { Engine } from "../../native/engine.js";
+import type { LiveLibrary } from "./library.js";
+
+/**
+ * Makes a direction from two lists of texts on the resident model and keeps it. Each text is one forward pass between
+ * two iterations of the scheduler, so that what is being generated goes on meanwhile.
+ * @throws UserError, NativeError TOKEN_LIMIT, LAYER_OUT_OF_RANGE
+ */
+export async function makeVector(
+  engine: Engine,
+  library: LiveLibrary,
+  request: VectorRequest,
+  signal: AbortSignal,
+): Promise<StoredVector> {
+  const { name, positive, negative, position = "last", method = "difference", seed = 0 } = request;
+  if (method === "pca" && positive.length !== negative.length) {
+    throw new UserError(
+      `pca takes pairs: as many negative texts as positive ones, got ${positive.length} and ${negative.length}.`,
+    );
+  }
+  if (method === "pca" && positive.length < 2) throw new UserError("pca needs at least 2 pairs, got 1.");
+  const layers = [...request.layers].sort((a, b) => a - b);
+  const states = async (texts: string[]) => {
+    const rows = layers.map(() => [] as Float32Array[]);
+    for (const prompt of texts) {
+      const captured = await engine.states({
+        prompt,
+        layers,
+        rows: position,
+        maxTokens: liveLimits.text_tokens,
+        signal,
+      });
+      for (const [index, row] of captured.entries()) rows[index]?.push(row);
+    }
+    return rows.map((layer) => ({ data: joined(layer), hidden: library.model.nEmbd }));
+  };
+  const ones = await states(positive);
+  const zeros = await states(negative);
+  const vectors = new Map<number, Float32Array>();
+  const reports = new Map<number, LayerReport>();
+  for (const [index, layer] of layers.entries()) {
+    const made = makeDirection(
+      ones[index] as (typeof ones)[number],
+      zeros[index] as (typeof zeros)[number],
+      method,
+      seed,
+    );
+    vectors.set(layer, made.vector);
+    reports.set(layer, {
+      typical_row: made.typicalRow,
+      separation: made.separation,
+      shuffled_separation: made.shuffledSeparation,
+    });
+  }
+  const note =
+    `${method === "pca" ? "First principal component of the paired differences" : "Difference of means"} of ` +
+    `${positive.length} positive and ${negative.length} negative texts, ` +
+    `${position === "last" ? "last token" : "mean over tokens"}, block outputs.`;
+  return library.vectors.put(name, vectors, library.model, { note, reports });
+}
+
+function joined(rows: readonly Float32Array[]): Float32Array {
+  const all = new Float32Array(rows.reduce((sum, row) => sum + row.length, 0));
+  let at = 0;
+  for (const row of rows) {
+    all.set(row, at);
+    at += row.length;
+  }
+  return all;
+}

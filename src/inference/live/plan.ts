@@ -1,0 +1,184 @@
+import type { LiveCondition, LiveIntervention, LiveRequest } from "../../contracts/live.js";
+import { UserError } from "../../contracts/user-error.js";
+import { editOf } from "../../library/index.js";
+import type { Edit } from "../../native/edit.js";
+import type { LivePlan } from "../../native/live.js";
+import { refusal } from "../check-body.js";
+import type { LiveLibrary } from "./library.js";
+
+const needsVector = new Set<string>(["steer", "patch", "project_out", "clamp"]);
+
+/**
+ * Turns a request's `tapline` object into numbers: vectors and probes looked up, layers spelt out.
+ * @throws HttpError 400 that names the field
+ */
+export async function livePlan(request: LiveRequest, library: LiveLibrary): Promise<LivePlan> {
+  const probes = new ProbeList(library);
+  const conditions: NonNullable<LivePlan["conditions"]>[number][] = [];
+  const condition = async (path: string, given: LiveCondition) => {
+    const { probe, above, below, for: tokens = 1 } = given;
+    if ((above === undefined) === (below === undefined)) {
+      throw refusal(path, `${path}: one of above and below is required, and not both.`);
+    }
+    conditions.push({
+      probe: await probes.index(`${path}.probe`, probe),
+      bound: (above ?? below) as number,
+      above: above !== undefined,
+      tokens,
+    });
+    return conditions.length - 1;
+  };
+
+  const edits: Edit[] = [];
+  const gates: number[] = [];
+  const labels: string[] = [];
+  for (const [index, written] of (request.interventions ?? []).entries()) {
+    const path = `tapline.interventions[${index}]`;
+    checkWritten(path, written);
+    const gate = written.when === undefined ? -1 : await condition(`${path}.when`, written.when);
+    for (const layer of await layersOf(path, written, library)) {
+      const vector =
+        written.vector === undefined
+          ? undefined
+          : await inField(`${path}.vector`, library.vectors.layer(written.vector, layer, library.model));
+      const strength = written.strength ?? 1;
+      edits.push(editOf({ ...written, strength }, layer, vector?.vector));
+      gates.push(gate);
+      labels.push(
+        JSON.stringify({
+          kind: written.kind,
+          layer,
+          ...(vector && { vector: written.vector, sha256: vector.sha256 }),
+          strength,
+          ...(vector && written.kind !== "patch" && { strength_unit: written.strength_unit ?? "unit" }),
+          positions: written.positions ?? "all",
+        }),
+      );
+    }
+  }
+  const stop = request.stop_when === undefined ? -1 : await condition("tapline.stop_when", request.stop_when);
+  const watch = await watchOf(request, library, probes);
+  return { edits, gates, labels, conditions, stop, probes: probes.all, ...(watch && { watch }) };
+}
+
+function checkWritten(path: string, written: LiveIntervention): void {
+  const { kind, vector, strength, strength_unit: unit, min, max, layer, layers } = written;
+  if (needsVector.has(kind) !== (vector !== undefined)) {
+    throw refusal(
+      `${path}.vector`,
+      vector === undefined
+        ? `${path}.vector is required for ${kind}.`
+        : `${path}.vector: ${kind} takes no vector.`,
+    );
+  }
+  if (layer !== undefined && layers !== undefined) {
+    throw refusal(`${path}.layers`, `${path}: layer and layers exclude each other.`);
+  }
+  if (kind === "scale" && strength === undefined) {
+    throw refusal(`${path}.strength`, `${path}.strength is required for scale.`);
+  }
+  if (unit !== undefined && kind !== "steer" && kind !== "clamp") {
+    throw refusal(`${path}.strength_unit`, `${path}.strength_unit: ${kind} has none; steer and clamp have.`);
+  }
+  if (kind !== "clamp" && (min !== undefined || max !== undefined)) {
+    throw refusal(`${path}.min`, `${path}: min and max belong to clamp, not to ${kind}.`);
+  }
+  if (kind === "clamp" && min === undefined && max === undefined) {
+    throw refusal(`${path}.min`, `${path}: a clamp needs min or max.`);
+  }
+  if (min !== undefined && max !== undefined && min > max) {
+    throw refusal(`${path}.min`, `${path}: min (${min}) must not exceed max (${max}).`);
+  }
+}
+
+async function layersOf(
+  path: string,
+  { layer, layers, vector }: LiveIntervention,
+  { vectors, model }: LiveLibrary,
+): Promise<number[]> {
+  const wanted =
+    layer !== undefined
+      ? [layer]
+      : (layers ?? (vector === undefined ? [] : await inField(`${path}.vector`, vectors.layers(vector))));
+  if (wanted.length === 0) throw refusal(`${path}.layer`, `${path}: layer or layers is required.`);
+  for (const one of wanted)
+    checkLayer(`${path}.${layer === undefined ? "layers" : "layer"}`, one, model.nLayer);
+  return wanted;
+}
+
+function checkLayer(path: string, layer: number, nLayer: number): void {
+  if (layer < nLayer) return;
+  throw refusal(path, `${path}: layer ${layer} does not exist: the model has ${nLayer}, 0 to ${nLayer - 1}.`);
+}
+
+async function watchOf(
+  { watch }: LiveRequest,
+  library: LiveLibrary,
+  probes: ProbeList,
+): Promise<LivePlan["watch"]> {
+  if (watch === undefined) return undefined;
+  const path = "tapline.watch";
+  const { layers = [], positions = "generated", norms, lens, probes: scored = [], projections = [] } = watch;
+  for (const layer of layers) checkLayer(`${path}.layers`, layer, library.model.nLayer);
+  if (layers.length === 0 && (norms || lens !== undefined)) {
+    throw refusal(`${path}.layers`, `${path}.layers is required for norms and lens.`);
+  }
+  if (!norms && lens === undefined && scored.length === 0 && projections.length === 0) {
+    throw refusal(path, `${path}: one of norms, lens, probes and projections is required.`);
+  }
+  for (const name of scored) await probes.index(`${path}.probes`, name);
+  const projected: { name: string; layer: number; vector: Float32Array }[] = [];
+  for (const name of projections) {
+    const own = await inField(`${path}.projections`, library.vectors.layers(name));
+    const wanted = layers.length === 0 ? own : layers.filter((layer) => own.includes(layer));
+    if (wanted.length === 0) {
+      throw refusal(
+        `${path}.projections`,
+        `${path}.projections: ${name} has layers ${own.join(", ")}, none of which is watched.`,
+      );
+    }
+    for (const layer of wanted) {
+      const { vector } = await inField(
+        `${path}.projections`,
+        library.vectors.layer(name, layer, library.model),
+      );
+      projected.push({ name: wanted.length === 1 ? name : `${name}@${layer}`, layer, vector });
+    }
+  }
+  return {
+    layers,
+    positions: positions as NonNullable<LivePlan["watch"]>["positions"],
+    norms: norms === true,
+    ...(lens !== undefined && { lensTop: lens }),
+    probes: scored.length > 0,
+    projections: projected,
+  };
+}
+
+/** The probes that a request names, each once. */
+class ProbeList {
+  readonly all: NonNullable<LivePlan["probes"]>[number][] = [];
+  readonly #library: LiveLibrary;
+
+  constructor(library: LiveLibrary) {
+    this.#library = library;
+  }
+
+  async index(path: string, name: string): Promise<number> {
+    const known = this.all.findIndex((probe) => probe.name === name);
+    if (known >= 0) return known;
+    const { probes, model } = this.#library;
+    const { layer, weight, bias } = await inField(path, probes.folded(name, model));
+    this.all.push({ name, layer, weight, bias });
+    return this.all.length - 1;
+  }
+}
+
+/** What the library refuses, as a refusal of the field that named it. */
+async function inField<T>(path: string, looked: Promise<T>): Promise<T> {
+  try {
+    return await looked;
+  } catch (error) {
+    throw error instanceof UserError ? refusal(path, `${path}: ${error.message}`) : error;
+  }
+}

@@ -1,0 +1,150 @@
+import type Router from "@koa/router";
+import type { Context } from "koa";
+import Type from "typebox";
+import { VectorRequest } from "../../contracts/library.js";
+import { limits } from "../../contracts/limits.js";
+import { liveLimits, Name } from "../../contracts/live.js";
+import { UserError } from "../../contracts/user-error.js";
+import { InvalidInput, validate } from "../../contracts/validate.js";
+import { FormatError } from "../../formats/format-error.js";
+import { createRouter, HttpError, readBytes, readJson } from "../../http/index.js";
+import { type FileForm, readProbe, readVector, writeProbe, writeVector } from "../../library/index.js";
+import { NativeError } from "../../native/index.js";
+import { clientGone } from "../reply.js";
+import type { InferenceService } from "../service.js";
+import { makeVector } from "./make-vector.js";
+
+/** The user's library on the inference port: vectors and probes that requests name. */
+export function libraryRoutes(service: InferenceService): Router {
+  const router = createRouter();
+  const { vectors, probes, model } = service.library;
+
+  router.get("/lab/vectors", async (ctx) => {
+    ctx.body = { vectors: await vectors.list() };
+  });
+  router.post("/lab/vectors", async (context) => {
+    const ctx = context as unknown as Context;
+    const body = checked(VectorRequest, await readJson(ctx, { limit: liveLimits.file_bytes }));
+    const { captures, noCaptureReason } = service.engine.info;
+    if (!captures) throw new HttpError(400, noCaptureReason);
+    ctx.status = 201;
+    ctx.body = await refusing(() =>
+      makeVector(service.engine, service.library, body, clientGone(ctx).signal),
+    );
+  });
+  router.get("/lab/vectors/:name", async (ctx) => {
+    const { name } = ctx.params as { name: string };
+    const form = formOf(ctx.query.format);
+    const known = await found(() => vectors.file(checked(Name, name)));
+    if (form === undefined) {
+      ctx.body = await vectors.get(name);
+      return;
+    }
+    ctx.type = "application/octet-stream";
+    ctx.body = await refusing(async () => writeVector(known, form));
+  });
+  router.put("/lab/vectors/:name", async (context) => {
+    const ctx = context as unknown as Context;
+    const name = checked(Name, (context.params as { name: string }).name);
+    const bytes = await readBytes(ctx, liveLimits.file_bytes);
+    ctx.body = await refusing(async () => {
+      const { layers, note } = readVector(bytes, {
+        model,
+        restamp: flag(ctx, "restamp"),
+        layer: layerOf(ctx),
+      });
+      return vectors.put(name, layers, model, { note });
+    });
+  });
+  router.delete("/lab/vectors/:name", async (ctx) => {
+    const name = checked(Name, (ctx.params as { name: string }).name);
+    if (!(await vectors.remove(name))) throw new HttpError(404, `There is no vector named ${name}.`);
+    ctx.body = { deleted: true };
+  });
+
+  router.get("/lab/probes", async (ctx) => {
+    ctx.body = { probes: await probes.list() };
+  });
+  router.get("/lab/probes/:name", async (ctx) => {
+    const { name } = ctx.params as { name: string };
+    const form = formOf(ctx.query.format);
+    const known = await found(() => probes.file(checked(Name, name)));
+    if (form === undefined) {
+      ctx.body = await probes.get(name);
+      return;
+    }
+    ctx.type = "application/octet-stream";
+    ctx.body = await refusing(async () => writeProbe(known, form));
+  });
+  router.put("/lab/probes/:name", async (context) => {
+    const ctx = context as unknown as Context;
+    const name = checked(Name, (context.params as { name: string }).name);
+    const bytes = await readBytes(ctx, liveLimits.file_bytes);
+    ctx.body = await refusing(async () => {
+      const { layer, probe, note } = readProbe(bytes, {
+        model,
+        restamp: flag(ctx, "restamp"),
+        layer: layerOf(ctx),
+      });
+      return probes.put(name, layer, probe, model, note);
+    });
+  });
+  router.delete("/lab/probes/:name", async (ctx) => {
+    const name = checked(Name, (ctx.params as { name: string }).name);
+    if (!(await probes.remove(name))) throw new HttpError(404, `There is no probe named ${name}.`);
+    ctx.body = { deleted: true };
+  });
+  return router;
+}
+
+function checked<S extends Parameters<typeof validate>[0]>(schema: S, value: unknown) {
+  try {
+    return validate(schema, value);
+  } catch (error) {
+    throw error instanceof InvalidInput ? new HttpError(400, error.message) : error;
+  }
+}
+
+const Layer = Type.Integer({ minimum: 0, maximum: limits.layer_index });
+
+/** `?layer=N`: the layer of a file that does not say. */
+function layerOf(ctx: Context): number | undefined {
+  const { layer } = ctx.query;
+  if (layer === undefined) return undefined;
+  return checked(Layer, typeof layer === "string" && /^\d+$/.test(layer) ? Number(layer) : layer);
+}
+
+function flag(ctx: Context, name: string): boolean {
+  const value = ctx.query[name];
+  if (value === undefined) return false;
+  if (value === "" || value === "1" || value === "true") return true;
+  throw new HttpError(400, `${name}: 1, or left out.`);
+}
+
+function formOf(format: string | string[] | undefined): FileForm | undefined {
+  if (format === undefined || format === "json") return undefined;
+  if (format === "safetensors" || format === "gguf") return format;
+  throw new HttpError(400, "format: json, safetensors or gguf.");
+}
+
+async function found<T>(look: () => Promise<T>): Promise<T> {
+  try {
+    return await look();
+  } catch (error) {
+    throw error instanceof UserError ? new HttpError(404, error.message) : error;
+  }
+}
+
+/** What a file or a text is refused for is the caller's fault. */
+async function refusing<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const theirs =
+      error instanceof UserError ||
+      error instanceof FormatError ||
+      (error instanceof NativeError &&
+        ["TOKEN_LIMIT", "LAYER_OUT_OF_RANGE", "INVALID_ARGUMENT"].includes(error.code));
+    throw theirs ? new HttpError(400, error.message) : error;
+  }
+}

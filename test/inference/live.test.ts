@@ -1,0 +1,450 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { Model } from "../../src/native/index.js";
+import { npyFile, zipOf } from "../support/npz-bytes.js";
+import { startServer, streamEvents, type TestServer, untilIdle } from "./support/serving.js";
+
+let server: TestServer;
+const home = mkdtempSync(join(tmpdir(), "tapline-live-"));
+const layer = 5;
+const real = ["France", "Germany", "Spain", "Italy", "Portugal", "Poland", "Norway", "Japan"];
+const invented = ["Brovia", "Quenland", "Tarsovia", "Melgria", "Zondia", "Plavenia", "Urdania", "Fenroy"];
+const heldOut = { real: ["Sweden", "Austria", "Greece"], invented: ["Drovenia", "Kalmoria", "Vestria"] };
+const question = (country: string) => `The capital of ${country} is`;
+
+interface Told {
+  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever comes
+  [field: string]: any;
+}
+
+const complete = async (prompt: string, tapline?: object, more: object = {}): Promise<Told> => {
+  const { status, body } = await server.post("/v1/completions", {
+    prompt,
+    temperature: 0,
+    max_tokens: 4,
+    cache_prompt: true,
+    ...(tapline && { tapline }),
+    ...more,
+  });
+  assert.is(status, 200, JSON.stringify(body));
+  return body;
+};
+const textOf = (body: Told): string => body.choices[0].text;
+const steer = (vector: string, strength: number, more: object = {}) => ({
+  interventions: [
+    { kind: "steer", vector, layer, strength, strength_unit: "vector", positions: "all", ...more },
+  ],
+});
+
+test.before(async () => {
+  server = await startServer({ home, parallel: 4 });
+  const made = await server.post("/lab/vectors", {
+    name: "unknown",
+    positive: invented.map(question),
+    negative: real.map(question),
+    layers: [4, layer],
+  });
+  assert.is(made.status, 201, JSON.stringify(made.body));
+  // As long as "unknown", in no particular direction.
+  const { length } = made.body.layers[1];
+  const width = server.service.engine.info.nEmbd;
+  const wave = Float32Array.from({ length: width }, (_, index) => Math.sin(12.9898 * (index + 1) ** 2));
+  const scale = length / Math.sqrt(wave.reduce((sum, value) => sum + value * value, 0));
+  const random = wave.map((value) => value * scale);
+  const put = await server.put("/lab/vectors/random", zipOf({ layer_5: npyFile(random, [width]) }));
+  assert.is(put.status, 200, JSON.stringify(put.body));
+});
+test.after(async () => {
+  await server.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+test("a direction says how well it separates texts that it was not made from", async () => {
+  const { body } = await server.get("/lab/vectors/unknown");
+  assert.is(body.operation, "add");
+  assert.equal(
+    body.layers.map((entry: Told) => entry.layer),
+    [4, 5],
+  );
+  for (const entry of body.layers) {
+    assert.ok(entry.separation >= 0.8, `separation ${entry.separation}`);
+    assert.ok(entry.shuffled_separation < 0.65, `shuffled ${entry.shuffled_separation}`);
+    assert.ok(entry.length > 20 && entry.typical_row > 50);
+  }
+});
+
+test("the direction makes known capitals unknown, its reverse takes that back, a random one does neither", async () => {
+  for (const country of heldOut.real) {
+    const plain = textOf(await complete(question(country)));
+    assert.not.match(plain, /unknown/, country);
+    assert.match(textOf(await complete(question(country), steer("unknown", 2))), /unknown/, country);
+    assert.is(textOf(await complete(question(country), steer("random", 2))), plain, country);
+  }
+  for (const country of heldOut.invented) {
+    assert.match(textOf(await complete(question(country))), /unknown/, country);
+    assert.not.match(textOf(await complete(question(country), steer("unknown", -2))), /unknown/, country);
+    assert.match(textOf(await complete(question(country), steer("random", -2))), /unknown/, country);
+  }
+});
+
+test("an edited completion is the isolated sweep's under the same edit", async () => {
+  const vector = await vectorOf("unknown", layer);
+  const model = await Model.open(server.service.engine.info.path);
+  const context = await model.createContext({ nCtx: 512, maxSequences: 4 });
+  try {
+    for (const positions of ["all", "last", "generated"] as const) {
+      const tokens = await model.tokenize(question("Sweden"), { special: true });
+      const [trial] = await context.sweep({
+        prompts: [tokens],
+        plans: [[{ layer, vector, strength: 2, positions }]],
+        maxTokens: 8,
+      });
+      const expected = await model.detokenize(trial!.rows[0]!.continuation);
+      const body = await complete(question("Sweden"), steer("unknown", 2, { positions }), { max_tokens: 8 });
+      assert.is(textOf(body).trim(), expected.trim(), positions);
+    }
+  } finally {
+    await context.close();
+    await model.close();
+  }
+});
+
+test("what an edit did is told: rows, lengths, the vector's hash; a neutral one equals none", async () => {
+  const { body: stored } = await server.get("/lab/vectors/unknown");
+  const options = { logprobs: 3, cache_prompt: false };
+  const plain = await complete(question("Italy"), undefined, options);
+  const neutral = await complete(question("Italy"), steer("unknown", 0), options);
+  assert.equal(neutral.choices[0].logprobs, plain.choices[0].logprobs);
+  const [idle] = neutral.choices[0].tapline.interventions;
+  assert.is(idle.mean_change_length, 0);
+  assert.match(idle.note, /zero/);
+  const edited = await complete(question("Italy"), steer("unknown", 0.5), options);
+  const [told] = edited.choices[0].tapline.interventions;
+  assert.is(told.sha256, stored.sha256);
+  assert.is(told.layer, layer);
+  // Every token of the prompt, and every generated one that the model read again.
+  assert.is(told.rows, edited.usage.prompt_tokens + edited.usage.completion_tokens - 1);
+  assert.ok(Math.abs(told.mean_change_length - 0.5 * stored.layers[1].length) < 1e-2);
+  assert.ok(told.mean_row_length > 50);
+});
+
+test("row_norm moves a row by its own length; scale, ablate, project_out and clamp do what they say", async () => {
+  const effect = async (intervention: object, prompt = question("Spain")) => {
+    const body = await complete(prompt, { interventions: [{ layer, positions: "all", ...intervention }] });
+    const { mean_change_length: change, mean_row_length: row } = body.choices[0].tapline.interventions[0];
+    return change / row;
+  };
+  const near = (value: number, expected: number) =>
+    assert.ok(Math.abs(value - expected) < 1e-4, `${value}, not ${expected}`);
+  near(await effect({ kind: "steer", vector: "unknown", strength: 0.25, strength_unit: "row_norm" }), 0.25);
+  near(await effect({ kind: "scale", strength: 1.5 }), 0.5);
+  near(await effect({ kind: "ablate", strength: 1 }), 1);
+  const projected = await effect({ kind: "project_out", vector: "unknown" });
+  assert.ok(projected > 0 && projected < 1);
+  near(await effect({ kind: "clamp", vector: "unknown", min: -1e5, max: 1e5 }), 0);
+});
+
+test("neighbours of edited requests answer as if those were not there, edited ones each as alone", async () => {
+  const asked = [
+    [question("France"), undefined],
+    [question("France"), steer("unknown", 2)],
+    [question("Drovenia"), steer("unknown", -2)],
+    [question("Poland"), undefined],
+    [question("Japan"), steer("random", 2)],
+    [question("Japan"), { watch: { layers: [3, 7], norms: true, lens: 2 } }],
+    [question("Vestria"), undefined],
+    [question("Norway"), steer("unknown", 2, { positions: "last" })],
+  ] as const;
+  const alone: string[] = [];
+  for (const [prompt, tapline] of asked) alone.push(textOf(await complete(prompt, tapline)));
+  assert.ok(new Set(alone).size >= 4, "the edits do nothing");
+  for (let round = 0; round < 4; round++) {
+    const together = await Promise.all(
+      asked.map(([prompt, tapline]) => complete(prompt, tapline, { cache_prompt: round % 2 === 0 })),
+    );
+    assert.equal(together.map(textOf), alone);
+  }
+});
+
+test("what an edit left in a cache is nobody's prompt: after, before, and after it was cancelled", async () => {
+  const long = `${"The review says that the film was good. ".repeat(6)}${question("France")}`;
+  const options = { logprobs: 2, id_slot: 0 };
+  const clean = await complete(long, undefined, { ...options, cache_prompt: false });
+  const near = (body: Told, what: string) => {
+    const of = (answer: Told) => answer.choices[0].logprobs.content.map((entry: Told) => entry.logprob);
+    for (const [index, value] of of(body).entries()) {
+      assert.ok(Math.abs(value - of(clean)[index]) < 1e-3, `${what}: ${value}, not ${of(clean)[index]}`);
+    }
+  };
+  const steered = steer("unknown", 2);
+  for (const positions of ["all", "prompt", [[0, 3]], "last", "generated"]) {
+    await complete(long, steer("unknown", 2, { positions }), { id_slot: 0 });
+    near(await complete(long, undefined, options), `after ${JSON.stringify(positions)}`);
+  }
+  // A longer conversation that begins with an edited answer.
+  const answer = textOf(await complete(long, steered, { id_slot: 0 }));
+  const fresh = await complete(`${long}${answer}. ${question("Spain")}`, undefined, {
+    ...options,
+    cache_prompt: false,
+  });
+  const reused = await complete(`${long}${answer}. ${question("Spain")}`, undefined, options);
+  assert.is(textOf(reused), textOf(fresh));
+  // An edit inside the prompt computes it anew, whatever a plain request left.
+  const { usage } = await complete(long, steered, { id_slot: 0 });
+  assert.is(usage.prompt_tokens_details?.cached_tokens ?? 0, 0);
+  for (let round = 0; round < 5; round++) {
+    const gone = new AbortController();
+    const cut = fetch(`${server.url}/v1/completions`, {
+      method: "POST",
+      body: JSON.stringify({ prompt: long, max_tokens: 200, id_slot: 0, stream: true, tapline: steered }),
+      signal: gone.signal,
+    }).then(async (response) => {
+      for await (const _ of response.body!) gone.abort();
+    });
+    await cut.catch(() => {});
+    await untilIdle(server.service);
+    near(await complete(long, undefined, options), "after a cancelled one");
+  }
+});
+
+test("norms, projections and the lens of every token are those of an isolated pass", async () => {
+  const watch = { layers: [2, layer], norms: true, lens: 2, projections: ["unknown"], positions: "all" };
+  const body = await complete(question("Japan"), { watch }, { max_tokens: 6 });
+  const { prompt, tokens } = body.choices[0].tapline;
+  const model = await Model.open(server.service.engine.info.path);
+  const context = await model.createContext({ nCtx: 128 });
+  try {
+    const ids = Int32Array.from([
+      ...prompt.map((entry: Told) => entry.token_id),
+      ...tokens.map((entry: Told) => entry.token_id),
+    ]);
+    assert.equal(
+      [...ids.subarray(0, prompt.length)],
+      [...(await model.tokenize(question("Japan"), { special: true }))],
+    );
+    const pass = await context.advance({ tokens: ids, layers: [2, layer], lensTopK: 2 });
+    const vector = await vectorOf("unknown", layer);
+    const length = Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
+    const rows = [...prompt, ...tokens].map((entry, place) => ({
+      entry,
+      // A generated token is read in the row that chose it.
+      row: place < prompt.length ? place : place - 1,
+    }));
+    for (const { entry, row } of rows) {
+      for (const { layer: at, norms, lens, states } of pass.layers) {
+        const told = entry.norms[at];
+        assert.ok(
+          Math.abs(told - norms[row]!) <= 1e-4 * norms[row]!,
+          `layer ${at} row ${row}: ${told}, ${norms[row]}`,
+        );
+        const [first] = entry.lens[at];
+        assert.is(first.token_id, lens!.tokenIds[row * 2]);
+        assert.ok(Math.abs(first.probability - lens!.probabilities[row * 2]!) < 1e-3);
+        if (at !== layer) continue;
+        let dot = 0;
+        for (let i = 0; i < vector.length; i++) dot += vector[i]! * states!.get(row, i);
+        assert.ok(Math.abs(entry.projections.unknown - dot / length) < 1e-2);
+      }
+    }
+    const text = tokens.map((entry: Told) => entry.token).join("");
+    assert.is(text.replace("<|endoftext|>", ""), textOf(body));
+  } finally {
+    await context.close();
+    await model.close();
+  }
+});
+
+test("watching changes no token, streams tell every token once, in order", async () => {
+  const watch = { layers: [4], norms: true };
+  const plain = await complete("I think the film was", undefined, {
+    max_tokens: 24,
+    temperature: 0.9,
+    seed: 7,
+  });
+  const watched = await complete(
+    "I think the film was",
+    { watch },
+    { max_tokens: 24, temperature: 0.9, seed: 7, stream: false },
+  );
+  assert.is(textOf(watched), textOf(plain));
+  const streamed = await server.post("/v1/completions", {
+    prompt: "I think the film was",
+    max_tokens: 24,
+    temperature: 0.9,
+    seed: 7,
+    stream: true,
+    tapline: { watch },
+  });
+  const entries = streamEvents(streamed.bytes.toString()).flatMap(
+    (event: Told) => event.choices[0]?.tapline?.tokens ?? [],
+  );
+  assert.equal(
+    entries.map(({ index }: Told) => index),
+    [...entries.keys()],
+  );
+  assert.equal(
+    entries.map(({ norms }: Told) => norms),
+    watched.choices[0].tapline.tokens.map(({ norms }: Told) => norms),
+  );
+});
+
+test("a probe scores each token as its formula says, stops the answer on its token, and switches an edit on", async () => {
+  const width = server.service.engine.info.nEmbd;
+  const vector = await vectorOf("unknown", layer);
+  const std = new Float32Array(width).fill(2);
+  const mean = new Float32Array(width).fill(0.5);
+  const weight = vector.map((value) => value / 400);
+  const put = await server.put(
+    `/lab/probes/odd?layer=${layer}`,
+    zipOf({
+      weight: npyFile(weight, [width]),
+      mean: npyFile(mean, [width]),
+      std: npyFile(std, [width]),
+      bias: npyFile(Float32Array.of(-0.25), []),
+    }),
+  );
+  assert.is(put.status, 200, JSON.stringify(put.body));
+  assert.is(put.body.layer, layer);
+  const long = { max_tokens: 20, ignore_eos: true };
+  const body = await complete(question("Japan"), { watch: { probes: ["odd"], positions: "all" } }, long);
+  const { prompt, tokens } = body.choices[0].tapline;
+  const model = await Model.open(server.service.engine.info.path);
+  const context = await model.createContext({ nCtx: 128 });
+  // As the server computed it: the prompt at once, then token by token.
+  const ids = (entries: Told[]) => Int32Array.from(entries.map((entry) => entry.token_id));
+  const rows: number[][] = [];
+  for (const part of [ids(prompt), ...tokens.slice(0, -1).map((entry: Told) => ids([entry]))]) {
+    const { states } = (await context.advance({ tokens: part, layers: [layer] })).layers[0]!;
+    rows.push(Array.from({ length: width }, (_, i) => states!.get(part.length - 1, i)));
+  }
+  await context.close();
+  await model.close();
+  const scores: number[] = [];
+  for (let place = 0; place < tokens.length; place++) {
+    let sum = -0.25;
+    for (let i = 0; i < width; i++) {
+      sum += ((rows[place]![i]! - 0.5) / 2) * weight[i]!;
+    }
+    scores.push(1 / (1 + Math.exp(-sum)));
+    const told = tokens[place].probes.odd;
+    assert.ok(Math.abs(told - scores[place]!) < 1e-5, `token ${place}: ${told}, not ${scores[place]}`);
+  }
+  // The answer ends on the first token whose score, and the one before it, lie above a bound that is met late.
+  const pairs = scores.slice(1).map((score, index) => Math.min(score, scores[index]!));
+  const bound = [...pairs].sort((a, b) => b - a)[1]!;
+  const expected = pairs.findIndex((pair) => pair > bound) + 1;
+  assert.ok(expected > 0 && expected < tokens.length - 1, `${expected} of ${tokens.length}`);
+  const stopped = await complete(
+    question("Japan"),
+    { stop_when: { probe: "odd", above: bound + 1e-9, for: 2 }, watch: { probes: ["odd"] } },
+    long,
+  );
+  assert.is(stopped.choices[0].finish_reason, "monitor");
+  assert.is(stopped.usage.completion_tokens, expected + 1);
+  // An edit that waits for a condition which never comes leaves the answer alone.
+  const never = await complete(
+    question("Japan"),
+    steer("unknown", 4, { when: { probe: "odd", above: 1 } }),
+    long,
+  );
+  assert.is(textOf(never), textOf(body));
+  assert.is(never.choices[0].tapline.interventions[0].rows, 0);
+  const later = await complete(
+    question("Japan"),
+    steer("unknown", 4, { when: { probe: "odd", above: bound + 1e-9, for: 2 } }),
+    long,
+  );
+  const [told] = later.choices[0].tapline.interventions;
+  assert.ok(told.rows > 0 && told.rows < later.usage.completion_tokens);
+});
+
+test("several completions of one prompt wear the same edits", async () => {
+  const body = await complete(
+    question("Sweden"),
+    { ...steer("unknown", 2), watch: { layers: [3], norms: true } },
+    {
+      n: 3,
+    },
+  );
+  assert.is(body.choices.length, 3);
+  for (const choice of body.choices) {
+    assert.match(choice.text, /unknown/);
+    assert.equal(
+      choice.tapline.tokens.map(({ index }: Told) => index),
+      [...choice.tapline.tokens.keys()],
+    );
+  }
+});
+
+test("numbers that overflow end that answer in one sentence, and nobody else's", async () => {
+  const options = { logprobs: 2, id_slot: 0, cache_prompt: false };
+  const before = await complete(question("Italy"), undefined, options);
+  for (const stream of [false, true]) {
+    const { status, body, bytes } = await server.post("/v1/completions", {
+      prompt: question("Italy"),
+      max_tokens: 8,
+      id_slot: 0,
+      stream,
+      tapline: {
+        interventions: [
+          { kind: "scale", layer: 3, strength: 1e6 },
+          ...Array(6).fill({ kind: "scale", layer: 3, strength: 1e6 }),
+        ],
+      },
+    });
+    // A stream that has begun ends with an error event.
+    assert.is(status, stream && body === null ? 200 : 400);
+    assert.match(bytes.toString(), /non-finite; the change is too large/);
+  }
+  const after = await complete(question("Italy"), undefined, options);
+  assert.equal(after.choices[0].logprobs, before.choices[0].logprobs);
+});
+
+test("only programs on this machine may open the model; the plain request next to it is anybody's", async () => {
+  const body = { prompt: "x", max_tokens: 1, tapline: steer("unknown", 1) };
+  const { status, body: refused } = await server.post("/v1/completions", body, { Cookie: "a=b" });
+  assert.is(status, 403);
+  assert.match(refused.error.message, /tapline/);
+  assert.is((await server.post("/lab/vectors", {}, { Origin: "http://localhost:3000" })).status, 403);
+});
+
+test("bad input is one sentence that names the field", async () => {
+  const at = (field: string, tapline: object, pattern: RegExp) => ({ field, tapline, pattern });
+  const one = (intervention: object) => ({ interventions: [intervention] });
+  const good = { kind: "steer", vector: "unknown", layer };
+  for (const { field, tapline, pattern } of [
+    at("vector", one({ ...good, vector: "nobody" }), /no vector named nobody; there are random, unknown/),
+    at("layer", one({ ...good, layer: 3 }), /no layer 3; it has 4, 5/),
+    at(
+      "layer",
+      one({ kind: "scale", layer: 8, strength: 2 }),
+      /layer 8 does not exist: the model has 8, 0 to 7/,
+    ),
+    at("strength", one({ ...good, strength: "much" }), /strength/),
+    at("strength", one({ ...good, strength: 1e7 }), /at most 1000000, got 10000000/),
+    at("kind", one({ ...good, kind: "nudge" }), /kind/),
+    at("force", one({ ...good, force: 3 }), /unknown field/),
+    at("watching", { watching: {} }, /unknown field/),
+    at("strength", one({ kind: "scale", layer: 1 }), /strength is required for scale/),
+    at("vector", one({ kind: "ablate", layer: 1, vector: "unknown" }), /ablate takes no vector/),
+    at("min", one({ ...good, kind: "clamp" }), /a clamp needs min or max/),
+    at("watch", { watch: { layers: [1] } }, /one of norms, lens, probes and projections/),
+    at("probes", { watch: { probes: ["nobody"] } }, /no probe named nobody/),
+    at("stop_when", { stop_when: { probe: "odd" } }, /one of above and below/),
+  ]) {
+    const { status, body } = await server.post("/v1/completions", { prompt: "x", max_tokens: 1, tapline });
+    assert.is(status, 400, `${field}: ${JSON.stringify(body)}`);
+    assert.match(body.error.message, pattern);
+    assert.match(body.error.message, new RegExp(field));
+  }
+});
+
+async function vectorOf(name: string, at: number): Promise<Float32Array> {
+  const { vector } = await server.service.library.vectors.layer(name, at, server.service.library.model);
+  return vector;
+}
+
+test.run();
