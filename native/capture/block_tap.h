@@ -79,10 +79,10 @@ class BlockTap {
   bool armed_ = false;
   bool leave_early_ = false;
 
-  int batch_ = -1;                        // current micro-batch
-  size_t next_ = 0;                       // next point to meet in it
-  bool left_ = false;                     // this micro-batch is done: nothing further is computed
-  std::vector<llama_token> seen_tokens_;  // what the graph of this micro-batch really reads
+  int batch_ = -1;                         // current micro-batch
+  size_t next_ = 0;                        // next point to meet in it
+  bool left_ = false;                      // this micro-batch is done: nothing further is computed
+  std::vector<llama_token> seen_tokens_;   // what the graph of this micro-batch really reads
   std::vector<llama_pos> seen_positions_;  // the same of positions; empty until a node reads them
   std::vector<float> staging_;
   std::vector<int> row_at_;  // of each batch index, -1 where it has none

@@ -194,8 +194,7 @@ RequestId Engine::open(Route route, std::string body, std::unique_ptr<LivePlan> 
     const std::lock_guard<std::mutex> lock(requests_mutex_);
     id = next_id_++;
     if (closing_) return id;  // read() tells
-    request = std::make_shared<Request>(id, deliver_, *pool_, *router_,
-                                        llama_model_get_vocab(model_));
+    request = std::make_shared<Request>(id, deliver_, *pool_, *router_, llama_model_get_vocab(model_));
     requests_.emplace(id, request);
   }
   // A task can be copied, a plan need not be.

@@ -123,7 +123,8 @@ json LiveAnswer::reading(const LiveReading& row) const {
   for (size_t i = 0; i < row.norms.size(); ++i)
     entry["norms"][std::to_string(watch.layers[i])] = number(row.norms[i]);
   if (watch.probes) {
-    for (size_t i = 0; i < row.probes.size(); ++i) entry["probes"][plan.probes[i].name] = number(row.probes[i]);
+    for (size_t i = 0; i < row.probes.size(); ++i)
+      entry["probes"][plan.probes[i].name] = number(row.probes[i]);
   }
   for (size_t i = 0; i < row.projections.size(); ++i)
     entry["projections"][watch.projections[i].name] = number(row.projections[i]);

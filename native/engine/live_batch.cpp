@@ -64,8 +64,9 @@ int LiveBatch::decode(llama_context* ctx, llama_batch batch) {
   if (registry_.empty() || batch.token == nullptr || !find_owners(batch)) return llama_decode(ctx, batch);
   plan(batch);
   const std::vector<MicroBatch> micros = plan_micro_batches(batch, split_, llama_n_ubatch(ctx));
-  tap_.arm(points(), /*leave_early=*/false, &micros, [this](const TappedRows& rows) { read(rows); },
-           CancelToken());
+  tap_.arm(
+      points(), /*leave_early=*/false, &micros, [this](const TappedRows& rows) { read(rows); },
+      CancelToken());
   int status = 0;
   {
     const EvalCallbackScope heard(ctx, BlockTap::on_node, &tap_);
@@ -203,7 +204,8 @@ void LiveBatch::read(const TappedRows& tapped) {
     if (!row.watched) continue;
     const LiveWatch& watch = plan.watch;
     for (size_t i = 0; i < watch.projections.size(); ++i) {
-      if (watch.projections[i].layer == tapped.layer) reading.projections[i] = watch.projections[i].of(values);
+      if (watch.projections[i].layer == tapped.layer)
+        reading.projections[i] = watch.projections[i].of(values);
     }
     const auto found = std::lower_bound(watch.layers.begin(), watch.layers.end(), tapped.layer);
     if (found == watch.layers.end() || *found != tapped.layer) continue;
@@ -323,7 +325,9 @@ void LiveBatch::refuse_non_finite(llama_context* ctx, const llama_batch& batch) 
     for (int token = 0; finite && token < n_vocab; token += step) finite = std::isfinite(logits[token]);
     if (finite) continue;
     std::fill_n(logits, n_vocab, 0.0F);
-    fail(slot, "The interventions made the model's numbers non-finite; the change is too large for its arithmetic.");
+    fail(
+        slot,
+        "The interventions made the model's numbers non-finite; the change is too large for its arithmetic.");
   }
 }
 

@@ -11,8 +11,8 @@
 
 namespace tapline {
 
-/// Which tasks of the scheduler carry a live request. Filled where a task gets its id, before it is posted, so
-/// that no row of it is ever computed without its plan.
+/// Which tasks of the scheduler carry a live request. Filled where a task gets its id, before it is posted,
+/// so that no row of it is ever computed without its plan.
 class LiveRegistry {
  public:
   struct Entry {

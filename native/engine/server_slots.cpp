@@ -79,9 +79,9 @@ void ServerSlots::set_reset(Reset reset) {
 void ServerSlots::cut(int slot, int first) {
   server_slot& found = slots_of(server_)[static_cast<size_t>(slot)];
   if (first >= found.prompt.n_tokens()) return;
-  const bool removed = first > 0 && llama_memory_seq_rm(llama_get_memory(found.ctx_tgt), slot, first, -1) &&
-                       (found.ctx_dft == nullptr ||
-                        llama_memory_seq_rm(llama_get_memory(found.ctx_dft), slot, first, -1));
+  const bool removed =
+      first > 0 && llama_memory_seq_rm(llama_get_memory(found.ctx_tgt), slot, first, -1) &&
+      (found.ctx_dft == nullptr || llama_memory_seq_rm(llama_get_memory(found.ctx_dft), slot, first, -1));
   if (!removed) {
     found.prompt_clear();
     return;

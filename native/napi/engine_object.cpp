@@ -151,9 +151,8 @@ Napi::Value EngineObject::open(const Napi::CallbackInfo& info) {
   const std::string name = info[0].As<Napi::String>().Utf8Value();
   for (const auto& [route_name, route] : kRoutes) {
     if (name != route_name) continue;
-    return Napi::Number::New(
-        env, static_cast<double>(handle_->engine().open(route, info[1].As<Napi::String>().Utf8Value(),
-                                                        live_plan(info[2]))));
+    return Napi::Number::New(env, static_cast<double>(handle_->engine().open(
+                                      route, info[1].As<Napi::String>().Utf8Value(), live_plan(info[2]))));
   }
   return env.Undefined();
 }

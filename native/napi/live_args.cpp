@@ -56,8 +56,8 @@ std::unique_ptr<LivePlan> live_plan(const Napi::Value& value) {
   if (labels.IsArray()) {
     const auto array = labels.As<Napi::Array>();
     for (uint32_t i = 0; i < array.Length(); ++i)
-      plan->labels.push_back(array.Get(i).IsString() ? Napi::Value(array.Get(i)).As<Napi::String>().Utf8Value()
-                                                     : "{}");
+      plan->labels.push_back(
+          array.Get(i).IsString() ? Napi::Value(array.Get(i)).As<Napi::String>().Utf8Value() : "{}");
   }
   plan->gates.resize(plan->edits.size(), -1);
   plan->labels.resize(plan->edits.size(), "{}");
