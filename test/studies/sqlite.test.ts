@@ -1,4 +1,13 @@
-import { closeSync, mkdtempSync, openSync, readdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "kysely";
@@ -6,6 +15,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { openSqlite } from "../../src/studies/store/sqlite.js";
 import { SqliteFile } from "../../src/studies/store/sqlite-file.js";
+import { holdsLock } from "../../src/studies/store/sqlite-lock.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-sqlite-"));
 let made = 0;
@@ -19,6 +29,17 @@ function withFile<T>(work: (file: SqliteFile) => T): T {
   } finally {
     file.close();
   }
+}
+
+/** Open files of this process whose names begin so. */
+function descriptorsOf(path: string): string[] {
+  return readdirSync("/proc/self/fd").filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).startsWith(path);
+    } catch {
+      return false;
+    }
+  });
 }
 
 test("what is written is read: every kind of character, bytes as Buffers, numbers", () => {
@@ -79,19 +100,12 @@ test("a stream that is left early, and close(), leave nothing open", () => {
   file.prepare("select 1"); // made and never run
   file.close();
   file.close();
-  const open = readdirSync("/proc/self/fd").filter((fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`).startsWith(path);
-    } catch {
-      return false;
-    }
-  });
-  assert.equal(open, []);
+  assert.equal(descriptorsOf(path), []);
   assert.not.ok(readdirSync(folder).includes(`${made}.db-wal`), "the log is in the file");
 });
 
 test("the store syncs every commit, has foreign keys, full text and a version without the fault of WAL resets", async () => {
-  const db = openSqlite(fresh(), "FULL");
+  const db = await openSqlite(fresh(), "FULL");
   const one = async (query: string) =>
     Object.values((await sql.raw(query).execute(db)).rows[0] as Record<string, unknown>)[0];
   try {
@@ -112,11 +126,40 @@ test("the store syncs every commit, has foreign keys, full text and a version wi
   }
 });
 
-test("a file that is none of SQLite's is refused by name", () => {
+test("a file that is none of SQLite's is refused by name", async () => {
   const path = fresh();
   writeFileSync(path, "not a database, but long enough to have a head\n".repeat(40));
-  assert.throws(() => openSqlite(path, "FULL"), `${path} is not an SQLite file.`);
-  closeSync(openSync(path, "r"));
+  const message = await openSqlite(path, "FULL").then(
+    () => "opened",
+    (error: Error) => error.message,
+  );
+  assert.is(message, `${path} is not an SQLite file.`);
+});
+
+test("the lock outlasts another connection's end, and is missed once a descriptor was closed beside it", async () => {
+  const path = fresh();
+  const [one, two] = [await openSqlite(path, "FULL"), await openSqlite(path, "NORMAL")];
+  try {
+    if (holdsLock(path) === undefined) return console.log("SKIPPED: the kernel shows no locks here.");
+    await two.destroy();
+    assert.is(holdsLock(path), true);
+    closeSync(openSync(path, "r"));
+    assert.is(holdsLock(path), false);
+    const refused = await openSqlite(path, "FULL").then(
+      () => "opened",
+      (error: Error) => error.message,
+    );
+    assert.is(refused, `The lock on ${path} was lost: a program that reads it could take what is written.`);
+  } finally {
+    await one.destroy();
+  }
+});
+
+test("a database that no query was asked of is closed, too", async () => {
+  const path = fresh();
+  await (await openSqlite(path, "FULL")).destroy();
+  assert.equal(descriptorsOf(path), []);
+  assert.is(statSync(path).mode & 0o777, 0o600);
 });
 
 test.after(() => rmSync(folder, { recursive: true, force: true }));

@@ -4,6 +4,7 @@ import { UserError } from "../../contracts/user-error.js";
 import { type Dialect, type Match, type Search, type Tier, tiers } from "./dialect.js";
 import type { Database } from "./schema.js";
 import { SqliteFile } from "./sqlite-file.js";
+import { holdsLock } from "./sqlite-lock.js";
 import { SqliteTurnsDialect } from "./sqlite-turns.js";
 
 /** SQLITE_NOTADB, https://www.sqlite.org/rescode.html */
@@ -13,23 +14,42 @@ const notADatabase = 26;
  * Opens an SQLite file, private to this account, in WAL mode with every commit synced. Several processes may hold
  * the same file: writers take turns.
  */
-export function openSqlite(path: string, synchronous: "FULL" | "NORMAL"): Kysely<Database> {
-  closeSync(openSync(path, "a", 0o600));
+export async function openSqlite(path: string, synchronous: "FULL" | "NORMAL"): Promise<Kysely<Database>> {
+  createPrivate(path);
   const file = new SqliteFile(path, 10_000);
   chmodSync(path, 0o600);
   try {
     file.exec("pragma journal_mode = WAL");
+    file.exec(`pragma synchronous = ${synchronous}`);
+    file.exec("pragma foreign_keys = ON");
+    file.exec("pragma secure_delete = ON");
+    file.exec("pragma cache_size = -32000");
+    const db = new Kysely<Database>({
+      dialect: new SqliteTurnsDialect({ database: file }, realpathSync(path)),
+    });
+    // kysely closes a file only after a query; the first one also takes the lock, which lasts.
+    await sql`select count(*) from sqlite_schema`.execute(db);
+    if (holdsLock(path) === false)
+      throw new Error(`The lock on ${path} was lost: a program that reads it could take what is written.`);
+    return db;
   } catch (error) {
     file.close();
     if ((error as { errcode?: number }).errcode === notADatabase)
       throw new UserError(`${path} is not an SQLite file.`);
     throw error;
   }
-  file.exec(`pragma synchronous = ${synchronous}`);
-  file.exec("pragma foreign_keys = ON");
-  file.exec("pragma secure_delete = ON");
-  file.exec("pragma cache_size = -32000");
-  return new Kysely<Database>({ dialect: new SqliteTurnsDialect({ database: file }, realpathSync(path)) });
+}
+
+/**
+ * Makes the file if there is none: SQLite would make it readable for others. A file that is there is not opened,
+ * because closing it again would drop the locks of every connection that this process has to it.
+ */
+function createPrivate(path: string): void {
+  try {
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
 }
 
 export const sqlite: Dialect = {

@@ -37,12 +37,14 @@ export async function openStore(location: string, options: StoreOptions = {}): P
   const isPostgresql = /^postgres(ql)?:\/\//.test(location);
   if (!isPostgresql) mkdirSync(dirname(location), { recursive: true, mode: 0o700 });
   const connections = options.connections ?? 8;
-  const db = isPostgresql ? openPostgresql(location, true, connections) : openSqlite(location, "FULL");
+  const db = isPostgresql ? openPostgresql(location, true, connections) : await openSqlite(location, "FULL");
   const dialect = { ...(isPostgresql ? postgresql : sqlite), ...options.dialect };
   let quick: Kysely<Database> | undefined;
   try {
     if (options.migrate !== false) await migrate(db, dialect);
-    quick = isPostgresql ? openPostgresql(location, false, connections) : openSqlite(location, "NORMAL");
+    quick = isPostgresql
+      ? openPostgresql(location, false, connections)
+      : await openSqlite(location, "NORMAL");
   } catch (error) {
     await db.destroy();
     throw error;

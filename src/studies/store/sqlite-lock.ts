@@ -1,0 +1,44 @@
+import { readFileSync, statSync } from "node:fs";
+
+/** First byte of the range in which SQLite's connections lock a database for reading, in all its versions. */
+const sharedFirst = 0x40000002;
+
+/**
+ * Whether this process holds the lock that keeps other programs from taking the file's write-ahead log away when
+ * they close it. POSIX takes all locks that a process has on a file as soon as it closes any descriptor of it:
+ * nothing here but SQLite may ever open a database file.
+ * @param path of a database that is open, in WAL mode, and was read
+ * @returns undefined where the kernel does not tell
+ */
+export function holdsLock(path: string): boolean | undefined {
+  let table: string;
+  try {
+    table = readFileSync("/proc/locks", "utf8");
+  } catch {
+    return undefined;
+  }
+  const locks = locksOf(process.pid, table);
+  const of = (file: string) => {
+    const { ino } = statSync(file);
+    return locks.filter(({ inode }) => inode === ino);
+  };
+  if (of(path).some(({ first, last }) => first <= sharedFirst && sharedFirst <= last)) return true;
+  // Where not even the lock on the log's index is seen, the table names inodes or processes in another way.
+  return of(`${path}-shm`).length > 0 ? false : undefined;
+}
+
+interface Lock {
+  inode: number;
+  first: number;
+  last: number;
+}
+
+/** @param table lines such as `7: POSIX  ADVISORY  READ 812 fd:01:5505045 1073741826 1073742335` */
+function locksOf(pid: number, table: string): Lock[] {
+  return table.split("\n").flatMap((line) => {
+    const [, kind, , , owner, place, first, last] = line.trim().split(/\s+/);
+    if (kind !== "POSIX" || Number(owner) !== pid) return [];
+    const end = last === "EOF" ? Number.POSITIVE_INFINITY : Number(last);
+    return [{ inode: Number(place?.split(":")[2]), first: Number(first), last: end }];
+  });
+}

@@ -1,0 +1,17 @@
+/** A system's own sqlite3 beside writers that are killed: 100 rounds, nothing that was acknowledged is lost. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import { foreignRounds, hasSqlite3 } from "../../studies/support/foreign-reader.js";
+
+const rounds = Number(process.env.TAPLINE_STRESS_KILLS ?? 100);
+const folder = mkdtempSync(join(tmpdir(), "tapline-foreign-"));
+
+test(`${rounds} rounds beside a system's sqlite3 lose nothing`, async () => {
+  if (!(await hasSqlite3())) return console.log("SKIPPED: sqlite3 is not installed (Debian: sqlite3).");
+  console.log(`${await foreignRounds(join(folder, "studies.db"), rounds)} drafts acknowledged, all there`);
+});
+
+test.after(() => rmSync(folder, { recursive: true, force: true }));
+test.run();
