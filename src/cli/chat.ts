@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
+import type { LiveIntervention } from "../contracts/live.js";
 import type { Ask } from "./chat-session.js";
 import { UsageError } from "./exit-code.js";
 import { integerBetween } from "./options.js";
@@ -14,6 +15,12 @@ interface ChatCommandOptions {
   maxTokens?: number;
   temperature?: number;
   seed?: number;
+  steer: Steering[];
+}
+
+interface Steering {
+  vector: string;
+  strength: number;
 }
 
 /** A large model may read a long conversation for minutes before it says a word. */
@@ -35,6 +42,12 @@ export function registerChat(program: Command): void {
     .option("--max-tokens <number>", "longest answer", integerBetween(1, 1_000_000))
     .option("--temperature <number>", "0 always takes the likeliest token", temperature)
     .option("--seed <number>", "seed of the sampling", integerBetween(0, 2 ** 32 - 1))
+    .option(
+      "--steer <vector:strength>",
+      "steer every answer by a kept vector (tapline vector), in shares of each row's length; may be repeated",
+      steering,
+      [],
+    )
     .addHelpText(
       "after",
       `
@@ -44,6 +57,7 @@ chat, as Ctrl-D does. From a pipe every line is a message, and only answers are 
 Examples:
   tapline chat
   tapline chat --model ./model.gguf --think off
+  tapline chat --steer polite:0.2
   tapline chat --url http://192.168.1.20:8971 --api-key "$KEY"
   echo "What is the capital of France?" | tapline chat --model demo`,
     )
@@ -71,6 +85,7 @@ async function chat(options: ChatCommandOptions, command: Command): Promise<void
         ...(options.maxTokens === undefined ? {} : { max_tokens: options.maxTokens }),
         ...(options.temperature === undefined ? {} : { temperature: options.temperature }),
         ...(options.seed === undefined ? {} : { seed: options.seed }),
+        ...(options.steer.length > 0 && { tapline: { interventions: options.steer.map(intervention) } }),
       },
     });
     if (starting !== undefined) {
@@ -168,4 +183,18 @@ function temperature(text: string): number {
   const value = text.trim() === "" ? Number.NaN : Number(text);
   if (!(value >= 0 && value <= 100)) throw new InvalidArgumentError("It must be a number between 0 and 100.");
   return value;
+}
+
+function steering(text: string, earlier: Steering[]): Steering[] {
+  const [, vector, amount = ""] = /^(.+?)(?::([^:]*))?$/.exec(text) ?? [];
+  const strength = amount.trim() === "" ? Number.NaN : Number(amount);
+  if (vector === undefined || !Number.isFinite(strength)) {
+    throw new InvalidArgumentError("It is a vector's name and a strength, as polite:0.2.");
+  }
+  return [...earlier, { vector, strength }];
+}
+
+/** At every layer that the vector has, on every token. */
+function intervention({ vector, strength }: Steering): LiveIntervention {
+  return { kind: "steer", vector, strength, strength_unit: "row_norm" };
 }

@@ -21,6 +21,7 @@ import { registerRouter } from "./router.js";
 import { registerServe } from "./serve.js";
 import { registerStudies } from "./studies.js";
 import { registerStudy } from "./study.js";
+import { registerVector } from "./vector.js";
 
 watchOutput();
 
@@ -52,6 +53,7 @@ registerStudy(program);
 program.commandsGroup("A running server:");
 registerChat(program);
 registerResident(program);
+registerVector(program);
 program.commandsGroup("Models and machine:");
 registerPull(program);
 registerModels(program);

@@ -1,6 +1,7 @@
 import type { Static } from "typebox";
 import type { ChatMessage } from "../contracts/chat.js";
 import type { Capabilities, CaptureRequest, CaptureResult } from "../contracts/index.js";
+import type { StoredProbe, StoredVector, VectorRequest } from "../contracts/library.js";
 import { ports } from "../contracts/limits.js";
 import { type ChatDelta, type ChatOptions, streamChat } from "./chat.js";
 import { TaplineError } from "./errors.js";
@@ -43,6 +44,49 @@ export class ServingModel {
       ...(maxInputTokens === undefined ? {} : { max_input_tokens: maxInputTokens }),
     };
     return this.#http.json("/lab/activations", { signal, method: "POST", body });
+  }
+
+  /**
+   * Makes a direction from two lists of texts on the resident model and keeps it under a name, for the `tapline` object
+   * of requests. The answer says how well it separates texts that it was not made from.
+   */
+  makeVector(request: VectorRequest, options: CallOptions = {}): Promise<StoredVector> {
+    return this.#http.json("/lab/vectors", { ...options, method: "POST", body: request });
+  }
+
+  /** Keeps a vector's file: .safetensors, .npz, or a control vector's .gguf. */
+  putVector(name: string, file: Uint8Array, options: CallOptions = {}): Promise<StoredVector> {
+    return this.#http.json(`/lab/vectors/${encodeURIComponent(name)}`, {
+      ...options,
+      method: "PUT",
+      body: file,
+    });
+  }
+
+  /** Keeps a probe's file: the Lab's probe-layer-<n>.npz with its layer, or .safetensors. */
+  putProbe(
+    name: string,
+    file: Uint8Array,
+    { layer, ...options }: CallOptions & { layer?: number } = {},
+  ): Promise<StoredProbe> {
+    const query = layer === undefined ? "" : `?layer=${layer}`;
+    return this.#http.json(`/lab/probes/${encodeURIComponent(name)}${query}`, {
+      ...options,
+      method: "PUT",
+      body: file,
+    });
+  }
+
+  /** The vectors that are kept. */
+  async vectors(options: CallOptions = {}): Promise<StoredVector[]> {
+    const { vectors } = await this.#http.json<{ vectors: StoredVector[] }>("/lab/vectors", options);
+    return vectors;
+  }
+
+  /** The probes that are kept. */
+  async probes(options: CallOptions = {}): Promise<StoredProbe[]> {
+    const { probes } = await this.#http.json<{ probes: StoredProbe[] }>("/lab/probes", options);
+    return probes;
   }
 
   /** Asks the model in its chat template and gives the answer as it is generated. Leaving the loop ends it. */

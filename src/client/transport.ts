@@ -8,7 +8,8 @@ export interface CallOptions {
 }
 
 interface Exchange extends CallOptions {
-  method?: "GET" | "POST" | "DELETE";
+  method?: "GET" | "POST" | "PUT" | "DELETE";
+  /** Bytes as they are; anything else as JSON. */
   body?: unknown;
 }
 
@@ -51,14 +52,19 @@ export class Transport {
   }
 
   #send(path: string, { method = "GET", body, signal }: Exchange): Promise<IncomingMessage> {
-    const payload = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
+    const raw = body instanceof Uint8Array;
+    const payload =
+      body === undefined ? undefined : raw ? Buffer.from(body) : Buffer.from(JSON.stringify(body));
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();
       const headers = {
         ...this.#headers,
         ...(payload === undefined
           ? {}
-          : { "Content-Type": "application/json", "Content-Length": payload.length }),
+          : {
+              "Content-Type": raw ? "application/octet-stream" : "application/json",
+              "Content-Length": payload.length,
+            }),
       };
       const outgoing = request(new URL(path, this.#origin), { method, headers, signal, agent: false });
       let reading: IncomingMessage | undefined;

@@ -3,7 +3,6 @@ import { limits } from "./limits.js";
 
 const optional = <S extends TSchema>(schema: S) => Type.Optional(schema);
 const strict = { additionalProperties: false } as const;
-const literals = (...values: string[]) => Type.Union(values.map((value) => Type.Literal(value)));
 
 /** Limits of what a request may change and watch, and of the library that it takes vectors and probes from. */
 export const liveLimits = {
@@ -39,11 +38,11 @@ export const Name = Type.String({
 const Layer = Type.Integer({ minimum: 0, maximum: limits.layer_index });
 const Index = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000 });
 
-export const StrengthUnit = literals("unit", "vector", "row_norm");
+export const StrengthUnit = Type.Enum(["unit", "vector", "row_norm"]);
 
 /** Tokens: parts of the sequence, or ranges of indices with both ends, negative from the prompt's end. */
 export const Positions = Type.Union([
-  literals("last", "all", "prompt", "generated"),
+  Type.Enum(["last", "all", "prompt", "generated"]),
   Type.Array(Type.Tuple([Index, Index]), { minItems: 1, maxItems: liveLimits.ranges }),
 ]);
 
@@ -62,7 +61,7 @@ const number = (description: string) =>
 
 export const LiveIntervention = Type.Object(
   {
-    kind: literals("steer", "scale", "ablate", "patch", "project_out", "clamp"),
+    kind: Type.Enum(["steer", "scale", "ablate", "patch", "project_out", "clamp"]),
     layer: optional(Layer),
     layers: optional(Type.Array(Layer, { minItems: 1, maxItems: liveLimits.layers, uniqueItems: true })),
     vector: optional(Name),

@@ -13,7 +13,7 @@ export type Written = Pick<LiveIntervention, "kind" | "strength_unit" | "min" | 
  */
 export function editOf(written: Written, layer: number, vector: Float32Array | undefined): Edit {
   const { kind, strength, strength_unit: unit = "unit", positions = "all" } = written;
-  const common = { layer, positions: positions as NonNullable<Edit["positions"]>, ...(vector && { vector }) };
+  const common = { layer, positions: positions, ...(vector && { vector }) };
   switch (kind) {
     case "scale":
       return { ...common, scale: strength };
@@ -22,7 +22,7 @@ export function editOf(written: Written, layer: number, vector: Float32Array | u
     case "patch":
       return { ...common, scale: 1 - strength, strength, unit: "vector" };
     case "steer":
-      return { ...common, strength, unit: unit as NonNullable<Edit["unit"]> };
+      return { ...common, strength, unit: unit };
     case "project_out":
       return { ...common, kind, strength };
     default:
@@ -30,7 +30,7 @@ export function editOf(written: Written, layer: number, vector: Float32Array | u
         ...common,
         kind: "clamp",
         strength,
-        unit: unit as NonNullable<Edit["unit"]>,
+        unit: unit,
         ...(written.min !== undefined && { min: written.min }),
         ...(written.max !== undefined && { max: written.max }),
       };

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { ChatRequest } from "../../src/contracts/chat.js";
+import { ChatRequest, CompletionRequest } from "../../src/contracts/chat.js";
 import { CaptureRequest, checkSubmission, validate } from "../../src/contracts/index.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -24,6 +24,7 @@ test("every link between pages leads to a file", () => {
 test("every body that a page sends with curl is accepted by its contract", () => {
   const checks: Record<string, (body: unknown) => unknown> = {
     "/v1/chat/completions": (body) => validate(ChatRequest, body),
+    "/v1/completions": (body) => validate(CompletionRequest, body),
     "/lab/activations": (body) => validate(CaptureRequest, body),
     "/lab/v1/jobs": checkSubmission,
   };

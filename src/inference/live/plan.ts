@@ -147,7 +147,7 @@ async function watchOf(
   }
   return {
     layers,
-    positions: positions as NonNullable<LivePlan["watch"]>["positions"],
+    positions,
     norms: norms === true,
     ...(lens !== undefined && { lensTop: lens }),
     probes: scored.length > 0,

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 from ._errors import TaplineError
 from ._http import Transport
@@ -39,3 +39,38 @@ class ServingModel:
         if layers is not None:
             body["layers"] = list(layers)
         return cast(CaptureResult, self._http.json("/lab/activations", body))
+
+    def make_vector(
+        self,
+        name: str,
+        positive: Sequence[str],
+        negative: Sequence[str],
+        layers: Sequence[int],
+        *,
+        position: str = "last",
+        method: str = "difference",
+    ) -> dict[str, Any]:
+        """Makes a direction from two lists of texts on the resident model and keeps it under a name.
+
+        Requests then name it: `extra_body={"tapline": {"interventions": [{"kind": "steer", "vector": name, …}]}}`
+        with the official OpenAI client. The answer says for each layer how long it is and how well it separates
+        texts that it was not made from (`separation`, an AUROC; `shuffled_separation` for shuffled labels).
+        `position` is the state of each text, `last` or `mean`; `method` is `difference` or `pca`.
+        """
+        body = {
+            "name": name,
+            "positive": list(positive),
+            "negative": list(negative),
+            "layers": list(layers),
+            "position": position,
+            "method": method,
+        }
+        return self._http.json("/lab/vectors", body)
+
+    def vectors(self) -> list[dict[str, Any]]:
+        """The vectors that requests can name."""
+        return cast("list[dict[str, Any]]", self._http.json("/lab/vectors")["vectors"])
+
+    def probes(self) -> list[dict[str, Any]]:
+        """The probes that requests can name."""
+        return cast("list[dict[str, Any]]", self._http.json("/lab/probes")["probes"])
