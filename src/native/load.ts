@@ -32,7 +32,7 @@ export function binding(): NativeBinding {
       const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
       throw new AddonError(
         reason.includes("Cannot find module")
-          ? `The native addon is not built (were install scripts skipped?); ${howToBuild}.`
+          ? `The native addon is not built; ${howToBuild} (npm 12 skips install scripts until \`npm install-scripts approve tapline\`).`
           : `The native addon does not load (${reason}); to build it for this machine, ${howToBuild}.`,
       );
     }

@@ -30,7 +30,7 @@ test("without the addon, what needs it says so in a sentence, and the rest works
       return { code, stdout, stderr };
     };
     const asks =
-      /^tapline: The native addon is not built .*; run `npm rebuild tapline`, or `npm run build:native` in a clone\.\n$/;
+      /^tapline: The native addon is not built; run `npm rebuild tapline`, or `npm run build:native` in a clone \(npm 12 .*\)\.\n$/;
     const [serving, lab, agents] = await Promise.all([
       run("serve", "--port", "0"),
       run("lab", "--port", "0"),
