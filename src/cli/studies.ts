@@ -63,7 +63,7 @@ export function registerStudies(program: Command): void {
     .argument("<role>", "agent or publisher", parseRole)
     .argument("<identity>")
     .action(async (role: "agent" | "publisher", who: string, options: Common) => {
-      const { approve } = await import("../studies/store/accounts.js");
+      const { approve } = await import("../studies/store/approvals.js");
       await withStore(options, (store) => approve(store, role, who));
       console.log(`${who} is approved as ${role}.`);
     });
@@ -71,7 +71,7 @@ export function registerStudies(program: Command): void {
     .argument("<role>", "agent or publisher", parseRole)
     .argument("<identity>")
     .action(async (role: "agent" | "publisher", who: string, options: Common) => {
-      const { disapprove } = await import("../studies/store/accounts.js");
+      const { disapprove } = await import("../studies/store/approvals.js");
       await withStore(options, async (store) => {
         if (!(await disapprove(store, role, who))) throw new UserError(`${who} was not approved as ${role}.`);
       });

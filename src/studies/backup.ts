@@ -1,18 +1,30 @@
 import { randomUUID } from "node:crypto";
-import { createReadStream, createWriteStream, existsSync, renameSync, rmSync } from "node:fs";
+import {
+  closeSync,
+  createReadStream,
+  createWriteStream,
+  existsSync,
+  fsyncSync,
+  openSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
+import { basename, dirname } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import { type Insertable, type Kysely, sql } from "kysely";
 import type { StudyPackage } from "../contracts/studies/index.js";
 import { UserError } from "../contracts/user-error.js";
+import { asOperator, audit } from "./store/audit.js";
 import type { IndexedStudy } from "./store/dialect.js";
+import { completePublicSite } from "./store/migration-public-site.js";
 import { withoutTimeout } from "./store/postgresql.js";
 import { searchEntry } from "./store/publish.js";
 import type { Database } from "./store/schema.js";
-import type { Store } from "./store/store.js";
+import { readNow, type Store } from "./store/store.js";
 
-/** In an order in which every row finds what it refers to. Sessions and sign-ins are left to end. */
+/** In an order in which every row finds what it refers to. Left out: sessions and sign-ins, limits, keys. */
 const tables = [
   ["accounts", ["id"]],
   ["approvals", ["role", "identity"]],
@@ -23,11 +35,15 @@ const tables = [
   ["versions", ["study_id", "version"]],
   ["comments", ["id"]],
   ["votes", ["study_id", "version", "account_id"]],
+  ["reports", ["id"]],
+  ["audit", ["id"]],
   ["activity", ["token_id", "at"]],
   ["counters", ["name"]],
 ] as const satisfies [keyof Database, string[]][];
 
-const format = "tapline studies backup 1";
+const format = "tapline studies backup 2";
+/** Of the release before handles and moderation: what its rows lack is filled in. */
+const formerFormat = "tapline studies backup 1";
 const batchSize = 500;
 /** Rows wait to be inserted together until they hold so many bytes of packages. */
 const batchBytes = 4_000_000;
@@ -68,10 +84,16 @@ export async function backUp(store: Store, path: string): Promise<number> {
         ),
       );
     renameSync(partial, path);
+    syncFolder(dirname(path));
   } catch (error) {
     rmSync(partial, { force: true });
-    throw error;
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    if (syscall === undefined) throw error;
+    throw new UserError(`The backup cannot be written to ${path} (${code}); nothing was left there.`);
   }
+  await asOperator(store, (trx, now) =>
+    audit(trx, now, { actor: "operator", action: "backup", target: basename(path) }),
+  );
   return rows;
 }
 
@@ -82,9 +104,14 @@ export async function restore(store: Store, path: string): Promise<number> {
   await store.db.transaction().execute(async (trx) => {
     // Writes first, so that a service on the same file waits.
     await trx.deleteFrom("counters").execute();
-    const someone = await trx.selectFrom("accounts").select("id").limit(1).executeTakeFirst();
-    if (someone !== undefined) throw new UserError("The database is not empty; restore into a new one.");
+    for (const [table] of tables) {
+      const found = await trx.selectFrom(table).select(sql.lit(1).as("one")).limit(1).executeTakeFirst();
+      if (found !== undefined) {
+        throw new UserError(`The database is not empty (it has ${table}); restore into a new one.`);
+      }
+    }
     let first = true;
+    let former = false;
     let waiting: Waiting | null = null;
     const write = async () => {
       if (waiting === null) return;
@@ -98,7 +125,8 @@ export async function restore(store: Store, path: string): Promise<number> {
       for await (const line of lines(source)) {
         const entry = JSON.parse(line, decodeBytes);
         if (first) {
-          if (entry.format !== format) throw new UserError(`${path} is not a backup of the studies service.`);
+          former = entry.format === formerFormat;
+          if (entry.format !== format && !former) throw new UserError(`${path} is not a backup of the studies service.`);
           first = false;
         } else if (entry.end !== undefined) {
           whole.ended = entry.end === whole.rows;
@@ -119,10 +147,24 @@ export async function restore(store: Store, path: string): Promise<number> {
       throw new UserError(`${path} is damaged (${(error as Error).message}); nothing was restored.`);
     });
     if (!whole.ended) throw new UserError(`${path} is cut off; nothing was restored.`);
+    if (former) await completePublicSite(trx);
     await indexStudies(store, trx);
+    await audit(trx, await readNow(store, trx), { actor: "operator", action: "restore", target: basename(path) });
   });
   await gatherStatistics(store);
   return whole.rows;
+}
+
+/** A new name is on disk once its folder is; where folders cannot be synced, they need not be. */
+function syncFolder(path: string): void {
+  try {
+    const folder = openSync(path, "r");
+    try {
+      fsyncSync(folder);
+    } finally {
+      closeSync(folder);
+    }
+  } catch {}
 }
 
 interface Waiting {
@@ -157,6 +199,7 @@ export async function indexStudies(store: Store, trx: Kysely<Database>): Promise
         )
         .select(["studies.published_at", "versions.package"])
         .where("studies.published_at", ">", last)
+        .where("studies.listed", "=", 1)
         .orderBy("studies.published_at")
         .limit(indexBatch)
         .execute();

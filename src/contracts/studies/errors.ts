@@ -32,6 +32,9 @@ export const errorCodes = {
   https_required: 403,
   scope_missing: 403,
   not_found: 404,
+  withdrawn: 410,
+  removed: 410,
+  draft_deleted: 410,
   method_not_allowed: 405,
   request_quota: 429,
   draft_quota: 429,
@@ -52,6 +55,9 @@ export const ErrorBody = Type.Object(
         description:
           "JSON pointer into the body (empty: the whole of it), or the parameter or header at fault.",
       }),
+    ),
+    reason: Type.Optional(
+      Type.String({ description: "Why a study was withdrawn or removed, in the words of who did it." }),
     ),
     request_id: Type.String({
       description:

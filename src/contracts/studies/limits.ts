@@ -36,7 +36,9 @@ export const studyLimits = {
   idempotency_ms: 86_400_000,
   comment: 10_000,
   comment_depth: 32,
+  reason: 1000,
   activity_days: 30,
+  audit_days: 365,
   session_days: 14,
 } as const;
 

@@ -14,7 +14,13 @@ const nextOffset = Type.Union([count("Offset of the next page."), Type.Null()], 
   description: "Null at the end.",
 });
 
-export const Author = Type.Object({ name: Type.String() }, { ...strict, title: "Author" });
+export const Author = Type.Object(
+  {
+    name: Type.String({ description: "As the author signs; others may have the same." }),
+    handle: Type.Optional(Type.String({ description: "Names the account: unique, and it never changes." })),
+  },
+  { ...strict, title: "Author" },
+);
 
 export const StudySummary = Type.Object(
   {
@@ -79,7 +85,10 @@ export const Comment = Type.Object(
     parent_id: Type.Union([Uuid, Type.Null()]),
     author: Author,
     created_at: time("When it was written"),
-    body: Type.String(),
+    body: Type.String({ description: "Empty where the comment was deleted or hidden." }),
+    state: Type.Optional(
+      Type.Enum(["deleted", "hidden"], { description: "Why there is no body: its author or a moderator." }),
+    ),
   },
   { ...strict, title: "Comment" },
 );

@@ -36,7 +36,7 @@ export async function authenticate(
     case "expired":
       throw refused("token_expired", `The token has expired; create another at ${service.origin}/agents.`);
     case "revoked":
-      throw refused("token_revoked", `The token was revoked; create another at ${service.origin}/agents.`);
+      throw revoked(service);
     case "exhausted": {
       const { limit, resetSeconds } = admission.window;
       onCredential(admission.credential);
@@ -58,6 +58,10 @@ export async function authenticate(
     );
   }
   return { credential: admission.credential, generation: admission.generation };
+}
+
+export function revoked(service: Service): ApiError {
+  return refused("token_revoked", `The token was revoked; create another at ${service.origin}/agents.`);
 }
 
 function readToken(ctx: Context): string {

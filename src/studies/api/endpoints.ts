@@ -12,10 +12,19 @@ import { ApiError } from "../api-error.js";
 import type { Service } from "../service.js";
 import { readComments } from "../store/discussion.js";
 import { saveDraft } from "../store/drafts.js";
-import { findStudy, listStudies, readForToken, type StudyRow } from "../store/studies.js";
+import {
+  findStudy,
+  type Gone,
+  goneOf,
+  listStudies,
+  type Readable,
+  readForToken,
+  readStudyVersion,
+  type StudyRow,
+} from "../store/studies.js";
 import { words } from "../text/words.js";
 import type { Admitted } from "./authenticate.js";
-import { idParameter, integerParameter, offsetParameter, parseQuery, searchParameter } from "./query.js";
+import { idParameter, integerParameter, offsetParameter, parseQuery, searchParameter, versionParameter } from "./query.js";
 import { readIdempotencyKey, readPackage } from "./read-package.js";
 
 export interface Answer {
@@ -30,8 +39,17 @@ export interface Endpoint {
   /** Name in activity records. */
   action: string;
   scope: Scope;
-  /** @param segment the path's id, unchecked */
-  answer(service: Service, ctx: Context, admitted: Admitted, segment: string): Promise<Answer>;
+  /**
+   * @param segment the path's id, unchecked
+   * @param version the path's version, unchecked
+   */
+  answer(
+    service: Service,
+    ctx: Context,
+    admitted: Admitted,
+    segment: string,
+    version: string,
+  ): Promise<Answer>;
 }
 
 export const listEndpoint: Endpoint = {
@@ -83,6 +101,13 @@ export const createEndpoint: Endpoint = {
         field: "Idempotency-Key",
       });
     }
+    if (saved.outcome === "deleted") {
+      throw new ApiError(
+        "draft_deleted",
+        "The draft of this Idempotency-Key was deleted by its owner; another key saves it anew.",
+        { field: "Idempotency-Key" },
+      );
+    }
     const created: DraftCreated = {
       id: saved.id,
       review_url: draftUrl(service, saved.id),
@@ -101,26 +126,54 @@ export const studyEndpoint: Endpoint = {
     const id = idParameter(segment);
     parseQuery(ctx.querystring, []);
     const found = await readForToken(service.store, id, credential.tokenId);
-    if (found === undefined) throw notFound();
-    const fields: Omit<StudyEnvelope, "package"> = {
-      id,
-      visibility: found.visibility,
-      version: found.version,
-      author: { name: found.author },
-      created_at: isoTime(found.createdAt),
-      published_at: found.publishedAt === null ? null : isoTime(found.publishedAt),
-      url: found.visibility === "published" ? studyUrl(service, id) : draftUrl(service, id),
-      package_sha256: found.sha256,
-    };
-    // The package's bytes go in as they came: parsing and writing them again could change them.
-    const head = `${JSON.stringify(fields).slice(0, -1)},"package":`;
-    return {
-      status: 200,
-      body: Buffer.concat([Buffer.from(head), found.bytes, Buffer.from("}")]),
-      resource: id,
-    };
+    return envelope(service, found);
   },
 };
+
+export const versionEndpoint: Endpoint = {
+  method: "GET",
+  action: "studies.version",
+  scope: "public:read",
+  async answer(service, ctx, _admitted, segment, versionText) {
+    const id = idParameter(segment);
+    const version = versionParameter(versionText);
+    parseQuery(ctx.querystring, []);
+    return envelope(service, await readStudyVersion(service.store, id, version), `?version=${version}`);
+  },
+};
+
+function envelope(service: Service, found: Readable | undefined, query = ""): Answer {
+  if (found === undefined) throw notFound();
+  if (found.gone !== null) throw goneError(found.gone);
+  const fields: Omit<StudyEnvelope, "package"> = {
+    id: found.id,
+    visibility: found.visibility,
+    version: found.version,
+    author: authorOf(found.author, found.handle),
+    created_at: isoTime(found.createdAt),
+    published_at: found.publishedAt === null ? null : isoTime(found.publishedAt),
+    url: found.visibility === "published" ? studyUrl(service, found.id) + query : draftUrl(service, found.id),
+    package_sha256: found.sha256,
+  };
+  // The package's bytes go in as they came: parsing and writing them again could change them.
+  const head = `${JSON.stringify(fields).slice(0, -1)},"package":`;
+  return {
+    status: 200,
+    body: Buffer.concat([Buffer.from(head), found.bytes, Buffer.from("}")]),
+    resource: found.id,
+  };
+}
+
+function authorOf(name: string, handle: string | null): StudySummary["author"] {
+  return handle === null ? { name } : { name, handle };
+}
+
+/** What was published and is no longer. */
+function goneError({ standing, at, reason }: Gone): ApiError {
+  const who = standing === "withdrawn" ? "withdrawn by its author" : "removed by a moderator";
+  const day = isoTime(at).slice(0, 10);
+  return new ApiError(standing, `This was ${who} on ${day}.`, { field: "id", reason });
+}
 
 export const discussionEndpoint: Endpoint = {
   method: "GET",
@@ -131,6 +184,8 @@ export const discussionEndpoint: Endpoint = {
     const offset = offsetParameter(parseQuery(ctx.querystring, ["offset"]));
     const study = await findStudy(service.store, id);
     if (study === undefined) throw notFound();
+    const gone = await goneOf(service.store, study);
+    if (gone !== null) throw goneError(gone);
     const limit = studyLimits.discussion_page;
     const comments = await readComments(service.store, id, offset, limit);
     const discussion: Discussion = {
@@ -143,9 +198,10 @@ export const discussionEndpoint: Endpoint = {
       comments: comments.map((comment) => ({
         id: comment.id,
         parent_id: comment.parent_id,
-        author: { name: comment.author },
+        author: authorOf(comment.author, comment.handle),
         created_at: isoTime(comment.created_at),
-        body: comment.body,
+        body: comment.hidden === null ? comment.body : "",
+        ...(comment.hidden === null ? {} : { state: comment.hidden }),
       })),
     };
     return { status: 200, body: Buffer.from(JSON.stringify(discussion)), resource: id };
@@ -157,7 +213,7 @@ function summaryOf(row: StudyRow): StudySummary {
     id: row.id,
     title: row.title,
     question: row.question,
-    author: { name: row.author },
+    author: authorOf(row.author, row.handle),
     model: JSON.parse(row.model),
     license: row.license,
     published_at: isoTime(row.published_at),

@@ -6,28 +6,31 @@ import { ApiError } from "../api-error.js";
 import { isSecure } from "../http/transport.js";
 import { isDisabled, logFault, type Service } from "../service.js";
 import type { Credential } from "../store/admission.js";
+import { AccountSuspended } from "../store/store.js";
 import { sha256Hex } from "../store/tokens.js";
-import { authenticate } from "./authenticate.js";
+import { authenticate, revoked } from "./authenticate.js";
 import {
   createEndpoint,
   discussionEndpoint,
   type Endpoint,
   listEndpoint,
   studyEndpoint,
+  versionEndpoint,
 } from "./endpoints.js";
 import { openApi } from "./openapi.js";
 import { setQuotaHeaders } from "./quota-headers.js";
 
-type Found = { endpoints: Endpoint[]; segment: string } | "openapi" | null;
+type Found = { endpoints: Endpoint[]; segment: string; version: string } | "openapi" | null;
 
 /** Everything under /api: paths match exactly as they stand, without decoding, case or trailing slash rules. */
 function route(path: string): Found {
   if (path === "/api/v1/openapi.json") return "openapi";
-  const match = /^\/api\/v1\/studies(?:\/([^/]+)(\/discussion)?)?$/.exec(path);
+  const match = /^\/api\/v1\/studies(?:\/([^/]+)(?:(\/discussion)|\/versions\/([^/]+))?)?$/.exec(path);
   if (match === null) return null;
-  const segment = match[1] ?? "";
-  if (segment === "") return { endpoints: [listEndpoint, createEndpoint], segment };
-  return { endpoints: [match[2] === undefined ? studyEndpoint : discussionEndpoint], segment };
+  const [, segment = "", discussion, version = ""] = match;
+  if (segment === "") return { endpoints: [listEndpoint, createEndpoint], segment, version };
+  const plain = discussion === undefined ? studyEndpoint : discussionEndpoint;
+  return { endpoints: [version === "" ? plain : versionEndpoint], segment, version };
 }
 
 /** Answers requests under /api, refusals included; others go on. */
@@ -66,7 +69,7 @@ export function api(service: Service): Middleware {
       const admitted = await authenticate(service, ctx as Context, endpoint.scope, (credential) => {
         record.credential = credential;
       });
-      const answer = await endpoint.answer(service, ctx as Context, admitted, found.segment);
+      const answer = await endpoint.answer(service, ctx as Context, admitted, found.segment, found.version);
       record.resource = answer.resource;
       send(ctx as Context, answer.status, answer.body);
     } catch (error) {
@@ -89,6 +92,9 @@ function refuse(service: Service, ctx: Context, requestId: string, error: unknow
   let refusal: ApiError;
   if (error instanceof ApiError) {
     refusal = error;
+  } else if (error instanceof AccountSuspended) {
+    // Between the token's check and the write.
+    refusal = revoked(service);
   } else {
     if (!isDisconnect(error)) logFault(service, requestId, error);
     refusal = new ApiError(
@@ -104,6 +110,7 @@ function refuse(service: Service, ctx: Context, requestId: string, error: unknow
     error: refusal.message,
     code: refusal.code,
     ...(refusal.field === undefined ? {} : { field: refusal.field }),
+    ...(refusal.reason === undefined ? {} : { reason: refusal.reason }),
     request_id: refusal.code === "not_found" ? constantRequestId : requestId,
   };
   send(ctx, refusal.status, Buffer.from(JSON.stringify(body)));

@@ -81,6 +81,9 @@ const refusals = {
   "503": answer("The service is unavailable or switched off.", "Error", retryAfter),
 };
 
+const gone = {
+  "410": answer("It was withdrawn by its author or removed by a moderator; `reason` says why.", "Error"),
+};
 const id = { name: "id", in: "path", required: true, description: "Id of the study.", schema: Uuid };
 const offset = {
   name: "offset",
@@ -150,16 +153,38 @@ export function openApi(origin: string): OpenApi {
             },
           ],
           requestBody: { required: true, content: { "application/json": { schema: refTo("StudyPackage") } } },
-          responses: { "201": answer("The draft was saved.", "DraftCreated", checksum), ...refusals },
+          responses: {
+            "201": answer("The draft was saved.", "DraftCreated", checksum),
+            ...refusals,
+            "410": answer("The draft of this Idempotency-Key was deleted by its owner.", "Error"),
+          },
         },
       },
       "/api/v1/studies/{id}": {
         get: {
           operationId: "getStudy",
           summary: "Read one study",
-          description: "Scope public:read. A published study, or a draft that this very token created.",
+          description: "Scope public:read. A published study, a draft that this very token created, or the version that a draft became.",
           parameters: [id],
-          responses: { "200": answer("The study with its package.", "StudyEnvelope", checksum), ...refusals },
+          responses: { "200": answer("The study with its package.", "StudyEnvelope", checksum), ...refusals, ...gone },
+        },
+      },
+      "/api/v1/studies/{id}/versions/{version}": {
+        get: {
+          operationId: "getStudyVersion",
+          summary: "Read one version of a study",
+          description: "Scope public:read. Older versions stay as they were published.",
+          parameters: [
+            id,
+            {
+              name: "version",
+              in: "path",
+              required: true,
+              description: "Number of the version.",
+              schema: { type: "integer", minimum: 1 },
+            },
+          ],
+          responses: { "200": answer("That version.", "StudyEnvelope", checksum), ...refusals, ...gone },
         },
       },
       "/api/v1/studies/{id}/discussion": {
@@ -168,7 +193,7 @@ export function openApi(origin: string): OpenApi {
           summary: "Read a study's discussion",
           description: "Scope public:read. 50 comments a page, in thread order.",
           parameters: [id, offset],
-          responses: { "200": answer("A page of comments.", "Discussion", checksum), ...refusals },
+          responses: { "200": answer("A page of comments.", "Discussion", checksum), ...refusals, ...gone },
         },
       },
     },

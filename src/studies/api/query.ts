@@ -77,6 +77,18 @@ export function searchParameter(parameters: Map<string, string>): string {
   return q;
 }
 
+/** A path's version. */
+export function versionParameter(segment: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(segment)) {
+    throw new ApiError(
+      "invalid_parameter",
+      "The version in the path must be a whole number from 1, in plain digits.",
+      { field: "version" },
+    );
+  }
+  return Number(segment);
+}
+
 /** A path's id, in lower case. */
 export function idParameter(segment: string): string {
   if (!uuid.test(segment)) {

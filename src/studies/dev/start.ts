@@ -4,7 +4,7 @@ import { UserError } from "../../contracts/user-error.js";
 import { oidcProvider } from "../auth/oidc.js";
 import type { Provider } from "../auth/providers.js";
 import { type RunningStudies, startStudies } from "../start.js";
-import { approve } from "../store/accounts.js";
+import { approve } from "../store/approvals.js";
 import { listStudies } from "../store/studies.js";
 import { developmentCertificate } from "./certificate.js";
 import { type DevelopmentProvider, startDevelopmentProvider } from "./provider.js";

@@ -1,11 +1,17 @@
 import { randomUUID } from "node:crypto";
-import type { Selectable } from "kysely";
+import { type ExpressionBuilder, type Kysely, type Selectable, sql } from "kysely";
+import { UserError } from "../../contracts/user-error.js";
+import { isBlank } from "../text/blank.js";
 import { displayable, firstCharacters } from "../text/display.js";
+import { freeHandle } from "./handles.js";
 import type { Database } from "./schema.js";
 import type { Store } from "./store.js";
 
 export type Account = Selectable<Database["accounts"]>;
 export type Role = Database["approvals"]["role"];
+
+/** Who may create tokens, publish, and moderate. */
+export const roles: readonly Role[] = ["agent", "publisher", "moderator"];
 
 /** What a sign-in tells about a person. */
 export interface Identity {
@@ -16,27 +22,47 @@ export interface Identity {
   login: string | null;
 }
 
-/** The account of an identity, created on its first sign-in, its name and address brought up to date. */
+/**
+ * The account of an identity, created on its first sign-in, its name and address brought up to date. Its handle stays
+ * what it was first. Approvals that wait for its address or login become its own.
+ */
 export async function signInAccount(store: Store, identity: Identity): Promise<Account> {
+  const name = displayable(identity.name).trim();
   const known = {
-    name: firstCharacters(displayable(identity.name).trim() || "Unnamed", 100),
+    name: firstCharacters(isBlank(name) ? "Unnamed" : name, 100),
     email: addressOf(identity.email),
     login: identity.login?.toLowerCase() ?? null,
   };
-  return store.db
-    .insertInto("accounts")
-    .values({
-      id: randomUUID(),
-      issuer: identity.issuer,
-      subject: identity.subject,
-      ...known,
-      created_at: store.dialect.now,
-      recent_drafts: "[]",
-      turn: 0,
-    })
-    .onConflict((conflict) => conflict.columns(["issuer", "subject"]).doUpdateSet(known))
-    .returningAll()
-    .executeTakeFirstOrThrow();
+  for (let attempt = 1; ; attempt += 1) {
+    const handle = await freeHandle(store.db, identity.login ?? identity.name);
+    try {
+      const account = await store.db
+        .insertInto("accounts")
+        .values({
+          id: randomUUID(),
+          issuer: identity.issuer,
+          subject: identity.subject,
+          ...known,
+          handle,
+          created_at: store.dialect.now,
+          recent_drafts: "[]",
+          turn: 0,
+        })
+        .onConflict((conflict) => conflict.columns(["issuer", "subject"]).doUpdateSet(known))
+        .returningAll()
+        .executeTakeFirstOrThrow();
+      await store.db
+        .updateTable("approvals")
+        .set({ account_id: account.id })
+        .where("account_id", "is", null)
+        .where("identity", "in", identitiesOf(account))
+        .execute();
+      return account;
+    } catch (error) {
+      // Somebody took the handle between the look and the insert.
+      if (attempt >= 10 || !/accounts[._]handle/.test((error as Error).message)) throw error;
+    }
+  }
 }
 
 /** An address as approvals name it. What is none (`github:…`, `issuer#subject`) would pass for another identity. */
@@ -54,36 +80,55 @@ export function identitiesOf(account: Account): string[] {
   ];
 }
 
-/** Whether an account is on the list of those who may create tokens ("agent") or publish ("publisher"). */
-export async function isApproved(store: Store, account: Account, role: Role): Promise<boolean> {
-  const found = await store.db
+/** Whether an account may create tokens ("agent"), publish ("publisher") or moderate. */
+export async function isApproved(
+  { db }: Pick<Store, "db">,
+  account: Pick<Account, "id">,
+  role: Role,
+): Promise<boolean> {
+  const found = await db
     .selectFrom("approvals")
     .select("identity")
     .where("role", "=", role)
-    .where("identity", "in", identitiesOf(account))
+    .where("account_id", "=", account.id)
+    .limit(1)
     .executeTakeFirst();
   return found !== undefined;
 }
 
-/** Puts an identity on a list: an address, `github:login`, `issuer#subject`, or an account's id. */
-export async function approve(store: Store, role: Role, identity: string): Promise<void> {
-  await store.db
-    .insertInto("approvals")
-    .values({ role, identity: normalized(identity), created_at: store.dialect.now })
-    .onConflict((conflict) => conflict.doNothing())
+/** The accounts that show a name at present: one by id, handle or provider's subject, any number by address or login. */
+export async function accountsNamed(db: Kysely<Database>, name: string): Promise<Account[]> {
+  const identity = normalized(name);
+  return db
+    .selectFrom("accounts")
+    .selectAll()
+    .where((eb) => isNamed(eb, identity))
+    .orderBy("created_at")
+    .orderBy("id")
     .execute();
 }
 
-/** Takes an identity off a list, effective at once. Whether it was on it. */
-export async function disapprove(store: Store, role: Role, identity: string): Promise<boolean> {
-  const { numDeletedRows } = await store.db
-    .deleteFrom("approvals")
-    .where("role", "=", role)
-    .where("identity", "=", normalized(identity))
-    .executeTakeFirst();
-  return numDeletedRows === 1n;
+function isNamed(eb: ExpressionBuilder<Database, "accounts">, identity: string) {
+  if (identity.startsWith("@")) return eb("handle", "=", identity.slice(1));
+  if (identity.startsWith("github:")) return eb("login", "=", identity.slice("github:".length));
+  if (identity.includes("#")) return eb(sql<string>`issuer || '#' || subject`, "=", identity);
+  return eb.or([eb("id", "=", identity), eb("email", "=", identity)]);
 }
 
-function normalized(identity: string): string {
+/** The one account of a name. @throws UserError where there is none, or more than one */
+export async function accountNamed(db: Kysely<Database>, name: string): Promise<Account> {
+  const [account, ...others] = await accountsNamed(db, name);
+  if (account === undefined) throw new UserError(`There is no account ${name}.`);
+  if (others.length > 0) throw ambiguous(name, [account, ...others]);
+  return account;
+}
+
+/** Several accounts show one name: an operator has to say which is meant. */
+export function ambiguous(name: string, accounts: Account[]): UserError {
+  const list = accounts.map(({ handle, issuer, subject }) => `@${handle} (${issuer}#${subject})`).join(", ");
+  return new UserError(`${accounts.length} accounts show ${name}: ${list}. Name one by its @handle.`);
+}
+
+export function normalized(identity: string): string {
   return identity.includes("#") ? identity : identity.toLowerCase();
 }

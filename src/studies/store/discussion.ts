@@ -2,13 +2,16 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { studyLimits } from "../../contracts/studies/index.js";
 import { displayable } from "../text/display.js";
+import { audit } from "./audit.js";
 import { bumpGeneration, type Store, withAccount } from "./store.js";
 
 /** A page of a study's comments in thread order: every comment directly above its replies, oldest first. */
 export function readComments(store: Store, studyId: string, offset: number, limit: number) {
   return store.db
     .selectFrom("comments")
-    .selectAll()
+    .innerJoin("accounts", "accounts.id", "comments.account_id")
+    .selectAll("comments")
+    .select("accounts.handle")
     .where("study_id", "=", studyId)
     .orderBy("thread")
     .limit(limit)
@@ -38,6 +41,7 @@ export function addComment(
         .select("thread")
         .where("id", "=", parentId)
         .where("study_id", "=", studyId)
+        .where("hidden", "is", null)
         .executeTakeFirst();
       if (parent === undefined) return { outcome: "no_parent" };
       if (depthOf(parent.thread) + 1 >= studyLimits.comment_depth) return { outcome: "too_deep" };
@@ -47,6 +51,7 @@ export function addComment(
       .updateTable("studies")
       .set({ comment_count: sql<number>`comment_count + 1` })
       .where("id", "=", studyId)
+      .where("listed", "=", 1)
       .returning("comment_count")
       .executeTakeFirst();
     if (study === undefined) return { outcome: "no_study" };
@@ -65,26 +70,53 @@ export function addComment(
       })
       .execute();
     await bumpGeneration(trx);
+    await audit(trx, now, { actor: { accountId: author.accountId }, action: "comment.add", target: id });
     return { outcome: "added", id };
   });
 }
 
-/** Gives or takes back an account's one upvote for a study's current version. */
+/** Deletes a comment of its author's: its place in the thread stays, its text does not. Whether there was one. */
+export function deleteComment(store: Store, accountId: string, id: string): Promise<string | null> {
+  return withAccount(store, accountId, async (trx, now) => {
+    const deleted = await trx
+      .updateTable("comments")
+      .set({ body: "", hidden: "deleted", reason: null })
+      .where("id", "=", id)
+      .where("account_id", "=", accountId)
+      .where((eb) => eb.or([eb("hidden", "is", null), eb("hidden", "=", "hidden")]))
+      .returning("study_id")
+      .executeTakeFirst();
+    if (deleted === undefined) return null;
+    await bumpGeneration(trx);
+    await audit(trx, now, { actor: { accountId }, action: "comment.delete", target: id });
+    return deleted.study_id;
+  });
+}
+
+export function findComment(store: Store, id: string) {
+  return store.db.selectFrom("comments").selectAll().where("id", "=", id).executeTakeFirst();
+}
+
+export type Voted = "counted" | "no_study" | "own";
+
+/** Gives or takes back an account's one upvote for a study's current version. Authors do not vote for themselves. */
 export function setUpvote(
   store: Store,
   accountId: string,
   studyId: string,
   wanted: boolean,
-): Promise<boolean> {
-  return withAccount(store, accountId, async (trx, now) => {
+): Promise<Voted> {
+  return withAccount(store, accountId, async (trx, now): Promise<Voted> => {
     // Holds the study's row, so that its version stays while the vote is counted.
     const study = await trx
       .updateTable("studies")
       .set({ upvotes: sql<number>`upvotes` })
       .where("id", "=", studyId)
-      .returning("version")
+      .where("listed", "=", 1)
+      .returning(["version", "account_id"])
       .executeTakeFirst();
-    if (study === undefined) return false;
+    if (study === undefined) return "no_study";
+    if (study.account_id === accountId) return "own";
     const key = { study_id: studyId, version: study.version, account_id: accountId };
     if (wanted) {
       await trx
@@ -112,7 +144,9 @@ export function setUpvote(
       .where("id", "=", studyId)
       .execute();
     await bumpGeneration(trx);
-    return true;
+    const action = wanted ? "vote.give" : "vote.take";
+    await audit(trx, now, { actor: { accountId }, action, target: studyId });
+    return "counted";
   });
 }
 

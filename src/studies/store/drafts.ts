@@ -1,8 +1,11 @@
 import { randomUUID } from "node:crypto";
+import type { Kysely } from "kysely";
 import { studyLimits } from "../../contracts/studies/index.js";
 import { displayable } from "../text/display.js";
 import type { Credential } from "./admission.js";
-import { type Store, withAccount } from "./store.js";
+import { audit } from "./audit.js";
+import { readNow, type Store, withAccount } from "./store.js";
+import type { Database } from "./schema.js";
 import { sha256Hex } from "./tokens.js";
 import { admitted, hasRoom, type Window, windowState } from "./window.js";
 
@@ -15,7 +18,9 @@ export const draftWindow: Window = {
 export type SavedDraft =
   | { outcome: "saved" | "replayed"; id: string; sha256: string }
   | { outcome: "exhausted"; retryAfter: number }
-  | { outcome: "key_reused" };
+  | { outcome: "key_reused" }
+  /** The key's draft was deleted by its owner. */
+  | { outcome: "deleted" };
 
 /**
  * Saves a package's bytes as a private draft of a token.
@@ -40,6 +45,7 @@ export function saveDraft(
         .executeTakeFirst();
       if (replay !== undefined && replay.created_at > now - studyLimits.idempotency_ms) {
         if (replay.body_sha256 !== sha256) return { outcome: "key_reused" };
+        if (!(await isKept(trx, replay.answer))) return { outcome: "deleted" };
         return { outcome: "replayed", id: replay.answer, sha256 };
       }
     }
@@ -83,6 +89,19 @@ export function saveDraft(
   });
 }
 
+/** Whether a draft is still there, as itself or as the version that it became. */
+async function isKept(trx: Kysely<Database>, draftId: string): Promise<boolean> {
+  const draft = await trx.selectFrom("drafts").select("id").where("id", "=", draftId).executeTakeFirst();
+  return (
+    draft !== undefined ||
+    (await trx
+      .selectFrom("versions")
+      .select("version")
+      .where("draft_id", "=", draftId)
+      .executeTakeFirst()) !== undefined
+  );
+}
+
 /** An account's drafts, newest first. */
 export function listDrafts(store: Store, accountId: string) {
   return store.db
@@ -106,11 +125,15 @@ export function readOwnDraft(store: Store, accountId: string, id: string) {
 }
 
 /** Deletes a draft of an account. Whether there was one. */
-export async function deleteDraft(store: Store, accountId: string, id: string): Promise<boolean> {
-  const { numDeletedRows } = await store.db
-    .deleteFrom("drafts")
-    .where("id", "=", id)
-    .where("account_id", "=", accountId)
-    .executeTakeFirst();
-  return numDeletedRows === 1n;
+export function deleteDraft(store: Store, accountId: string, id: string): Promise<boolean> {
+  return store.db.transaction().execute(async (trx) => {
+    const { numDeletedRows } = await trx
+      .deleteFrom("drafts")
+      .where("id", "=", id)
+      .where("account_id", "=", accountId)
+      .executeTakeFirst();
+    if (numDeletedRows !== 1n) return false;
+    await audit(trx, await readNow(store, trx), { actor: { accountId }, action: "draft.delete", target: id });
+    return true;
+  });
 }

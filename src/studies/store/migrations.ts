@@ -1,5 +1,6 @@
 import { type Kysely, type Migration, Migrator, sql } from "kysely";
 import type { Dialect } from "./dialect.js";
+import { publicSite } from "./migration-public-site.js";
 import { withoutTimeout } from "./postgresql.js";
 import type { Database } from "./schema.js";
 
@@ -198,5 +199,6 @@ function migrations(dialect: Dialect): Record<string, Migration> {
         await db.schema.createIndex("replays_created").on("replays").column("created_at").execute();
       },
     },
+    "003-public-site": publicSite(ordered),
   };
 }

@@ -2,6 +2,7 @@ import { sql, type Transaction } from "kysely";
 import { type StudyPackage, studyLimits } from "../../contracts/studies/index.js";
 import { displayable, firstCharacters } from "../text/display.js";
 import { distinctWords } from "../text/words.js";
+import { audit } from "./audit.js";
 import type { SearchEntry } from "./dialect.js";
 import type { Database } from "./schema.js";
 import { bumpGeneration, type Store, withAccount } from "./store.js";
@@ -17,9 +18,14 @@ export interface Publication {
 
 export type Published = { outcome: "published"; id: string; version: number } | { outcome: "gone" };
 
+/** The study to replace is not the account's, or was withdrawn or removed meanwhile: the draft stays a draft. */
+export class StudyGone extends Error {
+  override name = "StudyGone";
+}
+
 /** Publishes a draft as a person: it becomes a study under its own id, or the next version of one. */
 export function publishDraft(store: Store, publication: Publication): Promise<Published> {
-  return withAccount(store, publication.accountId, async (trx): Promise<Published> => {
+  return withAccount(store, publication.accountId, async (trx, now): Promise<Published> => {
     const account = await trx
       .selectFrom("accounts")
       .select("name")
@@ -48,6 +54,8 @@ export function publishDraft(store: Store, publication: Publication): Promise<Pu
           created_at: draft.created_at,
           upvotes: 0,
           comment_count: 0,
+          listed: 1,
+          standing: "published",
           ...summary,
         })
         .execute();
@@ -59,13 +67,20 @@ export function publishDraft(store: Store, publication: Publication): Promise<Pu
     } else {
       const current = await trx
         .selectFrom("studies")
-        .select(["id", "version", "published_at"])
+        .select(["id", "published_at"])
         .where("id", "=", publication.replaces)
         .where("account_id", "=", publication.accountId)
+        .where("listed", "=", 1)
         .executeTakeFirst();
-      if (current === undefined) throw new Error("The study to replace is not the account's.");
+      if (current === undefined) throw new StudyGone();
       id = current.id;
-      version = current.version + 1;
+      // Numbers of versions that were withdrawn are not given again.
+      const { last } = await trx
+        .selectFrom("versions")
+        .select((eb) => eb.fn.max("version").as("last"))
+        .where("study_id", "=", id)
+        .executeTakeFirstOrThrow();
+      version = last + 1;
       await store.dialect.search.remove(trx, current.published_at);
       await trx
         .updateTable("studies")
@@ -78,6 +93,8 @@ export function publishDraft(store: Store, publication: Publication): Promise<Pu
       .values({
         study_id: id,
         version,
+        draft_id: draft.id,
+        standing: "published",
         created_at: draft.created_at,
         published_at,
         sha256: draft.sha256,
@@ -86,12 +103,18 @@ export function publishDraft(store: Store, publication: Publication): Promise<Pu
       .execute();
     await store.dialect.search.add(trx, [{ publishedAt: published_at, entry: searchEntry(study) }]);
     await bumpGeneration(trx);
+    await audit(trx, now, {
+      actor: { accountId: publication.accountId },
+      action: "study.publish",
+      target: id,
+      detail: `version ${version}`,
+    });
     return { outcome: "published", id, version };
   });
 }
 
 // The counter's row is held until the commit, so publications become visible in the order of their times.
-async function nextPublication(store: Store, trx: Transaction<Database>): Promise<number> {
+export async function nextPublication(store: Store, trx: Transaction<Database>): Promise<number> {
   const { now } = store.dialect;
   const { value } = await trx
     .updateTable("counters")

@@ -1,3 +1,8 @@
+import type { Generated } from "kysely";
+
+/** Withdrawn by its author, removed by a moderator or operator. */
+export type Standing = "published" | "withdrawn" | "removed";
+
 /** Tables. Times are Unix milliseconds; ids are lower-case UUIDs; `recent` columns are sliding windows (window.ts). */
 export interface Database {
   accounts: {
@@ -12,10 +17,25 @@ export interface Database {
     login: string | null;
     created_at: number;
     recent_drafts: string;
+    /** Names the account beside its name: unique, and never another. Null only while a restore fills the database. */
+    handle: string | null;
+    /** When it was suspended; null while it may act. */
+    suspended_at: number | null;
+    suspension: string | null;
     /** Bumped by whoever needs the account for itself until its transaction ends. */
     turn: number;
   };
-  approvals: { role: "agent" | "publisher"; identity: string; created_at: number };
+  approvals: {
+    role: "agent" | "publisher" | "moderator";
+    /** As the operator named somebody. */
+    identity: string;
+    created_at: number;
+    /**
+     * Whose it is. A name that can change hands (an address, a login) counts for the first account that shows it and
+     * for no other; null until then.
+     */
+    account_id: string | null;
+  };
   sessions: {
     id: string;
     hash: string;
@@ -25,7 +45,12 @@ export interface Database {
     expires_at: number;
     agent: string;
   };
+  /** Sign-ins that came back, so that none does twice. */
   sign_ins: { hash: string; provider: string; secrets: string; created_at: number };
+  /** Keys of this database that no backup holds, in base64url. */
+  secrets: { name: string; value: string };
+  /** Sliding windows of what people do on the website, by action and account or address. */
+  limits: { key: string; recent: string; touched_at: number };
   tokens: {
     id: string;
     account_id: string;
@@ -66,10 +91,20 @@ export interface Database {
     published_at: number;
     upvotes: number;
     comment_count: number;
+    /** 1 while it stands in lists and in the search: it is published, and so is a version of it. */
+    listed: Generated<number>;
+    standing: Generated<Standing>;
+    standing_at: number | null;
+    reason: string | null;
   };
   versions: {
     study_id: string;
     version: number;
+    /** The draft that became this version; null where a release that did not keep it published it. */
+    draft_id: string | null;
+    standing: Generated<Standing>;
+    standing_at: number | null;
+    reason: string | null;
     created_at: number;
     published_at: number;
     sha256: string;
@@ -83,9 +118,35 @@ export interface Database {
     author: string;
     created_at: number;
     body: string;
+    /** Deleted by its author (the body is gone), hidden by a moderator, or null. */
+    hidden: "deleted" | "hidden" | null;
+    reason: string | null;
     /** Six base-36 digits for each ancestor and itself: sorted, it is the thread order. */
     thread: string;
   };
   votes: { study_id: string; version: number; account_id: string; created_at: number };
+  reports: {
+    id: string;
+    study_id: string;
+    /** The comment that is reported; null for the study itself. */
+    comment_id: string | null;
+    account_id: string;
+    created_at: number;
+    reason: string;
+    closed_at: number | null;
+    /** Whether something was done about it; null while it is open. */
+    outcome: "acted" | "dismissed" | null;
+  };
+  /** What people and operators did. Never research text: reasons are those that they gave. */
+  audit: {
+    id: string;
+    at: number;
+    /** Account id, or "operator" for the command line. */
+    actor: string;
+    action: string;
+    /** Id of the study, draft, comment, token, account or report. */
+    target: string;
+    detail: string | null;
+  };
   counters: { name: string; value: number };
 }

@@ -2,30 +2,35 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { studyLimits } from "../../contracts/studies/index.js";
 import { displayable, firstCharacters } from "../text/display.js";
 import type { Account } from "./accounts.js";
-import { readNow, type Store } from "./store.js";
+import { audit } from "./audit.js";
+import { readNow, type Store, withAccount } from "./store.js";
 import { sha256Hex } from "./tokens.js";
 
 export interface Session {
   id: string;
   account: Account;
+  isModerator: boolean;
 }
 
 /** Starts a session; its secret goes into a cookie, the database keeps a hash. */
 export async function startSession(store: Store, accountId: string, agent: string): Promise<string> {
   const secret = randomBytes(32).toString("base64url");
-  const now = await readNow(store, store.db);
-  await store.db
-    .insertInto("sessions")
-    .values({
-      id: randomUUID(),
-      hash: sha256Hex(secret),
-      account_id: accountId,
-      created_at: now,
-      seen_at: now,
-      expires_at: now + studyLimits.session_days * 86_400_000,
-      agent: firstCharacters(displayable(agent), 200),
-    })
-    .execute();
+  await withAccount(store, accountId, async (trx, now) => {
+    const id = randomUUID();
+    await trx
+      .insertInto("sessions")
+      .values({
+        id,
+        hash: sha256Hex(secret),
+        account_id: accountId,
+        created_at: now,
+        seen_at: now,
+        expires_at: now + studyLimits.session_days * 86_400_000,
+        agent: firstCharacters(displayable(agent), 200),
+      })
+      .execute();
+    await audit(trx, now, { actor: { accountId }, action: "sign-in", target: id });
+  });
   return secret;
 }
 
@@ -35,16 +40,26 @@ export async function findSession(store: Store, secret: string): Promise<Session
     .selectFrom("sessions")
     .innerJoin("accounts", "accounts.id", "sessions.account_id")
     .selectAll("accounts")
-    .select(["sessions.id as sessionId", "sessions.seen_at"])
+    .select((eb) => [
+      "sessions.id as sessionId",
+      "sessions.seen_at",
+      eb
+        .selectFrom("approvals")
+        .select((inner) => inner.fn.countAll<number>().as("count"))
+        .whereRef("approvals.account_id", "=", "accounts.id")
+        .where("approvals.role", "=", "moderator")
+        .as("moderator"),
+    ])
     .where("sessions.hash", "=", sha256Hex(secret))
     .where("sessions.expires_at", ">", now)
+    .where("accounts.suspended_at", "is", null)
     .executeTakeFirst();
   if (row === undefined) return null;
-  const { sessionId, seen_at, ...account } = row;
+  const { sessionId, seen_at, moderator, ...account } = row;
   if (seen_at < now - 60_000) {
     await store.quick.updateTable("sessions").set({ seen_at: now }).where("id", "=", sessionId).execute();
   }
-  return { id: sessionId, account };
+  return { id: sessionId, account, isModerator: Number(moderator) > 0 };
 }
 
 /** An account's sessions that have not ended, the last seen first. */
@@ -64,7 +79,16 @@ export async function endSessions(
   accountId: string,
   which: { id: string } | { except: string },
 ): Promise<void> {
-  let query = store.db.deleteFrom("sessions").where("account_id", "=", accountId);
-  query = "id" in which ? query.where("id", "=", which.id) : query.where("id", "!=", which.except);
-  await query.execute();
+  await withAccount(store, accountId, async (trx, now) => {
+    const all = trx.deleteFrom("sessions").where("account_id", "=", accountId);
+    const ended = await ("id" in which
+      ? all.where("id", "=", which.id)
+      : all.where("id", "!=", which.except)
+    )
+      .returning("id")
+      .execute();
+    for (const { id } of ended) {
+      await audit(trx, now, { actor: { accountId }, action: "session.end", target: id });
+    }
+  });
 }

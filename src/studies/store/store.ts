@@ -67,9 +67,15 @@ export async function readNow(store: Pick<Store, "dialect">, db: Kysely<Database
   return (await sql<{ now: number }>`select ${store.dialect.now} as now`.execute(db)).rows[0]?.now as number;
 }
 
+/** What an account may not do any more: it is suspended. */
+export class AccountSuspended extends Error {
+  override name = "AccountSuspended";
+}
+
 /**
  * Runs a transaction that has an account to itself: others that need the same account wait. The first statement
  * writes, which is also what makes concurrent writers of one SQLite file queue instead of failing.
+ * @throws AccountSuspended so that whatever a suspended account had under way does not happen
  */
 export function withAccount<T>(
   store: Store,
@@ -82,8 +88,9 @@ export function withAccount<T>(
       .updateTable("accounts")
       .set({ turn })
       .where("id", "=", accountId)
+      .where("suspended_at", "is", null)
       .executeTakeFirst();
-    if (numUpdatedRows !== 1n) throw new Error("The account does not exist.");
+    if (numUpdatedRows !== 1n) throw new AccountSuspended();
     return work(trx, await readNow(store, trx));
   });
 }

@@ -1,10 +1,19 @@
 import type { Selectable } from "kysely";
 import { words } from "../text/words.js";
 import { type Tier, tiers } from "./dialect.js";
-import type { Database } from "./schema.js";
+import type { Database, Standing } from "./schema.js";
 import type { Store } from "./store.js";
 
-export type StudyRow = Selectable<Database["studies"]>;
+export type StudyRow = Selectable<Database["studies"]> & { handle: string | null };
+
+/** Studies with the handle of who published them. */
+function studyRows(store: Store) {
+  return store.db
+    .selectFrom("studies")
+    .innerJoin("accounts", "accounts.id", "studies.account_id")
+    .selectAll("studies")
+    .select("accounts.handle");
+}
 
 /** Up to so many matches are ranked in memory, after one query. */
 const fewMatches = 500;
@@ -82,6 +91,7 @@ async function newest(store: Store, limit: number, offset: number): Promise<numb
   const keys = await store.db
     .selectFrom("studies")
     .select("published_at")
+    .where("listed", "=", 1)
     .orderBy("published_at", "desc")
     .limit(limit)
     .offset(offset)
@@ -91,7 +101,7 @@ async function newest(store: Store, limit: number, offset: number): Promise<numb
 
 async function rowsOf(store: Store, keys: number[]): Promise<StudyRow[]> {
   if (keys.length === 0) return [];
-  const rows = await store.db.selectFrom("studies").selectAll().where("published_at", "in", keys).execute();
+  const rows = await studyRows(store).where("studies.published_at", "in", keys).where("listed", "=", 1).execute();
   const byKey = new Map(rows.map((row) => [row.published_at, row]));
   return keys.flatMap((key) => byKey.get(key) ?? []);
 }
@@ -100,9 +110,8 @@ async function rowsOf(store: Store, keys: number[]): Promise<StudyRow[]> {
 export async function topStudies(store: Store, limit: number, offset: number): Promise<StudyRows> {
   const [total, rows] = await Promise.all([
     counter(store, "studies"),
-    store.db
-      .selectFrom("studies")
-      .selectAll()
+    studyRows(store)
+      .where("listed", "=", 1)
       .orderBy("upvotes", "desc")
       .orderBy("published_at", "desc")
       .limit(limit)
@@ -113,14 +122,12 @@ export async function topStudies(store: Store, limit: number, offset: number): P
 }
 
 export function findStudy(store: Store, id: string): Promise<StudyRow | undefined> {
-  return store.db.selectFrom("studies").selectAll().where("id", "=", id).executeTakeFirst();
+  return studyRows(store).where("studies.id", "=", id).executeTakeFirst();
 }
 
-/** A study that an account has published: what a draft can become the next version of. */
+/** What an account has published; a draft can become the next version of what is listed. */
 export function ownStudies(store: Store, accountId: string): Promise<StudyRow[]> {
-  return store.db
-    .selectFrom("studies")
-    .selectAll()
+  return studyRows(store)
     .where("account_id", "=", accountId)
     .orderBy("published_at", "desc")
     .limit(500)
@@ -142,11 +149,54 @@ export function readVersion(store: Store, studyId: string, version?: number) {
 export function listVersions(store: Store, studyId: string) {
   return store.db
     .selectFrom("versions")
-    .select(["version", "published_at", "sha256"])
+    .select(["version", "published_at", "sha256", "standing"])
     .where("study_id", "=", studyId)
     .orderBy("version", "desc")
     .limit(100)
     .execute();
+}
+
+/** That a study or a version was taken down: by whom, when and why. */
+export interface Gone {
+  standing: "withdrawn" | "removed";
+  at: number;
+  reason: string;
+}
+
+interface Stand {
+  standing: Standing;
+  standing_at: number | null;
+  reason: string | null;
+}
+
+/** Whether a version is gone, with its study or alone. A study without any version that stands keeps its last one. */
+function goneness(study: Stand, version: Stand): Gone | null {
+  for (const { standing, standing_at, reason } of [study, version]) {
+    if (standing !== "published") return { standing, at: standing_at ?? 0, reason: reason ?? "" };
+  }
+  return null;
+}
+
+/** Whether a study, or a version of it, is gone; the current version unless told otherwise. */
+export async function goneOf(store: Store, study: StudyRow, version = study.version): Promise<Gone | null> {
+  if (study.listed === 1 && version === study.version) return null;
+  const row = await store.db
+    .selectFrom("versions")
+    .select(["standing", "standing_at", "reason"])
+    .where("study_id", "=", study.id)
+    .where("version", "=", version)
+    .executeTakeFirst();
+  return row === undefined ? null : goneness(study, row);
+}
+
+/** The version that a draft became. */
+export function findBecome(store: Store, draftId: string) {
+  return store.db
+    .selectFrom("versions")
+    .innerJoin("studies", "studies.id", "versions.study_id")
+    .select(["versions.study_id", "versions.version", "studies.account_id", "studies.version as current"])
+    .where("versions.draft_id", "=", draftId)
+    .executeTakeFirst();
 }
 
 export interface Readable {
@@ -154,61 +204,100 @@ export interface Readable {
   id: string;
   version: number;
   author: string;
+  handle: string | null;
   createdAt: number;
   publishedAt: number | null;
   sha256: string;
   bytes: Buffer;
+  gone: Gone | null;
 }
 
 /**
- * What a token may read under an id: a published study, or a draft that this very token created. Another token's
- * draft and an unknown id take the same two look-ups and give the same nothing.
+ * What a token may read under an id: a published study, a draft that this very token created, or the version that a
+ * draft became. Another token's draft and an unknown id take the same look-ups and give the same nothing.
  */
 export async function readForToken(store: Store, id: string, tokenId: string): Promise<Readable | undefined> {
-  const study = await store.db
-    .selectFrom("studies")
-    .innerJoin("versions", (join) =>
-      join.onRef("versions.study_id", "=", "studies.id").onRef("versions.version", "=", "studies.version"),
-    )
-    .select([
-      "studies.id",
-      "studies.version",
-      "studies.author",
-      "versions.created_at",
-      "versions.published_at",
-      "versions.sha256",
-      "versions.package",
-    ])
-    .where("studies.id", "=", id)
-    .executeTakeFirst();
-  if (study !== undefined) {
-    return {
-      visibility: "published",
-      id: study.id,
-      version: study.version,
-      author: study.author,
-      createdAt: study.created_at,
-      publishedAt: study.published_at,
-      sha256: study.sha256,
-      bytes: study.package,
-    };
-  }
+  const study = await readPublished(store, (query) =>
+    query.where("studies.id", "=", id).whereRef("versions.version", "=", "studies.version"),
+  );
+  if (study !== undefined) return study;
   const draft = await store.db
     .selectFrom("drafts")
     .innerJoin("accounts", "accounts.id", "drafts.account_id")
-    .select(["drafts.id", "drafts.created_at", "drafts.sha256", "drafts.package", "accounts.name"])
+    .select([
+      "drafts.id",
+      "drafts.created_at",
+      "drafts.sha256",
+      "drafts.package",
+      "accounts.name",
+      "accounts.handle",
+    ])
     .where("drafts.id", "=", id)
     .where("drafts.token_id", "=", tokenId)
     .executeTakeFirst();
-  if (draft === undefined) return undefined;
+  if (draft === undefined) return readPublished(store, (query) => query.where("versions.draft_id", "=", id));
   return {
     visibility: "private_draft",
     id: draft.id,
     version: 0,
     author: draft.name,
+    handle: draft.handle,
     createdAt: draft.created_at,
     publishedAt: null,
     sha256: draft.sha256,
     bytes: draft.package,
+    gone: null,
+  };
+}
+
+/** One version of a study, whether it stands or not. */
+export function readStudyVersion(store: Store, id: string, version: number): Promise<Readable | undefined> {
+  return readPublished(store, (query) =>
+    query.where("studies.id", "=", id).where("versions.version", "=", version),
+  );
+}
+
+function publishedVersions(store: Store) {
+  return store.db
+    .selectFrom("versions")
+    .innerJoin("studies", "studies.id", "versions.study_id")
+    .innerJoin("accounts", "accounts.id", "studies.account_id")
+    .select([
+      "studies.id",
+      "studies.author",
+      "studies.standing as studyStanding",
+      "studies.standing_at as studyAt",
+      "studies.reason as studyReason",
+      "accounts.handle",
+      "versions.version",
+      "versions.created_at",
+      "versions.published_at",
+      "versions.sha256",
+      "versions.package",
+      "versions.standing",
+      "versions.standing_at",
+      "versions.reason",
+    ]);
+}
+
+type VersionQuery = ReturnType<typeof publishedVersions>;
+
+async function readPublished(
+  store: Store,
+  which: (query: VersionQuery) => VersionQuery,
+): Promise<Readable | undefined> {
+  const row = await which(publishedVersions(store)).executeTakeFirst();
+  if (row === undefined) return undefined;
+  return {
+    visibility: "published",
+    id: row.id,
+    version: row.version,
+    author: row.author,
+    handle: row.handle,
+    createdAt: row.created_at,
+    publishedAt: row.published_at,
+    sha256: row.sha256,
+    bytes: row.package,
+    gone: goneness({ standing: row.studyStanding, standing_at: row.studyAt, reason: row.studyReason }, row),
   };
 }

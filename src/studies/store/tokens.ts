@@ -2,6 +2,8 @@ import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { sql } from "kysely";
 import { type Scope, scopes, studyLimits } from "../../contracts/studies/index.js";
+import { isApproved } from "./accounts.js";
+import { audit } from "./audit.js";
 import { readNow, type Store, withAccount } from "./store.js";
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -51,10 +53,20 @@ export interface TokenView {
   state: "active" | "expired" | "revoked";
 }
 
-/** Creates a token; its text leaves here once, the database keeps a hash. Null where 10 are active already. */
-export function createToken(store: Store, accountId: string, request: TokenRequest) {
+/**
+ * Creates a token; its text leaves here once, the database keeps a hash. Null where 10 are active already, or where
+ * the account is not approved.
+ * @param options.approved whether it has to be: the website says yes, and nothing comes between question and token
+ */
+export function createToken(
+  store: Store,
+  accountId: string,
+  request: TokenRequest,
+  options: { approved?: boolean } = {},
+) {
   const token = newToken();
   return withAccount(store, accountId, async (trx, now) => {
+    if (options.approved && !(await isApproved({ db: trx }, { id: accountId }, "agent"))) return null;
     const active = await trx
       .selectFrom("tokens")
       .select((eb) => eb.fn.countAll<number>().as("count"))
@@ -81,6 +93,7 @@ export function createToken(store: Store, accountId: string, request: TokenReque
         recent: "[]",
       })
       .execute();
+    await audit(trx, now, { actor: { accountId }, action: "token.create", target: id });
     return { id, token };
   });
 }
@@ -112,13 +125,17 @@ export async function listTokens(store: Store, accountId: string): Promise<Token
 }
 
 /** Revokes a token of an account, for every request from now on. Whether there was one to revoke. */
-export async function revokeToken(store: Store, accountId: string, id: string): Promise<boolean> {
-  const { numUpdatedRows } = await store.db
-    .updateTable("tokens")
-    .set({ revoked_at: store.dialect.now })
-    .where("id", "=", id)
-    .where("account_id", "=", accountId)
-    .where("revoked_at", "is", null)
-    .executeTakeFirst();
-  return numUpdatedRows === 1n;
+export function revokeToken(store: Store, accountId: string, id: string): Promise<boolean> {
+  return withAccount(store, accountId, async (trx, now) => {
+    const { numUpdatedRows } = await trx
+      .updateTable("tokens")
+      .set({ revoked_at: now })
+      .where("id", "=", id)
+      .where("account_id", "=", accountId)
+      .where("revoked_at", "is", null)
+      .executeTakeFirst();
+    if (numUpdatedRows !== 1n) return false;
+    await audit(trx, now, { actor: { accountId }, action: "token.revoke", target: id });
+    return true;
+  });
 }

@@ -9,6 +9,7 @@ import {
   studyLimits,
 } from "../../contracts/studies/index.js";
 import { ApiError } from "../api-error.js";
+import { isBlank } from "./blank.js";
 
 type Failure = { keyword: string; instancePath: string; params: Record<string, unknown> };
 
@@ -24,7 +25,7 @@ export function checkPackage(value: unknown): StudyPackage {
     throw describe(value, compiled.Errors(shortened(value)) as unknown as Failure[]);
   }
   const study = value as StudyPackage;
-  if (study.title.trim() === "") {
+  if (isBlank(study.title)) {
     throw new ApiError("blank_title", "The title is blank.", { field: "/title" });
   }
   checkTree(study.entries);

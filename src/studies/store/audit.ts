@@ -1,0 +1,117 @@
+import { randomUUID } from "node:crypto";
+import type { Kysely, Transaction } from "kysely";
+import { isApproved } from "./accounts.js";
+import type { Database } from "./schema.js";
+import { readNow, type Store, withAccount } from "./store.js";
+
+/** Who does something: a signed-in person, or whoever has the command line. */
+export type Actor = { accountId: string } | "operator";
+
+/** Everything that people and operators do has a name of its own in the audit log. */
+export type AuditAction =
+  | "account.reinstate"
+  | "account.suspend"
+  | "approval.add"
+  | "approval.remove"
+  | "backup"
+  | "comment.add"
+  | "comment.delete"
+  | "comment.erase"
+  | "comment.hide"
+  | "comment.show"
+  | "draft.delete"
+  | "report.add"
+  | "report.dismiss"
+  | "restore"
+  | "session.end"
+  | "sign-in"
+  | "study.publish"
+  | "study.reinstate"
+  | "study.remove"
+  | "study.withdraw"
+  | "token.create"
+  | "token.revoke"
+  | "vote.give"
+  | "vote.take";
+
+export interface AuditEntry {
+  actor: Actor;
+  action: AuditAction;
+  /** Id of what it was done to. */
+  target: string;
+  detail?: string | null;
+}
+
+/** Writes an audit record in the transaction of what it tells about: neither is there without the other. */
+export async function audit(
+  trx: Kysely<Database>,
+  now: number,
+  { actor, action, target, detail }: AuditEntry,
+): Promise<void> {
+  await trx
+    .insertInto("audit")
+    .values({
+      id: randomUUID(),
+      at: now,
+      actor: actor === "operator" ? actor : actor.accountId,
+      action,
+      target,
+      detail: detail ?? null,
+    })
+    .execute();
+}
+
+/** The newest records, of one target or of all, before a time where one is given. */
+export function readAudit(store: Store, options: { target?: string; before?: number; limit: number }) {
+  const { target, before, limit } = options;
+  return store.db
+    .selectFrom("audit")
+    .leftJoin("accounts", "accounts.id", "audit.actor")
+    .select([
+      "audit.id",
+      "audit.at",
+      "audit.actor",
+      "audit.action",
+      "audit.target",
+      "audit.detail",
+      "accounts.handle",
+    ])
+    .$if(target !== undefined, (query) => query.where("audit.target", "=", target as string))
+    .$if(before !== undefined, (query) => query.where("audit.at", "<", before as number))
+    .orderBy("audit.at", "desc")
+    .orderBy("audit.id", "desc")
+    .limit(limit)
+    .execute();
+}
+
+/** Somebody who may not do what only moderators and operators may. */
+export class NotModerator extends Error {
+  override name = "NotModerator";
+}
+
+/**
+ * Runs a transaction for an actor. A moderator's list is read while the account is held: taking the role back holds
+ * from then on, whatever was under way.
+ */
+export function asModerator<T>(
+  store: Store,
+  actor: Actor,
+  work: (trx: Transaction<Database>, now: number) => Promise<T>,
+): Promise<T> {
+  if (actor === "operator") return asOperator(store, work);
+  return withAccount(store, actor.accountId, async (trx, now) => {
+    if (!(await isApproved({ db: trx }, { id: actor.accountId }, "moderator"))) throw new NotModerator();
+    return work(trx, now);
+  });
+}
+
+/** A transaction of the command line. Its first statement writes, so that writers of one SQLite file queue. */
+export function asOperator<T>(
+  store: Store,
+  work: (trx: Transaction<Database>, now: number) => Promise<T>,
+): Promise<T> {
+  return store.db.transaction().execute(async (trx) => {
+    await trx.updateTable("counters").set({ value: 0 }).where("name", "=", "nothing").execute();
+    return work(trx, await readNow(store, trx));
+  });
+}

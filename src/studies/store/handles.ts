@@ -1,0 +1,53 @@
+import { randomInt } from "node:crypto";
+import type { Kysely } from "kysely";
+import type { Database } from "./schema.js";
+
+/** A handle, without its `@`: lower-case letters, digits and single hyphens, a letter or digit at both ends. */
+export const handlePattern = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
+
+const longest = 32;
+
+/** What reads as if the service itself spoke. */
+const reserved = new Set([
+  "admin",
+  "administrator",
+  "anonymous",
+  "api",
+  "deleted",
+  "moderator",
+  "operator",
+  "root",
+  "security",
+  "staff",
+  "support",
+  "system",
+  "tapline",
+  "unnamed",
+]);
+
+/** A handle that nobody has, as near to a name as can be. The caller's insert decides among those who ask at once. */
+export async function freeHandle(db: Kysely<Database>, name: string): Promise<string> {
+  const base = handleOf(name);
+  for (let attempt = 1; ; attempt += 1) {
+    const handle =
+      attempt === 1 ? base : attempt < 10 ? `${base}-${attempt}` : `${base}-${randomInt(1_000, 10_000_000)}`;
+    if (attempt === 1 && reserved.has(base)) continue;
+    const taken = await db
+      .selectFrom("accounts")
+      .select("id")
+      .where("handle", "=", handle)
+      .executeTakeFirst();
+    if (taken === undefined) return handle;
+  }
+}
+
+function handleOf(name: string): string {
+  const folded = name
+    .normalize("NFKD")
+    .replace(/\p{M}+/gu, "")
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .slice(0, longest)
+    .replace(/^-+|-+$/g, "");
+  return folded === "" ? "reader" : folded;
+}

@@ -1,0 +1,242 @@
+import { sql, type Transaction } from "kysely";
+import type { StudyPackage } from "../../contracts/studies/index.js";
+import type { Account } from "./accounts.js";
+import { isApproved } from "./accounts.js";
+import { revokeAll } from "./approvals.js";
+import { type Actor, asModerator, audit } from "./audit.js";
+import { nextPublication, searchEntry, summaryOf } from "./publish.js";
+import type { Database, Standing } from "./schema.js";
+import { bumpGeneration, type Store, withAccount } from "./store.js";
+
+/** What is taken down or put back. */
+export interface Target {
+  studyId: string;
+  /** One version; null for the whole study. */
+  version: number | null;
+}
+
+export type Changed = "changed" | "missing" | "already";
+
+/** Takes a study or a version of one's own down, for good. */
+export function withdraw(
+  store: Store,
+  accountId: string,
+  target: Target,
+  reason: string,
+): Promise<Changed> {
+  return withAccount(store, accountId, (trx, now) =>
+    changeStanding(store, trx, now, { accountId }, target, "withdrawn", reason, accountId),
+  );
+}
+
+/** Takes anybody's study or version down, as a moderator; what its author had withdrawn stays withdrawn. */
+export function remove(store: Store, actor: Actor, target: Target, reason: string): Promise<Changed> {
+  return asModerator(store, actor, async (trx, now) => {
+    const changed = await changeStanding(store, trx, now, actor, target, "removed", reason);
+    if (changed === "changed") await closeReports(trx, now, { studyId: target.studyId });
+    return changed;
+  });
+}
+
+/** Takes a removal back. */
+export function reinstate(store: Store, actor: Actor, target: Target): Promise<Changed> {
+  return asModerator(store, actor, (trx, now) =>
+    changeStanding(store, trx, now, actor, target, "published", null),
+  );
+}
+
+const actions = {
+  withdrawn: "study.withdraw",
+  removed: "study.remove",
+  published: "study.reinstate",
+} as const;
+
+async function changeStanding(
+  store: Store,
+  trx: Transaction<Database>,
+  now: number,
+  actor: Actor,
+  { studyId, version }: Target,
+  standing: Standing,
+  reason: string | null,
+  owner?: string,
+): Promise<Changed> {
+  // Takes its place among publications: lists, counts and search change one after the other.
+  await nextPublication(store, trx);
+  const study = await trx
+    .selectFrom("studies")
+    .select("id")
+    .where("id", "=", studyId)
+    .$if(owner !== undefined, (query) => query.where("account_id", "=", owner as string))
+    .executeTakeFirst();
+  if (study === undefined) return "missing";
+  const from: Standing = standing === "published" ? "removed" : "published";
+  const change = { standing, standing_at: standing === "published" ? null : now, reason };
+  const { numUpdatedRows } =
+    version === null
+      ? await trx
+          .updateTable("studies")
+          .set(change)
+          .where("id", "=", studyId)
+          .where("standing", "=", from)
+          .executeTakeFirst()
+      : await trx
+          .updateTable("versions")
+          .set(change)
+          .where("study_id", "=", studyId)
+          .where("version", "=", version)
+          .where("standing", "=", from)
+          .executeTakeFirst();
+  if (numUpdatedRows !== 1n) return "already";
+  await settle(store, trx, studyId);
+  await bumpGeneration(trx);
+  const what = version === null ? null : `version ${version}`;
+  const detail = [what, reason].filter((part) => part !== null).join(": ");
+  await audit(trx, now, { actor, action: actions[standing], target: studyId, detail: detail || null });
+  return "changed";
+}
+
+/** Makes the newest version that stands the current one, or takes the study out of lists and search. */
+async function settle(store: Store, trx: Transaction<Database>, studyId: string): Promise<void> {
+  const study = await trx
+    .selectFrom("studies")
+    .selectAll()
+    .where("id", "=", studyId)
+    .executeTakeFirstOrThrow();
+  const version =
+    study.standing === "published"
+      ? await trx
+          .selectFrom("versions")
+          .select(["version", "published_at", "package"])
+          .where("study_id", "=", studyId)
+          .where("standing", "=", "published")
+          .orderBy("version", "desc")
+          .limit(1)
+          .executeTakeFirst()
+      : undefined;
+  if (study.listed === 1) await store.dialect.search.remove(trx, study.published_at);
+  if (version === undefined) {
+    await trx.updateTable("studies").set({ listed: 0 }).where("id", "=", studyId).execute();
+  } else {
+    const content = JSON.parse(version.package.toString("utf8")) as StudyPackage;
+    await trx
+      .updateTable("studies")
+      .set({
+        listed: 1,
+        version: version.version,
+        published_at: version.published_at,
+        ...summaryOf(content),
+        upvotes: sql<number>`(select count(*) from votes
+          where votes.study_id = studies.id and votes.version = ${version.version})`,
+      })
+      .where("id", "=", studyId)
+      .execute();
+    const entry = { publishedAt: version.published_at, entry: searchEntry(content) };
+    await store.dialect.search.add(trx, [entry]);
+  }
+  const more = (version === undefined ? 0 : 1) - study.listed;
+  await trx
+    .updateTable("counters")
+    .set({ value: sql<number>`value + cast(${more} as bigint)` })
+    .where("name", "=", "studies")
+    .execute();
+}
+
+/** Hides a comment from readers, or shows it again. */
+export function setCommentHidden(
+  store: Store,
+  actor: Actor,
+  id: string,
+  reason: string | null,
+): Promise<string | null> {
+  return asModerator(store, actor, async (trx, now) => {
+    const hide = reason !== null;
+    const changed = await trx
+      .updateTable("comments")
+      .set({ hidden: hide ? "hidden" : null, reason })
+      .where("id", "=", id)
+      .$if(hide, (query) => query.where("hidden", "is", null))
+      .$if(!hide, (query) => query.where("hidden", "=", "hidden"))
+      .returning("study_id")
+      .executeTakeFirst();
+    if (changed === undefined) return null;
+    if (hide) await closeReports(trx, now, { commentId: id });
+    await bumpGeneration(trx);
+    await audit(trx, now, { actor, action: hide ? "comment.hide" : "comment.show", target: id, detail: reason });
+    return changed.study_id;
+  });
+}
+
+/** Erases a comment's text for good. */
+export function eraseComment(store: Store, actor: Actor, id: string, reason: string): Promise<string | null> {
+  return asModerator(store, actor, async (trx, now) => {
+    const changed = await trx
+      .updateTable("comments")
+      .set({ body: "", hidden: "deleted", reason })
+      .where("id", "=", id)
+      .where((eb) => eb.or([eb("hidden", "is", null), eb("hidden", "=", "hidden")]))
+      .returning("study_id")
+      .executeTakeFirst();
+    if (changed === undefined) return null;
+    await closeReports(trx, now, { commentId: id });
+    await bumpGeneration(trx);
+    await audit(trx, now, { actor, action: "comment.erase", target: id, detail: reason });
+    return changed.study_id;
+  });
+}
+
+async function closeReports(
+  trx: Transaction<Database>,
+  now: number,
+  target: { studyId: string } | { commentId: string },
+): Promise<void> {
+  const open = trx
+    .updateTable("reports")
+    .set({ closed_at: now, outcome: "acted" })
+    .where("closed_at", "is", null);
+  await ("studyId" in target
+    ? open.where("study_id", "=", target.studyId).where("comment_id", "is", null)
+    : open.where("comment_id", "=", target.commentId)
+  ).execute();
+}
+
+/**
+ * Suspends an account: its tokens are revoked and its sessions ended, and nothing that it has under way still happens.
+ * Moderators are suspended by an operator only.
+ */
+export function suspend(
+  store: Store,
+  actor: Actor,
+  account: Pick<Account, "id">,
+  reason: string,
+): Promise<Changed | "moderator"> {
+  return asModerator(store, actor, async (trx, now): Promise<Changed | "moderator"> => {
+    if (actor !== "operator" && (await isApproved({ db: trx }, account, "moderator"))) return "moderator";
+    const { numUpdatedRows } = await trx
+      .updateTable("accounts")
+      .set({ suspended_at: now, suspension: reason })
+      .where("id", "=", account.id)
+      .where("suspended_at", "is", null)
+      .executeTakeFirst();
+    if (numUpdatedRows !== 1n) return "already";
+    await revokeAll(trx, account.id, now);
+    await trx.deleteFrom("sessions").where("account_id", "=", account.id).execute();
+    await audit(trx, now, { actor, action: "account.suspend", target: account.id, detail: reason });
+    return "changed";
+  });
+}
+
+/** Lets a suspended account sign in again; tokens it creates anew. */
+export function unsuspend(store: Store, actor: Actor, account: Pick<Account, "id">): Promise<Changed> {
+  return asModerator(store, actor, async (trx, now): Promise<Changed> => {
+    const { numUpdatedRows } = await trx
+      .updateTable("accounts")
+      .set({ suspended_at: null, suspension: null })
+      .where("id", "=", account.id)
+      .where("suspended_at", "is not", null)
+      .executeTakeFirst();
+    if (numUpdatedRows !== 1n) return "already";
+    await audit(trx, now, { actor, action: "account.reinstate", target: account.id });
+    return "changed";
+  });
+}

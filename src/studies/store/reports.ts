@@ -1,0 +1,106 @@
+import { randomUUID } from "node:crypto";
+import { type Actor, asModerator, audit } from "./audit.js";
+import { type Store, withAccount } from "./store.js";
+
+export interface Reported {
+  studyId: string;
+  /** Null where the study itself is meant. */
+  commentId: string | null;
+}
+
+/** Tells moderators of a study or a comment. One report of an account about one thing is open at a time. */
+export function report(
+  store: Store,
+  accountId: string,
+  { studyId, commentId }: Reported,
+  reason: string,
+): Promise<"reported" | "missing"> {
+  return withAccount(store, accountId, async (trx, now) => {
+    const found =
+      commentId === null
+        ? await trx
+            .selectFrom("studies")
+            .select("id")
+            .where("id", "=", studyId)
+            .where("listed", "=", 1)
+            .executeTakeFirst()
+        : await trx
+            .selectFrom("comments")
+            .select("id")
+            .where("id", "=", commentId)
+            .where("study_id", "=", studyId)
+            .where("hidden", "is", null)
+            .executeTakeFirst();
+    if (found === undefined) return "missing";
+    const open = await trx
+      .updateTable("reports")
+      .set({ reason })
+      .where("account_id", "=", accountId)
+      .where("study_id", "=", studyId)
+      .where("comment_id", commentId === null ? "is" : "=", commentId)
+      .where("closed_at", "is", null)
+      .returning("id")
+      .executeTakeFirst();
+    const id = open?.id ?? randomUUID();
+    if (open === undefined) {
+      await trx
+        .insertInto("reports")
+        .values({
+          id,
+          study_id: studyId,
+          comment_id: commentId,
+          account_id: accountId,
+          created_at: now,
+          reason,
+          closed_at: null,
+          outcome: null,
+        })
+        .execute();
+    }
+    await audit(trx, now, { actor: { accountId }, action: "report.add", target: id });
+    return "reported";
+  });
+}
+
+/** Reports that nobody has acted on, the oldest first. */
+export function openReports(store: Store, limit = 100) {
+  return store.db
+    .selectFrom("reports")
+    .innerJoin("studies", "studies.id", "reports.study_id")
+    .innerJoin("accounts as reporter", "reporter.id", "reports.account_id")
+    .innerJoin("accounts as author", "author.id", "studies.account_id")
+    .leftJoin("comments", "comments.id", "reports.comment_id")
+    .leftJoin("accounts as speaker", "speaker.id", "comments.account_id")
+    .select([
+      "reports.id",
+      "reports.study_id",
+      "reports.comment_id",
+      "reports.created_at",
+      "reports.reason",
+      "reporter.handle as reporter",
+      "studies.title",
+      "author.handle as author",
+      "comments.body",
+      "speaker.handle as speaker",
+    ])
+    .where("reports.closed_at", "is", null)
+    .orderBy("reports.created_at")
+    .orderBy("reports.id")
+    .limit(limit)
+    .execute();
+}
+
+/** Closes a report about which nothing is to be done. Whether it was open. */
+export function dismissReport(store: Store, actor: Actor, id: string): Promise<boolean> {
+  return asModerator(store, actor, async (trx, now) => {
+    const { numUpdatedRows } = await trx
+      .updateTable("reports")
+      .set({ closed_at: now, outcome: "dismissed" })
+      .where("id", "=", id)
+      .where("closed_at", "is", null)
+      .executeTakeFirst();
+    if (numUpdatedRows !== 1n) return false;
+    await audit(trx, now, { actor, action: "report.dismiss", target: id });
+    return true;
+  });
+}
