@@ -126,7 +126,8 @@ export async function restore(store: Store, path: string): Promise<number> {
         const entry = JSON.parse(line, decodeBytes);
         if (first) {
           former = entry.format === formerFormat;
-          if (entry.format !== format && !former) throw new UserError(`${path} is not a backup of the studies service.`);
+          if (entry.format !== format && !former)
+            throw new UserError(`${path} is not a backup of the studies service.`);
           first = false;
         } else if (entry.end !== undefined) {
           whole.ended = entry.end === whole.rows;
@@ -149,7 +150,11 @@ export async function restore(store: Store, path: string): Promise<number> {
     if (!whole.ended) throw new UserError(`${path} is cut off; nothing was restored.`);
     if (former) await completePublicSite(trx);
     await indexStudies(store, trx);
-    await audit(trx, await readNow(store, trx), { actor: "operator", action: "restore", target: basename(path) });
+    await audit(trx, await readNow(store, trx), {
+      actor: "operator",
+      action: "restore",
+      target: basename(path),
+    });
   });
   await gatherStatistics(store);
   return whole.rows;

@@ -11,7 +11,7 @@ import { samplePackage } from "./support/packages.js";
 
 test("hidden characters, likely secrets and differences are found", () => {
   const codes = (text: string) =>
-    splitHidden(text).flatMap((part) => (typeof part === "string" ? [] : [part.code]));
+    [...splitHidden(text)].flatMap((part) => (typeof part === "string" ? [] : [part.code]));
   assert.equal(codes("a\u202eb\u200bc\0\ud800\u{e0041}\ufeff"), [
     "U+202E",
     "U+200B",

@@ -1,6 +1,6 @@
 export { constantRequestId, ErrorBody, type ErrorCode, errorCodes } from "./errors.js";
 export { hiddenCharacters } from "./hidden.js";
-export { studiesPort, studyLimits } from "./limits.js";
+export { siteLimits, studiesPort, studyLimits } from "./limits.js";
 export { ContextMessage, Entry, Settings, StudyModel, StudyPackage, Uuid } from "./package.js";
 export {
   Author,

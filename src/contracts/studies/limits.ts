@@ -42,5 +42,17 @@ export const studyLimits = {
   session_days: 14,
 } as const;
 
+const minute = 60_000;
+
+/** What people may do on the website in any such time: so much for an account, so much for an address. */
+export const siteLimits = {
+  form: { account: 300, address: 900, window_ms: 10 * minute },
+  comment: { account: 30, address: 90, window_ms: 60 * minute },
+  vote: { account: 120, address: 360, window_ms: 60 * minute },
+  report: { account: 20, address: 60, window_ms: 1440 * minute },
+  /** Starts count for the address alone: whose they are is not known yet. */
+  "sign-in": { account: 30, address: 60, window_ms: 10 * minute },
+} as const;
+
 /** Where the service listens unless told otherwise. */
 export const studiesPort = 8990;

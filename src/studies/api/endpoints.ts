@@ -24,7 +24,14 @@ import {
 } from "../store/studies.js";
 import { words } from "../text/words.js";
 import type { Admitted } from "./authenticate.js";
-import { idParameter, integerParameter, offsetParameter, parseQuery, searchParameter, versionParameter } from "./query.js";
+import {
+  idParameter,
+  integerParameter,
+  offsetParameter,
+  parseQuery,
+  searchParameter,
+  versionParameter,
+} from "./query.js";
 import { readIdempotencyKey, readPackage } from "./read-package.js";
 
 export interface Answer {

@@ -164,9 +164,14 @@ export function openApi(origin: string): OpenApi {
         get: {
           operationId: "getStudy",
           summary: "Read one study",
-          description: "Scope public:read. A published study, a draft that this very token created, or the version that a draft became.",
+          description:
+            "Scope public:read. A published study, a draft that this very token created, or the version that a draft became.",
           parameters: [id],
-          responses: { "200": answer("The study with its package.", "StudyEnvelope", checksum), ...refusals, ...gone },
+          responses: {
+            "200": answer("The study with its package.", "StudyEnvelope", checksum),
+            ...refusals,
+            ...gone,
+          },
         },
       },
       "/api/v1/studies/{id}/versions/{version}": {

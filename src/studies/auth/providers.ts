@@ -1,6 +1,6 @@
 import type { Identity } from "../store/accounts.js";
 
-/** What a sign-in must remember between leaving and coming back; kept in the database, never in the browser. */
+/** What a sign-in must remember between leaving and coming back; carried by the browser, sealed (site/sealed.ts). */
 export interface Secrets {
   state: string;
   nonce: string;

@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
+import { hiddenCharacters, studyLimits } from "../../contracts/studies/index.js";
 import { type Html, html } from "./html.js";
+import { revealed } from "./reveal.js";
 import { style } from "./style.js";
 import type { Visit } from "./visit.js";
 
@@ -13,11 +15,12 @@ export function page(
   extra: { status?: number; head?: Html } = {},
 ): void {
   const { ctx, session } = visit;
-  const link = (path: string, text: string) =>
+  const link = (path: string, text: string | Html) =>
     html`<a href="${path}"${ctx.path === path ? html` aria-current="page"` : null}>${text}</a>`;
   const here = ctx.path === "/sign-in" ? "" : `?return=${encodeURIComponent(ctx.path)}`;
+  const visibleTitle = title.replace(hiddenCharacters, "");
   const document = html`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>${title} · tapline studies</title>
+<html lang="en"><head><meta charset="utf-8"><title>${visibleTitle} · tapline studies</title><link rel="icon" href="/favicon.svg" type="image/svg+xml">
 <meta name="viewport" content="width=device-width, initial-scale=1"><link rel="stylesheet" href="${stylePath}">${extra.head}</head>
 <body><a class="skip" href="#main">Skip to content</a>
 <header class="top"><div><a class="brand" href="/"><span>tap</span>line studies</a>
@@ -27,7 +30,8 @@ export function page(
       : [
           link("/drafts", "My drafts"),
           link("/agents", "Agent access"),
-          link("/account", session.account.name),
+          session.isModerator ? link("/moderation", "Moderation") : null,
+          link("/account", revealed(session.account.name)),
         ]
   }</nav></div></header>
 <main id="main">${body}</main>
@@ -36,6 +40,17 @@ export function page(
   ctx.status = extra.status ?? 200;
   ctx.set("Content-Type", "text/html; charset=utf-8");
   ctx.body = document.markup;
+}
+
+/** Who somebody is: the name, which others may have too, and the handle, which nobody else has. */
+export function signature(name: string, handle: string | null): Html {
+  return html`<bdi>${revealed(name)}</bdi> ${handle === null ? null : html`<span class="handle">@${handle}</span>`}`;
+}
+
+/** A field for a reason. Pages hold several: each has a name of its own. */
+export function reasonField(id: string, label: string): Html {
+  return html`<div class="field"><label for="reason-${id}">${label}</label>
+<textarea id="reason-${id}" name="reason" required maxlength="${studyLimits.reason}"></textarea></div>`;
 }
 
 /** The hidden field that proves that a form was made for this session. */

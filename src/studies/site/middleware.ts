@@ -3,28 +3,64 @@ import type { Context, Middleware } from "koa";
 import { isDisconnect } from "../../http/errors.js";
 import { isSecure } from "../http/transport.js";
 import { logFault, type Service } from "../service.js";
+import { NotModerator } from "../store/audit.js";
+import { AccountSuspended } from "../store/store.js";
 import { html } from "./html.js";
 import { page, stylePath } from "./layout.js";
 import { account, postEndOthers, postEndSession, postSignOut } from "./pages/account.js";
+import {
+  postDeleteComment,
+  postEraseComment,
+  postHideComment,
+  postReinstate,
+  postRemove,
+  postReport,
+  postReportComment,
+  postShowComment,
+  postWithdraw,
+} from "./pages/actions.js";
 import { agent, agents, postRevoke, postToken } from "./pages/agents.js";
 import { docs } from "./pages/docs.js";
 import { downloadDraft, drafts, postDelete, postPublish, review } from "./pages/drafts.js";
 import { feed } from "./pages/feed.js";
+import {
+  moderatedAccount,
+  moderation,
+  moderationLog,
+  postDismiss,
+  postSuspend,
+  postUnsuspend,
+} from "./pages/moderation.js";
 import { postSignIn, signIn, signInCallback } from "./pages/sign-in.js";
 import { downloadStudy, postComment, postUpvote, study } from "./pages/study.js";
-import { style } from "./style.js";
+import { icon, style } from "./style.js";
 import { NeedsSignIn, SiteError, seeOther, startVisit, type Visit } from "./visit.js";
 
 type Handler = (visit: Visit, id: string | undefined) => void | Promise<void>;
 
 /** Every page: method, path with at most one part that varies, what answers. */
-const routes: [method: "GET" | "POST", path: RegExp, handler: Handler][] = [
+export const routes: [method: "GET" | "POST", path: RegExp, handler: Handler][] = [
   ["GET", /^\/$/, (visit) => feed(visit, "new")],
   ["GET", /^\/top$/, (visit) => feed(visit, "top")],
   ["GET", /^\/studies\/([^/]+)$/, study],
   ["GET", /^\/studies\/([^/]+)\/package\.json$/, downloadStudy],
   ["POST", /^\/studies\/([^/]+)\/comments$/, postComment],
   ["POST", /^\/studies\/([^/]+)\/upvote$/, postUpvote],
+  ["POST", /^\/studies\/([^/]+)\/withdraw$/, postWithdraw],
+  ["POST", /^\/studies\/([^/]+)\/remove$/, postRemove],
+  ["POST", /^\/studies\/([^/]+)\/reinstate$/, postReinstate],
+  ["POST", /^\/studies\/([^/]+)\/report$/, postReport],
+  ["POST", /^\/comments\/([^/]+)\/delete$/, postDeleteComment],
+  ["POST", /^\/comments\/([^/]+)\/report$/, postReportComment],
+  ["POST", /^\/comments\/([^/]+)\/hide$/, postHideComment],
+  ["POST", /^\/comments\/([^/]+)\/show$/, postShowComment],
+  ["POST", /^\/comments\/([^/]+)\/erase$/, postEraseComment],
+  ["GET", /^\/moderation$/, moderation],
+  ["GET", /^\/moderation\/log$/, moderationLog],
+  ["GET", /^\/moderation\/account$/, moderatedAccount],
+  ["POST", /^\/reports\/([^/]+)\/dismiss$/, postDismiss],
+  ["POST", /^\/accounts\/([^/]+)\/suspend$/, postSuspend],
+  ["POST", /^\/accounts\/([^/]+)\/reinstate$/, postUnsuspend],
   ["GET", /^\/sign-in$/, signIn],
   ["POST", /^\/sign-in\/([a-z]+)$/, postSignIn],
   ["GET", /^\/sign-in\/([a-z]+)\/callback$/, signInCallback],
@@ -73,6 +109,12 @@ export function site(service: Service): Middleware {
       ctx.body = style;
       return;
     }
+    if (ctx.path === "/favicon.svg" || ctx.path === "/favicon.ico") {
+      ctx.set("Content-Type", "image/svg+xml");
+      ctx.set("Cache-Control", "public, max-age=86400");
+      ctx.body = icon;
+      return;
+    }
     const visit: Visit = { service, ctx: ctx as Context, session: null, csrf: "" };
     try {
       Object.assign(visit, await startVisit(service, ctx as Context));
@@ -107,6 +149,8 @@ const titles: Record<number, string> = {
   404: "Not found",
   405: "Not that way",
   409: "It has changed",
+  410: "No longer here",
+  429: "Too often",
 };
 
 function fail(visit: Visit, error: unknown): void {
@@ -115,7 +159,16 @@ function fail(visit: Visit, error: unknown): void {
     seeOther(ctx, `/sign-in?return=${encodeURIComponent(ctx.path)}`);
     return;
   }
+  if (error instanceof AccountSuspended) {
+    fail({ ...visit, session: null }, new SiteError(403, "This account is suspended; nothing was done."));
+    return;
+  }
+  if (error instanceof NotModerator) {
+    fail(visit, new SiteError(404, "There is no such page."));
+    return;
+  }
   if (error instanceof SiteError) {
+    if (error.retryAfter !== null) ctx.set("Retry-After", String(error.retryAfter));
     const title = titles[error.status] ?? "Not just now";
     page(
       visit,

@@ -44,7 +44,9 @@ label { font-size: .95rem; } .field { margin: .6rem 0; } .field > label { displa
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.2rem; margin: 1rem 0; }
 .notice { background: var(--warn-paper); border-left: 4px solid var(--warn); padding: .7rem 1rem; margin: 1rem 0; border-radius: 4px; font-size: .95rem; } .notice.good { background: var(--good); border-color: var(--accent); }
 .notice :last-child { margin-bottom: 0; } .notice ul { margin: .3rem 0; padding-left: 1.2rem; }
-.tree, .tree ul { list-style: none; margin: 0; padding: 0; } .tree ul { border-left: 2px solid var(--line); padding-left: 1rem; margin-left: .3rem; }
+.tree, .tree ul { list-style: none; margin: 0; padding: 0; } .tree-level, .tree-deep { border-left: 2px solid var(--line); padding-left: 1rem; margin-left: .3rem; }
+.handle { color: var(--soft); font-family: system-ui, sans-serif; font-size: .9em; } .gone { color: var(--soft); font-style: italic; }
+.actions { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; } .actions > * { margin: .2rem 0; } .actions details[open] { flex-basis: 100%; }
 .tree .tree-deep { border-left-style: dotted; padding-left: .2rem; margin-left: 0; } .entry { margin: .9rem 0; }
 details { margin: .35rem 0; } summary { cursor: pointer; font-family: system-ui, sans-serif; font-size: .9rem; color: var(--soft); font-weight: 600; }
 pre, code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .85em; } pre { background: var(--code); border: 1px solid var(--line); border-radius: 8px; padding: .8rem 1rem; overflow: auto; white-space: pre-wrap; max-height: 36rem; line-height: 1.45; }
@@ -59,7 +61,10 @@ dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1re
 ins { background: var(--good); text-decoration: none; } del { background: var(--bad); } ins, del { display: block; white-space: pre-wrap; padding: .2rem .5rem; border-radius: 4px; max-height: 16rem; overflow: auto; }
 .pages { display: flex; justify-content: space-between; margin: 1.2rem 0; }
 .visually-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
-@media (max-width: 36rem) { html { font-size: 16px; } h1 { font-size: 1.5rem; } nav { margin-left: 0; } .tree ul { padding-left: .6rem; } dl.facts { grid-template-columns: 1fr; } dl.facts dd { margin-bottom: .4rem; }
+@media (max-width: 36rem) { html { font-size: 16px; } h1 { font-size: 1.5rem; } nav { margin-left: 0; } .tree-level { padding-left: .6rem; } dl.facts { grid-template-columns: 1fr; } dl.facts dd { margin-bottom: .4rem; }
   .depth-1, .depth-2, .depth-3, .depth-4, .depth-5 { margin-left: .8rem; } }
 @media print { header.top, footer, form, .tabs { display: none; } pre, ins, del { max-height: none; } }
 `;
+
+/** A tap over a line of text, in the site's colours. */
+export const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><style>path{stroke:#0b5d66}@media (prefers-color-scheme:dark){path{stroke:#6cc7d1}}</style><path d="M4 24h24M16 24V10M8 10h16" fill="none" stroke-width="4" stroke-linecap="round"/></svg>`;

@@ -1,9 +1,14 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Context } from "koa";
-import { studyLimits } from "../../contracts/studies/index.js";
+import { studyLimits, uuidPattern } from "../../contracts/studies/index.js";
 import { HttpError, readBytes } from "../../http/index.js";
+import { clientAddress } from "../http/transport.js";
 import type { Service } from "../service.js";
+import { countAction, type LimitedAction } from "../store/limits.js";
 import { findSession, type Session } from "../store/sessions.js";
+
+import { isBlank } from "../text/blank.js";
+import { displayable } from "../text/display.js";
 
 export const sessionCookie = "__Host-tapline-session";
 export const signInCookie = "__Host-tapline-signin";
@@ -21,10 +26,13 @@ export interface Visit {
 export class SiteError extends Error {
   override name = "SiteError";
   readonly status: number;
+  /** Seconds to wait, where waiting helps. */
+  readonly retryAfter: number | null;
 
-  constructor(status: number, sentence: string) {
+  constructor(status: number, sentence: string, retryAfter: number | null = null) {
     super(sentence);
     this.status = status;
+    this.retryAfter = retryAfter;
   }
 }
 
@@ -55,6 +63,27 @@ export function setCookie(ctx: Context, name: string, value: string, maxAge: num
 /** A comment's characters take up to twelve bytes each in a form. */
 const formBytes = studyLimits.comment * 12 + 4000;
 
+/** Counts what a visitor does. @throws SiteError where it has been done too often */
+export async function countVisit(visit: Visit, action: LimitedAction): Promise<void> {
+  const { service, ctx, session } = visit;
+  const from = { accountId: session?.account.id ?? null, address: clientAddress(service, ctx) };
+  const wait = await countAction(service.store, action, from);
+  if (wait === 0) return;
+  throw new SiteError(429, `${tooOften[action]}; please try again in ${duration(wait)}.`, wait);
+}
+
+const tooOften: Record<LimitedAction, string> = {
+  form: "Too many forms came from here in a short time",
+  comment: "That were many comments in a short time",
+  vote: "That were many votes in a short time",
+  report: "That were many reports in a short time",
+  "sign-in": "Too many sign-ins were begun from here in a short time",
+};
+
+function duration(seconds: number): string {
+  return seconds < 120 ? `${seconds} seconds` : `${Math.ceil(seconds / 60)} minutes`;
+}
+
 /**
  * Reads a posted form. Refuses forms that another site sent: by the browser's own word, and by the session's
  * token where there is a session.
@@ -68,6 +97,7 @@ export async function readForm(visit: Visit, anonymous = false): Promise<URLSear
   if (!/^application\/x-www-form-urlencoded\b/i.test(ctx.get("Content-Type"))) {
     throw new SiteError(400, "This is not a form of this site.");
   }
+  await countVisit(visit, "form");
   const bytes = await readBytes(ctx, formBytes).catch((error) => {
     if (error instanceof HttpError)
       throw new SiteError(400, "The form is too large, or did not arrive whole.");
@@ -88,9 +118,40 @@ function equal(a: string, b: string): boolean {
   return one.length === two.length && timingSafeEqual(one, two);
 }
 
+const uuid = new RegExp(uuidPattern);
+
+export function isUuid(text: string): boolean {
+  return uuid.test(text);
+}
+
+/** A path's id in lower case; not found where it is none. */
+export function idOf(text: string | undefined): string {
+  if (text === undefined || !isUuid(text)) throw new SiteError(404, "There is no such page.");
+  return text.toLowerCase();
+}
+
 /** The session of a page that needs one; without it the visitor is sent to sign in, and then back. */
 export class NeedsSignIn extends Error {
   override name = "NeedsSignIn";
+}
+
+/** The session of a page for moderators. To everybody else there is no such page. */
+export function requireModerator(visit: Visit): Session {
+  const session = requireSession(visit);
+  if (!session.isModerator) throw new SiteError(404, "There is no such page.");
+  return session;
+}
+
+/** A reason that a form gives: 1 to 1000 characters that can be seen. */
+export function reasonOf(form: URLSearchParams): string {
+  const reason = displayable(form.get("reason") ?? "")
+    .replace(/\r\n/g, "\n")
+    .trim();
+  const length = [...reason].length;
+  if (isBlank(reason) || length > studyLimits.reason) {
+    throw new SiteError(400, `A reason has 1 to ${studyLimits.reason} characters; this has ${length}.`);
+  }
+  return reason;
 }
 
 export function requireSession(visit: Visit): Session {

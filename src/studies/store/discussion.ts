@@ -100,12 +100,7 @@ export function findComment(store: Store, id: string) {
 export type Voted = "counted" | "no_study" | "own";
 
 /** Gives or takes back an account's one upvote for a study's current version. Authors do not vote for themselves. */
-export function setUpvote(
-  store: Store,
-  accountId: string,
-  studyId: string,
-  wanted: boolean,
-): Promise<Voted> {
+export function setUpvote(store: Store, accountId: string, studyId: string, wanted: boolean): Promise<Voted> {
   return withAccount(store, accountId, async (trx, now): Promise<Voted> => {
     // Holds the study's row, so that its version stays while the vote is counted.
     const study = await trx

@@ -4,8 +4,8 @@ import { studyLimits } from "../../contracts/studies/index.js";
 import { displayable } from "../text/display.js";
 import type { Credential } from "./admission.js";
 import { audit } from "./audit.js";
-import { readNow, type Store, withAccount } from "./store.js";
 import type { Database } from "./schema.js";
+import { readNow, type Store, withAccount } from "./store.js";
 import { sha256Hex } from "./tokens.js";
 import { admitted, hasRoom, type Window, windowState } from "./window.js";
 

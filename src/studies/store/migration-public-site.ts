@@ -53,7 +53,11 @@ export function publicSite(ordered: RawBuilder<unknown>): Migration {
         .addColumn("closed_at", "bigint")
         .addColumn("outcome", "text")
         .execute();
-      await db.schema.createIndex("reports_open").on("reports").columns(["closed_at", "created_at"]).execute();
+      await db.schema
+        .createIndex("reports_open")
+        .on("reports")
+        .columns(["closed_at", "created_at"])
+        .execute();
       await db.schema.createIndex("reports_study").on("reports").column("study_id").execute();
       await db.schema
         .createTable("audit")

@@ -18,12 +18,7 @@ export interface Target {
 export type Changed = "changed" | "missing" | "already";
 
 /** Takes a study or a version of one's own down, for good. */
-export function withdraw(
-  store: Store,
-  accountId: string,
-  target: Target,
-  reason: string,
-): Promise<Changed> {
+export function withdraw(store: Store, accountId: string, target: Target, reason: string): Promise<Changed> {
   return withAccount(store, accountId, (trx, now) =>
     changeStanding(store, trx, now, { accountId }, target, "withdrawn", reason, accountId),
   );
@@ -162,7 +157,12 @@ export function setCommentHidden(
     if (changed === undefined) return null;
     if (hide) await closeReports(trx, now, { commentId: id });
     await bumpGeneration(trx);
-    await audit(trx, now, { actor, action: hide ? "comment.hide" : "comment.show", target: id, detail: reason });
+    await audit(trx, now, {
+      actor,
+      action: hide ? "comment.hide" : "comment.show",
+      target: id,
+      detail: reason,
+    });
     return changed.study_id;
   });
 }

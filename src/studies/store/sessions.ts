@@ -81,10 +81,7 @@ export async function endSessions(
 ): Promise<void> {
   await withAccount(store, accountId, async (trx, now) => {
     const all = trx.deleteFrom("sessions").where("account_id", "=", accountId);
-    const ended = await ("id" in which
-      ? all.where("id", "=", which.id)
-      : all.where("id", "!=", which.except)
-    )
+    const ended = await ("id" in which ? all.where("id", "=", which.id) : all.where("id", "!=", which.except))
       .returning("id")
       .execute();
     for (const { id } of ended) {

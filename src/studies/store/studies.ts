@@ -101,7 +101,10 @@ async function newest(store: Store, limit: number, offset: number): Promise<numb
 
 async function rowsOf(store: Store, keys: number[]): Promise<StudyRow[]> {
   if (keys.length === 0) return [];
-  const rows = await studyRows(store).where("studies.published_at", "in", keys).where("listed", "=", 1).execute();
+  const rows = await studyRows(store)
+    .where("studies.published_at", "in", keys)
+    .where("listed", "=", 1)
+    .execute();
   const byKey = new Map(rows.map((row) => [row.published_at, row]));
   return keys.flatMap((key) => byKey.get(key) ?? []);
 }

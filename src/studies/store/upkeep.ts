@@ -1,7 +1,8 @@
 import { studyLimits } from "../../contracts/studies/index.js";
+import { longestWindowMs } from "./limits.js";
 import { readNow, type Store } from "./store.js";
 
-/** Deletes what has had its time: ended sessions, abandoned sign-ins, old replays and activity. */
+/** Deletes what has had its time: ended sessions, sign-ins that came back, old replays, limits, activity and audit. */
 export async function cleanUp(store: Store): Promise<void> {
   const now = await readNow(store, store.db);
   await store.db.deleteFrom("sessions").where("expires_at", "<=", now).execute();
@@ -12,6 +13,14 @@ export async function cleanUp(store: Store): Promise<void> {
   await store.db
     .deleteFrom("replays")
     .where("created_at", "<=", now - studyLimits.idempotency_ms)
+    .execute();
+  await store.db
+    .deleteFrom("limits")
+    .where("touched_at", "<=", now - longestWindowMs)
+    .execute();
+  await store.db
+    .deleteFrom("audit")
+    .where("at", "<=", now - studyLimits.audit_days * 86_400_000)
     .execute();
   await store.db
     .deleteFrom("activity")

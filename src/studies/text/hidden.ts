@@ -21,37 +21,38 @@ const names: Record<number, string> = {
   65279: "byte order mark",
 };
 
-export interface HiddenCharacter {
+/** A hidden character, as often as it follows itself. */
+export interface HiddenRun {
   /** Such as U+202E. */
   code: string;
   /** Its name where it is a known one. */
   name: string;
+  count: number;
 }
 
-// One object for each character: a text may hold hundreds of thousands, and what shows them keeps its work by object.
-const met = new Map<number, HiddenCharacter>();
-const mostMet = 1000;
+// What makes one emoji of several characters is seen as that emoji.
+const joinsEmoji =
+  /(?<=\p{Extended_Pictographic})\uFE0F|(?<=[0-9#*])\uFE0F(?=\u20E3)|(?<=\p{Extended_Pictographic}|\p{Emoji_Modifier}|\uFE0F)\u200D(?=\p{Extended_Pictographic})/u;
 
-function characterOf(point: number): HiddenCharacter {
-  const known = met.get(point);
-  if (known !== undefined) return known;
-  const character = {
+// The same character again and again is one run: a text may hold hundreds of thousands of them.
+const runs = new RegExp(`(?!${joinsEmoji.source})(${hiddenCharacters.source})\\1*`, "gu");
+
+function runOf(text: string): HiddenRun {
+  const point = text.codePointAt(0) as number;
+  return {
     code: `U+${point.toString(16).toUpperCase().padStart(4, "0")}`,
     name: names[point] ?? (point >= 0xd800 && point <= 0xdfff ? "half a pair" : "invisible"),
+    count: text.length / (point > 0xffff ? 2 : 1),
   };
-  if (met.size < mostMet) met.set(point, character);
-  return character;
 }
 
-/** A text as alternating visible parts and hidden characters. */
-export function splitHidden(text: string): (string | HiddenCharacter)[] {
-  const parts: (string | HiddenCharacter)[] = [];
+/** A text as visible parts and runs of hidden characters, one after the other. */
+export function* splitHidden(text: string): Generator<string | HiddenRun> {
   let end = 0;
-  for (const match of text.matchAll(hiddenCharacters)) {
-    if (match.index > end) parts.push(text.slice(end, match.index));
-    parts.push(characterOf(match[0].codePointAt(0) as number));
+  for (const match of text.matchAll(runs)) {
+    if (match.index > end) yield text.slice(end, match.index);
+    yield runOf(match[0]);
     end = match.index + match[0].length;
   }
-  if (end < text.length) parts.push(text.slice(end));
-  return parts;
+  if (end < text.length) yield text.slice(end);
 }

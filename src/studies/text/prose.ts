@@ -8,8 +8,11 @@ export interface Block {
 
 const opening = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
 
-/** Splits a text into prose and fenced code, as CommonMark fences it: without a closing fence, code runs to the end. */
-export function blocksOf(text: string): Block[] {
+/**
+ * Splits a text into prose and fenced code, as CommonMark fences it: without a closing fence, code runs to the end.
+ * @param most blocks; what comes after them stays together as prose
+ */
+export function blocksOf(text: string, most = 200): Block[] {
   const blocks: Block[] = [];
   let current: Block = { code: false, label: "", text: "" };
   let lines: string[] = [];
@@ -21,7 +24,7 @@ export function blocksOf(text: string): Block[] {
     lines = [];
   };
   for (const line of text.split("\n")) {
-    const [, mark = "", label = ""] = opening.exec(line) ?? [];
+    const [, mark = "", label = ""] = (blocks.length < most && opening.exec(line)) || [];
     if (!current.code && mark !== "") {
       fence = mark;
       turn({ code: true, label: label.trim(), text: "" });

@@ -27,9 +27,9 @@ export interface LikelySecret {
 }
 
 /** What in a package looks like a secret or personal, for a person to judge. At most 100. */
-export function findSecrets(value: unknown): LikelySecret[] {
+export function findSecrets(value: unknown, at = ""): LikelySecret[] {
   const found: LikelySecret[] = [];
-  for (const [pointer, text] of strings(value)) {
+  for (const [pointer, text] of strings(value, at)) {
     for (const [kind, pattern] of kinds) {
       for (const match of text.matchAll(pattern)) {
         if (found.length === 100) return found;

@@ -1,8 +1,8 @@
 import { endSessions, listSessions } from "../../store/sessions.js";
 import { html } from "../html.js";
 import { csrfField, page, when } from "../layout.js";
-import { readForm, requireSession, seeOther, sessionCookie, setCookie, type Visit } from "../visit.js";
-import { idOf } from "./study.js";
+import { revealed } from "../reveal.js";
+import { idOf, readForm, requireSession, seeOther, sessionCookie, setCookie, type Visit } from "../visit.js";
 
 /** Who is signed in, and where. */
 export async function account(visit: Visit): Promise<void> {
@@ -11,8 +11,8 @@ export async function account(visit: Visit): Promise<void> {
   page(
     visit,
     "Account",
-    html`<h1>${person.name}</h1>
-<dl class="facts"><dt>Signed in through</dt><dd>${person.issuer}</dd>${person.email === null ? null : html`<dt>Address</dt><dd>${person.email}</dd>`}
+    html`<h1>${revealed(person.name)}</h1>
+<dl class="facts"><dt>Handle</dt><dd>@${person.handle} <span class="hint">(unique, and it never changes)</span></dd><dt>Signed in through</dt><dd>${person.issuer}</dd>${person.email === null ? null : html`<dt>Address</dt><dd>${person.email}</dd>`}
 <dt>Account id</dt><dd><code>${person.id}</code></dd></dl>
 <form method="post" action="/sign-out">${csrfField(visit)}<button>Sign out</button></form>
 <h2>Sessions</h2><p class="hint">Browsers that are signed in as you. End those that you do not know.</p>

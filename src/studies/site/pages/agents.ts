@@ -1,11 +1,11 @@
 import { type Scope, scopes, studyLimits } from "../../../contracts/studies/index.js";
 import { isApproved } from "../../store/accounts.js";
 import { createToken, listTokens, revokeToken, type TokenView } from "../../store/tokens.js";
+import { isBlank } from "../../text/blank.js";
 import { displayable } from "../../text/display.js";
 import { type Html, html } from "../html.js";
 import { counted, csrfField, page, when } from "../layout.js";
-import { readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
-import { idOf } from "./study.js";
+import { idOf, readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
 
 /** Agent access: the account's tokens, and a form for another. */
 export async function agents(
@@ -19,7 +19,8 @@ export async function agents(
     listTokens(store, account.id),
     isApproved(store, account, "agent"),
   ]);
-  const active = tokens.filter(({ state }) => state === "active").length;
+  const active = tokens.filter(({ state }) => state === "active");
+  const ended = tokens.filter(({ state }) => state !== "active");
   page(
     visit,
     "Agent access",
@@ -27,15 +28,16 @@ export async function agents(
 <p class="lead">A token lets a program read published studies and, if you allow it, save private drafts for you to review.
 No token can publish, comment, vote or manage tokens.</p>
 ${created === null ? null : createdNotice(created)}
-${tokens.length === 0 ? html`<p>You have no tokens yet.</p>` : html`<ul class="feed">${tokens.map((token) => tokenItem(visit, token))}</ul>`}
+${active.length === 0 ? html`<p>You have no active token.</p>` : html`<ul class="feed">${active.map((token) => tokenItem(visit, token))}</ul>`}
 <h2>Create a token</h2>
 ${
   approved
-    ? active >= studyLimits.active_tokens
-      ? html`<p class="notice">You have ${active} active tokens, the most allowed; revoke one first.</p>`
+    ? active.length >= studyLimits.active_tokens
+      ? html`<p class="notice">You have ${active.length} active tokens, the most allowed; revoke one first.</p>`
       : createForm(visit)
     : html`<p class="notice">Tokens are open to approved accounts during the beta, and yours is not among them yet.</p>`
-}`,
+}
+${ended.length === 0 ? null : html`<h2>Ended</h2><ul class="feed">${ended.map((token) => tokenItem(visit, token))}</ul>`}`,
   );
 }
 
@@ -79,7 +81,7 @@ export async function postToken(visit: Visit): Promise<void> {
     );
   }
   const name = displayable(form.get("name") ?? "").trim();
-  if (name === "" || [...name].length > studyLimits.token_name) {
+  if (isBlank(name) || [...name].length > studyLimits.token_name) {
     throw new SiteError(400, `A token's name has 1 to ${studyLimits.token_name} characters.`);
   }
   const daysText = form.get("days") ?? "";
@@ -91,7 +93,8 @@ export async function postToken(visit: Visit): Promise<void> {
   if (wanted.length === 0 || !wanted.every((scope) => (scopes as readonly string[]).includes(scope))) {
     throw new SiteError(400, `Choose at least one scope of ${scopes.join(", ")}.`);
   }
-  const created = await createToken(store, account.id, { name, days, scopes: wanted as Scope[] });
+  const request = { name, days, scopes: wanted as Scope[] };
+  const created = await createToken(store, account.id, request, { approved: true });
   if (created === null) {
     throw new SiteError(400, `You have ${studyLimits.active_tokens} active tokens, the most allowed.`);
   }

@@ -1,17 +1,19 @@
-import type { StudyPackage } from "../../../contracts/studies/index.js";
+import { hiddenCharacters, type StudyPackage } from "../../../contracts/studies/index.js";
 import { isApproved } from "../../store/accounts.js";
 import { deleteDraft, listDrafts, readOwnDraft } from "../../store/drafts.js";
-import { publishDraft } from "../../store/publish.js";
-import { findStudy, ownStudies, readVersion, type StudyRow } from "../../store/studies.js";
+import { publishDraft, StudyGone } from "../../store/publish.js";
+import { findBecome, findStudy, ownStudies, readVersion, type StudyRow } from "../../store/studies.js";
 import { differences } from "../../text/differences.js";
-import { type HiddenCharacter, splitHidden } from "../../text/hidden.js";
-import { findSecrets } from "../../text/secrets.js";
+import { type HiddenRun, splitHidden } from "../../text/hidden.js";
+import { findSecrets, type LikelySecret } from "../../text/secrets.js";
 import { strings } from "../../text/walk.js";
 import { type Html, html } from "../html.js";
 import { counted, csrfField, page, when } from "../layout.js";
-import { readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
-import { packageView, revealed } from "./package-view.js";
-import { idOf, isUuid, sendPackage } from "./study.js";
+import { Pace } from "../pace.js";
+import { Reveal, revealed } from "../reveal.js";
+import { idOf, isUuid, readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
+import { packageView, type Shown } from "./package-view.js";
+import { sendPackage } from "./study.js";
 
 /** The signed-in person's drafts and published studies. */
 export async function drafts(visit: Visit): Promise<void> {
@@ -28,12 +30,16 @@ export async function drafts(visit: Visit): Promise<void> {
 <p class="lead">Drafts come from your agents. Nobody else can read them; nothing is published until you do it.</p>
 ${waiting.length === 0 ? html`<p>No draft is waiting. An agent with the scope <code>drafts:write</code> can save one.</p>` : null}
 <ul class="feed">${waiting.map(
-      (draft) => html`<li><h2 dir="auto"><a href="/drafts/${draft.id}">${draft.title}</a></h2>
+      (draft) => html`<li><h2 dir="auto"><a href="/drafts/${draft.id}">${revealed(draft.title)}</a></h2>
 <ul class="meta"><li>${when(draft.created_at)}</li><li>saved with ${draft.tokenName ?? "a deleted token"}</li></ul></li>`,
     )}</ul>
 <h2>Published by you</h2>${published.length === 0 ? html`<p>Nothing yet.</p>` : null}
 <ul class="feed">${published.map(
-      (row) => html`<li><h3 dir="auto"><a href="/studies/${row.id}">${row.title}</a></h3>
+      (row) => html`<li><h3 dir="auto"><a href="/studies/${row.id}">${revealed(row.title)}</a>${
+        row.listed === 1
+          ? null
+          : html` <span class="badge revoked">${row.standing === "removed" ? "removed" : "withdrawn"}</span>`
+      }</h3>
 <ul class="meta"><li>${when(row.published_at)}</li><li>version ${row.version}</li><li>${counted(row.upvotes, "upvote")}</li></ul></li>`,
     )}</ul>`,
   );
@@ -54,29 +60,52 @@ async function ownDraft(visit: Visit, idText: string | undefined) {
 export async function review(visit: Visit, idText: string | undefined): Promise<void> {
   const { account } = requireSession(visit);
   const { store } = visit.service;
+  const become = await findBecome(store, idOf(idText));
+  if (become?.account_id === account.id) {
+    const query = become.version === become.current ? "" : `?version=${become.version}`;
+    seeOther(visit.ctx, `/studies/${become.study_id}${query}`);
+    return;
+  }
   const draft = await ownDraft(visit, idText);
   const text = draft.package.toString("utf8");
   const content = JSON.parse(text) as StudyPackage;
-  const [publisher, published] = await Promise.all([
+  const [publisher, own] = await Promise.all([
     isApproved(store, account, "publisher"),
     ownStudies(store, account.id),
   ]);
+  const published = own.filter(({ listed }) => listed === 1);
   const chosen = new URLSearchParams(visit.ctx.querystring).get("replaces");
   const replaced = await ownStudy(visit, chosen);
   const former = replaced && (await readVersion(store, replaced.id));
+  const pace = new Pace();
+  const reveal = new Reveal();
+  const { show } = reveal;
+  const notices = [await hiddenNotice(content, pace), await secretsNotice(content, pace)];
+  const difference =
+    former === undefined
+      ? null
+      : await differenceView(
+          JSON.parse(former.package.toString("utf8")),
+          content,
+          former.version,
+          show,
+          pace,
+        );
+  const readable = await packageView(content, show, pace);
+  const exact = await exactView(text, show, pace);
   page(
     visit,
     `Review: ${content.title}`,
-    html`<p class="meta">Private draft, saved ${when(draft.created_at)}</p><h1 dir="auto">${revealed(content.title)}</h1>
-<dl class="facts"><dt>License</dt><dd>${content.license}</dd><dt>Model</dt><dd>${revealed(content.model.name)}</dd>
-<dt>Runtime</dt><dd>${revealed(content.model.runtime)}</dd><dt>Size</dt><dd>${draft.package.length} bytes, ${counted(content.entries.length, "entry", "entries")}</dd>
+    html`<p class="meta">Private draft, saved ${when(draft.created_at)}</p><h1 dir="auto">${show(content.title)}</h1>
+<dl class="facts"><dt>License</dt><dd>${content.license}</dd><dt>Model</dt><dd>${show(content.model.name)}</dd>
+<dt>Runtime</dt><dd>${show(content.model.runtime)}</dd><dt>Size</dt><dd>${draft.package.length} bytes, ${counted(content.entries.length, "entry", "entries")}</dd>
 <dt>SHA-256</dt><dd><code>${draft.sha256}</code></dd><dt>Download</dt><dd><a href="/drafts/${draft.id}/package.json" download>Exact bytes</a></dd></dl>
-${hiddenNotice(content)}${secretsNotice(content)}
+${notices}${reveal.notice()}
 <p class="toc"><a href="#readable">Readable view</a> · <a href="#json">Exact JSON</a>${former ? html` · <a href="#difference">Difference</a>` : null} · <a href="#publish">Publish or delete</a></p>
-${former === undefined ? null : differenceView(JSON.parse(former.package.toString("utf8")), content, former.version)}
-<div id="readable">${packageView(content, revealed)}</div>
+${difference}
+<div id="readable">${readable}</div>
 <h2 id="json">Exact JSON</h2><p class="hint">The bytes that will be published, unchanged; hidden characters are shown as labels.</p>
-<pre tabindex="0" role="region" aria-label="Exact JSON">${revealed(text)}</pre>
+${exact}
 <h2 id="publish">Publish</h2>
 ${
   published.length === 0
@@ -84,7 +113,7 @@ ${
     : html`<form class="card" action="/drafts/${draft.id}"><div class="field"><label for="replaces">Publish as</label>
 <select id="replaces" name="replaces"><option value="">a new study</option>${published.map(
         (row) =>
-          html`<option value="${row.id}"${row.id === replaced?.id ? html` selected` : null}>version ${row.version + 1} of “${row.title}”</option>`,
+          html`<option value="${row.id}"${row.id === replaced?.id ? html` selected` : null}>version ${row.version + 1} of “${row.title.replace(hiddenCharacters, "")}”</option>`,
       )}</select></div><button class="quiet">Choose and show the difference</button></form>`
 }
 ${publisher ? publishForm(visit, draft, replaced ?? null) : html`<p class="notice">Publishing is open to approved accounts during the beta, and yours is not among them yet. The draft stays here.</p>`}
@@ -95,7 +124,7 @@ ${publisher ? publishForm(visit, draft, replaced ?? null) : html`<p class="notic
 /** A study of the signed-in person by its id. */
 async function ownStudy(visit: Visit, id: string | null): Promise<StudyRow | undefined> {
   const study = id === null || !isUuid(id) ? undefined : await findStudy(visit.service.store, id);
-  return study?.account_id === requireSession(visit).account.id ? study : undefined;
+  return study?.listed === 1 && study.account_id === requireSession(visit).account.id ? study : undefined;
 }
 
 function publishForm(
@@ -105,44 +134,98 @@ function publishForm(
 ): Html {
   return html`<form class="card" method="post" action="/drafts/${draft.id}/publish">${csrfField(visit)}
 <input type="hidden" name="sha256" value="${draft.sha256}"><input type="hidden" name="replaces" value="${replaced?.id ?? ""}">
-<p>${replaced === null ? "This becomes a new public study." : html`This becomes the next version of “${replaced.title}”.`}
-A published version is permanent: it cannot be changed or taken back here.</p>
+<p>${replaced === null ? "This becomes a new public study." : html`This becomes the next version of “${revealed(replaced.title)}”.`}
+A published version cannot be changed. You can withdraw it later, with a reason that its page then shows; whoever read it may have a copy.</p>
 <div class="field"><label class="choice"><input type="checkbox" name="reviewed" value="yes" required> I have read what is published, and I may publish it under its license.</label></div>
 <button>Publish</button></form>`;
 }
 
-function hiddenNotice(content: StudyPackage): Html | null {
-  const found = new Map<string, { character: HiddenCharacter; count: number; first: string }>();
+/** The exact text of the package, cut where a page would become too large. */
+async function exactView(text: string, shown: Shown, pace: Pace): Promise<Html> {
+  const parts: Html[] = [];
+  let left = mostExact;
+  let at = 0;
+  for (; at < text.length && left > 0; ) {
+    let end = at + 20_000;
+    // Not between the halves of a pair.
+    if (/[\uDC00-\uDFFF]/.test(text[end] ?? "")) end += 1;
+    await pace.turn();
+    const part = shown(text.slice(at, end));
+    parts.push(part);
+    left -= part.markup.length;
+    at = end;
+  }
+  return html`<pre tabindex="0" role="region" aria-label="Exact JSON">${parts}</pre>${
+    at < text.length
+      ? html`<p class="notice">${text.length - at} more characters would make the page too large; the exact bytes to download hold them.</p>`
+      : null
+  }`;
+}
+
+const mostExact = 3_000_000;
+
+/** Codes that the notice names; the others are counted. */
+const mostCodes = 50;
+
+async function hiddenNotice(content: StudyPackage, pace: Pace): Promise<Html | null> {
+  const found = new Map<string, { character: HiddenRun; count: number; first: string }>();
   for (const [pointer, text] of strings(content)) {
+    await pace.turn();
     for (const part of splitHidden(text)) {
       if (typeof part === "string") continue;
       const known = found.get(part.code);
-      if (known === undefined) found.set(part.code, { character: part, count: 1, first: pointer });
-      else known.count += 1;
+      if (known === undefined) found.set(part.code, { character: part, count: part.count, first: pointer });
+      else known.count += part.count;
     }
   }
   if (found.size === 0) return null;
   return html`<div class="notice" role="note"><p><strong>Hidden or direction-changing characters.</strong> Readers do not see these; they are shown as labels below.</p>
-<ul>${[...found.values()].map(
-    ({ character, count, first }) =>
-      html`<li>${character.code} ${character.name}, ${counted(count, "time")}, first at <code>${first}</code></li>`,
-  )}</ul></div>`;
+<ul>${[...found.values()]
+    .slice(0, mostCodes)
+    .map(
+      ({ character, count, first }) =>
+        html`<li>${character.code} ${character.name}, ${counted(count, "time")}, first at <code>${first}</code></li>`,
+    )}${found.size > mostCodes ? html`<li>and ${found.size - mostCodes} other characters</li>` : null}</ul></div>`;
 }
 
-function secretsNotice(content: StudyPackage): Html | null {
-  const found = findSecrets(content);
+async function secretsNotice(content: StudyPackage, pace: Pace): Promise<Html | null> {
+  const found: LikelySecret[] = [];
+  for (const [pointer, text] of strings(content)) {
+    if (found.length >= 100) break;
+    await pace.turn();
+    found.push(...findSecrets(text, pointer));
+  }
   if (found.length === 0) return null;
   return html`<div class="notice" role="note"><p><strong>Look at these twice.</strong> They look secret or personal:</p>
 <ul>${found.map(({ kind, pointer, start }) => html`<li>${kind} at <code>${pointer}</code>: ${revealed(start)}…</li>`)}</ul></div>`;
 }
 
-function differenceView(before: StudyPackage, after: StudyPackage, version: number): Html {
+const mostDifferences = 300;
+const mostDifference = 1_500_000;
+
+async function differenceView(
+  before: StudyPackage,
+  after: StudyPackage,
+  version: number,
+  shown: Shown,
+  pace: Pace,
+): Promise<Html> {
   const found = differences(before, after);
+  const parts: Html[] = [];
+  let left = mostDifference;
+  for (const one of found.slice(0, mostDifferences)) {
+    if (left <= 0) break;
+    await pace.turn();
+    const part = html`<p class="hint"><code>${shown(one.place)}</code></p>
+${one.before === null ? null : html`<del>${shown(one.before)}</del>`}${one.after === null ? null : html`<ins>${shown(one.after)}</ins>`}`;
+    parts.push(part);
+    left -= part.markup.length;
+  }
+  const more = found.length - parts.length;
   return html`<h2 id="difference">Difference from version ${version}</h2>
-${found.length === 0 ? html`<p>The content is the same.</p>` : null}${found.map(
-  (one) => html`<p class="hint"><code>${revealed(one.place)}</code></p>
-${one.before === null ? null : html`<del>${revealed(one.before)}</del>`}${one.after === null ? null : html`<ins>${revealed(one.after)}</ins>`}`,
-)}`;
+${found.length === 0 ? html`<p>The content is the same.</p>` : null}${parts}${
+  more > 0 ? html`<p class="notice">${more} more differences would make the page too large.</p>` : null
+}`;
 }
 
 export async function postPublish(visit: Visit, idText: string | undefined): Promise<void> {
@@ -166,6 +249,11 @@ export async function postPublish(visit: Visit, idText: string | undefined): Pro
     draftId: draft.id,
     reviewedSha256: form.get("sha256") ?? "",
     replaces,
+  }).catch((error) => {
+    if (error instanceof StudyGone) {
+      throw new SiteError(409, "The study to replace was withdrawn or removed meanwhile; the draft stays.");
+    }
+    throw error;
   });
   if (published.outcome === "gone")
     throw new SiteError(409, "The draft is no longer what you reviewed; look again.");

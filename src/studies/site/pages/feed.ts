@@ -2,7 +2,8 @@ import { studyLimits } from "../../../contracts/studies/index.js";
 import { listStudies, type StudyRow, type StudyRows, topStudies } from "../../store/studies.js";
 import { firstCharacters } from "../../text/display.js";
 import { html } from "../html.js";
-import { counted, page, when } from "../layout.js";
+import { counted, page, signature, when } from "../layout.js";
+import { revealed } from "../reveal.js";
 import type { Visit } from "../visit.js";
 
 const pageSize = 20;
@@ -58,9 +59,9 @@ function emptiness(total: number, searching: boolean): string {
 
 function feedItem(row: StudyRow) {
   const model = JSON.parse(row.model) as { name: string };
-  return html`<li><h2 dir="auto"><a href="/studies/${row.id}">${row.title}</a></h2>
-<p dir="auto">${row.question}${isCut(row.question) ? "…" : null}</p>
-<ul class="meta"><li>${row.author}</li><li>${when(row.published_at)}</li><li>${model.name}</li>
+  return html`<li><h2 dir="auto"><a href="/studies/${row.id}">${revealed(row.title)}</a></h2>
+<p dir="auto">${revealed(row.question)}${isCut(row.question) ? "…" : null}</p>
+<ul class="meta"><li>${signature(row.author, row.handle)}</li><li>${when(row.published_at)}</li><li>${revealed(model.name)}</li>
 <li>${counted(row.upvotes, "upvote")}</li><li>${counted(row.comment_count, "comment")}</li>
 <li>${counted(row.entry_count, "entry", "entries")}</li>${row.version > 1 ? html`<li>version ${row.version}</li>` : null}</ul></li>`;
 }

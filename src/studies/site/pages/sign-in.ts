@@ -1,12 +1,14 @@
-import { randomBytes } from "node:crypto";
 import { studyLimits } from "../../../contracts/studies/index.js";
 import { type Provider, type Secrets, SignInRefused } from "../../auth/providers.js";
 import { signInAccount } from "../../store/accounts.js";
 import { endSessions, startSession } from "../../store/sessions.js";
+import { readNow } from "../../store/store.js";
 import { sha256Hex } from "../../store/tokens.js";
 import { html } from "../html.js";
 import { page } from "../layout.js";
+import { seal, unseal } from "../sealed.js";
 import {
+  countVisit,
   readCookie,
   readForm,
   SiteError,
@@ -47,27 +49,32 @@ function callbackOf(visit: Visit, provider: Provider): string {
   return `${visit.service.origin}/sign-in/${provider.key}/callback`;
 }
 
-/** Leaves for the provider; what must be remembered waits in the database, bound to this browser by a cookie. */
+/** What a browser carries, sealed, while it is away: nothing is kept of sign-ins that never come back. */
+interface Away {
+  provider: string;
+  secrets: Secrets;
+  back: string;
+  at: number;
+}
+
+/** Leaves for the provider; what must be remembered goes along in a sealed cookie. */
 export async function postSignIn(visit: Visit, key: string | undefined): Promise<void> {
   const { ctx, service } = visit;
   const provider = providerOf(visit, key);
   const form = await readForm(visit, true);
+  await countVisit(visit, "sign-in");
   const { url, secrets } = await provider.begin(callbackOf(visit, provider)).catch((error) => {
     service.log(`sign-in provider ${provider.key} is not reachable: ${(error as Error).name}`);
     throw new SiteError(503, `${provider.label} is not reachable just now; please try again later.`);
   });
-  const ticket = randomBytes(32).toString("base64url");
-  const remembered = { ...secrets, back: safeReturn(service, form.get("return")) };
-  await service.store.db
-    .insertInto("sign_ins")
-    .values({
-      hash: sha256Hex(ticket),
-      provider: provider.key,
-      secrets: JSON.stringify(remembered),
-      created_at: service.store.dialect.now,
-    })
-    .execute();
-  setCookie(ctx, signInCookie, ticket, signInSeconds);
+  const back = safeReturn(service, form.get("return"));
+  const away: Away = {
+    provider: provider.key,
+    secrets,
+    back: back.length <= 1000 ? back : "/",
+    at: await readNow(service.store, service.store.db),
+  };
+  setCookie(ctx, signInCookie, await seal(service.store, away), signInSeconds);
   // A page that moves on by itself: a redirect from a form would have to be named in the content security policy,
   // and only the provider knows where its pages lie.
   page(
@@ -78,28 +85,38 @@ export async function postSignIn(visit: Visit, key: string | undefined): Promise
   );
 }
 
+/** Whether nobody came back with this sign-in before. */
+async function comesBackFirst(visit: Visit, away: Away): Promise<boolean> {
+  const { store } = visit.service;
+  const row = { hash: sha256Hex(away.secrets.state), provider: away.provider, secrets: "" };
+  const { numInsertedOrUpdatedRows } = await store.db
+    .insertInto("sign_ins")
+    .values({ ...row, created_at: store.dialect.now })
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirst();
+  return numInsertedOrUpdatedRows === 1n;
+}
+
 /** Comes back from the provider: checks everything, then starts a session of its own. */
 export async function signInCallback(visit: Visit, key: string | undefined): Promise<void> {
   const { ctx, service } = visit;
   const provider = providerOf(visit, key);
   const ticket = readCookie(ctx, signInCookie);
   setCookie(ctx, signInCookie, "", 0);
-  const remembered =
-    ticket === null
-      ? undefined
-      : await service.store.db
-          .deleteFrom("sign_ins")
-          .where("hash", "=", sha256Hex(ticket))
-          .where("provider", "=", provider.key)
-          .returning(["secrets", "created_at"])
-          .executeTakeFirst();
-  if (remembered === undefined || remembered.created_at < Date.now() - signInSeconds * 1000) {
+  const now = await readNow(service.store, service.store.db);
+  const away = ticket === null ? undefined : ((await unseal(service.store, ticket)) as Away | undefined);
+  if (
+    away === undefined ||
+    away.provider !== provider.key ||
+    away.at < now - signInSeconds * 1000 ||
+    !(await comesBackFirst(visit, away))
+  ) {
     throw new SiteError(
       400,
       "This sign-in has run out, or was begun in another browser; please start again.",
     );
   }
-  const { back, ...secrets } = JSON.parse(remembered.secrets) as Secrets & { back: string };
+  const { back, secrets } = away;
   const callback = new URL(callbackOf(visit, provider));
   callback.search = ctx.search;
   const identity = await provider.finish(callback, secrets).catch((error) => {
@@ -108,6 +125,10 @@ export async function signInCallback(visit: Visit, key: string | undefined): Pro
     throw new SiteError(503, `${provider.label} is not reachable just now; please try again later.`);
   });
   const account = await signInAccount(service.store, identity);
+  if (account.suspended_at !== null) {
+    throw new SiteError(403, `This account is suspended. ${account.suspension ?? ""}`.trim());
+  }
+  await countVisit({ ...visit, session: { id: "", account, isModerator: false } }, "sign-in");
   if (visit.session !== null) {
     await endSessions(service.store, visit.session.account.id, { id: visit.session.id });
   }

@@ -1,0 +1,216 @@
+import { deleteComment, findComment } from "../../store/discussion.js";
+import {
+  eraseComment,
+  reinstate,
+  remove,
+  setCommentHidden,
+  type Target,
+  withdraw,
+} from "../../store/moderation.js";
+import { report } from "../../store/reports.js";
+import type { Gone, StudyRow } from "../../store/studies.js";
+import { type Html, html } from "../html.js";
+import { csrfField, reasonField, when } from "../layout.js";
+import { revealed } from "../reveal.js";
+import {
+  countVisit,
+  idOf,
+  readForm,
+  reasonOf,
+  requireModerator,
+  requireSession,
+  SiteError,
+  seeOther,
+  type Visit,
+} from "../visit.js";
+
+/** What can be done to a study or comment besides reading: take down, put back, report. */
+
+export function goneSentence({ standing }: Gone): string {
+  return standing === "withdrawn" ? "This was withdrawn by its author." : "This was removed by a moderator.";
+}
+
+export function goneNotice(gone: Gone): Html {
+  return html`<div class="notice" role="note"><p><strong>${goneSentence(gone)}</strong> ${when(gone.at)}</p><p dir="auto">${revealed(gone.reason)}</p></div>`;
+}
+
+type VersionRow = { version: number; standing: string };
+
+/** Forms below a study, by who looks at it. */
+export function studyActions(visit: Visit, row: StudyRow, versions: VersionRow[]): Html | null {
+  const { session } = visit;
+  if (session === null) return null;
+  const standing = versions.filter((one) => one.standing === "published");
+  const removed = versions.filter((one) => one.standing === "removed");
+  const mine = session.account.id === row.account_id;
+  const choice = (
+    name: string,
+    ones: VersionRow[],
+  ) => html`<div class="field"><label for="${name}-version">What</label>
+<select id="${name}-version" name="version"><option value="">the whole study</option>${ones.map(
+    ({ version }) => html`<option value="${version}">version ${version} alone</option>`,
+  )}</select></div>`;
+  const form = (name: string, label: string, fields: Html, hint: string) =>
+    html`<details><summary>${label}</summary><form class="card" method="post" action="/studies/${row.id}/${name}">${csrfField(visit)}${fields}
+<p class="hint">${hint}</p><button class="danger">${label}</button></form></details>`;
+  return html`<div class="actions">${
+    mine && row.standing === "published" && standing.length > 0
+      ? form(
+          "withdraw",
+          "Withdraw",
+          html`${choice("withdraw", standing)}${reasonField("withdraw", "Why, as the page will say")}`,
+          "This cannot be taken back. Readers then see your reason; whoever has a copy keeps it.",
+        )
+      : null
+  }${
+    session.isModerator && row.standing === "published" && standing.length > 0
+      ? form(
+          "remove",
+          "Remove",
+          html`${choice("remove", standing)}${reasonField("remove", "Why, as the page will say")}`,
+          "As a moderator: readers then see your reason. It can be reinstated.",
+        )
+      : null
+  }${
+    session.isModerator && (row.standing === "removed" || removed.length > 0)
+      ? form(
+          "reinstate",
+          "Reinstate",
+          choice("reinstate", removed),
+          "As a moderator: what was removed is published again.",
+        )
+      : null
+  }${
+    mine || row.listed === 0
+      ? null
+      : form(
+          "report",
+          "Report",
+          reasonField("report", "What is wrong with this study"),
+          "Moderators read this, and who sent it.",
+        )
+  }</div>`;
+}
+
+interface CommentRow {
+  id: string;
+  study_id: string;
+  account_id: string;
+  hidden: "deleted" | "hidden" | null;
+}
+
+/** Forms below a comment, by who looks at it. */
+export function commentActions(visit: Visit, comment: CommentRow): Html | null {
+  const { session } = visit;
+  if (session === null || comment.hidden === "deleted") return null;
+  const mine = session.account.id === comment.account_id;
+  const button = (name: string, label: string) =>
+    html`<form class="inline" method="post" action="/comments/${comment.id}/${name}">${csrfField(visit)}<button class="quiet">${label}</button></form>`;
+  const form = (name: string, label: string, question: string) =>
+    html`<details><summary>${label}</summary><form class="card" method="post" action="/comments/${comment.id}/${name}">${csrfField(visit)}${reasonField(`${name}-${comment.id}`, question)}<button class="danger">${label}</button></form></details>`;
+  const shown = comment.hidden === null;
+  return html`${mine ? button("delete", "Delete") : shown ? form("report", "Report", "What is wrong with this comment") : null}${
+    session.isModerator
+      ? html`${shown ? form("hide", "Hide", "Why, as readers will see") : button("show", "Show again")}${form("erase", "Erase", "Why, as readers will see")}`
+      : null
+  }`;
+}
+
+function targetOf(studyId: string, form: URLSearchParams): Target {
+  const text = form.get("version") ?? "";
+  if (text === "") return { studyId, version: null };
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new SiteError(400, "There is no such version.");
+  return { studyId, version: Number(text) };
+}
+
+function settled(visit: Visit, studyId: string, changed: "changed" | "missing" | "already"): void {
+  if (changed === "missing") throw new SiteError(404, "There is no such study of yours.");
+  if (changed === "already") throw new SiteError(409, "That is so already, or there is no such version.");
+  seeOther(visit.ctx, `/studies/${studyId}`);
+}
+
+export async function postWithdraw(visit: Visit, idText: string | undefined): Promise<void> {
+  const id = idOf(idText);
+  const form = await readForm(visit);
+  const { account } = requireSession(visit);
+  const reason = reasonOf(form);
+  settled(visit, id, await withdraw(visit.service.store, account.id, targetOf(id, form), reason));
+}
+
+export async function postRemove(visit: Visit, idText: string | undefined): Promise<void> {
+  const id = idOf(idText);
+  const form = await readForm(visit);
+  const { account } = requireModerator(visit);
+  const reason = reasonOf(form);
+  const actor = { accountId: account.id };
+  settled(visit, id, await remove(visit.service.store, actor, targetOf(id, form), reason));
+}
+
+export async function postReinstate(visit: Visit, idText: string | undefined): Promise<void> {
+  const id = idOf(idText);
+  const form = await readForm(visit);
+  const { account } = requireModerator(visit);
+  settled(visit, id, await reinstate(visit.service.store, { accountId: account.id }, targetOf(id, form)));
+}
+
+export async function postReport(visit: Visit, idText: string | undefined): Promise<void> {
+  await sendReport(visit, { studyId: idOf(idText), commentId: null });
+}
+
+export async function postReportComment(visit: Visit, idText: string | undefined): Promise<void> {
+  const commentId = idOf(idText);
+  const comment = await findComment(visit.service.store, commentId);
+  await sendReport(visit, { studyId: comment?.study_id ?? commentId, commentId });
+}
+
+async function sendReport(
+  visit: Visit,
+  target: { studyId: string; commentId: string | null },
+): Promise<void> {
+  const form = await readForm(visit);
+  const { account } = requireSession(visit);
+  await countVisit(visit, "report");
+  const reason = reasonOf(form);
+  if ((await report(visit.service.store, account.id, target, reason)) === "missing") {
+    throw new SiteError(404, "What you report is not there.");
+  }
+  backTo(visit, target.studyId, target.commentId);
+}
+
+/** To a study's page, at a comment. */
+function backTo(visit: Visit, studyId: string, commentId: string | null): void {
+  seeOther(visit.ctx, `/studies/${studyId}${commentId === null ? "" : `#comment-${commentId}`}`);
+}
+
+export async function postDeleteComment(visit: Visit, idText: string | undefined): Promise<void> {
+  const id = idOf(idText);
+  await readForm(visit);
+  const { account } = requireSession(visit);
+  const study = await deleteComment(visit.service.store, account.id, id);
+  if (study === null) throw new SiteError(404, "There is no such comment of yours.");
+  backTo(visit, study, id);
+}
+
+/** A moderator's change of a comment. */
+function moderated(change: (visit: Visit, id: string, form: URLSearchParams) => Promise<string | null>) {
+  return async (visit: Visit, idText: string | undefined): Promise<void> => {
+    const id = idOf(idText);
+    const form = await readForm(visit);
+    requireModerator(visit);
+    const study = await change(visit, id, form);
+    if (study === null) throw new SiteError(409, "That is so already, or there is no such comment.");
+    backTo(visit, study, id);
+  };
+}
+
+const actorOf = (visit: Visit) => ({ accountId: requireModerator(visit).account.id });
+
+export const postHideComment = moderated((visit, id, form) =>
+  setCommentHidden(visit.service.store, actorOf(visit), id, reasonOf(form)),
+);
+export const postShowComment = moderated((visit, id) =>
+  setCommentHidden(visit.service.store, actorOf(visit), id, null),
+);
+export const postEraseComment = moderated((visit, id, form) =>
+  eraseComment(visit.service.store, actorOf(visit), id, reasonOf(form)),
+);

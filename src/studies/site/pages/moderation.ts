@@ -1,0 +1,128 @@
+import { accountsNamed } from "../../store/accounts.js";
+import { readAudit } from "../../store/audit.js";
+import { suspend, unsuspend } from "../../store/moderation.js";
+import { dismissReport, openReports } from "../../store/reports.js";
+import { ownStudies } from "../../store/studies.js";
+import { firstCharacters } from "../../text/display.js";
+import { html } from "../html.js";
+import { counted, csrfField, page, reasonField, signature, when } from "../layout.js";
+import { Reveal, revealed } from "../reveal.js";
+import { idOf, readForm, reasonOf, requireModerator, SiteError, seeOther, type Visit } from "../visit.js";
+
+const shownOfComment = 500;
+const pageSize = 100;
+
+/** What was reported and waits for a moderator. */
+export async function moderation(visit: Visit): Promise<void> {
+  requireModerator(visit);
+  const reports = await openReports(visit.service.store);
+  const { show } = new Reveal();
+  page(
+    visit,
+    "Moderation",
+    html`<h1>Moderation</h1>
+<p class="lead">What was reported, the oldest first. What is done to a study or comment is done on its page; it closes its reports.</p>
+<p><a href="/moderation/log">Log of everything done</a></p>
+<form class="search" action="/moderation/account"><label class="visually-hidden" for="handle">Handle</label>
+<input type="text" id="handle" name="handle" placeholder="@handle of an account" required><button class="quiet">Account</button></form>
+<h2>${counted(reports.length, "open report")}</h2>${reports.length === 0 ? html`<p>Nothing waits.</p>` : null}
+<ul class="feed">${reports.map(
+      (one) => html`<li id="report-${one.id}"><h3 dir="auto"><a href="/studies/${one.study_id}${
+        one.comment_id === null ? "" : `#comment-${one.comment_id}`
+      }">${one.comment_id === null ? "Study" : "Comment on"}: ${show(one.title)}</a></h3>
+<ul class="meta"><li>by <a href="/moderation/account?handle=${one.speaker ?? one.author}">@${one.speaker ?? one.author}</a></li>
+<li>reported by <a href="/moderation/account?handle=${one.reporter}">@${one.reporter}</a></li><li>${when(one.created_at)}</li></ul>
+${one.body === null ? null : html`<blockquote class="text" dir="auto">${show(firstCharacters(one.body, shownOfComment))}</blockquote>`}
+<p dir="auto">${show(one.reason)}</p>
+<form class="inline" method="post" action="/reports/${one.id}/dismiss">${csrfField(visit)}<button class="quiet">Nothing to do</button></form></li>`,
+    )}</ul>`,
+  );
+}
+
+/** An account as moderators see it: no address, no token. */
+export async function moderatedAccount(visit: Visit): Promise<void> {
+  requireModerator(visit);
+  const { store } = visit.service;
+  const handle = new URLSearchParams(visit.ctx.querystring).get("handle") ?? "";
+  const [person] = await accountsNamed(store.db, `@${handle.replace(/^@/, "").toLowerCase()}`);
+  if (person === undefined) throw new SiteError(404, "There is no account of this handle.");
+  const [studies, log] = await Promise.all([
+    ownStudies(store, person.id),
+    readAudit(store, { target: person.id, limit: pageSize }),
+  ]);
+  const suspended = person.suspended_at !== null;
+  page(
+    visit,
+    `@${person.handle}`,
+    html`<p class="meta"><a href="/moderation">Moderation</a></p><h1>${signature(person.name, person.handle)}</h1>
+<dl class="facts"><dt>Signs in through</dt><dd>${person.issuer}</dd><dt>Since</dt><dd>${when(person.created_at)}</dd>
+<dt>Account id</dt><dd><code>${person.id}</code></dd>${
+      person.suspended_at === null
+        ? null
+        : html`<dt>Suspended</dt><dd>${when(person.suspended_at)}: ${revealed(person.suspension ?? "")}</dd>`
+    }</dl>
+<form class="card" method="post" action="/accounts/${person.id}/${suspended ? "reinstate" : "suspend"}">${csrfField(visit)}
+${suspended ? html`<p>It may sign in again; tokens have to be created anew.</p>` : reasonField("suspend", "Why; shown at sign-in")}
+<button class="danger">${suspended ? "Reinstate" : "Suspend"}</button></form>
+<h2>Published</h2>${studies.length === 0 ? html`<p>Nothing.</p>` : null}<ul>${studies.map(
+      (row) =>
+        html`<li><a href="/studies/${row.id}">${revealed(row.title)}</a>${row.listed === 1 ? null : " (taken down)"}</li>`,
+    )}</ul>
+<h2>Done to this account</h2>${logTable(log)}`,
+  );
+}
+
+/** Everything that people and operators did. */
+export async function moderationLog(visit: Visit): Promise<void> {
+  requireModerator(visit);
+  const text = new URLSearchParams(visit.ctx.querystring).get("before") ?? "";
+  const before = /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+  const log = await readAudit(visit.service.store, { before, limit: pageSize });
+  page(
+    visit,
+    "Log",
+    html`<p class="meta"><a href="/moderation">Moderation</a></p><h1>Log</h1>
+<p class="lead">What people and operators did, the newest first: action and id, with the reasons they gave; never what was read or written.</p>
+${logTable(log)}${log.length < pageSize ? null : html`<p><a href="?before=${(log.at(-1) as { at: number }).at}">Earlier</a></p>`}`,
+  );
+}
+
+function logTable(log: Awaited<ReturnType<typeof readAudit>>) {
+  return html`<div class="scroll"><table><thead><tr><th scope="col">When</th><th scope="col">Who</th><th scope="col">Action</th><th scope="col">To</th><th scope="col">Detail</th></tr></thead>
+<tbody>${log.map(
+    (one) =>
+      html`<tr><td>${when(one.at)}</td><td>${one.handle === null ? one.actor : `@${one.handle}`}</td><td>${one.action}</td><td><code>${revealed(one.target)}</code></td><td>${revealed(one.detail ?? "")}</td></tr>`,
+  )}</tbody></table></div>`;
+}
+
+export async function postDismiss(visit: Visit, idText: string | undefined): Promise<void> {
+  const id = idOf(idText);
+  await readForm(visit);
+  const { account } = requireModerator(visit);
+  if (!(await dismissReport(visit.service.store, { accountId: account.id }, id))) {
+    throw new SiteError(409, "The report is closed already, or there is none.");
+  }
+  seeOther(visit.ctx, "/moderation");
+}
+
+export async function postSuspend(visit: Visit, idText: string | undefined): Promise<void> {
+  const id = idOf(idText);
+  const form = await readForm(visit);
+  const { account } = requireModerator(visit);
+  const changed = await suspend(visit.service.store, { accountId: account.id }, { id }, reasonOf(form));
+  if (changed === "moderator") throw new SiteError(403, "Moderators are suspended by the operator only.");
+  await toAccount(visit, id, changed);
+}
+
+export async function postUnsuspend(visit: Visit, idText: string | undefined): Promise<void> {
+  const id = idOf(idText);
+  await readForm(visit);
+  const { account } = requireModerator(visit);
+  await toAccount(visit, id, await unsuspend(visit.service.store, { accountId: account.id }, { id }));
+}
+
+async function toAccount(visit: Visit, id: string, changed: string): Promise<void> {
+  if (changed !== "changed") throw new SiteError(409, "That is so already, or there is no such account.");
+  const [person] = await accountsNamed(visit.service.store.db, id);
+  seeOther(visit.ctx, `/moderation/account?handle=${person?.handle ?? ""}`);
+}
