@@ -48,7 +48,8 @@ export type StudySummary = Static<typeof StudySummary>;
 export const StudyPage = Type.Object(
   {
     items: Type.Array(StudySummary, { maxItems: limits.list_limit }),
-    total: count("Studies that match."),
+    total: count("Studies that match; common words are counted up to 10,050, beyond any page there is."),
+    total_is_exact: Type.Optional(Type.Boolean({ description: "Whether there are no more than `total`." })),
     limit: Type.Integer({ minimum: 1, maximum: limits.list_limit }),
     offset: Type.Integer({ minimum: 0, maximum: limits.offset }),
     next_offset: nextOffset,

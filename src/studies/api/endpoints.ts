@@ -73,10 +73,11 @@ export const listEndpoint: Endpoint = {
     });
     const offset = offsetParameter(parameters);
     const body = await service.lists.get(generation, `${limit} ${offset} ${words(q).join(" ")}`, async () => {
-      const { rows, total } = await listStudies(service.store, q, limit, offset);
+      const { rows, total, exact } = await listStudies(service.store, q, limit, offset);
       const page: StudyPage = {
         items: rows.map(summaryOf),
         total,
+        total_is_exact: exact,
         limit,
         offset,
         next_offset: nextOffset(offset, limit, total),

@@ -62,10 +62,10 @@ export interface Search {
   /** Fills an empty index, quicker than adding to it batch by batch. `db` is a transaction. */
   fill(db: Kysely<Database>, batches: AsyncIterable<readonly IndexedStudy[]>): Promise<void>;
   remove(db: Kysely<Database>, publishedAt: number): Promise<void>;
-  /** Matches of every tier in one query, in no order, at most `limit`. */
-  some(db: Kysely<Database>, words: string[], limit: number): Promise<Match[]>;
-  /** How many match in a tier or a better one. */
-  count(db: Kysely<Database>, words: string[], tier: Tier): Promise<number>;
+  /** Matches of every tier, in no order; null where there are more than `most`, which shows quickly. */
+  few(db: Kysely<Database>, words: string[], most: number): Promise<Match[] | null>;
+  /** How many match in a tier or a better one; counting ends at `most`. */
+  count(db: Kysely<Database>, words: string[], tier: Tier, most: number): Promise<number>;
   /**
    * Publication times of a tier's matches, newest first.
    * @param sizes told on request, for a database that needs to know what it is looking for

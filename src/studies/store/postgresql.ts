@@ -105,17 +105,20 @@ function vectors(): Search {
     async remove(db, publishedAt) {
       await sql`delete from search where published_at = ${publishedAt}`.execute(db);
     },
-    async some(db, words, limit) {
+    async few(db, words, most) {
       // A materialised query is planned as if all of it were read, so rare words come from the text index however
       // common they are thought to be; and it is run as far as it is read, so common ones stop early.
       const [title, head, body] = tiers.map((tier) => inside(tier, words));
       const query = sql<Match>`with found as materialized (select * from search where ${body})
         select published_at as "publishedAt", case when ${title} then 0 when ${head} then 1 else 2 end as tier
-        from found limit ${limit}`;
-      return (await query.execute(db)).rows;
+        from found limit ${most + 1}`;
+      const { rows } = await query.execute(db);
+      return rows.length > most ? null : rows;
     },
-    async count(db, words, tier) {
-      const query = sql<{ count: number }>`select count(*) as count from search where ${inside(tier, words)}`;
+    async count(db, words, tier, most) {
+      const query = sql<{ count: number }>`with found as materialized
+          (select published_at from search where ${inside(tier, words)})
+        select count(*) as count from (select published_at from found limit ${most}) as counted`;
       return (await query.execute(db)).rows[0]?.count ?? 0;
     },
     async find(db, words, tier, { limit, offset }, sizes) {

@@ -85,16 +85,18 @@ function fts5(): Search {
     async remove(db, publishedAt) {
       await sql`delete from search where rowid = ${publishedAt}`.execute(db);
     },
-    async some(db, words, limit) {
+    async few(db, words, most) {
+      // A tier is told from the others by reading all of it, so first how many there are, as far as that matters.
+      if ((await this.count(db, words, "body", most + 1)) > most) return null;
       const parts = tiers.map(
         (tier, place) =>
           sql`select rowid as "publishedAt", ${sql.lit(place)} as tier from search where ${match(words, tier)}`,
       );
-      const query = sql<Match>`${sql.join(parts, sql` union all `)} limit ${limit}`;
-      return (await query.execute(db)).rows;
+      return (await sql<Match>`${sql.join(parts, sql` union all `)}`.execute(db)).rows;
     },
-    async count(db, words, tier) {
-      const query = sql<{ count: number }>`select count(*) as count from search where ${within(tier, words)}`;
+    async count(db, words, tier, most) {
+      const query = sql<{ count: number }>`select count(*) as count from
+        (select rowid from search where ${within(tier, words)} limit ${most})`;
       return (await query.execute(db)).rows[0]?.count ?? 0;
     },
     async find(db, words, tier, { limit, offset }) {

@@ -1,4 +1,5 @@
 import type { Selectable } from "kysely";
+import { studyLimits } from "../../contracts/studies/index.js";
 import { words } from "../text/words.js";
 import { type Tier, tiers } from "./dialect.js";
 import type { Database, Standing } from "./schema.js";
@@ -21,6 +22,8 @@ const fewMatches = 500;
 export interface StudyRows {
   rows: StudyRow[];
   total: number;
+  /** Whether `total` is exact; otherwise there are more, beyond any page that can be asked for. */
+  exact: boolean;
 }
 
 /** Published studies: best match first where `q` has words, otherwise newest publication first. */
@@ -36,16 +39,17 @@ export async function listStudies(
       counter(store, "studies"),
       rowsOf(store, await newest(store, limit, offset)),
     ]);
-    return { rows, total };
+    return { rows, total, exact: true };
   }
-  const some = await store.dialect.search.some(store.db, wanted, fewMatches + 1);
-  if (some.length <= fewMatches) {
-    const ranked = some.sort((a, b) => a.tier - b.tier || b.publishedAt - a.publishedAt);
-    const keys = ranked.slice(offset, offset + limit).map(({ publishedAt }) => publishedAt);
-    return { rows: await rowsOf(store, keys), total: some.length };
-  }
-  return listMany(store, wanted, limit, offset);
+  const few = await store.dialect.search.few(store.db, wanted, fewMatches);
+  if (few === null) return listMany(store, wanted, limit, offset);
+  const ranked = few.sort((a, b) => a.tier - b.tier || b.publishedAt - a.publishedAt);
+  const keys = ranked.slice(offset, offset + limit).map(({ publishedAt }) => publishedAt);
+  return { rows: await rowsOf(store, keys), total: few.length, exact: true };
 }
+
+/** Matches are counted so far: beyond the last page that can be asked for. */
+const mostCounted = studyLimits.offset + studyLimits.list_limit;
 
 /** Many matches: sorting them all would take long, so each tier is read in its own order. */
 async function listMany(store: Store, wanted: string[], limit: number, offset: number): Promise<StudyRows> {
@@ -54,14 +58,18 @@ async function listMany(store: Store, wanted: string[], limit: number, offset: n
   const countWithin = (tier: Tier | undefined) =>
     tier === undefined
       ? Promise.resolve(0)
-      : counts.get(publication, `${tier} ${wanted.join(" ")}`, () => dialect.search.count(db, wanted, tier));
+      : counts.get(publication, `${tier} ${wanted.join(" ")}`, () =>
+          dialect.search.count(db, wanted, tier, mostCounted),
+        );
   const keys: number[] = [];
   // What is left to pass over.
   let skip = offset;
   for (const [place, tier] of tiers.entries()) {
     const sizes = async () => {
       const [better, within] = await Promise.all([countWithin(tiers[place - 1]), countWithin(tier)]);
-      return { here: within - better, within, all };
+      // Where counting ended early, nearly everything may match.
+      const likely = within === mostCounted ? Math.max(all, within) : within;
+      return { here: likely - better, within: likely, all };
     };
     // Only while something is to be passed over does it matter how many a tier has.
     const here = skip > 0 ? (await sizes()).here : Number.POSITIVE_INFINITY;
@@ -74,7 +82,8 @@ async function listMany(store: Store, wanted: string[], limit: number, offset: n
     skip = 0;
     if (keys.length === limit) break;
   }
-  return { rows: await rowsOf(store, keys), total: await countWithin("body") };
+  const total = await countWithin("body");
+  return { rows: await rowsOf(store, keys), total, exact: total < mostCounted };
 }
 
 async function counter(store: Store, name: string): Promise<number> {
@@ -121,7 +130,7 @@ export async function topStudies(store: Store, limit: number, offset: number): P
       .offset(offset)
       .execute(),
   ]);
-  return { rows, total };
+  return { rows, total, exact: true };
 }
 
 export function findStudy(store: Store, id: string): Promise<StudyRow | undefined> {

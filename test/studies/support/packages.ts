@@ -47,6 +47,11 @@ const text = (maxLength: number, minLength = 0) =>
       return points.join("");
     });
 
+/** Whether a title has a letter, digit or sign that is drawn; Hangul fillers and the empty Braille cell are not. */
+function isSeen(title: string): boolean {
+  return /[\p{L}\p{N}\p{P}\p{S}]/u.test(title.replace(/[\u115f\u1160\u3164\uffa0\u2800]/g, ""));
+}
+
 const uuid = fc.oneof(
   { weight: 9, arbitrary: fc.uuid() },
   { weight: 1, arbitrary: fc.uuid().map((id) => id.toUpperCase()) },
@@ -82,7 +87,7 @@ const entry = fc.record(
 export const packages: fc.Arbitrary<StudyPackage> = fc
   .record({
     schemaVersion: fc.constant(1),
-    title: text(160, 1).map((title) => (title.trim() === "" ? "Untitled" : title)),
+    title: text(160, 1).map((title) => (isSeen(title) ? title : "Untitled")),
     question: text(4000, 1),
     hypothesis: text(3000),
     method: text(8000, 1),

@@ -39,7 +39,15 @@ and answer, and what they do not show.</p>
 <input type="search" id="q" name="q" value="${q}" placeholder="Words in title, question, method, finding, model …">
 <button>Search</button></form>
 <ul class="tabs">${tab("new", "/", "New")}${tab("top", "/top", "Top")}</ul>
-${searching ? html`<p class="hint">${counted(found.total, "study matches", "studies match")}.</p>` : null}
+${
+  searching
+    ? html`<p class="hint">${
+        found.exact
+          ? counted(found.total, "study matches", "studies match")
+          : `More than ${found.total} studies match`
+      }.</p>`
+    : null
+}
 ${found.rows.length === 0 ? html`<p>${emptiness(found.total, searching)}</p>` : null}
 <ol class="feed">${found.rows.map(feedItem)}</ol>
 <div class="pages"><span>${number > 1 ? link(number - 1, "← Newer", "prev") : null}</span>
