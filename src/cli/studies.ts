@@ -1,15 +1,13 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { studiesPort } from "../contracts/studies/limits.js";
 import { UserError } from "../contracts/user-error.js";
 import { integerBetween } from "./options.js";
 import { stopSignal } from "./stop-signal.js";
+import { type DatabaseOptions, registerModeration } from "./studies-moderation.js";
 
-interface Common {
-  config?: string;
-  data?: string;
-}
+type Common = DatabaseOptions;
 
 interface Options extends Common {
   dev?: boolean;
@@ -58,30 +56,7 @@ export function registerStudies(program: Command): void {
         console.log(`${await restore(store, file)} rows restored.`);
       });
     });
-  const identity = "an address, github:login, or issuer#subject";
-  withDatabase("approve", `Let somebody create tokens ("agent") or publish ("publisher"): ${identity}.`)
-    .argument("<role>", "agent or publisher", parseRole)
-    .argument("<identity>")
-    .action(async (role: "agent" | "publisher", who: string, options: Common) => {
-      const { approve } = await import("../studies/store/approvals.js");
-      await withStore(options, (store) => approve(store, role, who));
-      console.log(`${who} is approved as ${role}.`);
-    });
-  withDatabase("disapprove", "Take an approval back, effective at once.")
-    .argument("<role>", "agent or publisher", parseRole)
-    .argument("<identity>")
-    .action(async (role: "agent" | "publisher", who: string, options: Common) => {
-      const { disapprove } = await import("../studies/store/approvals.js");
-      await withStore(options, async (store) => {
-        if (!(await disapprove(store, role, who))) throw new UserError(`${who} was not approved as ${role}.`);
-      });
-      console.log(`${who} is no longer approved as ${role}.`);
-    });
-}
-
-function parseRole(text: string): string {
-  if (text !== "agent" && text !== "publisher") throw new InvalidArgumentError("It is agent or publisher.");
-  return text;
+  registerModeration(withDatabase, withStore);
 }
 
 async function run(options: Options): Promise<void> {
