@@ -1,13 +1,15 @@
 /**
  * Draws the pictures of the documentation from what the programs really print: `npm run docs:pictures`, all or
- * those whose files are named.
+ * those whose files are named; `real-lens.svg`, of the real model, only when it is named.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { writeWhole } from "../../src/client/whole-file.js";
+import { realFolder } from "../../test/support/real/cache.js";
+import { smolLm2Model } from "../../test/support/real/models.js";
 import { terminalSvg } from "./terminal-svg.js";
 
 const columns = 100;
@@ -58,6 +60,16 @@ const pictures = [
   },
 ].filter(({ file }) => process.argv.length < 3 || process.argv.includes(file));
 
+// The real model is fetched only where its picture is asked for.
+if (process.argv.includes("real-lens.svg")) {
+  const { q8_0 } = await smolLm2Model();
+  pictures.push({
+    file: "real-lens.svg",
+    title: "tapline inspect --model SmolLM2-135M-Instruct.Q8_0.gguf",
+    words: ["inspect", "The capital of France is", "--model", q8_0, "--lab", "new", "--no-out", "--quiet"],
+  });
+}
+
 for (const { file, title, words } of pictures) {
   // A folder of its own: the output names paths from where it was started.
   const folder = mkdtempSync(join(tmpdir(), "tapline-pictures-"));
@@ -73,7 +85,9 @@ for (const { file, title, words } of pictures) {
       },
     );
     if (status !== 0) throw new Error(`tapline ${words.join(" ")} ended with ${status}.`);
-    await writeWhole(join(images, file), [Buffer.from(terminalSvg(stdout, { columns, title }))]);
+    // Where a cached model lies is nobody's business.
+    const shown = stdout.replaceAll(`${realFolder}${sep}`, "");
+    await writeWhole(join(images, file), [Buffer.from(terminalSvg(shown, { columns, title }))]);
     console.log(`docs/images/${file}`);
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -1,4 +1,5 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { holds } from "../figures.js";
 import type { Figure } from "../numerics/check.js";
@@ -8,11 +9,23 @@ export interface Checked {
   figures: Figure[];
 }
 
+const order = ["transformers", "transformer-lens", "nnsight", "directions", "quantised", "encoder"];
 const page = fileURLToPath(new URL("../../../docs/verification.md", import.meta.url));
 const [begin, end] = ["<!-- real: begin -->", "<!-- real: end -->"];
 
-/** Puts the figures into docs/verification.md, between its two marks. */
-export async function writeTables(checked: readonly Checked[]): Promise<void> {
+const kept = fileURLToPath(new URL("../../../.build/verify/real.json", import.meta.url));
+
+/**
+ * Puts the figures into docs/verification.md, between its two marks. Checks that did not run this time keep the figures of
+ * their last run on this machine.
+ */
+export async function writeTables(ran: readonly Checked[]): Promise<void> {
+  const before: Checked[] = JSON.parse(await readFile(kept, "utf8").catch(() => "[]"));
+  const checked = [...ran, ...before.filter(({ name }) => ran.every((each) => each.name !== name))].sort(
+    (a, b) => order.indexOf(a.name) - order.indexOf(b.name),
+  );
+  await mkdir(dirname(kept), { recursive: true });
+  await writeFile(kept, JSON.stringify(checked));
   const text = await readFile(page, "utf8");
   const [from, to] = [text.indexOf(begin), text.indexOf(end)];
   if (from < 0 || to < from) throw new Error(`${page} lacks the marks ${begin} and ${end}.`);
