@@ -77,7 +77,7 @@ async function capture(prompt: string, options: CaptureOptions): Promise<void> {
   const { Transport, terminal, print, printJson, TaplineError } = await tools();
   const { readInput } = await import("./input-files.js");
   const text = prompt === "-" ? (await readInput("-")).replace(/\r?\n$/, "") : prompt;
-  const http = new Transport(options.url, captureTimeoutMs);
+  const http = new Transport(options.url, captureTimeoutMs, { service: "serve" });
   const { model, n_layer } = await http.json<Capabilities>("/lab/capabilities");
   if (model === null) throw new TaplineError("The server holds no model at the moment.");
   const layers = options.layers ?? spread([...Array(n_layer ?? 1).keys()], limits.capture_layers);
@@ -105,7 +105,7 @@ async function capture(prompt: string, options: CaptureOptions): Promise<void> {
 
 async function executions(name: string | undefined, options: ExecutionsOptions): Promise<void> {
   const { Transport, terminal, print, printJson, TaplineError } = await tools();
-  const http = new Transport(options.url, 10_000);
+  const http = new Transport(options.url, 10_000, { service: "serve" });
   const canvas = terminal.canvasOf(process.stdout);
   if (options.clear) {
     const answer = await http.json("/executions", { method: "DELETE" });
@@ -131,7 +131,9 @@ async function executions(name: string | undefined, options: ExecutionsOptions):
 
 async function stats(options: ServerOptions): Promise<void> {
   const { Transport, terminal, print, printJson } = await tools();
-  const answer = await new Transport(options.url, 10_000).json<Stats | RouterStats>("/stats");
+  const answer = await new Transport(options.url, 10_000, { service: "serve" }).json<Stats | RouterStats>(
+    "/stats",
+  );
   if (options.json) return printJson(answer);
   const canvas = terminal.canvasOf(process.stdout);
   // A router has backends where a server has a model.

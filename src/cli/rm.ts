@@ -41,7 +41,9 @@ async function remove(names: string[], options: RmOptions): Promise<void> {
 
 async function removeJob(id: string, lab: string | undefined): Promise<void> {
   const { Transport } = await import("../client/transport.js");
-  await new Transport(lab ?? usualLab, 10_000).json(`/lab/v1/jobs/${id}`, { method: "DELETE" });
+  await new Transport(lab ?? usualLab, 10_000, { service: "lab" }).json(`/lab/v1/jobs/${id}`, {
+    method: "DELETE",
+  });
   process.stdout.write(`Job ${id} is removed.\n`);
 }
 

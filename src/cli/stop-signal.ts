@@ -1,6 +1,14 @@
 import { constants } from "node:os";
 
 /**
+ * npx passes no signal on: ended by one, it leaves what it started behind. A process that npx started therefore looks
+ * whether its parent is still the one it had.
+ */
+const startedByNpx = process.env.npm_lifecycle_event === "npx";
+const parent = process.ppid;
+const lookMs = 500;
+
+/**
  * Resolves with the name of the first signal that asks this process to end: Ctrl-C, SIGTERM, or a closed
  * terminal. From then on, a second one ends the process at once.
  * @param otherwise whether a SIGHUP means something else, and was dealt with
@@ -16,6 +24,13 @@ export function stopSignal(otherwise: () => boolean = () => false): Promise<Node
         resolve(signal);
       });
     }
+    if (!startedByNpx) return;
+    const looking = setInterval(() => {
+      if (process.ppid === parent) return;
+      clearInterval(looking);
+      process.kill(process.pid, "SIGTERM");
+    }, lookMs);
+    looking.unref();
   });
 }
 

@@ -138,7 +138,7 @@ async function findJobNamed(name: string, lab: string | undefined): Promise<Job>
 
 async function findExecution(name: string, url: string): Promise<Execution> {
   const { Transport } = await import("../client/transport.js");
-  const http = new Transport(url, 10_000);
+  const http = new Transport(url, 10_000, { service: "serve" });
   const { executions } = await http.json<ExecutionList>("/executions");
   const finished = executions.filter(({ status }) => status !== "running");
   const found = name === "last" ? finished.slice(0, 1) : executions.filter(({ id }) => id.startsWith(name));

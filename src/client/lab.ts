@@ -72,7 +72,7 @@ export class Lab {
    * @param options.timeoutMs longest silence within one request
    */
   constructor(baseUrl = `http://127.0.0.1:${ports.lab}`, options: { timeoutMs?: number } = {}) {
-    this.#http = new Transport(baseUrl, options.timeoutMs ?? 10_000);
+    this.#http = new Transport(baseUrl, options.timeoutMs ?? 10_000, { service: "lab" });
   }
 
   /** What the service can do, its limits, and what it is doing. */

@@ -21,7 +21,7 @@ export class ServingModel {
 
   /** @param options.timeoutMs longest silence within one request; a capture may wait a minute for its turn */
   constructor(port: number = ports.inference, options: { timeoutMs?: number } = {}) {
-    this.#http = new Transport(`http://127.0.0.1:${port}`, options.timeoutMs ?? 75_000);
+    this.#http = new Transport(`http://127.0.0.1:${port}`, options.timeoutMs ?? 75_000, { service: "serve" });
   }
 
   /** Which model is resident, whether it can be captured, and the limits of a capture. */

@@ -1,4 +1,5 @@
 import { type IncomingMessage, request } from "node:http";
+import { ports } from "../contracts/limits.js";
 import { TaplineError, TimeoutError } from "./errors.js";
 
 /** What every call accepts beside its own arguments. */
@@ -13,6 +14,13 @@ interface Exchange extends CallOptions {
   body?: unknown;
 }
 
+/** The services of this machine: the command that starts each, and its usual port. */
+const starters = {
+  lab: ["tapline lab", ports.lab],
+  serve: ["tapline serve", ports.inference],
+} as const;
+type Service = keyof typeof starters;
+
 /**
  * Plain HTTP to one local service. Not `fetch`, which gives up after 300 s of silence whatever the caller says, and
  * keeps its connections open behind the caller: here it is one connection a request.
@@ -21,12 +29,18 @@ export class Transport {
   readonly #origin: URL;
   readonly #timeoutMs: number;
   readonly #headers: Record<string, string>;
+  readonly #service: Service | undefined;
 
   /**
    * @param timeoutMs longest silence of the service within one request
-   * @param headers sent with every request
+   * @param options.headers sent with every request
+   * @param options.service what is expected there, for the sentence about a port where nothing listens
    */
-  constructor(baseUrl: string, timeoutMs: number, headers: Record<string, string> = {}) {
+  constructor(
+    baseUrl: string,
+    timeoutMs: number,
+    { headers = {}, service }: { headers?: Record<string, string>; service?: Service } = {},
+  ) {
     const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
     if (url?.protocol !== "http:" || url.pathname !== "/" || url.search !== "" || url.username !== "") {
       throw new TaplineError(`A service's address looks like http://127.0.0.1:8980, not ${baseUrl}.`);
@@ -34,6 +48,7 @@ export class Transport {
     this.#origin = url;
     this.#timeoutMs = timeoutMs;
     this.#headers = headers;
+    this.#service = service;
   }
 
   /** Sends a request and reads its JSON answer. @throws TaplineError, TimeoutError, the signal's reason */
@@ -105,9 +120,18 @@ export class Transport {
     const code = (error as NodeJS.ErrnoException).code;
     const sentence =
       code === "ECONNREFUSED"
-        ? `Nothing listens at ${this.#origin.origin}; is the service started?`
+        ? `Nothing listens at ${this.#origin.origin}; ${this.#starting()}`
         : `The connection to ${this.#origin.origin} broke (${code ?? (error as Error).message}).`;
     return new TaplineError(sentence, { cause: error });
+  }
+
+  #starting(): string {
+    const { hostname, port } = this.#origin;
+    if (this.#service === undefined || !["127.0.0.1", "localhost", "[::1]"].includes(hostname)) {
+      return "is the service started?";
+    }
+    const [command, usual] = starters[this.#service];
+    return `start it with ${command}${Number(port) === usual ? "" : ` --port ${port}`}.`;
   }
 }
 

@@ -84,7 +84,10 @@ test("a service that is not there", async () => {
   await service.close();
   const error = await rejection(new Lab(service.url).health());
   assert.instance(error, TaplineError);
-  assert.is(error.message, `Nothing listens at ${service.url}; is the service started?`);
+  assert.is(
+    error.message,
+    `Nothing listens at ${service.url}; start it with tapline lab --port ${new URL(service.url).port}.`,
+  );
 });
 
 test("silence ends in a TimeoutError, before the answer and in the middle of it", async () => {

@@ -13,8 +13,9 @@ const folder = () => mkdtempSync(join(tmpdir(), "tapline-docs-"));
 test("a first experiment: every command works, and what the text says of it is so", async () => {
   const own = folder();
   try {
-    const { code, shown, blocks } = await runPage("docs/first-experiment.md", own);
+    const { code, shown, blocks, odd } = await runPage("docs/first-experiment.md", own);
     assert.is(code, 0, shown);
+    assert.equal(odd, []);
     assert.is(blocks, 8);
     const job = (name: string) => JSON.parse(readFileSync(join(own, "work", name, "job.json"), "utf8"));
     const last = (layer: { predictions: { token: string }[][] }) => layer.predictions.at(-1)?.[0]?.token;
@@ -42,8 +43,9 @@ test("a first experiment: every command works, and what the text says of it is s
 test("trouble: what works works, what fails fails with the sentence", async () => {
   const own = folder();
   try {
-    const { code, shown } = await runPage("docs/troubleshooting.md", own);
+    const { code, shown, odd } = await runPage("docs/troubleshooting.md", own);
     assert.is(code, 0, shown);
+    assert.equal(odd, []);
     assert.match(shown, "There is no model at ./there-is-none.gguf.");
     assert.match(shown, "layers: 99 does not exist; the model has 8 blocks, 0 to 7.");
   } finally {

@@ -10,8 +10,9 @@ for (const name of ["inspect", "compare", "probe", "sae"]) {
   test(`${name}: every command on its page works`, async () => {
     const folder = mkdtempSync(join(tmpdir(), "tapline-docs-"));
     try {
-      const { code, shown } = await runPage(`docs/experiments/${name}.md`, folder);
+      const { code, shown, odd } = await runPage(`docs/experiments/${name}.md`, folder);
       assert.is(code, 0, shown);
+      assert.equal(odd, []);
       const written = readdirSync(join(folder, "work"));
       assert.is(written.filter((file) => file.endsWith(".html")).length, 1, written.join(" "));
     } finally {

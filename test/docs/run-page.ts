@@ -18,6 +18,8 @@ export interface PageRun {
   /** Everything that was shown; each block begins with a line of its own. */
   shown: string;
   blocks: number;
+  /** Blocks that showed nothing, or an error beside an exit code of 0, as their first lines. */
+  odd: string[];
 }
 
 /**
@@ -29,13 +31,15 @@ export async function runPage(page: string, folder: string): Promise<PageRun> {
   const work = join(folder, "work");
   for (const made of [bin, work, join(folder, "tmp")]) mkdirSync(made);
   symlinkSync(join(root, "docs"), join(work, "docs"));
+  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
   const tsx = import.meta.resolve("tsx");
-  writeFileSync(
-    join(bin, "tapline"),
-    `#!/bin/sh\nexec '${process.execPath}' --import '${tsx}' '${main}' "$@"\n`,
-  );
+  const program = `exec '${process.execPath}' --import '${tsx}'`;
+  writeFileSync(join(bin, "tapline"), `#!/bin/sh\n${program} '${main}' "$@"\n`);
+  writeFileSync(join(bin, "run-module"), `#!/bin/sh\n${program} "$@"\n`);
   writeFileSync(join(bin, "npx"), '#!/bin/sh\nexec "$@"\n');
-  for (const name of ["tapline", "npx"]) chmodSync(join(bin, name), 0o755);
+  // What `npm ci` and `npm test` do, whoever runs this has done or is doing.
+  writeFileSync(join(bin, "npm"), '#!/bin/sh\necho "npm $*"\n');
+  for (const name of ["tapline", "run-module", "npx", "npm"]) chmodSync(join(bin, name), 0o755);
 
   const ports = { lab: await freePort(), inference: await freePort() };
   const blocks = blocksOf(readFileSync(join(root, page), "utf8"));
@@ -65,20 +69,38 @@ export async function runPage(page: string, folder: string): Promise<PageRun> {
     });
   }
   const [code] = (await once(child, "close")) as [number | null];
-  return { code, shown, blocks: blocks.length };
+  return { code, shown, blocks: blocks.length, odd: code === 0 ? oddBlocks(shown) : [] };
+}
+
+/** Stands behind the title of a block whose output goes to a file. */
+const intoFile = " (into a file)";
+
+const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** curl ends with 0 whatever the service answers, and a pipe may swallow everything. */
+function oddBlocks(shown: string): string[] {
+  const parts = shown.split(/^== /m).slice(1);
+  return parts.filter((part) => {
+    const [title = "", ...said] = part.split("\n");
+    if (title === "fails") return false;
+    const text = said.join("\n").trim();
+    return (text === "" && !title.endsWith(intoFile)) || /^\{"error"|^\w*Error: /m.test(text);
+  });
 }
 
 /** Services that the page starts end with it. */
 const onExit = `trap 'code=$?; kill $(jobs -p) 2> /dev/null || true; wait || true; exit $code' EXIT`;
 
+type Language = "sh" | "sh fails" | "python" | "js";
+
 interface Block {
-  language: "sh" | "sh fails" | "python";
+  language: Language;
   text: string;
 }
 
 function blocksOf(page: string): Block[] {
-  return [...page.matchAll(/```(sh fails|sh|python)\n([\s\S]*?)```/g)].map(([, language, text]) => ({
-    language: language as Block["language"],
+  return [...page.matchAll(/```(sh fails|sh|python|js)\n([\s\S]*?)```/g)].map(([, language, text]) => ({
+    language: language as Language,
     text: text as string,
   }));
 }
@@ -88,26 +110,38 @@ function shell({ language, text }: Block, ports: Record<keyof typeof named, numb
   for (const [name, port] of Object.entries(named)) {
     code = code.replaceAll(`:${port}`, `:${ports[name as keyof typeof named]}`);
   }
-  if (language === "python") {
-    const python = pythonWith("tomllib") ?? pythonWith("asyncio");
-    return `echo '== python'\n${python} - <<'END_OF_PYTHON'\n${code}\nEND_OF_PYTHON`;
+  const lines = code.trim().split("\n");
+  const title = `echo ${quoted(`== ${lines[0]}${/ > \S+$/.test(lines.at(-1) as string) ? intoFile : ""}`)}`;
+  switch (language) {
+    case "python": {
+      const python = pythonWith("tomllib") ?? pythonWith("asyncio");
+      return `echo '== python'\n${python} - <<'END_OF_PYTHON'\n${code}\nEND_OF_PYTHON`;
+    }
+    case "js": {
+      const client = join(root, "src/client/index.ts");
+      const module = code.replace('"tapline/client"', JSON.stringify(client));
+      return `${title}\ncat > block.mjs <<'END_OF_MODULE'\n${module}\nEND_OF_MODULE\nrun-module block.mjs`;
+    }
+    case "sh":
+      return `${title}\n${started(code, ports)}`;
+    case "sh fails":
+      return `echo '== fails'\nif { ${code.trim()}\n}; then echo 'it should have failed'; exit 99; fi`;
   }
-  // A reader waits until a service says that it is ready; from then on, commands find it.
-  code = code.replace(/^tapline lab\b(.*)&$/m, (_, options) => {
-    const url = `http://127.0.0.1:${ports.lab}`;
-    return `tapline lab --port ${ports.lab}${options} &\n${waitFor(`${url}/lab/v1/health`)}\nexport TAPLINE_LAB_URL=${url}`;
-  });
-  code = code.replace(/^tapline serve\b(.*)&$/m, (_, options) => {
-    const url = `http://127.0.0.1:${ports.inference}`;
-    return `tapline serve --port ${ports.inference}${options} &\n${waitFor(`${url}/health`)}\nexport TAPLINE_URL=${url}`;
-  });
-  const shownAs = JSON.stringify(code.split("\n")[0]);
-  if (language === "sh") return `echo ${JSON.stringify(`== ${shownAs}`)}\n${code}`;
-  return `echo '== fails'\nif { ${code.trim()}\n}; then echo 'it should have failed'; exit 99; fi`;
 }
 
-function waitFor(url: string): string {
-  return `for _ in $(seq 600); do curl -sf ${url} > /dev/null && break; sleep 0.1; done`;
+/** A service takes a free port in place of the usual one; from then on, commands find it. */
+function started(code: string, ports: Record<keyof typeof named, number>): string {
+  const service =
+    (word: string, port: number, variable: string) =>
+    (_: string, npx = "", given = "") => {
+      const options = given.replace(/ --port \d+/, "");
+      return (
+        `${npx}tapline ${word} --port ${port}${options} &\n` + `export ${variable}=http://127.0.0.1:${port}`
+      );
+    };
+  return code
+    .replace(/^(npx )?tapline lab\b(.*)&$/m, service("lab", ports.lab, "TAPLINE_LAB_URL"))
+    .replace(/^(npx )?tapline serve\b(.*)&$/m, service("serve", ports.inference, "TAPLINE_URL"));
 }
 
 async function freePort(): Promise<number> {

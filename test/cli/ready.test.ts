@@ -1,0 +1,82 @@
+/** Waiting for a service, and services that npx started and left behind. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { command } from "./in-process.js";
+import { isOpen } from "./processes.js";
+
+const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+
+test("ready waits while nothing listens and while a model loads, and ends with the first good answer", async () => {
+  const answers = [503, 503, 200];
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url as string);
+    response.statusCode = answers[asked.length - 1] ?? 500;
+    response.end("{}");
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  await new Promise((closed) => server.close(closed));
+  const waiting = command(["ready", String(port)]);
+  await sleep(400);
+  server.listen(port, "127.0.0.1");
+  const { code, stdout } = await waiting;
+  server.closeAllConnections();
+  server.close();
+  assert.equal([code, stdout], [0, `http://127.0.0.1:${port} is ready.\n`]);
+  assert.equal(asked, ["/health", "/health", "/health"]);
+});
+
+test("ready gives up: nothing there in time, somebody else's service, no address", async () => {
+  const nothing = await command(["ready", "1", "--timeout", "1"]);
+  assert.is(nothing.code, 3);
+  assert.match(nothing.stderr, "Nothing listens at http://127.0.0.1:1; is the service started?");
+  const other = createServer((_, response) => {
+    response.statusCode = 404;
+    response.end("{}");
+  });
+  other.listen(0, "127.0.0.1");
+  await once(other, "listening");
+  const { port } = other.address() as AddressInfo;
+  const refused = await command(["ready", `localhost:${port}`]);
+  other.closeAllConnections();
+  other.close();
+  assert.is(refused.code, 1);
+  assert.match(refused.stderr, `What listens at http://localhost:${port} is no service of tapline.`);
+  const unclear = await command(["ready", "https://example.org"]);
+  assert.is(unclear.code, 2);
+  assert.match(unclear.stderr, "It must be an address such as http://127.0.0.1:8980, or a port.");
+});
+
+test("a service that npx started ends with npx", async () => {
+  if (!existsSync("/bin/sh")) return;
+  const home = mkdtempSync(join(tmpdir(), "tapline-npx-"));
+  // As npx does it: a shell between, the event in the environment, and no signal passed on.
+  const npx = spawn(
+    "/bin/sh",
+    [
+      "-c",
+      `'${process.execPath}' --import '${import.meta.resolve("tsx")}' '${main}' lab --port 0 --home '${home}'; exit`,
+    ],
+    { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, npm_lifecycle_event: "npx" } },
+  );
+  const [line] = await once(npx.stdout, "data");
+  const url = /ready at (\S+)/.exec(String(line))?.[1] as string;
+  assert.ok(await isOpen(url));
+  npx.kill("SIGKILL");
+  for (let looks = 0; (await isOpen(url)) && looks < 200; looks++) await sleep(50);
+  assert.not(await isOpen(url));
+  rmSync(home, { recursive: true, force: true });
+});
+
+test.run();
