@@ -5,10 +5,13 @@ import { Compile, type Validator } from "typebox/compile";
 export class InvalidInput extends Error {
   override name = "InvalidInput";
   readonly path: string;
+  /** The field itself where `path` is the object that lacks it, or has it without need. */
+  readonly field: string;
 
-  constructor(path: string, sentence: string) {
+  constructor(path: string, sentence: string, field = path) {
     super(path === "" ? sentence : `${path}: ${sentence}`);
     this.path = path;
+    this.field = field;
   }
 }
 
@@ -68,12 +71,53 @@ function describe(schema: TSchema, root: unknown, failures: Failure[]): InvalidI
   const named = failures.filter(({ keyword }) => keyword !== "additionalProperties" && keyword !== "anyOf");
   // Where a value has one of several types and breaks its limit, the other types are not what is wrong.
   const broken = new Set(named.filter(({ keyword }) => limiting.test(keyword)).map((it) => it.instancePath));
-  const told = named.filter((it) => it.keyword !== "type" || !broken.has(it.instancePath));
+  // So with what is inside of one: whoever sent a list did not mean a text.
+  const inner = (path: string) => named.some((it) => it.instancePath.startsWith(`${path}/`));
+  const told = named.filter(
+    (it) => it.keyword !== "type" || !(broken.has(it.instancePath) || inner(it.instancePath)),
+  );
   const failure = told.reduce((best, next) => (rank(next) < rank(best) ? next : best), told[0] as Failure);
   const keys = failure.instancePath.split("/").slice(1).map(unescapePointer);
   const actual = keys.reduce<unknown>((value, key) => (value as Record<string, unknown> | null)?.[key], root);
   if (failure.keyword === "boolean") return unknownField(schema, keys);
-  return new InvalidInput(pathText(keys), `${sentence(failure, keys, actual)}.`);
+  const [missing] =
+    failure.keyword === "required" ? (failure.params.requiredProperties as string[]) : [undefined];
+  const field = pathText(missing === undefined ? keys : [...keys, missing]);
+  const words = alternatives(told, failure);
+  const what =
+    words === undefined ? sentence(failure, keys, actual) : `must be ${words}, got ${shown(actual)}`;
+  return new InvalidInput(pathText(keys), `${what}.`, field);
+}
+
+/** All that a union would have taken where the failure is; nothing where there is no choice. */
+function alternatives(failures: Failure[], { instancePath, keyword }: Failure): string | undefined {
+  const here = failures.filter((it) => it.instancePath === instancePath && accepts(it).length > 0);
+  if (here.length < 2 || !["type", "enum", "const"].includes(keyword)) return undefined;
+  const accepted = [...new Set(here.flatMap(accepts))];
+  // A list of texts has the type of a text as well.
+  const some = accepted.some((word) => word.startsWith('"'));
+  const words = accepted.filter((word) => !(some && word === "a string"));
+  return words.length < 2 ? undefined : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+}
+
+/** What one alternative would have taken, in words; nothing where it is not the kind of value that is wrong. */
+function accepts({ keyword, params }: Failure): string[] {
+  switch (keyword) {
+    case "type":
+      return [params.type]
+        .flat()
+        .map((type) => (type === "null" ? "null" : `${article(String(type))} ${type}`));
+    case "enum":
+      return (params.allowedValues as unknown[]).map((value) => shown(value));
+    case "const":
+      return [shown(params.allowedValue)];
+    default:
+      return [];
+  }
+}
+
+function article(word: string): string {
+  return /^[aeiou]/.test(word) ? "an" : "a";
 }
 
 function unknownField(schema: TSchema, keys: string[]): InvalidInput {
@@ -81,7 +125,11 @@ function unknownField(schema: TSchema, keys: string[]): InvalidInput {
   const { properties } = schema as { properties?: object };
   const accepted =
     parent.length === 0 && properties !== undefined ? `; accepted are ${list(Object.keys(properties))}` : "";
-  return new InvalidInput(pathText(parent), `unknown field ${shown(keys.at(-1))}${accepted}.`);
+  return new InvalidInput(
+    pathText(parent),
+    `unknown field ${shown(keys.at(-1))}${accepted}.`,
+    pathText(keys),
+  );
 }
 
 function sentence(failure: Failure, keys: string[], actual: unknown): string {
@@ -95,7 +143,7 @@ function sentence(failure: Failure, keys: string[], actual: unknown): string {
       } required`;
     case "type": {
       const wanted = String(params.type);
-      return `must be ${/^[aeiou]/.test(wanted) ? "an" : "a"} ${wanted}, got ${shown(actual)}`;
+      return `must be ${article(wanted)} ${wanted}, got ${shown(actual)}`;
     }
     case "enum":
       return `must be ${(params.allowedValues as unknown[]).join(" or ")}, got ${shown(actual)}`;

@@ -19,7 +19,7 @@ export function checkBody<S extends TSchema>(schema: S, body: unknown): Static<S
   try {
     return validate(schema, present);
   } catch (error) {
-    if (error instanceof InvalidInput) throw refusal(error.path, error.message);
+    if (error instanceof InvalidInput) throw refusal(error.field, error.message);
     throw error;
   }
 }

@@ -59,6 +59,14 @@ const JobInput = Type.Object(
   },
   closed,
 );
+const JobsInput = Type.Object(
+  {
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 100, description: "Show so many; the Lab lists the newest 100." }),
+    ),
+  },
+  closed,
+);
 const ArtifactsInput = Type.Object(
   {
     id,
@@ -108,15 +116,15 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
   addTool(server, {
     name: "lab_jobs",
     title: "Recent jobs",
-    description: "The newest 100 jobs, newest first, as far as they fit.",
-    input: Nothing,
+    description: "The newest jobs, newest first: as many as wanted, and as far as they fit.",
+    input: JobsInput,
     output: resultSchema({ jobs: Type.Array(job), total: Type.Integer() }),
     readOnly: true,
     remote: false,
-    async call(_input, signal) {
+    async call({ limit }, signal) {
       const { value, hidden } = revealAll(await lab.jobs({ signal }));
       const all = value as unknown[];
-      const { items } = pageOf(all, (index) => `/${index}`, mcpLimits.page_characters);
+      const { items } = pageOf(all.slice(0, limit), (index) => `/${index}`, mcpLimits.page_characters);
       return quoted(local, hidden, { jobs: items, total: all.length });
     },
   });

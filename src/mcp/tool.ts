@@ -1,5 +1,11 @@
-import { type CallToolResult, fromJsonSchema, type McpServer } from "@modelcontextprotocol/server";
+import {
+  type CallToolResult,
+  fromJsonSchema,
+  type jsonSchemaValidator,
+  type McpServer,
+} from "@modelcontextprotocol/server";
 import type { Static, TSchema } from "typebox";
+import { InvalidInput, validate } from "../contracts/validate.js";
 import { failed } from "./result.js";
 
 export interface Tool<S extends TSchema> {
@@ -18,6 +24,21 @@ export interface Tool<S extends TSchema> {
   call(input: Static<S>, signal: AbortSignal): Promise<CallToolResult>;
 }
 
+/** Refuses arguments as the services refuse bodies: the field, what it may be, and what it was. */
+const sentences: jsonSchemaValidator = {
+  getValidator:
+    <T>(schema: object) =>
+    (input: unknown) => {
+      try {
+        validate(schema as TSchema, input);
+        return { valid: true, data: input as T, errorMessage: undefined };
+      } catch (error) {
+        if (!(error instanceof InvalidInput)) throw error;
+        return { valid: false, data: undefined, errorMessage: error.message };
+      }
+    },
+};
+
 /** Adds a tool to a server. Its failures become results that the model reads; faults go to stderr as well. */
 export function addTool<S extends TSchema>(server: McpServer, tool: Tool<S>): void {
   server.registerTool(
@@ -25,7 +46,7 @@ export function addTool<S extends TSchema>(server: McpServer, tool: Tool<S>): vo
     {
       title: tool.title,
       description: tool.description,
-      inputSchema: fromJsonSchema<Static<S>>(tool.input as object),
+      inputSchema: fromJsonSchema<Static<S>>(tool.input as object, sentences),
       outputSchema: fromJsonSchema(tool.output as object),
       annotations: {
         readOnlyHint: tool.readOnly,

@@ -153,6 +153,27 @@ test("a Lab that is not there is said as a result, and the next call finds it ag
   await mcp.close();
 });
 
+test("arguments are refused by their field with what it may be; lab_jobs has a limit", async () => {
+  const mcp = await session("current, 2025");
+  const cases: Array<[string, object, string]> = [
+    ["lab_submit", { operation: "guess", model: "demo" }, "operation: must be inspect or compare"],
+    [
+      "lab_submit",
+      { operation: "inspect", model: "demo", layers: "0-3" },
+      'layers: must be an array, got "0-3".',
+    ],
+    ["lab_job", {}, "id is required."],
+    ["lab_jobs", { limit: 0 }, "limit: at least 1, got 0."],
+    ["lab_jobs", { count: 3 }, 'unknown field "count"; accepted are limit.'],
+  ];
+  for (const [tool, input, sentence] of cases) {
+    assert.match(refusal(await mcp.call(tool, input as Record<string, unknown>)), sentence);
+  }
+  const { jobs, total } = marked(await mcp.call("lab_jobs", { limit: 1 }));
+  assert.is(jobs.length, Math.min(1, total));
+  await mcp.close();
+});
+
 test("the submission's tool knows every field of every operation", () => {
   const { properties, required } = SubmissionInput as unknown as { properties: object; required: string[] };
   const all = new Set(Object.values(submissions).flatMap((schema) => Object.keys(schema.properties)));
