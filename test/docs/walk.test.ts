@@ -8,9 +8,10 @@ import * as assert from "uvu/assert";
 import { runPage } from "./run-page.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const walked = ["README.md", "docs/serving.md", "docs/lab.md", "docs/reproduce.md"];
+const walked = ["docs/serving.md", "docs/lab.md", "docs/reproduce.md"];
 /** Pages with blocks that another test runs, or that need what no test has. */
 const elsewhere: Record<string, string> = {
+  "README.md": "readme.test.ts",
   "docs/first-experiment.md": "commands.test.ts",
   "docs/troubleshooting.md": "commands.test.ts",
   "docs/experiments/inspect.md": "experiments.test.ts",
