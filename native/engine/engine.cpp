@@ -224,8 +224,22 @@ void Engine::serve(const std::shared_ptr<Request>& request, Route route, const s
     case Route::kCompletion:
       return request->start(
           prepare_generation(context, queue, Generation::kCompletion, body, std::move(live), live_requests_));
+    case Route::kNativeCompletion:
+      return request->start(
+          prepare_generation(context, queue, Generation::kNative, body, std::move(live), live_requests_));
+    case Route::kInfill:
+      return request->start(
+          prepare_generation(context, queue, Generation::kInfill, body, std::move(live), live_requests_));
+    case Route::kRerank:
+      return request->start(prepare_rerank(context, model_, queue, body));
     case Route::kMetrics:
-      return request->start(prepare_metrics(queue));
+      return request->start(prepare_question(queue, SERVER_TASK_TYPE_METRICS));
+    case Route::kSlots:
+      return request->start(prepare_question(queue, SERVER_TASK_TYPE_SLOT_GET));
+    case Route::kAdapters:
+      return request->start(prepare_question(queue, SERVER_TASK_TYPE_GET_LORA));
+    case Route::kProperties:
+      return call(routes_->get_props, request, body);
     case Route::kEmbeddings:
       return request->start(prepare_embeddings(context, queue, body));
     case Route::kTokenize:

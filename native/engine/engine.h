@@ -27,7 +27,13 @@ namespace tapline {
 enum class Route {
   kChat,
   kCompletion,
+  kNativeCompletion,
+  kInfill,
+  kRerank,
   kMetrics,
+  kSlots,
+  kAdapters,
+  kProperties,
   kEmbeddings,
   kTokenize,
   kDetokenize,

@@ -38,6 +38,36 @@ void attach_live(LivePlan&& plan, PreparedTasks& prepared, LiveRegistry& registr
   }
 }
 
+task_response_type response_type(Generation kind) {
+  switch (kind) {
+    case Generation::kChat:
+      return TASK_RESPONSE_TYPE_OAI_CHAT;
+    case Generation::kCompletion:
+      return TASK_RESPONSE_TYPE_OAI_CMPL;
+    case Generation::kNative:
+    case Generation::kInfill:
+      break;
+  }
+  return TASK_RESPONSE_TYPE_NONE;
+}
+
+/// Puts the tokens of the text before, the text behind and what is around them into `data.prompt`.
+void build_infill_prompt(const PrepareContext& context, json& data) {
+  std::string missing;
+  if (llama_vocab_fim_pre(context.vocab) == LLAMA_TOKEN_NULL) missing += " prefix";
+  if (llama_vocab_fim_suf(context.vocab) == LLAMA_TOKEN_NULL) missing += " suffix";
+  if (llama_vocab_fim_mid(context.vocab) == LLAMA_TOKEN_NULL) missing += " middle";
+  if (!missing.empty())
+    throw std::invalid_argument("This model cannot fill in: its vocabulary has no token for" + missing + ".");
+  const llama_tokens prompt =
+      tokenize_mixed(context.vocab, json_value(data, "prompt", std::string()), false, true);
+  data["prompt"] = format_prompt_infill(
+      context.vocab, data.at("input_prefix"), data.at("input_suffix"),
+      json_value(data, "input_extra", json::array()), context.params.n_batch,
+      json_value(data, "n_predict", json_value(data, "max_tokens", context.params.n_predict)),
+      context.meta.slot_n_ctx, context.params.spm_infill, prompt);
+}
+
 }  // namespace
 
 PreparedTasks prepare_generation(const PrepareContext& context, server_queue& queue, Generation kind,
@@ -47,6 +77,8 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
   if (kind == Generation::kChat) {
     std::vector<raw_buffer> files;
     data = oaicompat_chat_params_parse(data, context.meta.chat_params, files);
+  } else if (kind == Generation::kInfill) {
+    build_infill_prompt(context, data);
   }
 
   std::vector<server_tokens> prompts = tokenize_input_prompts(context.vocab, nullptr, data.at("prompt"), true,
@@ -56,17 +88,20 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
 
   PreparedTasks prepared;
   prepared.stream = json_value(data, "stream", false);
+  if (response_type(kind) == TASK_RESPONSE_TYPE_NONE) {
+    prepared.end_marker = false;
+    prepared.join = [](const json& results) { return results.size() == 1 ? results.at(0) : results; };
+  }
   const std::string completion_id = gen_chatcmplid();
   for (server_tokens& prompt : prompts) {
-    server_task task(SERVER_TASK_TYPE_COMPLETION);
+    server_task task(kind == Generation::kInfill ? SERVER_TASK_TYPE_INFILL : SERVER_TASK_TYPE_COMPLETION);
     task.id = queue.get_new_id();
     task.index = prepared.states.size();
     task.tokens = std::move(prompt);
     task.params = server_schema::eval_llama_cmpl_schema(context.vocab, context.params,
                                                         context.meta.logit_bias_eog, data);
     task.params.message_spans = task.tokens.find_message_spans(delimiters);
-    task.params.res_type =
-        kind == Generation::kChat ? TASK_RESPONSE_TYPE_OAI_CHAT : TASK_RESPONSE_TYPE_OAI_CMPL;
+    task.params.res_type = response_type(kind);
     task.params.oaicompat_cmpl_id = completion_id;
     task.params.oaicompat_model = context.meta.model_name;
     task.id_slot = json_value(data, "id_slot", -1);
@@ -110,12 +145,38 @@ PreparedTasks prepare_embeddings(const PrepareContext& context, server_queue& qu
   return prepared;
 }
 
-PreparedTasks prepare_metrics(server_queue& queue) {
+PreparedTasks prepare_rerank(const PrepareContext& context, const llama_model* model, server_queue& queue,
+                             const std::string& body) {
+  if (!context.params.embedding || context.meta.pooling_type != LLAMA_POOLING_TYPE_RANK)
+    throw std::invalid_argument("This model cannot rerank; serve a reranker, with --pooling rank.");
+  const json data = json::parse(body);
+  const std::string query = data.at("query");
+  auto documents = data.at("documents").get<std::vector<std::string>>();
   PreparedTasks prepared;
-  server_task task(SERVER_TASK_TYPE_METRICS);
+  for (const std::string& document : documents) {
+    server_task task(SERVER_TASK_TYPE_RERANK);
+    task.id = queue.get_new_id();
+    task.index = prepared.states.size();
+    task.tokens =
+        format_prompt_rerank(model, context.vocab, nullptr, query, document, mtmd_helper_init_opt_default());
+    collect(task, prepared);
+    prepared.tasks.push_back(std::move(task));
+  }
+  const int top_n = json_value(data, "top_n", static_cast<int>(documents.size()));
+  prepared.join = [data, model = context.meta.model_name, documents = std::move(documents),
+                   top_n](const json& results) mutable {
+    return format_response_rerank(data, model, results, /*is_tei_format=*/false, documents, top_n);
+  };
+  return prepared;
+}
+
+PreparedTasks prepare_question(server_queue& queue, server_task_type type) {
+  PreparedTasks prepared;
+  server_task task(type);
   task.id = queue.get_new_id();
   collect(task, prepared);
   prepared.tasks.push_back(std::move(task));
+  if (type != SERVER_TASK_TYPE_METRICS) prepared.join = [](const json& results) { return results.at(0); };
   return prepared;
 }
 

@@ -16,7 +16,12 @@ struct PrepareContext {
   const llama_vocab* vocab;
 };
 
-enum class Generation { kChat, kCompletion };
+enum class Generation {
+  kChat,
+  kCompletion,
+  kNative,  // llama-server's own /completion
+  kInfill,  // a text between two others; the vocabulary must have the tokens for it
+};
 
 /// Turns a validated body into tasks: chat template, grammar, tokens, sampling parameters.
 /// Throws std::exception with a sentence about the body when it cannot be done.
@@ -29,7 +34,12 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
 /// sentence about the body when it cannot be done.
 PreparedTasks prepare_embeddings(const PrepareContext& context, server_queue& queue, const std::string& body);
 
-/// A task that asks the scheduler for its counters and how many slots are busy.
-PreparedTasks prepare_metrics(server_queue& queue);
+/// Turns a validated body of `/v1/rerank` into one task for each document. Throws std::exception with a
+/// sentence when the model is no reranker or something does not fit.
+PreparedTasks prepare_rerank(const PrepareContext& context, const llama_model* model, server_queue& queue,
+                             const std::string& body);
+
+/// A task that asks the scheduler for something it knows: its counters, the slots, the adapters.
+PreparedTasks prepare_question(server_queue& queue, server_task_type type);
 
 }  // namespace tapline

@@ -37,6 +37,26 @@ json metrics_json(const server_task_result_metrics& result) {
   };
 }
 
+/// Which stop text ended a completion: OpenAI's answers do not say, Anthropic's do. vLLM's name for it.
+void tell_stop_text(const server_task_result& result, json& answer) {
+  const auto* last = dynamic_cast<const server_task_result_cmpl_final*>(&result);
+  if (last == nullptr || last->stop != STOP_TYPE_WORD || last->stopping_word.empty()) return;
+  const auto mark = [last](json& part) {
+    if (!part.is_object() || !part.contains("choices") || part.at("choices").empty()) return false;
+    json& choice = part["choices"][0];
+    if (!choice.contains("finish_reason") || choice.at("finish_reason").is_null()) return false;
+    choice["stop_reason"] = last->stopping_word;
+    return true;
+  };
+  if (!answer.is_array()) {
+    mark(answer);
+    return;
+  }
+  for (size_t i = 0; i < answer.size(); ++i) {
+    if (mark(answer[i])) return;
+  }
+}
+
 }  // namespace
 
 void Request::read() {
@@ -94,6 +114,7 @@ void Request::start(PreparedTasks&& prepared) {
   join_ = std::move(prepared.join);
   if (prepared.live) live_ = std::make_unique<LiveAnswer>(std::move(prepared.live), vocab_);
   stream_ = prepared.stream;
+  end_marker_ = prepared.end_marker;
   completions_a_prompt_ = states_.size() / prepared.tasks.size();
   ids_ = prepared.ids;
   router_.post(shared_from_this(), ids_, std::move(prepared.tasks));
@@ -201,6 +222,7 @@ void Request::format_stream(server_task_result& result, Event& event) {
     head_sent_ = true;
   }
   json part = result.to_json();
+  tell_stop_text(result, part);
   if (live_) {
     if (const auto* more = dynamic_cast<const server_task_result_cmpl_partial*>(&result)) {
       live_->add_tokens(part, result.index, more->n_decoded, more->tokens);
@@ -211,7 +233,7 @@ void Request::format_stream(server_task_result& result, Event& event) {
   if (!part.is_null()) event.data += format_oai_sse(part);
   count_tokens(result);
   if (!result.is_stop() || ++n_finals_ < states_.size()) return;
-  event.data += "data: [DONE]\n\n";
+  if (end_marker_) event.data += "data: [DONE]\n\n";
   event.done = true;
 }
 
@@ -263,6 +285,7 @@ void Request::format_whole(Event& event) {
 
 json Request::answer_of(size_t index) {
   json answer = finals_[index]->to_json();
+  tell_stop_text(*finals_[index], answer);
   if (live_) {
     const auto& last = dynamic_cast<const server_task_result_cmpl_final&>(*finals_[index]);
     live_->finish(answer, index, last.n_decoded, last.tokens);

@@ -23,6 +23,7 @@ struct PreparedTasks {
   std::vector<task_result_state> states;  // by result index
   bool stream = false;
   std::shared_ptr<LiveRequest> live;      // what the request changes and watches; may be empty
+  bool end_marker = true;                 // OpenAI's streams end with [DONE], llama-server's own do not
   std::function<json(const json&)> join;  // makes one answer of the list of all results; empty: completions
 };
 
@@ -89,6 +90,7 @@ class Request : public std::enable_shared_from_this<Request> {
   std::function<json(const json&)> join_;
   std::unique_ptr<LiveAnswer> live_;
   bool stream_ = false;
+  bool end_marker_ = true;
   bool head_sent_ = false;
   bool ended_ = false;
 };

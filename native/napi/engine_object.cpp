@@ -21,7 +21,13 @@ constexpr napi_type_tag kEngineTag = {0x7461706c696e6501, 0x656e67696e650001};
 constexpr std::pair<const char*, Route> kRoutes[] = {
     {"chat", Route::kChat},
     {"completion", Route::kCompletion},
+    {"native-completion", Route::kNativeCompletion},
+    {"infill", Route::kInfill},
+    {"rerank", Route::kRerank},
     {"metrics", Route::kMetrics},
+    {"slots", Route::kSlots},
+    {"adapters", Route::kAdapters},
+    {"properties", Route::kProperties},
     {"embeddings", Route::kEmbeddings},
     {"tokenize", Route::kTokenize},
     {"detokenize", Route::kDetokenize},

@@ -2,18 +2,18 @@ import Type, { type Static, type TSchema } from "typebox";
 import { inferenceLimits as limits } from "./inference-limits.js";
 import { LiveRequest } from "./live.js";
 
-const optional = <S extends TSchema>(schema: S) => Type.Optional(schema);
-const flag = () => optional(Type.Boolean());
-const number = (minimum: number, maximum: number) => optional(Type.Number({ minimum, maximum }));
-const integer = (minimum: number, maximum: number) => optional(Type.Integer({ minimum, maximum }));
-const maxInt = 2_147_483_647;
+export const optional = <S extends TSchema>(schema: S) => Type.Optional(schema);
+export const flag = () => optional(Type.Boolean());
+export const number = (minimum: number, maximum: number) => optional(Type.Number({ minimum, maximum }));
+export const integer = (minimum: number, maximum: number) => optional(Type.Integer({ minimum, maximum }));
+export const maxInt = 2_147_483_647;
 
 const TokenId = Type.Integer({ minimum: 0, maximum: maxInt });
-const Text = Type.String({ maxLength: limits.body_bytes });
-const AnyObject = Type.Record(Type.String(), Type.Unknown());
+export const Text = Type.String({ maxLength: limits.body_bytes });
+export const AnyObject = Type.Record(Type.String(), Type.Unknown());
 
 /** What chooses the next token; the names and meanings are llama-server's and OpenAI's. */
-const sampling = {
+export const sampling = {
   temperature: number(0, 100),
   dynatemp_range: number(0, 100),
   dynatemp_exponent: number(0, 100),
@@ -74,7 +74,7 @@ const sampling = {
 };
 
 /** How much is generated, how it is sent, and what the slot keeps. */
-const generation = {
+export const generation = {
   model: optional(Type.String({ minLength: 1, maxLength: 4096 })),
   max_tokens: integer(-1, maxInt),
   max_completion_tokens: integer(-1, maxInt),
@@ -102,7 +102,11 @@ const generation = {
   tapline: optional(LiveRequest),
 };
 
-const ContentPart = Type.Object({ type: Type.String({ minLength: 1, maxLength: 64 }), text: optional(Text) });
+const ContentPart = Type.Object({
+  type: Type.String({ minLength: 1, maxLength: 64 }),
+  text: optional(Text),
+  image_url: optional(Type.Object({ url: Type.String({ maxLength: limits.body_bytes }) })),
+});
 
 const ToolCall = Type.Object({
   id: optional(Type.String({ maxLength: 256 })),
@@ -132,7 +136,7 @@ const Tool = Type.Object({
   }),
 });
 
-const template = {
+export const template = {
   messages: Type.Array(ChatMessage, { minItems: 1, maxItems: limits.messages }),
   tools: optional(Type.Array(Tool, { maxItems: limits.tools })),
   tool_choice: optional(
@@ -208,10 +212,60 @@ const texts = (maxItems: number) =>
 
 /** The body of `POST /v1/completions`. */
 export const CompletionRequest = Type.Object(
-  { prompt: texts(limits.prompts), ...generation, ...sampling, logprobs: integer(0, limits.top_logprobs) },
+  {
+    prompt: texts(limits.prompts),
+    ...generation,
+    ...sampling,
+    logprobs: integer(0, limits.top_logprobs),
+    echo: flag(),
+    best_of: integer(1, limits.slots),
+  },
   { title: "CompletionRequest" },
 );
 export type CompletionRequest = Static<typeof CompletionRequest>;
+
+/** The body of `POST /completion`: llama-server's own. */
+export const NativeCompletionRequest = Type.Object(
+  {
+    prompt: texts(limits.prompts),
+    ...generation,
+    ...sampling,
+    response_fields: optional(Type.Array(Type.String({ maxLength: 256 }), { maxItems: 64 })),
+  },
+  { title: "NativeCompletionRequest" },
+);
+export type NativeCompletionRequest = Static<typeof NativeCompletionRequest>;
+
+/** The body of `POST /infill`: a text between two others. */
+export const InfillRequest = Type.Object(
+  {
+    input_prefix: Text,
+    input_suffix: Text,
+    input_extra: optional(
+      Type.Array(Type.Object({ filename: optional(Type.String({ maxLength: 4096 })), text: Text }), {
+        maxItems: limits.prompts,
+      }),
+    ),
+    prompt: optional(Text),
+    ...generation,
+    ...sampling,
+    response_fields: optional(Type.Array(Type.String({ maxLength: 256 }), { maxItems: 64 })),
+  },
+  { title: "InfillRequest" },
+);
+export type InfillRequest = Static<typeof InfillRequest>;
+
+/** The body of `POST /v1/rerank`. */
+export const RerankRequest = Type.Object(
+  {
+    model: generation.model,
+    query: Text,
+    documents: Type.Array(Text, { minItems: 1, maxItems: limits.embedding_inputs }),
+    top_n: integer(1, maxInt),
+  },
+  { title: "RerankRequest" },
+);
+export type RerankRequest = Static<typeof RerankRequest>;
 
 /** The body of `POST /v1/embeddings`. */
 export const EmbeddingRequest = Type.Object(

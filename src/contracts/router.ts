@@ -13,15 +13,24 @@ export const routerLimits = {
   answer_bytes: 4_194_304,
 } as const;
 
-/** What a router forwards: the OpenAI-style endpoints that need a model. */
+/** What a router forwards: the endpoints that need a model and name it. */
 export const forwardedPaths = [
   "/v1/chat/completions",
+  "/v1/chat/completions/input_tokens",
   "/v1/completions",
   "/v1/embeddings",
   "/v1/messages",
+  "/v1/messages/count_tokens",
   "/v1/rerank",
   "/v1/reranking",
   "/v1/responses",
+  "/v1/responses/input_tokens",
+  "/completion",
+  "/completions",
+  "/infill",
+  "/tokenize",
+  "/detokenize",
+  "/apply-template",
 ] as const;
 
 /** The model id that lets the router choose. */

@@ -14,8 +14,10 @@ import {
 } from "../http/index.js";
 import { NativeError } from "../native/index.js";
 import { executionRoutes } from "../requests/index.js";
+import { messagesErrorBody } from "./forms/form.js";
 import { insideRoutes } from "./inside.js";
 import { libraryRoutes } from "./live/routes.js";
+import { llamaServerRoutes } from "./llama-server.js";
 import type { InferenceService } from "./service.js";
 import { statusRoutes } from "./status.js";
 import { textRoutes } from "./text.js";
@@ -23,6 +25,7 @@ import { v1Routes } from "./v1.js";
 
 const inside = underPath("/lab", "/executions");
 const openAi = underPath("/v1");
+const anthropic = underPath("/v1/messages");
 const open = underPath("/health", "/v1/health");
 const shared = underPath("/v1", "/health");
 
@@ -43,6 +46,7 @@ export function inferenceApp(service: InferenceService, log?: (line: string) => 
     ],
     routers: [
       v1Routes(service),
+      llamaServerRoutes(service),
       textRoutes(service),
       statusRoutes(service),
       insideRoutes(service),
@@ -54,8 +58,10 @@ export function inferenceApp(service: InferenceService, log?: (line: string) => 
   });
 }
 
-const errorBody: ErrorBody = (error, ctx) =>
-  (openAi(ctx.path) ? openAiErrorBody : plainErrorBody)(error, ctx);
+const errorBody: ErrorBody = (error, ctx) => {
+  if (anthropic(ctx.path)) return messagesErrorBody(error);
+  return (openAi(ctx.path) ? openAiErrorBody : plainErrorBody)(error, ctx);
+};
 
 function checkApiKey(key: string | undefined): Middleware {
   const check = apiKeyCheck(key);

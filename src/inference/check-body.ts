@@ -1,6 +1,7 @@
 import type { Static, TSchema } from "typebox";
 import type { ChatRequest } from "../contracts/chat.js";
 import { inferenceLimits as limits } from "../contracts/inference-limits.js";
+import type { Unsupported } from "../contracts/unsupported.js";
 import { InvalidInput, validate } from "../contracts/validate.js";
 import { HttpError } from "../http/index.js";
 
@@ -8,14 +9,24 @@ import { HttpError } from "../http/index.js";
  * Checks a body of the OpenAI-style endpoints: its contract, then what a schema cannot say. Fields that are
  * null count as absent, and fields that the contract does not name are left out: nothing reaches native code
  * that was not looked at.
+ * @param unsupported fields that would change the answer and are refused by name
  * @throws HttpError 400 that names the field, the limit and the actual value
  */
-export function checkBody<S extends TSchema>(schema: S, body: unknown): Static<S> {
+export function checkBody<S extends TSchema>(
+  schema: S,
+  body: unknown,
+  unsupported: Unsupported = {},
+): Static<S> {
   if (typeof body !== "object" || body === null || Array.isArray(body)) {
     throw new HttpError(400, "The body must be a JSON object.");
   }
   checkShape(body);
   const present = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
+  for (const [field, instead] of Object.entries(unsupported)) {
+    const value = present[field];
+    if (value === undefined || value === false || value === "") continue;
+    throw refusal(field, `${field}: not supported; ${instead}.`);
+  }
   try {
     return validate(schema, present);
   } catch (error) {
@@ -38,6 +49,13 @@ export function checkGeneration(
   if (grammar !== undefined) checkGrammar(grammar);
   if (grammar !== undefined && json_schema !== undefined) {
     throw refusal("grammar", "grammar and json_schema exclude each other.");
+  }
+  const format = response_format?.type;
+  if (format !== undefined && format !== "text") {
+    const other = grammar !== undefined ? "grammar" : json_schema !== undefined ? "json_schema" : undefined;
+    if (other !== undefined) {
+      throw refusal(other, `${other} and response_format exclude each other.`);
+    }
   }
   for (const [name, schema] of [
     ["json_schema", json_schema],
@@ -75,8 +93,11 @@ function checkProbabilities(body: GenerationFields): void {
   );
 }
 
-/** Text only: this server has no image or audio encoder, and fetches nothing from elsewhere. */
-export function checkMessages(messages: ChatRequest["messages"]): void {
+/**
+ * Texts, and images where the server has an encoder for them. Images come with the request: this server fetches
+ * nothing from elsewhere.
+ */
+export function checkMessages(messages: ChatRequest["messages"], images = false): void {
   for (const [index, message] of messages.entries()) {
     const { content, role } = message;
     if (content === undefined && (role !== "assistant" || message.tool_calls === undefined)) {
@@ -85,12 +106,34 @@ export function checkMessages(messages: ChatRequest["messages"]): void {
     if (!Array.isArray(content)) continue;
     for (const [place, part] of content.entries()) {
       const path = `messages[${index}].content[${place}]`;
+      if (part.type === "image_url" && images) {
+        if (!/^data:image\/[\w.+-]+;base64,[A-Za-z0-9+/]+=*$/.test(part.image_url?.url ?? "")) {
+          throw refusal(
+            path,
+            `${path}.image_url.url: an image comes as data:image/…;base64,…; nothing is fetched.`,
+          );
+        }
+        continue;
+      }
+      if (part.type === "image_url") {
+        throw refusal(
+          path,
+          `${path}: this server sees no images; serve with --mmproj and the model's image encoder.`,
+        );
+      }
       if (part.type !== "text") {
         throw refusal(path, `${path}: only parts of type text are accepted, got ${part.type.slice(0, 60)}.`);
       }
       if (part.text === undefined) throw refusal(path, `${path}.text is required.`);
     }
   }
+}
+
+/** Tokens of the vocabulary. */
+export function checkTokens({ nVocab }: { nVocab: number }, tokens: readonly number[]): readonly number[] {
+  const unknown = tokens.find((token) => token >= nVocab);
+  if (unknown === undefined) return tokens;
+  throw refusal("tokens", `tokens: the vocabulary has ${nVocab} tokens, got ${unknown}.`);
 }
 
 export function refusal(param: string, sentence: string): HttpError {

@@ -3,14 +3,33 @@ import type { Static, TSchema } from "typebox";
 import {
   type ChatRequest,
   ChatRequest as ChatSchema,
+  type CompletionRequest,
   CompletionRequest as CompletionSchema,
+  InfillRequest as InfillSchema,
+  NativeCompletionRequest as NativeSchema,
 } from "../contracts/chat.js";
 import { inferenceLimits } from "../contracts/inference-limits.js";
 import type { LiveRequest } from "../contracts/live.js";
+import { MessagesRequest as MessagesSchema } from "../contracts/messages.js";
+import { ResponsesRequest as ResponsesSchema } from "../contracts/responses.js";
+import {
+  type Unsupported,
+  unsupportedInChat,
+  unsupportedInCompletions,
+  unsupportedInMessages,
+  unsupportedInNative,
+  unsupportedInResponses,
+} from "../contracts/unsupported.js";
 import { HttpError, readJson } from "../http/index.js";
 import { NativeError } from "../native/index.js";
 import type { Outcome } from "../requests/index.js";
-import { checkBody, checkGeneration, checkMessages, refusal } from "./check-body.js";
+import { checkBody, checkGeneration, checkMessages, checkTokens, refusal } from "./check-body.js";
+import { CompletionForm } from "./forms/completion.js";
+import type { AnswerForm, ChatAnswer } from "./forms/form.js";
+import { MessagesForm } from "./forms/messages-answer.js";
+import { chatOfMessages } from "./forms/messages-request.js";
+import { ResponsesForm } from "./forms/responses-answer.js";
+import { chatOfResponses } from "./forms/responses-request.js";
 import { openLive } from "./live/request.js";
 import { clientGone, sendStream, wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
@@ -20,42 +39,144 @@ export async function readBody<S extends TSchema>(
   service: InferenceService,
   ctx: Context,
   schema: S,
+  unsupported: Unsupported = {},
 ): Promise<Static<S>> {
-  const body = checkBody(schema, await readJson(ctx, { limit: inferenceLimits.body_bytes }));
+  const body = checkBody(schema, await readJson(ctx, { limit: inferenceLimits.body_bytes }), unsupported);
   const { model } = body as { model?: string };
-  const served = service.engine.info.id;
-  if (model !== undefined && model !== served) {
-    throw new HttpError(404, `The model ${model.slice(0, 200)} is not served here; ${served} is.`, {
-      param: "model",
-      code: "model_not_found",
-    });
+  if (model !== undefined && !isServed(service, model)) {
+    throw new HttpError(
+      404,
+      `The model ${model.slice(0, 200)} is not served here; ${service.engine.info.id} is.`,
+      {
+        param: "model",
+        code: "model_not_found",
+      },
+    );
   }
   return body;
 }
 
+/** Whether a name is the served model's id or one of its other names. */
+export function isServed({ engine, aliases }: InferenceService, model: string): boolean {
+  return model === engine.info.id || aliases.includes(model);
+}
+
 /** `POST /v1/chat/completions` */
 export async function chat(service: InferenceService, ctx: Context): Promise<void> {
-  const body = await readBody(service, ctx, ChatSchema);
-  checkMessages(body.messages);
-  checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
-  const request = normalise(applyToolChoice(service, applyThinking(service, body)));
-  await generate(service, ctx, "chat", body, request, thinks(service, request));
+  const body = await readBody(service, ctx, ChatSchema, unsupportedInChat);
+  await generateChat(service, ctx, body, body);
+}
+
+/** `POST /v1/responses` */
+export async function responses(service: InferenceService, ctx: Context): Promise<void> {
+  const body = await readBody(service, ctx, ResponsesSchema, unsupportedInResponses);
+  const form = new ResponsesForm(body, service.engine.info.id);
+  await generateChat(service, ctx, body, withUsage(chatOfResponses(body)), form);
+}
+
+/** `POST /v1/messages` */
+export async function messages(service: InferenceService, ctx: Context): Promise<void> {
+  const body = await readBody(service, ctx, MessagesSchema, unsupportedInMessages);
+  const request = withUsage(chatOfMessages(body));
+  // A stream begins with the prompt's length, which the engine tells only at its end.
+  const tokens = body.stream === true ? await countTokens(service, request, clientGone(ctx).signal) : 0;
+  const form = new MessagesForm(service.engine.info.id, body.stop_sequences ?? [], tokens);
+  await generateChat(service, ctx, body, request, form);
 }
 
 /** `POST /v1/completions` */
 export async function complete(service: InferenceService, ctx: Context): Promise<void> {
-  const body = await readBody(service, ctx, CompletionSchema);
+  const { echo, best_of, ...body } = await readBody(service, ctx, CompletionSchema, unsupportedInCompletions);
   checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
-  await generate(service, ctx, "completion", body, normalise(body), null);
+  const perPrompt = body.n_cmpl ?? body.n ?? 1;
+  if (best_of !== undefined && best_of !== perPrompt) {
+    throw refusal("best_of", `best_of: must be n (${perPrompt}), got ${best_of}; ask for more and choose.`);
+  }
+  if (echo && body.logprobs !== undefined) {
+    throw refusal("logprobs", "logprobs: not supported with echo, the prompt's tokens have none here.");
+  }
+  const wanted = body.logprobs ?? body.n_probs;
+  const rewritten = echo === true || (wanted !== undefined && body.post_sampling_probs !== true);
+  const prompts = echo ? await promptTexts(service, body.prompt, ctx) : [];
+  const form = rewritten ? new CompletionForm(prompts, perPrompt, wanted ?? 0) : undefined;
+  await generate(service, ctx, "completion", body, normalise(body), null, form);
+}
+
+/** `POST /completion`, llama-server's own. */
+export async function completeNatively(service: InferenceService, ctx: Context): Promise<void> {
+  const body = await readBody(service, ctx, NativeSchema, unsupportedInNative);
+  checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
+  await generate(service, ctx, "native-completion", body, normalise(body), null);
+}
+
+/** `POST /infill` */
+export async function infill(service: InferenceService, ctx: Context): Promise<void> {
+  const body = await readBody(service, ctx, InfillSchema, unsupportedInNative);
+  checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
+  await generate(service, ctx, "infill", body, normalise(body), null);
+}
+
+/** How many tokens a chat's prompt has, as the template writes it. */
+export async function countTokens(
+  service: InferenceService,
+  body: ChatRequest,
+  signal: AbortSignal,
+): Promise<number> {
+  const request = prepareChat(service, body);
+  const applied = await service.engine.request("apply-template", request, signal);
+  const { prompt } = JSON.parse(wholeBody(applied)) as { prompt: string };
+  const asked = { content: prompt, add_special: true, parse_special: true };
+  const tokens = await service.engine.request("tokenize", asked, signal);
+  return (JSON.parse(wholeBody(tokens)) as { tokens: unknown[] }).tokens.length;
+}
+
+/** The texts of prompts that may be tokens. */
+async function promptTexts(
+  { engine }: InferenceService,
+  prompt: CompletionRequest["prompt"],
+  ctx: Context,
+): Promise<string[]> {
+  const list = typeof prompt === "string" || typeof prompt[0] === "number" ? [prompt] : prompt;
+  const { signal } = clientGone(ctx);
+  return Promise.all(
+    (list as (string | number[])[]).map(async (entry) => {
+      if (typeof entry === "string") return entry;
+      const reply = await engine.request("detokenize", { tokens: checkTokens(engine.info, entry) }, signal);
+      return (JSON.parse(wholeBody(reply)) as { content: string }).content;
+    }),
+  );
+}
+
+function withUsage(body: ChatRequest): ChatRequest {
+  return body.stream === true ? { ...body, stream_options: { include_usage: true } } : body;
+}
+
+/** Checks a chat and says it in the engine's words. */
+function prepareChat(service: InferenceService, body: ChatRequest): ChatRequest {
+  checkMessages(body.messages, service.engine.info.images === true);
+  checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
+  return normalise(applyToolChoice(service, applyThinking(service, body)));
+}
+
+async function generateChat(
+  service: InferenceService,
+  ctx: Context,
+  input: object,
+  body: ChatRequest,
+  form?: AnswerForm,
+): Promise<void> {
+  const request = prepareChat(service, body);
+  await generate(service, ctx, "chat", input, request, thinks(service, request), form);
 }
 
 async function generate(
   service: InferenceService,
   ctx: Context,
-  route: "chat" | "completion",
+  route: "chat" | "completion" | "native-completion" | "infill",
   input: object,
   { tapline, ...request }: { stream?: boolean; tapline?: LiveRequest },
   thinking: boolean | null,
+  form?: AnswerForm,
 ): Promise<void> {
   const live = await openLive(service, ctx, tapline);
   const leave = service.admission.enter();
@@ -76,14 +197,16 @@ async function generate(
     const reply = await service.engine.request(route, request, gone.signal, live);
     if (reply.parts === null) {
       const body = wholeBody(reply);
+      const answer = JSON.parse(body) as WholeAnswer;
       ctx.type = "application/json";
-      ctx.body = body;
-      const { timings, usage } = JSON.parse(body) as WholeAnswer;
-      clock.measured(timings?.prompt_ms ?? 0, timings?.predicted_ms ?? 0, usage?.completion_tokens ?? 0);
+      ctx.body = form === undefined ? body : form.whole(answer as ChatAnswer);
+      const { timings, usage, tokens_predicted: predicted } = answer;
+      const generated = usage?.completion_tokens ?? predicted ?? 0;
+      clock.measured(timings?.prompt_ms ?? 0, timings?.predicted_ms ?? 0, generated);
       trace.answered(body);
     } else {
       let failed = false;
-      await sendStream(ctx, reply.parts, (data, tokens) => {
+      await sendStream(ctx, reply.parts, form, (data, tokens) => {
         clock.sent(tokens);
         trace.sent(data, tokens);
         failed ||= data.includes('data: {"error"');
@@ -110,6 +233,7 @@ async function generate(
 interface WholeAnswer {
   timings?: { prompt_ms?: number; predicted_ms?: number };
   usage?: { completion_tokens?: number };
+  tokens_predicted?: number;
 }
 
 /**

@@ -3,6 +3,7 @@ import type { Context } from "koa";
 import { HttpError, toHttpError } from "../http/index.js";
 import type { EngineReply } from "../native/engine.js";
 import { NativeError } from "../native/index.js";
+import { type AnswerForm, translate } from "./forms/form.js";
 
 /** A comment that keeps a silent stream from being taken for dead. */
 const keepAlive = ": still working\n\n";
@@ -34,11 +35,13 @@ export function wholeBody(reply: EngineReply): string {
 /**
  * Sends a stream part by part: the next is asked for only when the client has taken the last. Resolves when all
  * was handed over; a fault in the middle becomes an event, then the stream ends.
+ * @param form what the engine's events become; as they are without one
  * @param sent called after each part was written
  */
 export async function sendStream(
   ctx: Context,
   parts: NonNullable<EngineReply["parts"]>,
+  form: AnswerForm | undefined,
   sent: (data: string, tokens: number) => void,
 ): Promise<void> {
   const { res } = ctx;
@@ -52,7 +55,8 @@ export async function sendStream(
     for await (const { data, tokens } of parts) {
       silence.refresh();
       // Nothing drains once the client has gone; the next part then says that the request was cancelled.
-      if (!res.write(data) && !res.destroyed) await drained(res);
+      const text = form === undefined ? data : translate(form, data);
+      if (text !== "" && !res.write(text) && !res.destroyed) await drained(res);
       sent(data, tokens);
     }
     res.end();
@@ -60,7 +64,7 @@ export async function sendStream(
     const ending = error instanceof NativeError && error.code === "CLOSED";
     const message = ending ? "The server is ending." : toHttpError(error).message;
     const body = { error: { message, type: "server_error", param: null, code: null } };
-    if (!res.destroyed) res.end(`data: ${JSON.stringify(body)}\n\n`);
+    if (!res.destroyed) res.end(form?.fault(message) ?? `data: ${JSON.stringify(body)}\n\n`);
     throw error;
   } finally {
     clearInterval(silence);

@@ -21,6 +21,8 @@ export interface InferenceService {
   readonly apiKey: string | undefined;
   /** Origins whose pages may use /v1. */
   readonly cors: readonly string[];
+  /** Further names that requests may give the model. */
+  readonly aliases: readonly string[];
   readonly stats: ServingStats;
   readonly admission: Admission;
   readonly executions: ExecutionRecorder;
@@ -34,7 +36,9 @@ export type ServiceParts = Pick<
   InferenceService,
   "engine" | "backend" | "resolved" | "requestedModel" | "requestedRevision" | "library"
 > &
-  Partial<Pick<InferenceService, "drafts" | "apiKey" | "cors" | "captureWaitMs">> & { waiting?: number };
+  Partial<Pick<InferenceService, "drafts" | "apiKey" | "cors" | "aliases" | "captureWaitMs">> & {
+    waiting?: number;
+  };
 
 export function createService(parts: ServiceParts, defaultCaptureWaitMs: number): InferenceService {
   return {
@@ -47,6 +51,7 @@ export function createService(parts: ServiceParts, defaultCaptureWaitMs: number)
     library: parts.library,
     apiKey: parts.apiKey,
     cors: parts.cors ?? [],
+    aliases: parts.aliases ?? [],
     stats: new ServingStats(),
     admission: new Admission(parts.engine.info.slots, parts.waiting),
     executions: new ExecutionRecorder(),

@@ -3,9 +3,9 @@ import type { Context } from "koa";
 import type { TSchema } from "typebox";
 import { DetokenizeRequest, TemplateRequest, TokenizeRequest } from "../contracts/chat.js";
 import { inferenceLimits } from "../contracts/inference-limits.js";
-import { createRouter, HttpError, readJson } from "../http/index.js";
+import { createRouter, readJson } from "../http/index.js";
 import type { EngineRoute } from "../native/engine.js";
-import { checkBody, checkMessages } from "./check-body.js";
+import { checkBody, checkMessages, checkTokens } from "./check-body.js";
 import { clientGone, wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
 
@@ -29,11 +29,7 @@ export function textRoutes(service: InferenceService): Router {
   };
   answer("/tokenize", TokenizeRequest, "tokenize", () => {});
   answer("/detokenize", DetokenizeRequest, "detokenize", (body: { tokens: number[] }) => {
-    const { nVocab } = service.engine.info;
-    const unknown = body.tokens.find((token) => token >= nVocab);
-    if (unknown !== undefined) {
-      throw new HttpError(400, `tokens: the vocabulary has ${nVocab} tokens, got ${unknown}.`);
-    }
+    checkTokens(service.engine.info, body.tokens);
   });
   answer("/apply-template", TemplateRequest, "apply-template", (body: { messages: [] }) =>
     checkMessages(body.messages),

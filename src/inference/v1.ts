@@ -1,21 +1,46 @@
 import type Router from "@koa/router";
 import type { Context } from "koa";
-import { EmbeddingRequest } from "../contracts/chat.js";
+import type { Static, TSchema } from "typebox";
+import { ChatRequest, EmbeddingRequest, RerankRequest } from "../contracts/chat.js";
+import { CountRequest } from "../contracts/messages.js";
+import { ResponsesRequest } from "../contracts/responses.js";
+import {
+  type Unsupported,
+  unsupportedInChat,
+  unsupportedInMessages,
+  unsupportedInResponses,
+} from "../contracts/unsupported.js";
 import { createRouter, HttpError } from "../http/index.js";
 import { refusal } from "./check-body.js";
-import { chat, complete, readBody } from "./generate.js";
+import { chatOfCount } from "./forms/messages-request.js";
+import { chatOfResponses } from "./forms/responses-request.js";
+import { chat, complete, countTokens, isServed, messages, readBody, responses } from "./generate.js";
 import { clientGone, wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
 
 /** The OpenAI-style endpoints. */
 export function v1Routes(service: InferenceService): Router {
   const router = createRouter("/v1");
+  const count = <S extends TSchema>(
+    path: string,
+    schema: S,
+    unsupported: Unsupported,
+    chatOf: (body: Static<S>) => ChatRequest,
+  ) => {
+    router.post(path, async (context) => {
+      const ctx = context as unknown as Context;
+      const body = chatOf(await readBody(service, ctx, schema, unsupported));
+      const input_tokens = await admitted(service, ctx, (signal) => countTokens(service, body, signal));
+      // OpenAI's answers say what they are, Anthropic's do not.
+      ctx.body = { input_tokens, ...(!path.startsWith("/messages") && { object: "response.input_tokens" }) };
+    });
+  };
   router.get("/models", (ctx) => {
     ctx.body = { object: "list", data: [modelObject(service)] };
   });
   // A hub id has a slash; some clients write it as it is.
   router.get("/models/*id", (ctx) => {
-    if (ctx.params.id !== service.engine.info.id) {
+    if (!isServed(service, ctx.params.id as string)) {
       throw new HttpError(404, `The model ${ctx.params.id} is not served here.`, {
         param: "model",
         code: "model_not_found",
@@ -25,6 +50,17 @@ export function v1Routes(service: InferenceService): Router {
   });
   router.post("/chat/completions", (ctx) => chat(service, ctx as unknown as Context));
   router.post("/completions", (ctx) => complete(service, ctx as unknown as Context));
+  router.get("/health", (ctx) => {
+    ctx.body = { status: "ok" };
+  });
+  router.post("/responses", (ctx) => responses(service, ctx as unknown as Context));
+  router.post("/messages", (ctx) => messages(service, ctx as unknown as Context));
+  count("/chat/completions/input_tokens", ChatRequest, unsupportedInChat, (body) => body);
+  count("/responses/input_tokens", ResponsesRequest, unsupportedInResponses, chatOfResponses);
+  count("/messages/count_tokens", CountRequest, unsupportedInMessages, chatOfCount);
+  for (const path of ["/rerank", "/reranking"]) {
+    router.post(path, (ctx) => rerank(service, ctx as unknown as Context));
+  }
   router.post("/embeddings", (ctx) => embed(service, ctx as unknown as Context));
   return router;
 }
@@ -56,12 +92,30 @@ async function embed(service: InferenceService, ctx: Context): Promise<void> {
   if (dimensions !== undefined && dimensions !== info.nEmbd) {
     throw refusal("dimensions", `dimensions: this model's embeddings have ${info.nEmbd}, got ${dimensions}.`);
   }
+  ctx.body = await admitted(service, ctx, async (signal) =>
+    wholeBody(await service.engine.request("embeddings", body, signal)),
+  );
+  ctx.type = "application/json";
+}
+
+/** `POST /v1/rerank`: how well each document answers a query, best first. */
+async function rerank(service: InferenceService, ctx: Context): Promise<void> {
+  const body = await readBody(service, ctx, RerankRequest);
+  ctx.body = await admitted(service, ctx, async (signal) =>
+    wholeBody(await service.engine.request("rerank", body, signal)),
+  );
+  ctx.type = "application/json";
+}
+
+/** Does one request's work when there is room, until its client goes away. */
+async function admitted<T>(
+  service: InferenceService,
+  ctx: Context,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const leave = service.admission.enter();
-  const gone = clientGone(ctx);
   try {
-    const reply = await service.engine.request("embeddings", body, gone.signal);
-    ctx.type = "application/json";
-    ctx.body = wholeBody(reply);
+    return await work(clientGone(ctx).signal);
   } finally {
     leave();
   }

@@ -58,6 +58,8 @@ export interface EngineInfo {
   readonly batch: number;
   readonly threads: number;
   readonly embeddings: boolean;
+  /** Whether chats may hold images. */
+  readonly images: boolean;
   readonly templateSupportsThinking: boolean;
   /** Whether answers think when a request does not say. */
   readonly thinking: boolean;
@@ -71,7 +73,14 @@ export interface EngineInfo {
 export type EngineRoute =
   | "chat"
   | "completion"
+  /** llama-server's own `/completion`. */
+  | "native-completion"
+  | "infill"
+  | "rerank"
   | "metrics"
+  | "slots"
+  | "adapters"
+  | "properties"
   | "embeddings"
   | "tokenize"
   | "detokenize"

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Execution, ExecutionEvent, ExecutionList, ExecutionSummary } from "../contracts/execution.js";
 import { limits } from "../contracts/limits.js";
+import { type Answer, readAnswer } from "./answer.js";
 
 /** How a request ended. */
 export type Outcome = "completed" | "failed" | "cancelled";
@@ -87,30 +88,6 @@ const nothing: ExecutionTrace = {
   beforeReading() {},
 };
 
-interface Delta {
-  content?: string | null;
-  reasoning_content?: string | null;
-  /** What some servers call it. */
-  reasoning?: string | null;
-  tool_calls?: unknown[];
-}
-
-interface Choice {
-  index?: number;
-  delta?: Delta;
-  message?: Delta;
-  text?: string;
-  finish_reason?: string | null;
-}
-
-interface Answer {
-  choices?: Choice[];
-  usage?: Record<string, unknown> | null;
-  /** llama.cpp's: tokens so far. */
-  timings?: { predicted_n?: number };
-  error?: { message?: string } | null;
-}
-
 class Recording implements ExecutionTrace {
   readonly id = randomUUID().replaceAll("-", "");
   status: ExecutionSummary["status"] = "running";
@@ -165,7 +142,8 @@ class Recording implements ExecutionTrace {
 
   /** The backend's own count is the right one, where it gives one. */
   #count({ usage }: Answer): void {
-    if (typeof usage?.completion_tokens === "number") this.#tokens = usage.completion_tokens;
+    const tokens = usage?.completion_tokens ?? usage?.output_tokens;
+    if (typeof tokens === "number") this.#tokens = tokens;
   }
 
   failed(sentence: string): void {
@@ -279,7 +257,7 @@ function inputOf(bytes: Uint8Array): unknown {
 
 function parsed(text: string): Answer | undefined {
   try {
-    return JSON.parse(text) as Answer;
+    return readAnswer(JSON.parse(text));
   } catch {
     return undefined; // not what an OpenAI-style server sends
   }

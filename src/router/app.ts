@@ -52,6 +52,9 @@ function v1Routes(service: RouterService) {
   router.get("/v1/models", (ctx) => {
     ctx.body = { object: "list", data: modelsOf(service) };
   });
+  router.get("/v1/health", (ctx) => {
+    ctx.body = health(service);
+  });
   router.get("/v1/models/*id", (ctx) => {
     const wanted = ctx.params.id as string;
     const model = modelsOf(service).find(({ id }) => id === wanted);
@@ -80,15 +83,20 @@ function modelsOf(service: RouterService): ModelObject[] {
 function statusRoutes(service: RouterService) {
   const router = createRouter();
   router.get("/health", (ctx) => {
-    if (!service.backends.some(({ state }) => state === "healthy")) {
-      throw new HttpError(503, "No backend is healthy.", {
-        headers: { "Retry-After": String(service.health.retryAfterSeconds()) },
-      });
-    }
-    ctx.body = { status: "ok" };
+    ctx.body = health(service);
   });
   router.get("/stats", (ctx) => {
     ctx.body = service.report();
   });
   return router;
+}
+
+/** @throws HttpError 503 with Retry-After while no backend is healthy */
+function health(service: RouterService): { status: "ok" } {
+  if (!service.backends.some(({ state }) => state === "healthy")) {
+    throw new HttpError(503, "No backend is healthy.", {
+      headers: { "Retry-After": String(service.health.retryAfterSeconds()) },
+    });
+  }
+  return { status: "ok" };
 }

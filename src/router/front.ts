@@ -7,6 +7,7 @@ import {
   corsHeaders,
   HttpError,
   isPreflight,
+  localAccessFault,
   openAiErrorBody,
   sharedAccessFault,
 } from "../http/index.js";
@@ -46,9 +47,11 @@ async function answer(
   path: string,
   checkKey: (headers: IncomingHttpHeaders) => void,
 ): Promise<void> {
-  const fault = sharedAccessFault(request, service.cors);
+  const shared = path.startsWith("/v1/");
+  // What lies beside /v1 is for programs on this machine, as everything else that the router answers.
+  const fault = shared ? sharedAccessFault(request, service.cors) : localAccessFault(request);
   if (fault !== null) throw new HttpError(403, fault);
-  checkKey(request.headers);
+  if (shared) checkKey(request.headers);
   if (request.method !== "POST") {
     throw new HttpError(405, `${path} accepts POST, not ${request.method}.`, { headers: { Allow: "POST" } });
   }

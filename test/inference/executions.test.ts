@@ -81,6 +81,67 @@ test("history is bounded in all; active ones are never pushed out", () => {
   assert.is(recorder.list().executions.length, limits.execution_history);
 });
 
+test("answers in any API's form are read: whole and in events", () => {
+  const events = (parts: object[]) =>
+    parts.map((part) => `event: x\ndata: ${JSON.stringify(part)}\n\n`).join("");
+  const forms: Record<string, [streamed: object[], whole: object, finish: string]> = {
+    responses: [
+      [
+        { type: "response.reasoning_text.delta", delta: "hm" },
+        { type: "response.output_text.delta", delta: "Pa" },
+        { type: "response.output_text.delta", delta: "ris" },
+        { type: "response.output_text.done", text: "Paris" },
+        { type: "response.completed", response: { status: "completed", usage: { output_tokens: 7 } } },
+      ],
+      {
+        object: "response",
+        status: "completed",
+        output: [
+          { type: "reasoning", content: [{ type: "reasoning_text", text: "hm" }] },
+          { type: "message", content: [{ type: "output_text", text: "Paris" }] },
+        ],
+        usage: { output_tokens: 7 },
+      },
+      "completed",
+    ],
+    messages: [
+      [
+        { type: "message_start", message: { content: [] } },
+        { type: "content_block_delta", delta: { type: "thinking_delta", thinking: "hm" } },
+        { type: "content_block_delta", delta: { type: "text_delta", text: "Pa" } },
+        { type: "content_block_delta", delta: { type: "text_delta", text: "ris" } },
+        { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 7 } },
+      ],
+      {
+        type: "message",
+        content: [
+          { type: "thinking", thinking: "hm" },
+          { type: "text", text: "Paris" },
+        ],
+        stop_reason: "end_turn",
+        usage: { output_tokens: 7 },
+      },
+      "end_turn",
+    ],
+  };
+  for (const [name, [streamed, whole, finish]] of Object.entries(forms)) {
+    const recorder = new ExecutionRecorder();
+    const [stream, answer] = [begin(recorder), begin(recorder)];
+    stream.sent(events(streamed));
+    answer.answered(JSON.stringify(whole));
+    for (const { id } of [stream, answer]) {
+      const record = recorder.find(id ?? "");
+      const text = (kind: string) =>
+        record?.events
+          .filter((event) => event.kind === kind)
+          .map((event) => event.text)
+          .join("");
+      assert.equal([text("thinking"), text("output"), record?.preview], ["hm", "Paris", "Paris"], name);
+      assert.equal([record?.finish_reason, record?.output_tokens], [finish, 7], name);
+    }
+  }
+});
+
 test("text and steps are bounded, and what is left out is said", () => {
   const recorder = new ExecutionRecorder();
   const part = (delta: object, index = 0) => `data: ${JSON.stringify({ choices: [{ index, delta }] })}\n\n`;

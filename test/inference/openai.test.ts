@@ -258,7 +258,7 @@ test("errors have their status, code and parameter", async () => {
     },
     (error) => {
       assert.instance(error, OpenAI.BadRequestError);
-      assert.match(error.message, "only parts of type text");
+      assert.match(error.message, "this server sees no images");
     },
   );
   await fails({ messages: [] }, (error) => assert.match(error.message, "at least 1 entry, got 0"));

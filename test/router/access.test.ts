@@ -38,4 +38,19 @@ test("what is forwarded follows the same rules as the rest of /v1", async () => 
   }
 });
 
+test("llama-server's own paths are forwarded for programs on this machine only", async () => {
+  const backend = await fake({ models: [{ id: "a" }] });
+  const router = await startRouter({ port: 0, backends: [{ url: backend.url }] });
+  try {
+    const ask = (headers: Record<string, string>) =>
+      send(`${router.url}/completion`, "POST", { prompt: "a" }, headers);
+    assert.is((await ask({})).status, 200);
+    assert.is(backend.got.at(-1)?.path, "/completion");
+    assert.is((await ask({ Origin: "http://page.example" })).status, 403);
+    assert.is((await send(`${router.url}/v1/health`, "GET")).body.status, "ok");
+  } finally {
+    await router.close();
+  }
+});
+
 test.run();

@@ -337,6 +337,57 @@ const embeddingBody = fc.record(
   { requiredKeys: ["input"] },
 );
 
+const block = fc.oneof(
+  fc.constantFrom<unknown>(
+    { type: "text", text: "Hello" },
+    { type: "input_text", text: "Hello" },
+    { type: "thinking", thinking: "a", signature: "" },
+    { type: "tool_use", id: "1", name: "f", input: { a: 1 } },
+    { type: "tool_result", tool_use_id: "1", content: [{ type: "text", text: "done" }] },
+    { type: "image", source: { type: "url", url: "http://169.254.169.254/" } },
+    { type: "input_image", image_url: "data:image/png;base64,AAAA" },
+  ),
+  odd,
+);
+const blocks = mostly(fc.oneof(content, fc.array(block, { maxLength: 3 })));
+const item = fc.oneof(
+  fc.record({ role: mostly(fc.constantFrom("user", "assistant", "system", "developer")), content: blocks }),
+  fc.constantFrom<unknown>(
+    { type: "function_call", call_id: "1", name: "f", arguments: "{" },
+    { type: "function_call_output", call_id: "1", output: "done" },
+    { type: "reasoning", summary: [] },
+    { type: "item_reference", id: "msg_1" },
+  ),
+  odd,
+);
+
+const responsesBody = fc
+  .tuple(fc.oneof(content, fc.array(item, { maxLength: 4 })), someOf(chatFields), mostly(schema))
+  .map(([input, { max_tokens: _, ...rest }, form]) => ({
+    input,
+    max_output_tokens: 4,
+    ...rest,
+    ...(rest.tools === undefined && { text: { format: { type: "json_schema", name: "x", schema: form } } }),
+  }));
+
+const messagesBody = fc
+  .tuple(
+    fc.array(fc.record({ role: mostly(fc.constantFrom("user", "assistant")), content: blocks }), {
+      maxLength: 4,
+    }),
+    someOf({ ...chatFields, system: blocks, stop_sequences: odd, thinking: odd, output_config: odd }),
+  )
+  .map(([messages, rest]) => ({ messages, max_tokens: 4, ...rest }));
+
+const infillBody = fc
+  .tuple(content, content, maxTokens, someOf(fields))
+  .map(([input_prefix, input_suffix, max_tokens, rest]) => ({
+    input_prefix,
+    input_suffix,
+    max_tokens,
+    ...rest,
+  }));
+
 const deep = fc
   .constantFrom(10, 63, 64, 65, 1000, 100_000)
   .chain((depth) =>
@@ -379,6 +430,19 @@ export const attempt: fc.Arbitrary<Attempt> = fc.oneof(
   { weight: 10, arbitrary: send("/v1/chat/completions", chatBody) },
   { weight: 6, arbitrary: send("/v1/completions", completionBody) },
   { weight: 2, arbitrary: send("/v1/embeddings", embeddingBody) },
+  { weight: 3, arbitrary: send("/v1/responses", responsesBody) },
+  { weight: 1, arbitrary: send("/v1/responses/input_tokens", responsesBody) },
+  { weight: 3, arbitrary: send("/v1/messages", messagesBody) },
+  { weight: 1, arbitrary: send("/v1/messages/count_tokens", messagesBody) },
+  { weight: 2, arbitrary: send("/completion", completionBody) },
+  { weight: 1, arbitrary: send("/infill", infillBody) },
+  {
+    weight: 1,
+    arbitrary: send(
+      "/v1/rerank",
+      fc.record({ query: content, documents: mostly(fc.array(content)), top_n: odd }),
+    ),
+  },
   {
     weight: 1,
     arbitrary: send("/tokenize", fc.record({ content: odd, add_special: bool, with_pieces: bool })),

@@ -1,0 +1,114 @@
+import Type, { type Static } from "typebox";
+import { AnyObject, flag, generation, integer, maxInt, optional, sampling, Text, template } from "./chat.js";
+import { inferenceLimits as limits } from "./inference-limits.js";
+
+const Name = Type.String({ minLength: 1, maxLength: 256 });
+
+const Source = Type.Object({
+  type: Type.Union([Type.Literal("base64"), Type.Literal("url")]),
+  media_type: optional(Type.String({ maxLength: 128 })),
+  data: optional(Text),
+  url: optional(Text),
+});
+
+const ResultBlock = Type.Object({
+  type: Type.Union([Type.Literal("text"), Type.Literal("image")]),
+  text: optional(Text),
+  source: optional(Source),
+});
+
+/** One block of a message; `type` says which of the other fields count. */
+const Block = Type.Object({
+  type: Type.Union([
+    Type.Literal("text"),
+    Type.Literal("image"),
+    Type.Literal("thinking"),
+    Type.Literal("tool_use"),
+    Type.Literal("tool_result"),
+  ]),
+  text: optional(Text),
+  thinking: optional(Text),
+  source: optional(Source),
+  id: optional(Name),
+  name: optional(Name),
+  input: optional(Type.Unknown()),
+  tool_use_id: optional(Name),
+  content: optional(Type.Union([Text, Type.Array(ResultBlock, { maxItems: limits.messages })])),
+});
+
+const MessagesTool = Type.Object({
+  type: optional(Type.Union([Type.Literal("custom"), Type.Null()])),
+  name: Name,
+  description: optional(Text),
+  input_schema: AnyObject,
+});
+
+const prompt = {
+  model: generation.model,
+  messages: Type.Array(
+    Type.Object({
+      role: Type.Union([Type.Literal("user"), Type.Literal("assistant"), Type.Literal("system")]),
+      content: Type.Union([Text, Type.Array(Block, { maxItems: limits.messages })]),
+    }),
+    { minItems: 1, maxItems: limits.messages },
+  ),
+  system: optional(
+    Type.Union([
+      Text,
+      Type.Array(Type.Object({ type: Type.Literal("text"), text: Text }), { maxItems: limits.messages }),
+    ]),
+  ),
+  tools: optional(Type.Array(MessagesTool, { maxItems: limits.tools })),
+  tool_choice: optional(
+    Type.Object({
+      type: Type.Union([
+        Type.Literal("auto"),
+        Type.Literal("any"),
+        Type.Literal("tool"),
+        Type.Literal("none"),
+      ]),
+      name: optional(Name),
+      disable_parallel_tool_use: flag(),
+    }),
+  ),
+  thinking: optional(
+    Type.Object({
+      type: Type.Union([Type.Literal("enabled"), Type.Literal("disabled"), Type.Literal("adaptive")]),
+      budget_tokens: integer(0, maxInt),
+    }),
+  ),
+  output_config: optional(
+    Type.Object({
+      effort: optional(Type.Union([Type.String({ maxLength: 64 }), Type.Null()])),
+      format: optional(
+        Type.Union([Type.Object({ type: Type.Literal("json_schema"), schema: AnyObject }), Type.Null()]),
+      ),
+    }),
+  ),
+  chat_template_kwargs: template.chat_template_kwargs,
+};
+
+/** The body of `POST /v1/messages/count_tokens`. */
+export const CountRequest = Type.Object(prompt, { title: "MessagesCountRequest" });
+export type CountRequest = Static<typeof CountRequest>;
+
+/** The body of `POST /v1/messages`. */
+export const MessagesRequest = Type.Object(
+  {
+    ...prompt,
+    max_tokens: Type.Integer({ minimum: 1, maximum: maxInt }),
+    stream: flag(),
+    stop_sequences: optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: limits.stop_characters }), {
+        maxItems: limits.stop_strings,
+      }),
+    ),
+    temperature: sampling.temperature,
+    top_p: sampling.top_p,
+    top_k: sampling.top_k,
+    seed: sampling.seed,
+    logit_bias: sampling.logit_bias,
+  },
+  { title: "MessagesRequest" },
+);
+export type MessagesRequest = Static<typeof MessagesRequest>;

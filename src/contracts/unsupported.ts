@@ -1,0 +1,60 @@
+/**
+ * Fields of other servers that would change an answer and that this one does not have: they are refused by name,
+ * where fields that change nothing are ignored. The text says what to use in their place.
+ */
+export type Unsupported = Readonly<Record<string, string>>;
+
+/** vLLM's names for what has another one here. */
+const elsewhere: Unsupported = {
+  repetition_penalty: "it is called repeat_penalty here",
+  guided_json: "use response_format, or json_schema",
+  guided_regex: "use grammar",
+  guided_choice: "use grammar",
+  guided_grammar: "use grammar",
+  structured_outputs: "use response_format",
+  stop_token_ids: "use stop, or logit_bias",
+  min_tokens: "use ignore_eos with max_tokens",
+  use_beam_search: "there is no beam search here",
+  length_penalty: "there is no beam search here",
+};
+
+export const unsupportedInChat: Unsupported = {
+  ...elsewhere,
+  functions: "use tools",
+  function_call: "use tool_choice",
+  audio: "answers are texts here",
+  web_search_options: "this server fetches nothing",
+  suffix: "use /infill",
+  best_of: "use n, and choose",
+  echo: "use /v1/completions",
+};
+
+export const unsupportedInCompletions: Unsupported = {
+  ...elsewhere,
+  suffix: "use /infill",
+  response_format: "use json_schema or grammar, or /v1/chat/completions",
+  tools: "use /v1/chat/completions",
+  messages: "use /v1/chat/completions",
+};
+
+const noSteering = "use /v1/chat/completions or /v1/completions";
+
+/** llama-server's own completions. */
+export const unsupportedInNative: Unsupported = { ...unsupportedInCompletions, tapline: noSteering };
+
+export const unsupportedInResponses: Unsupported = {
+  previous_response_id: "nothing is stored here; send the whole conversation in input",
+  conversation: "nothing is stored here; send the whole conversation in input",
+  background: "answers are not kept here",
+  prompt: "there are no stored prompts here",
+  max_tool_calls: "this server calls no tools itself",
+  context_management: "send the context that the model shall see",
+  tapline: noSteering,
+};
+
+export const unsupportedInMessages: Unsupported = {
+  container: "there are no containers here",
+  mcp_servers: "this server calls no tools itself",
+  context_management: "send the context that the model shall see",
+  tapline: noSteering,
+};

@@ -1,0 +1,185 @@
+import { randomUUID } from "node:crypto";
+import { type AnswerForm, type ChatAnswer, type ChatChoice, namedEvent, type Usage } from "./form.js";
+
+type Block =
+  | { type: "thinking"; thinking: string; signature: string }
+  | { type: "text"; text: string; citations: null }
+  | { type: "tool_use"; id: string; name: string; input: unknown };
+
+/** Anthropic's Messages: blocks that are opened, filled and closed one after the other. */
+export class MessagesForm implements AnswerForm {
+  readonly #model: string;
+  readonly #stops: readonly string[];
+  readonly #promptTokens: number;
+  readonly #blocks: Block[] = [];
+  #open = false;
+  /** Which of the chat's tool calls is open, and its arguments so far. */
+  #tool = -1;
+  #input = "";
+  #started = false;
+  #finish: Pick<ChatChoice, "finish_reason" | "stop_reason"> = { finish_reason: null };
+  #usage: Usage | undefined;
+
+  /**
+   * @param stops the stop sequences that the request named
+   * @param promptTokens what the first event of a stream tells, before the engine has counted
+   */
+  constructor(model: string, stops: readonly string[], promptTokens = 0) {
+    this.#model = model;
+    this.#stops = stops;
+    this.#promptTokens = promptTokens;
+  }
+
+  whole(answer: ChatAnswer): object {
+    this.#take(answer);
+    this.#close();
+    return { ...this.#message(), ...this.#ending(), usage: this.#counts() };
+  }
+
+  event(answer: ChatAnswer): string {
+    return this.#begin() + this.#take(answer);
+  }
+
+  end(): string {
+    return (
+      this.#begin() +
+      this.#close() +
+      namedEvent({ type: "message_delta", delta: this.#ending(), usage: this.#counts() } as {
+        type: string;
+      }) +
+      namedEvent({ type: "message_stop" })
+    );
+  }
+
+  fault(sentence: string): string {
+    return namedEvent({ type: "error", error: { type: "api_error", message: sentence } } as { type: string });
+  }
+
+  #begin(): string {
+    if (this.#started) return "";
+    this.#started = true;
+    const message = { ...this.#message(), stop_reason: null, stop_sequence: null, usage: this.#counts() };
+    return namedEvent({ type: "message_start", message } as { type: string });
+  }
+
+  #take({ choices, usage }: ChatAnswer): string {
+    if (usage !== undefined) this.#usage = usage;
+    const choice = choices[0];
+    if (choice === undefined) return "";
+    if (choice.finish_reason) this.#finish = choice;
+    const said = choice.delta ?? choice.message ?? {};
+    let events = "";
+    if (said.reasoning_content) {
+      events += this.#fill(
+        "thinking",
+        () => ({ type: "thinking", thinking: "", signature: "" }),
+        (block) => {
+          block.thinking += said.reasoning_content;
+        },
+        { type: "thinking_delta", thinking: said.reasoning_content },
+      );
+    }
+    if (said.content) {
+      events += this.#fill(
+        "text",
+        () => ({ type: "text", text: "", citations: null }),
+        (block) => {
+          block.text += said.content;
+        },
+        { type: "text_delta", text: said.content },
+      );
+    }
+    said.tool_calls?.forEach((call, place) => {
+      const index = "index" in call ? (call.index as number) : place;
+      const partial = call.function?.arguments ?? "";
+      if (this.#tool !== index) events += this.#close();
+      events += this.#fill(
+        "tool_use",
+        () => {
+          this.#tool = index;
+          this.#input = "";
+          const id = call.id || `toolu_${randomUUID().replaceAll("-", "")}`;
+          return { type: "tool_use", id, name: call.function?.name ?? "", input: {} };
+        },
+        () => {
+          this.#input += partial;
+        },
+        { type: "input_json_delta", partial_json: partial },
+      );
+    });
+    return events;
+  }
+
+  #fill<T extends Block["type"]>(
+    type: T,
+    make: () => Block & { type: T },
+    fill: (block: Block & { type: T }) => void,
+    delta: object,
+  ): string {
+    let events = "";
+    if (!this.#open || this.#blocks.at(-1)?.type !== type) {
+      events += this.#close();
+      const block = make();
+      this.#blocks.push(block);
+      this.#open = true;
+      events += this.#tell("content_block_start", { content_block: block });
+    }
+    fill(this.#blocks.at(-1) as Block & { type: T });
+    return events + this.#tell("content_block_delta", { delta });
+  }
+
+  #close(): string {
+    const block = this.#blocks.at(-1);
+    if (!this.#open || block === undefined) return "";
+    this.#open = false;
+    let events = "";
+    if (block.type === "tool_use") block.input = parsed(this.#input);
+    if (block.type === "thinking") {
+      events += this.#tell("content_block_delta", { delta: { type: "signature_delta", signature: "" } });
+    }
+    return events + this.#tell("content_block_stop", {});
+  }
+
+  #tell(type: string, fields: object): string {
+    return namedEvent({ type, index: this.#blocks.length - 1, ...fields } as { type: string });
+  }
+
+  #message(): object {
+    this.#id ??= `msg_${randomUUID().replaceAll("-", "")}`;
+    return { id: this.#id, type: "message", role: "assistant", model: this.#model, content: this.#blocks };
+  }
+  #id: string | undefined;
+
+  #ending(): { stop_reason: string; stop_sequence: string | null } {
+    const { finish_reason: finish, stop_reason: text } = this.#finish;
+    if (text !== undefined && this.#stops.includes(text)) {
+      return { stop_reason: "stop_sequence", stop_sequence: text };
+    }
+    const reasons: Record<string, string> = { length: "max_tokens", tool_calls: "tool_use" };
+    return { stop_reason: reasons[finish ?? ""] ?? "end_turn", stop_sequence: null };
+  }
+
+  #counts(): object {
+    const {
+      prompt_tokens = this.#promptTokens,
+      completion_tokens = 0,
+      prompt_tokens_details,
+    } = this.#usage ?? {};
+    const cached = prompt_tokens_details?.cached_tokens ?? 0;
+    return {
+      input_tokens: prompt_tokens - cached,
+      cache_creation_input_tokens: 0,
+      cache_read_input_tokens: cached,
+      output_tokens: completion_tokens,
+    };
+  }
+}
+
+/** Arguments that were cut off are no JSON; what Anthropic's answers hold then is an empty object. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text === "" ? "{}" : text);
+  } catch {
+    return {};
+  }
+}

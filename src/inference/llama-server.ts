@@ -1,0 +1,32 @@
+import type Router from "@koa/router";
+import type { Context } from "koa";
+import { createRouter, HttpError } from "../http/index.js";
+import type { EngineRoute } from "../native/engine.js";
+import { completeNatively, infill } from "./generate.js";
+import { clientGone, wholeBody } from "./reply.js";
+import type { InferenceService } from "./service.js";
+
+/** llama-server's own endpoints: the native completion, filling in, and what the server tells of itself. */
+export function llamaServerRoutes(service: InferenceService): Router {
+  const router = createRouter();
+  for (const path of ["/completion", "/completions"]) {
+    router.post(path, (ctx) => completeNatively(service, ctx as unknown as Context));
+  }
+  router.post("/infill", (ctx) => infill(service, ctx as unknown as Context));
+  const tell = (path: string, route: EngineRoute) => {
+    router.get(path, async (context) => {
+      const ctx = context as unknown as Context;
+      const reply = await service.engine.request(route, {}, clientGone(ctx).signal);
+      ctx.body = JSON.parse(wholeBody(reply));
+    });
+  };
+  tell("/props", "properties");
+  tell("/slots", "slots");
+  tell("/lora-adapters", "adapters");
+  for (const path of ["/props", "/lora-adapters"]) {
+    router.post(path, () => {
+      throw new HttpError(405, `${path} is read only here.`, { headers: { Allow: "GET, HEAD" } });
+    });
+  }
+  return router;
+}

@@ -1,0 +1,123 @@
+/** What of an answer a record keeps, whichever API's form it has. */
+export interface Delta {
+  content?: string | null;
+  reasoning_content?: string | null;
+  /** What some servers call it. */
+  reasoning?: string | null;
+  tool_calls?: unknown[];
+}
+
+export interface Choice {
+  index?: number;
+  delta?: Delta;
+  message?: Delta;
+  text?: string;
+  finish_reason?: string | null;
+}
+
+export interface Answer {
+  choices?: Choice[];
+  usage?: Record<string, unknown> | null;
+  /** llama.cpp's: tokens so far. */
+  timings?: { predicted_n?: number };
+  error?: { message?: string } | null;
+}
+
+/** An event or an answer of OpenAI's Responses, of Anthropic's Messages or of llama-server's own completion. */
+interface Other {
+  type?: string;
+  object?: string;
+  delta?: unknown;
+  item?: { type?: string };
+  response?: Other & { usage?: Answer["usage"]; status?: string; error?: Answer["error"] };
+  output?: Block[];
+  content?: string | Block[];
+  stop_reason?: string | null;
+  stop_type?: string;
+  status?: string;
+  usage?: Answer["usage"];
+  error?: Answer["error"];
+  timings?: Answer["timings"];
+}
+
+interface Block {
+  type?: string;
+  text?: string;
+  thinking?: string;
+  content?: Block[];
+}
+
+/** The parsed JSON of an answer, or of one event, in the form of OpenAI's chat. */
+export function readAnswer(parsed: unknown): Answer {
+  const answer = (parsed ?? {}) as Answer & Other;
+  if (answer.choices !== undefined || typeof parsed !== "object") return answer;
+  const { type, object, usage, error, timings } = answer;
+  if (type?.startsWith("response.")) return { ...ofResponses(answer), ...(error && { error }) };
+  if (object === "response") return { ...whole(answer.output ?? [], answer.status), ...(usage && { usage }) };
+  if (type?.startsWith("content_block") || type === "message_delta") {
+    return { choices: [{ delta: ofBlock(answer.delta), ...stop(answer) }], ...(usage && { usage }) };
+  }
+  if (Array.isArray(answer.content)) {
+    return { ...whole(answer.content, answer.stop_reason), ...(usage && { usage }) };
+  }
+  if (typeof answer.content === "string") {
+    const { stop_type: finish_reason } = answer;
+    return {
+      choices: [{ text: answer.content, ...(finish_reason !== undefined && { finish_reason }) }],
+      ...(timings && { timings }),
+    };
+  }
+  return { ...(error && { error }), ...(usage && { usage }) };
+}
+
+function ofResponses({ type, delta, item, response }: Other): Answer {
+  if (type === "response.output_text.delta") return { choices: [{ delta: { content: String(delta) } }] };
+  if (type === "response.reasoning_text.delta") {
+    return { choices: [{ delta: { reasoning_content: String(delta) } }] };
+  }
+  if (type === "response.output_item.done" && item?.type === "function_call") {
+    return { choices: [{ delta: { tool_calls: [item] } }] };
+  }
+  if (response?.usage)
+    return { usage: response.usage, choices: [{ finish_reason: response.status ?? null }] };
+  return response?.error ? { error: response.error } : {};
+}
+
+function ofBlock(delta: unknown): Delta {
+  const { text, thinking, partial_json } = (delta ?? {}) as Block & { partial_json?: string };
+  return {
+    ...(text !== undefined && { content: text }),
+    ...(thinking !== undefined && { reasoning_content: thinking }),
+    ...(partial_json !== undefined && { tool_calls: [{ partial_json }] }),
+  };
+}
+
+function stop({ delta }: Other): Pick<Choice, "finish_reason"> {
+  const { stop_reason } = (delta ?? {}) as { stop_reason?: string | null };
+  return stop_reason ? { finish_reason: stop_reason } : {};
+}
+
+/** Blocks or items, each of one kind. */
+function whole(blocks: readonly Block[], finish: string | null | undefined): Answer {
+  const text = (kinds: string[]) =>
+    blocks
+      .filter(({ type = "" }) => kinds.includes(type))
+      .map(
+        (block) =>
+          block.text ?? block.thinking ?? (block.content ?? []).map((part) => part.text ?? "").join(""),
+      )
+      .join("");
+  const calls = blocks.filter(({ type = "" }) => ["function_call", "tool_use"].includes(type));
+  const message: Delta = {
+    content: text(["text", "message"]),
+    reasoning_content: text(["thinking", "reasoning"]),
+  };
+  return {
+    choices: [
+      {
+        message: { ...message, ...(calls.length > 0 && { tool_calls: calls }) },
+        finish_reason: finish ?? null,
+      },
+    ],
+  };
+}
