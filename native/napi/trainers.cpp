@@ -100,6 +100,8 @@ struct TrainProbe {
     out.Set("brier", probe.brier);
     out.Set("majorityAccuracy", probe.majority_accuracy);
     out.Set("shuffledLabelAccuracy", probe.shuffled_label_accuracy);
+    out.Set("permutedAccuracies", doubles_to_js(env, probe.permuted_accuracies));
+    out.Set("permutedAucs", doubles_to_js(env, probe.permuted_aucs));
     out.Set("trainSize", probe.train_size);
     out.Set("testSize", probe.test_size);
     out.Set("converged", probe.converged);
@@ -246,6 +248,7 @@ Napi::Value train_probe(const Napi::CallbackInfo& info) {
   operation.options.logistic.tolerance =
       number_field(options, "tolerance", operation.options.logistic.tolerance);
   operation.options.control = bool_field(options, "control", true);
+  operation.options.permutations = int_field(options, "permutations", 0);
   operation.options.threads = int_field(options, "threads", 0);
   operation.progress = Progress(info.Env(), options.Get("onProgress"));
   return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));

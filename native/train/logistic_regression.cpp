@@ -308,8 +308,8 @@ LogisticRegression::LogisticRegression(const StandardisedExamples& x, const Logi
 }
 
 LogisticFit LogisticRegression::fit(const std::vector<uint8_t>& labels, ThreadTeam* team,
-                                    const CancelToken& cancel,
-                                    const std::function<void(int)>& on_iteration) const {
+                                    const CancelToken& cancel, const std::function<void(int)>& on_iteration,
+                                    std::optional<double> tolerance) const {
   const int examples = x_.rows();
   const int ones = static_cast<int>(std::count(labels.begin(), labels.end(), uint8_t{1}));
   if (static_cast<int>(labels.size()) != examples || ones == 0 || ones == examples) {
@@ -341,7 +341,7 @@ LogisticFit LogisticRegression::fit(const std::vector<uint8_t>& labels, ThreadTe
       curvature[i] = at.curvature();
     }
     const double bound = problem->gradient_bound(residual);
-    if (bound <= options_.tolerance) {
+    if (bound <= tolerance.value_or(options_.tolerance)) {
       fit.converged = true;
       break;
     }

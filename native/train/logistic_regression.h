@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "base/cancel.h"
@@ -38,9 +39,11 @@ class LogisticRegression {
 
   /// `labels`: 0 or 1 for each example; both must occur, or no optimum exists (then an Error is thrown).
   /// `team` shares the factorisations and may be null; several threads may fit at once, then each without
-  /// one. `on_iteration`, if given, is called with the number of iterations done.
+  /// one. `on_iteration`, if given, is called with the number of iterations done; `tolerance`, if given,
+  /// takes the place of the options'.
   LogisticFit fit(const std::vector<uint8_t>& labels, ThreadTeam* team, const CancelToken& cancel,
-                  const std::function<void(int)>& on_iteration = {}) const;
+                  const std::function<void(int)>& on_iteration = {},
+                  std::optional<double> tolerance = std::nullopt) const;
 
   bool uses_gram() const { return gram_.rows() > 0; }
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <exception>
 #include <limits>
+#include <mutex>
 #include <numeric>
 #include <string>
 
@@ -14,6 +16,12 @@ namespace tapline::train {
 namespace {
 
 constexpr uint64_t kShuffleStream = 1;
+constexpr uint64_t kPermutationStreams = 1000;  // one for each permutation, so that threads do not matter
+
+constexpr double kPermutationTolerance = 1e-3;
+
+/// How much of the progress the probe itself is, beside permutations that share its Gram matrix.
+constexpr double kProbeShare = 0.2;
 
 // The values of the held-out examples.
 template <class T>
@@ -48,6 +56,40 @@ double gradient_infinity_norm(const StandardisedExamples& x, const std::vector<u
   for (size_t k = 0; k < gradient.size(); ++k)
     norm = std::max(norm, std::fabs(gradient[k] + fit.weight[k] / c));
   return norm;
+}
+
+/// Held-out accuracy and AUROC of fits to permuted training labels. `labels`: of the held-out examples.
+void fit_permutations(const Examples& examples, const StandardisedExamples& x,
+                      const std::vector<uint8_t>& train_labels, const std::vector<uint8_t>& test_labels,
+                      const ProbeOptions& options, const LogisticRegression& regression, ThreadTeam& team,
+                      const CancelToken& cancel, const std::function<void(int)>& on_permutation,
+                      ProbeResult& result) {
+  const auto count = static_cast<size_t>(options.permutations);
+  result.permuted_accuracies.assign(count, 0.0);
+  result.permuted_aucs.assign(count, 0.0);
+  const double tolerance = std::max(options.logistic.tolerance, kPermutationTolerance);
+  std::mutex mutex;
+  std::exception_ptr failure;
+  int done = 0;
+  team.parallel_for(options.permutations, [&](int index) {
+    try {
+      std::vector<uint8_t> labels = train_labels;
+      Random random(options.seed, kPermutationStreams + static_cast<uint64_t>(index));
+      random.shuffle(labels);
+      const LogisticFit fit = regression.fit(labels, nullptr, cancel, {}, tolerance);
+      std::vector<double> values = x.products(fit.weight, nullptr);
+      for (double& value : values) value += fit.bias;
+      const std::vector<double> decisions = held_out(examples, values);
+      result.permuted_accuracies[static_cast<size_t>(index)] = accuracy_of(decisions, test_labels);
+      result.permuted_aucs[static_cast<size_t>(index)] = area_under_roc(decisions, test_labels);
+      const std::lock_guard<std::mutex> lock(mutex);
+      on_permutation(++done);
+    } catch (...) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      failure = std::current_exception();
+    }
+  });
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace
@@ -101,10 +143,11 @@ ProbeResult train_probe(const Examples& examples, const std::vector<uint8_t>& la
   Random random(options.seed, kShuffleStream);
   random.shuffle(permuted);
 
+  const double own_share = options.permutations > 0 ? kProbeShare : 1.0;
   LogisticFit fits[2];
   const auto fit_one = [&](int which, ThreadTeam* helpers) {
     fits[which] = regression.fit(which == 0 ? train_labels : permuted, helpers, cancel, [&](int iteration) {
-      if (which == 0 && progress) progress(iteration / (iteration + 3.0), 1.0);
+      if (which == 0 && progress) progress(own_share * iteration / (iteration + 3.0), 1.0);
     });
   };
   if (!options.control) {
@@ -126,7 +169,7 @@ ProbeResult train_probe(const Examples& examples, const std::vector<uint8_t>& la
 
   const LogisticFit& fit = fits[0];
   const auto decide = [&](const LogisticFit& which) {
-    std::vector<double> values = x.products(which.weight, team);
+    std::vector<double> values = x.products(which.weight, &team);
     for (double& value : values) value += which.bias;
     return values;
   };
@@ -150,6 +193,12 @@ ProbeResult train_probe(const Examples& examples, const std::vector<uint8_t>& la
   result.gradient_norm =
       gradient_infinity_norm(x, train_labels, all_decisions, fit, options.logistic.c, team);
   for (const double value : all_decisions) result.scores.push_back(sigmoid(value));
+  fit_permutations(
+      examples, x, train_labels, test_labels, options, regression, team, cancel,
+      [&](int done) {
+        if (progress) progress(own_share + (1 - own_share) * done / options.permutations, 1.0);
+      },
+      result);
   result.weight = fit.weight;
   result.bias = fit.bias;
   result.converged = fit.converged;

@@ -14,8 +14,9 @@ struct ProbeOptions {
   LogisticOptions logistic;
   uint64_t seed = 0;
   double std_floor = 0.01;
-  bool control = true;  ///< also fit permuted training labels
-  int threads = 0;      ///< 0: ThreadTeam::default_size()
+  bool control = true;   ///< also fit permuted training labels
+  int permutations = 0;  ///< how many more permutations show the spread of that control
+  int threads = 0;       ///< 0: ThreadTeam::default_size()
 };
 
 /// A linear probe of one layer: sigmoid(((x - mean) / std) . weight + bias).
@@ -25,6 +26,7 @@ struct ProbeResult {
   double accuracy = 0, auc = 0, brier = 0;  ///< on held-out examples
   double majority_accuracy = 0;             ///< of always answering the training set's more frequent label
   double shuffled_label_accuracy = 0;  ///< of a probe fitted to permuted training labels; NaN without control
+  std::vector<double> permuted_accuracies, permuted_aucs;  ///< held out; one for each of `permutations`
   int train_size = 0, test_size = 0;
   bool converged = false;
   int iterations = 0;
@@ -33,7 +35,8 @@ struct ProbeResult {
 
 /// Standardises with the training examples' statistics (population standard deviation, at least std_floor),
 /// fits, and evaluates on the held-out examples. `labels`: 0 or 1 for each example. `progress(fraction, 1)`
-/// is a guess from the number of Newton iterations.
+/// is a guess from the number of Newton iterations, then a count of permutations. Permutations are fitted to
+/// a gradient of 1e-3 only: what they say is how far chance reaches, not what a weight is.
 ProbeResult train_probe(const Examples& examples, const std::vector<uint8_t>& labels,
                         const ProbeOptions& options, const CancelToken& cancel,
                         const std::function<void(double, double)>& progress);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -18,6 +19,9 @@ namespace {
 constexpr uint64_t kInitialWeightsStream = 2;
 constexpr size_t kReportedFeatures = 16;
 constexpr size_t kReportedExamples = 8;
+
+/// Of the sum of squares: rows farther from their mean than 1e-5 of their length are different rows.
+constexpr double kLeastVariation = 1e-10;
 
 const float* row_of(const Examples& examples, int row) {
   return examples.features + static_cast<size_t>(row) * static_cast<size_t>(examples.hidden);
@@ -70,6 +74,19 @@ double total_variation(const FloatPanels& x, int hidden) {
     for (int i = 0; i < x.rows(); ++i) total += (x.at(i, k) - mean) * (x.at(i, k) - mean);
   }
   return total;
+}
+
+// The sum of squares of activations as they came, in units of the normalised ones.
+double size_of(const Examples& examples, const std::vector<int>& rows, const SaeResult& normalised) {
+  double square = 0;
+  for (const int row : rows) {
+    const float* x = row_of(examples, row);
+    for (int k = 0; k < examples.hidden; ++k) {
+      const double value = static_cast<double>(x[k]) / static_cast<double>(normalised.scale);
+      square += value * value;
+    }
+  }
+  return square;
 }
 
 // relu(w x + b) |d| = relu(|d| w x + |d| b): the same autoencoder with unit decoder columns.
@@ -224,7 +241,11 @@ SaeResult train_sae(const Examples& examples, const SaeOptions& options, const C
   model.forward(held_out);
   result.held_out_mse = held_out.square_error() / (result.test_size * hidden);
   const double variation = total_variation(held_out.x, examples.hidden);
-  result.explained_variance = variation > 0 ? 1.0 - held_out.square_error() / variation : 0.0;
+  // Rows that differ in their last digits only have no variance to explain: a share of it would be any
+  // number.
+  const bool varies = variation > kLeastVariation * size_of(examples, test, result);
+  result.explained_variance =
+      varies ? 1.0 - held_out.square_error() / variation : std::numeric_limits<double>::quiet_NaN();
   describe_features(held_out, model.decoder_norms(), options.features, test, result);
 
   result.weights = model.weights();

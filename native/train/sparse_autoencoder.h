@@ -61,10 +61,11 @@ struct SaeResult {
   float scale = 1;
   std::vector<std::pair<int, double>> losses;  ///< (updates done, loss with the full L1 weight)
   double held_out_mse = 0, train_mse = 0;      ///< per element, on normalised activations
-  double explained_variance = 0;               ///< held out: 1 - |x - x'|^2 / |x - held-out mean|^2
-  double mean_active = 0;                      ///< features active per held-out example (L0)
-  int dead_features = 0;                       ///< active on no held-out example
-  std::vector<SaeFeature> features;            ///< the 16 of highest mean activation, active ones only
+  double explained_variance =
+      0;                   ///< held out: 1 - |x - x'|^2 / |x - held-out mean|^2; NaN where rows hardly differ
+  double mean_active = 0;  ///< features active per held-out example (L0)
+  int dead_features = 0;   ///< active on no held-out example
+  std::vector<SaeFeature> features;  ///< the 16 of highest mean activation, active ones only
   int train_size = 0, test_size = 0;
   double seconds = 0;  ///< of the training steps alone
 };

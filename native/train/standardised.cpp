@@ -90,14 +90,19 @@ void StandardisedExamples::transposed_times(const double* v, double* y, ThreadTe
 }
 
 std::vector<double> StandardisedExamples::products(const std::vector<double>& weight,
-                                                   ThreadTeam& team) const {
+                                                   ThreadTeam* team) const {
   std::vector<double> scaled(weight.size());
   for (size_t k = 0; k < weight.size(); ++k) scaled[k] = weight[k] * inverse_std_[k];
   std::vector<double> values(static_cast<size_t>(examples_.count));
-  team.parallel_for(examples_.count, [&](int example) {
+  const auto product = [&](int example) {
     values[static_cast<size_t>(example)] =
         best_kernels().difference_dot(features(example), mean_.data(), scaled.data(), examples_.hidden);
-  });
+  };
+  if (team != nullptr) {
+    team->parallel_for(examples_.count, product);
+  } else {
+    for (int example = 0; example < examples_.count; ++example) product(example);
+  }
   return values;
 }
 

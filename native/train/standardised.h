@@ -39,8 +39,9 @@ class StandardisedExamples {
   /// y = x^T v; `v` has rows() elements, `y` gets depth(). `team` may be null: one thread.
   void transposed_times(const double* v, double* y, ThreadTeam* team) const;
 
-  /// weight . (x - mean) / std for every example of the data set, held-out ones too.
-  std::vector<double> products(const std::vector<double>& weight, ThreadTeam& team) const;
+  /// weight . (x - mean) / std for every example of the data set, held-out ones too. `team` may be null: one
+  /// thread.
+  std::vector<double> products(const std::vector<double>& weight, ThreadTeam* team) const;
 
  private:
   const float* features(int example) const;

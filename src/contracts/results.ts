@@ -64,6 +64,14 @@ export type CompareResult = Static<typeof CompareResult>;
 
 const split = Type.Enum(["train", "test"]);
 
+const Interval = (description: string) =>
+  Type.Optional(Type.Object({ low: Type.Number(), high: Type.Number() }, { description }));
+
+const Spread = Type.Object(
+  { low: Type.Number(), high: Type.Number(), mean: Type.Number(), std: Type.Number() },
+  { title: "Spread", description: "Mean, standard deviation and middle 95 %." },
+);
+
 export const ProbeReport = Type.Object(
   {
     layer: Type.Integer(),
@@ -73,13 +81,31 @@ export const ProbeReport = Type.Object(
     majority_accuracy: Type.Number({
       description: "Held-out accuracy of the training set's majority class.",
     }),
-    shuffled_label_accuracy: Type.Number(),
+    shuffled_label_accuracy: Type.Number({
+      description: "Held-out accuracy of a probe fitted to one permutation of the training labels.",
+    }),
     train_size: Type.Integer(),
     test_size: Type.Integer(),
     converged: Type.Boolean(),
     iterations: Type.Integer(),
     scores: Type.Array(
       Type.Object({ text: Type.String(), split, label: Type.Enum([0, 1]), score: Type.Number() }),
+    ),
+    accuracy_interval: Interval("95 % bootstrap interval over the held-out examples."),
+    auc_interval: Interval("95 % bootstrap interval over the held-out examples."),
+    shuffled_labels: Type.Optional(
+      Type.Object(
+        {
+          permutations: Type.Integer({ description: "How often the training labels were permuted anew." }),
+          accuracy: Spread,
+          auc: Spread,
+          p_accuracy: Type.Number({
+            description: "Share of permutations at least as accurate, the probe counted as one of them.",
+          }),
+          p_auc: Type.Number({ description: "The same for the AUROC." }),
+        },
+        { title: "ShuffledLabels", description: "What chance gives: probes of permuted training labels." },
+      ),
     ),
   },
   { title: "ProbeReport" },
@@ -97,7 +123,9 @@ export const SaeReport = Type.Object(
     architecture: Type.Literal("relu"),
     held_out_mse: Type.Number(),
     train_mse: Type.Number(),
-    explained_variance: Type.Number(),
+    explained_variance: Type.Union([Type.Number(), Type.Null()], {
+      description: "On held-out examples; null, with a note, where these do not vary.",
+    }),
     mean_active: Type.Number({ description: "Features active on a held-out example, on average." }),
     dead_features: Type.Integer({ description: "Features active on no held-out example." }),
     dead_fraction: Type.Number(),
@@ -111,6 +139,7 @@ export const SaeReport = Type.Object(
       }),
       { description: "The 16 most active on held-out data." },
     ),
+    note: Type.Optional(Type.String({ description: "Why a figure is null." })),
   },
   { title: "SaeReport" },
 );

@@ -35,6 +35,8 @@ export interface ProbeTraining extends TrainingSet {
   tolerance?: number;
   /** Also fit permuted training labels (default). Without it `shuffledLabelAccuracy` is NaN. */
   control?: boolean;
+  /** Fit so many more permutations, to 1e-3, for the spread of that control. Default 0. */
+  permutations?: number;
 }
 
 /** A probe and its report. Accuracy, AUROC and Brier score are on the held-out examples. */
@@ -56,6 +58,10 @@ export interface TrainedProbe {
   majorityAccuracy: number;
   /** Accuracy of a probe fitted to the training labels in a random order (a control for what n and d alone give). */
   shuffledLabelAccuracy: number;
+  /** The same of each of the `permutations`, which share nothing with the one above. float64 [permutations] */
+  permutedAccuracies: Float64Array;
+  /** AUROC of each of them. float64 [permutations] */
+  permutedAucs: Float64Array;
   trainSize: number;
   testSize: number;
   converged: boolean;
@@ -119,7 +125,10 @@ export interface TrainedSae {
   /** Mean over examples and dimensions of (x' - x)^2. */
   heldOutMse: number;
   trainMse: number;
-  /** Held out: 1 - sum (x' - x)^2 / sum (x - mean)^2 with the held-out examples' own mean. */
+  /**
+   * Held out: 1 - sum (x' - x)^2 / sum (x - mean)^2 with the held-out examples' own mean; NaN where they lie within
+   * 1e-5 of their length around it.
+   */
   explainedVariance: number;
   /** Active features per held-out example (L0). */
   meanActive: number;
@@ -153,7 +162,7 @@ const native = () => binding() as unknown as TrainBinding;
 export function trainProbe(training: ProbeTraining, options: TrainingOptions = {}): Promise<TrainedProbe> {
   return run(options, (extra) => {
     const set = trainingSet(training);
-    const { labels, c, tolerance, control } = training;
+    const { labels, c, tolerance, control, permutations } = training;
     checkBits("labels", labels, set.train.length);
     const trained = labels.filter((_, row) => set.train[row] === 1);
     if (!trained.includes(0) || !trained.includes(1)) {
@@ -161,7 +170,13 @@ export function trainProbe(training: ProbeTraining, options: TrainingOptions = {
     }
     checkPositive("c", c);
     checkPositive("tolerance", tolerance);
-    return native().trainProbe({ ...set, labels, ...defined({ c, tolerance, control }), ...extra });
+    checkInteger("permutations", permutations, 0);
+    return native().trainProbe({
+      ...set,
+      labels,
+      ...defined({ c, tolerance, control, permutations }),
+      ...extra,
+    });
   });
 }
 

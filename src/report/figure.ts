@@ -40,6 +40,8 @@ export type Chart =
       /** Column that splits the rows into small pictures, and the word before its value. */
       panel?: { column: string; label: string };
       dots?: boolean;
+      /** Columns with the ends of an upright line through a dot; null where there is none. */
+      interval?: { low: string; high: string };
     }
   /** A grid of differences around 0. */
   | { kind: "differences"; x: string; y: string; value: string; xAxis: string; legend: string }

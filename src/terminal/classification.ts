@@ -5,6 +5,19 @@ export interface Scored {
 }
 
 /**
+ * The layer that a probe's pictures name: the largest AUROC, which knows no threshold; among equal ones the smallest
+ * Brier score, then the earliest.
+ */
+export function bestLayer<R extends { layer: number; auc: number; brier: number }>(reports: readonly R[]): R {
+  return reports.reduce((best, one) =>
+    one.auc > best.auc ||
+    (one.auc === best.auc && (one.brier < best.brier || (one.brier === best.brier && one.layer < best.layer)))
+      ? one
+      : best,
+  );
+}
+
+/**
  * The receiver operating characteristic: false against true positive rate, from (0, 0) to (1, 1). Examples with
  * equal scores make one step, so that their order does not matter.
  */

@@ -1,10 +1,10 @@
 import type { ProbeResult } from "../contracts/index.js";
 import type { Canvas } from "./canvas.js";
-import { calibration, rocCurve, type Scored } from "./classification.js";
+import { bestLayer, calibration, rocCurve, type Scored } from "./classification.js";
 import { beside, heading } from "./page.js";
 import { bold, dim, inScale, probabilityScale } from "./paint.js";
 import { type Axis, plot, type Series } from "./plot.js";
-import { table } from "./table.js";
+import { type Entry, table } from "./table.js";
 import { oneLine, wrap } from "./text.js";
 
 type Report = ProbeResult["reports"][number];
@@ -15,7 +15,7 @@ const worstShown = 3;
 /** A probe job: ROC, calibration and scores on held-out examples, then every layer beside its controls. */
 export function probePicture(result: Pick<ProbeResult, "reports">, canvas: Canvas): string[] {
   const reports = [...result.reports].sort((a, b) => a.layer - b.layer);
-  const best = reports.reduce((a, b) => (b.auc > a.auc || (b.auc === a.auc && b.brier < a.brier) ? b : a));
+  const best = bestLayer(reports);
   const chosen =
     reports.length > 1 ? `layer ${best.layer}, the one with the largest AUROC` : `layer ${best.layer}`;
   return [
@@ -31,6 +31,7 @@ export function probePicture(result: Pick<ProbeResult, "reports">, canvas: Canva
     ...histogram(best, canvas),
     "",
     heading("Layers", "beside what needs no probe: the majority class, and shuffled labels", "", canvas),
+    ...explanation(best, canvas),
     ...layerTable(reports, best, canvas),
     ...worst(best, canvas),
   ];
@@ -98,35 +99,55 @@ function histogram(report: Report, canvas: Canvas): string[] {
   return [...rows, dim(`score    0${" ".repeat(bins - 2)}1`, canvas.colors)];
 }
 
+/** What the intervals of the table are. */
+function explanation({ shuffled_labels: shuffled }: Report, canvas: Canvas): string[] {
+  if (shuffled === undefined) return [];
+  const words =
+    `95 %: bootstrap intervals over the held-out examples. shuffled: ${shuffled.permutations} probes of permuted ` +
+    "labels, their mean accuracy and its middle 95 %. p: the share of them with an AUROC at least as large.";
+  return wrap(words, canvas.width).map((line) => dim(line, canvas.colors));
+}
+
+function span(interval: { low: number; high: number } | undefined): string {
+  return interval === undefined ? "" : `${interval.low.toFixed(2)}–${interval.high.toFixed(2)}`;
+}
+
 function layerTable(reports: readonly Report[], best: Report, canvas: Canvas): string[] {
-  const right = { align: "right" as const };
-  const columns = [
-    { title: "layer", ...right },
-    { title: "accuracy", ...right },
-    { title: "majority", ...right },
-    { title: "shuffled", ...right },
-    { title: "AUROC", ...right },
-    { title: "Brier", ...right, dispensable: 1 },
-    { title: "train/test", ...right, dispensable: 2 },
-    { title: "fit", dispensable: 3 },
-  ];
-  const rows = reports.map((report) => {
-    const paint = (text: string) =>
-      inScale(text, 0.3 + 0.7 * report.accuracy, probabilityScale, canvas.colors);
-    return [
-      report === best
-        ? ([String(report.layer), (text: string) => bold(text, canvas.colors)] as const)
-        : String(report.layer),
-      [report.accuracy.toFixed(3), paint] as const,
-      report.majority_accuracy.toFixed(3),
-      report.shuffled_label_accuracy.toFixed(3),
-      report.auc.toFixed(3),
-      report.brier.toFixed(3),
-      `${report.train_size}/${report.test_size}`,
-      report.converged ? `${report.iterations} steps` : `not converged in ${report.iterations} steps`,
-    ];
+  const number = (title: string, entry: (report: Report) => Entry, dispensable?: number) => ({
+    column: { title, align: "right" as const, ...(dispensable === undefined ? {} : { dispensable }) },
+    entry,
   });
-  return table(columns, rows, canvas);
+  const strong = (text: string) => bold(text, canvas.colors);
+  const painted = ({ accuracy }: Report): Entry => [
+    accuracy.toFixed(3),
+    (text) => inScale(text, 0.3 + 0.7 * accuracy, probabilityScale, canvas.colors),
+  ];
+  const shown = [
+    number("layer", (report) => (report === best ? [String(report.layer), strong] : String(report.layer))),
+    number("accuracy", painted),
+    number("95 %", ({ accuracy_interval }) => span(accuracy_interval), 1),
+    number("majority", ({ majority_accuracy }) => majority_accuracy.toFixed(3)),
+    number("shuffled", ({ shuffled_labels, shuffled_label_accuracy }) =>
+      (shuffled_labels?.accuracy.mean ?? shuffled_label_accuracy).toFixed(3),
+    ),
+    number("95 %", ({ shuffled_labels }) => span(shuffled_labels?.accuracy), 2),
+    number("AUROC", ({ auc }) => auc.toFixed(3)),
+    number("95 %", ({ auc_interval }) => span(auc_interval), 3),
+    number("p", ({ shuffled_labels }) => shuffled_labels?.p_auc.toFixed(3) ?? "", 3),
+    number("Brier", ({ brier }) => brier.toFixed(3), 4),
+    number("train/test", ({ train_size, test_size }) => `${train_size}/${test_size}`, 5),
+    {
+      column: { title: "fit", dispensable: 6 },
+      entry: ({ converged, iterations }: Report) =>
+        converged ? `${iterations} steps` : `not converged in ${iterations} steps`,
+    },
+    // Jobs of earlier versions have no intervals.
+  ].filter(({ entry }) => reports.some((report) => entry(report) !== ""));
+  return table(
+    shown.map(({ column }) => column),
+    reports.map((report) => shown.map(({ entry }) => entry(report))),
+    canvas,
+  );
 }
 
 function worst(report: Report, canvas: Canvas): string[] {

@@ -5,7 +5,7 @@ import { heading } from "./page.js";
 import { dim, inScale, probabilityScale } from "./paint.js";
 import { type Axis, plot, type Series } from "./plot.js";
 import { table } from "./table.js";
-import { oneLine } from "./text.js";
+import { oneLine, wrap } from "./text.js";
 
 type Report = SaeResult["reports"][number];
 
@@ -31,6 +31,11 @@ export function saePicture(result: Pick<SaeResult, "reports">, total: number, ca
       canvas,
     ),
     ...summary(reports, total, canvas),
+    ...reports.flatMap(({ layer, note }) =>
+      note === undefined
+        ? []
+        : wrap(`Layer ${layer}: ${note}`, canvas.width).map((line) => dim(line, canvas.colors)),
+    ),
     ...reports.flatMap((report) => ["", ...features(report, featuresShown, canvas)]),
   ];
 }
@@ -84,7 +89,7 @@ function summary(reports: readonly Report[], total: number, canvas: Canvas): str
   const rows = reports.map((report) => {
     return [
       String(report.layer),
-      `${(report.explained_variance * 100).toFixed(1)} %`,
+      report.explained_variance === null ? "–" : `${(report.explained_variance * 100).toFixed(1)} %`,
       shortNumber(report.held_out_mse),
       shortNumber(report.train_mse),
       report.mean_active.toFixed(1),

@@ -80,6 +80,27 @@ test("probe: the weights in the file reproduce every score, and the report follo
     assert.ok(Math.abs(report.brier - brier) < 1e-9);
     assert.is(report.majority_accuracy, 0.5);
     assert.ok(report.converged);
+    const { accuracy_interval: accuracy, auc_interval: auc, shuffled_labels: shuffled } = report;
+    assert.ok(accuracy!.low <= report.accuracy && report.accuracy <= accuracy!.high);
+    assert.ok(auc!.low <= report.auc && report.auc <= auc!.high);
+    assert.is(shuffled!.permutations, 100);
+    for (const { low, high, mean, std } of [shuffled!.accuracy, shuffled!.auc]) {
+      assert.ok(0 <= low && low <= mean && mean <= high && high <= 1 && std > 0, JSON.stringify(shuffled));
+    }
+    assert.ok(shuffled!.p_accuracy >= 1 / 101 && shuffled!.p_auc >= 1 / 101);
+  }
+});
+
+test("sae: block outputs that are all alike have no variance to explain, and a note says so", async () => {
+  // The same token follows the beginning of each text: block 0 of a text of one token sees nothing else.
+  const examples = Array.from({ length: 8 }, (_, index) => ({
+    text: index < 4 ? "Paris" : "London",
+    split: index < 4 ? "train" : "test",
+  }));
+  const job = await run({ operation: "sae", examples, features: 8, steps: 5 });
+  for (const report of (job.result as SaeResult).reports) {
+    assert.is(report.explained_variance, null);
+    assert.match(report.note!, "all alike");
   }
 });
 

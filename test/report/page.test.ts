@@ -4,6 +4,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { ProbeResult } from "../../src/contracts/index.js";
 import { type Figure, findingsOf, readJob, renderReport } from "../../src/report/index.js";
+import { probePicture } from "../../src/terminal/probe-picture.js";
 import { compareJob, hostileJobs, inspectJob, probeJob, provenance, saeJob } from "./jobs.js";
 
 const withoutScripts = (page: string) =>
@@ -45,6 +46,42 @@ test("the curves of many layers stand in panels of their own", () => {
   };
   assert.is(panelOf(3), undefined);
   assert.equal(panelOf(4), { column: "layer", label: "" });
+});
+
+test("report and terminal name the same best layer, by AUROC, with its intervals and 100 shuffles", () => {
+  const job = probeJob();
+  const [report] = (job.result as ProbeResult).reports as [ProbeResult["reports"][number]];
+  const shuffled = {
+    permutations: 100,
+    accuracy: { low: 0.25, high: 0.7, mean: 0.48, std: 0.1 },
+    auc: { low: 0.2, high: 0.8, mean: 0.5, std: 0.15 },
+    p_accuracy: 0.02,
+    p_auc: 0.03,
+  };
+  const more = {
+    accuracy_interval: { low: 0.5, high: 0.9 },
+    auc_interval: { low: 0.6, high: 0.95 },
+    shuffled_labels: shuffled,
+  };
+  const reports = [
+    { ...report, ...more, layer: 1, accuracy: 1, auc: 0.8 },
+    { ...report, ...more, layer: 2, accuracy: 0.75, auc: 0.9, brier: 0.2 },
+    { ...report, ...more, layer: 4, accuracy: 0.5, auc: 0.9, brier: 0.1 },
+  ];
+  const { summary } = findingsOf({ ...job, result: { ...job.result, reports } as ProbeResult });
+  assert.match(
+    summary[0] as string,
+    "Layer 4 has the largest AUROC of 3 layers and reads the label of 50.0 %",
+  );
+  assert.match(
+    summary[0] as string,
+    "95 % interval 50.0 % to 90.0 % (AUROC 0.900, 95 % interval 0.600 to 0.950",
+  );
+  assert.match(summary[0] as string, "100 probes trained on shuffled labels 48.0 % on average");
+  assert.match(summary[0] as string, "25.0 % to 70.0 %; a share of 0.030 reaches its AUROC.");
+  const drawn = probePicture({ reports }, { width: 120, colors: "none" }).join("\n");
+  assert.match(drawn, "layer 4, the one with the largest AUROC");
+  assert.match(drawn, /4 +0\.500 +0\.50–0\.90 +0\.500 +0\.480 +0\.25–0\.70 +0\.900 +0\.60–0\.95 +0\.030/);
 });
 
 test("a lens says how many tokens a result keeps of each cell", async () => {

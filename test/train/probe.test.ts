@@ -299,4 +299,36 @@ test("any finite numbers train or are refused, and nothing crashes", async () =>
   );
 });
 
+test("permuted labels show how far chance reaches, and leave the probe alone", async () => {
+  for (const hidden of [30, 200]) {
+    const set = twoClasses({ train: 80, test: 60, hidden, separation: 6 });
+    const alone = await trainProbe({ ...set, seed: 3 });
+    const [one, three] = await Promise.all(
+      [1, 3].map((threads) => trainProbe({ ...set, seed: 3, permutations: 120, threads })),
+    );
+    assert.equal(three, one);
+    const { permutedAccuracies, permutedAucs, ...probe } = one!;
+    const { permutedAccuracies: none, permutedAucs: noneEither, ...bare } = alone;
+    assert.equal([none.length, noneEither.length], [0, 0]);
+    assert.equal(probe, bare);
+    assert.is(permutedAccuracies.length, 120);
+    assert.ok(probe.accuracy > 0.9, `accuracy ${probe.accuracy}`);
+    // Directions of no meaning rank half of the pairs right; with two clear classes they vary a lot.
+    for (const values of [permutedAccuracies, permutedAucs]) {
+      close(values.reduce((sum, value) => sum + value, 0) / 120, 0.5, 0.1, "mean");
+      assert.ok(new Set(values).size > 10, "the permutations differ");
+      assert.ok(values.every((value) => value >= 0 && value <= 1));
+    }
+    const other = await trainProbe({ ...set, seed: 4, permutations: 120 });
+    assert.not.equal(other.permutedAccuracies, permutedAccuracies);
+  }
+});
+
+test("an accuracy and an AUROC that noise gives lie inside the spread of its permutations", async () => {
+  const set = twoClasses({ train: 60, test: 40, hidden: 100, separation: 0 });
+  const { auc, permutedAucs } = await trainProbe({ ...set, permutations: 100 });
+  const sorted = permutedAucs.toSorted();
+  assert.ok(auc > sorted[2]! && auc < sorted[97]!, `${auc} of ${sorted[2]} to ${sorted[97]}`);
+});
+
 test.run();

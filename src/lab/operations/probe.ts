@@ -3,6 +3,12 @@ import { type TrainedProbe, trainProbe } from "../../native/index.js";
 import { writeNpz } from "../npz.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { trainLayers } from "./train-layers.js";
+import { atLeastAsGood, bootstrapIntervals, spreadOf } from "./uncertainty.js";
+
+/** Fits to shuffled labels that show how far their figures spread. */
+const permutations = 100;
+/** Draws of a bootstrap interval. */
+const resamples = 2000;
 
 /**
  * Trains a linear probe on the final-token block outputs of each selected layer: logistic regression on
@@ -12,7 +18,7 @@ export async function probe(input: OperationInput<ProbeConfig>): Promise<Finding
   const { config } = input;
   const labels = Uint8Array.from(config.examples, ({ label }) => label);
   const reports = await trainLayers(input, {
-    train: (data, options) => trainProbe({ ...data, labels, seed: config.seed }, options),
+    train: (data, options) => trainProbe({ ...data, labels, seed: config.seed, permutations }, options),
     write: (layer, trained) => writeWeights(input, layer, trained),
     report: (layer, trained) => report(config, layer, trained),
   });
@@ -35,6 +41,15 @@ function writeWeights(
 }
 
 function report(config: ProbeConfig, layer: number, trained: TrainedProbe): ProbeResult["reports"][number] {
+  const scores = config.examples.map(({ text, split, label }, row) => ({
+    text,
+    split,
+    label,
+    score: trained.scores[row] as number,
+  }));
+  const heldOut = scores.filter(({ split }) => split === "test");
+  const intervals = bootstrapIntervals(heldOut, { resamples, seed: config.seed });
+  const { permutedAccuracies, permutedAucs } = trained;
   return {
     layer,
     accuracy: trained.accuracy,
@@ -46,11 +61,15 @@ function report(config: ProbeConfig, layer: number, trained: TrainedProbe): Prob
     test_size: trained.testSize,
     converged: trained.converged,
     iterations: trained.iterations,
-    scores: config.examples.map(({ text, split, label }, row) => ({
-      text,
-      split,
-      label,
-      score: trained.scores[row] as number,
-    })),
+    scores,
+    accuracy_interval: intervals.accuracy,
+    auc_interval: intervals.auc,
+    shuffled_labels: {
+      permutations,
+      accuracy: spreadOf(permutedAccuracies),
+      auc: spreadOf(permutedAucs),
+      p_accuracy: atLeastAsGood(permutedAccuracies, trained.accuracy),
+      p_auc: atLeastAsGood(permutedAucs, trained.auc),
+    },
   };
 }

@@ -5,6 +5,9 @@ import { writeSafetensors } from "../safetensors.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { trainLayers } from "./train-layers.js";
 
+const constantNote =
+  "The held-out block outputs are all alike, so there is no variance of which a share could be explained.";
+
 /**
  * Trains a small sparse autoencoder (ReLU encoder, linear decoder, L1) on the final-token block outputs of each
  * selected layer, and reports it on the held-out examples.
@@ -49,7 +52,7 @@ function report(config: SaeConfig, layer: number, trained: TrainedSae): SaeResul
     architecture: "relu",
     held_out_mse: trained.heldOutMse,
     train_mse: trained.trainMse,
-    explained_variance: trained.explainedVariance,
+    explained_variance: Number.isNaN(trained.explainedVariance) ? null : trained.explainedVariance,
     mean_active: trained.meanActive,
     dead_features: trained.deadFeatures,
     dead_fraction: trained.deadFraction,
@@ -63,5 +66,6 @@ function report(config: SaeConfig, layer: number, trained: TrainedSae): SaeResul
         activation,
       })),
     })),
+    ...(Number.isNaN(trained.explainedVariance) && { note: constantNote }),
   };
 }

@@ -1,4 +1,5 @@
 import type { ProbeResult } from "../../contracts/index.js";
+import { bestLayer } from "../../terminal/index.js";
 import { count, type Figure, type Findings, figureOf, type Passage, percent } from "../figure.js";
 import { glimpse, type Html, html } from "../markup.js";
 import { binOf, calibration, roc } from "../statistics.js";
@@ -26,19 +27,34 @@ function heldOut({ scores }: Report): Report["scores"] {
   return scores.filter(({ split }) => split === "test");
 }
 
+/** An interval in words: as shares in percent, or with so many decimals. */
+function range(interval: { low: number; high: number } | undefined, decimals?: number): string {
+  if (interval === undefined) return "";
+  const words = (value: number) => (decimals === undefined ? percent(value) : value.toFixed(decimals));
+  return `, 95 % interval ${words(interval.low)} to ${words(interval.high)}`;
+}
+
 function summary(reports: Report[]): string[] {
   const first = reports[0];
   if (first === undefined) return ["There are no reports."];
-  const best = reports.reduce((a, b) => (b.accuracy > a.accuracy ? b : a));
+  const best = bestLayer(reports);
+  const shuffled = best.shuffled_labels;
+  const name =
+    reports.length > 1
+      ? `Layer ${best.layer} has the largest AUROC of ${reports.length} layers and reads`
+      : `Layer ${best.layer} reads`;
   const sentences = [
-    `Layer ${best.layer} reads the label of ${percent(best.accuracy)} of ${count(best.test_size, "held-out example")} right ` +
-      `(AUROC ${best.auc.toFixed(3)}, Brier ${best.brier.toFixed(3)}); the majority class alone gives ` +
-      `${percent(best.majority_accuracy)}, a probe trained on shuffled labels ${percent(best.shuffled_label_accuracy)}.`,
+    `${name} the label of ${percent(best.accuracy)} of ${count(best.test_size, "held-out example")} right` +
+      `${range(best.accuracy_interval)} (AUROC ${best.auc.toFixed(3)}${range(best.auc_interval, 3)}, Brier ${best.brier.toFixed(3)}); ` +
+      `the majority class alone gives ${percent(best.majority_accuracy)}, ` +
+      (shuffled === undefined
+        ? `a probe trained on shuffled labels ${percent(best.shuffled_label_accuracy)}.`
+        : `${shuffled.permutations} probes trained on shuffled labels ${percent(shuffled.accuracy.mean)} on average, the ` +
+          `middle 95 % of them ${percent(shuffled.accuracy.low)} to ${percent(shuffled.accuracy.high)}; ` +
+          `a share of ${shuffled.p_auc.toFixed(3)} reaches its AUROC.`),
   ];
   if (reports.length > 1) {
-    sentences.push(
-      `It is the best of ${reports.length} layers, chosen by the same held-out examples, so its figure is a little too good.`,
-    );
+    sentences.push("It was chosen by the same held-out examples, so its figures are a little too good.");
   }
   const unfinished = reports.filter(({ converged }) => !converged).map(({ layer }) => layer);
   if (unfinished.length > 0)
@@ -46,22 +62,39 @@ function summary(reports: Report[]): string[] {
   return sentences;
 }
 
+interface Measure {
+  name: string;
+  value: (report: Report) => number;
+  interval: (report: Report) => { low: number; high: number } | undefined;
+}
+
+const measures: Measure[] = [
+  { name: "held-out accuracy", value: ({ accuracy }) => accuracy, interval: (one) => one.accuracy_interval },
+  { name: "AUROC", value: ({ auc }) => auc, interval: (one) => one.auc_interval },
+  { name: "majority class", value: (one) => one.majority_accuracy, interval: () => undefined },
+  {
+    name: "shuffled labels",
+    value: (one) => one.shuffled_labels?.accuracy.mean ?? one.shuffled_label_accuracy,
+    interval: (one) => one.shuffled_labels?.accuracy,
+  },
+];
+
 function byLayer(reports: Report[]): Figure {
-  const lines = [
-    ["held-out accuracy", (report: Report) => report.accuracy],
-    ["AUROC", (report: Report) => report.auc],
-    ["majority class", (report: Report) => report.majority_accuracy],
-    ["shuffled labels", (report: Report) => report.shuffled_label_accuracy],
-  ] as const;
-  const points = lines.flatMap(([name, value]) =>
-    reports.map((report) => ({ layer: report.layer, name, value: value(report) })),
+  const points = measures.flatMap(({ name, value, interval }) =>
+    reports.map((report) => ({ layer: report.layer, name, value: value(report), ...interval(report) })),
   );
+  const between = ({ low, high }: { low?: number; high?: number }) =>
+    low === undefined || high === undefined ? "" : `${low.toFixed(3)} to ${high.toFixed(3)}`;
+  const permutations = reports[0]?.shuffled_labels?.permutations;
   return {
     id: "accuracy-by-layer",
     title: "Accuracy by layer",
     description:
-      "Held-out accuracy and AUROC of the probe at each layer, beside what the majority class alone and a probe " +
-      "trained on shuffled labels reach.",
+      "Held-out accuracy and AUROC of the probe at each layer, beside what the majority class alone and " +
+      (permutations === undefined
+        ? "a probe trained on shuffled labels reach."
+        : `probes trained on shuffled labels reach: the mean of ${permutations}. Upright lines are 95 % bootstrap ` +
+          "intervals over the held-out examples and, for shuffled labels, the middle 95 % of the probes."),
     chart: {
       kind: "lines",
       x: "layer",
@@ -73,19 +106,33 @@ function byLayer(reports: Report[]): Figure {
       steps: true,
       emphasis: "held-out accuracy",
       dots: true,
+      interval: { low: "low", high: "high" },
     },
     columns: [
       { name: "layer", label: "layer" },
       { name: "measure", label: "measure" },
       { name: "value", label: "value" },
+      { name: "low", label: "95 % from" },
+      { name: "high", label: "95 % to" },
     ],
-    rows: points.map(({ layer, name, value }) => [layer, name, value]),
-    details: points.map(({ layer, name, value }) => `layer ${layer}\n${name}  ${value.toFixed(3)}`),
+    rows: points.map(({ layer, name, value, low, high }) => [layer, name, value, low ?? null, high ?? null]),
+    details: points.map((point) => {
+      const interval = between(point);
+      const line = `layer ${point.layer}\n${point.name}  ${point.value.toFixed(3)}`;
+      return interval === "" ? line : `${line}\n95 %: ${interval}`;
+    }),
     table: {
-      head: ["layer", ...lines.map(([name]) => name), "Brier", "train / test", "converged"],
+      head: [
+        ...["layer", "held-out accuracy", "95 %", "AUROC", "95 %", "majority class"],
+        ...["shuffled labels", "95 %", "p of the AUROC", "Brier", "train / test", "converged"],
+      ],
       rows: reports.map((report) => [
         String(report.layer),
-        ...lines.map(([, value]) => value(report).toFixed(3)),
+        ...measures.flatMap(({ name, value, interval }) => [
+          value(report).toFixed(3),
+          ...(name === "majority class" ? [] : [between(interval(report) ?? {})]),
+        ]),
+        report.shuffled_labels?.p_auc.toFixed(3) ?? "",
         report.brier.toFixed(3),
         `${report.train_size} / ${report.test_size}`,
         `${report.converged ? "yes" : "no"} (${count(report.iterations, "iteration")})`,

@@ -10,7 +10,9 @@ export function saeFindings({ reports }: SaeResult): Findings {
   return {
     summary: sorted.map(
       (report) =>
-        `Layer ${report.layer}: the autoencoder explains ${percent(report.explained_variance)} of the held-out variance with ` +
+        (report.explained_variance === null
+          ? `Layer ${report.layer}: the held-out block outputs are all alike, so there is no variance to explain, with `
+          : `Layer ${report.layer}: the autoencoder explains ${percent(report.explained_variance)} of the held-out variance with `) +
         `${figureOf(report.mean_active)} active features a text; ${report.dead_features} (${percent(report.dead_fraction)}) are active on none.`,
     ),
     cautions: [
@@ -55,7 +57,9 @@ function losses(reports: Report[]): Figure {
 
 function quality(reports: Report[]): Figure {
   const bars = reports.flatMap(({ layer, explained_variance, dead_fraction }) => [
-    { layer, measure: "explained variance", value: explained_variance },
+    ...(explained_variance === null
+      ? []
+      : [{ layer, measure: "explained variance", value: explained_variance }]),
     { layer, measure: "dead features", value: dead_fraction },
   ]);
   const name = ({ layer, measure }: (typeof bars)[number]) =>
@@ -84,7 +88,7 @@ function quality(reports: Report[]): Figure {
       head: ["layer", "explained variance", "held-out MSE", "training MSE", "active a text", "dead"],
       rows: reports.map((report) => [
         String(report.layer),
-        percent(report.explained_variance),
+        report.explained_variance === null ? "–" : percent(report.explained_variance),
         figureOf(report.held_out_mse),
         figureOf(report.train_mse),
         figureOf(report.mean_active),

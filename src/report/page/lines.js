@@ -89,6 +89,7 @@ function onePanel(figure, rows, series, { width, theme }, part) {
     diagonal,
     size,
     dots,
+    interval,
   } = figure.chart;
   const square = xDomain !== undefined && yDomain !== undefined;
   const wide = square ? Math.min(width, 440) : width;
@@ -168,6 +169,7 @@ function onePanel(figure, rows, series, { width, theme }, part) {
         const own = rows.filter((row) => String(row[by]) === name);
         return [
           Plot.line(own, { x, y, stroke: color, strokeWidth: strong ? 3.5 : 1.75 }),
+          ...(interval === undefined ? [] : [intervals(own, interval, x, color, series, name)]),
           ...(dots
             ? [
                 Plot.dot(own, {
@@ -190,6 +192,29 @@ function onePanel(figure, rows, series, { width, theme }, part) {
     ],
   });
   return panel(plot, rows, (row) => [row[x], row[y]]);
+}
+
+/**
+ * Upright lines from low to high, those of each series a little beside the others'.
+ * @param {Row[]} own
+ * @param {{low: string, high: string}} interval
+ * @param {string} x
+ * @param {string} color
+ * @param {{name: string}[]} series
+ * @param {string} name
+ */
+function intervals(own, { low, high }, x, color, series, name) {
+  const place = series.findIndex((one) => one.name === name) - (series.length - 1) / 2;
+  const known = own.filter((row) => row[low] !== null);
+  return Plot.ruleX(known, {
+    x,
+    y1: low,
+    y2: high,
+    stroke: color,
+    strokeWidth: 2,
+    strokeOpacity: 0.75,
+    dx: place * 4,
+  });
 }
 
 /**

@@ -140,7 +140,27 @@ class ProbeScore(TypedDict):
     score: float
 
 
-class ProbeReport(TypedDict):
+class Interval(TypedDict):
+    low: float
+    high: float
+
+
+class Spread(TypedDict):
+    low: float
+    high: float
+    mean: float
+    std: float
+
+
+class ShuffledLabels(TypedDict):
+    permutations: int
+    accuracy: Spread
+    auc: Spread
+    p_accuracy: float
+    p_auc: float
+
+
+class _ProbeReportRequired(TypedDict):
     layer: int
     accuracy: float
     auc: float
@@ -152,6 +172,12 @@ class ProbeReport(TypedDict):
     converged: bool
     iterations: int
     scores: list[ProbeScore]
+
+
+class ProbeReport(_ProbeReportRequired, total=False):
+    accuracy_interval: Interval
+    auc_interval: Interval
+    shuffled_labels: ShuffledLabels
 
 
 class ProbeResult(TypedDict):
@@ -186,17 +212,21 @@ class Feature(TypedDict):
     examples: list[FeatureExample]
 
 
-class SaeReport(TypedDict):
+class _SaeReportRequired(TypedDict):
     layer: int
     architecture: Literal["relu"]
     held_out_mse: float
     train_mse: float
-    explained_variance: float
+    explained_variance: float | None
     mean_active: float
     dead_features: int
     dead_fraction: float
     losses: list[Loss]
     features: list[Feature]
+
+
+class SaeReport(_SaeReportRequired, total=False):
+    note: str
 
 
 class SaeResult(TypedDict):

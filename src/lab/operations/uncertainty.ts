@@ -1,0 +1,106 @@
+/** How far chance alone moves held-out figures: intervals by resampling, and the spread of a control. */
+
+/** The middle 95 % of many values. */
+export interface Interval {
+  low: number;
+  high: number;
+}
+
+export interface Spread extends Interval {
+  mean: number;
+  std: number;
+}
+
+/** A held-out example: its class, and the probability that a probe gives to class 1. */
+interface Scored {
+  label: 0 | 1;
+  score: number;
+}
+
+/** Linear between the two nearest of the sorted values. */
+function quantile(sorted: ArrayLike<number>, share: number): number {
+  const place = share * (sorted.length - 1);
+  const below = sorted[Math.floor(place)] as number;
+  return below + (place % 1) * ((sorted[Math.ceil(place)] as number) - below);
+}
+
+function middle(values: Float64Array): Interval {
+  const sorted = values.toSorted();
+  return { low: quantile(sorted, 0.025), high: quantile(sorted, 0.975) };
+}
+
+/** Mean, standard deviation (n - 1) and middle 95 % of what permutations gave. */
+export function spreadOf(values: Float64Array): Spread {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  return { mean, std: Math.sqrt(squares / (values.length - 1)), ...middle(values) };
+}
+
+/**
+ * The share of permutations that do as well as what was observed, which counts as one of them (Phipson & Smyth,
+ * 2010): with N permutations never below 1 / (N + 1).
+ */
+export function atLeastAsGood(values: Float64Array, observed: number): number {
+  const good = values.reduce((sum, value) => sum + (value >= observed ? 1 : 0), 0);
+  return (good + 1) / (values.length + 1);
+}
+
+/** Uniform in [0, 1), the same for a seed everywhere: a Weyl sequence through two rounds of mixing. */
+function uniformFrom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x9e3779b9) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
+    mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97);
+    return ((mixed ^ (mixed >>> 15)) >>> 0) / 2 ** 32;
+  };
+}
+
+/**
+ * 95 % percentile bootstrap intervals (Efron & Tibshirani, 1993) of accuracy and AUROC: examples drawn again with
+ * replacement, as many as there are; a draw without both classes is drawn anew, for it has no AUROC.
+ */
+export function bootstrapIntervals(
+  examples: readonly Scored[],
+  { resamples, seed }: { resamples: number; seed: number },
+): { accuracy: Interval; auc: Interval } {
+  const sorted = examples.toSorted((a, b) => a.score - b.score);
+  const uniform = uniformFrom(seed);
+  const accuracies = new Float64Array(resamples);
+  const aucs = new Float64Array(resamples);
+  const times = new Uint32Array(sorted.length);
+  for (let round = 0; round < resamples; ) {
+    times.fill(0);
+    for (let drawn = 0; drawn < sorted.length; drawn++) {
+      const index = Math.floor(uniform() * sorted.length);
+      times[index] = (times[index] as number) + 1;
+    }
+    const { accuracy, auc } = figuresOf(sorted, times);
+    if (Number.isNaN(auc)) continue;
+    accuracies[round] = accuracy;
+    aucs[round] = auc;
+    round++;
+  }
+  return { accuracy: middle(accuracies), auc: middle(aucs) };
+}
+
+/** Accuracy, and the share of (1, 0) pairs ranked right, ties half, with each example counted so many `times`. */
+function figuresOf(sorted: readonly Scored[], times: Uint32Array): { accuracy: number; auc: number } {
+  let [right, ones, zeros, pairs] = [0, 0, 0, 0];
+  for (let from = 0; from < sorted.length; ) {
+    const { score } = sorted[from] as Scored;
+    let [tiedOnes, tiedZeros, to] = [0, 0, from];
+    for (; to < sorted.length && sorted[to]?.score === score; to++) {
+      const { label } = sorted[to] as Scored;
+      const count = times[to] as number;
+      if (label === 1) tiedOnes += count;
+      else tiedZeros += count;
+      if (score > 0.5 === (label === 1)) right += count;
+    }
+    pairs += tiedOnes * (zeros + tiedZeros / 2);
+    ones += tiedOnes;
+    zeros += tiedZeros;
+    from = to;
+  }
+  return { accuracy: right / (ones + zeros), auc: pairs / (ones * zeros) };
+}

@@ -1,0 +1,84 @@
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { atLeastAsGood, bootstrapIntervals, spreadOf } from "../../src/lab/operations/uncertainty.js";
+import { TestRandom } from "../support/random.js";
+
+const settings = { resamples: 2000, seed: 0 };
+const close = (a: number, b: number, tolerance: number, what: string) =>
+  assert.ok(Math.abs(a - b) <= tolerance, `${what}: ${a} and ${b} differ by more than ${tolerance}`);
+
+/** Held-out examples of which a given number is right, by scores of 0.9 and 0.1. */
+function examples(right: number, wrong: number) {
+  return Array.from({ length: right + wrong }, (_, index) => {
+    const label = (index % 2) as 0 | 1;
+    const truth = index < right ? label : 1 - label;
+    return { label, score: truth === 1 ? 0.9 : 0.1 };
+  });
+}
+
+test("the accuracy's interval is the binomial one where there are many examples", () => {
+  // 400 examples, 320 right: 0.8 with a standard error of sqrt(0.8 * 0.2 / 400) = 0.02.
+  const { accuracy } = bootstrapIntervals(examples(320, 80), settings);
+  close(accuracy.low, 0.8 - 1.96 * 0.02, 0.004, "low");
+  close(accuracy.high, 0.8 + 1.96 * 0.02, 0.004, "high");
+});
+
+test("the AUROC's interval is that of normal scores with a known separation", () => {
+  // Two normal classes 1.2 apart: AUROC = Phi(1.2 / sqrt 2) = 0.802; Hanley and McNeil (1982) give its standard
+  // error for 150 of each class: Q1 = A / (2 - A) = 0.6695, Q2 = 2 A^2 / (1 + A) = 0.7138, so 0.0255.
+  const random = new TestRandom(4);
+  const scored = Array.from({ length: 300 }, (_, index) => {
+    const label = (index % 2) as 0 | 1;
+    return { label, score: 1 / (1 + Math.exp(-(random.normal() + 1.2 * label - 0.6))) };
+  });
+  const { auc } = bootstrapIntervals(scored, settings);
+  close(auc.high - auc.low, 2 * 1.96 * 0.0255, 0.02, "width");
+  assert.ok(auc.low < 0.802 && auc.high > 0.802, `${auc.low} to ${auc.high} holds 0.802`);
+});
+
+test("equal scores say nothing, and perfect ones leave no room", () => {
+  const same = examples(20, 0).map(({ label }) => ({ label, score: 0.5 }));
+  assert.equal(bootstrapIntervals(same, settings).auc, { low: 0.5, high: 0.5 });
+  const { accuracy, auc } = bootstrapIntervals(examples(20, 0), settings);
+  assert.equal(
+    [accuracy, auc],
+    [
+      { low: 1, high: 1 },
+      { low: 1, high: 1 },
+    ],
+  );
+});
+
+test("a single example of a class is always among those drawn", () => {
+  const rare = [
+    { label: 1 as const, score: 0.8 },
+    ...examples(12, 0).map((one) => ({ ...one, label: 0 as const })),
+  ];
+  const { auc } = bootstrapIntervals(rare, { ...settings, resamples: 200 });
+  assert.ok(auc.low >= 0 && auc.high <= 1, `${auc.low} to ${auc.high}`);
+});
+
+test("a seed gives the same intervals, another one others", () => {
+  const held = examples(31, 14);
+  const first = bootstrapIntervals(held, { resamples: 150, seed: 7 });
+  assert.equal(bootstrapIntervals(held, { resamples: 150, seed: 7 }), first);
+  assert.not.equal(bootstrapIntervals(held, { resamples: 150, seed: 8 }), first);
+});
+
+test("a spread is mean, deviation and middle 95 %", () => {
+  // 0, 0.01, … 1: mean 0.5; the variance of 101 equal steps of 0.01 is 0.01^2 * 101 * 102 / 12 = 0.085850.
+  const { mean, std, low, high } = spreadOf(Float64Array.from({ length: 101 }, (_, index) => index / 100));
+  close(mean, 0.5, 1e-12, "mean");
+  close(std, Math.sqrt(0.08585), 1e-6, "std");
+  close(low, 0.025, 1e-12, "low");
+  close(high, 0.975, 1e-12, "high");
+});
+
+test("the share that is as good counts what was observed", () => {
+  const values = Float64Array.of(0.4, 0.5, 0.6, 0.7);
+  assert.is(atLeastAsGood(values, 0.6), 3 / 5);
+  assert.is(atLeastAsGood(values, 0.9), 1 / 5);
+  assert.is(atLeastAsGood(values, 0), 1);
+});
+
+test.run();
