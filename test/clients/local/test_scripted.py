@@ -28,6 +28,80 @@ def job(status: str, **more: Any) -> dict[str, Any]:
     return {"id": ID, "operation": "inspect", "status": status, "progress": progress, **more}
 
 
+class TestArguments(unittest.TestCase):
+    def sent(self, operation: str, *given: Any, **settings: Any) -> dict[str, Any]:
+        with Scripted(lambda handler, *_: send_json(handler, 202, job("queued"))) as service:
+            getattr(Lab(service.url), operation)("demo", *given, **settings)
+        body: dict[str, Any] = json.loads(service.seen[0][2])
+        return body
+
+    def test_ranges_are_lists_and_none_is_absent(self) -> None:
+        body = self.sent("inspect", "x", layers=range(2, 5), seed=None, max_input_tokens=8)
+        self.assertEqual(body["layers"], [2, 3, 4])
+        self.assertNotIn("seed", body)
+        self.assertEqual(body["max_input_tokens"], 8)
+
+    def test_truth_values_are_labels_and_other_columns_stay_for_the_service_to_name(self) -> None:
+        examples = [{"text": "a", "label": True, "split": "train", "source": "web"}, {"text": "b", "label": 2}]
+        body = self.sent("probe", examples)
+        self.assertEqual(
+            body["examples"],
+            [{"text": "a", "label": 1, "split": "train", "source": "web"}, {"text": "b", "label": 2}],
+        )
+        self.assertIs(type(body["examples"][0]["label"]), int)
+        self.assertIs(examples[0]["label"], True)
+
+    def test_numpy_s_numbers(self) -> None:
+        try:
+            import numpy as np
+        except ImportError:
+            self.skipTest("NumPy is not installed")
+        body = self.sent("compare", "x", layers=np.arange(2), strengths=np.linspace(0, 1, 3), seed=np.int64(7))
+        self.assertEqual((body["layers"], body["strengths"], body["seed"]), ([0, 1], [0, 0.5, 1], 7))
+        body = self.sent("probe", [{"text": "a", "label": np.bool_(True), "split": "train"}])
+        self.assertIs(type(body["examples"][0]["label"]), int)
+
+    def test_what_json_cannot_say_is_refused_by_its_field(self) -> None:
+        with self.assertRaisesRegex(ValueError, "^strengths: "):
+            self.sent("compare", "x", layers=[1], strengths=[float("nan")])
+        with self.assertRaisesRegex(TypeError, "^layers: A set cannot be sent as JSON"):
+            self.sent("inspect", "x", layers={1})
+
+    def test_a_job_stands_for_its_id_everywhere(self) -> None:
+        with Scripted(lambda handler, *_: send_json(handler, 200, job("completed"))) as service:
+            lab = Lab(service.url)
+            found = lab.job(ID)
+            lab.job(found)
+            lab.wait(found)
+            lab.cancel(found)
+            with tempfile.TemporaryDirectory() as folder:
+                lab.artifact(found, "a.npz", Path(folder) / "a.npz")
+        paths = [path for _, path, _ in service.seen]
+        own = f"/lab/v1/jobs/{ID}"
+        self.assertEqual(paths, [own, own, own, f"{own}/cancel", f"{own}/artifacts/a.npz"])
+
+    def test_layers_are_downloaded_once(self) -> None:
+        try:
+            import numpy as np
+        except ImportError:
+            self.skipTest("NumPy is not installed")
+        buffer = io.BytesIO()
+        np.savez(buffer, layer_3=np.ones((1, 2, 4), np.float32))
+
+        def answer(handler: Any, _: str, path: str, __: bytes) -> None:
+            if path.endswith(".npz"):
+                send(handler, 200, buffer.getvalue(), {})
+            else:
+                send_json(handler, 200, job("completed", result={"artifacts": ["activations.npz"]}))
+
+        with Scripted(answer) as service:
+            done = Lab(service.url).job(ID)
+            first = done.layers()[3]
+            first[:] = 0
+            self.assertEqual(done.layers()[3].tolist(), np.ones((1, 2, 4)).tolist())
+        self.assertEqual(len(service.seen), 2)
+
+
 class TestContract(unittest.TestCase):
     def test_names_and_defaults_are_the_contract_s(self) -> None:
         def shape(function: Any) -> list[Any]:
@@ -58,6 +132,16 @@ class TestContract(unittest.TestCase):
             Lab.cancel: ["identifier"],
             Lab.artifact: ["identifier", "name", "destination"],
             ServingModel.capabilities: [],
+            ServingModel.vectors: [],
+            ServingModel.probes: [],
+            ServingModel.make_vector: [
+                "name",
+                "positive",
+                "negative",
+                "layers",
+                ("position", "last"),
+                ("method", "difference"),
+            ],
             ServingModel.inspect: ["prompt", ("layers", None), ("max_input_tokens", 128)],
         }
         for method, arguments in expected.items():

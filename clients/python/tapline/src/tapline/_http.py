@@ -35,7 +35,7 @@ class Transport:
 
     def json(self, path: str, body: object = None, *, timeout: float | None = None) -> dict[str, Any]:
         """Sends a request, a POST where there is a body, and reads the JSON object that answers it."""
-        data = None if body is None else json.dumps(body, allow_nan=False, default=_plain).encode()
+        data = None if body is None else _encoded(body)
         with self._open(path, data, self.timeout if timeout is None else timeout) as response:
             text = response.read()
         try:
@@ -80,19 +80,41 @@ class Transport:
         if isinstance(cause, TimeoutError):
             return TimeoutError(f"{self.origin} said nothing for {timeout:g} s; what it was asked may go on.")
         if isinstance(cause, ConnectionRefusedError):
-            return urllib.error.URLError(f"nothing listens at {self.origin}; is the service started?")
+            return urllib.error.URLError(f"nothing listens at {self.origin}; start it with {_starter(self.origin)}")
         if isinstance(cause, (ConnectionError, http.client.HTTPException)):
             kind = type(cause).__name__
             return urllib.error.URLError(f"the connection to {self.origin} broke ({kind})")
         return None
 
 
+def _encoded(body: object) -> bytes:
+    """JSON of a body. What JSON cannot say raises TypeError or ValueError that names its field."""
+    try:
+        return json.dumps(body, allow_nan=False, default=_plain).encode()
+    except (TypeError, ValueError) as error:
+        for field, value in body.items() if isinstance(body, dict) else ():
+            try:
+                json.dumps(value, allow_nan=False, default=_plain)
+            except (TypeError, ValueError) as reason:
+                raise type(reason)(f"{field}: {reason}") from error
+        raise
+
+
 def _plain(value: object) -> object:
-    """NumPy's arrays and numbers as Python's own; NumPy itself is not needed for that."""
+    """Ranges, and NumPy's arrays and numbers, as Python's own; NumPy itself is not needed for that."""
+    if isinstance(value, range):
+        return list(value)
     as_list = getattr(value, "tolist", None)
     if as_list is None:
         raise TypeError(f"A {type(value).__name__} cannot be sent as JSON.")
     return as_list()
+
+
+def _starter(origin: str) -> str:
+    """The command that starts the service of an address, by its usual port where it has one."""
+    port = origin.rpartition(":")[2]
+    usual = {"8980": "tapline lab", "8971": "tapline serve"}
+    return usual.get(port, f"tapline lab or tapline serve, --port {port}")
 
 
 def _sentence(refusal: urllib.error.HTTPError) -> str | None:

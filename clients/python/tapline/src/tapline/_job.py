@@ -21,6 +21,7 @@ class Job(dict[str, Any], Generic[R]):
     def __init__(self, fields: Mapping[str, Any], read_artifact: Callable[[str, str], bytes]) -> None:
         super().__init__(fields)
         self._read_artifact = read_artifact
+        self._downloaded: dict[str, bytes] = {}
 
     if TYPE_CHECKING:
 
@@ -60,4 +61,7 @@ class Job(dict[str, Any], Generic[R]):
         if self["status"] != "completed":
             raise TaplineError(f"Job {self['id']} is {self['status']}; artifacts come with its result.")
         names = [name for name in self.get("result", {})["artifacts"] if name.startswith(prefix)]
-        return {name: self._read_artifact(self["id"], name) for name in names}
+        for name in names:
+            if name not in self._downloaded:
+                self._downloaded[name] = self._read_artifact(self["id"], name)
+        return {name: self._downloaded[name] for name in names}

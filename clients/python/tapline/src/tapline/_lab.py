@@ -69,10 +69,12 @@ class Lab:
 
         `model` is "demo", a hub id or the path of a model; a `Path` is made absolute, because the service
         has a working directory of its own. `settings` are the fields of a submission, which the service
-        checks: layers, max_input_tokens, max_tokens, seed, revision and those of the operation.
+        checks: layers, max_input_tokens, max_tokens, seed, revision and those of the operation. Ranges and
+        NumPy's arrays and numbers count as lists and numbers; a field that is None counts as absent.
         """
         name = model if isinstance(model, str) else os.path.abspath(model)
-        return self._job(self._http.json("/lab/v1/jobs", {"operation": operation, "model": name, **settings}))
+        given = {field: value for field, value in settings.items() if value is not None}
+        return self._job(self._http.json("/lab/v1/jobs", {"operation": operation, "model": name, **given}))
 
     def inspect(self, model: Model, prompt: str, **settings: Any) -> Job[InspectResult]:
         """Looks inside one forward pass over raw text: norms, logit lens, next tokens, activations."""
@@ -87,15 +89,18 @@ class Lab:
         return self.submit("compare", model, prompt=prompt, **settings)
 
     def probe(self, model: Model, examples: Sequence[ProbeExample], **settings: Any) -> Job[ProbeResult]:
-        """Trains a linear probe on final-token block outputs; examples have text, label and split."""
-        return self.submit("probe", model, examples=list(examples), **settings)
+        """Trains a linear probe on final-token block outputs; examples have text, label and split.
+
+        A label of True counts as 1, False as 0.
+        """
+        return self.submit("probe", model, examples=[_labelled(one) for one in examples], **settings)
 
     def sae(self, model: Model, examples: Sequence[SaeExample], **settings: Any) -> Job[SaeResult]:
         """Trains a small sparse autoencoder on final-token block outputs. Settings: features, steps."""
-        return self.submit("sae", model, examples=list(examples), **settings)
+        return self.submit("sae", model, examples=[_labelled(one) for one in examples], **settings)
 
-    def job(self, identifier: str) -> Job[Any]:
-        """The whole job, with its configuration and its result or error."""
+    def job(self, identifier: str | Job[Any]) -> Job[Any]:
+        """The whole job as it is now, with its configuration and its result or error."""
         return self._job(self._http.json(_path(identifier)))
 
     @overload
@@ -110,7 +115,7 @@ class Lab:
         when the job failed, was cancelled or interrupted; TimeoutError on the deadline, which does not cancel
         the job. On a terminal, a line on standard error says what the job is doing.
         """
-        name = identifier if isinstance(identifier, str) else identifier["id"]
+        name = _name(identifier)
         path, started = _path(name), time.monotonic()
         line = ProgressLine()
         try:
@@ -130,11 +135,13 @@ class Lab:
         finally:
             line.clear()
 
-    def cancel(self, identifier: str) -> Job[Any]:
+    def cancel(self, identifier: str | Job[Any]) -> Job[Any]:
         """Stops a job's worker; a finished job stays as it is."""
         return self._job(self._http.json(f"{_path(identifier)}/cancel", {}))
 
-    def artifact(self, identifier: str, name: str, destination: str | os.PathLike[str]) -> Path:
+    def artifact(
+        self, identifier: str | Job[Any], name: str, destination: str | os.PathLike[str]
+    ) -> Path:
         """Downloads an artifact that the job lists and gives the destination's path.
 
         The destination is overwritten, in one step and only by a complete file.
@@ -160,11 +167,23 @@ class Lab:
         return buffer.getvalue()
 
 
-def _path(identifier: str) -> str:
-    if not identifier:
+def _name(identifier: str | Job[Any]) -> str:
+    return identifier if isinstance(identifier, str) else str(identifier["id"])
+
+
+def _path(identifier: str | Job[Any]) -> str:
+    name = _name(identifier)
+    if not name:
         raise TaplineError("The job's id is empty.")
-    return f"/lab/v1/jobs/{quote(identifier, safe='')}"
+    return f"/lab/v1/jobs/{quote(name, safe='')}"
 
 
-def _artifact_path(identifier: str, name: str) -> str:
+def _labelled(example: Any) -> Any:
+    """An example whose label may be a truth value; everything else is the service's to judge."""
+    label: Any = example.get("label") if isinstance(example, Mapping) else None
+    plain = label.item() if hasattr(label, "item") else label
+    return {**example, "label": int(plain)} if isinstance(plain, bool) else example
+
+
+def _artifact_path(identifier: str | Job[Any], name: str) -> str:
     return f"{_path(identifier)}/artifacts/{quote(name, safe='')}"
