@@ -19,6 +19,14 @@ for (const database of databases.all) {
     let store = await openStore(location);
     const identity = { issuer: "test", subject: "a", name: "Ada", email: null, login: null };
     const { id } = await signInAccount(store, identity);
+    const other = await signInAccount(store, { ...identity, subject: "b", name: "Ben" });
+    const done = {
+      comment: new Set<string>(),
+      voted: new Set<string>(),
+      hidden: new Set<string>(),
+      removed: new Set<string>(),
+    };
+    const kinds = Object.keys(done) as (keyof typeof done)[];
     const drafts = new Map<string, string>();
     const published = new Set<string>();
     for (let kill = 0; kill < kills; kill += 1) {
@@ -27,10 +35,15 @@ for (const database of databases.all) {
         [0, 1].map(
           () =>
             new Promise<void>((resolve, reject) => {
-              const child = fork(writer, [location, id], { execArgv: ["--import", "tsx"] });
+              const child = fork(writer, [location, id, other.id], { execArgv: ["--import", "tsx"] });
               child.on(
                 "message",
-                (message: { ready?: true; draft?: string; sha256?: string; published?: string }) => {
+                (
+                  message: { ready?: true; draft?: string; sha256?: string; published?: string } & {
+                    [kind in keyof typeof done]?: string;
+                  },
+                ) => {
+                  for (const kind of kinds) if (message[kind]) done[kind].add(message[kind] as string);
                   if (message.ready) setTimeout(() => child.kill("SIGKILL"), 5 + Math.random() * 300);
                   if (message.draft) drafts.set(message.draft, message.sha256 as string);
                   if (message.published) published.add(message.published);
@@ -69,10 +82,38 @@ for (const database of databases.all) {
     for (const study of published) {
       assert.ok(await store.db.selectFrom("studies").select("id").where("id", "=", study).executeTakeFirst());
     }
+    const rows = async (table: "comments" | "votes" | "studies" | "audit", column: string) => {
+      const { rows: found } = await sql<Record<string, unknown>>`select * from ${sql.table(table)}`.execute(
+        store.db,
+      );
+      return new Map(found.map((row) => [row[column] as string, row]));
+    };
+    const [comments, votes, studies] = [
+      await rows("comments", "id"),
+      await rows("votes", "study_id"),
+      await rows("studies", "id"),
+    ];
+    for (const comment of done.comment) assert.ok(comments.has(comment), "comment");
+    for (const comment of done.hidden) assert.is(comments.get(comment)?.hidden, "hidden");
+    for (const study of done.voted) assert.ok(votes.has(study), "vote");
+    for (const study of done.removed)
+      assert.equal([studies.get(study)?.standing, studies.get(study)?.listed], ["removed", 0]);
+    // Whatever was done is in the log, and nothing else.
+    const { rows: log } = await sql<{ action: string; count: number }>`
+      select action, count(*) as count from audit group by action`.execute(store.db);
+    const logged = Object.fromEntries(log.map(({ action, count }) => [action, Number(count)]));
+    assert.is(logged["comment.add"], comments.size);
+    assert.is(logged["vote.give"], votes.size);
+    assert.is(logged["study.publish"], studies.size);
+    assert.is(
+      logged["study.remove"] ?? 0,
+      [...studies.values()].filter(({ standing }) => standing === "removed").length,
+    );
     // Counters and search moved with the studies, or not at all.
     const { count } = await store.db
       .selectFrom("studies")
       .select((eb) => eb.fn.countAll<number>().as("count"))
+      .where("listed", "=", 1)
       .executeTakeFirstOrThrow();
     const counter = await store.db
       .selectFrom("counters")

@@ -1,11 +1,17 @@
-/** A process that saves drafts until it is killed, and says which were acknowledged. Arguments: database, account. */
+/**
+ * A process that saves drafts, publishes, comments, votes and moderates until it is killed, and says what was
+ * acknowledged. Arguments: database, author's account, another's.
+ */
+
+import { addComment, setUpvote } from "../../../../src/studies/store/discussion.js";
 import { saveDraft } from "../../../../src/studies/store/drafts.js";
+import { remove, setCommentHidden } from "../../../../src/studies/store/moderation.js";
 import { publishDraft } from "../../../../src/studies/store/publish.js";
 import { openStore } from "../../../../src/studies/store/store.js";
 import { sha256Hex } from "../../../../src/studies/store/tokens.js";
 import { samplePackage } from "../../../studies/support/packages.js";
 
-const [location, accountId] = process.argv.slice(2) as [string, string];
+const [location, accountId, otherId] = process.argv.slice(2) as [string, string, string];
 const store = await openStore(location);
 process.send?.({ ready: true });
 for (let count = 0; ; count += 1) {
@@ -21,5 +27,15 @@ for (let count = 0; ; count += 1) {
     reviewedSha256: sha256Hex(bytes),
     replaces: null,
   });
-  if (published.outcome === "published") process.send?.({ published: saved.id });
+  if (published.outcome !== "published") continue;
+  process.send?.({ published: saved.id });
+  const added = await addComment(store, { accountId: otherId, name: "Ben" }, saved.id, null, "said");
+  if (added.outcome !== "added") throw new Error(added.outcome);
+  process.send?.({ comment: added.id });
+  if ((await setUpvote(store, otherId, saved.id, true)) === "counted") process.send?.({ voted: saved.id });
+  if (count % 2 === 0) continue;
+  if ((await setCommentHidden(store, "operator", added.id, "why")) !== null)
+    process.send?.({ hidden: added.id });
+  const whole = { studyId: saved.id, version: null };
+  if ((await remove(store, "operator", whole, "why")) === "changed") process.send?.({ removed: saved.id });
 }

@@ -61,8 +61,13 @@ class StudyPackage(TypedDict):
     entries: list[Entry]
 
 
-class Author(TypedDict):
+class _AuthorRequired(TypedDict):
     name: str
+
+
+class Author(_AuthorRequired, total=False):
+    handle: str
+    """Names the account: unique, and it never changes."""
 
 
 class StudySummary(TypedDict):
@@ -80,13 +85,18 @@ class StudySummary(TypedDict):
     comment_count: int
 
 
-class StudyPage(TypedDict):
+class _StudyPageRequired(TypedDict):
     items: list[StudySummary]
     total: int
     limit: int
     offset: int
     next_offset: int | None
     """None at the end."""
+
+
+class StudyPage(_StudyPageRequired, total=False):
+    total_is_exact: bool
+    """False where more match than `total`."""
 
 
 class StudyEnvelope(TypedDict):
