@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/error.h"
 #include "ggml-backend.h"
 
 namespace tapline {
@@ -18,7 +19,6 @@ void BlockTap::arm(std::vector<TapPoint> points, bool leave_early, const std::ve
   armed_ = true;
   batch_ = -1;
   next_ = 0;
-  left_ = false;
   seen_tokens_.clear();
   failure_.clear();
 }
@@ -33,21 +33,20 @@ void BlockTap::disarm() {
 }
 
 void BlockTap::check() const {
-  cancel_.check();
   if (!failure_.empty()) throw Error(ErrorCode::kInternal, failure_);
 }
 
 bool BlockTap::on_node(ggml_tensor* t, bool ask, void* user_data) {
   auto* self = static_cast<BlockTap*>(user_data);
   if (!self->armed_) return !ask;
-  return ask ? self->wants(t) : self->take(t);
+  self->cancel_.check();
+  if (ask) return self->wants(t);
+  self->take(t);
+  return true;
 }
 
 bool BlockTap::wants(const ggml_tensor* t) {
   if (std::strcmp(t->name, stream_->first_node.c_str()) == 0) begin_micro_batch(t);
-  // A micro-batch that is left has later splits when several devices compute it; each is ended at its first
-  // node. A cancel ends everything.
-  if (left_ || cancel_.cancelled()) return true;
   if (next_ >= points_.size()) return false;
   if (shared_ && seen_positions_.empty()) look_for_positions(t);
   const std::string& name = stream_->blocks[static_cast<size_t>(points_[next_].layer)];
@@ -56,8 +55,7 @@ bool BlockTap::wants(const ggml_tensor* t) {
 
 void BlockTap::begin_micro_batch(const ggml_tensor* first_node) {
   ++batch_;
-  next_ = shared_ && !failure_.empty() ? points_.size() : 0;
-  left_ = false;
+  next_ = failure_.empty() ? 0 : points_.size();
   seen_positions_.clear();
   // Read now: the scheduler may reuse the memory of an input once it has been consumed.
   seen_tokens_.clear();
@@ -81,14 +79,10 @@ void BlockTap::look_for_positions(const ggml_tensor* node) {
   }
 }
 
-bool BlockTap::fail(const std::string& sentence) {
+void BlockTap::fail(const std::string& sentence) {
+  if (!shared_) throw Error(ErrorCode::kInternal, sentence);
   if (failure_.empty()) failure_ = sentence;
-  if (shared_) {
-    next_ = points_.size();
-    return true;
-  }
-  left_ = true;
-  return false;
+  next_ = points_.size();
 }
 
 std::pair<size_t, size_t> BlockTap::edit(const std::vector<RowEdit>& edits, const std::vector<int>& indices,
@@ -112,8 +106,7 @@ std::pair<size_t, size_t> BlockTap::edit(const std::vector<RowEdit>& edits, cons
   return {first, end > first ? end - first : 0};
 }
 
-bool BlockTap::take(ggml_tensor* t) {
-  if (left_ || cancel_.cancelled()) return false;
+void BlockTap::take(ggml_tensor* t) {
   const TapPoint point = points_[next_];
   if (batch_ < 0 || static_cast<size_t>(batch_) >= batches_->size()) {
     return fail("The compute graph ran another number of micro-batches than planned.");
@@ -158,11 +151,7 @@ bool BlockTap::take(ggml_tensor* t) {
     }
   }
   ++next_;
-  if (next_ == points_.size() && leave_early_) {
-    left_ = true;
-    return false;
-  }
-  return true;
+  if (next_ == points_.size() && leave_early_) throw Left();
 }
 
 }  // namespace tapline

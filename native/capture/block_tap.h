@@ -33,13 +33,21 @@ struct TappedRows {
 /// Reads and edits block outputs while llama_decode runs: a state machine behind llama.cpp's eval callback.
 ///
 /// The scheduler asks about each node in graph order and cuts the graph after the nodes that are wanted, so
-/// the tap wants as few as possible: the armed layers, in ascending order, and nothing when disarmed. With
-/// `leave_early` the compute of a micro-batch ends behind the deepest armed layer.
+/// the tap wants as few as possible: the armed layers, in ascending order, and nothing when disarmed.
+///
+/// What ends a pass early, unless the tap is shared, is an exception that goes through llama_decode: Left
+/// behind the deepest armed layer with `leave_early`, Error on a cancel or where the graph is not what was
+/// planned. Answering false, which ggml offers for this, ends one split only. Where several devices compute,
+/// each later split would still have its inputs copied, and whoever picks the experts to copy reads choices
+/// that were never computed and aborts the process. llama.cpp's frames in between are C++ and hold nothing
+/// but objects with destructors; the context is as after a completed pass, without outputs.
 ///
 /// One tap belongs to one llama_context and is used by the thread that decodes.
 class BlockTap {
  public:
   using Sink = std::function<void(const TappedRows&)>;
+  /// The pass is done as far as it was wanted. Its micro-batch is the last one that llama_decode computes.
+  struct Left {};
 
   /// With `shared`, rows of strangers are in the same batches: whatever goes wrong, a pass is computed to its
   /// end, and from there on nothing is read or changed in it.
@@ -51,23 +59,23 @@ class BlockTap {
            const CancelToken& cancel);
   void disarm();
 
-  /// Throws what went wrong inside the callback since arm(): a wrong shape, an unexpected row order, a
-  /// cancel.
+  /// Throws what went wrong in a shared tap since arm(): a wrong shape, an unexpected row order.
   void check() const;
 
-  /// For llama_context_params: ggml_backend_sched_eval_callback and its user data.
+  /// For llama_context_params: ggml_backend_sched_eval_callback and its user data. Throws Left; Error, when
+  /// cancelled or where the graph is not what was planned; whatever the sink throws.
   static bool on_node(ggml_tensor* t, bool ask, void* user_data);
 
  private:
   bool wants(const ggml_tensor* t);
-  bool take(ggml_tensor* t);
+  void take(ggml_tensor* t);
   void begin_micro_batch(const ggml_tensor* first_node);
   /// Applies the edits of a layer to its rows, [indices.size(), n_embd]. Returns the first row that was
   /// edited and the number of rows from there to the last one.
   std::pair<size_t, size_t> edit(const std::vector<RowEdit>& edits, const std::vector<int>& indices,
                                  float* values);
   void look_for_positions(const ggml_tensor* node);
-  bool fail(const std::string& sentence);
+  void fail(const std::string& sentence);
 
   int n_embd_;
   bool shared_;
@@ -81,12 +89,11 @@ class BlockTap {
 
   int batch_ = -1;                         // current micro-batch
   size_t next_ = 0;                        // next point to meet in it
-  bool left_ = false;                      // this micro-batch is done: nothing further is computed
   std::vector<llama_token> seen_tokens_;   // what the graph of this micro-batch really reads
   std::vector<llama_pos> seen_positions_;  // the same of positions; empty until a node reads them
   std::vector<float> staging_;
   std::vector<int> row_at_;  // of each batch index, -1 where it has none
-  std::string failure_;
+  std::string failure_;      // of a shared tap
 };
 
 }  // namespace tapline

@@ -162,9 +162,13 @@ void Context::run_tapped(const TokenBatch& batch, std::vector<TapPoint> points, 
                          const BlockTap::Sink& sink, const CancelToken& cancel) {
   const std::vector<MicroBatch> micros =
       plan_micro_batches(batch.raw, split_kind(model_->info()), llama_n_ubatch(ctx_));
-  tap_.arm(std::move(points), leave_early, &micros, sink, cancel);
   try {
-    decode(batch, cancel);
+    if (leave_early && micros.size() > 1) {
+      decode_each(batch, micros, points, sink, cancel);
+    } else {
+      tap_.arm(std::move(points), leave_early, &micros, sink, cancel);
+      decode(batch, cancel);
+    }
   } catch (...) {
     tap_.disarm();
     clear_memory();  // part of the pass may be in the cache
@@ -173,11 +177,35 @@ void Context::run_tapped(const TokenBatch& batch, std::vector<TapPoint> points, 
   tap_.disarm();
 }
 
+/// Leaving a micro-batch ends llama_decode, so each gets one of its own. llama.cpp computes the same ones:
+/// each holds equally many of the next tokens of its sequences.
+void Context::decode_each(const TokenBatch& batch, const std::vector<MicroBatch>& micros,
+                          const std::vector<TapPoint>& points, const BlockTap::Sink& sink,
+                          const CancelToken& cancel) {
+  for (const MicroBatch& micro : micros) {
+    TokenBatch part(micro.rows.size());
+    for (const int row : micro.rows) {
+      part.add(batch.raw.token[row], static_cast<uint32_t>(batch.raw.pos[row]), batch.raw.seq_id[row][0],
+               batch.raw.logits[row] != 0);
+    }
+    const std::vector<MicroBatch> one{micro};
+    tap_.arm(points, /*leave_early=*/true, &one, sink, cancel);
+    decode(part, cancel);
+  }
+}
+
 void Context::decode(const TokenBatch& batch, const CancelToken& cancel) {
   abort_ = cancel;
-  const int status = llama_decode(ctx_, batch.raw);
+  int status = 0;
+  try {
+    status = llama_decode(ctx_, batch.raw);
+  } catch (const BlockTap::Left&) {
+    // as far as was wanted
+  } catch (...) {
+    llama_synchronize(ctx_);  // what other devices still copy must not meet the next pass
+    throw;
+  }
   llama_synchronize(ctx_);
-  tap_.check();
   cancel.check();
   if (status == 1) {
     throw Error(ErrorCode::kTokenLimit, "The context of " + std::to_string(n_ctx_) + " tokens is full.");

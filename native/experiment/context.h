@@ -135,6 +135,9 @@ class Context {
   /// The same with nothing but edits.
   void run_edited(const TokenBatch& batch, const BatchEdits& edits, const CancelToken& cancel);
   void decode(const TokenBatch& batch, const CancelToken& cancel);
+  void decode_each(const TokenBatch& batch, const std::vector<MicroBatch>& micros,
+                   const std::vector<TapPoint>& points, const BlockTap::Sink& sink,
+                   const CancelToken& cancel);
   void clear_memory();
   /// Where the context's sequence stands, to come back to; recurrent states are copied, K/V stays where it
   /// is.

@@ -22,7 +22,9 @@ export const knownTools = [
   "llama-quantize",
   "llama-server",
   "rpc-server",
+  "tapline-pretend-gpu",
   "test-llama-archs",
+  "test-llama-archs-deep",
 ];
 
 /** Programs whose CMake target, and so whose file, has another name. */
@@ -60,9 +62,9 @@ export async function buildTools(names, options = {}) {
  */
 function find(tree, name) {
   const file = process.platform === "win32" ? `${name}.exe` : name;
-  const path = [join(tree, "bin", file), join(tree, "bin", "Release", file), join(tree, file)].find((each) =>
-    existsSync(each),
-  );
+  const addon = join(tree, "addon", `${name}.node`); // tapline-pretend-gpu is no program
+  const places = [join(tree, "bin", file), join(tree, "bin", "Release", file), join(tree, file), addon];
+  const path = places.find((each) => existsSync(each));
   if (!path) {
     throw new BuildError(`${name} was built, but is not in ${join(tree, "bin")}.`);
   }

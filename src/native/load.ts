@@ -5,8 +5,12 @@ import type { NativeBinding } from "./binding.js";
 // ggml installs a terminate handler that forks a debugger unless this is set before it loads.
 process.env.GGML_NO_BACKTRACE ??= "1";
 
-/** Where the build leaves the addon (scripts/build): the same place from src/ and from dist/. */
-export const addonPath = fileURLToPath(new URL("../../.build/tapline.node", import.meta.url));
+/**
+ * Where the build leaves the addon (scripts/build): the same place from src/ and from dist/. Tests name another build
+ * of it: with sanitizers, or with a GPU that is none.
+ */
+export const addonPath =
+  process.env.TAPLINE_ADDON ?? fileURLToPath(new URL("../../.build/tapline.node", import.meta.url));
 
 /** The addon is not there or does not fit this machine; the message is one sentence that says what to do. */
 export class AddonError extends Error {
