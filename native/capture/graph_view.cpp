@@ -14,8 +14,10 @@ bool is_copy(const ggml_tensor* t) {
   return t->op == GGML_OP_NONE && first != nullptr && std::strrchr(t->name, '#') != first;
 }
 
+/// A copy has its original's strides, too, which tells views of one shape apart (mamba's are all unnamed).
 bool same_layout(const ggml_tensor* a, const ggml_tensor* b) {
-  return a->type == b->type && std::equal(std::begin(a->ne), std::end(a->ne), std::begin(b->ne));
+  return a->type == b->type && std::equal(std::begin(a->ne), std::end(a->ne), std::begin(b->ne)) &&
+         std::equal(std::begin(a->nb), std::end(a->nb), std::begin(b->nb));
 }
 
 }  // namespace

@@ -47,7 +47,9 @@ std::shared_ptr<Model> Model::open(const ModelOptions& options, const CancelToke
   start_backends();
   LoadState state{cancel, progress};
   llama_model_params params = llama_model_default_params();
-  params.n_gpu_layers = options.gpu_layers;
+  Placement placement(options.devices, options.gpu_layers);
+  placement.fit(options.path, options.fit_tokens);
+  placement.apply(params);
   params.load_mode = options.mmap ? LLAMA_LOAD_MODE_MMAP : LLAMA_LOAD_MODE_NONE;
   params.progress_callback = on_load_progress;
   params.progress_callback_user_data = &state;
@@ -86,6 +88,7 @@ Model::Model(llama_model* handle, bool owned, const std::string& path)
   info_.has_decoder = llama_model_has_decoder(handle);
   info_.recurrent = llama_model_is_recurrent(handle);
   info_.hybrid = llama_model_is_hybrid(handle);
+  info_.devices = placed_blocks(handle);
 }
 
 Model::~Model() {

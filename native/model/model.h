@@ -9,13 +9,16 @@
 
 #include "base/cancel.h"
 #include "llama.h"
+#include "model/placement.h"
 
 namespace tapline {
 
 struct ModelOptions {
-  std::string path;     // a .gguf file, or the first part of a split set
-  int gpu_layers = -1;  // blocks kept on the GPU; negative: all that fit the backend
-  bool mmap = true;     // copies of one file in several processes share their pages
+  std::string path;                  // a .gguf file, or the first part of a split set
+  int gpu_layers = -1;               // blocks kept on GPUs; negative: as many as fit there now
+  std::vector<std::string> devices;  // names of the GPUs; empty: all; "none": the processor only
+  uint32_t fit_tokens = 4096;        // of the context that has to fit beside the blocks
+  bool mmap = true;                  // copies of one file in several processes share their pages
 };
 
 struct ModelInfo {
@@ -36,6 +39,7 @@ struct ModelInfo {
   bool has_decoder = false;
   bool recurrent = false;
   bool hybrid = false;
+  std::vector<DeviceBlocks> devices;  // what holds the blocks
 };
 
 /// One loaded GGUF: weights, vocabulary and metadata. Immutable and safe to share between threads.

@@ -44,6 +44,18 @@ inline std::vector<int> int_list_field(const Napi::Object& object, const char* n
   return list;
 }
 
+/// An array of strings, or nothing.
+inline std::vector<std::string> string_list(const Napi::Value& value) {
+  std::vector<std::string> list;
+  if (!value.IsArray()) return list;
+  const auto array = value.As<Napi::Array>();
+  for (uint32_t i = 0; i < array.Length(); ++i) {
+    const Napi::Value item = array.Get(i);
+    if (item.IsString()) list.push_back(item.As<Napi::String>().Utf8Value());
+  }
+  return list;
+}
+
 inline bool is_int32_array(const Napi::Value& value) {
   return value.IsTypedArray() && value.As<Napi::TypedArray>().TypedArrayType() == napi_int32_array;
 }

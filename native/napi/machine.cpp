@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/remote.h"
+#include "napi/args.h"
 #include "napi/worker.h"
 
 namespace tapline {
@@ -18,15 +19,7 @@ struct ConnectRemotes {
 };
 
 Napi::Value connect(const Napi::CallbackInfo& info) {
-  ConnectRemotes operation;
-  if (info[0].IsArray()) {
-    const auto array = info[0].As<Napi::Array>();
-    for (uint32_t i = 0; i < array.Length(); ++i) {
-      const Napi::Value item = array.Get(i);
-      if (item.IsString()) operation.endpoints.push_back(item.As<Napi::String>().Utf8Value());
-    }
-  }
-  return run_async(info.Env(), std::move(operation));
+  return run_async(info.Env(), ConnectRemotes{string_list(info[0])});
 }
 
 }  // namespace

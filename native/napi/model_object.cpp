@@ -90,6 +90,8 @@ Napi::Value open_model(const Napi::CallbackInfo& info) {
   OpenModel operation;
   operation.options.path = string_field(options, "path");
   operation.options.gpu_layers = int_field(options, "gpuLayers", -1);
+  operation.options.devices = string_list(options.Get("devices"));
+  operation.options.fit_tokens = static_cast<uint32_t>(int_field(options, "fitTokens", 4096));
   operation.options.mmap = bool_field(options, "mmap", true);
   operation.progress = Progress(env, options.Get("onProgress"));
   return run_async(env, std::move(operation), CancelObject::from(options.Get("cancel")));
@@ -145,6 +147,17 @@ ModelObject::ModelObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<Mode
   out.Set("hasDecoder", data.has_decoder);
   out.Set("recurrent", data.recurrent);
   out.Set("hybrid", data.hybrid);
+  Napi::Array devices = Napi::Array::New(env, data.devices.size());
+  for (uint32_t i = 0; i < data.devices.size(); ++i) {
+    const DeviceBlocks& device = data.devices[i];
+    Napi::Object entry = Napi::Object::New(env);
+    entry.Set("name", device.name);
+    entry.Set("description", device.description);
+    entry.Set("host", device.host);
+    entry.Set("blocks", device.blocks);
+    devices.Set(i, entry);
+  }
+  out.Set("devices", devices);
   info.This().As<Napi::Object>().Set("info", out);
 }
 

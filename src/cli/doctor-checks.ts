@@ -110,8 +110,8 @@ async function graphics(native: Native): Promise<Finding> {
   const cards = devices.filter(({ kind }) => kind !== "cpu");
   if (cards.length > 0) {
     const texts = cards.map(
-      ({ description, memoryFree, memoryTotal }) =>
-        `${description}, ${bytes(memoryFree)} of ${bytes(memoryTotal)} free`,
+      ({ name, description, memoryFree, memoryTotal }) =>
+        `${name}: ${description}, ${bytes(memoryFree)} of ${bytes(memoryTotal)} free`,
     );
     return { check, status: "ok", finding: texts.join("; ") };
   }

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { limits, ports } from "../contracts/limits.js";
 import type { RpcServer } from "../models/rpc.js";
-import { rpcHelp, rpcServers } from "./model-options.js";
+import { deviceNames, rpcHelp, rpcServers } from "./model-options.js";
 import { integerBetween } from "./options.js";
 import { stopSignal } from "./stop-signal.js";
 
@@ -10,6 +10,8 @@ interface LabCommandOptions {
   home?: string;
   queue: number;
   rpc?: RpcServer[];
+  gpuLayers?: number;
+  device?: string[];
   force?: boolean;
 }
 
@@ -26,6 +28,16 @@ export function registerLab(program: Command): void {
       0,
     )
     .option("--rpc <servers>", rpcHelp, rpcServers)
+    .option(
+      "--gpu-layers <number>",
+      "blocks kept on GPUs (default: as many as their free memory takes)",
+      integerBetween(0, 100_000),
+    )
+    .option(
+      "--device <names>",
+      "GPUs that may hold blocks, as tapline doctor names them; none: the processor only (default: all)",
+      deviceNames,
+    )
     .option("--force", "load models that do not seem to fit into memory")
     .action(runLab);
 }
@@ -41,7 +53,12 @@ async function runLab(options: LabCommandOptions): Promise<void> {
     home: taplineHome(options.home),
     queueCapacity: options.queue,
     backend: backendInfo().backend,
-    load: { rpc: options.rpc, force: options.force },
+    load: {
+      rpc: options.rpc,
+      force: options.force,
+      gpuLayers: options.gpuLayers,
+      devices: options.device,
+    },
   });
   try {
     process.stdout.write(`tapline lab is ready at ${lab.url} (jobs in ${lab.folder})\n`);

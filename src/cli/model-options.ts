@@ -7,6 +7,15 @@ export const modelHelp =
 
 export const rpcHelp = "host:port,… of llama.cpp's rpc-servers that the layers are spread over";
 
+/** A list of names, for commander. */
+export function deviceNames(text: string): string[] {
+  const names = text.split(",").map((name) => name.trim());
+  if (names.some((name) => name === "") || (names.length > 1 && names.includes("none"))) {
+    throw new InvalidArgumentError('Names separated by commas, such as "CUDA0,CUDA1", or "none".');
+  }
+  return names;
+}
+
 /** A list of rpc-servers, for commander. */
 export function rpcServers(text: string): RpcServer[] {
   try {

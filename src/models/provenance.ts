@@ -21,6 +21,13 @@ export interface Answered {
     readonly quantization: string;
     readonly nLayer: number;
     readonly nEmbd: number;
+    /** What holds the blocks, where it is known. */
+    readonly devices?: ReadonlyArray<{
+      readonly name: string;
+      readonly description: string;
+      readonly host: boolean;
+      readonly blocks: number;
+    }>;
   };
   backend: {
     readonly backend: string;
@@ -63,7 +70,7 @@ export function provenance(
     n_embd: info.nEmbd,
     weights: resolved.weights,
     seconds,
-    device: deviceText(backend),
+    device: placedText(info) ?? deviceText(backend),
   };
 }
 
@@ -74,6 +81,17 @@ export function canonicalJson(value: unknown): string {
       ? Object.fromEntries(Object.entries(entry).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
       : entry,
   );
+}
+
+/** Devices with the blocks that they hold. */
+function placedText({ devices = [], nLayer }: Answered["info"]): string | undefined {
+  if (devices.length === 0) return undefined;
+  return devices
+    .map(({ name, description, blocks }) => {
+      const what = name.startsWith("RPC") ? `rpc-server ${description}` : description || name;
+      return blocks === nLayer ? what : `${what} (${blocks} of ${nLayer} blocks)`;
+    })
+    .join(", ");
 }
 
 function deviceText({ backend, devices }: Answered["backend"]): string {

@@ -84,6 +84,13 @@ export interface ModelInfo {
   readonly hasDecoder: boolean;
   readonly recurrent: boolean;
   readonly hybrid: boolean;
+  /** What holds the blocks; a block whose weights are on several devices counts for the host. */
+  readonly devices: ReadonlyArray<{
+    readonly name: string;
+    readonly description: string;
+    readonly host: boolean;
+    readonly blocks: number;
+  }>;
 }
 
 export interface NativeModel {

@@ -5,8 +5,12 @@ import { NativeError } from "./error.js";
 import { binding } from "./load.js";
 
 export interface OpenOptions {
-  /** Blocks kept on the GPU. Default: all, where there is one. */
+  /** Blocks kept on GPUs. Default: as many as their free memory takes. */
   gpuLayers?: number;
+  /** Names of the GPUs that may hold blocks (`backendInfo().devices`). Default: all; `["none"]` keeps to the processor. */
+  devices?: readonly string[];
+  /** Tokens of the context that has to fit beside the blocks. Default 4096. */
+  fitTokens?: number;
   /** Map the file into memory (default), so that processes share its pages. */
   mmap?: boolean;
   signal?: AbortSignal;

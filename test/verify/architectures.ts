@@ -6,25 +6,23 @@
  *   --jobs N         models at the same time (default 2)
  *   --record         write the summary into docs/verification.md
  */
-import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs, promisify } from "node:util";
+import { parseArgs } from "node:util";
 import { BuildError } from "../../scripts/build/errors.js";
 import { buildTools } from "../../scripts/build/tools.js";
+import { writeModels } from "./architectures/models.js";
 import { record, summary, tableHead, tableRow } from "./architectures/print.js";
 import type { Outcome } from "./architectures/report.js";
 import { runCheck } from "./architectures/run-check.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
+const checkModel = fileURLToPath(new URL("./architectures/check-model.ts", import.meta.url));
 
 /** Of 127 models, so many carry one residual stream. */
 const atLeast = 123;
-
-/** Weights from the same seed in every run, so that a figure can be looked at again. */
-const seed = "20";
 
 async function main(): Promise<boolean> {
   const { values } = parseArgs({
@@ -51,11 +49,8 @@ async function main(): Promise<boolean> {
     const outcomes: Outcome[] = [];
     const worker = async () => {
       for (let name = chosen.shift(); name !== undefined; name = chosen.shift()) {
-        const outcome = await runCheck(
-          name,
-          join(folder, `${name}.gguf`),
-          tools["eval-callback-flushed"] ?? "",
-        );
+        const tool = tools["eval-callback-flushed"] ?? "";
+        const outcome = await runCheck(name, checkModel, [join(folder, `${name}.gguf`), tool]);
         outcomes.push(outcome);
         console.log(tableRow(outcome));
       }
@@ -79,16 +74,6 @@ async function main(): Promise<boolean> {
   } finally {
     await cleanUp();
   }
-}
-
-/** Writes llama.cpp's random test models, unless they are there, and returns their names without ending. */
-async function writeModels(tool: string, folder: string): Promise<string[]> {
-  await mkdir(folder, { recursive: true });
-  const list = async () => (await readdir(folder)).filter((file) => file.endsWith(".gguf")).sort();
-  if ((await list()).length === 0) {
-    await promisify(execFile)(tool, ["-s", seed, "-o", folder], { maxBuffer: 1 << 26 });
-  }
-  return (await list()).map((file) => file.slice(0, -".gguf".length));
 }
 
 main().then(

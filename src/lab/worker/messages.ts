@@ -5,6 +5,10 @@ import type { RpcServer } from "../../models/rpc.js";
 export interface LoadSettings {
   /** Servers of llama.cpp that the model's layers are spread over. */
   rpc?: readonly RpcServer[];
+  /** Blocks kept on GPUs; as many as their free memory takes when it is not given. */
+  gpuLayers?: number;
+  /** Names of the GPUs that may hold blocks; all when it is not given. `none` alone: the processor only. */
+  devices?: readonly string[];
   /** Loads what does not seem to fit into memory all the same. */
   force?: boolean;
 }

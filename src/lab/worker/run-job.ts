@@ -45,17 +45,22 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
     await prepareMemory(binding, resolved, config, task.load);
     return [binding, operations, binding.backendInfo()] as const;
   });
-  const model = await clock.measure("model", () =>
-    native.Model.open(resolved.path, {
-      onProgress: (fraction) => progress({ stage: "model", done: fraction, total: 1 }),
-    }),
-  );
-  const artifacts = new Artifacts(task.folder);
-  const findings = await runOperation({ config, model, artifacts, progress, clock });
+  const { gpuLayers, devices } = task.load;
+  const { model, findings } = await withDeviceMemory(native, async () => {
+    const model = await clock.measure("model", () =>
+      native.Model.open(resolved.path, {
+        gpuLayers,
+        devices,
+        onProgress: (fraction) => progress({ stage: "model", done: fraction, total: 1 }),
+      }),
+    );
+    const artifacts = new Artifacts(task.folder);
+    const findings = await runOperation({ config, model, artifacts, progress, clock });
+    return { model, findings: { ...findings, artifacts: artifacts.names } };
+  });
   // The process ends here: unmapping the model first would only make the answer late.
   return {
     ...findings,
-    artifacts: artifacts.names,
     provenance: provenance(
       { ...config, config, revision: config.revision ?? null },
       { resolved, info: model.info, backend },
@@ -79,10 +84,44 @@ async function prepareMemory(
   if (load.force || weights < hostMemory().free / 4) return; // contexts of experiments are small
   const tokens = config.max_input_tokens + config.max_tokens;
   const asked = { path: resolved.path, ctxSize: tokens, parallel: 1, embeddings: false };
-  const devices = await native.estimateMemory(asked).catch(() => []); // loading will say what is wrong
-  const { fits, sentence } = judgeMemory(devices);
+  const gpuLayers = load.devices?.[0] === "none" ? 0 : load.gpuLayers;
+  const layout = await native.estimateMemory({ ...asked, gpuLayers }).catch(() => []); // loading will say what is wrong
+  const usable = layout.map((device) =>
+    device.host || load.devices === undefined || load.devices.includes(device.name)
+      ? device
+      : { ...device, free: 0, total: 0 },
+  );
+  const { fits, sentence } = judgeMemory(usable);
   if (fits === "no") throw new UserError(sentence);
   if (fits === "tight") process.stderr.write(`${sentence}\n`); // to worker.log
+}
+
+/**
+ * Adds to a failure for want of memory what each GPU has free: a server beside this Lab may hold the rest.
+ * @throws what `run` throws
+ */
+async function withDeviceMemory<T>(
+  native: typeof import("../../native/index.js"),
+  run: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    const gpus = native.backendInfo().devices.filter(({ kind }) => kind === "gpu" || kind === "igpu");
+    const memory =
+      error instanceof native.NativeError && (error.code === "OUT_OF_MEMORY" || error.code === "MODEL_LOAD");
+    if (!memory || gpus.length === 0) throw error;
+    const free = gpus.map(
+      ({ name, memoryFree, memoryTotal }) => `${name} ${freeText(memoryFree, memoryTotal)}`,
+    );
+    throw new UserError(
+      `${error.message} Free on the GPUs: ${free.join(", ")}; a Lab started with --gpu-layers 0, or a smaller number, needs less there.`,
+    );
+  }
+}
+
+function freeText(free: number, total: number): string {
+  return `${Math.floor(free / 1e6)} of ${Math.floor(total / 1e6)} MB`;
 }
 
 /** Passes on a new stage at once and steps within one at most ten times a second. */

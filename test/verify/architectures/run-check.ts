@@ -1,17 +1,24 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { setPriority } from "node:os";
-import { fileURLToPath } from "node:url";
 import type { ModelReport, Outcome } from "./report.js";
 
-const script = fileURLToPath(new URL("./check-model.ts", import.meta.url));
 const timeoutMs = 300_000;
 
-/** Checks one model in a process of its own; a crash or a hang fails the model and nothing else. */
-export async function runCheck(model: string, path: string, tool: string): Promise<Outcome> {
+/**
+ * Checks one model in a process of its own, which prints a {@link ModelReport}; a crash or a hang fails the model and
+ * nothing else.
+ */
+export async function runCheck(
+  model: string,
+  script: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<Outcome> {
   const started = Date.now();
-  const child = spawn(process.execPath, ["--import", "tsx", script, path, tool], {
+  const child = spawn(process.execPath, ["--import", "tsx", script, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
+    env,
   });
   if (child.pid !== undefined) setPriority(child.pid, 10);
   let output = "";

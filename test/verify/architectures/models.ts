@@ -1,0 +1,49 @@
+import { execFile } from "node:child_process";
+import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+
+/** Weights from the same seed in every run, so that a figure can be looked at again. */
+const seed = "20";
+
+const names = async (folder: string) =>
+  (await readdir(folder))
+    .filter((file) => file.endsWith(".gguf"))
+    .map((file) => file.slice(0, -".gguf".length))
+    .sort();
+
+/** Writes llama.cpp's random test models, unless they are there, and returns their names without ending. */
+export async function writeModels(tool: string, folder: string): Promise<string[]> {
+  await mkdir(folder, { recursive: true });
+  if ((await names(folder)).length === 0) {
+    await run(tool, ["-s", seed, "-o", folder], { maxBuffer: 1 << 26 });
+  }
+  return names(folder);
+}
+
+/**
+ * Puts a model of five blocks in the place of each model of two, where the architecture's metadata allows any number.
+ * @param tool test-llama-archs-deep
+ * @returns how many are five blocks deep
+ */
+export async function deepen(tool: string, folder: string): Promise<number> {
+  const deep = join(folder, "deep");
+  let count = 0;
+  for (const architecture of new Set((await names(folder)).map((name) => name.replace(/-[^-]*$/, "")))) {
+    await rm(deep, { recursive: true, force: true });
+    await mkdir(deep);
+    const done = await run(tool, ["-s", seed, "-a", architecture, "-o", deep], { maxBuffer: 1 << 26 }).then(
+      () => true,
+      () => false, // some lists of numbers, one a block, are written for two
+    );
+    if (!done) continue;
+    for (const name of await names(deep)) {
+      await rename(join(deep, `${name}.gguf`), join(folder, `${name}.gguf`));
+      count++;
+    }
+  }
+  await rm(deep, { recursive: true, force: true });
+  return count;
+}
