@@ -54,8 +54,10 @@ LensRecipe read_lens_recipe(const GraphView& graph, const Model& model, int last
         plain = plain && (flow < 0 || flow == index);
         flow = index;
       } else if (index < 0 && weight == nullptr) {
-        // A copy on another device is gone with this graph; the model's own tensor stays.
-        ggml_tensor* own = model.tensor(GraphView::original_name(source));
+        // A copy on another device is gone with this graph; the model's own tensor stays. Tied embeddings are
+        // two tensors of one name, for the input on the host and for the head on its device: the graph has
+        // the right one.
+        ggml_tensor* own = model.owns(source) ? source : model.tensor(GraphView::original_name(source));
         weight = own != nullptr ? own : source;
         weight_first = s == 0;
       } else {

@@ -6,7 +6,12 @@ namespace tapline {
 
 TaskPool::TaskPool(int threads) {
   threads_.reserve(threads);
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  } catch (...) {
+    stop();  // no destructor runs for what was not constructed
+    throw;
+  }
 }
 
 TaskPool::~TaskPool() {

@@ -88,7 +88,8 @@ Context::Context(std::shared_ptr<Model> model, const ContextOptions& options)
   params.cb_eval_user_data = &tap_;
   params.abort_callback = aborted;
   params.abort_callback_data = &abort_;
-  ctx_ = llama_init_from_model(model_->handle(), params);
+  owner_.reset(llama_init_from_model(model_->handle(), params));
+  ctx_ = owner_.get();
   if (ctx_ == nullptr) {
     throw Error(ErrorCode::kOutOfMemory, "A context of " + std::to_string(options.n_ctx) + " tokens for '" +
                                              info.path +
@@ -101,10 +102,7 @@ Context::Context(std::shared_ptr<Model> model, const ContextOptions& options)
   tap_.describe(&stream_);
 }
 
-Context::~Context() {
-  lens_.reset();
-  llama_free(ctx_);
-}
+Context::~Context() = default;
 
 std::vector<int> Context::check_layers(const std::vector<int>& layers) const {
   const int n_layer = model_->info().n_layer;

@@ -10,6 +10,7 @@
 #include "capture/block_tap.h"
 #include "capture/logit_lens.h"
 #include "capture/residual_stream.h"
+#include "llama-cpp.h"
 #include "model/model.h"
 
 namespace tapline {
@@ -154,6 +155,7 @@ class Context {
 
   std::shared_ptr<Model> model_;
   BlockTap tap_;
+  llama_context_ptr owner_;  // a constructor that throws frees it
   llama_context* ctx_ = nullptr;
   ResidualStream stream_;
   std::unique_ptr<LogitLens> lens_;

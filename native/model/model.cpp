@@ -95,6 +95,12 @@ Model::~Model() {
   if (owned_) llama_model_free(handle_);
 }
 
+bool Model::owns(const ggml_tensor* tensor) const {
+  const auto& tensors = llama_internal_get_tensor_map(handle_);
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [&](const auto& entry) { return entry.second == tensor; });
+}
+
 ggml_tensor* Model::tensor(const std::string& name) const {
   const auto& tensors = llama_internal_get_tensor_map(handle_);
   const auto found =

@@ -62,7 +62,9 @@ class Model {
   llama_model* handle() const { return handle_; }
   const llama_vocab* vocab() const { return vocab_; }
   const ModelInfo& info() const { return info_; }
-  /// The weight of that name, or nothing.
+  /// Whether the tensor is one of the model's weights.
+  bool owns(const ggml_tensor* tensor) const;
+  /// The first weight of that name, or nothing.
   ggml_tensor* tensor(const std::string& name) const;
 
   /// Token ids of `text`. `special` adds what the model wants around a text (BOS, EOS);

@@ -17,8 +17,32 @@ namespace tapline {
 
 namespace {
 
-/// Left free on each device: lens, allocator, driver.
+/// Left free on each device: lens, allocator, driver. A device with less takes no part.
 constexpr size_t kMargin = 512U << 20U;
+
+size_t free_memory(ggml_backend_dev_t device) {
+  size_t free = 0;
+  size_t total = 0;
+  ggml_backend_dev_memory(device, &free, &total);
+  return total == 0 ? SIZE_MAX : free;  // a device that does not say
+}
+
+/// What llama.cpp takes by itself: other machines, then GPUs, then integrated ones where there is nothing
+/// else.
+std::vector<ggml_backend_dev_t> default_devices() {
+  std::vector<ggml_backend_dev_t> remote;
+  std::vector<ggml_backend_dev_t> own;
+  std::vector<ggml_backend_dev_t> integrated;
+  for (size_t i = 0; i < ggml_backend_dev_count(); ++i) {
+    const ggml_backend_dev_t device = ggml_backend_dev_get(i);
+    const auto type = ggml_backend_dev_type(device);
+    const bool elsewhere = std::string("RPC") == ggml_backend_reg_name(ggml_backend_dev_backend_reg(device));
+    if (type == GGML_BACKEND_DEVICE_TYPE_IGPU) integrated.push_back(device);
+    if (type == GGML_BACKEND_DEVICE_TYPE_GPU) (elsewhere ? remote : own).push_back(device);
+  }
+  remote.insert(remote.end(), own.begin(), own.end());
+  return remote.empty() ? integrated : remote;
+}
 
 std::string device_names() {
   std::string names;
@@ -49,13 +73,25 @@ Placement::Placement(const std::vector<std::string>& devices, int gpu_layers) : 
   devices_.push_back(nullptr);
 }
 
-bool Placement::has_devices() const {
-  if (!devices_.empty()) return devices_.size() > 1;
-  return !device_names().empty();
+void Placement::keep_to_the_processor() {
+  devices_ = {nullptr};
+  gpu_layers_ = 0;
 }
 
 void Placement::fit(const std::string& path, uint32_t n_ctx) {
-  if (gpu_layers_ >= 0 || !has_devices()) return;
+  if (gpu_layers_ >= 0) return;
+  std::vector<ggml_backend_dev_t> usable = devices_.empty() ? default_devices() : devices_;
+  if (!usable.empty() && usable.back() == nullptr) usable.pop_back();
+  const size_t all = usable.size();
+  usable.erase(std::remove_if(usable.begin(), usable.end(),
+                              [](ggml_backend_dev_t device) { return free_memory(device) < kMargin; }),
+               usable.end());
+  if (all == 0) return;
+  if (usable.empty()) return keep_to_the_processor();
+  if (usable.size() < all) {
+    devices_ = usable;
+    devices_.push_back(nullptr);
+  }
   static std::mutex mutex;  // llama.cpp's fitting borrows the process's log
   const std::lock_guard<std::mutex> lock(mutex);
   llama_model_params params = llama_model_default_params();
@@ -70,6 +106,7 @@ void Placement::fit(const std::string& path, uint32_t n_ctx) {
   std::vector<size_t> margins(llama_max_devices(), kMargin);
   const auto status = common_fit_params(path.c_str(), &params, &context, split.data(), overrides.data(),
                                         margins.data(), n_ctx, nullptr, GGML_LOG_LEVEL_ERROR);
+  if (status == COMMON_PARAMS_FIT_STATUS_FAILURE) return keep_to_the_processor();
   if (status != COMMON_PARAMS_FIT_STATUS_SUCCESS) return;  // loading says what is wrong
   gpu_layers_ = params.n_gpu_layers;
   if (params.tensor_split != nullptr) split_ = std::move(split);

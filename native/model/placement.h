@@ -34,7 +34,7 @@ class Placement {
   void apply(llama_model_params& params);
 
  private:
-  bool has_devices() const;
+  void keep_to_the_processor();
 
   std::vector<ggml_backend_dev_t> devices_;  // null-terminated; empty: llama.cpp's own choice
   int gpu_layers_;

@@ -10,6 +10,7 @@
 #include "napi/context_object.h"
 #include "napi/engine_handle.h"
 #include "napi/engine_object.h"
+#include "napi/errors.h"
 #include "napi/machine.h"
 #include "napi/model_object.h"
 #include "napi/setup.h"
@@ -65,8 +66,10 @@ Napi::Value end_operations(const Napi::CallbackInfo& info) {
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   tapline::AddonData::attach(env);
-  exports.Set("backendInfo", Napi::Function::New<backend_info>(env, "backendInfo"));
-  exports.Set("endOperations", Napi::Function::New<end_operations>(env, "endOperations"));
+  exports.Set("backendInfo",
+              Napi::Function::New<tapline::guarded_function<backend_info>>(env, "backendInfo"));
+  exports.Set("endOperations",
+              Napi::Function::New<tapline::guarded_function<end_operations>>(env, "endOperations"));
   tapline::CancelObject::define(env, exports);
   tapline::ModelObject::define(env, exports);
   tapline::ContextObject::define(env, exports);

@@ -1,24 +1,50 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "llama.h"
 #include "napi/setup.h"
 
 namespace tapline {
 
-// Readers of plain option objects. TypeScript has validated everything; these only keep a wrong call from
-// crashing: a field of another type reads as the fallback.
+// Readers of plain option objects, for guarded calls. TypeScript has validated everything: an absent field
+// reads as the fallback, and one of another type is a fault of ours, told as such.
+
+[[noreturn]] inline void wrong_type(const std::string& what, const char* wanted) {
+  throw Error(ErrorCode::kInvalidArgument, "The addon was given " + what + " that is not " + wanted + ".");
+}
+
+inline bool absent(const Napi::Value& value) {
+  return value.IsEmpty() || value.IsUndefined() || value.IsNull();
+}
 
 inline std::string string_field(const Napi::Object& object, const char* name) {
   const Napi::Value value = object.Get(name);
-  return value.IsString() ? value.As<Napi::String>().Utf8Value() : std::string();
+  if (absent(value)) return {};
+  if (!value.IsString()) wrong_type(name, "a string");
+  return value.As<Napi::String>().Utf8Value();
+}
+
+inline int int_value(const Napi::Value& value, const char* name) {
+  const double number = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : 0.5;
+  const auto whole = static_cast<int64_t>(number >= INT32_MIN && number <= INT32_MAX ? number : 0);
+  if (static_cast<double>(whole) != number) wrong_type(name, "an integer of 32 bits");
+  return static_cast<int>(whole);
 }
 
 inline int int_field(const Napi::Object& object, const char* name, int fallback) {
   const Napi::Value value = object.Get(name);
-  return value.IsNumber() ? value.As<Napi::Number>().Int32Value() : fallback;
+  return absent(value) ? fallback : int_value(value, name);
+}
+
+inline double number_field(const Napi::Object& object, const char* name, double fallback) {
+  const Napi::Value value = object.Get(name);
+  if (absent(value)) return fallback;
+  if (!value.IsNumber()) wrong_type(name, "a number");
+  return value.As<Napi::Number>().DoubleValue();
 }
 
 inline double number_field(const Napi::Object& object, const char* name, double fallback) {
@@ -28,59 +54,66 @@ inline double number_field(const Napi::Object& object, const char* name, double 
 
 inline bool bool_field(const Napi::Object& object, const char* name, bool fallback) {
   const Napi::Value value = object.Get(name);
-  return value.IsBoolean() ? value.As<Napi::Boolean>().Value() : fallback;
+  if (absent(value)) return fallback;
+  if (!value.IsBoolean()) wrong_type(name, "true or false");
+  return value.As<Napi::Boolean>().Value();
 }
 
-/// An array of numbers, or nothing.
+/// Calls read(element) for each element of an array, or never where there is none.
+template <class Read>
+void each_element(const Napi::Value& value, const char* name, const Read& read) {
+  if (absent(value)) return;
+  if (!value.IsArray()) wrong_type(name, "an array");
+  const auto array = value.As<Napi::Array>();
+  for (uint32_t i = 0; i < array.Length(); ++i) read(array.Get(i));
+}
+
+/// An array of integers.
 inline std::vector<int> int_list_field(const Napi::Object& object, const char* name) {
   std::vector<int> list;
-  const Napi::Value value = object.Get(name);
-  if (!value.IsArray()) return list;
-  const auto array = value.As<Napi::Array>();
-  for (uint32_t i = 0; i < array.Length(); ++i) {
-    const Napi::Value item = array.Get(i);
-    if (item.IsNumber()) list.push_back(item.As<Napi::Number>().Int32Value());
-  }
+  each_element(object.Get(name), name,
+               [&](const Napi::Value& item) { list.push_back(int_value(item, name)); });
   return list;
 }
 
-/// An array of strings, or nothing.
+/// An array of strings.
 inline std::vector<std::string> string_list(const Napi::Value& value) {
   std::vector<std::string> list;
-  if (!value.IsArray()) return list;
-  const auto array = value.As<Napi::Array>();
-  for (uint32_t i = 0; i < array.Length(); ++i) {
-    const Napi::Value item = array.Get(i);
-    if (item.IsString()) list.push_back(item.As<Napi::String>().Utf8Value());
-  }
+  each_element(value, "names", [&](const Napi::Value& item) {
+    if (!item.IsString()) wrong_type("a name", "a string");
+    list.push_back(item.As<Napi::String>().Utf8Value());
+  });
   return list;
 }
 
-inline bool is_int32_array(const Napi::Value& value) {
-  return value.IsTypedArray() && value.As<Napi::TypedArray>().TypedArrayType() == napi_int32_array;
+/// A copy of a typed array; nothing where there is none.
+template <class Array, class Element>
+std::vector<Element> copy_of(const Napi::Value& value, napi_typedarray_type type, const char* name) {
+  if (absent(value)) return {};
+  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != type)
+    wrong_type("an array", name);
+  const auto array = value.As<Array>();
+  return {array.Data(), array.Data() + array.ElementLength()};
 }
 
-/// A copy of an Int32Array of token ids; empty for anything else.
+/// A copy of an Int32Array of token ids.
 inline std::vector<llama_token> token_list(const Napi::Value& value) {
-  if (!is_int32_array(value)) return {};
-  const auto array = value.As<Napi::Int32Array>();
-  return {array.Data(), array.Data() + array.ElementLength()};
+  return copy_of<Napi::Int32Array, llama_token>(value, napi_int32_array, "an Int32Array");
 }
 
 /// Copies of an array of Int32Arrays.
 inline std::vector<std::vector<llama_token>> token_lists(const Napi::Value& value) {
   std::vector<std::vector<llama_token>> lists;
-  if (!value.IsArray()) return lists;
-  const auto array = value.As<Napi::Array>();
-  for (uint32_t i = 0; i < array.Length(); ++i) lists.push_back(token_list(array.Get(i)));
+  each_element(value, "token ids", [&](const Napi::Value& item) { lists.push_back(token_list(item)); });
   return lists;
 }
 
-/// A copy of a Float32Array; empty for anything else.
 inline std::vector<float> float_list(const Napi::Value& value) {
-  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_float32_array) return {};
-  const auto array = value.As<Napi::Float32Array>();
-  return {array.Data(), array.Data() + array.ElementLength()};
+  return copy_of<Napi::Float32Array, float>(value, napi_float32_array, "a Float32Array");
+}
+
+inline std::vector<uint8_t> byte_list(const Napi::Value& value) {
+  return copy_of<Napi::Uint8Array, uint8_t>(value, napi_uint8_array, "a Uint8Array");
 }
 
 /// A copy of a Float64Array; empty for anything else.

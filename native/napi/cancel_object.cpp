@@ -6,12 +6,12 @@ namespace tapline {
 
 void CancelObject::define(Napi::Env env, Napi::Object exports) {
   const Napi::Function constructor =
-      DefineClass(env, "CancelToken", {InstanceMethod<&CancelObject::cancel>("cancel")});
+      DefineClass(env, "CancelToken", {method_named<&CancelObject::cancel>("cancel")});
   AddonData::of(env).cancel_token_class = Napi::Persistent(constructor);
   exports.Set("CancelToken", constructor);
 }
 
-CancelObject::CancelObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<CancelObject>(info) {}
+CancelObject::CancelObject(const Napi::CallbackInfo& info) : GuardedObject<CancelObject>(info) {}
 
 CancelToken CancelObject::from(const Napi::Value& value) {
   if (!value.IsObject()) return {};

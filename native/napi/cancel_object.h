@@ -1,12 +1,13 @@
 #pragma once
 
 #include "base/cancel.h"
+#include "napi/errors.h"
 #include "napi/setup.h"
 
 namespace tapline {
 
 /// `new CancelToken()` in JavaScript: passed to an operation, cancelled by `cancel()`.
-class CancelObject : public Napi::ObjectWrap<CancelObject> {
+class CancelObject : public GuardedObject<CancelObject> {
  public:
   static void define(Napi::Env env, Napi::Object exports);
   explicit CancelObject(const Napi::CallbackInfo& info);

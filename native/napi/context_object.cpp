@@ -150,16 +150,16 @@ Napi::Object options_of(const Napi::CallbackInfo& info) {
 void ContextObject::define(Napi::Env env, Napi::Object) {
   const Napi::Function constructor = DefineClass(env, "Context",
                                                  {
-                                                     InstanceMethod<&ContextObject::advance>("advance"),
-                                                     InstanceMethod<&ContextObject::features>("features"),
-                                                     InstanceMethod<&ContextObject::sweep>("sweep"),
-                                                     InstanceMethod<&ContextObject::reset>("reset"),
-                                                     InstanceMethod<&ContextObject::close>("close"),
+                                                     method_named<&ContextObject::advance>("advance"),
+                                                     method_named<&ContextObject::features>("features"),
+                                                     method_named<&ContextObject::sweep>("sweep"),
+                                                     method_named<&ContextObject::reset>("reset"),
+                                                     method_named<&ContextObject::close>("close"),
                                                  });
   AddonData::of(env).context_class = Napi::Persistent(constructor);
 }
 
-ContextObject::ContextObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<ContextObject>(info) {
+ContextObject::ContextObject(const Napi::CallbackInfo& info) : GuardedObject<ContextObject>(info) {
   const Napi::Env env = info.Env();
   if (info.Length() != 1 || !info[0].IsExternal() ||
       !info[0].As<Napi::External<std::shared_ptr<Context>>>().CheckTypeTag(&kContextTag)) {

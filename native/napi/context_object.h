@@ -3,13 +3,14 @@
 #include <memory>
 
 #include "experiment/context.h"
+#include "napi/errors.h"
 #include "napi/setup.h"
 
 namespace tapline {
 
 /// JavaScript's handle of an experiment context. Its operations hold their share of the context, so it is
 /// freed when the last of them is done, never under one.
-class ContextObject : public Napi::ObjectWrap<ContextObject> {
+class ContextObject : public GuardedObject<ContextObject> {
  public:
   static void define(Napi::Env env, Napi::Object exports);
   explicit ContextObject(const Napi::CallbackInfo& info);

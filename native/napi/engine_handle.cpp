@@ -7,14 +7,14 @@
 namespace tapline {
 
 std::shared_ptr<EngineHandle> EngineHandle::create(Napi::Env env, EngineOptions options,
-                                                   Napi::Function on_failure) {
-  std::shared_ptr<EngineHandle> handle(new EngineHandle(std::move(options), on_failure));
+                                                   Napi::Function on_failure, Napi::Function on_progress) {
+  std::shared_ptr<EngineHandle> handle(new EngineHandle(std::move(options), on_failure, on_progress));
   handle->attach(env, handle);
   return handle;
 }
 
-EngineHandle::EngineHandle(EngineOptions options, Napi::Function on_failure)
-    : on_failure_(Napi::Persistent(on_failure)) {
+EngineHandle::EngineHandle(EngineOptions options, Napi::Function on_failure, Napi::Function on_progress)
+    : on_failure_(Napi::Persistent(on_failure)), on_progress_(Napi::Persistent(on_progress)) {
   engine_ = std::make_unique<Engine>(
       std::move(options),
       [this](RequestId id, Event&& event) {
@@ -44,6 +44,13 @@ void EngineHandle::end_all(Napi::Env env) {
 
 EngineHandle::~EngineHandle() = default;
 
+void EngineHandle::report(const std::string& stage, double fraction) {
+  post([this, stage, fraction](Napi::Env js) {
+    if (!on_progress_.IsEmpty())
+      on_progress_.Call({Napi::String::New(js, stage), Napi::Number::New(js, fraction)});
+  });
+}
+
 void EngineHandle::post(std::function<void(Napi::Env)> function) {
   const std::lock_guard<std::mutex> lock(calls_mutex_);
   if (silent_) return;
@@ -64,7 +71,8 @@ void EngineHandle::deliver_calls(Napi::Env env) {
   }
   for (const auto& call : calls) {
     const Napi::HandleScope scope(env);
-    call(env);
+    const Failure failure = catching([&] { call(env); });
+    if (failure.failed) to_js_error(env, failure.code, failure.sentence).ThrowAsJavaScriptException();
   }
 }
 
@@ -72,30 +80,35 @@ Napi::Promise EngineHandle::run(Napi::Env env, std::function<void()> work, Settl
                                 AfterFailure after_failure) {
   const auto deferred = Napi::Promise::Deferred::New(env);
   if (released_) return deferred.Promise();  // the process is ending: nothing is settled any more
-  pending(env, 1);
   const auto job = jobs_.emplace(jobs_.end());
-  job->thread =
-      std::thread([this, job, deferred, work = std::move(work), settle = std::move(settle), after_failure] {
-        job->failure = catching(work);
-        post([this, job, deferred, settle, after_failure](Napi::Env js) {
-          job->thread.join();
-          const Failure failure = std::move(job->failure);
-          jobs_.erase(job);
-          if (failure.failed) {
-            deferred.Reject(to_js_error(js, failure.code, failure.sentence).Value());
-            if (after_failure == AfterFailure::kRelease) release(js);
-          } else {
-            const Napi::Value value = settle(js);
-            if (js.IsExceptionPending()) {
-              deferred.Reject(js.GetAndClearPendingException().Value());
+  try {
+    job->thread =
+        std::thread([this, job, deferred, work = std::move(work), settle = std::move(settle), after_failure] {
+          job->failure = catching(work);
+          post([this, job, deferred, settle, after_failure](Napi::Env js) {
+            job->thread.join();
+            const Failure failure = std::move(job->failure);
+            jobs_.erase(job);
+            if (failure.failed) {
+              deferred.Reject(to_js_error(js, failure.code, failure.sentence).Value());
+              if (after_failure == AfterFailure::kRelease) release(js);
             } else {
-              deferred.Resolve(value);
+              const Napi::Value value = settle(js);
+              if (js.IsExceptionPending()) {
+                deferred.Reject(js.GetAndClearPendingException().Value());
+              } else {
+                deferred.Resolve(value);
+              }
             }
-          }
-          pending(js, -1);
-          release_if_idle(js);
+            pending(js, -1);
+            release_if_idle(js);
+          });
         });
-      });
+  } catch (...) {
+    jobs_.erase(job);
+    throw;
+  }
+  pending(env, 1);
   return deferred.Promise();
 }
 
@@ -158,6 +171,7 @@ void EngineHandle::release_if_idle(Napi::Env env) {
     silent_ = true;
   }
   on_failure_.Reset();
+  on_progress_.Reset();
   AddonData::of(env).engines.erase(this);
   napi_remove_env_cleanup_hook(env, on_teardown, this);
   napi_release_threadsafe_function(wake_, napi_tsfn_release);
@@ -179,6 +193,7 @@ void EngineHandle::teardown() {
   for (Job& job : jobs_) job.thread.join();
   jobs_.clear();
   on_failure_.Reset();
+  on_progress_.Reset();
   reads_.clear();
 }
 

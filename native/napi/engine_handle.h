@@ -22,8 +22,8 @@ class EngineHandle {
   enum class AfterFailure { kKeep, kRelease };
 
   /// Kept alive by its thread-safe function until release() or until the environment goes away.
-  static std::shared_ptr<EngineHandle> create(Napi::Env env, EngineOptions options,
-                                              Napi::Function on_failure);
+  static std::shared_ptr<EngineHandle> create(Napi::Env env, EngineOptions options, Napi::Function on_failure,
+                                              Napi::Function on_progress);
   ~EngineHandle();
 
   Engine& engine() { return *engine_; }
@@ -35,6 +35,9 @@ class EngineHandle {
 
   /// The next event of a request.
   Napi::Promise read(Napi::Env env, RequestId id);
+
+  /// Tells JavaScript how far the loading is. Any thread.
+  void report(const std::string& stage, double fraction);
 
   /// Queues `function` for the JavaScript thread. Any thread; never blocks.
   void post(std::function<void(Napi::Env)> function);
@@ -52,7 +55,7 @@ class EngineHandle {
     Failure failure;
   };
 
-  EngineHandle(EngineOptions options, Napi::Function on_failure);
+  EngineHandle(EngineOptions options, Napi::Function on_failure, Napi::Function on_progress);
   void attach(Napi::Env env, std::shared_ptr<EngineHandle> self);
   void release_if_idle(Napi::Env env);
   void deliver_calls(Napi::Env env);
@@ -68,8 +71,9 @@ class EngineHandle {
   std::vector<std::function<void(Napi::Env)>> calls_;
   bool silent_ = false;  // the environment is going away: nothing is posted any more
 
-  // JavaScript thread only.
+  // JavaScript thread only: a reference that goes on another one ends the process.
   Napi::FunctionReference on_failure_;
+  Napi::FunctionReference on_progress_;
   std::unordered_map<RequestId, Napi::Promise::Deferred> reads_;
   std::list<Job> jobs_;
   int pending_ = 0;

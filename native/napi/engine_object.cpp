@@ -95,27 +95,19 @@ Napi::Value open_engine(const Napi::CallbackInfo& info) {
   };
   const EngineOptions options = engine_options(object);
   if (env.IsExceptionPending()) return {};
-  const auto handle = EngineHandle::create(env, options, function("onFailure"));
-  const auto on_progress =
-      std::make_shared<Napi::FunctionReference>(Napi::Persistent(function("onProgress")));
-  const auto progress = [handle, on_progress](const std::string& stage, double fraction) {
-    handle->post([on_progress, stage, fraction](Napi::Env js) {
-      if (!on_progress->IsEmpty())
-        on_progress->Call({Napi::String::New(js, stage), Napi::Number::New(js, fraction)});
-    });
-  };
+  const auto handle = EngineHandle::create(env, options, function("onFailure"), function("onProgress"));
   return handle->run(
       env,
-      [handle, progress] {
+      [handle] {
         try {
-          handle->engine().load(progress);
+          handle->engine().load(
+              [handle](const std::string& stage, double fraction) { handle->report(stage, fraction); });
         } catch (...) {
           handle->engine().close();
           throw;
         }
       },
-      [handle, on_progress](Napi::Env js) -> Napi::Value {
-        on_progress->Reset();
+      [handle](Napi::Env js) -> Napi::Value {
         auto shared = handle;
         auto external = Napi::External<std::shared_ptr<EngineHandle>>::New(js, &shared);
         external.TypeTag(&kEngineTag);
@@ -129,18 +121,19 @@ Napi::Value open_engine(const Napi::CallbackInfo& info) {
 void EngineObject::define(Napi::Env env, Napi::Object exports) {
   const Napi::Function constructor = DefineClass(env, "Engine",
                                                  {
-                                                     InstanceMethod<&EngineObject::open>("open"),
-                                                     InstanceMethod<&EngineObject::read>("read"),
-                                                     InstanceMethod<&EngineObject::cancel>("cancel"),
-                                                     InstanceMethod<&EngineObject::capture>("capture"),
-                                                     InstanceMethod<&EngineObject::close>("close"),
+                                                     method_named<&EngineObject::open>("open"),
+                                                     method_named<&EngineObject::read>("read"),
+                                                     method_named<&EngineObject::cancel>("cancel"),
+                                                     method_named<&EngineObject::capture>("capture"),
+                                                     method_named<&EngineObject::close>("close"),
                                                  });
   AddonData::of(env).engine_class = Napi::Persistent(constructor);
-  exports.Set("openEngine", Napi::Function::New<open_engine>(env, "openEngine"));
-  exports.Set("estimateMemory", Napi::Function::New<estimate_memory_of>(env, "estimateMemory"));
+  exports.Set("openEngine", Napi::Function::New<guarded_function<open_engine>>(env, "openEngine"));
+  exports.Set("estimateMemory",
+              Napi::Function::New<guarded_function<estimate_memory_of>>(env, "estimateMemory"));
 }
 
-EngineObject::EngineObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<EngineObject>(info) {
+EngineObject::EngineObject(const Napi::CallbackInfo& info) : GuardedObject<EngineObject>(info) {
   if (info.Length() != 1 || !info[0].IsExternal() ||
       !info[0].As<Napi::External<std::shared_ptr<EngineHandle>>>().CheckTypeTag(&kEngineTag)) {
     Napi::TypeError::New(info.Env(), "An Engine comes from openEngine().").ThrowAsJavaScriptException();

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "napi/errors.h"
 #include "napi/setup.h"
 
 namespace tapline {
@@ -16,7 +17,7 @@ class EngineHandle;
 /// 2. That function keeps the process alive exactly while a promise is pending.
 /// 3. When the environment goes away without close(), a cleanup hook ends the engine's threads first. The
 ///    hook was added after the thread-safe function, so it runs before Node takes that function down.
-class EngineObject : public Napi::ObjectWrap<EngineObject> {
+class EngineObject : public GuardedObject<EngineObject> {
  public:
   static void define(Napi::Env env, Napi::Object exports);
   explicit EngineObject(const Napi::CallbackInfo& info);

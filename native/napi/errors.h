@@ -34,4 +34,39 @@ Failure catching(Work&& work) {
   }
 }
 
+/// Runs what a call from JavaScript does on its thread (reads arguments, copies them, starts threads): what
+/// it throws becomes the call's exception.
+template <class Call>
+Napi::Value guarded(Napi::Env env, Call&& call) {
+  Napi::Value value;
+  const Failure failure = catching([&] { value = call(); });
+  if (failure.failed && !env.IsExceptionPending())
+    to_js_error(env, failure.code, failure.sentence).ThrowAsJavaScriptException();
+  return value;
+}
+
+/// A function of the module, guarded.
+template <Napi::Value (*call)(const Napi::CallbackInfo&)>
+Napi::Value guarded_function(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] { return call(info); });
+}
+
+/// A class of the module: its methods are given to JavaScript as guarded_method<&Class::method>.
+template <class Class>
+class GuardedObject : public Napi::ObjectWrap<Class> {
+ public:
+  using Napi::ObjectWrap<Class>::ObjectWrap;
+
+  template <Napi::Value (Class::*method)(const Napi::CallbackInfo&)>
+  Napi::Value guarded_method(const Napi::CallbackInfo& info) {
+    return guarded(info.Env(), [&] { return (static_cast<Class*>(this)->*method)(info); });
+  }
+
+  /// For DefineClass().
+  template <Napi::Value (Class::*method)(const Napi::CallbackInfo&)>
+  static Napi::ClassPropertyDescriptor<Class> method_named(const char* name) {
+    return Class::InstanceMethod(name, &GuardedObject::template guarded_method<method>);
+  }
+};
+
 }  // namespace tapline

@@ -25,7 +25,7 @@ Napi::Value connect(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void define_machine(Napi::Env env, Napi::Object exports) {
-  exports.Set("connectRemotes", Napi::Function::New<connect>(env, "connectRemotes"));
+  exports.Set("connectRemotes", Napi::Function::New<guarded_function<connect>>(env, "connectRemotes"));
 }
 
 }  // namespace tapline

@@ -109,17 +109,17 @@ void ModelObject::define(Napi::Env env, Napi::Object exports) {
   const Napi::Function constructor =
       DefineClass(env, "Model",
                   {
-                      InstanceMethod<&ModelObject::tokenize>("tokenize"),
-                      InstanceMethod<&ModelObject::pieces>("pieces"),
-                      InstanceMethod<&ModelObject::detokenize>("detokenize"),
-                      InstanceMethod<&ModelObject::create_context>("createContext"),
-                      InstanceMethod<&ModelObject::close>("close"),
+                      method_named<&ModelObject::tokenize>("tokenize"),
+                      method_named<&ModelObject::pieces>("pieces"),
+                      method_named<&ModelObject::detokenize>("detokenize"),
+                      method_named<&ModelObject::create_context>("createContext"),
+                      method_named<&ModelObject::close>("close"),
                   });
   AddonData::of(env).model_class = Napi::Persistent(constructor);
-  exports.Set("openModel", Napi::Function::New<open_model>(env, "openModel"));
+  exports.Set("openModel", Napi::Function::New<guarded_function<open_model>>(env, "openModel"));
 }
 
-ModelObject::ModelObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<ModelObject>(info) {
+ModelObject::ModelObject(const Napi::CallbackInfo& info) : GuardedObject<ModelObject>(info) {
   // Only wrap() may construct: it passes the model through a tagged external.
   if (info.Length() != 1 || !info[0].IsExternal() ||
       !info[0].As<Napi::External<std::shared_ptr<Model>>>().CheckTypeTag(&kModelTag)) {

@@ -3,13 +3,14 @@
 #include <memory>
 
 #include "model/model.h"
+#include "napi/errors.h"
 #include "napi/setup.h"
 
 namespace tapline {
 
 /// JavaScript's handle of a loaded model. Operations keep the model alive by themselves, so close() only
 /// drops this handle's share; src/native/model.ts makes it wait for them.
-class ModelObject : public Napi::ObjectWrap<ModelObject> {
+class ModelObject : public GuardedObject<ModelObject> {
  public:
   static void define(Napi::Env env, Napi::Object exports);
   explicit ModelObject(const Napi::CallbackInfo& info);

@@ -1,7 +1,10 @@
 #include "napi/task_threads.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
+
+#include "base/error.h"
 
 namespace tapline {
 
@@ -14,6 +17,7 @@ constexpr size_t kMostThreads = 16;
 
 void TaskThreads::start(Napi::Env env, std::unique_ptr<Task> task) {
   if (closed_) return;
+  add_thread();
   if (wake_ == nullptr) {
     const Napi::String name = Napi::String::New(env, "tapline operations");
     const napi_status status = napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr,
@@ -22,16 +26,28 @@ void TaskThreads::start(Napi::Env env, std::unique_ptr<Task> task) {
   } else if (tasks_.empty()) {
     napi_ref_threadsafe_function(env, wake_);
   }
-  Task* const added = task.get();
+  std::list<Task*> added{task.get()};
   tasks_.push_back(std::move(task));
-  bool more = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    waiting_.push_back(added);
-    more = waiting_.size() > idle_ && threads_.size() < kMostThreads;
+    waiting_.splice(waiting_.end(), added);
   }
-  if (more) threads_.emplace_back([this] { work(); });
   waiting_changed_.notify_one();
+}
+
+/// One more where nobody is idle. Tasks wait for the threads that there are when the system has no more.
+void TaskThreads::add_thread() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (waiting_.size() < idle_ || threads_.size() >= kMostThreads) return;
+  }
+  threads_.reserve(kMostThreads);
+  try {
+    threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    if (threads_.empty())
+      throw Error(ErrorCode::kOutOfMemory, "The system has no more threads for this process.");
+  }
 }
 
 void TaskThreads::work() {
@@ -41,12 +57,12 @@ void TaskThreads::work() {
     waiting_changed_.wait(lock, [this] { return closed_ || !waiting_.empty(); });
     --idle_;
     if (closed_) return;
-    Task* const task = waiting_.front();
-    waiting_.pop_front();
+    std::list<Task*> mine;
+    mine.splice(mine.end(), waiting_, waiting_.begin());
     lock.unlock();
-    task->execute();
+    mine.front()->execute();
     lock.lock();
-    done_.push_back(task);
+    done_.splice(done_.end(), mine);
     // Never blocks: the queue has no limit. A failure means that the environment ends, and close() follows.
     if (!closed_) napi_call_threadsafe_function(wake_, nullptr, napi_tsfn_nonblocking);
   }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -47,19 +46,21 @@ class TaskThreads {
   TaskThreads& operator=(const TaskThreads&) = delete;
 
   /// Runs the task; the process stays alive until it has settled. After close() it is dropped unsettled.
+  /// Throws kOutOfMemory where the system has no thread for it, and std::bad_alloc; nothing has started then.
   void start(Napi::Env env, std::unique_ptr<Task> task);
 
   void close();
 
  private:
+  void add_thread();
   void work();
   void settle_done(Napi::Env env);
   static void on_wake(napi_env env, napi_value function, void* self, void* data);
 
   std::mutex mutex_;
   std::condition_variable waiting_changed_;
-  std::deque<Task*> waiting_;
-  std::deque<Task*> done_;
+  std::list<Task*> waiting_;
+  std::list<Task*> done_;  // nodes move here from waiting_: a thread of ours allocates nothing
   std::list<std::unique_ptr<Task>> tasks_;  // all that have not settled; JavaScript thread only
   std::vector<std::thread> threads_;        // JavaScript thread only
   size_t idle_ = 0;

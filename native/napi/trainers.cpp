@@ -19,18 +19,6 @@ namespace {
 
 using train::SaeWeights;
 
-std::vector<float> float_array(const Napi::Value& value) {
-  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_float32_array) return {};
-  const auto array = value.As<Napi::Float32Array>();
-  return {array.Data(), array.Data() + array.ElementLength()};
-}
-
-std::vector<uint8_t> byte_array(const Napi::Value& value) {
-  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_uint8_array) return {};
-  const auto array = value.As<Napi::Uint8Array>();
-  return {array.Data(), array.Data() + array.ElementLength()};
-}
-
 Napi::Value doubles_to_js(Napi::Env env, const std::vector<double>& values) {
   Napi::Float64Array array = Napi::Float64Array::New(env, values.size());
   if (!env.IsExceptionPending()) std::copy(values.begin(), values.end(), array.Data());
@@ -48,8 +36,8 @@ struct DataSet {
   int hidden = 0;
 
   explicit DataSet(const Napi::Object& options)
-      : features(float_array(options.Get("features"))),
-        train(byte_array(options.Get("train"))),
+      : features(float_list(options.Get("features"))),
+        train(byte_list(options.Get("train"))),
         hidden(int_field(options, "hidden", 0)) {}
 
   train::Examples prepare() const {
@@ -121,8 +109,8 @@ Napi::Object weights_to_js(Napi::Env env, const SaeWeights& weights) {
 }
 
 SaeWeights weights_from_js(const Napi::Object& object) {
-  return {float_array(object.Get("encoderWeight")), float_array(object.Get("encoderBias")),
-          float_array(object.Get("decoderWeight")), float_array(object.Get("decoderBias"))};
+  return {float_list(object.Get("encoderWeight")), float_list(object.Get("encoderBias")),
+          float_list(object.Get("decoderWeight")), float_list(object.Get("decoderBias"))};
 }
 
 train::SaeOptions sae_options(const Napi::Object& object) {
@@ -242,7 +230,7 @@ struct ProductRate {
 
 Napi::Value train_probe(const Napi::CallbackInfo& info) {
   const Napi::Object options = options_of(info);
-  TrainProbe operation{DataSet(options), byte_array(options.Get("labels")), {}, {}, {}};
+  TrainProbe operation{DataSet(options), byte_list(options.Get("labels")), {}, {}, {}};
   operation.options.seed = static_cast<uint64_t>(std::max(0, int_field(options, "seed", 0)));
   operation.options.logistic.c = number_field(options, "c", operation.options.logistic.c);
   operation.options.logistic.tolerance =
@@ -279,11 +267,12 @@ Napi::Value train_kernels(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void define_trainers(Napi::Env env, Napi::Object exports) {
-  exports.Set("trainProbe", Napi::Function::New<train_probe>(env, "trainProbe"));
-  exports.Set("trainSae", Napi::Function::New<train_sae>(env, "trainSae"));
-  exports.Set("initialSaeWeights", Napi::Function::New<initial_sae_weights>(env, "initialSaeWeights"));
-  exports.Set("productRate", Napi::Function::New<product_rate>(env, "productRate"));
-  exports.Set("trainKernels", Napi::Function::New<train_kernels>(env, "trainKernels"));
+  exports.Set("trainProbe", Napi::Function::New<guarded_function<train_probe>>(env, "trainProbe"));
+  exports.Set("trainSae", Napi::Function::New<guarded_function<train_sae>>(env, "trainSae"));
+  exports.Set("initialSaeWeights",
+              Napi::Function::New<guarded_function<initial_sae_weights>>(env, "initialSaeWeights"));
+  exports.Set("productRate", Napi::Function::New<guarded_function<product_rate>>(env, "productRate"));
+  exports.Set("trainKernels", Napi::Function::New<guarded_function<train_kernels>>(env, "trainKernels"));
 }
 
 }  // namespace tapline

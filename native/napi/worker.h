@@ -76,12 +76,11 @@ class OperationTask final : public Task {
   }
 
   void settle(Napi::Env env) override {
+    Napi::Value value;
+    if (!failure_.failed) failure_ = catching([&] { value = operation_.result(env); });
     if (failure_.failed) {
       deferred_.Reject(to_js_error(env, failure_.code, failure_.sentence).Value());
-      return;
-    }
-    const Napi::Value value = operation_.result(env);
-    if (env.IsExceptionPending()) {
+    } else if (env.IsExceptionPending()) {
       deferred_.Reject(env.GetAndClearPendingException().Value());
     } else {
       deferred_.Resolve(value);

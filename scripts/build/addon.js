@@ -43,8 +43,8 @@ export async function makeAddon(
     const { size: bytes } = statSync(addon);
     if (activate) {
       putInPlace(addon);
-      const { inputs, backend, chosen, options, source, napi } = plan;
-      const asked = { backend, chosen, options, source };
+      const { inputs, backend, chosen, options, source, flags, napi } = plan;
+      const asked = { backend, chosen, options, source, flags };
       const result = { seconds, bytes, date: new Date().toISOString() };
       writeStamp(stampFile, { inputs, ...asked, llamaCpp: llamaCpp.version, napi, ...result });
     }

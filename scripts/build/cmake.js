@@ -6,6 +6,7 @@ import { createInterface } from "node:readline";
 import { findNvcc } from "./backend.js";
 import { BuildError } from "./errors.js";
 import { buildCommand, root } from "./paths.js";
+import { compilerVariables } from "./stamp.js";
 
 const resolve = createRequire(import.meta.url).resolve;
 
@@ -182,8 +183,7 @@ function cmakeJs({ tree }) {
  * @param {Build} build
  */
 function configuration({ definitions, generator, env }) {
-  const { CC, CXX, CFLAGS, CXXFLAGS, CUDACXX, CUDAFLAGS, LDFLAGS } = env;
-  const compilers = { CC, CXX, CFLAGS, CXXFLAGS, CUDACXX, CUDAFLAGS, LDFLAGS };
+  const compilers = Object.fromEntries(compilerVariables.map((name) => [name, env[name]]));
   return `${JSON.stringify({ root, generator, definitions, compilers }, null, 2)}\n`;
 }
 

@@ -6,7 +6,7 @@ import { llamaCpp } from "./llama.js";
 import { jobs } from "./parallel.js";
 import { root, stampFile, treeOf } from "./paths.js";
 import { ensureSource } from "./source.js";
-import { hashInputs, processorId, readStamp } from "./stamp.js";
+import { compilerVariables, hashInputs, processorId, readStamp } from "./stamp.js";
 import { checkDisk, checkToolchain } from "./toolchain.js";
 
 /**
@@ -21,6 +21,7 @@ import { checkDisk, checkToolchain } from "./toolchain.js";
  * @property {string | undefined} sanitize
  * @property {string} options extra CMake options
  * @property {string} source an own llama.cpp tree, or nothing
+ * @property {Record<string, string>} flags compilers and their flags
  * @property {string} inputs
  */
 
@@ -31,9 +32,13 @@ import { checkDisk, checkToolchain } from "./toolchain.js";
  * @param {import("./stamp.js").Stamp | undefined} previous
  */
 export function choices(env, previous) {
+  const set = Object.fromEntries(
+    compilerVariables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])),
+  );
   return {
     options: env.TAPLINE_CMAKE_OPTIONS ?? previous?.options ?? "",
     source: env.LLAMA_CPP_DIR ?? previous?.source ?? "",
+    flags: { ...previous?.flags, ...set },
   };
 }
 
@@ -44,7 +49,7 @@ export function choices(env, previous) {
 export function makePlan(sanitize) {
   const previous = readStamp(stampFile);
   const { backend, reason, chosen } = chooseBackend(previous);
-  const { options, source } = choices(process.env, previous);
+  const { options, source, flags } = choices(process.env, previous);
   const tree = treeOf(backend, sanitize);
   const processor = processorId();
   const pkg = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -60,6 +65,7 @@ export function makePlan(sanitize) {
     sanitize,
     options,
     source,
+    flags,
   });
   return {
     backend,
@@ -72,6 +78,7 @@ export function makePlan(sanitize) {
     sanitize,
     options,
     source,
+    flags,
     inputs,
   };
 }
@@ -85,7 +92,7 @@ export function makePlan(sanitize) {
 export async function prepareBuild(plan, say, onLine) {
   const tools = checkToolchain(plan.backend);
   checkDisk(plan.tree, plan.backend);
-  const env = { ...process.env, LLAMA_CPP_DIR: plan.source };
+  const env = { ...process.env, ...plan.flags, LLAMA_CPP_DIR: plan.source };
   const { dir: source } = await ensureSource({ env, say });
-  return describeBuild({ ...plan, source, tools, jobs: jobs(plan.backend), onLine });
+  return describeBuild({ ...plan, source, tools, jobs: jobs(plan.backend), env, onLine });
 }

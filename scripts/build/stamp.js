@@ -10,12 +10,16 @@ import { join, relative } from "node:path";
  * @property {boolean} chosen by hand rather than detected
  * @property {string} options extra CMake options
  * @property {string} source an own llama.cpp tree, or nothing
+ * @property {Record<string, string>} [flags] compilers and their flags, as the environment named them
  * @property {string} llamaCpp
  * @property {string} napi
  * @property {number} seconds the build took
  * @property {number} bytes of the addon
  * @property {string} date
  */
+
+/** What CMake itself reads from the environment: another value is another addon. */
+export const compilerVariables = ["CC", "CXX", "CFLAGS", "CXXFLAGS", "CUDACXX", "CUDAFLAGS", "LDFLAGS"];
 
 /**
  * One hash over the native sources, the build description and the options: if it is the same, the addon is.
@@ -37,7 +41,7 @@ export function hashInputs(root, options) {
  */
 function sourcesIn(folder) {
   return readdirSync(folder, { recursive: true, encoding: "utf8" })
-    .filter((name) => /\.(c|cc|cpp|cu|h|hpp|m|mm)$/.test(name))
+    .filter((name) => /\.(c|cc|cpp|cu|h|hpp|inc|m|mm)$/.test(name))
     .sort()
     .map((name) => join(folder, name));
 }

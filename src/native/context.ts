@@ -1,6 +1,7 @@
 import ndarray, { type NdArray } from "ndarray";
 import type { NativeContext, NativeSweepRow, NativeSweepTrial, NativeTop } from "./binding.js";
 import { cancellable } from "./cancel.js";
+import { checkInteger, checkLayers } from "./check.js";
 import { type Edit, type EditEffect, nativeEdits } from "./edit.js";
 import { NativeError } from "./error.js";
 import { SerialQueue } from "./serial.js";
@@ -148,6 +149,9 @@ export class Context {
   advance(request: AdvanceRequest): Promise<AdvanceResult> {
     return this.#queue.run(async () => {
       const { signal, rows, ...rest } = request;
+      checkLayers(request.layers);
+      checkInteger("lensTopK", request.lensTopK, 0);
+      checkInteger("nextTopK", request.nextTopK, 0);
       const result = await cancellable(signal, (cancel) =>
         this.#native.advance({
           ...rest,
@@ -174,6 +178,7 @@ export class Context {
   features(request: FeatureRequest): Promise<Map<number, NdArray<Float32Array>>> {
     return this.#queue.run(async () => {
       const { signal, ...rest } = request;
+      checkLayers(request.layers);
       const count = request.sequences.length;
       const layers = await cancellable(signal, (cancel) =>
         this.#native.features({ ...rest, sequences: request.sequences.map(tokenIds), cancel }),
@@ -189,8 +194,10 @@ export class Context {
    * tokens a prompt; more of both lets several prompts run at once. Forgets the context's sequence.
    */
   sweep(request: SweepRequest): Promise<SweepTrial[]> {
-    return this.#queue.run(() => {
+    return this.#queue.run(async () => {
       const { signal, ...rest } = request;
+      checkInteger("maxTokens", request.maxTokens ?? null, 0);
+      if (request.targets !== undefined) tokenIds(request.targets);
       return cancellable(signal, (cancel) =>
         this.#native.sweep({
           ...rest,

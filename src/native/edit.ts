@@ -1,4 +1,4 @@
-import { NativeError } from "./error.js";
+import { invalid } from "./check.js";
 
 /** What one unit of strength is: the unit vector, the vector as it is, or the edited row's own length. */
 export type StrengthUnit = "unit" | "vector" | "row_norm";
@@ -134,8 +134,4 @@ function finite(name: string, value: unknown): number {
 
 function told(value: unknown): string {
   return typeof value === "number" || typeof value === "string" ? JSON.stringify(value) : typeof value;
-}
-
-function invalid(sentence: string): NativeError {
-  return new NativeError("INVALID_ARGUMENT", sentence);
 }

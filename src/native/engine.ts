@@ -1,5 +1,6 @@
 import type { NativeCancelToken } from "./binding.js";
 import { cancellable } from "./cancel.js";
+import { checkInteger, checkLayers } from "./check.js";
 import { NativeError } from "./error.js";
 import { type LivePlan, nativeLivePlan } from "./live.js";
 import { binding } from "./load.js";
@@ -39,6 +40,16 @@ export interface EngineOptions {
   /** Called once when the scheduler died; the engine then answers nothing any more. */
   onFailure?: (sentence: string) => void;
 }
+
+const counts = [
+  "gpuLayers",
+  "ctxSize",
+  "parallel",
+  "threads",
+  "batch",
+  "cacheRamMiB",
+  "captureTokens",
+] as const satisfies readonly (keyof EngineOptions)[];
 
 /** What is served. */
 export interface EngineInfo {
@@ -191,6 +202,7 @@ export class Engine {
    */
   static async open(options: EngineOptions): Promise<Engine> {
     const { embeddings, thinking, ...rest } = options;
+    for (const name of counts) checkInteger(name, options[name], name === "gpuLayers" ? -1 : 0);
     const flags = { embeddings: flag(embeddings), thinking: flag(thinking) };
     try {
       return new Engine(await (binding() as unknown as EngineBinding).openEngine({ ...rest, ...flags }));
@@ -250,6 +262,9 @@ export class Engine {
   async #capture(request: CaptureRequest & { state?: "last" | "mean" }): Promise<CaptureResult> {
     this.#assertOpen();
     const { signal, ...rest } = request;
+    checkLayers(request.layers);
+    checkInteger("maxTokens", request.maxTokens ?? null, 1);
+    checkInteger("nextTop", request.nextTop ?? null, 0);
     const running = cancellable(signal, (cancel) => this.#native.capture({ ...rest, cancel }));
     this.#captures.add(running);
     try {
@@ -301,23 +316,49 @@ function flag(value: boolean | undefined): number {
   return value === undefined ? -1 : Number(value);
 }
 
-async function* readParts(
+/** An iterator by hand: a generator that is left before its first part runs nothing, and would keep the slot. */
+function readParts(
   native: NativeEngine,
   id: number,
   head: NativeEvent,
   ended: () => void,
 ): AsyncIterableIterator<StreamPart> {
-  let event = head;
-  try {
-    for (;;) {
-      if (event.data !== "" || event.tokens > 0) yield { data: event.data, tokens: event.tokens };
-      if (event.done) return;
-      event = await native.read(id);
-    }
-  } catch (error) {
-    throw NativeError.from(error);
-  } finally {
+  let event: NativeEvent | undefined = head;
+  let done = false;
+  const end = (cancel: boolean) => {
+    if (done) return;
+    done = true;
     ended();
-    if (!event.done) native.cancel(id);
-  }
+    if (cancel) native.cancel(id);
+  };
+  const next = async (): Promise<IteratorResult<StreamPart, undefined>> => {
+    try {
+      while (!done) {
+        const part: NativeEvent = event ?? (await native.read(id));
+        event = undefined;
+        if (part.done) end(false);
+        if (part.data !== "" || part.tokens > 0)
+          return { done: false, value: { data: part.data, tokens: part.tokens } };
+      }
+      return { done: true, value: undefined };
+    } catch (error) {
+      end(true);
+      throw NativeError.from(error);
+    }
+  };
+  let tail: Promise<unknown> = Promise.resolve();
+  return {
+    next() {
+      const result = tail.then(next);
+      tail = result.catch(() => undefined);
+      return result;
+    },
+    async return() {
+      end(true);
+      return { done: true, value: undefined };
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
 }

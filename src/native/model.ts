@@ -1,5 +1,6 @@
 import type { ModelInfo, NativeModel } from "./binding.js";
 import { cancellable } from "./cancel.js";
+import { checkInteger, invalid } from "./check.js";
 import { Context, type ContextOptions, tokenIds } from "./context.js";
 import { NativeError } from "./error.js";
 import { binding } from "./load.js";
@@ -49,6 +50,9 @@ export class Model {
       throw new NativeError("INVALID_ARGUMENT", "The path of a model must be a non-empty string.");
     }
     const { signal, ...rest } = options;
+    checkInteger("gpuLayers", options.gpuLayers, -1);
+    checkInteger("fitTokens", options.fitTokens, 1, limits.nCtx);
+    if (options.devices?.some((name) => typeof name !== "string")) throw invalid("Devices are names.");
     return new Model(await cancellable(signal, (cancel) => binding().openModel({ ...rest, path, cancel })));
   }
 
@@ -74,10 +78,10 @@ export class Model {
 
   /** A place to run experiments on this model. @throws NativeError OUT_OF_MEMORY, INVALID_ARGUMENT */
   async createContext(options: ContextOptions = {}): Promise<Context> {
-    inRange("nCtx", options.nCtx, limits.nCtx);
-    inRange("nBatch", options.nBatch, limits.nCtx);
-    inRange("maxSequences", options.maxSequences, limits.maxSequences);
-    inRange("threads", options.threads, limits.threads);
+    checkInteger("nCtx", options.nCtx, 1, limits.nCtx);
+    checkInteger("nBatch", options.nBatch, 1, limits.nCtx);
+    checkInteger("maxSequences", options.maxSequences, 1, limits.maxSequences);
+    checkInteger("threads", options.threads, 1, limits.threads);
     return this.#track(async () => {
       const context = new Context(await this.#native.createContext(options), this.info.nEmbd);
       this.#contexts.add(context);
@@ -97,19 +101,15 @@ export class Model {
 
   async #track<T>(run: () => Promise<T>): Promise<T> {
     if (this.#closing !== undefined) throw new NativeError("CLOSED", "The model is closed.");
-    const operation = run();
-    this.#pending.add(operation);
+    let operation: Promise<T> | undefined;
     try {
+      operation = run();
+      this.#pending.add(operation);
       return await operation;
     } catch (error) {
       throw NativeError.from(error);
     } finally {
-      this.#pending.delete(operation);
+      if (operation !== undefined) this.#pending.delete(operation);
     }
   }
-}
-
-function inRange(name: string, value: number | undefined, most: number): void {
-  if (value === undefined || (Number.isInteger(value) && value >= 1 && value <= most)) return;
-  throw new NativeError("INVALID_ARGUMENT", `${name} must be an integer from 1 to ${most}, got ${value}.`);
 }

@@ -2,7 +2,7 @@
 import type { NdArray } from "ndarray";
 import type { NativeCancelToken } from "./binding.js";
 import { cancellable } from "./cancel.js";
-import { NativeError } from "./error.js";
+import { invalid } from "./check.js";
 import { binding } from "./load.js";
 
 /** float32 [examples, hidden], or the same numbers row after row. Never changed; copied before training starts. */
@@ -341,10 +341,6 @@ function checkPositive(name: string, value: number | undefined): void {
   if (value !== undefined && !(value > 0 && Number.isFinite(value))) {
     throw invalid(`${name} must be a positive number, not ${value}.`);
   }
-}
-
-function invalid(sentence: string): NativeError {
-  return new NativeError("INVALID_ARGUMENT", sentence);
 }
 
 /** The entries that have a value: absent options take the addon's defaults. */

@@ -37,8 +37,9 @@ test("every source, the build description and every option count", ({ root }) =>
   };
   change("native/engine/loop.cpp", "int b;\n");
   change("native/engine/loop.h", "int b;\n");
+  change("native/engine/loop.inc", "int b;\n");
   change("CMakeLists.txt", "project(y)\n");
-  assert.is(seen.size, 5);
+  assert.is(seen.size, 6);
 });
 
 test("a note beside the sources does not count", ({ root }) => {
@@ -84,12 +85,16 @@ test("a stamp is read back as written; a broken one counts as none", ({ root }) 
 
 test("options of the last build hold until they are set again", () => {
   const last = { ...stamp, options: "GGML_NATIVE=OFF", source: "/llama" };
-  assert.equal(choices({}, undefined), { options: "", source: "" });
-  assert.equal(choices({}, last), { options: "GGML_NATIVE=OFF", source: "/llama" });
+  assert.equal(choices({}, undefined), { options: "", source: "", flags: {} });
+  assert.equal(choices({}, last), { options: "GGML_NATIVE=OFF", source: "/llama", flags: {} });
   assert.equal(choices({ TAPLINE_CMAKE_OPTIONS: "", LLAMA_CPP_DIR: "/other" }, last), {
     options: "",
     source: "/other",
+    flags: {},
   });
+  const optimised = { ...last, flags: { CXXFLAGS: "-O1" } };
+  assert.equal(choices({ CC: "clang" }, optimised).flags, { CXXFLAGS: "-O1", CC: "clang" });
+  assert.equal(choices({ CXXFLAGS: "" }, optimised).flags, { CXXFLAGS: "" });
 });
 
 test("the processor has a short, stable name", () => {

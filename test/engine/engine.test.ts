@@ -52,6 +52,20 @@ test("cancelling while a part is awaited rejects, and frees the slot", async () 
   await engine.close();
 });
 
+test("a stream that is left before its first part frees the slot", async () => {
+  const engine = await open();
+  const { parts } = await engine.request("completion", endless);
+  await parts?.return?.();
+  assert.equal(await parts?.next(), { done: true, value: undefined });
+  while ((await engine.metrics()).busy_slots > 0);
+  await engine.close();
+});
+
+test("numbers that the engine would read as others are refused", async () => {
+  await fails("INVALID_ARGUMENT", () => Engine.open({ path: demoModelPath, id: "x", ctxSize: 1e12 }));
+  await fails("INVALID_ARGUMENT", () => Engine.open({ path: demoModelPath, id: "x", parallel: 1.5 }));
+});
+
 test("a generation advances between any two captures, however fast they come", async () => {
   const engine = await open();
   const { parts } = await engine.request("completion", endless);

@@ -55,6 +55,32 @@ test("an unknown architecture", async () => {
   await rejects(Model.open(file("other.gguf", other)), "MODEL_LOAD", /other\.gguf.*qwenX/);
 });
 
+test("numbers that 32 bits or an index do not hold", async () => {
+  const tokens = someTokens(3, model.info.nVocab);
+  const wrong: Array<[layers: unknown[], says: RegExp]> = [
+    [[1.5], /layer must be an integer .* got 1\.5/],
+    [["0"], /layer must be an integer .* got "0"/],
+    [[undefined], /layer must be an integer/],
+    [[2 ** 32], /layer must be an integer .* got 4294967296/],
+  ];
+  for (const [layers, says] of wrong) {
+    await rejects(context.advance({ tokens, layers: layers as number[] }), "INVALID_ARGUMENT", says);
+    await rejects(
+      context.features({ sequences: [tokens], layers: layers as number[] }),
+      "INVALID_ARGUMENT",
+      says,
+    );
+  }
+  await rejects(
+    context.sweep({ prompts: [tokens], plans: [], maxTokens: 1e12 }),
+    "INVALID_ARGUMENT",
+    /maxTokens must be an integer .* got 1000000000000/,
+  );
+  for (const gpuLayers of [1.5, -2, 1e10]) {
+    await rejects(Model.open(demo, { gpuLayers }), "INVALID_ARGUMENT", /gpuLayers must be an integer/);
+  }
+});
+
 test("a model opens from a path that is not ASCII", async () => {
   const path = join(folder, "модель 模型 ü.gguf");
   copyFileSync(demo, path);

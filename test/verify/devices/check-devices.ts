@@ -73,7 +73,8 @@ async function allNumbers(model: Model, context: Context): Promise<Map<string, A
   }
   const middle = layers[nLayer >> 1]!;
   const offset = randomVector(nEmbd, 10, random);
-  const edits = [3, 17, nTokens - 1].map((position) => ({ layer: middle, position, scale: 0.5, offset }));
+  const positions = [3, 17, nTokens - 1].map((at) => [at, at] as const);
+  const edits = [{ layer: middle, scale: 0.5, vector: offset, positions }];
   values.set("logits after edits", (await advance({ layers: [middle], edits, logits: true })).logits!);
 
   const sequences = [7, 33, 12].map(ids);
@@ -81,8 +82,8 @@ async function allNumbers(model: Model, context: Context): Promise<Map<string, A
     values.set(`features of block ${layer}`, states.data);
   }
   try {
-    const sweep = { prompts: [ids(36), ids(5)], layer: middle, maxTokens: 3 };
-    const trials = await context.sweep({ ...sweep, edits: [{ scale: 0.4 }, { scale: 1, offset }] });
+    const plans = [[{ layer: middle, scale: 0.4 }], [{ layer: middle, vector: offset }]];
+    const trials = await context.sweep({ prompts: [ids(36), ids(5)], plans, maxTokens: 3 });
     const rows = trials.flatMap(({ baseline, rows }) => [baseline, ...rows]);
     values.set("sweep", Float64Array.from(rows.map(({ probability }) => probability)));
     values.set("continuations", Float64Array.from(rows.flatMap(({ continuation }) => [...continuation])));

@@ -1,0 +1,34 @@
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { onPretendGpu } from "../support/pretend-gpu/index.js";
+
+const fixture = new URL("./fixtures/pass.ts", import.meta.url);
+const pass = (gpuLayers: number, request: object, times = 1) =>
+  onPretendGpu<number[][]>("1x1024", fixture, { gpuLayers, request, times });
+
+/** Of the embedded model (models/demo/README.md): 8 blocks, width 128, F16, tied embeddings. */
+const blockBytes = 2 * (4 * 128 * 128 + 3 * 128 * 256);
+
+test("a pass that is left on partial offload uploads and computes nothing further", async () => {
+  // No block lives on the device: at 40 tokens each block's products are offloaded, and their weights with them.
+  const whole = await pass(0, { layers: [1] });
+  const left = await pass(0, { layers: [1], earlyExit: true });
+  assert.equal(left.output, whole.output);
+  const saved = whole.counts.uploaded - left.counts.uploaded;
+  assert.ok(saved > 5 * blockBytes, `6 blocks of ${blockBytes} bytes were left out, ${saved} bytes saved`);
+  assert.ok(
+    left.counts.nodes < whole.counts.nodes / 2,
+    `${left.counts.nodes} of ${whole.counts.nodes} nodes`,
+  );
+});
+
+test("a lens on the device multiplies with the matrix that is there already", async () => {
+  const request = { layers: [7], rows: "last", lensTopK: 3 };
+  const once = await pass(9, request, 1);
+  const thrice = await pass(9, request, 3);
+  const uploadedByPass = (thrice.counts.uploaded - once.counts.uploaded) / 2;
+  // A pass and its lens upload tokens, masks and rows. The embedding matrix alone has over a million bytes.
+  assert.ok(uploadedByPass < 200_000, `${uploadedByPass} bytes uploaded by a pass with a lens`);
+});
+
+test.run();
