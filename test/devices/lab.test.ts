@@ -26,7 +26,7 @@ test("a device with room takes all blocks", async () => {
 });
 
 test("what a server holds is left alone: as many blocks as the free memory takes", async () => {
-  const job = await inspect("1x2048-1533", {});
+  const job = await inspect("1x2048-1520", {});
   assert.is(job.status, "completed", job.error);
   const text = device(job);
   const [, onDevice = "", onHost = ""] =
