@@ -47,11 +47,6 @@ inline double number_field(const Napi::Object& object, const char* name, double 
   return value.As<Napi::Number>().DoubleValue();
 }
 
-inline double number_field(const Napi::Object& object, const char* name, double fallback) {
-  const Napi::Value value = object.Get(name);
-  return value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : fallback;
-}
-
 inline bool bool_field(const Napi::Object& object, const char* name, bool fallback) {
   const Napi::Value value = object.Get(name);
   if (absent(value)) return fallback;
