@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Operation } from "../contracts/index.js";
 import { defaults, limits } from "../contracts/limits.js";
+import { interventions, positionNames, strengthUnits } from "../contracts/names.js";
 import { UsageError } from "./exit-code.js";
 import { layerList } from "./layers.js";
 import { integerBetween } from "./options.js";
@@ -31,6 +32,13 @@ interface CompareOptions extends CommonOptions {
   donorPrompt?: string;
   positive?: string;
   negative?: string;
+  positives?: string;
+  negatives?: string;
+  strengthUnit?: string;
+  positions?: string | Array<[number, number]>;
+  min?: number;
+  max?: number;
+  controls?: boolean;
   maxTokens?: number;
 }
 
@@ -59,11 +67,11 @@ export function registerExperiments(program: Command): void {
       new Option(
         "--intervention <kind>",
         `what is done to the block's output (default: ${defaults.intervention})`,
-      ).choices(["scale", "ablate", "patch", "steer"]),
+      ).choices([...interventions]),
     )
     .option(
       "--strengths <list>",
-      `up to ${limits.strengths} numbers from -${limits.strength} to ${limits.strength} (default: ${defaults.strengths.join(",")})`,
+      `up to ${limits.strengths} numbers from -${limits.strength} to ${limits.strength}, for steer in vectors to ${limits.strength_vector} (default: ${defaults.strengths.join(",")})`,
       numberList,
     )
     .option(
@@ -72,8 +80,31 @@ export function registerExperiments(program: Command): void {
     )
     .option("--prompts <file>", "compare these prompts: a line each, JSON, JSON Lines or CSV")
     .option("--donor-prompt <text>", "for patch: the text whose activation is put in")
-    .option("--positive <text>", "for steer: the direction leads here …")
+    .option("--positive <text>", "for steer, project_out and clamp: the direction leads here …")
     .option("--negative <text>", "… from here")
+    .option(
+      "--positives <file>",
+      `or from up to ${limits.direction_texts} texts: their mean; a file as --prompts …`,
+    )
+    .option("--negatives <file>", "… and this one")
+    .addOption(
+      new Option(
+        "--strength-unit <unit>",
+        "what a strength of 1 adds in steer: the unit vector, the difference as it is, or a row's length (default: unit)",
+      ).choices([...strengthUnits]),
+    )
+    .option(
+      "--positions <which>",
+      "last, all, prompt, generated, or token indices as 0:3,-2:-1 (default: last)",
+      positions,
+    )
+    .option(
+      "--min <number>",
+      "for clamp: the least projection on the direction, in the strength's unit",
+      aNumber,
+    )
+    .option("--max <number>", "for clamp: the greatest projection", aNumber)
+    .option("--controls", "also try a random vector of the same length")
     .option(
       "--max-tokens <number>",
       `tokens of a continuation, at most ${limits.max_tokens} (default: ${defaults.max_tokens})`,
@@ -83,8 +114,8 @@ export function registerExperiments(program: Command): void {
       "after",
       examples(`
   tapline compare "The capital of France is" --layers 5 --intervention patch --donor-prompt "The capital of Japan is"
-  tapline compare "I think the film was" --layers 4 --intervention steer \\
-    --positive "wonderful" --negative "terrible" --strengths -4,-2,0,2,4
+  tapline compare "The capital of France is" --layers 5 --intervention steer --strength-unit vector --controls \\
+    --positives invented.txt --negatives real.txt --strengths 0,0.5,1,1.5 --target-token " unknown"
   tapline compare --prompts prompts.txt --layers 3 --intervention ablate --strengths 0,1`),
     )
     .action(async (prompt: string | undefined, options: CompareOptions) => {
@@ -106,6 +137,13 @@ export function registerExperiments(program: Command): void {
         donor_prompt: options.donorPrompt,
         positive: options.positive,
         negative: options.negative,
+        positives: options.positives === undefined ? undefined : await readPrompts(options.positives),
+        negatives: options.negatives === undefined ? undefined : await readPrompts(options.negatives),
+        strength_unit: options.strengthUnit,
+        positions: options.positions,
+        min: options.min,
+        max: options.max,
+        controls: options.controls,
         max_tokens: options.maxTokens,
       });
     });
@@ -261,6 +299,23 @@ async function spreadLayers(model: unknown, revision: unknown, quiet = false): P
     );
   }
   return undefined;
+}
+
+/** A name of the contract's, or ranges as 0:3,-2:-1 and single indices. */
+function positions(text: string): string | Array<[number, number]> {
+  if ((positionNames as readonly string[]).includes(text)) return text;
+  return text.split(",").map((part) => {
+    const [, first, last] = /^\s*(-?\d+)(?::(-?\d+))?\s*$/.exec(part) ?? [];
+    if (first === undefined)
+      throw new InvalidArgumentError(`Write ${positionNames.join(", ")}, or ranges as 0:3,-2:-1.`);
+    return [Number(first), Number(last ?? first)];
+  });
+}
+
+function aNumber(text: string): number {
+  const value = text.trim() === "" ? Number.NaN : Number(text);
+  if (!Number.isFinite(value)) throw new InvalidArgumentError("Write a number.");
+  return value;
 }
 
 function numberList(text: string): number[] {

@@ -1,6 +1,6 @@
+import { checkCompare } from "./check-compare.js";
 import { limits } from "./limits.js";
 import {
-  type CompareConfig,
   type Config,
   type Operation,
   operations,
@@ -41,19 +41,6 @@ export function checkSubmission(body: unknown): Config {
       break;
   }
   return config;
-}
-
-function checkCompare(config: CompareConfig): void {
-  if (config.intervention === "patch" && config.donor_prompt === undefined) {
-    throw new InvalidInput("donor_prompt", "is required for patch.");
-  }
-  if (config.intervention !== "steer") return;
-  for (const side of ["positive", "negative"] as const) {
-    if (config[side] === undefined) throw new InvalidInput(side, "is required for steer.");
-  }
-  if (config.positive === config.negative) {
-    throw new InvalidInput("negative", "must differ from positive; the same text twice gives no direction.");
-  }
 }
 
 function checkSplits(config: ProbeConfig | SaeConfig): void {

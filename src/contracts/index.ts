@@ -3,6 +3,7 @@ export { checkSubmission } from "./check-submission.js";
 export * from "./health.js";
 export * from "./job.js";
 export { defaults, limits, ports, topCounts } from "./limits.js";
+export { positionText } from "./position-text.js";
 export { Provenance } from "./provenance.js";
 export * from "./results.js";
 export * from "./submission.js";

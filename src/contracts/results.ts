@@ -1,6 +1,6 @@
 import Type, { type Static } from "typebox";
 import { Provenance } from "./provenance.js";
-import { interventions } from "./submission.js";
+import { interventions, strengthUnits } from "./submission.js";
 
 export const Candidate = Type.Object(
   { token_id: Type.Integer(), token: Type.String(), probability: Type.Number() },
@@ -33,6 +33,32 @@ export const InspectResult = Type.Object(
 );
 export type InspectResult = Static<typeof InspectResult>;
 
+export const Change = Type.Object(
+  {
+    rows: Type.Integer({ description: "Tokens whose rows were changed, over all passes." }),
+    length: Type.Number({ description: "L2 length of the change, the mean of these rows." }),
+    row_length: Type.Number({
+      description: "L2 length of the row before the change, the mean of these rows.",
+    }),
+  },
+  { title: "Change", description: "What the intervention did to the block's output." },
+);
+export type Change = Static<typeof Change>;
+
+export const ControlTrial = Type.Object(
+  {
+    probability: Type.Number(),
+    delta: Type.Number(),
+    output: Type.String(),
+    change: Change,
+  },
+  {
+    title: "ControlTrial",
+    description: "The same with a random vector of the same length in place of the donor's or the direction.",
+  },
+);
+export type ControlTrial = Static<typeof ControlTrial>;
+
 export const Trial = Type.Object(
   {
     prompt: Type.String(),
@@ -45,6 +71,9 @@ export const Trial = Type.Object(
     delta: Type.Number(),
     baseline: Type.String({ description: "Greedy continuation without the intervention." }),
     output: Type.String({ description: "Greedy continuation with it." }),
+    // Jobs of earlier versions have none.
+    change: Type.Optional(Change),
+    control: Type.Optional(ControlTrial),
   },
   { title: "Trial" },
 );
@@ -54,6 +83,13 @@ export const CompareResult = Type.Object(
     trials: Type.Array(Trial, { description: "Prompts, then strengths, in the order given." }),
     intervention: Type.Enum([...interventions]),
     position: Type.String(),
+    strength_unit: Type.Optional(Type.Enum([...strengthUnits])),
+    vector_length: Type.Optional(
+      Type.Number({
+        description: "L2 length of the donor's state, or of the difference of the texts' states.",
+      }),
+    ),
+    control_seed: Type.Optional(Type.Integer({ description: "What the random vector was drawn from." })),
     note: Type.String(),
     artifacts,
     provenance: Provenance,

@@ -1,10 +1,11 @@
 import Type, { type Static } from "typebox";
 import { defaults, limits } from "./limits.js";
+import { interventions, positionNames, strengthUnits } from "./names.js";
 
 export const operations = ["inspect", "compare", "probe", "sae"] as const;
 export type Operation = (typeof operations)[number];
 
-export const interventions = ["scale", "ablate", "patch", "steer"] as const;
+export { interventions, positionNames, strengthUnits };
 
 const text = (description: string) => Type.String({ minLength: 1, description });
 
@@ -60,6 +61,14 @@ export const InspectSubmission = Type.Object(
   { ...closed, title: "InspectSubmission", description: "Look inside one forward pass over a prompt." },
 );
 
+const directionTexts = (description: string) =>
+  Type.Optional(
+    Type.Array(text("Raw text."), { minItems: 1, maxItems: limits.direction_texts, description }),
+  );
+
+const bound = (description: string) =>
+  Type.Optional(Type.Number({ minimum: -limits.projection, maximum: limits.projection, description }));
+
 export const CompareSubmission = Type.Object(
   {
     operation: Type.Literal("compare"),
@@ -69,17 +78,47 @@ export const CompareSubmission = Type.Object(
       Type.Enum([...interventions], {
         default: defaults.intervention,
         description:
-          "How the last-token row h of the block output changes at strength s on every forward pass: " +
-          "scale s*h; ablate (1-s)*h; patch (1-s)*h + s*donor; steer h + s*u.",
+          "How a row h of the block output changes at strength s on every forward pass: scale s*h; ablate " +
+          "(1-s)*h; patch (1-s)*h + s*donor; steer h + s*u; project_out h - s*(h.u)u; clamp " +
+          "h + s*(clip(h.u, min, max) - h.u)u. u is the unit direction of positive against negative.",
       }),
     ),
     strengths: Type.Optional(
-      Type.Array(Type.Number({ minimum: -limits.strength, maximum: limits.strength }), {
+      Type.Array(Type.Number({ minimum: -limits.strength_vector, maximum: limits.strength_vector }), {
         minItems: 1,
         maxItems: limits.strengths,
         default: [...defaults.strengths],
-        description: "Neutral: 1 for scale; 0 for ablate, patch and steer.",
+        description:
+          `Neutral: 1 for scale, 0 for all others. From -${limits.strength} to ${limits.strength}; for steer in the ` +
+          `unit vector to ±${limits.strength_vector}, in row_norm to ±${limits.strength_row_norm}.`,
       }),
+    ),
+    strength_unit: Type.Optional(
+      Type.Enum([...strengthUnits], {
+        description:
+          "What a strength of 1 adds in steer: the unit vector (default), the difference as it is (vector), or as " +
+          "much as the row is long (row_norm), which means the same in every model. Also the unit of min and max.",
+      }),
+    ),
+    positions: Type.Optional(
+      Type.Union(
+        [
+          Type.Enum([...positionNames]),
+          Type.Array(
+            Type.Array(Type.Integer({ minimum: -limits.token_index, maximum: limits.token_index }), {
+              minItems: 2,
+              maxItems: 2,
+            }),
+            { minItems: 1, maxItems: limits.position_ranges },
+          ),
+        ],
+        {
+          description:
+            "Tokens whose rows are changed: the last one of each forward pass, which is the prompt's last token and " +
+            "every generated one (last, the default), all, prompt, generated, or ranges [first, last] of token " +
+            "indices, both included, negative from the end of the prompt.",
+        },
+      ),
     ),
     target_token: Type.Optional(
       text(
@@ -94,8 +133,21 @@ export const CompareSubmission = Type.Object(
       }),
     ),
     donor_prompt: Type.Optional(text("Donor text; required for patch.")),
-    positive: Type.Optional(text("With `negative`, required for steer: u is their unit difference.")),
-    negative: Type.Optional(text("With `positive`, required for steer.")),
+    positive: Type.Optional(
+      text("With `negative`, for steer, project_out and clamp: u is their unit difference."),
+    ),
+    negative: Type.Optional(text("With `positive`, for steer, project_out and clamp.")),
+    positives: directionTexts("In place of `positive` and `negative`: u is the unit difference of means."),
+    negatives: directionTexts("With `positives`."),
+    min: bound("For clamp: the least projection on u, in strength_unit."),
+    max: bound("For clamp: the greatest projection on u, in strength_unit."),
+    controls: Type.Optional(
+      Type.Boolean({
+        description:
+          "Also tries a random vector of the same length, drawn from `seed`, at every strength; for patch, steer, " +
+          "project_out and clamp.",
+      }),
+    ),
   },
   {
     ...closed,

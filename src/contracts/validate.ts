@@ -174,6 +174,9 @@ const nouns: Record<string, [one: string, many: string]> = {
   layers: ["index", "indices"],
   strengths: ["number", "numbers"],
   prompts: ["prompt", "prompts"],
+  positives: ["text", "texts"],
+  negatives: ["text", "texts"],
+  positions: ["range", "ranges"],
   examples: ["example", "examples"],
 };
 

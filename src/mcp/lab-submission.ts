@@ -21,7 +21,7 @@ export const SubmissionInput: TSchema = (() => {
       operation: Type.Enum([...operations], {
         description:
           "inspect (prompt): norms and logit lens of each token at the layers. compare (prompt, intervention, " +
-          "strengths, one layer): what changes when a block's output is scaled, ablated, patched or steered. probe " +
+          "strengths, one layer): what changes when a block's output is scaled, ablated, patched, steered, freed of a direction or clamped. probe " +
           "(examples with label and split): a linear probe with controls. sae (examples with split): a small " +
           "sparse autoencoder.",
       }),

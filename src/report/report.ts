@@ -74,7 +74,14 @@ function policy(scripts: readonly string[]): string {
   );
 }
 
-const doing = { scale: "scaling", ablate: "ablation", patch: "patching", steer: "steering" };
+const doing = {
+  scale: "scaling",
+  ablate: "ablation",
+  patch: "patching",
+  steer: "steering",
+  project_out: "taking out a direction",
+  clamp: "clamping a projection",
+};
 
 function heading({ operation, result, config, id, created, started, ended }: ReportedJob) {
   const { provenance } = result;

@@ -1,4 +1,5 @@
 import type { CompareResult, Job, ProbeConfig, Result, SaeConfig } from "../contracts/index.js";
+import { positionText } from "../contracts/position-text.js";
 import { studyLimits } from "../contracts/studies/index.js";
 import { findingsOf, glimpse } from "../report/index.js";
 import { characters, cut, type Evidence, Gatherer, publicName } from "./evidence.js";
@@ -181,7 +182,7 @@ function methodOf({ config }: Job): string {
     case "inspect":
       return `inspect: norms, logit lens and next tokens of a raw prompt (${where}).`;
     case "compare":
-      return `compare: ${config.intervention} at strengths ${config.strengths.join(", ")} on the last token's ${where}; greedy continuations of at most ${config.max_tokens} tokens.`;
+      return `compare: ${config.intervention} at strengths ${config.strengths.join(", ")} ${config.strength_unit === undefined ? "" : `(${config.strength_unit}) `}on the ${config.positions === undefined ? "last token" : positionText(config.positions)}'s ${where}; greedy continuations of at most ${config.max_tokens} tokens.`;
     case "probe":
       return `probe: L2-regularised logistic regression on the last token's ${where}, with majority and shuffled-label controls.`;
     case "sae":

@@ -78,6 +78,17 @@ function curves(groups: Group[], neutral: number, canvas: Canvas): string[] {
     .sort((a, b) => a - b)
     .map((strength) => [strength, average(groups, strength)] as const);
   if (groups.length > 1) series.push({ points: mean, marker: "●" });
+  const controls = strengths.flatMap((strength) => {
+    const values = groups.flatMap(({ trials }) =>
+      trials
+        .filter((trial) => trial.strength === strength)
+        .flatMap(({ control }) => control?.probability ?? []),
+    );
+    return values.length === 0
+      ? []
+      : [[strength, values.reduce((sum, value) => sum + value, 0) / values.length] as const];
+  });
+  if (controls.length > 0) series.push({ points: controls, marker: "○", place: 0.2 });
   const [low, high] = [Math.min(...strengths, neutral), Math.max(...strengths, neutral)];
   const most = Math.max(1e-6, ...series.flatMap((line) => line.points.map(([, value]) => value)));
   const ticks = [...new Set([...strengths, neutral])].map(
@@ -93,8 +104,13 @@ function curves(groups: Group[], neutral: number, canvas: Canvas): string[] {
     },
     { ...canvas, width: Math.min(canvas.width, 100) },
   );
-  const key = `● mean of ${groups.length} prompts; the dotted line is the neutral strength`;
-  return groups.length > 1 ? [...drawn, ...faint(key, canvas)] : drawn;
+  const keys = [
+    ...(groups.length > 1
+      ? [`● mean of ${groups.length} prompts; the dotted line is the neutral strength`]
+      : []),
+    ...(controls.length > 0 ? ["○ a random vector of the same length in its place"] : []),
+  ];
+  return [...drawn, ...keys.flatMap((key) => faint(key, canvas))];
 }
 
 function faint(text: string, canvas: Canvas): string[] {
@@ -163,6 +179,7 @@ function continuations(
   const head = `${fit("strength", nameWidth)} ${fit("prob.", figureWidth, "right")} ${fit("change", changeWidth, "right")}`;
   lines.push(dim(head, canvas.colors));
   lines.push(...trialLines("baseline", first.baseline_probability, undefined, base, 0, canvas));
+  const changed = sizes(trials, neutral);
   for (const { strength, probability, delta, output } of trials) {
     const words = wordsOf(output);
     const common = words.findIndex((word, index) => word !== base[index]);
@@ -178,7 +195,17 @@ function continuations(
       ),
     );
   }
-  return lines;
+  return changed === "" ? lines : [...lines, ...faint(changed, canvas)];
+}
+
+/** How long the change was beside the row, for each strength that is not neutral. */
+function sizes(trials: readonly Trial[], neutral: number): string {
+  const told = trials.flatMap(({ strength, change }) => {
+    if (change === undefined || strength === neutral) return [];
+    const share = change.row_length > 0 ? (100 * change.length) / change.row_length : 0;
+    return [`${strength}: ${Number(share.toPrecision(2))} %`];
+  });
+  return told.length === 0 ? "" : `change, of the row's length: ${told.join(", ")}`;
 }
 
 /** Figures at the left; the continuation beside them, or below where there is no room. What is as in the

@@ -8,6 +8,7 @@ import type {
   SaeConfig,
   SaeResult,
 } from "../contracts/index.js";
+import { positionText } from "../contracts/position-text.js";
 import type { Canvas } from "./canvas.js";
 import { comparePicture } from "./compare-picture.js";
 import { inspectPicture } from "./inspect-picture.js";
@@ -39,13 +40,20 @@ function asked({ id, status, operation, model, started, ended, config }: Job, ca
     case "compare": {
       const prompts = config.prompts ?? [config.prompt];
       const shown = prompts.length === 1 ? oneLine(prompts[0] as string) : `${prompts.length} prompts`;
+      const side = (one?: string, many?: string[]) =>
+        many === undefined ? `“${oneLine(one ?? "")}”` : `the mean of ${many.length}`;
+      const direction = `from ${side(config.negative, config.negatives)} to ${side(config.positive, config.positives)}`;
       const edit = {
         scale: "scaled",
         ablate: "ablated",
         patch: `patched from “${oneLine(config.donor_prompt ?? "")}”`,
-        steer: `steered from “${oneLine(config.negative ?? "")}” to “${oneLine(config.positive ?? "")}”`,
+        steer: `steered ${direction}`,
+        project_out: `without what leads ${direction}`,
+        clamp: `held within bounds on the way ${direction}`,
       }[config.intervention];
-      return [...lines, ...row("Compared", `${shown}, the last token's layer ${config.layers[0]} ${edit}`)];
+      const where =
+        config.positions === undefined ? "the last token's" : `${positionText(config.positions)}:`;
+      return [...lines, ...row("Compared", `${shown}, ${where} layer ${config.layers[0]} ${edit}`)];
     }
     case "probe":
       return [...lines, ...row("Probed", `${config.examples.length} examples, ${layers}`)];

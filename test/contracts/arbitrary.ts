@@ -37,6 +37,33 @@ const compare = fc.record({
   donor_prompt: optional(text),
 });
 
+const positions = optional(
+  fc.oneof(
+    fc.constantFrom("last", "all", "prompt", "generated"),
+    fc.array(fc.tuple(fc.integer({ min: 0, max: 4095 }), fc.integer({ min: -4095, max: -1 })), {
+      minLength: 1,
+      maxLength: 16,
+    }),
+  ),
+);
+const along = fc
+  .tuple(
+    compare,
+    fc.record({
+      intervention: fc.constantFrom("steer", "project_out", "clamp"),
+      positives: fc.array(text, { minLength: 1, maxLength: 256 }).map((all) => all.map((one) => `+${one}`)),
+      negatives: fc.array(text, { minLength: 1, maxLength: 256 }).map((all) => all.map((one) => `-${one}`)),
+      positions,
+      controls: optional(fc.boolean()),
+    }),
+    fc.double({ min: -1e6, max: 1e6, noNaN: true }),
+  )
+  .map(([body, more, min]) => ({
+    ...body,
+    ...more,
+    ...(more.intervention === "clamp" ? { min: min + 0 } : {}),
+  }));
+
 const patch = compare.chain((body) =>
   text.map((donor) => ({ ...body, intervention: "patch", donor_prompt: donor })),
 );
@@ -63,7 +90,7 @@ const sae = fc.record({
 
 /** Bodies that the contract accepts. */
 export const validSubmission: fc.Arbitrary<Record<string, unknown>> = fc
-  .oneof(inspect, compare, patch, steer, probe, sae)
+  .oneof(inspect, compare, patch, steer, along, probe, sae)
   .map((body) => JSON.parse(JSON.stringify(withoutAbsent(body))));
 
 const odd: fc.Arbitrary<unknown> = fc.oneof(

@@ -96,8 +96,13 @@ test("each fault is one sentence with the limit and the actual value", () => {
 
 test("compare: what each intervention needs", () => {
   const compare = { ...base, operation: "compare" };
+  const steer = { intervention: "steer", positive: "a", negative: "b" };
+  const clamp = { ...steer, intervention: "clamp", max: 1 };
   const cases: [object, string][] = [
-    [{ intervention: "noise" }, 'intervention: must be scale or ablate or patch or steer, got "noise".'],
+    [
+      { intervention: "noise" },
+      'intervention: must be scale or ablate or patch or steer or project_out or clamp, got "noise".',
+    ],
     [{ intervention: "patch" }, "donor_prompt: is required for patch."],
     [{ intervention: "steer" }, "positive: is required for steer."],
     [{ intervention: "steer", positive: "a" }, "negative: is required for steer."],
@@ -105,6 +110,37 @@ test("compare: what each intervention needs", () => {
       { intervention: "steer", positive: "a", negative: "a" },
       "negative: must differ from positive; the same text twice gives no direction.",
     ],
+    [{ intervention: "project_out", positive: "a" }, "negative: is required for project_out."],
+    [{ intervention: "steer", positives: ["a"] }, "negatives: is required beside positives."],
+    [
+      { intervention: "steer", positives: ["a"], negatives: ["b", "a"] },
+      "negatives[1]: is among positives, too.",
+    ],
+    [
+      { intervention: "steer", positives: ["a"], negatives: ["b"], positive: "c" },
+      "positive: stands beside positives and negatives; give one or the other.",
+    ],
+    [
+      { intervention: "steer", positives: Array(257).fill("a"), negatives: ["b"] },
+      "positives: at most 256 texts, got 257.",
+    ],
+    [
+      { positives: ["a"], negatives: ["b"] },
+      "positives: belongs to steer, project_out and clamp, not to scale.",
+    ],
+    [{ controls: true }, "controls: patch, steer, project_out and clamp have one, not scale."],
+    [{ intervention: "ablate", min: 1 }, "min: belongs to clamp, not to ablate."],
+    [{ ...clamp, max: undefined }, "min: or max is required for clamp."],
+    [{ ...clamp, min: 2 }, "min: must not exceed max, got 2 and 1."],
+    [{ ...clamp, max: 1_000_001 }, "max: at most 1000000, got 1000001."],
+    [{ strength_unit: "vector" }, "strength_unit: vector has a meaning for steer and clamp, not for scale."],
+    [{ strength_unit: "mile" }, 'strength_unit: must be unit or vector or row_norm, got "mile".'],
+    [{ ...steer, strengths: [-6] }, "strengths[0]: at least -5, got -6."],
+    [{ ...steer, strength_unit: "vector", strengths: [1, 101] }, "strengths[1]: at most 100, got 101."],
+    [{ ...steer, strength_unit: "row_norm", strengths: [10.5] }, "strengths[0]: at most 10, got 10.5."],
+    [{ ...clamp, strength_unit: "vector", strengths: [6] }, "strengths[0]: at most 5, got 6."],
+    [{ positions: [[3, 2]] }, "positions[0]: must not begin behind its end, got 3 and 2."],
+    [{ positions: Array(17).fill([0, 1]) }, "positions: at most 16 ranges, got 17."],
     [{ strengths: [] }, "strengths: at least 1 number, got 0."],
     [{ strengths: Array(10).fill(1) }, "strengths: at most 9 numbers, got 10."],
     [{ strengths: [5.1] }, "strengths[0]: at most 5, got 5.1."],
@@ -117,9 +153,27 @@ test("compare: what each intervention needs", () => {
   for (const accepted of [
     { intervention: "patch", donor_prompt: "d" },
     { intervention: "steer", positive: "a", negative: "b" },
+    { ...steer, strength_unit: "vector", strengths: [-100, 100], positions: "all", controls: true },
+    {
+      ...steer,
+      positions: [
+        [0, 3],
+        [-2, -1],
+        [4, -1],
+      ],
+      strength_unit: "row_norm",
+      strengths: [10],
+    },
+    { intervention: "project_out", positives: ["a", "b"], negatives: ["c"] },
+    clamp,
+    { ...clamp, min: -1, strength_unit: "row_norm" },
+    { strength_unit: "unit", positions: "generated", controls: false },
     { strengths: [-5, 5, 5], prompts: ["a", "a"], target_token: " Paris" },
   ]) {
     assert.is(sentence({ ...compare, ...accepted }), "accepted");
+  }
+  for (const positions of ["first", 3, [[1]], [[0, 1, 2]], [[0, 1.5]], [0, 1], [], null, [[0, 4096]]]) {
+    assert.match(sentence({ ...compare, positions }), /^positions/);
   }
   const { prompt: _prompt, ...without } = compare;
   assert.is(sentence({ ...without, prompts: ["a"] }), "prompt is required.");

@@ -2,7 +2,7 @@ import { Compile } from "typebox/compile";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type CompareResult, Job } from "../../src/contracts/index.js";
-import { editFor, steeringDirection } from "../../src/lab/operations/intervention.js";
+import { meanDifference, randomVector } from "../../src/lab/operations/intervention.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { type Context, type Edit, Model } from "../../src/native/index.js";
 import { type Harness, openHarness } from "./harness.js";
@@ -89,10 +89,19 @@ for (const [intervention, texts] of Object.entries(vectors)) {
     const strengths = [0, 1, 0.5, -2, 3];
     const { trials } = await run({ intervention, strengths, max_tokens: 2, ...texts });
     const donor = await state("The capital of Japan is");
-    const vector =
-      intervention === "steer" ? steeringDirection(donor, await state("The capital of Spain is")) : donor;
+    const minus = await state("The capital of Spain is");
+    const difference = donor.map((value, i) => value - minus[i]!);
+    const length = Math.hypot(...difference);
+    // Each as one row in the place of the other, written out as the contract says it.
+    const plain = await state(base.prompt);
+    const row: Record<string, (s: number) => Float32Array> = {
+      scale: (s) => plain.map((h) => s * h),
+      ablate: (s) => plain.map((h) => (1 - s) * h),
+      patch: (s) => plain.map((h, i) => (1 - s) * h + s * donor[i]!),
+      steer: (s) => plain.map((h, i) => h + (s * difference[i]!) / length),
+    };
     for (const trial of trials) {
-      const edit = editFor(intervention as "scale", 4, trial.strength, vector);
+      const edit = { layer: 4, scale: 0, vector: row[intervention]!(trial.strength) };
       const expected = await probability(base.prompt, trial.target_token_id, edit);
       assert.ok(
         Math.abs(trial.probability - expected) < 1e-4,
@@ -107,10 +116,18 @@ for (const [intervention, texts] of Object.entries(vectors)) {
   });
 }
 
-test("a steering direction has length one, and none where both states are equal", () => {
-  const direction = steeringDirection(Float32Array.of(3, 4, 0), Float32Array.of(0, 0, 0));
-  assert.equal([...direction], [...Float32Array.of(0.6, 0.8, 0)]);
-  assert.equal([...steeringDirection(Float32Array.of(1, 2), Float32Array.of(1, 2))], [0, 0]);
+test("a direction is the difference of two means", () => {
+  const rows = Float32Array.of(1, 2, 3, 6, 10, 20);
+  assert.equal([...meanDifference(rows, 2, 2)], [-8, -16]);
+});
+
+test("a random vector has the length that was asked for, and is the seed's", () => {
+  const one = randomVector(1000, 7, 3);
+  assert.ok(Math.abs(Math.hypot(...one) - 7) < 1e-5);
+  assert.equal(randomVector(1000, 7, 3), one);
+  const other = randomVector(1000, 7, 4);
+  const cosine = one.reduce((sum, value, i) => sum + value * other[i]!, 0) / 49;
+  assert.ok(Math.abs(cosine) < 0.15, `${cosine}`);
 });
 
 test("target_token: one token without special tokens, else the baseline's top token", async () => {

@@ -1,7 +1,15 @@
-import type { CompareConfig, CompareResult } from "../../contracts/index.js";
+import { type Change, type CompareConfig, type CompareResult, positionText } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
-import type { Context, ContextOptions, Model, SweepTrial } from "../../native/index.js";
-import { editFor, steeringDirection } from "./intervention.js";
+import {
+  type Context,
+  type ContextOptions,
+  type EditEffect,
+  type Model,
+  type SweepTrial,
+  sweepCells,
+} from "../../native/index.js";
+import { compareNote } from "./compare-note.js";
+import { editFor, lengthOf, meanDifference, randomVector } from "./intervention.js";
 import { openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { checkLayers, checkPositions, pieceLookup, tokenizeInput } from "./tokens.js";
@@ -11,14 +19,9 @@ const mostSequences = 64;
 /** Most memory that a sweep's K/V cache may take, by the upper bound below. */
 const cacheBytes = 1024 ** 3;
 
-const note =
-  "The target token's probabilities are compared at the same input; greedy continuations may diverge. The edit " +
-  "applies to the last token on every forward pass and the K/V cache is kept, so a token generated under an " +
-  "edit stays edited for the tokens after it.";
-
 /**
  * Compares each prompt's next token and greedy continuation with and without an edit of the first selected
- * block's last-token output, for every strength, all rows in common batches.
+ * block's output, for every strength, all rows in common batches.
  */
 export async function compare(input: OperationInput<CompareConfig>): Promise<Findings<CompareResult>> {
   const { config, model, clock, progress, signal } = input;
@@ -27,16 +30,22 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
   const texts = config.prompts ?? [config.prompt];
   const prompts = await tokenizeAll(model, config, texts);
   const target = config.target_token === undefined ? -1 : await targetToken(model, config.target_token);
-  const vectors = await vectorTexts(model, config);
+  const given = await vectorTexts(model, config);
+  const seeds = config.controls === true ? [config.seed] : [];
+  const tries = config.strengths.length * (1 + seeds.length);
   const context = await clock.measure("context", () =>
-    openContext(model, contextSize(model, config, [...prompts, ...vectors])),
+    openContext(model, contextSize(config, model, prompts, given.flat(), tries)),
   );
   try {
-    const vector = await clock.measure("compute", () => editVector(input, context, layer, vectors));
+    const vector = await clock.measure("compute", () => editVector(input, context, layer, given));
+    const length = vector === undefined ? undefined : lengthOf(vector);
+    const controls = seeds.map((seed) => randomVector(model.info.nEmbd, length ?? 0, seed));
     const trials = await clock.measure("compute", () =>
       context.sweep({
         prompts,
-        plans: config.strengths.map((strength) => [editFor(config.intervention, layer, strength, vector)]),
+        plans: [vector, ...controls].flatMap((along) =>
+          config.strengths.map((strength) => [editFor(config, layer, strength, along)]),
+        ),
         targets: new Int32Array(prompts.length).fill(target),
         maxTokens: config.max_tokens,
         onProgress: (done, total) => progress({ stage: "sweep", done, total }),
@@ -44,13 +53,15 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
       }),
     );
     checkFinite(config, trials);
+    const described = await describe(model, config, layer, texts, trials);
     return {
-      trials: await describe(model, config, layer, texts, trials),
+      trials: described,
       intervention: config.intervention,
-      position: "last token",
-      note: [ignoredLayers(config), note, context.blockOutputs.sidePath]
-        .filter((part) => part !== "")
-        .join(" "),
+      position: positionText(config.positions),
+      ...(config.strength_unit === undefined ? {} : { strength_unit: config.strength_unit }),
+      ...(length === undefined ? {} : { vector_length: length }),
+      ...(seeds[0] === undefined ? {} : { control_seed: seeds[0] }),
+      note: compareNote(config, described, context.blockOutputs.sidePath),
     };
   } finally {
     await context.close();
@@ -87,51 +98,74 @@ async function targetToken(model: Model, text: string): Promise<number> {
   );
 }
 
-/** Tokens of the texts whose states an intervention needs. */
-async function vectorTexts(model: Model, config: CompareConfig): Promise<Int32Array[]> {
-  const names: Array<"donor_prompt" | "positive" | "negative"> =
-    config.intervention === "patch"
-      ? ["donor_prompt"]
-      : config.intervention === "steer"
-        ? ["positive", "negative"]
-        : [];
+/**
+ * Tokens of the texts whose states an intervention needs: none, the donor's, or those of a direction's two sides.
+ */
+async function vectorTexts(model: Model, config: CompareConfig): Promise<Int32Array[][]> {
+  const sides: Array<[name: string, texts: string[]]> = [];
+  if (config.intervention === "patch") sides.push(["donor_prompt", [config.donor_prompt as string]]);
+  else if (config.intervention !== "scale" && config.intervention !== "ablate") {
+    for (const side of ["positive", "negative"] as const) {
+      const many = config[`${side}s`];
+      sides.push(many === undefined ? [side, [config[side] as string]] : [`${side}s`, many]);
+    }
+  }
   return Promise.all(
-    names.map((name) => tokenizeInput(model, config[name] as string, config.max_input_tokens, name)),
+    sides.map(([name, texts]) =>
+      Promise.all(
+        texts.map((text, index) =>
+          tokenizeInput(
+            model,
+            text,
+            config.max_input_tokens,
+            name.endsWith("s") ? `${name}[${index}]` : name,
+          ),
+        ),
+      ),
+    ),
   );
 }
 
+/** The donor's state, or the difference of the two sides' means; undefined where the intervention needs none. */
 async function editVector(
-  { config, model, progress, signal }: OperationInput<CompareConfig>,
+  { model, progress, signal }: OperationInput<CompareConfig>,
   context: Context,
   layer: number,
-  sequences: Int32Array[],
+  sides: Int32Array[][],
 ): Promise<Float32Array | undefined> {
-  if (sequences.length === 0) return undefined;
-  progress({ stage: "capture", done: 0, total: sequences.length });
+  const [first, second] = sides;
+  if (first === undefined) return undefined;
+  progress({ stage: "capture", done: 0, total: sides.flat().length });
   const features = await context.features({
-    sequences,
+    sequences: sides.flat(),
     layers: [layer],
+    onProgress: (done, total) => progress({ stage: "capture", done, total }),
     ...(signal === undefined ? {} : { signal }),
   });
   const states = features.get(layer)?.data as Float32Array;
-  const hidden = model.info.nEmbd;
-  const row = (index: number) => states.slice(index * hidden, (index + 1) * hidden);
-  return config.intervention === "patch" ? row(0) : steeringDirection(row(0), row(1));
+  return second === undefined ? states.slice() : meanDifference(states, first.length, model.info.nEmbd);
 }
 
 /** Room for as many prompts at once as fit into the cache's share of memory, and for at least one. */
-function contextSize(model: Model, config: CompareConfig, sequences: Int32Array[]): ContextOptions {
-  const rows = 1 + config.strengths.length;
-  const needs = sequences.map((tokens) => tokens.length + rows * config.max_tokens);
-  const longest = Math.max(...sequences.map(({ length }) => length));
+function contextSize(
+  config: CompareConfig,
+  model: Model,
+  prompts: Int32Array[],
+  others: Int32Array[],
+  tries: number,
+): ContextOptions {
+  const plans = Array.from({ length: tries }, () => [editFor(config, 0, 0, undefined)]);
+  const needs = prompts.map((tokens) => sweepCells(tokens.length, plans, config.max_tokens));
+  const longest = Math.max(...[...prompts, ...others].map(({ length }) => length));
   // Keys and values of every head in float16; models that share heads need less.
   const bytesPerToken = 4 * model.info.nEmbd * model.info.nLayer;
   const affordable = Math.floor(cacheBytes / bytesPerToken);
-  const all = needs.reduce((sum, need) => sum + need, 0);
+  const sum = (counts: number[]) => counts.reduce((total, count) => total + count, 0);
+  const all = Math.max(sum(needs), sum(others.map(({ length }) => length)));
   return {
-    nCtx: Math.max(...needs, Math.min(all, affordable)),
+    nCtx: Math.max(...needs, longest, Math.min(all, affordable)),
     nBatch: Math.max(longest, 256),
-    maxSequences: Math.min(mostSequences, rows * sequences.length),
+    maxSequences: Math.min(mostSequences, Math.max((1 + tries) * prompts.length, others.length)),
   };
 }
 
@@ -143,7 +177,7 @@ function checkFinite(config: CompareConfig, trials: SweepTrial[]): void {
     const broken = rows.findIndex(({ finite }) => !finite);
     if (broken === -1) continue;
     throw new UserError(
-      `At strength ${config.strengths[broken]} the ${what}; the change is too large for its arithmetic.`,
+      `At strength ${config.strengths[broken % config.strengths.length]} the ${what}; the change is too large for its arithmetic.`,
     );
   }
 }
@@ -164,7 +198,8 @@ async function describe(
   for (const [index, { target, baseline, rows }] of trials.entries()) {
     const baselineText = await text(baseline.continuation);
     for (const [row, strength] of config.strengths.entries()) {
-      const { probability, continuation } = rows[row] as SweepTrial["rows"][number];
+      const { probability, continuation, effects } = rows[row] as SweepTrial["rows"][number];
+      const control = rows[config.strengths.length + row];
       described.push({
         prompt: texts[index] as string,
         strength,
@@ -176,15 +211,25 @@ async function describe(
         delta: probability - baseline.probability,
         baseline: baselineText,
         output: await text(continuation),
+        change: changeOf(effects),
+        ...(control === undefined
+          ? {}
+          : {
+              control: {
+                probability: control.probability,
+                delta: control.probability - baseline.probability,
+                output: await text(control.continuation),
+                change: changeOf(control.effects),
+              },
+            }),
       });
     }
   }
   return described;
 }
 
-function ignoredLayers(config: CompareConfig): string {
-  const [first, ...others] = config.layers;
-  return others.length === 0
-    ? ""
-    : `Only the first selected layer, ${first}, is changed; ${others.join(", ")} had no part.`;
+/** What the one edit of a plan did. */
+function changeOf([effect]: readonly EditEffect[]): Change {
+  const { rows, changeLength, rowLength } = effect as EditEffect;
+  return { rows, length: changeLength, row_length: rowLength };
 }

@@ -1,35 +1,73 @@
 import type { CompareConfig } from "../../contracts/index.js";
-import type { Edit } from "../../native/index.js";
-
-/** Shortest difference that still counts as a direction: below it, dividing by the length would make noise. */
-const normFloor = 1e-8;
-
-/** The unit vector from the negative text's state to the positive one's, both [hidden]. */
-export function steeringDirection(positive: Float32Array, negative: Float32Array): Float32Array {
-  const difference = positive.map((value, index) => value - (negative[index] as number));
-  const norm = Math.max(Math.hypot(...difference), normFloor);
-  return difference.map((value) => value / norm);
-}
+import type { Edit, Positions } from "../../native/index.js";
 
 /**
- * What an intervention of a strength does at a layer: scale s*h; ablate (1-s)*h; patch (1-s)*h + s*donor; steer
- * h + s*direction.
- * @param vector the donor's state, or the steering direction; [hidden]
+ * What an intervention of a strength does to the rows of a block, as the contract says it.
+ * @param vector the donor's state, or the direction at its full length; [hidden]
  */
 export function editFor(
-  intervention: CompareConfig["intervention"],
+  config: Pick<CompareConfig, "intervention" | "strength_unit" | "positions" | "min" | "max">,
   layer: number,
   strength: number,
   vector: Float32Array | undefined,
 ): Edit {
-  switch (intervention) {
+  const edit: Edit = { layer, positions: (config.positions ?? "last") as Positions };
+  const along = vector === undefined ? {} : { vector };
+  const unit = config.strength_unit ?? "unit";
+  switch (config.intervention) {
     case "scale":
-      return { layer, scale: strength };
+      return { ...edit, scale: strength };
     case "ablate":
-      return { layer, scale: 1 - strength };
+      return { ...edit, scale: 1 - strength };
     case "patch":
-      return { layer, scale: 1 - strength, strength, ...(vector && { vector }) };
+      return { ...edit, ...along, scale: 1 - strength, strength };
     case "steer":
-      return { layer, strength, ...(vector && { vector }) };
+      return { ...edit, ...along, strength, unit };
+    case "project_out":
+      return { ...edit, ...along, kind: "project_out", strength };
+    case "clamp": {
+      const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = config;
+      return { ...edit, ...along, kind: "clamp", strength, unit, min, max };
+    }
   }
+}
+
+/**
+ * The mean of some rows less the mean of others.
+ * @param rows [count, hidden], the `first` ones against the rest
+ */
+export function meanDifference(rows: Float32Array, first: number, hidden: number): Float32Array {
+  const count = rows.length / hidden;
+  const sum = new Float64Array(hidden);
+  for (let row = 0; row < count; row++) {
+    const weight = row < first ? 1 / first : -1 / (count - first);
+    for (let i = 0; i < hidden; i++)
+      sum[i] = (sum[i] as number) + weight * (rows[row * hidden + i] as number);
+  }
+  return Float32Array.from(sum);
+}
+
+/** L2 length of a vector. */
+export function lengthOf(vector: Float32Array): number {
+  return Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
+}
+
+/**
+ * A vector of random direction and given length: independent normal values, so that no direction is likelier than
+ * another. Box and Muller's transform of the generator mulberry32, so that others can draw the same one.
+ */
+export function randomVector(hidden: number, length: number, seed: number): Float32Array {
+  let state = seed >>> 0;
+  const uniform = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return (((mixed ^ (mixed >>> 14)) >>> 0) + 0.5) / 2 ** 32;
+  };
+  const values = Float64Array.from({ length: hidden }, () => {
+    const radius = Math.sqrt(-2 * Math.log(uniform()));
+    return radius * Math.cos(2 * Math.PI * uniform());
+  });
+  const scale = length / Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
+  return Float32Array.from(values, (value) => scale * value);
 }

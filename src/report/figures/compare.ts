@@ -14,6 +14,7 @@ interface PromptTrials {
 }
 
 const mean = "mean of the prompts";
+const randomDirection = "random vector of the same length";
 
 /** The strength that changes nothing. */
 export function neutralStrength(intervention: CompareResult["intervention"]): number {
@@ -26,12 +27,13 @@ export function compareFindings(result: CompareResult): Findings {
   return {
     summary: summary(result, prompts),
     cautions: [
-      "An intervention shows that changing this block's output at the last token changes what the model says. It does not show that the model normally computes the answer there, nor that other places could not do the same.",
+      "An intervention shows that changing this block's output changes what the model says. It does not show that the model normally computes the answer there, nor that other places could not do the same.",
       "Far from the neutral strength the state is one that the model has never met; that its answer breaks is then no evidence about the block's role. Probabilities are compared after the same prompt; the continuations part ways after their first difference.",
     ],
     parts: [
       doseResponse(result, prompts),
       ...(prompts.length > 1 ? [differences(result, prompts)] : []),
+      ...changes(prompts),
       deltaTable(result, prompts),
       continuations(prompts),
     ],
@@ -89,13 +91,18 @@ const sentenceOf: Record<CompareResult["intervention"], string> = {
   ablate: "Ablating the output of",
   patch: "Patching the donor's state into",
   steer: "Adding the steering direction to",
+  project_out: "Taking the component along the direction out of",
+  clamp: "Clamping the projection on the direction in",
 };
 
 const formulas: Record<CompareResult["intervention"], string> = {
+  project_out: "h becomes h − s·(h·u)·u, with u the unit difference of the positive and the negative side",
+  clamp: "h becomes h + s·(clip(h·u, min, max) − h·u)·u, with u the unit difference of the two sides",
   scale: "h becomes s·h",
   ablate: "h becomes (1 − s)·h",
   patch: "h becomes (1 − s)·h + s·donor",
-  steer: "h becomes h + s·u, with u the unit difference of the positive and the negative text",
+  steer:
+    "h becomes h + s·v, with v the difference of the positive and the negative side in the strength's unit",
 };
 
 function doseResponse({ intervention }: CompareResult, prompts: PromptTrials[]): Figure {
@@ -118,7 +125,17 @@ function doseResponse({ intervention }: CompareResult, prompts: PromptTrials[]):
     baseline: null,
     target: "",
   }));
-  const all = prompts.length > 1 ? [...points, ...means] : points;
+  const controls = strengthsOf(prompts).flatMap((strength) => {
+    const values = prompts.flatMap(({ trials }) =>
+      trials
+        .filter((trial) => trial.strength === strength)
+        .flatMap(({ control }) => control?.probability ?? []),
+    );
+    if (values.length === 0) return [];
+    const probability = values.reduce((sum, value) => sum + value, 0) / values.length;
+    return [{ name: randomDirection, strength, probability, baseline: null, target: "" }];
+  });
+  const all = [...points, ...(prompts.length > 1 ? means : []), ...controls];
   return {
     id: "dose-response",
     title: "Dose and response",
@@ -173,6 +190,9 @@ function doseResponse({ intervention }: CompareResult, prompts: PromptTrials[]):
         ...(prompts.length > 1
           ? [[mean, "", ...strengthsOf(prompts).map((strength) => percent(meanAt(prompts, strength)))]]
           : []),
+        ...(controls.length > 0
+          ? [[randomDirection, "", ...controls.map(({ probability }) => percent(probability))]]
+          : []),
       ],
     },
   };
@@ -213,6 +233,76 @@ function differences({ intervention }: CompareResult, prompts: PromptTrials[]): 
       rows: cells.map(({ name, strength, delta, target }) => [name, String(strength), target, signed(delta)]),
     },
   };
+}
+
+/** How long the change was against the row that it met, where the job measured it. */
+function changes(prompts: PromptTrials[]): Figure[] {
+  const points = prompts.flatMap(({ name, trials }) =>
+    trials
+      .toSorted((a, b) => a.strength - b.strength)
+      .flatMap(({ strength, change }) =>
+        change === undefined
+          ? []
+          : [
+              {
+                name,
+                strength,
+                ...change,
+                share: change.row_length > 0 ? change.length / change.row_length : 0,
+              },
+            ],
+      ),
+  );
+  if (points.length === 0) return [];
+  return [
+    {
+      id: "changes",
+      title: "Size of the change",
+      description:
+        "The length of the change beside the length of the row that it was made to, the mean over all changed rows: " +
+        "what is far below 1 % can hardly have an effect, and far above 100 % little is left of the model's own state.",
+      chart: {
+        kind: "lines",
+        x: "strength",
+        y: "share",
+        series: "prompt",
+        xAxis: "strength",
+        yAxis: "length of the change / length of the row",
+        dots: true,
+      },
+      columns: [
+        { name: "prompt", label: "prompt" },
+        { name: "strength", label: "strength" },
+        { name: "share", label: "share of the row's length" },
+        { name: "length", label: "length of the change" },
+        { name: "row_length", label: "length of the row" },
+        { name: "rows", label: "changed rows" },
+      ],
+      rows: points.map(({ name, strength, share, length, row_length, rows }) => [
+        name,
+        strength,
+        share,
+        length,
+        row_length,
+        rows,
+      ]),
+      details: points.map(
+        ({ name, strength, share, length, row_length, rows }) =>
+          `${name}\nstrength ${strength}\n${percent(share)} of the row's length\n${figureOf(length)} of ${figureOf(row_length)}\n${count(rows, "row")}`,
+      ),
+      table: {
+        head: ["prompt", "strength", "rows", "change", "row", "share"],
+        rows: points.map(({ name, strength, share, length, row_length, rows }) => [
+          name,
+          String(strength),
+          String(rows),
+          figureOf(length),
+          figureOf(row_length),
+          percent(share),
+        ]),
+      },
+    },
+  ];
 }
 
 function deltaTable({ intervention }: CompareResult, prompts: PromptTrials[]): Passage {

@@ -83,8 +83,9 @@ class Lab:
     def compare(self, model: Model, prompt: str, **settings: Any) -> Job[CompareResult]:
         """Compares the model with and without an intervention at one block.
 
-        Settings: intervention (scale, ablate, patch, steer), strengths, target_token, prompts, donor_prompt,
-        positive, negative.
+        Settings: intervention (scale, ablate, patch, steer, project_out, clamp), strengths, strength_unit (unit,
+        vector, row_norm), positions (last, all, prompt, generated, or ranges), target_token, prompts,
+        donor_prompt, positive and negative (or positives and negatives, lists), min, max, controls.
         """
         return self.submit("compare", model, prompt=prompt, **settings)
 

@@ -103,7 +103,27 @@ class InspectResult(TypedDict):
     provenance: Provenance
 
 
-class Trial(TypedDict):
+class Change(TypedDict):
+    """What an intervention did to the block's output."""
+
+    rows: int
+    """Tokens whose rows were changed, over all passes."""
+    length: float
+    """L2 length of the change, the mean of these rows."""
+    row_length: float
+    """L2 length of the row before it, the mean of these rows."""
+
+
+class ControlTrial(TypedDict):
+    """The same with a random vector of the same length."""
+
+    probability: float
+    delta: float
+    output: str
+    change: Change
+
+
+class _TrialRequired(TypedDict):
     prompt: str
     strength: float
     layer: int
@@ -118,13 +138,28 @@ class Trial(TypedDict):
     """Greedy continuation with it."""
 
 
-class CompareResult(TypedDict):
+class Trial(_TrialRequired, total=False):
+    change: Change
+    """Jobs of earlier versions have none."""
+    control: ControlTrial
+    """With `controls=True`."""
+
+
+class _CompareResultRequired(TypedDict):
     trials: list[Trial]
-    intervention: Literal["scale", "ablate", "patch", "steer"]
+    intervention: Literal["scale", "ablate", "patch", "steer", "project_out", "clamp"]
     position: str
     note: str
     artifacts: list[str]
     provenance: Provenance
+
+
+class CompareResult(_CompareResultRequired, total=False):
+    strength_unit: Literal["unit", "vector", "row_norm"]
+    vector_length: float
+    """L2 length of the donor's state, or of the difference of the texts' states."""
+    control_seed: int
+    """What the random vector was drawn from."""
 
 
 class ProbeExample(TypedDict):

@@ -1,0 +1,100 @@
+import { limits } from "./limits.js";
+import type { CompareConfig } from "./submission.js";
+import { InvalidInput } from "./validate.js";
+
+/** Interventions along a direction between texts. */
+const alongDirection: readonly string[] = ["steer", "project_out", "clamp"];
+const strengthLimits = {
+  unit: limits.strength,
+  vector: limits.strength_vector,
+  row_norm: limits.strength_row_norm,
+};
+
+/**
+ * What a comparison's fields mean for each other. The fields of the contract's first version are accepted where they
+ * have no part, as ever; those that came later are refused there.
+ * @throws InvalidInput
+ */
+export function checkCompare(config: CompareConfig): void {
+  const { intervention, controls } = config;
+  if (intervention === "patch" && config.donor_prompt === undefined) {
+    throw new InvalidInput("donor_prompt", "is required for patch.");
+  }
+  if (alongDirection.includes(intervention)) checkDirection(config);
+  else {
+    refuse(config, ["positives", "negatives"], "steer, project_out and clamp");
+    if (controls === true && intervention !== "patch") {
+      throw new InvalidInput(
+        "controls",
+        `patch, steer, project_out and clamp have one, not ${intervention}.`,
+      );
+    }
+  }
+  if (intervention !== "clamp") refuse(config, ["min", "max"], "clamp");
+  else checkBounds(config);
+  checkStrengths(config);
+  checkPositions(config);
+}
+
+function refuse(config: CompareConfig, fields: Array<keyof CompareConfig>, whose: string): void {
+  for (const field of fields) {
+    if (config[field] !== undefined)
+      throw new InvalidInput(field, `belongs to ${whose}, not to ${config.intervention}.`);
+  }
+}
+
+function checkDirection(config: CompareConfig): void {
+  const { intervention, positives, negatives } = config;
+  if (positives === undefined && negatives === undefined) {
+    for (const side of ["positive", "negative"] as const) {
+      if (config[side] === undefined) throw new InvalidInput(side, `is required for ${intervention}.`);
+    }
+    if (config.positive === config.negative) {
+      throw new InvalidInput(
+        "negative",
+        "must differ from positive; the same text twice gives no direction.",
+      );
+    }
+    return;
+  }
+  for (const side of ["positive", "negative"] as const) {
+    if (config[side] !== undefined)
+      throw new InvalidInput(side, "stands beside positives and negatives; give one or the other.");
+  }
+  if (positives === undefined) throw new InvalidInput("positives", "is required beside negatives.");
+  if (negatives === undefined) throw new InvalidInput("negatives", "is required beside positives.");
+  const first = new Set(positives);
+  const shared = negatives.findIndex((text) => first.has(text));
+  if (shared !== -1) throw new InvalidInput(`negatives[${shared}]`, "is among positives, too.");
+}
+
+function checkBounds({ min, max }: CompareConfig): void {
+  if (min === undefined && max === undefined) throw new InvalidInput("min", "or max is required for clamp.");
+  if (min !== undefined && max !== undefined && min > max)
+    throw new InvalidInput("min", `must not exceed max, got ${min} and ${max}.`);
+}
+
+function checkStrengths({ intervention, strength_unit: unit = "unit", strengths }: CompareConfig): void {
+  if (unit !== "unit" && intervention !== "steer" && intervention !== "clamp")
+    throw new InvalidInput(
+      "strength_unit",
+      `${unit} has a meaning for steer and clamp, not for ${intervention}.`,
+    );
+  const most = intervention === "steer" ? strengthLimits[unit] : limits.strength;
+  for (const [index, strength] of strengths.entries()) {
+    const limit = strength > most ? `at most ${most}` : strength < -most ? `at least ${-most}` : undefined;
+    if (limit !== undefined) throw new InvalidInput(`strengths[${index}]`, `${limit}, got ${strength}.`);
+  }
+}
+
+function checkPositions({ positions }: CompareConfig): void {
+  if (!Array.isArray(positions)) return;
+  for (const [index, [first, last]] of (positions as Array<[number, number]>).entries()) {
+    // Ends that count from different sides can only be compared once the prompt has been read.
+    if (first < 0 === last < 0 && first > last)
+      throw new InvalidInput(
+        `positions[${index}]`,
+        `must not begin behind its end, got ${first} and ${last}.`,
+      );
+  }
+}
