@@ -115,7 +115,7 @@ export function registerExperiments(program: Command): void {
       examples(`
   tapline compare "The capital of France is" --layers 5 --intervention patch --donor-prompt "The capital of Japan is"
   tapline compare "The capital of France is" --layers 5 --intervention steer --strength-unit vector --controls \\
-    --positives invented.txt --negatives real.txt --strengths 0,0.5,1,1.5 --target-token " unknown"
+    --positives invented.txt --negatives real.txt --strengths 0,1,1.5,2 --target-token " unknown"
   tapline compare --prompts prompts.txt --layers 3 --intervention ablate --strengths 0,1`),
     )
     .action(async (prompt: string | undefined, options: CompareOptions) => {

@@ -71,10 +71,12 @@ function describe(schema: TSchema, root: unknown, failures: Failure[]): InvalidI
   const named = failures.filter(({ keyword }) => keyword !== "additionalProperties" && keyword !== "anyOf");
   // Where a value has one of several types and breaks its limit, the other types are not what is wrong.
   const broken = new Set(named.filter(({ keyword }) => limiting.test(keyword)).map((it) => it.instancePath));
-  // So with what is inside of one: whoever sent a list did not mean a text.
+  // So with what is inside of one: whoever sent a list did not mean a text, nor a word.
   const inner = (path: string) => named.some((it) => it.instancePath.startsWith(`${path}/`));
   const told = named.filter(
-    (it) => it.keyword !== "type" || !(broken.has(it.instancePath) || inner(it.instancePath)),
+    (it) =>
+      (it.keyword !== "type" && it.keyword !== "enum") ||
+      !(broken.has(it.instancePath) || inner(it.instancePath)),
   );
   const failure = told.reduce((best, next) => (rank(next) < rank(best) ? next : best), told[0] as Failure);
   const keys = failure.instancePath.split("/").slice(1).map(unescapePointer);

@@ -26,7 +26,7 @@ const base = {
   negatives: texts("real-countries"),
   target_token: " unknown",
   max_tokens: 1,
-  seed: 7,
+  seed: 0,
 };
 
 let harness: Harness;
@@ -49,7 +49,7 @@ test("invented against real countries: the model forgets what it knows, and clai
   const { trials, note } = await run({
     intervention: "steer",
     strength_unit: "vector",
-    strengths: [-1.5, 0, 1.5],
+    strengths: [-2, 0, 2],
     controls: true,
   });
   const probability = (prompts: string[], strength: number, whose: "direction" | "control") =>
@@ -59,12 +59,12 @@ test("invented against real countries: the model forgets what it knows, and clai
         .map((trial) => (whose === "direction" ? trial.probability : trial.control!.probability)),
     );
   assert.ok(probability(real, 0, "direction") < 0.01);
-  assert.ok(probability(real, 1.5, "direction") > 0.5, "real countries are unknown now");
-  assert.ok(probability(real, 1.5, "control") < 0.02, "a random vector does not do it");
+  assert.ok(probability(real, 2, "direction") > 0.5, "real countries are unknown now");
+  assert.ok(probability(real, 2, "control") < 0.02, "a random vector does not do it");
   assert.ok(probability(invented, 0, "direction") > 0.7);
-  assert.ok(probability(invented, -1.5, "direction") < 0.2, "invented countries are known now");
-  assert.ok(probability(invented, -1.5, "control") > 0.7, "a random vector does not do it");
-  const answers = trials.filter((trial) => trial.strength === 1.5 && real.includes(trial.prompt));
+  assert.ok(probability(invented, -2, "direction") < 0.1, "invented countries are known now");
+  assert.ok(probability(invented, -2, "control") > 0.7, "a random vector does not do it");
+  const answers = trials.filter((trial) => trial.strength === 2 && real.includes(trial.prompt));
   assert.ok(answers.filter(({ output }) => output === " unknown").length >= 6);
   assert.not.match(note, "1 %");
 });
@@ -128,7 +128,7 @@ const python = pythonWith("numpy");
       close(trial.probability, probability, 0.01, what);
       close(trial.control!.probability, control, 0.01, `${what}, control`);
       assert.is(trial.change!.rows, 1);
-      close(trial.change!.length, change, 5e-3, `${what}, change`);
+      close(trial.change!.length / row, change / row, 5e-3, `${what}, change`);
       close(trial.change!.row_length, row, 5e-3, `${what}, row`);
     }
   }
@@ -136,8 +136,11 @@ const python = pythonWith("numpy");
 
 test("a change that is too small to matter is named, and one that meets no row", async () => {
   const small = await run({ intervention: "steer", strengths: [-1, 0, 2, 5], prompts: real.slice(0, 1) });
-  // The row is some 210 long, so 2 is just under and 5 well over a hundredth of it.
-  assert.match(small.note, "At strengths -1, 2 the change is less than 1 % of the row's length (at most 0.9");
+  // The row is 276 long, so 2 is under and 5 over a hundredth of it.
+  assert.match(
+    small.note,
+    "At strengths -1, 2 the change is less than 1 % of the row's length (at most 0.73 %)",
+  );
   assert.match(small.note, "strength_unit vector or row_norm");
   const none = await run({
     intervention: "steer",
@@ -151,23 +154,29 @@ test("a change that is too small to matter is named, and one that meets no row",
 });
 
 test("positions: what reads an edited prompt answers otherwise; generated tokens leave the first answer alone", async () => {
-  const steer = { intervention: "steer", strength_unit: "row_norm", strengths: [0, 1], max_tokens: 4 };
-  const at = async (positions: unknown) => {
-    const { trials } = await run({ ...steer, prompts: real.slice(0, 2), positions });
-    return trials.filter(({ strength }) => strength === 1);
+  const zero = {
+    intervention: "scale",
+    strengths: [0],
+    positives: undefined,
+    negatives: undefined,
+    max_tokens: 4,
   };
+  const at = async (positions: unknown) =>
+    (await run({ ...zero, prompts: real.slice(0, 1), positions })).trials[0]!;
   const generated = await at("generated");
   const all = await at("all");
   const prompt = await at("prompt");
   const last = await at("last");
-  for (const [i, trial] of generated.entries()) {
-    assert.is(trial.probability, trial.baseline_probability);
-    assert.is.not(trial.output, trial.baseline);
-    assert.ok(trial.change!.rows > 0 && trial.change!.rows < 4);
-    assert.is.not(last[i]!.probability, all[i]!.probability);
-    assert.is(prompt[i]!.probability, all[i]!.probability);
-    assert.ok(prompt[i]!.change!.rows > last[i]!.change!.rows);
-  }
+  // Six tokens of the prompt; of four generated ones three are computed further.
+  assert.equal(
+    [prompt, generated, all, last].map(({ change }) => change!.rows),
+    [6, 3, 9, 4],
+  );
+  assert.is(generated.probability, generated.baseline_probability);
+  assert.is(generated.output.slice(0, 5), generated.baseline.slice(0, 5));
+  assert.is.not(generated.output, generated.baseline);
+  assert.ok(Math.abs(prompt.probability - all.probability) < 1e-5);
+  assert.ok(Math.abs(last.probability - all.probability) > 1e-4);
 });
 
 test.run();
