@@ -6,6 +6,7 @@ import { Compile } from "typebox/compile";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type CompareResult, Job } from "../../src/contracts/index.js";
+import { compareNote } from "../../src/lab/operations/compare-note.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { Model } from "../../src/native/index.js";
 import { pythonWith } from "../support/python.js";
@@ -45,16 +46,19 @@ async function run(more: object): Promise<CompareResult> {
 
 const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
+const steering = {
+  intervention: "steer",
+  strength_unit: "vector",
+  strengths: [-2, 0, 2],
+  controls: true,
+};
+let steered: CompareResult;
+
 test("invented against real countries: the model forgets what it knows, and claims what it does not", async () => {
-  const { trials, note } = await run({
-    intervention: "steer",
-    strength_unit: "vector",
-    strengths: [-2, 0, 2],
-    controls: true,
-  });
+  steered = await run(steering);
   const probability = (prompts: string[], strength: number, whose: "direction" | "control") =>
     mean(
-      trials
+      steered.trials
         .filter((trial) => prompts.includes(trial.prompt) && trial.strength === strength)
         .map((trial) => (whose === "direction" ? trial.probability : trial.control!.probability)),
     );
@@ -64,24 +68,20 @@ test("invented against real countries: the model forgets what it knows, and clai
   assert.ok(probability(invented, 0, "direction") > 0.7);
   assert.ok(probability(invented, -2, "direction") < 0.1, "invented countries are known now");
   assert.ok(probability(invented, -2, "control") > 0.7, "a random vector does not do it");
-  const answers = trials.filter((trial) => trial.strength === 2 && real.includes(trial.prompt));
+  const answers = steered.trials.filter((trial) => trial.strength === 2 && real.includes(trial.prompt));
   assert.ok(answers.filter(({ output }) => output === " unknown").length >= 6);
-  assert.not.match(note, "1 %");
+  assert.not.match(steered.note, "1 %");
+  assert.is(steered.control_seed, base.seed);
 });
 
 const python = pythonWith("numpy");
-(python === undefined ? test.skip : test)("every kind and unit is what NumPy computes", async () => {
-  const strengths = [-1, 0.4, 1];
+(python === undefined ? test.skip : test)("the numbers are those of NumPy", async () => {
+  const { strengths } = steering;
   const kinds = [
-    { name: "steer", unit: "unit" },
     { name: "steer", unit: "vector" },
-    { name: "steer", unit: "row_norm" },
     { name: "project_out" },
-    { name: "clamp", unit: "unit", min: -20, max: 10 },
-    { name: "clamp", unit: "vector", min: -0.5, max: 0.25 },
     { name: "clamp", unit: "row_norm", min: -0.1, max: 0.05 },
   ];
-  const prompts = [...real.slice(0, 4), ...invented.slice(0, 4)];
   const model = await Model.open(demoModelPath);
   const tokens = (all: string[]) => Promise.all(all.map(async (text) => [...(await model.tokenize(text))]));
   const [target] = await model.tokenize(" unknown", { special: false });
@@ -92,7 +92,7 @@ const python = pythonWith("numpy");
     seed: base.seed,
     strengths,
     kinds,
-    prompts: await tokens(prompts),
+    prompts: await tokens(base.prompts),
     positives: await tokens(base.positives),
     negatives: await tokens(base.negatives),
   };
@@ -102,81 +102,58 @@ const python = pythonWith("numpy");
     input: JSON.stringify(asked),
     encoding: "utf8",
   });
-  const oracle = JSON.parse(stdout || `"${stderr}"`) as { length: number; rows: number[][] };
-  const close = (a: number, b: number, share: number, what: string) =>
-    assert.ok(Math.abs(a - b) <= share * Math.max(1, Math.abs(b)), `${what}: ${a} and ${b}`);
+  assert.is(stderr, "");
+  const oracle = JSON.parse(stdout) as { length: number; rows: Array<[number, number, number, number]> };
+  const close = (a: number, b: number, within: number, what: string) =>
+    assert.ok(Math.abs(a - b) <= within, `${what}: ${a} and ${b}`);
   for (const [k, { name, unit, ...bounds }] of kinds.entries()) {
-    const result = await run({
-      prompts,
-      intervention: name,
-      strengths,
-      controls: true,
-      ...(unit === undefined ? {} : { strength_unit: unit }),
-      ...bounds,
-    });
-    close(result.vector_length!, oracle.length, 2e-3, "the vector's length");
-    assert.is(result.control_seed, base.seed);
-    for (const [t, trial] of result.trials.entries()) {
-      const [probability, change, row, control] = oracle.rows[k * result.trials.length + t] as [
-        number,
-        number,
-        number,
-        number,
-      ];
-      const what = `${name} ${unit}, trial ${t}`;
+    const more = { ...steering, intervention: name, strength_unit: unit, ...bounds };
+    const { trials, vector_length } = k === 0 ? steered : await run(more);
+    close(vector_length! / oracle.length, 1, 2e-3, "the vector's length");
+    for (const [t, trial] of trials.entries()) {
+      const [probability, change, row, control] = oracle.rows[k * trials.length + t]!;
+      const what = `${name}, ${trial.prompt} ${trial.strength}`;
       // The model's weights are packed; docs/verification.md names what that costs.
-      close(trial.probability, probability, 0.01, what);
-      close(trial.control!.probability, control, 0.01, `${what}, control`);
+      close(trial.probability, probability, 0.02, what);
+      close(trial.control!.probability, control, 0.02, `${what}, control`);
       assert.is(trial.change!.rows, 1);
       close(trial.change!.length / row, change / row, 5e-3, `${what}, change`);
-      close(trial.change!.row_length, row, 5e-3, `${what}, row`);
+      close(trial.change!.row_length / row, 1, 5e-3, `${what}, row`);
     }
   }
 });
 
-test("a change that is too small to matter is named, and one that meets no row", async () => {
-  const small = await run({ intervention: "steer", strengths: [-1, 0, 2, 5], prompts: real.slice(0, 1) });
-  // The row is 276 long, so 2 is under and 5 over a hundredth of it.
-  assert.match(
-    small.note,
-    "At strengths -1, 2 the change is less than 1 % of the row's length (at most 0.73 %)",
-  );
-  assert.match(small.note, "strength_unit vector or row_norm");
-  const none = await run({
+test("a change that is too small to matter is named; generated tokens leave the first answer alone", async () => {
+  const { trials, note, position } = await run({
     intervention: "steer",
-    strengths: [0, 5],
+    strengths: [-1, 0, 2, 5],
     prompts: real.slice(0, 1),
-    positions: [[100, 200]],
+    positions: "generated",
+    max_tokens: 4,
   });
-  assert.match(none.note, "At strength 5 the intervention changed nothing.");
-  assert.equal(none.trials[1]!.change, { rows: 0, length: 0, row_length: 0 });
-  assert.is(none.position, "tokens 100 to 200");
+  assert.is(position, "generated tokens");
+  assert.match(
+    note,
+    /At strengths? [-125, ]+ the change is less than 1 % of the row's length \(at most 0\.\d+ %\)/,
+  );
+  assert.match(note, "strength_unit vector or row_norm");
+  for (const { probability, baseline_probability, change } of trials) {
+    assert.is(probability, baseline_probability);
+    // Of a name, a full stop and the end, the first two are computed further.
+    assert.is(change!.rows, 2);
+  }
+  assert.equal(
+    trials.map(({ change }) => Math.round(1000 * change!.length) / 1000),
+    [1, 0, 2, 5],
+  );
 });
 
-test("positions: what reads an edited prompt answers otherwise; generated tokens leave the first answer alone", async () => {
-  const zero = {
-    intervention: "scale",
-    strengths: [0],
-    positives: undefined,
-    negatives: undefined,
-    max_tokens: 4,
-  };
-  const at = async (positions: unknown) =>
-    (await run({ ...zero, prompts: real.slice(0, 1), positions })).trials[0]!;
-  const generated = await at("generated");
-  const all = await at("all");
-  const prompt = await at("prompt");
-  const last = await at("last");
-  // Six tokens of the prompt; of four generated ones three are computed further.
-  assert.equal(
-    [prompt, generated, all, last].map(({ change }) => change!.rows),
-    [6, 3, 9, 4],
-  );
-  assert.is(generated.probability, generated.baseline_probability);
-  assert.is(generated.output.slice(0, 5), generated.baseline.slice(0, 5));
-  assert.is.not(generated.output, generated.baseline);
-  assert.ok(Math.abs(prompt.probability - all.probability) < 1e-5);
-  assert.ok(Math.abs(last.probability - all.probability) > 1e-4);
+test("an edit that meets no row is named", () => {
+  const trial = { strength: 5, change: { rows: 0, length: 0, row_length: 0 } };
+  const config = { intervention: "steer", strengths: [0, 5], layers: [5], positions: [[100, 200]] };
+  const note = compareNote(config as never, [trial] as never, "");
+  assert.match(note, "At strength 5 the intervention changed nothing.");
+  assert.match(note, "applies to tokens 100 to 200");
 });
 
 test.run();
