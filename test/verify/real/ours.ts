@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { editFor, steeringDirection } from "../../../src/lab/operations/intervention.js";
+import { editFor } from "../../../src/lab/operations/intervention.js";
 import { type Context, Model } from "../../../src/native/index.js";
 import { startServer } from "../../inference/support/serving.js";
 import { type Place, Values } from "../values.js";
@@ -162,8 +162,8 @@ async function editAll(model: Model, context: Context, extent: Extent, values: V
       const wanted = (Object.keys(strengths) as Array<keyof typeof strengths>).flatMap((kind) =>
         strengths[kind].map((strength) => {
           const from = last[donor]![at]!;
-          const vector = kind === "steer" ? steeringDirection(from, last[minus]![at]!) : from;
-          return { kind, strength, edit: editFor(kind, layer, strength, vector) };
+          const vector = kind === "steer" ? from.map((value, i) => value - last[minus]![at]![i]!) : from;
+          return { kind, strength, edit: editFor({ intervention: kind }, layer, strength, vector) };
         }),
       );
       const [trial] = await context.sweep({
