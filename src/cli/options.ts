@@ -26,3 +26,20 @@ export function originList(text: string, before: string[] = []): string[] {
     throw new InvalidArgumentError((error as Error).message);
   }
 }
+
+/** A parser of numbers within bounds, for commander's options. */
+export function numberBetween(minimum: number, maximum: number): (text: string) => number {
+  return (text) => {
+    const value = text.trim() === "" ? Number.NaN : Number(text);
+    if (!(value >= minimum && value <= maximum)) {
+      throw new InvalidArgumentError(`It must be a number between ${minimum} and ${maximum}.`);
+    }
+    return value;
+  };
+}
+
+/** Adds each text to those before, for options that may be given several times. */
+export function collect(text: string, before: string[] = []): string[] {
+  if (text === "") throw new InvalidArgumentError("It must not be empty.");
+  return [...before, text];
+}

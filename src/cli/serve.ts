@@ -1,14 +1,25 @@
 import type { Command } from "commander";
 import { Option } from "commander";
+import type { SamplingDefaults } from "../contracts/chat.js";
 import { inferenceLimits } from "../contracts/inference-limits.js";
 import { ports } from "../contracts/limits.js";
 import type { RpcServer } from "../models/rpc.js";
+import { UsageError } from "./exit-code.js";
 import { modelHelp, rpcHelp, rpcServers } from "./model-options.js";
-import { headerKey, integerBetween, originList } from "./options.js";
+import { collect, headerKey, integerBetween, numberBetween, originList } from "./options.js";
 import { stopSignal } from "./stop-signal.js";
 
 interface ServeCommandOptions {
-  model: string;
+  model?: string;
+  alias?: string[];
+  temperature?: number;
+  topK?: number;
+  topP?: number;
+  minP?: number;
+  repeatPenalty?: number;
+  presencePenalty?: number;
+  frequencyPenalty?: number;
+  seed?: number;
   revision?: string;
   rpc?: RpcServer[];
   force?: boolean;
@@ -34,7 +45,9 @@ export function registerServe(program: Command): void {
   program
     .command("serve")
     .description("Serve a model: OpenAI-style chat, and its inside while it runs.")
-    .option("--model <model>", modelHelp, "demo")
+    .argument("[model]", "the same as --model")
+    .option("-m, --model <model>", `${modelHelp} (default: demo)`)
+    .option("--alias <name>", "name under which it is served; once for each, the first is told", collect)
     .option("--revision <revision>", "branch, tag or commit of a hub model (default: main)")
     .option("--rpc <servers>", rpcHelp, rpcServers)
     .option("--force", "load a model that does not seem to fit into memory")
@@ -87,6 +100,14 @@ export function registerServe(program: Command): void {
       "--draft <model>",
       "a smaller model of the same vocabulary that guesses tokens ahead; answers stay the same",
     )
+    .option("--temperature <number>", "where a request says nothing", numberBetween(0, 100))
+    .option("--top-k <number>", "the same", integerBetween(0, 2_147_483_647))
+    .option("--top-p <number>", "the same", numberBetween(0, 1))
+    .option("--min-p <number>", "the same", numberBetween(0, 1))
+    .option("--repeat-penalty <number>", "the same", numberBetween(0.01, 100))
+    .option("--presence-penalty <number>", "the same", numberBetween(-100, 100))
+    .option("--frequency-penalty <number>", "the same", numberBetween(-100, 100))
+    .option("--seed <number>", "the same", integerBetween(0, 4_294_967_295))
     .option("--embeddings", "serve /v1/embeddings even for a large vocabulary")
     .option("--no-embeddings", "do not serve /v1/embeddings")
     .option("--chat-template <file>", "Jinja template instead of the model's own")
@@ -98,16 +119,37 @@ export function registerServe(program: Command): void {
     .action(runServe);
 }
 
-async function runServe(options: ServeCommandOptions): Promise<void> {
+/** The options that a request's own fields override. */
+function samplingOf(options: ServeCommandOptions): SamplingDefaults {
+  const given = {
+    temperature: options.temperature,
+    top_k: options.topK,
+    top_p: options.topP,
+    min_p: options.minP,
+    repeat_penalty: options.repeatPenalty,
+    presence_penalty: options.presencePenalty,
+    frequency_penalty: options.frequencyPenalty,
+    seed: options.seed,
+  };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+}
+
+async function runServe(named: string | undefined, options: ServeCommandOptions): Promise<void> {
+  if (named !== undefined && options.model !== undefined) {
+    throw new UsageError("Name the model once: as an argument or with --model.");
+  }
+  const model = named ?? options.model ?? "demo";
   const stopped = stopSignal();
-  const [{ serve }, { serveReport }, { readInput }] = await Promise.all([
+  const [{ serve }, { isLoopback }, { serveReport }, { readInput }] = await Promise.all([
     import("../inference/process/supervisor.js"),
+    import("../http/index.js"),
     import("./serve-report.js"),
     import("./input-files.js"),
   ]);
-  const report = serveReport(options.jsonLog === true, options.model);
+  const report = serveReport(options.jsonLog === true, model);
   const starting = serve({
-    model: options.model,
+    model,
+    aliases: options.alias,
     revision: options.revision,
     rpc: options.rpc,
     force: options.force,
@@ -124,6 +166,7 @@ async function runServe(options: ServeCommandOptions): Promise<void> {
     embeddings: options.embeddings,
     draft: options.draft,
     chatTemplate: options.chatTemplate === undefined ? undefined : await readInput(options.chatTemplate),
+    sampling: samplingOf(options),
     apiKey: options.apiKey,
     cors: options.cors,
     onEvent: report.event,
@@ -131,6 +174,13 @@ async function runServe(options: ServeCommandOptions): Promise<void> {
   // A signal during a long load ends it: the serving process is killed with its parent's connection.
   const serving = await Promise.race([starting, stopped]);
   if (typeof serving === "string") process.exit(0);
+  if (options.host !== "localhost" && !isLoopback(options.host)) {
+    const shared =
+      options.apiKey === undefined
+        ? "/v1 and /health without a key"
+        : "all but /lab and /executions with the key";
+    report.event({ event: "warning", sentence: `Whoever reaches ${options.host} may now use ${shared}.` });
+  }
   try {
     await Promise.race([stopped, serving.ended]);
   } finally {

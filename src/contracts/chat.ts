@@ -73,6 +73,21 @@ export const sampling = {
   post_sampling_probs: flag(),
 };
 
+/** What a server can be told to mean where a request says nothing. */
+export type SamplingDefaults = Partial<
+  Record<
+    | "temperature"
+    | "top_k"
+    | "top_p"
+    | "min_p"
+    | "repeat_penalty"
+    | "presence_penalty"
+    | "frequency_penalty"
+    | "seed",
+    number
+  >
+>;
+
 /** How much is generated, how it is sent, and what the slot keeps. */
 export const generation = {
   model: optional(Type.String({ minLength: 1, maxLength: 4096 })),

@@ -50,14 +50,9 @@ export class Captures {
         stats.captures.expired++;
         throw new HttpError(408, `The capture did not get its turn within ${captureWaitMs / 1000} seconds.`);
       }
-      if (
-        error.code === "TOKEN_LIMIT" ||
-        error.code === "LAYER_OUT_OF_RANGE" ||
-        error.code === "INVALID_ARGUMENT"
-      ) {
-        throw refuse(400, error.message);
-      }
-      throw error;
+      if (error.code === "CLOSED" || error.code === "INTERNAL") throw error;
+      // What the model or the machine cannot do is told as well: its sentence names it.
+      throw refuse(error.code === "COMPUTE" || error.code === "OUT_OF_MEMORY" ? 500 : 400, error.message);
     } finally {
       clearTimeout(timer);
       this.#pending = false;

@@ -99,21 +99,21 @@ export async function complete(service: InferenceService, ctx: Context): Promise
   const rewritten = echo === true || (wanted !== undefined && body.post_sampling_probs !== true);
   const prompts = echo ? await promptTexts(service, body.prompt, ctx) : [];
   const form = rewritten ? new CompletionForm(prompts, perPrompt, wanted ?? 0) : undefined;
-  await generate(service, ctx, "completion", body, normalise(body), null, form);
+  await generate(service, ctx, "completion", body, normalise(service, body), null, form);
 }
 
 /** `POST /completion`, llama-server's own. */
 export async function completeNatively(service: InferenceService, ctx: Context): Promise<void> {
   const body = await readBody(service, ctx, NativeSchema, unsupportedInNative);
   checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
-  await generate(service, ctx, "native-completion", body, normalise(body), null);
+  await generate(service, ctx, "native-completion", body, normalise(service, body), null);
 }
 
 /** `POST /infill` */
 export async function infill(service: InferenceService, ctx: Context): Promise<void> {
   const body = await readBody(service, ctx, InfillSchema, unsupportedInNative);
   checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
-  await generate(service, ctx, "infill", body, normalise(body), null);
+  await generate(service, ctx, "infill", body, normalise(service, body), null);
 }
 
 /** How many tokens a chat's prompt has, as the template writes it. */
@@ -122,6 +122,14 @@ export async function countTokens(
   body: ChatRequest,
   signal: AbortSignal,
 ): Promise<number> {
+  if (
+    body.messages.some(({ content }) => Array.isArray(content) && content.some(({ type }) => type !== "text"))
+  ) {
+    throw refusal(
+      "messages",
+      "messages: the tokens of images are known only once they are encoded; count texts.",
+    );
+  }
   const request = prepareChat(service, body);
   const applied = await service.engine.request("apply-template", request, signal);
   const { prompt } = JSON.parse(wholeBody(applied)) as { prompt: string };
@@ -155,7 +163,7 @@ function withUsage(body: ChatRequest): ChatRequest {
 function prepareChat(service: InferenceService, body: ChatRequest): ChatRequest {
   checkMessages(body.messages, service.engine.info.images === true);
   checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
-  return normalise(applyToolChoice(service, applyThinking(service, body)));
+  return normalise(service, applyToolChoice(service, applyThinking(service, body)));
 }
 
 async function generateChat(
@@ -238,11 +246,14 @@ interface WholeAnswer {
 
 /**
  * OpenAI's meaning of what llama-server takes otherwise: its seed has 32 bits, theirs may have more, and -1 asks for a
- * random one; no alternatives to a token (0) would mean no log-probabilities at all, so one is asked for.
+ * random one; no alternatives to a token (0) would mean no log-probabilities at all, so one is asked for. What the
+ * request does not say, the server's defaults do.
  */
 function normalise<T extends { seed?: number; top_logprobs?: number; logprobs?: boolean | number }>(
-  body: T,
+  service: InferenceService,
+  asked: T,
 ): T {
+  const body = { ...service.sampling, ...asked };
   const { seed, top_logprobs, logprobs } = body;
   return {
     ...body,

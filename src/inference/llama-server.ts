@@ -20,7 +20,14 @@ export function llamaServerRoutes(service: InferenceService): Router {
       ctx.body = JSON.parse(wholeBody(reply));
     });
   };
-  tell("/props", "properties");
+  router.get("/props", async (context) => {
+    const ctx = context as unknown as Context;
+    const props = JSON.parse(
+      wholeBody(await service.engine.request("properties", {}, clientGone(ctx).signal)),
+    );
+    Object.assign(props.default_generation_settings.params, service.sampling);
+    ctx.body = props;
+  });
   tell("/slots", "slots");
   tell("/lora-adapters", "adapters");
   for (const path of ["/props", "/lora-adapters"]) {

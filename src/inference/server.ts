@@ -1,5 +1,6 @@
 import type { Server } from "node:http";
 import { basename } from "node:path";
+import type { SamplingDefaults } from "../contracts/chat.js";
 import { UserError } from "../contracts/user-error.js";
 import { judgeMemory } from "../models/memory.js";
 import { type ResolvedModel, resolveModel } from "../models/resolve.js";
@@ -8,6 +9,7 @@ import { threadsFor } from "../models/threads.js";
 import { Engine, type EngineOptions } from "../native/engine.js";
 import { backendInfo, connectRemotes, estimateMemory, NativeError } from "../native/index.js";
 import { captureWaitMs } from "./capture.js";
+import { checkFinite } from "./finite.js";
 import { openLibrary } from "./live/library.js";
 import { createService, type InferenceService } from "./service.js";
 
@@ -30,6 +32,10 @@ export interface ServingOptions
   revision?: string;
   /** A smaller model of the same vocabulary, named like `model`, that guesses tokens ahead. */
   draft?: string;
+  /** Names under which the model is served in place of its id; the first is told, all are understood. */
+  aliases?: readonly string[];
+  /** What requests mean that say nothing of how the next token is chosen. */
+  sampling?: SamplingDefaults;
   /** Servers of llama.cpp that the model's layers are spread over. */
   rpc?: readonly RpcServer[];
   /** Waits for the rpc-servers to be there, in place of failing. */
@@ -53,7 +59,21 @@ export interface ServingOptions
 
 /** Loads a model and builds the service around it: everything but the listening socket. */
 export async function loadService(options: ServingOptions): Promise<InferenceService> {
-  const { model, revision, draft, rpc, patient, force, apiKey, cors, waiting, onWarning, ...rest } = options;
+  const {
+    model,
+    revision,
+    draft,
+    rpc,
+    patient,
+    force,
+    apiKey,
+    cors,
+    aliases = [],
+    sampling,
+    waiting,
+    onWarning,
+    ...rest
+  } = options;
   const { captureWaitMs: wait, home, ...engineOptions } = rest;
   const resolved = await resolveModel(model, {
     ...(revision !== undefined && { revision }),
@@ -74,7 +94,14 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
     ...(guessing && { draft: guessing.path }),
   };
   await checkMemory(opening, force === true, onWarning);
-  const engine = await Engine.open({ ...opening, id: modelId(model, resolved) });
+  const engine = await Engine.open({ ...opening, id: aliases[0] ?? modelId(model, resolved) });
+  await checkFinite(engine);
+  const { slotContext } = engine.info;
+  if (engineOptions.ctxSize !== undefined && slotContext < engineOptions.ctxSize) {
+    onWarning?.(
+      `--ctx-size ${engineOptions.ctxSize} is more than this model was trained with: a slot holds ${slotContext} tokens.`,
+    );
+  }
   return createService(
     {
       engine,
@@ -86,6 +113,8 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
       library: await openLibrary(engine.info, home),
       apiKey,
       cors,
+      aliases,
+      sampling,
       waiting,
       captureWaitMs: wait,
     },

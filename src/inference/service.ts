@@ -1,3 +1,4 @@
+import type { SamplingDefaults } from "../contracts/chat.js";
 import type { ResolvedModel } from "../models/resolve.js";
 import type { Engine } from "../native/engine.js";
 import type { BackendInfo } from "../native/index.js";
@@ -23,6 +24,8 @@ export interface InferenceService {
   readonly cors: readonly string[];
   /** Further names that requests may give the model. */
   readonly aliases: readonly string[];
+  /** What requests mean that say nothing of how the next token is chosen. */
+  readonly sampling: SamplingDefaults;
   readonly stats: ServingStats;
   readonly admission: Admission;
   readonly executions: ExecutionRecorder;
@@ -36,7 +39,7 @@ export type ServiceParts = Pick<
   InferenceService,
   "engine" | "backend" | "resolved" | "requestedModel" | "requestedRevision" | "library"
 > &
-  Partial<Pick<InferenceService, "drafts" | "apiKey" | "cors" | "aliases" | "captureWaitMs">> & {
+  Partial<Pick<InferenceService, "drafts" | "apiKey" | "cors" | "aliases" | "sampling" | "captureWaitMs">> & {
     waiting?: number;
   };
 
@@ -52,6 +55,7 @@ export function createService(parts: ServiceParts, defaultCaptureWaitMs: number)
     apiKey: parts.apiKey,
     cors: parts.cors ?? [],
     aliases: parts.aliases ?? [],
+    sampling: parts.sampling ?? {},
     stats: new ServingStats(),
     admission: new Admission(parts.engine.info.slots, parts.waiting),
     executions: new ExecutionRecorder(),

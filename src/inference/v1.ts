@@ -65,12 +65,16 @@ export function v1Routes(service: InferenceService): Router {
   return router;
 }
 
-function modelObject({ engine: { info }, startedAt }: InferenceService) {
+/** llama.cpp's numbers. */
+const poolingNames = ["none", "mean", "cls", "last", "rank"];
+
+function modelObject({ engine: { info }, aliases, startedAt }: InferenceService) {
   return {
     id: info.id,
     object: "model",
     created: startedAt,
     owned_by: "tapline",
+    ...(aliases.length > 1 && { aliases }),
     meta: {
       architecture: info.architecture,
       quantization: info.quantization,
@@ -80,6 +84,7 @@ function modelObject({ engine: { info }, startedAt }: InferenceService) {
       n_embd: info.nEmbd,
       n_layer: info.nLayer,
       n_params: info.nParams,
+      pooling: info.embeddings ? poolingNames[info.pooling] : undefined,
       size: info.bytes,
     },
   };

@@ -69,6 +69,8 @@ export interface EngineInfo {
   readonly batch: number;
   readonly threads: number;
   readonly embeddings: boolean;
+  /** llama.cpp's number for how an embedding is made of a text's tokens. */
+  readonly pooling: number;
   /** Whether chats may hold images. */
   readonly images: boolean;
   readonly templateSupportsThinking: boolean;
