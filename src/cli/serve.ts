@@ -140,9 +140,8 @@ async function runServe(named: string | undefined, options: ServeCommandOptions)
   }
   const model = named ?? options.model ?? "demo";
   const stopped = stopSignal();
-  const [{ serve }, { isLoopback }, { serveReport }, { readInput }] = await Promise.all([
+  const [{ serve }, { serveReport }, { readInput }] = await Promise.all([
     import("../inference/process/supervisor.js"),
-    import("../http/index.js"),
     import("./serve-report.js"),
     import("./input-files.js"),
   ]);
@@ -174,7 +173,7 @@ async function runServe(named: string | undefined, options: ServeCommandOptions)
   // A signal during a long load ends it: the serving process is killed with its parent's connection.
   const serving = await Promise.race([starting, stopped]);
   if (typeof serving === "string") process.exit(0);
-  if (options.host !== "localhost" && !isLoopback(options.host)) {
+  if (!/^(localhost|127\.[\d.]+|::1)$/i.test(options.host)) {
     const shared =
       options.apiKey === undefined
         ? "/v1 and /health without a key"
