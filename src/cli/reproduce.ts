@@ -2,8 +2,8 @@ import { readdir, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Command, InvalidArgumentError } from "commander";
-import { InvalidInput, UserError } from "../contracts/index.js";
 import type { Recipe } from "../contracts/recipe.js";
+import { UserError } from "../contracts/user-error.js";
 import { exitCodes, UsageError } from "./exit-code.js";
 import { labOption, origin } from "./service-address.js";
 
@@ -95,6 +95,7 @@ async function readRecipe(name: string): Promise<{ name: string; recipe: Recipe 
   try {
     return { name: basename(dirname(resolve(place))), recipe: checkRecipe(await readConfig(place)) };
   } catch (error) {
+    const { InvalidInput } = await import("../contracts/validate.js");
     if (error instanceof InvalidInput || (error instanceof UserError && !(error instanceof UsageError))) {
       throw new UsageError(`${place} is no recipe: ${error.message}`);
     }

@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
 import type { StoredVector } from "../contracts/library.js";
-import { liveLimits } from "../contracts/live.js";
+import { liveLimits } from "../contracts/live-limits.js";
 import { UsageError } from "./exit-code.js";
 import { layerList } from "./layers.js";
 import { integerBetween } from "./options.js";

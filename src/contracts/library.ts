@@ -1,6 +1,7 @@
 import Type, { type Static, type TSchema } from "typebox";
 import { limits } from "./limits.js";
-import { liveLimits, Name } from "./live.js";
+import { Name } from "./live.js";
+import { liveLimits } from "./live-limits.js";
 
 const optional = <S extends TSchema>(schema: S) => Type.Optional(schema);
 const Texts = Type.Array(Type.String({ pattern: "\\S", maxLength: liveLimits.text_characters }), {

@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { liveLimits } from "../contracts/live.js";
+import { liveLimits } from "../contracts/live-limits.js";
 import { UserError } from "../contracts/user-error.js";
 import { syncFolder, writeDurably } from "../files/durable.js";
 import {

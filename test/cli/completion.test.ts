@@ -41,7 +41,14 @@ if (has("bash")) {
     assert.equal(offers("insp"), ["inspect"]);
     assert.ok(offers("").length > 20);
     assert.equal(offers("compare", "--inter"), ["--intervention"]);
-    assert.equal(offers("compare", "--intervention", ""), ["scale", "ablate", "patch", "steer"]);
+    assert.equal(offers("compare", "--intervention", ""), [
+      "scale",
+      "ablate",
+      "patch",
+      "steer",
+      "project_out",
+      "clamp",
+    ]);
     assert.equal(offers("completion", ""), ["bash", "zsh", "fish"]);
     assert.equal(offers("studies", "back"), ["backup"]);
     assert.equal(offers("studies", "backup", "--con"), ["--config"]);

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
   copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -60,9 +61,9 @@ test("every command has a description, and help with an example", async () => {
 });
 
 test("the commands of the page run in order", async () => {
-  for (const name of ["capitals.txt", "reviews.csv"]) {
-    copyFileSync(join(repository, "docs/examples", name), join(root, name));
-  }
+  const examples = join(repository, "docs/examples");
+  for (const name of ["capitals.txt", "reviews.csv"]) copyFileSync(join(examples, name), join(root, name));
+  cpSync(examples, join(root, "docs/examples"), { recursive: true });
   const shims = join(root, "bin");
   mkdirSync(shims);
   writeFileSync(

@@ -1,5 +1,5 @@
 import type { StoredVector, VectorRequest } from "../../contracts/library.js";
-import { liveLimits } from "../../contracts/live.js";
+import { liveLimits } from "../../contracts/live-limits.js";
 import { UserError } from "../../contracts/user-error.js";
 import { type LayerReport, makeDirection } from "../../library/index.js";
 import type { Engine } from "../../native/engine.js";

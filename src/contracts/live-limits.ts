@@ -1,0 +1,23 @@
+/** Limits of what a request may change and watch, and of the library that it takes vectors and probes from. */
+export const liveLimits = {
+  interventions: 16,
+  layers: 8,
+  ranges: 64,
+  probes: 8,
+  projections: 8,
+  lens: 10,
+  /** Of a strength, whatever its unit. */
+  strength: 1e6,
+  /** Tokens in a row that a condition may ask for. */
+  condition_tokens: 1024,
+  /** Of a stored vector or probe. */
+  name_characters: 64,
+  /** Of an uploaded file. */
+  file_bytes: 64 * 1024 ** 2,
+  stored: 1000,
+  /** On each side of a direction. */
+  texts: 512,
+  text_characters: 32_768,
+  /** Tokens of one of these texts. */
+  text_tokens: 256,
+} as const;
