@@ -1,4 +1,4 @@
-import { FormatError } from "./format-error.js";
+import { FormatError, told } from "./format-error.js";
 
 const magic = 0x46554747; // "GGUF"
 const alignment = 32;
@@ -31,21 +31,19 @@ export function decodeControlVector(bytes: Uint8Array): Map<number, Float32Array
     else cursor.skip(type);
   }
   if (architecture !== "controlvector") {
-    throw new FormatError(`The GGUF file is a ${architecture || "nameless thing"}, not a controlvector.`);
+    throw new FormatError(`The GGUF file is of the architecture ${told(architecture)}, not a controlvector.`);
   }
   const places: { layer: number; length: number; offset: number }[] = [];
   for (let tensor = 0; tensor < tensors; tensor++) {
     const name = cursor.string();
     const dimensions = cursor.uint32();
-    if (dimensions > 4)
-      throw new FormatError(`The tensor ${name.slice(0, 60)} has ${dimensions} dimensions.`);
+    if (dimensions > 4) throw new FormatError(`The tensor ${told(name)} has ${dimensions} dimensions.`);
     let length = 1;
     for (let dimension = 0; dimension < dimensions; dimension++) length *= cursor.uint64();
     const type = cursor.uint32();
     const offset = cursor.uint64();
     const layer = Number(/^direction\.(\d{1,3})$/.exec(name)?.[1] ?? Number.NaN);
-    if (Number.isNaN(layer))
-      throw new FormatError(`The tensor ${name.slice(0, 60)} is no direction.<layer>.`);
+    if (Number.isNaN(layer)) throw new FormatError(`The tensor ${told(name)} is no direction.<layer>.`);
     if (type !== f32) throw new FormatError(`${name} is not float32.`);
     if (layer === 0) {
       throw new FormatError(

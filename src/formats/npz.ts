@@ -1,6 +1,6 @@
 import { crc32, inflateRawSync } from "node:zlib";
 import { floatsOf } from "./float.js";
-import { FormatError } from "./format-error.js";
+import { FormatError, told } from "./format-error.js";
 import type { Tensor } from "./safetensors.js";
 
 const endOfDirectory = 0x06054b50;
@@ -80,7 +80,7 @@ function readNpy(data: Buffer, name: string): Tensor {
   }
   const dtype = dtypes[descr];
   if (dtype === undefined) {
-    throw refuse(`is of type ${descr || "unknown"}; ${Object.keys(dtypes).join(", ")} are read`);
+    throw refuse(`is of type ${told(descr || "unknown")}; ${Object.keys(dtypes).join(", ")} are read`);
   }
   const lengths = shape
     .split(",")
@@ -90,8 +90,4 @@ function readNpy(data: Buffer, name: string): Tensor {
   if (data.length - start !== count * (widths[dtype] as number))
     throw refuse("has another size than its shape");
   return { shape: lengths, data: floatsOf(dtype, data.subarray(start)) as Float32Array };
-}
-
-function told(name: string): string {
-  return JSON.stringify(name.slice(0, 80));
 }

@@ -1,5 +1,5 @@
 import { floatsOf } from "./float.js";
-import { FormatError } from "./format-error.js";
+import { FormatError, told } from "./format-error.js";
 
 export interface Tensor {
   shape: readonly number[];
@@ -86,7 +86,7 @@ export function decodeSafetensors(bytes: Uint8Array): SafetensorsFile {
 const widths: Readonly<Record<string, number>> = { F64: 8, F32: 4, F16: 2, BF16: 2 };
 
 function readTensor(name: string, entry: unknown, data: Uint8Array): Tensor {
-  const what = `The tensor ${JSON.stringify(name.slice(0, 80))}`;
+  const what = `The tensor ${told(name)}`;
   const { dtype, shape, data_offsets: offsets } = (entry ?? {}) as Record<string, unknown>;
   const lengths = (value: unknown): value is number[] =>
     Array.isArray(value) && value.every((number) => Number.isSafeInteger(number) && number >= 0);
@@ -96,7 +96,7 @@ function readTensor(name: string, entry: unknown, data: Uint8Array): Tensor {
   const width = widths[String(dtype)];
   if (width === undefined) {
     throw new FormatError(
-      `${what} is of type ${String(dtype).slice(0, 20)}; ${Object.keys(widths).join(", ")} are read.`,
+      `${what} is of type ${told(String(dtype))}; ${Object.keys(widths).join(", ")} are read.`,
     );
   }
   const [start, end] = offsets as [number, number];

@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync } from "node:fs";
+import { request as open } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -174,9 +175,9 @@ test("what an edit left in a cache is nobody's prompt: after, before, and after 
   const options = { logprobs: 2, id_slot: 0 };
   const clean = await complete(long, undefined, { ...options, cache_prompt: false });
   const near = (body: Told, what: string) => {
-    const of = (answer: Told) => answer.choices[0].logprobs.content.map((entry: Told) => entry.logprob);
+    const of = (answer: Told): number[] => answer.choices[0].logprobs.token_logprobs;
     for (const [index, value] of of(body).entries()) {
-      assert.ok(Math.abs(value - of(clean)[index]) < 1e-3, `${what}: ${value}, not ${of(clean)[index]}`);
+      assert.ok(Math.abs(value - of(clean)[index]!) < 1e-3, `${what}: ${value}, not ${of(clean)[index]}`);
     }
   };
   const steered = steer("unknown", 2);
@@ -196,15 +197,13 @@ test("what an edit left in a cache is nobody's prompt: after, before, and after 
   const { usage } = await complete(long, steered, { id_slot: 0 });
   assert.is(usage.prompt_tokens_details?.cached_tokens ?? 0, 0);
   for (let round = 0; round < 5; round++) {
-    const gone = new AbortController();
-    const cut = fetch(`${server.url}/v1/completions`, {
-      method: "POST",
-      body: JSON.stringify({ prompt: long, max_tokens: 200, id_slot: 0, stream: true, tapline: steered }),
-      signal: gone.signal,
-    }).then(async (response) => {
-      for await (const _ of response.body!) gone.abort();
+    await leaveAfterFirstPart("/v1/completions", {
+      prompt: long,
+      max_tokens: 200,
+      id_slot: 0,
+      stream: true,
+      tapline: steered,
     });
-    await cut.catch(() => {});
     await untilIdle(server.service);
     near(await complete(long, undefined, options), "after a cancelled one");
   }
@@ -441,6 +440,22 @@ test("bad input is one sentence that names the field", async () => {
     assert.match(body.error.message, new RegExp(field));
   }
 });
+
+/** A client that goes away in the middle of a stream. */
+function leaveAfterFirstPart(path: string, body: object): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const request = open(`${server.url}${path}`, { method: "POST", agent: false }, (response) => {
+      response
+        .on("error", () => {})
+        .once("data", () => {
+          request.destroy();
+          resolve();
+        });
+    });
+    request.on("error", reject);
+    request.end(JSON.stringify(body));
+  });
+}
 
 async function vectorOf(name: string, at: number): Promise<Float32Array> {
   const { vector } = await server.service.library.vectors.layer(name, at, server.service.library.model);
