@@ -8,7 +8,7 @@ import * as assert from "uvu/assert";
 import { runPage } from "./run-page.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const walked = ["docs/serving.md", "docs/lab.md", "docs/reproduce.md"];
+const walked = ["docs/serving.md", "docs/lab.md", "docs/live.md", "docs/reproduce.md"];
 /** Pages with blocks that another test runs, or that need what no test has. */
 const elsewhere: Record<string, string> = {
   "README.md": "readme.test.ts",

@@ -25,10 +25,11 @@ export async function foreignRounds(location: string, rounds: number): Promise<n
   const store = await openStore(location);
   const identity = { issuer: "test", subject: "a", name: "Ada", email: null, login: null };
   const { id } = await signInAccount(store, identity);
+  const other = await signInAccount(store, { ...identity, subject: "b", name: "Ben" });
   await store.close();
   const acknowledged = new Set<string>();
   for (let round = 0; round < rounds; round += 1) {
-    const writers = [startWriter(location, id, acknowledged), startWriter(location, id, acknowledged)];
+    const writers = [0, 1].map(() => startWriter(location, [id, other.id], acknowledged));
     try {
       await Promise.all(writers.map((one) => one.wrote(2)));
       await run("sqlite3", [location, "select count(*) from studies"]);
@@ -66,8 +67,8 @@ interface Writer {
   kill(): Promise<void>;
 }
 
-function startWriter(location: string, accountId: string, acknowledged: Set<string>): Writer {
-  const child = fork(writer, [location, accountId], { execArgv: ["--import", "tsx"] });
+function startWriter(location: string, accounts: readonly string[], acknowledged: Set<string>): Writer {
+  const child = fork(writer, [location, ...accounts], { execArgv: ["--import", "tsx"] });
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   let count = 0;
   child.on("message", (message: { draft?: string }) => {
@@ -79,6 +80,7 @@ function startWriter(location: string, accountId: string, acknowledged: Set<stri
     async wrote(more) {
       const goal = count + more;
       while (count < goal) {
+        if (child.signalCode !== null) throw new Error("The writer was killed meanwhile.");
         if (child.exitCode !== null) throw new Error(`The writer ended by itself with ${child.exitCode}.`);
         await new Promise((resolve) => setTimeout(resolve, 5));
       }

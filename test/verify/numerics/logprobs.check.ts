@@ -40,10 +40,11 @@ async function run(python: string, folder: string): Promise<Figure[]> {
         keep(await tokenize(prompt, true), body.choices[0].logprobs.content);
       }
       for (const prompt of texts) {
-        const { body } = await server.post("/v1/completions", {
-          ...{ prompt, ...sampling, max_tokens: 16, logprobs: 5 },
+        // llama-server's own form: OpenAI's legacy one names texts, and two tokens may have the same.
+        const { body } = await server.post("/completion", {
+          ...{ prompt, ...sampling, n_predict: 16, n_probs: 5 },
         });
-        keep(await tokenize(prompt, true), body.choices[0].logprobs.content);
+        keep(await tokenize(prompt, true), body.completion_probabilities);
       }
     }
     await writeFile(
