@@ -117,7 +117,7 @@ export async function agent(visit: Visit, idText: string | undefined): Promise<v
 <dt>Last used</dt><dd>${token.lastUsedAt === null ? "never" : when(token.lastUsedAt)}</dd></dl>
 ${token.state === "active" ? revokeForm(visit, token) : null}
 <h2>Activity</h2><p class="hint">Its last ${counted(records.length, "request")}, kept ${studyLimits.activity_days} days: action, status and id, never what was read or written.</p>
-<div class="scroll"><table><thead><tr><th scope="col">When</th><th scope="col">Action</th><th scope="col">Status</th><th scope="col">Study or draft</th></tr></thead>
+<div class="scroll" role="region" aria-label="Activity" tabindex="0"><table><thead><tr><th scope="col">When</th><th scope="col">Action</th><th scope="col">Status</th><th scope="col">Study or draft</th></tr></thead>
 <tbody>${records.map(
       (record) =>
         html`<tr><td>${when(record.at)}</td><td>${record.action}</td><td>${record.status}</td><td><code>${record.resource ?? "–"}</code></td></tr>`,

@@ -28,7 +28,7 @@ ${operations.map(
 ${
   operation.parameters === undefined || operation.parameters.length === 0
     ? null
-    : html`<div class="scroll"><table><thead><tr><th scope="col">Parameter</th><th scope="col">In</th><th scope="col">What</th><th scope="col">Rule</th></tr></thead><tbody>${operation.parameters.map(
+    : html`<div class="scroll" role="region" aria-label="Parameters" tabindex="0"><table><thead><tr><th scope="col">Parameter</th><th scope="col">In</th><th scope="col">What</th><th scope="col">Rule</th></tr></thead><tbody>${operation.parameters.map(
         ({ name, in: place, description: text, schema }) =>
           html`<tr><td><code>${name}</code></td><td>${place}</td><td>${text}</td><td>${rules(schema)}</td></tr>`,
       )}</tbody></table></div>`
@@ -39,7 +39,7 @@ ${
       ([name, schema]) =>
         html`<details id="schema-${name}"><summary>${name}</summary><pre tabindex="0" role="region" aria-label="${name}">${JSON.stringify(schema, null, 2)}</pre></details>`,
     )}
-<h2>Error codes</h2><div class="scroll"><table><thead><tr><th scope="col">Status</th><th scope="col">Code</th></tr></thead>
+<h2>Error codes</h2><div class="scroll" role="region" aria-label="Error codes" tabindex="0"><table><thead><tr><th scope="col">Status</th><th scope="col">Code</th></tr></thead>
 <tbody>${Object.entries(errorCodes).map(([code, status]) => html`<tr><td>${status}</td><td><code>${code}</code></td></tr>`)}</tbody></table></div>`,
   );
 }

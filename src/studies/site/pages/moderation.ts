@@ -88,7 +88,7 @@ ${logTable(log)}${log.length < pageSize ? null : html`<p><a href="?before=${(log
 }
 
 function logTable(log: Awaited<ReturnType<typeof readAudit>>) {
-  return html`<div class="scroll"><table><thead><tr><th scope="col">When</th><th scope="col">Who</th><th scope="col">Action</th><th scope="col">To</th><th scope="col">Detail</th></tr></thead>
+  return html`<div class="scroll" role="region" aria-label="Log" tabindex="0"><table><thead><tr><th scope="col">When</th><th scope="col">Who</th><th scope="col">Action</th><th scope="col">To</th><th scope="col">Detail</th></tr></thead>
 <tbody>${log.map(
     (one) =>
       html`<tr><td>${when(one.at)}</td><td>${one.handle === null ? one.actor : `@${one.handle}`}</td><td>${one.action}</td><td><code>${revealed(one.target)}</code></td><td>${revealed(one.detail ?? "")}</td></tr>`,
