@@ -1,3 +1,5 @@
+import { uniformNumbers } from "./random.js";
+
 /** States of some texts at one layer, one after another: [texts, hidden]. */
 export interface States {
   data: Float32Array;
@@ -93,7 +95,7 @@ function separations(
   const least = Math.min(labels.filter(Boolean).length, labels.filter((label) => !label).length);
   if (least < 3) return { separation: null, shuffledSeparation: null };
   const of = (given: boolean[]) => crossFitted(rows, given, method, Math.min(folds, least));
-  const random = numbers(seed);
+  const random = uniformNumbers(seed);
   let sum = 0;
   for (let shuffle = 0; shuffle < shuffles; shuffle++) sum += of(shuffled(labels, random));
   return { separation: of(labels), shuffledSeparation: sum / shuffles };
@@ -144,17 +146,6 @@ function shuffled(labels: boolean[], random: () => number): boolean[] {
     [mixed[i], mixed[j]] = [mixed[j] as boolean, mixed[i] as boolean];
   }
   return mixed;
-}
-
-/** Numbers from 0 to 1 by a seed (mulberry32). */
-function numbers(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 type Row = Float32Array | Float64Array;

@@ -1,10 +1,10 @@
 import type { LiveIntervention } from "../contracts/live.js";
-import type { Edit } from "../native/edit.js";
+import type { Edit, Positions } from "../native/edit.js";
 
 /** An intervention as people write it, at one layer, its vector looked up. */
-export type Written = Pick<LiveIntervention, "kind" | "strength_unit" | "min" | "max" | "positions"> & {
-  strength: number;
-};
+export type Written = Pick<LiveIntervention, "kind"> & {
+  [field in "strength_unit" | "min" | "max"]?: LiveIntervention[field] | undefined;
+} & { strength: number; positions?: Positions | undefined };
 
 /**
  * What an intervention of strength s does to a row h, with v for its vector and u for the unit vector along it: scale
@@ -13,7 +13,7 @@ export type Written = Pick<LiveIntervention, "kind" | "strength_unit" | "min" | 
  */
 export function editOf(written: Written, layer: number, vector: Float32Array | undefined): Edit {
   const { kind, strength, strength_unit: unit = "unit", positions = "all" } = written;
-  const common = { layer, positions: positions, ...(vector && { vector }) };
+  const common = { layer, positions, ...(vector && { vector }) };
   switch (kind) {
     case "scale":
       return { ...common, scale: strength };
@@ -22,7 +22,7 @@ export function editOf(written: Written, layer: number, vector: Float32Array | u
     case "patch":
       return { ...common, scale: 1 - strength, strength, unit: "vector" };
     case "steer":
-      return { ...common, strength, unit: unit };
+      return { ...common, strength, unit };
     case "project_out":
       return { ...common, kind, strength };
     default:
@@ -30,7 +30,7 @@ export function editOf(written: Written, layer: number, vector: Float32Array | u
         ...common,
         kind: "clamp",
         strength,
-        unit: unit,
+        unit,
         ...(written.min !== undefined && { min: written.min }),
         ...(written.max !== undefined && { max: written.max }),
       };

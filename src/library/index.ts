@@ -4,4 +4,5 @@ export { type FileForm, readProbe, readVector, writeProbe, writeVector } from ".
 export { modelFingerprint } from "./fingerprint.js";
 export type { ModelIdentity } from "./identity.js";
 export { type ProbeNumbers, Probes } from "./probes.js";
+export { uniformNumbers } from "./random.js";
 export { type LayerReport, Vectors } from "./vectors.js";

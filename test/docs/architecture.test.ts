@@ -17,7 +17,7 @@ const arrows: Record<string, string[]> = {
   models: ["contracts", "files"],
   http: ["contracts"],
   library: ["contracts", "files", "formats", "native"],
-  lab: ["contracts", "files", "formats", "http", "models", "native"],
+  lab: ["contracts", "files", "formats", "http", "library", "models", "native"],
   requests: ["contracts", "http"],
   inference: ["contracts", "files", "formats", "http", "library", "models", "native", "requests"],
   router: ["contracts", "http", "requests"],

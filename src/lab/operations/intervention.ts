@@ -1,8 +1,10 @@
 import type { CompareConfig } from "../../contracts/index.js";
+import { editOf, uniformNumbers } from "../../library/index.js";
 import type { Edit, Positions } from "../../native/index.js";
 
 /**
- * What an intervention of a strength does to the rows of a block, as the contract says it.
+ * What an intervention of a strength does to the rows of a block, as the contract says it: on the last token unless told
+ * otherwise.
  * @param vector the donor's state, or the direction at its full length; [hidden]
  */
 export function editFor(
@@ -11,25 +13,12 @@ export function editFor(
   strength: number,
   vector: Float32Array | undefined,
 ): Edit {
-  const edit: Edit = { layer, positions: (config.positions ?? "last") as Positions };
-  const along = vector === undefined ? {} : { vector };
-  const unit = config.strength_unit ?? "unit";
-  switch (config.intervention) {
-    case "scale":
-      return { ...edit, scale: strength };
-    case "ablate":
-      return { ...edit, scale: 1 - strength };
-    case "patch":
-      return { ...edit, ...along, scale: 1 - strength, strength };
-    case "steer":
-      return { ...edit, ...along, strength, unit };
-    case "project_out":
-      return { ...edit, ...along, kind: "project_out", strength };
-    case "clamp": {
-      const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = config;
-      return { ...edit, ...along, kind: "clamp", strength, unit, min, max };
-    }
-  }
+  const { intervention: kind, positions = "last", strength_unit, min, max } = config;
+  return editOf(
+    { kind, positions: positions as Positions, strength, strength_unit, min, max },
+    layer,
+    vector,
+  );
 }
 
 /**
@@ -57,13 +46,7 @@ export function lengthOf(vector: Float32Array): number {
  * another. Box and Muller's transform of the generator mulberry32, so that others can draw the same one.
  */
 export function randomVector(hidden: number, length: number, seed: number): Float32Array {
-  let state = seed >>> 0;
-  const uniform = () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return (((mixed ^ (mixed >>> 14)) >>> 0) + 0.5) / 2 ** 32;
-  };
+  const uniform = uniformNumbers(seed);
   const values = Float64Array.from({ length: hidden }, () => {
     const radius = Math.sqrt(-2 * Math.log(uniform()));
     return radius * Math.cos(2 * Math.PI * uniform());
