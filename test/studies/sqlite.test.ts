@@ -79,12 +79,23 @@ test("what the driver would change silently is refused", () => {
   });
 });
 
+test("a row number beyond 2^53, as the search index has them, stops neither its statement nor the next", () => {
+  const file = new SqliteFile(":memory:", 0);
+  file.exec("create table t (id integer primary key)");
+  const run = (text: string) => file.prepare(text).run([]);
+  assert.is(BigInt(run("insert into t values (9009535716950016)").lastInsertRowid), 9009535716950016n);
+  run("begin");
+  run("rollback");
+  assert.is(Number(run("delete from t").changes), 1);
+  file.close();
+});
+
 test("a statement that answers rows is a reader; RETURNING answers, too", () => {
   withFile((file) => {
     file.exec("create table t (id integer primary key, at integer)");
     assert.is(file.prepare("insert into t (at) values (1)").reader, false);
     assert.equal(file.prepare("insert into t (at) values (?) returning id, at").all([7]), [{ id: 1, at: 7 }]);
-    assert.is(file.prepare("update t set at = at + 1").run([]).changes, 1);
+    assert.is(Number(file.prepare("update t set at = at + 1").run([]).changes), 1);
   });
 });
 

@@ -23,6 +23,9 @@ export class SqliteFile implements SqliteDatabase {
     const statement = this.#db.prepare(sql);
     const names = statement.columns().map(({ name }) => name);
     if (names.length > 0) statement.setReturnArrays(true);
+    // The last row's number comes with every statement, also with a rollback, and the search index of SQLite has its own
+    // beyond 2^53: as a plain number the driver would refuse it.
+    else statement.setReadBigInts(true);
     const once = <T>(work: () => T): T => {
       try {
         return work();
