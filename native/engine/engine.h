@@ -62,7 +62,7 @@ class Engine {
   const std::string& info() const { return info_; }
 
   /// Starts a request with a body that TypeScript has validated. `live`: what it changes and watches; only
-  /// for routes that generate, and only where live requests are possible (see no_live_reason in info()).
+  /// for routes that generate, and only where live requests are possible (`captures` in info()).
   RequestId open(Route route, std::string body, std::unique_ptr<LivePlan> live);
   void read(RequestId id);
   void cancel(RequestId id);

@@ -5,4 +5,5 @@ export { modelFingerprint } from "./fingerprint.js";
 export type { ModelIdentity } from "./identity.js";
 export { type ProbeNumbers, Probes } from "./probes.js";
 export { uniformNumbers } from "./random.js";
+export type { Shelved } from "./shelf.js";
 export { type LayerReport, Vectors } from "./vectors.js";

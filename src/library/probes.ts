@@ -1,7 +1,7 @@
 import type { StoredProbe } from "../contracts/library.js";
 import { UserError } from "../contracts/user-error.js";
 import type { Tensor } from "../formats/safetensors.js";
-import { checkFinite, checkModel, hashTensors, type ModelIdentity, modelOf } from "./identity.js";
+import { checkFinite, checkModel, type ModelIdentity, modelOf } from "./identity.js";
 import { Shelf, type Shelved } from "./shelf.js";
 
 /** A linear probe as the Lab keeps it: sigmoid(((h - mean) / std) . weight + bias). */
@@ -97,7 +97,7 @@ export class Probes {
     let bias = numbers(file, "bias")[0] as number;
     const folded = Float64Array.from(weight, (value, index) => value / (std[index] as number));
     for (const [index, value] of folded.entries()) bias -= value * (mean[index] as number);
-    return { layer, weight: folded, bias, sha256: hashTensors(file.tensors) };
+    return { layer, weight: folded, bias, sha256: file.sha256 };
   }
 }
 
@@ -110,7 +110,7 @@ function numbers(file: Shelved, field: string): Float32Array {
 function describe(file: Shelved): StoredProbe {
   return {
     name: file.name,
-    sha256: hashTensors(file.tensors),
+    sha256: file.sha256,
     model: modelOf(file.metadata),
     n_embd: numbers(file, "weight").length,
     point: "block_out",

@@ -9,12 +9,15 @@ import {
   type SafetensorsFile,
   type Tensor,
 } from "../formats/safetensors.js";
+import { hashTensors } from "./identity.js";
 
 const extension = ".safetensors";
 
 /** A file on a shelf: its tensors, what it says of itself, and when it was put there (Unix seconds). */
 export interface Shelved extends SafetensorsFile {
   name: string;
+  /** Of its numbers; taken once, when the file is read. */
+  sha256: string;
   created: number;
 }
 
@@ -57,7 +60,8 @@ export class Shelf {
     if (known?.stamp === stamp) return known.file;
     let file: Shelved;
     try {
-      file = { ...decodeSafetensors(await readFile(path)), name, created: found.mtimeMs / 1000 };
+      const decoded = decodeSafetensors(await readFile(path));
+      file = { ...decoded, name, sha256: hashTensors(decoded.tensors), created: found.mtimeMs / 1000 };
     } catch (error) {
       throw new UserError(`The ${this.#noun} ${name} cannot be read: ${(error as Error).message}`);
     }

@@ -1,7 +1,7 @@
 import type { StoredVector, VectorLayer } from "../contracts/library.js";
 import { UserError } from "../contracts/user-error.js";
 import type { Tensor } from "../formats/safetensors.js";
-import { checkFinite, checkModel, hashTensors, type ModelIdentity, modelOf } from "./identity.js";
+import { checkFinite, checkModel, type ModelIdentity, modelOf } from "./identity.js";
 import { Shelf, type Shelved } from "./shelf.js";
 
 /** What is said of one layer beside its vector; see VectorLayer. */
@@ -96,7 +96,7 @@ export class Vectors {
         `The vector ${name} has ${found.data.length} values; the model's hidden size is ${model.nEmbd}.`,
       );
     }
-    return { vector: found.data, sha256: hashTensors(file.tensors) };
+    return { vector: found.data, sha256: file.sha256 };
   }
 
   /** The layers that a vector has, ascending. */
@@ -118,7 +118,7 @@ function describe(file: Shelved): StoredVector {
   const data = (layer: number) => file.tensors.get(`layer_${layer}`)?.data ?? new Float32Array();
   return {
     name: file.name,
-    sha256: hashTensors(file.tensors),
+    sha256: file.sha256,
     model: modelOf(file.metadata),
     n_embd: data(layers[0] ?? -1).length,
     point: "block_out",

@@ -9,7 +9,16 @@ import { UserError } from "../../contracts/user-error.js";
 import { InvalidInput, validate } from "../../contracts/validate.js";
 import { FormatError } from "../../formats/format-error.js";
 import { createRouter, HttpError, readBytes, readJson } from "../../http/index.js";
-import { type FileForm, readProbe, readVector, writeProbe, writeVector } from "../../library/index.js";
+import {
+  type FileForm,
+  type Probes,
+  readProbe,
+  readVector,
+  type Shelved,
+  type Vectors,
+  writeProbe,
+  writeVector,
+} from "../../library/index.js";
 import { NativeError } from "../../native/index.js";
 import { clientGone } from "../reply.js";
 import type { InferenceService } from "../service.js";
@@ -19,10 +28,9 @@ import { makeVector } from "./make-vector.js";
 export function libraryRoutes(service: InferenceService): Router {
   const router = createRouter();
   const { vectors, probes, model } = service.library;
+  keptRoutes(router, "vector", vectors, writeVector);
+  keptRoutes(router, "probe", probes, writeProbe);
 
-  router.get("/lab/vectors", async (ctx) => {
-    ctx.body = { vectors: await vectors.list() };
-  });
   router.post("/lab/vectors", async (context) => {
     const ctx = context as unknown as Context;
     const body = checked(VectorRequest, await readJson(ctx, { limit: liveLimits.file_bytes }));
@@ -32,17 +40,6 @@ export function libraryRoutes(service: InferenceService): Router {
     ctx.body = await refusing(() =>
       makeVector(service.engine, service.library, body, clientGone(ctx).signal),
     );
-  });
-  router.get("/lab/vectors/:name", async (ctx) => {
-    const { name } = ctx.params as { name: string };
-    const form = formOf(ctx.query.format);
-    const known = await found(() => vectors.file(checked(Name, name)));
-    if (form === undefined) {
-      ctx.body = await vectors.get(name);
-      return;
-    }
-    ctx.type = "application/octet-stream";
-    ctx.body = await refusing(async () => writeVector(known, form));
   });
   router.put("/lab/vectors/:name", async (context) => {
     const ctx = context as unknown as Context;
@@ -57,26 +54,6 @@ export function libraryRoutes(service: InferenceService): Router {
       return vectors.put(name, layers, model, { note });
     });
   });
-  router.delete("/lab/vectors/:name", async (ctx) => {
-    const name = checked(Name, (ctx.params as { name: string }).name);
-    if (!(await vectors.remove(name))) throw new HttpError(404, `There is no vector named ${name}.`);
-    ctx.body = { deleted: true };
-  });
-
-  router.get("/lab/probes", async (ctx) => {
-    ctx.body = { probes: await probes.list() };
-  });
-  router.get("/lab/probes/:name", async (ctx) => {
-    const { name } = ctx.params as { name: string };
-    const form = formOf(ctx.query.format);
-    const known = await found(() => probes.file(checked(Name, name)));
-    if (form === undefined) {
-      ctx.body = await probes.get(name);
-      return;
-    }
-    ctx.type = "application/octet-stream";
-    ctx.body = await refusing(async () => writeProbe(known, form));
-  });
   router.put("/lab/probes/:name", async (context) => {
     const ctx = context as unknown as Context;
     const name = checked(Name, (context.params as { name: string }).name);
@@ -90,12 +67,36 @@ export function libraryRoutes(service: InferenceService): Router {
       return probes.put(name, layer, probe, model, note);
     });
   });
-  router.delete("/lab/probes/:name", async (ctx) => {
+  return router;
+}
+
+/** What is asked of every kind of stored thing: the list, one of them, its file, its end. */
+function keptRoutes(
+  router: Router,
+  noun: string,
+  kept: Pick<Vectors | Probes, "list" | "get" | "file" | "remove">,
+  write: (file: Shelved, form: FileForm) => Buffer,
+): void {
+  const path = `/lab/${noun}s`;
+  router.get(path, async (ctx) => {
+    ctx.body = { [`${noun}s`]: await kept.list() };
+  });
+  router.get(`${path}/:name`, async (ctx) => {
+    const { name } = ctx.params as { name: string };
+    const form = formOf(ctx.query.format);
+    const known = await found(() => kept.file(checked(Name, name)));
+    if (form === undefined) {
+      ctx.body = await kept.get(name);
+      return;
+    }
+    ctx.type = "application/octet-stream";
+    ctx.body = await refusing(async () => write(known, form));
+  });
+  router.delete(`${path}/:name`, async (ctx) => {
     const name = checked(Name, (ctx.params as { name: string }).name);
-    if (!(await probes.remove(name))) throw new HttpError(404, `There is no probe named ${name}.`);
+    if (!(await kept.remove(name))) throw new HttpError(404, `There is no ${noun} named ${name}.`);
     ctx.body = { deleted: true };
   });
-  return router;
 }
 
 function checked<S extends Parameters<typeof validate>[0]>(schema: S, value: unknown) {
