@@ -13,12 +13,11 @@ export type Written = Pick<LiveIntervention, "kind"> & {
  */
 export function editOf(written: Written, layer: number, vector: Float32Array | undefined): Edit {
   const { kind, strength, strength_unit: unit = "unit", positions = "all" } = written;
+  // These two leave a vector aside: an affine edit that carries one adds it.
+  if (kind === "scale") return { layer, positions, scale: strength };
+  if (kind === "ablate") return { layer, positions, scale: 1 - strength };
   const common = { layer, positions, ...(vector && { vector }) };
   switch (kind) {
-    case "scale":
-      return { ...common, scale: strength };
-    case "ablate":
-      return { ...common, scale: 1 - strength };
     case "patch":
       return { ...common, scale: 1 - strength, strength, unit: "vector" };
     case "steer":
