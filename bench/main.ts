@@ -25,6 +25,7 @@ const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Ro
   router: async () => (await import("./router/suite.js")).benchRouter,
   rpc: async () => (await import("./rpc.js")).benchRpc,
   live: async () => (await import("./live.js")).benchLive,
+  levels: async () => (await import("./levels.js")).benchLevels,
   studies: async () => (await import("./studies.js")).benchStudies,
 };
 

@@ -14,8 +14,25 @@ import { type Metadata, type TensorSpec, writeGguf } from "./gguf-writer.js";
 
 export type WeightType = "q8_0" | "f16";
 
-/** Qwen2-0.5B's shape: 494 million parameters, tied embeddings. */
-const shape = { blocks: 24, hidden: 896, feedForward: 4864, heads: 14, kvHeads: 2, vocabulary: 151_936 };
+/** Of a model with tied embeddings. */
+export interface Shape {
+  blocks: number;
+  hidden: number;
+  feedForward: number;
+  heads: number;
+  kvHeads: number;
+  vocabulary: number;
+}
+
+/** Qwen2-0.5B's: 494 million parameters. */
+const halfBillion: Shape = {
+  blocks: 24,
+  hidden: 896,
+  feedForward: 4864,
+  heads: 14,
+  kvHeads: 2,
+  vocabulary: 151_936,
+};
 
 /** Path of the model; makes it if it is not there. */
 export async function randomModel(type: WeightType): Promise<string> {
@@ -23,16 +40,21 @@ export async function randomModel(type: WeightType): Promise<string> {
   const path = join(folder, `random-0.5b-${type}.gguf`);
   if (!existsSync(path)) {
     await mkdir(folder, { recursive: true });
-    await writeGguf(path, metadata(type), tensors(type));
+    await writeRandomModel(path, type, halfBillion);
   }
   return path;
 }
 
-function metadata(type: WeightType): Metadata {
+/** Another shape of the same architecture, and a little of it. */
+export function writeRandomModel(path: string, type: WeightType, shape: Shape): Promise<void> {
+  return writeGguf(path, metadata(type, shape), tensors(type, shape));
+}
+
+function metadata(type: WeightType, shape: Shape): Metadata {
   const { blocks, hidden, feedForward, heads, kvHeads } = shape;
   return {
     "general.architecture": "qwen2",
-    "general.name": "random weights in the shape of 0.5B",
+    "general.name": shape === halfBillion ? "random weights in the shape of 0.5B" : "random weights",
     "general.file_type": type === "q8_0" ? 7 : 1,
     "qwen2.block_count": blocks,
     "qwen2.context_length": 32_768,
@@ -46,7 +68,7 @@ function metadata(type: WeightType): Metadata {
   };
 }
 
-function tensors(type: WeightType): TensorSpec[] {
+function tensors(type: WeightType, shape: Shape): TensorSpec[] {
   const { blocks, hidden, feedForward, heads, kvHeads, vocabulary: words } = shape;
   const kv = (hidden / heads) * kvHeads;
   const matrix = (name: string, inner: number, outer: number): TensorSpec => ({

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The package's install script: compiles the addon if that is needed. Also `npm run build:native`, with options:
+ * The package's install script: takes a prebuilt addon, or compiles one, if that is needed. Also `npm run build:native`, with options:
  *   --verbose               show the compiler's output
  *   --force                 build even if nothing changed
  *   --no-activate           leave the addon that tapline loads as it is (a compile check)
@@ -12,6 +12,7 @@ import { parseArgs } from "node:util";
 import { makeAddon } from "./addon.js";
 import { BuildError, sentenceOf } from "./errors.js";
 import { buildCommand } from "./paths.js";
+import { usePrebuilt } from "./prebuilt.js";
 import { buildTools } from "./tools.js";
 
 /** @param {string} sentence */
@@ -47,6 +48,7 @@ async function main() {
     }
     return;
   }
+  if (process.argv.length === 2 && (await usePrebuilt(say))) return;
   const { addon, backend, built } = await makeAddon(say, { verbose, force, activate, sanitize });
   if (!built) {
     say(`the ${backend} addon is up to date (${addon})`);

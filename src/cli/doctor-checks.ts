@@ -65,7 +65,9 @@ async function addon(): Promise<{ finding: Finding; module?: Native }> {
     const features = [...systemInfo.matchAll(/\b(AVX2|AVX512|NEON|SVE|AMX_INT8) = 1/g)].map(
       ([, name]) => name,
     );
-    const finding = `llama.cpp ${llamaCpp} for ${backend}${features.length > 0 ? ` (${features.join(", ")})` : ""}`;
+    const { variant, passedOver } = module.addonInUse();
+    const uses = features.length > 0 ? ` (${features.join(", ")})` : "";
+    const finding = [`llama.cpp ${llamaCpp} for ${backend}${uses}, ${variant}`, ...passedOver].join("; ");
     return { finding: { check: "addon", status: "ok", finding }, module };
   } catch (error) {
     const [what, ...rest] = (error as Error).message.split("; ");

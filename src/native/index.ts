@@ -19,7 +19,7 @@ export {
 } from "./context.js";
 export type { Edit, EditEffect, Positions, StrengthUnit } from "./edit.js";
 export { NativeError, type NativeErrorCode, nativeErrorCodes } from "./error.js";
-export { addonPath } from "./load.js";
+export { addonFiles, addonInUse } from "./load.js";
 export { connectRemotes, estimateMemory, type MemoryQuestion } from "./machine.js";
 export { Model, type OpenOptions, type TokenizeOptions } from "./model.js";
 export {

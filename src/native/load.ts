@@ -1,16 +1,15 @@
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { NativeBinding } from "./binding.js";
+import { findPrebuilt } from "./prebuilt.js";
 
 // ggml installs a terminate handler that forks a debugger unless this is set before it loads.
 process.env.GGML_NO_BACKTRACE ??= "1";
 
-/**
- * Where the build leaves the addon (scripts/build): the same place from src/ and from dist/. Tests name another build
- * of it: with sanitizers, or with a GPU that is none.
- */
-export const addonPath =
-  process.env.TAPLINE_ADDON ?? fileURLToPath(new URL("../../.build/tapline.node", import.meta.url));
+/** The package's folder: the same distance from src/ and from dist/. */
+const root = fileURLToPath(new URL("../..", import.meta.url));
 
 /** The addon is not there or does not fit this machine; the message is one sentence that says what to do. */
 export class AddonError extends Error {
@@ -19,27 +18,71 @@ export class AddonError extends Error {
 
 const howToBuild = "run `npm rebuild tapline`, or `npm run build:native` in a clone";
 
-let loaded: NativeBinding | undefined;
+/** An addon file and where it comes from. */
+export interface AddonFile {
+  path: string;
+  /** What it is compiled for, in words for a person. */
+  variant: string;
+}
+
+/**
+ * The addons to try, in order: the one that TAPLINE_ADDON names (tests: with sanitizers, or with a GPU that is none);
+ * the one that was compiled here; the prebuilt ones that run on this processor, the best first.
+ */
+export function addonFiles(): { files: AddonFile[]; refused: string[] } {
+  const named = process.env.TAPLINE_ADDON;
+  if (named) return { files: [{ path: named, variant: "named by TAPLINE_ADDON" }], refused: [] };
+  const compiled = { path: join(root, ".build", "tapline.node"), variant: "compiled here" };
+  if (existsSync(compiled.path)) return { files: [compiled], refused: [] };
+  const { candidates, refused } = findPrebuilt(root);
+  const files = candidates.map((each) => ({
+    path: each.path,
+    variant: `prebuilt for ${each.level} by ${each.package}`,
+  }));
+  return { files: files.length > 0 ? files : [compiled], refused };
+}
+
+let loaded: { addon: NativeBinding; file: AddonFile; passedOver: string[] } | undefined;
 
 /**
  * Loads the addon on first use, so that whatever needs no model works without one and starts at once.
  * @throws AddonError
  */
 export function binding(): NativeBinding {
-  if (loaded === undefined) {
+  loaded ??= load();
+  return loaded.addon;
+}
+
+/**
+ * Which addon is in use, and why better ones are not.
+ * @throws AddonError
+ */
+export function addonInUse(): AddonFile & { passedOver: readonly string[] } {
+  loaded ??= load();
+  return { ...loaded.file, passedOver: loaded.passedOver };
+}
+
+function load(): NonNullable<typeof loaded> {
+  const { files, refused } = addonFiles();
+  const reasons: string[] = [];
+  for (const file of files) {
     try {
-      const addon = createRequire(import.meta.url)(addonPath) as NativeBinding;
+      const addon = createRequire(import.meta.url)(file.path) as NativeBinding;
       // process.exit() tells no addon: what computes has to end before the process takes itself apart.
       process.once("exit", () => addon.endOperations());
-      loaded = addon;
+      return { addon, file, passedOver: [...refused, ...reasons] };
     } catch (error) {
-      const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
-      throw new AddonError(
-        reason.includes("Cannot find module")
-          ? `The native addon is not built; ${howToBuild} (npm 12 skips install scripts until \`npm install-scripts approve tapline\`).`
-          : `The native addon does not load (${reason}); to build it for this machine, ${howToBuild}.`,
-      );
+      reasons.push(error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error));
     }
   }
-  return loaded;
+  const reason = reasons[0] ?? "";
+  if (!reason.includes("Cannot find module")) {
+    throw new AddonError(
+      `The native addon does not load (${reason}); to build it for this machine, ${howToBuild}.`,
+    );
+  }
+  const prebuilt = refused.length > 0 ? ` (${refused.join(", ")})` : "";
+  throw new AddonError(
+    `The native addon is not built${prebuilt}; ${howToBuild} (npm 12 skips install scripts until \`npm install-scripts approve tapline\`).`,
+  );
 }

@@ -1,14 +1,14 @@
 import { createRequire } from "node:module";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { addonPath, backendInfo, Model } from "../../src/native/index.js";
+import { addonInUse, backendInfo, Model } from "../../src/native/index.js";
 import { demo } from "./demo-model.js";
 
 // The addon itself, without the TypeScript in front of it: whatever it is given, the process survives, and every
 // promise settles.
 backendInfo();
 type Anything = Record<string, (...args: unknown[]) => unknown>;
-const raw = createRequire(import.meta.url)(addonPath) as Anything;
+const raw = createRequire(import.meta.url)(addonInUse().path) as Anything;
 
 function detached(): Int32Array {
   const array = new Int32Array(8);

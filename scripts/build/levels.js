@@ -1,0 +1,60 @@
+/**
+ * What the addons of a release are compiled for. Only ggml's kernels differ: native/train chooses among its own at
+ * start, and nothing else is hot.
+ * @typedef {object} Level
+ * @property {string} name
+ * @property {string[]} needs features that a processor must have, by Linux's names
+ * @property {string[]} options of ggml, those that are on
+ */
+
+const v2 = ["cx16", "lahf_lm", "popcnt", "ssse3", "sse4_1", "sse4_2"];
+const v3 = [...v2, "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"];
+const v4 = [...v3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"];
+const iceLake = [...v4, "avx512vbmi", "avx512_vnni"];
+const zen4 = [...iceLake, "avx512_bf16"];
+const sapphireRapids = [...zen4, "amx_tile", "amx_int8"];
+
+const avx2 = ["GGML_SSE42", "GGML_AVX", "GGML_F16C", "GGML_FMA", "GGML_BMI2", "GGML_AVX2"];
+const avx512 = [...avx2, "GGML_AVX512"];
+const vnni = [...avx512, "GGML_AVX512_VBMI", "GGML_AVX512_VNNI"];
+const bf16 = [...vnni, "GGML_AVX512_BF16"];
+
+/** @type {Level[]} the best first: x86-64's levels, and the extensions beyond the last that ggml has kernels for */
+const x64 = [
+  { name: "x86-64-v4-amx", needs: sapphireRapids, options: [...bf16, "GGML_AMX_TILE", "GGML_AMX_INT8"] },
+  { name: "x86-64-v4-bf16", needs: zen4, options: bf16 },
+  { name: "x86-64-v4-vnni", needs: iceLake, options: vnni },
+  { name: "x86-64-v4", needs: v4, options: avx512 },
+  { name: "x86-64-v3", needs: v3, options: avx2 },
+  { name: "x86-64-v2", needs: v2, options: ["GGML_SSE42"] },
+  { name: "x86-64", needs: [], options: [] },
+];
+
+/** Every option that a level may have on, to be off where it has not. */
+const all = [...new Set(x64.flatMap(({ options }) => options))];
+
+/** The level that an addon with CUDA is compiled for: its kernels are what is large, and they are the same at each. */
+export const besideGpu = "x86-64-v3";
+
+/**
+ * What a release on this platform holds. Elsewhere than on Linux nobody says what the processor has without a program
+ * of its own: there the one level that runs on all of them.
+ * @param {string} platform
+ * @param {string} arch
+ * @returns {Level[]} the best first
+ */
+export function levelsFor(platform, arch) {
+  if (arch !== "x64") return [{ name: arch, needs: [], options: [] }];
+  return platform === "linux" ? x64 : x64.slice(-1);
+}
+
+/**
+ * @param {Level} level
+ * @param {string} arch
+ * @returns {string} for TAPLINE_CMAKE_OPTIONS
+ */
+export function cmakeOptions(level, arch) {
+  const chosen =
+    arch === "x64" ? all.map((name) => `${name}=${level.options.includes(name) ? "ON" : "OFF"}`) : [];
+  return ["GGML_NATIVE=OFF", ...chosen].join(" ");
+}
