@@ -50,6 +50,7 @@ const expected: Record<string, Record<string, RegExp[]>> = {
     Experiments: [
       /^ {3}0 ' \w+' \d\.\d{3} '.*'$/m,
       /^failed - .*99/m,
+      /^ \w+\n \w+$/m,
       ...(hasNumpy ? [/^3 \(1, 6, 128\)$/m, /^\d\.\d+$/m] : []),
     ],
     "The model that is serving": [/^tapline-demo$/m, /^\{'token_id': /m],

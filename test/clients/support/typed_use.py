@@ -4,7 +4,7 @@ from pathlib import Path
 
 from agent_research import DraftMayExist, QuotaExceeded, ResearchClient
 from agent_research.types import Entry, StudyPackage
-from tapline import Job, Lab, ServingModel, TaplineError
+from tapline import AsyncLab, Job, Lab, ServingModel, TaplineError
 from tapline.types import Candidate, CompareResult, ProbeExample
 
 
@@ -18,6 +18,12 @@ def experiment(lab: Lab) -> list[float]:
     probe = lab.wait(lab.probe("demo", examples))
     scores = [score["score"] for report in probe["result"]["reports"] for score in report["scores"]]
     return scores + [trial["delta"] for trial in done["result"]["trials"]]
+
+
+async def concurrently(lab: AsyncLab) -> float:
+    job: Job[CompareResult] = await lab.compare("demo", "One", layers=[5])
+    done = await lab.wait(job)
+    return done["result"]["trials"][0]["delta"]
 
 
 def capture(serving: ServingModel) -> Candidate:

@@ -1,9 +1,10 @@
-"""Clients of tapline's local services: `Lab` for experiments, `ServingModel` for the model that serves."""
+"""Clients of tapline's local services: `Lab` and `AsyncLab` for experiments, `ServingModel` for what serves."""
 
+from ._async import AsyncLab
 from ._errors import TaplineError
 from ._job import Job
 from ._lab import Lab
 from ._serving import ServingModel
 
-__all__ = ["Job", "Lab", "ServingModel", "TaplineError"]
+__all__ = ["AsyncLab", "Job", "Lab", "ServingModel", "TaplineError"]
 __version__ = "0.2.0"

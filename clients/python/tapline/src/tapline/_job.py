@@ -37,6 +37,12 @@ class Job(dict[str, Any], Generic[R]):
         def __getitem__(self, key: str) -> Any: ...
         def __getitem__(self, key: str) -> Any: ...
 
+    def _repr_html_(self) -> str:
+        """The job as a notebook shows it: a table of what it found."""
+        from ._html import job_as_html
+
+        return job_as_html(self)
+
     def layers(self) -> dict[int, NDArray[numpy.float32]]:
         """Block outputs of an inspect job by layer: float32 [1, tokens, hidden]."""
         from . import arrays

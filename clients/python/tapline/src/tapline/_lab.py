@@ -12,7 +12,8 @@ from urllib.parse import quote
 from ._errors import TaplineError
 from ._http import Transport
 from ._job import Job
-from ._progress import ProgressLine
+from ._progress import progress_display
+from ._waiting import Waiting
 from .types import (
     CompareResult,
     Health,
@@ -114,27 +115,23 @@ class Lab:
         `timeout` is the overall deadline and `interval` the time between two looks, in seconds. Takes the
         id, or the job as submitted, whose type of result it keeps. Raises TaplineError, with the job in it,
         when the job failed, was cancelled or interrupted; TimeoutError on the deadline, which does not cancel
-        the job. On a terminal, a line on standard error says what the job is doing.
+        the job. On a terminal, a line on standard error says what the job is doing; in a notebook, one below
+        the cell.
         """
         name = _name(identifier)
-        path, started = _path(name), time.monotonic()
-        line = ProgressLine()
+        waiting, line = Waiting(name, timeout), progress_display()
         try:
             while True:
-                left = started + timeout - time.monotonic()
-                # A look has a second even when the deadline is near: 0 asks whether the job is done.
-                seen = self._job(self._http.json(path, timeout=min(self._http.timeout, max(left, 1))))
-                if seen["status"] == "completed":
+                seen = self._look(name, waiting)
+                if waiting.is_over(seen):
                     return seen
-                if seen["status"] not in ("queued", "running"):
-                    raise TaplineError(seen.get("error") or f"Job {name} was {seen['status']}.", job=seen)
-                left = started + timeout - time.monotonic()
-                if left <= 0:
-                    raise TimeoutError(f"Job {name} is still {seen['status']} after {timeout:g} s.")
-                line.show(seen, time.monotonic() - started)
-                time.sleep(min(interval, left))
+                line.show(seen, waiting.seconds())
+                time.sleep(waiting.pause(seen, interval))
         finally:
             line.clear()
+
+    def _look(self, name: str, waiting: Waiting) -> Job[Any]:
+        return self._job(self._http.json(_path(name), timeout=waiting.patience(self._http.timeout)))
 
     def cancel(self, identifier: str | Job[Any]) -> Job[Any]:
         """Stops a job's worker; a finished job stays as it is."""

@@ -1,9 +1,53 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
+
+
+class ProgressDisplay(Protocol):
+    """Where a person sees what a job is doing."""
+
+    def show(self, job: Mapping[str, Any], seconds: float) -> None: ...
+    def clear(self) -> None: ...
+
+
+def progress_display() -> ProgressDisplay:
+    """A line below the cell in a notebook, else on standard error where that is a terminal."""
+    notebook = _notebook()
+    if notebook is None:
+        return ProgressLine()
+    return NotebookProgress(notebook)
+
+
+def _notebook() -> Any:
+    """IPython's display module, if this program runs in a notebook; it is never imported for the question."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    # A kernel's shell sends to a front end; that of a terminal does not.
+    return None if getattr(shell, "kernel", None) is None else sys.modules.get("IPython.display")
+
+
+class NotebookProgress:
+    """One output of the cell, replaced as the job goes on and empty at its end."""
+
+    def __init__(self, display: Any) -> None:
+        self._display = display
+        self._id = f"tapline-{secrets.token_hex(6)}"
+        self._shown = ""
+
+    def show(self, job: Mapping[str, Any], seconds: float) -> None:
+        self._put(_text(job, seconds))
+
+    def clear(self) -> None:
+        if self._shown:
+            self._put("")
+
+    def _put(self, text: str) -> None:
+        self._display.display({"text/plain": text}, raw=True, display_id=self._id, update=bool(self._shown))
+        self._shown = text or self._shown
 
 
 class ProgressLine:

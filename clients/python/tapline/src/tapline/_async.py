@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar, overload
+
+from ._job import Job
+from ._lab import Lab, Model, _name
+from ._progress import progress_display
+from ._waiting import Waiting
+from .types import (
+    CompareResult,
+    Health,
+    InspectResult,
+    JobSummary,
+    ProbeExample,
+    ProbeResult,
+    SaeExample,
+    SaeResult,
+)
+
+R = TypeVar("R")
+
+
+class AsyncLab:
+    """`Lab` for programs that use asyncio: the same methods, to be awaited.
+
+    Each request runs in a thread of its own, so that the event loop goes on. Cancelling a task that waits ends the
+    waiting, not the job. A job's layers(), probes() and autoencoders() download: `await asyncio.to_thread(job.layers)`.
+    """
+
+    def __init__(self, base_url: str = "http://127.0.0.1:8980", timeout: float = 10) -> None:
+        self._lab = Lab(base_url, timeout)
+
+    def __repr__(self) -> str:
+        return f"Async{self._lab!r}"
+
+    async def health(self) -> Health:
+        """What the service can do, its limits, and what it is doing."""
+        return await asyncio.to_thread(self._lab.health)
+
+    async def schema(self) -> dict[str, Any]:
+        """The service's OpenAPI description."""
+        return await asyncio.to_thread(self._lab.schema)
+
+    async def jobs(self) -> list[JobSummary]:
+        """The newest jobs, at most 100, newest first."""
+        return await asyncio.to_thread(self._lab.jobs)
+
+    @overload
+    async def submit(
+        self, operation: Literal["inspect"], model: Model, **settings: Any
+    ) -> Job[InspectResult]: ...
+    @overload
+    async def submit(
+        self, operation: Literal["compare"], model: Model, **settings: Any
+    ) -> Job[CompareResult]: ...
+    @overload
+    async def submit(self, operation: Literal["probe"], model: Model, **settings: Any) -> Job[ProbeResult]: ...
+    @overload
+    async def submit(self, operation: Literal["sae"], model: Model, **settings: Any) -> Job[SaeResult]: ...
+    @overload
+    async def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]: ...
+    async def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]:
+        """Hands an experiment in, as Lab.submit() does."""
+        return await asyncio.to_thread(lambda: self._lab.submit(operation, model, **settings))
+
+    async def inspect(self, model: Model, prompt: str, **settings: Any) -> Job[InspectResult]:
+        """Looks inside one forward pass over raw text."""
+        return await asyncio.to_thread(self._lab.inspect, model, prompt, **settings)
+
+    async def compare(self, model: Model, prompt: str, **settings: Any) -> Job[CompareResult]:
+        """Compares the model with and without an intervention at one block."""
+        return await asyncio.to_thread(self._lab.compare, model, prompt, **settings)
+
+    async def probe(
+        self, model: Model, examples: Sequence[ProbeExample], **settings: Any
+    ) -> Job[ProbeResult]:
+        """Trains a linear probe on final-token block outputs."""
+        return await asyncio.to_thread(self._lab.probe, model, examples, **settings)
+
+    async def sae(self, model: Model, examples: Sequence[SaeExample], **settings: Any) -> Job[SaeResult]:
+        """Trains a small sparse autoencoder on final-token block outputs."""
+        return await asyncio.to_thread(self._lab.sae, model, examples, **settings)
+
+    async def job(self, identifier: str | Job[Any]) -> Job[Any]:
+        """The whole job as it is now, with its configuration and its result or error."""
+        return await asyncio.to_thread(self._lab.job, identifier)
+
+    @overload
+    async def wait(self, identifier: Job[R], timeout: float = 1800, interval: float = 0.5) -> Job[R]: ...
+    @overload
+    async def wait(self, identifier: str, timeout: float = 1800, interval: float = 0.5) -> Job[Any]: ...
+    async def wait(
+        self, identifier: str | Job[Any], timeout: float = 1800, interval: float = 0.5
+    ) -> Job[Any]:
+        """Waits until a job has completed, with the arguments and errors of Lab.wait()."""
+        name = _name(identifier)
+        waiting, line = Waiting(name, timeout), progress_display()
+        try:
+            while True:
+                seen = await asyncio.to_thread(self._lab._look, name, waiting)
+                if waiting.is_over(seen):
+                    return seen
+                line.show(seen, waiting.seconds())
+                await asyncio.sleep(waiting.pause(seen, interval))
+        finally:
+            line.clear()
+
+    async def cancel(self, identifier: str | Job[Any]) -> Job[Any]:
+        """Stops a job's worker; a finished job stays as it is."""
+        return await asyncio.to_thread(self._lab.cancel, identifier)
+
+    async def artifact(
+        self, identifier: str | Job[Any], name: str, destination: str | os.PathLike[str]
+    ) -> Path:
+        """Downloads an artifact that the job lists and gives the destination's path."""
+        return await asyncio.to_thread(self._lab.artifact, identifier, name, destination)

@@ -1,0 +1,58 @@
+"""A job as a notebook shows it. Texts of models and prompts are escaped: they are data, not markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+_MOST_ROWS = 40
+
+
+def job_as_html(job: Mapping[str, Any]) -> str:
+    head = f"{job['operation']} {str(job['id'])[:8]}, {job.get('model', '')}: {job['status']}"
+    about = f"<p><b>{_cell(head)}</b></p>"
+    if job.get("error"):
+        return f"{about}<p>{_cell(job['error'])}</p>"
+    result = job.get("result")
+    tables = {"inspect": _inspect, "compare": _compare, "probe": _probe, "sae": _sae}
+    draw = tables.get(str(job["operation"]))
+    return about if not result or draw is None else about + draw(result)
+
+
+def _inspect(result: Mapping[str, Any]) -> str:
+    candidates = [(repr(each["token"]), each["probability"]) for each in result["next_tokens"]]
+    norms = [(each["layer"], *each["norms"]) for each in result["layers"]]
+    tokens = [repr(token) for token in result["tokens"]]
+    return _table(("next token", "probability"), candidates) + _table(("norms of layer", *tokens), norms)
+
+
+def _compare(result: Mapping[str, Any]) -> str:
+    fields = ("prompt", "strength", "target_token", "baseline_probability", "probability", "delta", "output")
+    return _table(fields, ([trial[field] for field in fields] for trial in result["trials"]))
+
+
+def _probe(result: Mapping[str, Any]) -> str:
+    fields = ("layer", "accuracy", "auc", "majority_accuracy", "shuffled_label_accuracy", "test_size")
+    return _table(fields, ([report[field] for field in fields] for report in result["reports"]))
+
+
+def _sae(result: Mapping[str, Any]) -> str:
+    fields = ("layer", "explained_variance", "held_out_mse", "mean_active", "dead_features")
+    return _table(fields, ([report[field] for field in fields] for report in result["reports"]))
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    kept = list(rows)
+    lines = ["".join(f"<th>{_cell(name.replace('_', ' '))}</th>" for name in head)]
+    lines += ["".join(f"<td>{_cell(value)}</td>" for value in row) for row in kept[:_MOST_ROWS]]
+    more = len(kept) - _MOST_ROWS
+    after = f"<p>{more} more rows are in the job's result.</p>" if more > 0 else ""
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>{after}"
+
+
+def _cell(value: object) -> str:
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    # What is invisible is shown by its escape, as repr() does: a direction mark would turn the table around.
+    visible = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+    return escape(visible)
