@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 
@@ -10,14 +11,21 @@ namespace tapline {
 
 using RequestId = uint64_t;
 
+/// How long one answer took, in milliseconds.
+struct AnswerTime {
+  double prompt = 0;
+  double generated = 0;  // from its first token to its last
+};
+
 /// What one read of a request delivers: the next part of its answer, or why there will be none.
 struct Event {
-  int status = 0;            // HTTP status; only in the first event of a request
-  std::string content_type;  // only in the first event
-  bool stream = false;       // more events follow until `done`
-  std::string data;          // the whole body, or the next part of a stream
-  int tokens = 0;            // generated tokens whose text is in `data`
-  bool done = false;         // nothing comes after this
+  int status = 0;                 // HTTP status; only in the first event of a request
+  std::string content_type;       // only in the first event
+  bool stream = false;            // more events follow until `done`
+  std::string data;               // the whole body, or the next part of a stream
+  std::vector<int> tokens;        // generated tokens whose text is in `data`, of each answer of the request
+  std::vector<AnswerTime> times;  // of each answer that a whole body holds
+  bool done = false;              // nothing comes after this
 
   bool failed = false;  // the request ended without an answer: cancelled or closed
   ErrorCode code = ErrorCode::kInternal;

@@ -207,8 +207,8 @@ void LiveBatch::read(const TappedRows& tapped) {
       if (watch.projections[i].layer == tapped.layer)
         reading.projections[i] = watch.projections[i].of(values);
     }
-    const auto found = std::lower_bound(watch.layers.begin(), watch.layers.end(), tapped.layer);
-    if (found == watch.layers.end() || *found != tapped.layer) continue;
+    const auto found = std::find(watch.layers.begin(), watch.layers.end(), tapped.layer);
+    if (found == watch.layers.end()) continue;
     const auto layer = static_cast<size_t>(found - watch.layers.begin());
     if (watch.norms) reading.norms[layer] = static_cast<float>(row_length(values, width));
     if (watch.lens_top > 0) {

@@ -45,7 +45,7 @@ struct LiveCondition {
 
 /// What is read of a request's rows, before any edit at that layer.
 struct LiveWatch {
-  std::vector<int> layers;  // ascending; of norms and lens
+  std::vector<int> layers;  // in the order asked for; of norms and lens
   Positions positions;
   bool norms = false;
   int lens_top = 0;  // candidates of the logit lens; 0: none

@@ -111,6 +111,7 @@ void Request::start(PreparedTasks&& prepared) {
   states_ = std::move(prepared.states);
   finals_.resize(states_.size());
   decoded_.resize(states_.size());
+  tokens_.resize(states_.size());
   join_ = std::move(prepared.join);
   if (prepared.live) live_ = std::make_unique<LiveAnswer>(std::move(prepared.live), vocab_);
   stream_ = prepared.stream;
@@ -166,7 +167,8 @@ void Request::process() {
     }
     if (event.done) end();
     if (!ready) continue;
-    event.tokens = std::exchange(tokens_, 0);
+    event.tokens = tokens_;
+    std::fill(tokens_.begin(), tokens_.end(), 0);
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (!reading_) continue;  // cancelled meanwhile; its read has been answered
@@ -230,9 +232,11 @@ void Request::format_stream(server_task_result& result, Event& event) {
       live_->finish(part, result.index, last->n_decoded, last->tokens);
     }
   }
+  if (result.is_stop()) ++n_finals_;
+  if (states_.size() > 1 && result.is_stop()) gather_usage(part, result.index);
   if (!part.is_null()) event.data += format_oai_sse(part);
   count_tokens(result);
-  if (!result.is_stop() || ++n_finals_ < states_.size()) return;
+  if (n_finals_ < states_.size() || !result.is_stop()) return;
   if (end_marker_) event.data += "data: [DONE]\n\n";
   event.done = true;
 }
@@ -247,14 +251,50 @@ void Request::count_tokens(const server_task_result& result) {
     decoded = last->n_decoded;
   }
   int& counted = decoded_[result.index];
-  tokens_ += std::max(0, decoded - counted);
+  tokens_[result.index] += std::max(0, decoded - counted);
   counted = std::max(counted, decoded);
+}
+
+/// Usage counts every prompt once, whatever number of answers it has, and every completion.
+void Request::add_usage(const json& usage, size_t index) {
+  usage_.completion += json_value(usage, "completion_tokens", 0);
+  if (index % completions_a_prompt_ != 0) return;
+  usage_.prompt += json_value(usage, "prompt_tokens", 0);
+  usage_.cached += json_value(usage.at("prompt_tokens_details"), "cached_tokens", 0);
+}
+
+void Request::write_usage(json& usage) const {
+  usage["prompt_tokens"] = usage_.prompt;
+  usage["prompt_tokens_details"]["cached_tokens"] = usage_.cached;
+  usage["completion_tokens"] = usage_.completion;
+  usage["total_tokens"] = usage_.prompt + usage_.completion;
+}
+
+/// llama-server tells each answer's usage at its end; a client expects one, of the whole request, at the
+/// last.
+void Request::gather_usage(json& part, size_t index) {
+  json* told = part.is_array() && part.size() > 0 ? &part.back() : &part;
+  if (!told->is_object() || !told->contains("usage")) return;
+  add_usage(told->at("usage"), index);
+  if (n_finals_ == states_.size()) {
+    write_usage((*told)["usage"]);
+  } else if (part.is_array() && told->contains("choices") && told->at("choices").empty()) {
+    part.erase(part.size() - 1);
+  } else {
+    told->erase("usage");
+  }
 }
 
 void Request::format_whole(Event& event) {
   event.status = 200;
   event.content_type = kJson;
   event.done = true;
+  for (const server_task_result_ptr& result : finals_) {
+    const auto* last = dynamic_cast<const server_task_result_cmpl_final*>(result.get());
+    if (last == nullptr) continue;
+    count_tokens(*last);
+    event.times.push_back({last->stats.t_prompt_ms(), last->stats.t_gen_ms()});
+  }
   if (const auto* metrics = dynamic_cast<const server_task_result_metrics*>(finals_[0].get())) {
     event.data = safe_json_to_str(metrics_json(*metrics));
     return;
@@ -267,18 +307,14 @@ void Request::format_whole(Event& event) {
   }
   json answer = answer_of(0);
   if (finals_.size() > 1) {
-    // One OpenAI answer with all choices; usage counts every prompt once and every completion.
-    int prompt = json_value(answer.at("usage"), "prompt_tokens", 0);
-    int completion = json_value(answer.at("usage"), "completion_tokens", 0);
+    // One OpenAI answer with all choices.
+    add_usage(answer.at("usage"), 0);
     for (size_t i = 1; i < finals_.size(); ++i) {
       const json more = answer_of(i);
       answer["choices"].push_back(more.at("choices").at(0));
-      completion += json_value(more.at("usage"), "completion_tokens", 0);
-      if (i % completions_a_prompt_ == 0) prompt += json_value(more.at("usage"), "prompt_tokens", 0);
+      add_usage(more.at("usage"), i);
     }
-    answer["usage"]["prompt_tokens"] = prompt;
-    answer["usage"]["completion_tokens"] = completion;
-    answer["usage"]["total_tokens"] = prompt + completion;
+    write_usage(answer["usage"]);
   }
   event.data = safe_json_to_str(answer);
 }

@@ -61,6 +61,9 @@ class Request : public std::enable_shared_from_this<Request> {
   void format_whole(Event& event);
   json answer_of(size_t index);
   void count_tokens(const server_task_result& result);
+  void add_usage(const json& usage, size_t index);
+  void write_usage(json& usage) const;
+  void gather_usage(json& part, size_t index);
   void end();
 
   const RequestId id_;
@@ -84,7 +87,12 @@ class Request : public std::enable_shared_from_this<Request> {
   std::vector<task_result_state> states_;
   std::vector<server_task_result_ptr> finals_;
   std::vector<int> decoded_;  // tokens generated so far, by result index
-  int tokens_ = 0;            // of these, not yet told by an event
+  std::vector<int> tokens_;   // of these, not yet told by an event
+  struct {
+    int prompt = 0;
+    int cached = 0;
+    int completion = 0;
+  } usage_;  // of all answers that have ended
   size_t n_finals_ = 0;
   size_t completions_a_prompt_ = 1;
   std::function<json(const json&)> join_;

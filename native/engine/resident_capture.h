@@ -25,7 +25,7 @@ struct CaptureRequest {
 struct CaptureResult {
   std::vector<llama_token> tokens;
   std::vector<std::string> pieces;         // the bytes of each token
-  std::vector<LayerStates> layers;         // norms only, ascending by layer
+  std::vector<LayerStates> layers;         // norms only, in the order asked for
   std::vector<std::vector<float>> states;  // [n_embd] a layer; empty unless kept
   TopTokens next;
   std::vector<std::string> next_pieces;

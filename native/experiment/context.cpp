@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "experiment/layer_order.h"
 #include "experiment/token_batch.h"
 
 namespace tapline {
@@ -383,6 +384,7 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
     }
     if (!request.keep_states) std::vector<float>().swap(layer.states);
   }
+  result.layers = in_order_of(request.layers, layers, std::move(result.layers));
   return result;
 }
 

@@ -46,7 +46,7 @@ struct AdvanceRequest {
 };
 
 struct AdvanceResult {
-  std::vector<LayerStates> layers;  // ascending by layer
+  std::vector<LayerStates> layers;  // in the order asked for
   TopTokens next;                   // one row
   std::vector<float> logits;        // [n_vocab]
   std::vector<EditEffect> effects;  // one an edit
@@ -57,7 +57,7 @@ struct FeatureRequest {
   std::vector<int> layers;
 };
 
-/// Final-token block outputs: one [sequences, n_embd] matrix a layer, ascending by layer.
+/// Final-token block outputs: one [sequences, n_embd] matrix a layer, in the order asked for.
 struct FeatureResult {
   std::vector<int> layers;
   std::vector<std::vector<float>> states;
@@ -72,14 +72,14 @@ struct SweepRequest {
 
 /// What one prompt did under one plan of edits, or under none.
 struct SweepRow {
-  float target_probability = 0;           // after the prompt
+  float target_probability = 0;  // after the prompt; NaN where only a broken baseline could say of what
   std::vector<llama_token> continuation;  // greedy; without the end-of-generation token
   bool finite = true;                     // false: some logit was not, and the row ended there
   std::vector<EditEffect> effects;        // one an edit of the plan, over all of its rows
 };
 
 struct SweepTrial {
-  llama_token target = 0;
+  llama_token target = 0;  // -1 where none was given and the baseline is not finite
   SweepRow baseline;
   std::vector<SweepRow> rows;  // one a plan, in order
 };
@@ -149,8 +149,11 @@ class Context {
   Mark mark();
   void back_to(const Mark& mark);
   LogitLens& lens();
+  struct LiveRow;
   struct SweepState;
   void sweep_chunk(SweepState& state, size_t first_prompt, size_t n_prompts, const CancelToken& cancel);
+  void sweep_alone(SweepState& state, size_t prompt, size_t row, const CancelToken& cancel);
+  void generate(SweepState& state, std::vector<LiveRow> live, const CancelToken& cancel);
   void prefill(SweepState& state, size_t first_prompt, size_t n_prompts, const CancelToken& cancel);
 
   std::shared_ptr<Model> model_;

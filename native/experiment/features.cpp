@@ -3,6 +3,7 @@
 #include <string>
 
 #include "experiment/context.h"
+#include "experiment/layer_order.h"
 #include "experiment/token_batch.h"
 
 namespace tapline {
@@ -101,6 +102,8 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
     if (progress) progress(done, total);
   }
   clear_memory();
+  result.states = in_order_of(request.layers, result.layers, std::move(result.states));
+  result.layers = request.layers;
   return result;
 }
 

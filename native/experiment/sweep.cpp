@@ -46,8 +46,14 @@ float probability(const float* logits, int n_vocab, llama_token token, float hig
   return static_cast<float>(std::exp(double(logits[token] - highest)) / sum);
 }
 
+bool all_neutral(const EditPlan& plan) {
+  return std::all_of(plan.begin(), plan.end(), [](const Edit& edit) { return edit.neutral(); });
+}
+
+}  // namespace
+
 /// One sequence that is being generated.
-struct LiveRow {
+struct Context::LiveRow {
   size_t trial = 0;
   size_t row = 0;  // 0 is the baseline, r is distinct plan r - 1
   llama_seq_id sequence = 0;
@@ -55,12 +61,6 @@ struct LiveRow {
   uint32_t position = 0;
   bool first = true;
 };
-
-bool all_neutral(const EditPlan& plan) {
-  return std::all_of(plan.begin(), plan.end(), [](const Edit& edit) { return edit.neutral(); });
-}
-
-}  // namespace
 
 /// The plans that really have to be computed, and what every prompt did under each of them.
 struct Context::SweepState {
@@ -117,6 +117,11 @@ struct Context::SweepState {
   void add_edits(BatchEdits& edits, size_t prompt, size_t row, size_t batch_index, uint32_t position) {
     edits.add(plan_of(row), rows[prompt][row].effects, static_cast<int>(batch_index),
               static_cast<int32_t>(position), static_cast<int32_t>(request.prompts[prompt].size()));
+  }
+  /// A row whose prompt is computed but for its last token, in `sequence`.
+  LiveRow begin(size_t prompt, size_t row, llama_seq_id sequence) const {
+    const std::vector<llama_token>& tokens = request.prompts[prompt];
+    return {prompt, row, sequence, tokens.back(), static_cast<uint32_t>(before_last(prompt)), true};
   }
   /// What a prompt did under each requested plan, in order.
   std::vector<SweepRow> requested_rows(size_t prompt) const {
@@ -254,25 +259,54 @@ void Context::prefill(SweepState& state, size_t first_prompt, size_t n_prompts, 
 
 void Context::sweep_chunk(SweepState& state, size_t first_prompt, size_t n_prompts,
                           const CancelToken& cancel) {
-  const SweepRequest& request = state.request;
-  const int n_vocab = model_->info().n_vocab;
   clear_memory();
-  try {
-    prefill(state, first_prompt, n_prompts, cancel);
-  } catch (...) {
-    clear_memory();
-    throw;
-  }
-
+  prefill(state, first_prompt, n_prompts, cancel);
   std::vector<LiveRow> live;
   for (size_t p = 0; p < n_prompts; ++p) {
-    const auto& tokens = request.prompts[first_prompt + p];
-    for (size_t e = 0; e < state.rows_a_prompt(); ++e) {
-      live.push_back({first_prompt + p, e, static_cast<llama_seq_id>(p * state.rows_a_prompt() + e),
-                      tokens.back(), static_cast<uint32_t>(tokens.size() - 1), true});
+    for (size_t row = 0; row < state.rows_a_prompt(); ++row) {
+      live.push_back(
+          state.begin(first_prompt + p, row, static_cast<llama_seq_id>(p * state.rows_a_prompt() + row)));
     }
   }
+  const size_t rows = live.size();
+  generate(state, std::move(live), cancel);
+  if (rows == 1) return;
+  // Where an architecture multiplies what a row must not see by zero, one row's NaN is its neighbours', too.
+  // So a row counts as broken only once it was so alone, in a memory without any other row's numbers.
+  for (size_t prompt = first_prompt; prompt < first_prompt + n_prompts; ++prompt) {
+    // Without the baseline, the others did not know their target.
+    const bool all = !state.rows[prompt][0].finite;
+    for (size_t row = 0; row < state.rows_a_prompt(); ++row) {
+      if (all || !state.rows[prompt][row].finite) sweep_alone(state, prompt, row, cancel);
+    }
+  }
+}
 
+/// Computes one row from the beginning of its prompt, without sharing anything.
+void Context::sweep_alone(SweepState& state, size_t prompt, size_t row, const CancelToken& cancel) {
+  SweepRow& out = state.rows[prompt][row];
+  out = {};
+  out.effects.resize(state.plan_of(row).size());
+  clear_memory();
+  TokenBatch batch(n_batch_);
+  BatchEdits edits;
+  const size_t end = state.before_last(prompt);
+  for (size_t i = 0; i < end; ++i) {
+    const auto position = static_cast<uint32_t>(i);
+    state.add_edits(edits, prompt, row, batch.size(), position);
+    batch.add(state.request.prompts[prompt][i], position, 0, /*output=*/false);
+    if (batch.size() < n_batch_ && i + 1 < end) continue;
+    run_edited(batch, edits, cancel);
+    batch.clear();
+    edits.clear();
+  }
+  generate(state, {state.begin(prompt, row, 0)}, cancel);
+}
+
+/// Generates all rows in lockstep, each behind its prompt.
+void Context::generate(SweepState& state, std::vector<LiveRow> live, const CancelToken& cancel) {
+  const SweepRequest& request = state.request;
+  const int n_vocab = model_->info().n_vocab;
   // One row a batch is slow, and right where llama.cpp mixes sequences up.
   const size_t most = stream_.packs_sequences ? live.size() : 1;
   TokenBatch batch(most);
@@ -300,13 +334,15 @@ void Context::sweep_chunk(SweepState& state, size_t first_prompt, size_t n_promp
         const llama_token token = most_probable(logits, n_vocab);
         if (token < 0) {
           out.finite = false;
+          doubtful_ = true;
           continue;
         }
         if (row.first) {
           // The baseline comes first among a prompt's rows, so its choice is known to the others.
           llama_token& target = state.targets[row.trial];
-          if (target < 0) target = token;
-          out.target_probability = probability(logits, n_vocab, target, logits[token]);
+          if (target < 0 && row.row == 0) target = token;
+          out.target_probability = target < 0 ? std::numeric_limits<float>::quiet_NaN()
+                                              : probability(logits, n_vocab, target, logits[token]);
           row.first = false;
         }
         if (request.max_tokens <= 0 || llama_vocab_is_eog(model_->vocab(), token)) continue;

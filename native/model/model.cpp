@@ -79,6 +79,9 @@ Model::Model(llama_model* handle, bool owned, const std::string& path)
   info_.n_layer = llama_model_n_layer(handle);
   info_.n_embd = llama_model_n_embd(handle);
   info_.n_vocab = llama_vocab_n_tokens(vocab_);
+  for (llama_token token = 0; token < info_.n_vocab; ++token) {
+    if (llama_vocab_is_eog(vocab_, token)) info_.end_of_generation.push_back(token);
+  }
   info_.n_ctx_train = llama_model_n_ctx_train(handle);
   info_.n_swa = llama_model_n_swa(handle);
   info_.n_params = llama_model_n_params(handle);

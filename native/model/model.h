@@ -39,7 +39,8 @@ struct ModelInfo {
   bool has_decoder = false;
   bool recurrent = false;
   bool hybrid = false;
-  std::vector<DeviceBlocks> devices;  // what holds the blocks
+  std::vector<llama_token> end_of_generation;  // tokens that end a text
+  std::vector<DeviceBlocks> devices;           // what holds the blocks
 };
 
 /// One loaded GGUF: weights, vocabulary and metadata. Immutable and safe to share between threads.

@@ -139,7 +139,17 @@ void EngineHandle::settle_read(Napi::Env env, RequestId id, const Event& event) 
       object.Set("stream", event.stream);
     }
     object.Set("data", event.data);
-    object.Set("tokens", event.tokens);
+    Napi::Array tokens = Napi::Array::New(env, event.tokens.size());
+    for (uint32_t i = 0; i < event.tokens.size(); ++i) tokens.Set(i, event.tokens[i]);
+    object.Set("tokens", tokens);
+    Napi::Array times = Napi::Array::New(env, event.times.size());
+    for (uint32_t i = 0; i < event.times.size(); ++i) {
+      Napi::Object time = Napi::Object::New(env);
+      time.Set("promptMs", event.times[i].prompt);
+      time.Set("generatedMs", event.times[i].generated);
+      times.Set(i, time);
+    }
+    object.Set("times", times);
     object.Set("done", event.done);
     deferred.Resolve(object);
   }

@@ -147,6 +147,7 @@ ModelObject::ModelObject(const Napi::CallbackInfo& info) : GuardedObject<ModelOb
   out.Set("hasDecoder", data.has_decoder);
   out.Set("recurrent", data.recurrent);
   out.Set("hybrid", data.hybrid);
+  out.Set("endOfGeneration", to_js(env, data.end_of_generation));
   Napi::Array devices = Napi::Array::New(env, data.devices.size());
   for (uint32_t i = 0; i < data.devices.size(); ++i) {
     const DeviceBlocks& device = data.devices[i];

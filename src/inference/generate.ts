@@ -205,18 +205,18 @@ async function generate(
     const reply = await service.engine.request(route, request, gone.signal, live);
     if (reply.parts === null) {
       const body = wholeBody(reply);
-      const answer = JSON.parse(body) as WholeAnswer;
       ctx.type = "application/json";
-      ctx.body = form === undefined ? body : form.whole(answer as ChatAnswer);
-      const { timings, usage, tokens_predicted: predicted } = answer;
-      const generated = usage?.completion_tokens ?? predicted ?? 0;
-      clock.measured(timings?.prompt_ms ?? 0, timings?.predicted_ms ?? 0, generated);
+      ctx.body = form === undefined ? body : form.whole(JSON.parse(body) as ChatAnswer);
+      clock.measured(reply.times);
       trace.answered(body);
     } else {
       let failed = false;
       await sendStream(ctx, reply.parts, form, (data, tokens) => {
         clock.sent(tokens);
-        trace.sent(data, tokens);
+        trace.sent(
+          data,
+          tokens.reduce((sum, count) => sum + count, 0),
+        );
         failed ||= data.includes('data: {"error"');
       });
       if (failed) return;
@@ -236,12 +236,6 @@ async function generate(
     trace.ended(outcome);
     leave();
   }
-}
-
-interface WholeAnswer {
-  timings?: { prompt_ms?: number; predicted_ms?: number };
-  usage?: { completion_tokens?: number };
-  tokens_predicted?: number;
 }
 
 /**

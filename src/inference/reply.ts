@@ -42,7 +42,7 @@ export async function sendStream(
   ctx: Context,
   parts: NonNullable<EngineReply["parts"]>,
   form: AnswerForm | undefined,
-  sent: (data: string, tokens: number) => void,
+  sent: (data: string, tokens: readonly number[]) => void,
 ): Promise<void> {
   const { res } = ctx;
   ctx.respond = false;

@@ -1,13 +1,13 @@
 import type { Stats } from "../contracts/stats.js";
-import type { EngineInfo, EngineMetrics } from "../native/engine.js";
+import type { AnswerTime, EngineInfo, EngineMetrics } from "../native/engine.js";
 import { Histogram, type Outcome, percentiles } from "../requests/index.js";
 
 /** Follows one request from its arrival to its end, and adds its times to the server's. */
 export interface RequestClock {
-  /** `tokens` generated tokens have just been sent. */
-  sent(tokens: number): void;
-  /** The times of an answer that was not streamed, as the engine measured them. */
-  measured(promptMs: number, generatedMs: number, tokens: number): void;
+  /** So many generated tokens of each of the request's answers have just been sent. */
+  sent(tokens: readonly number[]): void;
+  /** The times of answers that were not streamed, as the engine measured them. */
+  measured(answers: readonly AnswerTime[]): void;
   ended(outcome: Outcome): void;
 }
 
@@ -28,25 +28,31 @@ export class ServingStats {
     this.requests.total++;
     this.requests.active++;
     const start = performance.now();
-    let last: number | undefined;
+    /** When each answer's last token was sent: answers are generated side by side. */
+    const last: number[] = [];
     let ended = false;
     const secondsSince = (time: number, now: number) => (now - time) / 1000;
     return {
       sent: (tokens) => {
-        if (tokens === 0) return;
         const now = performance.now();
-        if (last === undefined) {
-          this.timeToFirstToken.add(secondsSince(start, now));
-          if (tokens > 1) this.interToken.add(0, tokens - 1);
-        } else {
-          this.interToken.add(secondsSince(last, now) / tokens, tokens);
+        for (const [answer, count] of tokens.entries()) {
+          if (count === 0) continue;
+          const before = last[answer];
+          if (last.length === 0) this.timeToFirstToken.add(secondsSince(start, now));
+          if (before !== undefined) this.interToken.add(secondsSince(before, now) / count, count);
+          else if (count > 1) this.interToken.add(0, count - 1);
+          last[answer] = now;
         }
-        last = now;
       },
-      measured: (promptMs, generatedMs, tokens) => {
+      measured: (answers) => {
+        if (answers.length === 0) return;
         const answered = secondsSince(start, performance.now());
-        this.timeToFirstToken.add(Math.max(promptMs / 1000, answered - generatedMs / 1000));
-        if (tokens > 1) this.interToken.add(generatedMs / 1000 / (tokens - 1), tokens - 1);
+        const promptMs = Math.min(...answers.map((answer) => answer.promptMs));
+        const longestMs = Math.max(...answers.map(({ generatedMs }) => generatedMs));
+        this.timeToFirstToken.add(Math.max(promptMs / 1000, answered - longestMs / 1000));
+        for (const { generatedMs, tokens } of answers) {
+          if (tokens > 1) this.interToken.add(generatedMs / 1000 / (tokens - 1), tokens - 1);
+        }
       },
       ended: (outcome) => {
         if (ended) return;

@@ -84,6 +84,8 @@ export interface ModelInfo {
   readonly hasDecoder: boolean;
   readonly recurrent: boolean;
   readonly hybrid: boolean;
+  /** Tokens that end a text. */
+  readonly endOfGeneration: Int32Array;
   /** What holds the blocks; a block whose weights are on several devices counts for the host. */
   readonly devices: ReadonlyArray<{
     readonly name: string;

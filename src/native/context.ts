@@ -57,7 +57,7 @@ export interface AdvanceRequest {
 }
 
 export interface AdvanceResult {
-  /** Ascending by layer. */
+  /** In the order asked for. */
   layers: LayerCapture[];
   next?: TopTokens;
   logits?: Float32Array;
@@ -173,7 +173,7 @@ export class Context {
   /**
    * Final-token block outputs of many sequences, computed in packed batches that stop behind the deepest layer.
    * Forgets the context's sequence.
-   * @returns float32 [sequences, hidden] for each layer.
+   * @returns float32 [sequences, hidden] for each layer, in the order asked for.
    */
   features(request: FeatureRequest): Promise<Map<number, NdArray<Float32Array>>> {
     return this.#queue.run(async () => {

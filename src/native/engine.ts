@@ -102,8 +102,15 @@ export type EngineRoute =
 /** Part of a streamed answer: whole server-sent events, as many as had become ready; none for held-back text. */
 export interface StreamPart {
   readonly data: string;
-  /** Generated tokens whose text is in `data`. */
+  /** Generated tokens whose text is in `data`, of each answer: a request with several prompts or choices has many. */
+  readonly tokens: readonly number[];
+}
+
+/** How long one answer took; its tokens come from its first to its last. */
+export interface AnswerTime {
   readonly tokens: number;
+  readonly promptMs: number;
+  readonly generatedMs: number;
 }
 
 /** The answer to a request: its head, and the whole body or a stream of parts. */
@@ -112,6 +119,8 @@ export interface EngineReply {
   readonly contentType: string;
   /** The whole body; empty for a stream. */
   readonly body: string;
+  /** Of each answer that the whole body holds; empty for a stream. */
+  readonly times: readonly AnswerTime[];
   /** For a stream: parts as they are read. Leaving the loop early frees the slot. */
   readonly parts: AsyncIterableIterator<StreamPart> | null;
 }
@@ -165,7 +174,9 @@ interface NativeEvent {
   contentType?: string;
   stream?: boolean;
   data: string;
-  tokens: number;
+  tokens: number[];
+  /** Of a whole answer. */
+  times: { promptMs: number; generatedMs: number }[];
   done: boolean;
 }
 
@@ -243,9 +254,10 @@ export class Engine {
       const { status = 500, contentType = "application/json", stream = false } = head;
       if (!stream) {
         ended();
-        return { status, contentType, body: head.data, parts: null };
+        const times = head.times.map((time, answer) => ({ ...time, tokens: head.tokens[answer] ?? 0 }));
+        return { status, contentType, body: head.data, times, parts: null };
       }
-      return { status, contentType, body: "", parts: readParts(native, id, head, ended) };
+      return { status, contentType, body: "", times: [], parts: readParts(native, id, head, ended) };
     } catch (error) {
       ended();
       throw NativeError.from(error);
@@ -283,7 +295,7 @@ export class Engine {
    */
   async states(request: {
     prompt: string;
-    /** Distinct block indices, ascending. */
+    /** Distinct block indices; states come in their order. */
     layers: readonly number[];
     rows: "last" | "mean";
     maxTokens: number;
@@ -339,7 +351,7 @@ function readParts(
         const part: NativeEvent = event ?? (await native.read(id));
         event = undefined;
         if (part.done) end(false);
-        if (part.data !== "" || part.tokens > 0)
+        if (part.data !== "" || part.tokens.some((count) => count > 0))
           return { done: false, value: { data: part.data, tokens: part.tokens } };
       }
       return { done: true, value: undefined };

@@ -86,7 +86,7 @@ export function nativeLivePlan(plan: LivePlan, { nLayer, nEmbd }: { nLayer: numb
     ...(watch && {
       watch: {
         ...watch,
-        layers: [...new Set(watch.layers.map(layer))].sort((a, b) => a - b),
+        layers: [...new Set(watch.layers.map(layer))],
         positions: nativePositions(watch.positions),
         projections: (watch.projections ?? []).map((projection) => ({
           name: projection.name,

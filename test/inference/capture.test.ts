@@ -32,14 +32,14 @@ test("a capture follows its contract and agrees with an isolated pass of the sam
   assert.is(body.next_tokens.length, 5);
   assert.equal(
     body.layers.map(({ layer }: { layer: number }) => layer),
-    [0, 5],
+    [5, 0],
   );
   const own = await Model.open(body.provenance.resolved_model.path);
   const context = await own.createContext({ nCtx: 256 });
   try {
     const tokens = await own.tokenize(prompt, { special: true });
     assert.equal(body.token_ids, [...tokens]);
-    const pass = await context.advance({ tokens, layers: [0, 5], nextTopK: 5 });
+    const pass = await context.advance({ tokens, layers: [5, 0], nextTopK: 5 });
     for (const [index, { norms }] of pass.layers.entries()) {
       for (const [place, norm] of norms.entries()) {
         assert.ok(Math.abs(norm - body.layers[index].norms[place]) <= 1e-4 * norm);

@@ -68,6 +68,58 @@ test("statistics follow their contract and count", async () => {
   assert.match(text, /^tapline_inter_token_seconds_bucket\{le="\+Inf"\} 8$/m);
 });
 
+test("answers side by side have the latencies of one, and one usage of all", async () => {
+  const ask = { prompt: ["The capital of France", "Tom"], max_tokens: 60, ignore_eos: true };
+  const options = { stream: true, stream_options: { include_usage: true } };
+  const { interToken, timeToFirstToken } = server.service.stats;
+  const sums: number[] = [];
+  const seconds: number[] = [];
+  for (const body of [ask, { ...ask, ...options }]) {
+    const [count, sum, firsts] = [interToken.count, interToken.sum, timeToFirstToken.count];
+    const begin = performance.now();
+    await server.post("/v1/completions", body, key);
+    seconds.push((performance.now() - begin) / 1000);
+    assert.is(interToken.count - count, 2 * 59);
+    assert.is(timeToFirstToken.count - firsts, 1);
+    sums.push(interToken.sum - sum);
+  }
+  // Two answers of 60 tokens, each over nearly the whole time of the request: together nearly twice that time.
+  for (const [i, sum] of sums.entries()) {
+    assert.ok(sum > seconds[i]! && sum < 2 * seconds[i]!, `${sum} s of latencies in ${seconds[i]} s`);
+  }
+});
+
+test("usage counts the tokens of every prompt, cached ones too, once", async () => {
+  const prompts = ["Anna gave the book to Tom and", "The language spoken in Germany is"];
+  const ask = { prompt: prompts, max_tokens: 3, ignore_eos: true, temperature: 0 };
+  const counts = await Promise.all(
+    prompts.map(async (content) => {
+      const { body } = await server.post("/tokenize", { content, add_special: true }, key);
+      return body.tokens.length as number;
+    }),
+  );
+  const all = counts[0]! + counts[1]!;
+  await server.post("/v1/completions", ask, key);
+  for (const n of [1, 2]) {
+    const { body } = await server.post("/v1/completions", { ...ask, n }, key);
+    const { usage } = body;
+    assert.equal([usage.prompt_tokens, usage.completion_tokens], [all, 6 * n]);
+    const streamed = await server.post(
+      "/v1/completions",
+      { ...ask, n, stream: true, stream_options: { include_usage: true } },
+      key,
+    );
+    const told = streamEvents(streamed.bytes.toString()).flatMap(({ usage }) => usage ?? []);
+    assert.is(told.length, 1);
+    const [whole] = told as [typeof usage];
+    assert.equal([whole.prompt_tokens, whole.completion_tokens], [all, 6 * n]);
+    // Two slots hold the two prompts; all but each one's last token is there, which is computed anew.
+    if (n === 1) {
+      for (const each of [usage, whole]) assert.is(each.prompt_tokens_details.cached_tokens, all - 2);
+    }
+  }
+});
+
 test("who comes when all places are taken is told to come back", async () => {
   const streams = await Promise.all([openStream(), openStream()]);
   const waiting = [1, 2].map(() =>

@@ -34,10 +34,12 @@ test("shapes, order and norms", async () => {
   });
   assert.equal(
     result.layers.map(({ layer }) => layer),
-    [0, 3, 5],
+    [3, 0, 5],
   );
-  for (const { states: matrix, norms, lens } of result.layers) {
+  for (const { layer, states: matrix, norms, lens } of result.layers) {
     assert.equal(matrix!.shape, [tokens.length, width]);
+    const [alone] = await states(tokens, [layer]);
+    assert.equal(matrix!.data, alone);
     assert.is(norms.length, tokens.length);
     assert.is(lens!.k, 4);
     assert.is(lens!.tokenIds.length, tokens.length * 4);
@@ -224,7 +226,7 @@ test("packed features are those of each sequence alone", async () => {
     someTokens(n + 3, nVocab, i + 50),
   ]);
   const features = await context.features({ sequences, layers: [5, 0] });
-  assert.equal([...features.keys()], [0, 5]);
+  assert.equal([...features.keys()], [5, 0]);
   for (const layer of [0, 5]) {
     const matrix = features.get(layer)!;
     assert.equal(matrix.shape, [sequences.length, width]);

@@ -177,7 +177,8 @@ function checkFinite(config: CompareConfig, trials: SweepTrial[]): void {
     const broken = rows.findIndex(({ finite }) => !finite);
     if (broken === -1) continue;
     throw new UserError(
-      `At strength ${config.strengths[broken % config.strengths.length]} the ${what}; the change is too large for its arithmetic.`,
+      `At strength ${config.strengths[broken % config.strengths.length]} the ${what}; the change is too large for its arithmetic, or ` +
+        "leaves a row of zeros, which a norm whose epsilon is 0 divides by 0.",
     );
   }
 }

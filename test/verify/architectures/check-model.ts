@@ -407,7 +407,8 @@ async function lens({ context, tokens, layers, plain, model }: Subject): Promise
 }
 
 /**
- * What is not finite stays where it is: a pass spoiled by an edit leaves nothing behind a reset.
+ * What is not finite stays where it is: a pass spoiled by an edit leaves nothing behind a reset, and a spoiled row of
+ * a sweep none in its neighbours.
  */
 async function recovers({ context, tokens, layers, plain, model }: Subject): Promise<Check> {
   const problems: string[] = [];
@@ -418,7 +419,41 @@ async function recovers({ context, tokens, layers, plain, model }: Subject): Pro
   if (allFinite(logits)) problems.push("an infinite row leaves the logits finite");
   const after = await logitsOf(context, { tokens, layers: [] });
   if (!sameBits(after, plain)) problems.push(`behind a reset: off by ${relativeDistance(after, plain)}`);
+  problems.push(...(await spoiledNeighbours({ context, tokens, layers }, vector)));
   return { name: "recovers", ok: problems.length === 0, detail: problems.slice(0, 3).join("; ") };
+}
+
+/** Plans beside one that spoils its rows, against the same plans without it: the target is the baseline's. */
+async function spoiledNeighbours(
+  { context, tokens, layers }: Pick<Subject, "context" | "tokens" | "layers">,
+  vector: Float32Array,
+): Promise<string[]> {
+  const layer = layers[0]!;
+  const good = [{ layer, scale: 0.4 }];
+  const run = async (plans: Edit[][]) => {
+    const [trial] = await context.sweep({ prompts: [tokens], plans, maxTokens: steps });
+    return trial!;
+  };
+  let alone: Awaited<ReturnType<typeof run>>;
+  try {
+    alone = await run([good]);
+  } catch (error) {
+    if (!/does not generate text token by token\.$/.test(String(error))) throw error;
+    return [];
+  }
+  const beside = await run([[{ layer, vector, positions: "all" }], good]);
+  const problems: string[] = [];
+  if (beside.rows[0]!.finite) problems.push("an infinite row of a sweep counts as finite");
+  if (beside.target !== alone.target) problems.push(`its target is ${beside.target}, not ${alone.target}`);
+  for (const [name, found, expected] of [
+    ["baseline", beside.baseline, alone.baseline],
+    ["neighbour", beside.rows[1]!, alone.rows[0]!],
+  ] as const) {
+    const distance = Math.abs(found.probability - expected.probability);
+    if (!found.finite || !(distance <= tolerances.probability))
+      problems.push(`the ${name} of an infinite row is off by ${distance}`);
+  }
+  return problems;
 }
 
 const steps = 4;
@@ -454,15 +489,18 @@ async function sweep(subject: Subject): Promise<Check> {
         problems.push(`${where}: not neutral`);
       for (const [e, row] of [trial.baseline, ...trial.rows].entries()) {
         const edit = { layer, ...(e === 0 ? {} : edits[e - 1]) };
-        const oracle = await generate(context, prompts[p]!, edit);
+        const oracle = await generate(model, context, prompts[p]!, edit);
         const probability = Math.abs(oracle.first[trial.target]! - row.probability);
         largest = Math.max(largest, probability);
         if (!(probability <= tolerances.probability))
           problems.push(`${where}, row ${e}: off by ${probability}`);
-        const other = oracle.tokens.findIndex((token, i) => token !== row.continuation[i]);
+        const longest = Math.max(oracle.tokens.length, row.continuation.length);
+        const other = Array.from({ length: longest }).findIndex(
+          (_, i) => oracle.tokens[i] !== row.continuation[i],
+        );
         // After a tie the two texts may go separate ways.
         const tie = other >= 0 && oracle.margins[other]! <= tolerances.probability;
-        if (!tie && (other >= 0 || row.continuation.length !== oracle.tokens.length)) {
+        if (!tie && other >= 0) {
           problems.push(`${where}, row ${e}: ${row.continuation} where one by one gives ${oracle.tokens}`);
         }
       }
@@ -476,8 +514,11 @@ async function sweep(subject: Subject): Promise<Check> {
   };
 }
 
-/** Greedy generation, one pass a token, with the last token's row edited in each. */
-async function generate(context: Context, prompt: Int32Array, edit: Edit) {
+/**
+ * Greedy generation, one pass a token, with the last token's row edited in each; a token that ends a text ends it and
+ * is left out.
+ */
+async function generate(model: Model, context: Context, prompt: Int32Array, edit: Edit) {
   const tokens: number[] = [];
   const margins: number[] = [];
   let first: Float64Array | undefined;
@@ -494,8 +535,9 @@ async function generate(context: Context, prompt: Int32Array, edit: Edit) {
     const probabilities = softmax(logits!);
     first ??= probabilities;
     const order = Array.from(probabilities.keys()).sort((a, b) => probabilities[b]! - probabilities[a]!);
-    tokens.push(order[0]!);
     margins.push(probabilities[order[0]!]! - probabilities[order[1]!]!);
+    if (model.info.endOfGeneration.includes(order[0]!)) break;
+    tokens.push(order[0]!);
     next = Int32Array.of(order[0]!);
   }
   return { tokens, margins, first: first! };
