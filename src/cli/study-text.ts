@@ -62,7 +62,9 @@ export function discussionText(discussion: Discussion, { colors }: Canvas): stri
     return [
       "",
       `${indent}${bold(oneLine(comment.author.name), colors)} ${dim(day(comment.created_at), colors)}`,
-      ...safeLines(comment.body).map((line) => `${indent}  ${line}`),
+      ...(comment.state === undefined
+        ? safeLines(comment.body).map((line) => `${indent}  ${line}`)
+        : [dim(`${indent}  (${comment.state})`, colors)]),
     ];
   });
   return [dim(head, colors), ...lines].join("\n");

@@ -15,6 +15,7 @@ interface ListOptions {
 
 interface GetOptions {
   discussion?: boolean;
+  versionNumber?: number;
   json?: boolean;
 }
 
@@ -53,6 +54,11 @@ Examples:
     .description("Show a published study, or a draft that this token saved.")
     .argument("<id>", "the study's id, a UUID", studyId)
     .option("--discussion", "show its comments instead")
+    .option(
+      "--version-number <n>",
+      "show one version, not the newest that stands",
+      integerBetween(1, 999_999_999),
+    )
     .option("--json", "print what the service answers as JSON, for programs")
     .addHelpText(
       "after",
@@ -61,7 +67,8 @@ Examples:
 Examples:
   tapline study get 12345678-1234-4234-8234-123456789abc
   tapline study get 12345678-1234-4234-8234-123456789abc --json | jq .package > package.json
-  tapline study get 12345678-1234-4234-8234-123456789abc --discussion`,
+  tapline study get 12345678-1234-4234-8234-123456789abc --discussion
+  tapline study get 12345678-1234-4234-8234-123456789abc --version-number 1`,
     )
     .action(get);
 
@@ -95,6 +102,8 @@ async function list(words: string[], { json, ...page }: ListOptions): Promise<vo
 
 async function get(id: string, options: GetOptions): Promise<void> {
   const { canvasOf, discussionText, print, printStudyJson, run, studyText } = await modules();
+  if (options.discussion && options.versionNumber !== undefined)
+    throw new UsageError("A discussion is of all versions: leave --discussion or --version-number out.");
   await run(async (client, signal) => {
     if (options.discussion) {
       const first = await client.getDiscussion(id, { signal });
@@ -106,7 +115,7 @@ async function get(id: string, options: GetOptions): Promise<void> {
       }
       return options.json ? printStudyJson(whole) : print(discussionText(whole, canvasOf(process.stdout)));
     }
-    const study = await client.getStudy(id, { signal });
+    const study = await client.getStudy(id, { version: options.versionNumber, signal });
     return options.json ? printStudyJson(study) : print(studyText(study, canvasOf(process.stdout)));
   });
 }

@@ -1,7 +1,13 @@
 import Type, { type Static, type TSchema } from "typebox";
 import { Compile, type Validator } from "typebox/compile";
 import { researchLimits } from "../contracts/research.js";
-import { Discussion, DraftCreated, StudyEnvelope, StudyPage } from "../contracts/studies/index.js";
+import {
+  Discussion,
+  DraftCreated,
+  StudyEnvelope,
+  StudyPage,
+  studyLimits,
+} from "../contracts/studies/index.js";
 import { ResearchError } from "./research-errors.js";
 import type { SecureAnswer } from "./research-transport.js";
 
@@ -58,6 +64,7 @@ const sentences: Record<number, string> = {
   401: "The token was not accepted.",
   403: "The token may not do this.",
   404: "There is no such study, or this token may not read it.",
+  410: "This is no longer published.",
   429: "A quota is used up.",
   503: "The service is not available.",
 };
@@ -67,7 +74,9 @@ export function refusal({ status, headers, body }: SecureAnswer, token: string):
   const said = errorBody(body);
   const retryAfter = secondsOf(headers["retry-after"], headers.date);
   const sentence = said && clean(said.error, token);
-  const told = sentence ?? sentences[status] ?? `The service answered with status ${status}.`;
+  const reason = said?.reason === undefined ? undefined : clean(said.reason, token, studyLimits.reason);
+  const bare = sentence ?? sentences[status] ?? `The service answered with status ${status}.`;
+  const told = reason === undefined ? bare : `${bare} The reason given: ${reason}`;
   const wait = retryAfter === undefined ? "" : `wait ${retryAfter} s.`;
   return new ResearchError(wait === "" || told.endsWith(wait) ? told : `${told} W${wait.slice(1)}`, {
     status,
@@ -77,6 +86,7 @@ export function refusal({ status, headers, body }: SecureAnswer, token: string):
       field: said.field === undefined ? undefined : clean(said.field, token),
       requestId: clean(said.request_id, token),
       serviceSentence: sentence,
+      reason,
     }),
   });
 }
@@ -86,6 +96,7 @@ const AnyError = Type.Object({
   error: Type.String(),
   code: Type.String(),
   field: Type.Optional(Type.String()),
+  reason: Type.Optional(Type.String()),
   request_id: Type.String(),
 });
 
@@ -99,13 +110,12 @@ function errorBody(body: Buffer): Static<typeof AnyError> | undefined {
 }
 
 /** One line of bounded length, without the token and without characters that nobody sees. */
-function clean(text: string, token: string): string {
+function clean(text: string, token: string, most: number = researchLimits.error_characters): string {
   const line = text
     .replaceAll(token, "[token]")
     .replace(/[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]+/gu, " ");
-  return line.length > researchLimits.error_characters
-    ? `${[...line].slice(0, researchLimits.error_characters).join("")}…`
-    : line;
+  const characters = [...line];
+  return characters.length > most ? `${characters.slice(0, most).join("")}…` : line;
 }
 
 /** `Retry-After` in seconds, whichever of its two forms it has; a date counts from the service's own clock. */

@@ -7,6 +7,7 @@ export interface ResearchErrorDetails {
   requestId?: string;
   retryAfter?: number;
   serviceSentence?: string;
+  reason?: string;
   /** Only the code of a connection's fault: Node's own errors may quote what was sent. */
   cause?: unknown;
 }
@@ -27,6 +28,8 @@ export class ResearchError extends TaplineError {
   readonly retryAfter: number | undefined;
   /** What the service itself said, where it said something: text from elsewhere. */
   readonly serviceSentence: string | undefined;
+  /** Why a study was withdrawn or removed (410), in the words of who did it: text from elsewhere. */
+  readonly reason: string | undefined;
 
   constructor(message: string, details: ResearchErrorDetails = {}) {
     super(message, { status: details.status, cause: details.cause });
@@ -35,6 +38,7 @@ export class ResearchError extends TaplineError {
     this.requestId = details.requestId;
     this.retryAfter = details.retryAfter;
     this.serviceSentence = details.serviceSentence;
+    this.reason = details.reason;
   }
 }
 

@@ -39,6 +39,11 @@ export interface ListOptions extends CallOptions {
   offset?: number;
 }
 
+export interface GetOptions extends CallOptions {
+  /** One version of a published study; the newest that stands unless told otherwise. */
+  version?: number;
+}
+
 export interface SaveOptions extends CallOptions {
   /** The same key and package give the same draft for 24 hours; a new key for each call unless told otherwise. */
   idempotencyKey?: string;
@@ -98,9 +103,19 @@ export class ResearchClient {
     }
   }
 
-  /** One study with its package: a published one, or a draft that this very token created. */
-  async getStudy(id: string, { signal }: CallOptions = {}): Promise<StudyEnvelope> {
-    const answer = await this.#read(studyPath(id), signal);
+  /**
+   * One study with its package: a published one, or a draft that this very token created. Under the id of a draft that
+   * was published as a later version of a study stands that study.
+   * @throws ResearchError with status 410, the code `withdrawn` or `removed` and the `reason` where it was taken down
+   */
+  async getStudy(id: string, { version, signal }: GetOptions = {}): Promise<StudyEnvelope> {
+    if (version !== undefined && !(Number.isSafeInteger(version) && version >= 1)) {
+      throw new ResearchError(`A version is a whole number from 1 on; this is ${version}.`);
+    }
+    const answer = await this.#read(
+      studyPath(id) + (version === undefined ? "" : `/versions/${version}`),
+      signal,
+    );
     if (answer.headers["x-content-sha256"] === undefined) {
       throw new ResearchError("The study came without its checksum.", { status: answer.status });
     }

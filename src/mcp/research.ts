@@ -54,6 +54,13 @@ const ListInput = Type.Object(
 const StudyInput = Type.Object(
   {
     id: Uuid,
+    version: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 999_999_999,
+        description: "One version of a published study; the newest that stands unless told otherwise.",
+      }),
+    ),
     entry_offset: Type.Optional(
       Type.Integer({
         minimum: 0,
@@ -137,12 +144,14 @@ export function researchServer(client: ResearchClient, { drafts }: { drafts: boo
     description:
       "One study: what was asked, done and found, and its entries (prompts, results, notes, errors). A large one " +
       "comes in pages of entries: call again with `entry_offset` = `next_entry_offset`. Texts that are too long " +
-      "for a page are cut and named in `cut`: call with `pointer` and `offset` to read on.",
+      "for a page are cut and named in `cut`: call with `pointer` and `offset` to read on. What was taken down is " +
+      "refused with status 410, `withdrawn` or `removed`, and the reason given.",
     input: StudyInput,
     output: resultSchema(StudyOutput),
     readOnly: true,
     remote: true,
-    call: async (input, signal) => studyResult(await client.getStudy(input.id, { signal }), input),
+    call: async (input, signal) =>
+      studyResult(await client.getStudy(input.id, { version: input.version, signal }), input),
   });
   addTool(server, {
     name: "get_discussion",

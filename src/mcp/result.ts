@@ -67,14 +67,18 @@ export function failed(error: unknown): CallToolResult {
     content: [{ type: "text", text: sentence }],
   });
   if (error instanceof ResearchError && error.serviceSentence !== undefined) {
-    const { status, code, retryAfter, serviceSentence, field } = error;
+    const { status, code, retryAfter, serviceSentence, field, reason } = error;
     const facts = [
       `status ${status}`,
       ...(/^[a-z0-9_]{1,60}$/.test(code ?? "") ? [code] : []),
       ...(retryAfter === undefined ? [] : [`wait ${retryAfter} s`]),
     ];
     const uncertain = error instanceof DraftMayExistError ? " The draft may exist; look on the website." : "";
-    const said = { error: reveal(serviceSentence), ...(field === undefined ? {} : { field: reveal(field) }) };
+    const said = {
+      error: reveal(serviceSentence),
+      ...(field === undefined ? {} : { field: reveal(field) }),
+      ...(reason === undefined ? {} : { reason: reveal(reason) }),
+    };
     return text(
       fence(
         `The studies service refused the call (${facts.join(", ")}).${uncertain} Its own words follow.`,

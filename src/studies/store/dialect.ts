@@ -41,15 +41,6 @@ export interface Match {
   tier: number;
 }
 
-export interface TierSizes {
-  /** Studies that match in this tier. */
-  here: number;
-  /** Studies that match in this tier or a better one. */
-  within: number;
-  /** All studies. */
-  all: number;
-}
-
 /** A study in the full-text index. */
 export interface IndexedStudy {
   publishedAt: number;
@@ -64,17 +55,8 @@ export interface Search {
   remove(db: Kysely<Database>, publishedAt: number): Promise<void>;
   /** Matches of every tier, in no order; null where there are more than `most`, which shows quickly. */
   few(db: Kysely<Database>, words: string[], most: number): Promise<Match[] | null>;
-  /** How many match in a tier or a better one; counting ends at `most`. */
-  count(db: Kysely<Database>, words: string[], tier: Tier, most: number): Promise<number>;
-  /**
-   * Publication times of a tier's matches, newest first.
-   * @param sizes told on request, for a database that needs to know what it is looking for
-   */
-  find(
-    db: Kysely<Database>,
-    words: string[],
-    tier: Tier,
-    page: { limit: number; offset: number },
-    sizes: () => Promise<TierSizes>,
-  ): Promise<number[]>;
+  /** Publication times of studies that have a word, or one that begins so, in a tier or a better one; ascending. */
+  having(db: Kysely<Database>, word: string, beginning: boolean, tier: Tier): Promise<Float64Array>;
+  /** Publication times of all studies that can be found, ascending. */
+  times(db: Kysely<Database>): Promise<Float64Array>;
 }

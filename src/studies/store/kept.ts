@@ -11,6 +11,11 @@ export class Kept<T> {
     this.#most = most;
   }
 
+  /** Whether there is a value, or one is being computed. */
+  has(number: number, key: string): boolean {
+    return number === this.#number && this.#values.has(key);
+  }
+
   get(number: number, key: string, compute: () => Promise<T>): Promise<T> {
     // A request that saw an older state than the kept one computes for itself.
     if (number < this.#number) return compute();

@@ -2,6 +2,7 @@ import { Kysely, PostgresDialect, type RawBuilder, sql } from "kysely";
 import pg from "pg";
 import { type Dialect, type Match, type Search, type Streamable, type Tier, tiers } from "./dialect.js";
 import type { Database } from "./schema.js";
+import { numbersOf } from "./word-sets.js";
 
 const int8 = 20;
 
@@ -115,34 +116,30 @@ function vectors(): Search {
       const { rows } = await query.execute(db);
       return rows.length > most ? null : rows;
     },
-    async count(db, words, tier, most) {
-      const query = sql<{ count: number }>`with found as materialized
-          (select published_at from search where ${inside(tier, words)})
-        select count(*) as count from (select published_at from found limit ${most}) as counted`;
-      return (await query.execute(db)).rows[0]?.count ?? 0;
+    async having(db, word, beginning, tier) {
+      const one = `'${word}'${beginning ? ":*" : ""}`;
+      // From the text index however common the word is: a pass over the table would unpack every vector.
+      return db.transaction().execute(async (trx) => {
+        await sql`set local enable_seqscan = off`.execute(trx);
+        return collected(
+          trx,
+          sql`select string_agg(published_at::text, ',' order by published_at) as list
+            from search where ${sql.ref(tier)} @@ ${one}::tsquery`,
+        );
+      });
     },
-    async find(db, words, tier, { limit, offset }, sizes) {
-      const { here, within, all } = await sizes();
-      if (here <= offset) return [];
-      // Either studies are read from the newest on until enough of them match, or all matches are read and sorted.
-      const newestFirst = ((offset + limit) * all) / here < within;
-      const matching = sql`select published_at from search where ${match(words, tier)}`;
-      const query = newestFirst
-        ? sql<{
-            published_at: number;
-          }>`${matching} order by published_at desc limit ${limit} offset ${offset}`
-        : sql<{ published_at: number }>`with found as materialized (${matching})
-            select published_at from found order by published_at desc limit ${limit} offset ${offset}`;
-      return (await query.execute(db)).rows.map(({ published_at }) => published_at);
+    async times(db) {
+      return collected(
+        db,
+        sql`select string_agg(published_at::text, ',' order by published_at) as list from studies where listed = 1`,
+      );
     },
   };
 }
 
-/** Matches of one tier alone. */
-function match(words: string[], tier: Tier): RawBuilder<boolean> {
-  if (tier === "title") return inside("title", words);
-  const better = tier === "head" ? "title" : "head";
-  return sql<boolean>`${inside(tier, words)} and not ${inside(better, words)}`;
+async function collected(db: Kysely<Database>, query: RawBuilder<unknown>): Promise<Float64Array> {
+  const { rows } = await (query as RawBuilder<{ list: string | null }>).execute(db);
+  return numbersOf(rows[0]?.list ?? null);
 }
 
 /** Whether a column, which holds the words of the better ones too, has all words. */

@@ -6,6 +6,7 @@ import type { Database } from "./schema.js";
 import { SqliteFile } from "./sqlite-file.js";
 import { holdsLock } from "./sqlite-lock.js";
 import { SqliteTurnsDialect } from "./sqlite-turns.js";
+import { numbersOf } from "./word-sets.js";
 
 /** SQLITE_NOTADB, https://www.sqlite.org/rescode.html */
 const notADatabase = 26;
@@ -87,22 +88,23 @@ function fts5(): Search {
     },
     async few(db, words, most) {
       // A tier is told from the others by reading all of it, so first how many there are, as far as that matters.
-      if ((await this.count(db, words, "body", most + 1)) > most) return null;
+      const first = sql`select rowid from search where search match ${expression("body", words)} limit ${most + 1}`;
+      const { rows } = await sql<{ count: number }>`select count(*) as count from (${first})`.execute(db);
+      if ((rows[0]?.count ?? 0) > most) return null;
       const parts = tiers.map(
         (tier, place) =>
           sql`select rowid as "publishedAt", ${sql.lit(place)} as tier from search where ${match(words, tier)}`,
       );
       return (await sql<Match>`${sql.join(parts, sql` union all `)}`.execute(db)).rows;
     },
-    async count(db, words, tier, most) {
-      const query = sql<{ count: number }>`select count(*) as count from
-        (select rowid from search where ${within(tier, words)} limit ${most})`;
-      return (await query.execute(db)).rows[0]?.count ?? 0;
+    async having(db, word, beginning, tier) {
+      const one = `"${word}"${beginning ? "*" : ""}`;
+      const matching = sql`select rowid from search where search match ${expressionOf(tier, one)} order by rowid`;
+      return collected(db, sql`select group_concat(rowid) as list from (${matching})`);
     },
-    async find(db, words, tier, { limit, offset }) {
-      const query = sql<{ rowid: number }>`select rowid from search where ${match(words, tier)}
-        order by rowid desc limit ${limit} offset ${offset}`;
-      return (await query.execute(db)).rows.map(({ rowid }) => rowid);
+    async times(db) {
+      const all = sql`select published_at from studies where listed = 1 order by published_at`;
+      return collected(db, sql`select group_concat(published_at) as list from (${all})`);
     },
   };
 }
@@ -114,12 +116,17 @@ function match(words: string[], tier: Tier): RawBuilder<boolean> {
   return sql<boolean>`search match ${better === null ? all : `${all} NOT ${better}`}`;
 }
 
-/** Matches of a tier and the better ones. */
-function within(tier: Tier, words: string[]): RawBuilder<boolean> {
-  return sql<boolean>`search match ${expression(tier, words)}`;
-}
-
 function expression(tier: Tier, words: string[]): string {
   const all = words.map((word, index) => `"${word}"${index === words.length - 1 ? "*" : ""}`).join(" AND ");
+  return expressionOf(tier, all);
+}
+
+function expressionOf(tier: Tier, all: string): string {
   return { title: `({title} : (${all}))`, head: `({title head} : (${all}))`, body: `(${all})` }[tier];
+}
+
+/** One text is read several times as quickly as a row for each number. */
+async function collected(db: Kysely<Database>, query: RawBuilder<unknown>): Promise<Float64Array> {
+  const { rows } = await (query as RawBuilder<{ list: string | null }>).execute(db);
+  return numbersOf(rows[0]?.list ?? null);
 }

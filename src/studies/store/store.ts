@@ -2,11 +2,11 @@ import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Kysely, sql, type Transaction } from "kysely";
 import type { Dialect } from "./dialect.js";
-import { Kept } from "./kept.js";
 import { migrate } from "./migrations.js";
 import { openPostgresql, postgresql } from "./postgresql.js";
 import type { Database } from "./schema.js";
 import { openSqlite, sqlite } from "./sqlite.js";
+import { WordSets } from "./word-sets.js";
 
 /** The service's database. */
 export interface Store {
@@ -15,8 +15,8 @@ export interface Store {
   /** The same database for counters and activity: a commit survives the process, not a loss of power. */
   quick: Kysely<Database>;
   dialect: Dialect;
-  /** How many studies match which words, by the time of the last publication. */
-  counts: Kept<number>;
+  /** Which studies have which common words, by the time of the last publication. */
+  wordSets: WordSets;
   /** Idempotent. */
   close(): Promise<void>;
 }
@@ -54,7 +54,7 @@ export async function openStore(location: string, options: StoreOptions = {}): P
     db,
     quick,
     dialect,
-    counts: new Kept(2000),
+    wordSets: new WordSets(db, dialect.search),
     close() {
       closed ??= Promise.all([db.destroy(), quick.destroy()]).then(() => {});
       return closed;

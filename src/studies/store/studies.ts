@@ -1,7 +1,6 @@
 import type { Selectable } from "kysely";
 import { studyLimits } from "../../contracts/studies/index.js";
 import { words } from "../text/words.js";
-import { type Tier, tiers } from "./dialect.js";
 import type { Database, Standing } from "./schema.js";
 import type { Store } from "./store.js";
 
@@ -41,50 +40,21 @@ export async function listStudies(
     ]);
     return { rows, total, exact: true };
   }
-  const few = await store.dialect.search.few(store.db, wanted, fewMatches);
-  if (few === null) return listMany(store, wanted, limit, offset);
-  const ranked = few.sort((a, b) => a.tier - b.tier || b.publishedAt - a.publishedAt);
-  const keys = ranked.slice(offset, offset + limit).map(({ publishedAt }) => publishedAt);
-  return { rows: await rowsOf(store, keys), total: few.length, exact: true };
-}
-
-/** Matches are counted so far: beyond the last page that can be asked for. */
-const mostCounted = studyLimits.offset + studyLimits.list_limit;
-
-/** Many matches: sorting them all would take long, so each tier is read in its own order. */
-async function listMany(store: Store, wanted: string[], limit: number, offset: number): Promise<StudyRows> {
-  const { db, dialect, counts } = store;
-  const [publication, all] = await Promise.all([counter(store, "published_at"), counter(store, "studies")]);
-  const countWithin = (tier: Tier | undefined) =>
-    tier === undefined
-      ? Promise.resolve(0)
-      : counts.get(publication, `${tier} ${wanted.join(" ")}`, () =>
-          dialect.search.count(db, wanted, tier, mostCounted),
-        );
-  const keys: number[] = [];
-  // What is left to pass over.
-  let skip = offset;
-  for (const [place, tier] of tiers.entries()) {
-    const sizes = async () => {
-      const [better, within] = await Promise.all([countWithin(tiers[place - 1]), countWithin(tier)]);
-      // Where counting ended early, nearly everything may match.
-      const likely = within === mostCounted ? Math.max(all, within) : within;
-      return { here: likely - better, within: likely, all };
-    };
-    // Only while something is to be passed over does it matter how many a tier has.
-    const here = skip > 0 ? (await sizes()).here : Number.POSITIVE_INFINITY;
-    if (here <= skip) {
-      skip -= here;
-      continue;
+  const publication = await counter(store, "published_at");
+  if (!store.wordSets.has(publication, wanted)) {
+    const few = await store.dialect.search.few(store.db, wanted, fewMatches);
+    if (few !== null) {
+      const ranked = few.sort((a, b) => a.tier - b.tier || b.publishedAt - a.publishedAt);
+      const keys = ranked.slice(offset, offset + limit).map(({ publishedAt }) => publishedAt);
+      return { rows: await rowsOf(store, keys), total: few.length, exact: true };
     }
-    const page = { limit: limit - keys.length, offset: skip };
-    keys.push(...(await dialect.search.find(db, wanted, tier, page, sizes)));
-    skip = 0;
-    if (keys.length === limit) break;
   }
-  const total = await countWithin("body");
-  return { rows: await rowsOf(store, keys), total, exact: total < mostCounted };
+  const { keys, total } = await store.wordSets.find(publication, wanted, { limit, offset });
+  return { rows: await rowsOf(store, keys), total: Math.min(total, mostCounted), exact: total < mostCounted };
 }
+
+/** Totals are told so far: beyond lies no page that can be asked for. */
+const mostCounted = studyLimits.offset + studyLimits.list_limit;
 
 async function counter(store: Store, name: string): Promise<number> {
   const found = await store.db

@@ -49,6 +49,32 @@ export async function foreignRounds(location: string, rounds: number): Promise<n
   return acknowledged.size;
 }
 
+/**
+ * Starts a foreign sqlite3 again and again that counts studies and ends: its end is what clears an unlocked log away.
+ * Null where there is no sqlite3.
+ */
+export async function readAllTheTime(location: string): Promise<{ stop(): Promise<number> } | null> {
+  if (!(await hasSqlite3())) return null;
+  let reads = 0;
+  let stopped = false;
+  const query = "select count(*) from studies";
+  const reading = (async () => {
+    while (!stopped) {
+      await run("sqlite3", ["-cmd", ".timeout 20000", location, query]);
+      reads += 1;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    return reads;
+  })();
+  reading.catch(() => {}); // told by stop()
+  return {
+    stop() {
+      stopped = true;
+      return reading;
+    },
+  };
+}
+
 /** Every one of the drafts is in the database, as a foreign sqlite3 reads it. */
 async function includes(location: string, drafts: ReadonlySet<string>, when: string): Promise<void> {
   const expected = [...drafts]; // more may come while the reader reads

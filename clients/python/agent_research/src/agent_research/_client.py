@@ -94,8 +94,11 @@ class ResearchClient:
             raise AnswerInvalid("The answer has no list of studies.")
         return cast(StudyPage, page)
 
-    def get_study(self, study_id: str | uuid.UUID) -> StudyEnvelope:
+    def get_study(self, study_id: str | uuid.UUID, *, version: int | None = None) -> StudyEnvelope:
         """A published study, or a draft that this token saved: its envelope, with the package in it.
+
+        `version` names one version; without it, it is the newest that stands. Under the id of a draft that was
+        published as a later version of a study stands that study. What was taken down raises Gone.
 
         The answer's bytes are compared with its checksum; that detects changes on the way, it does not verify
         what the study says.
@@ -103,11 +106,19 @@ class ResearchClient:
         name = str(study_id)
         if _UUID.fullmatch(name) is None:
             raise InvalidArgument("A study's id is a UUID.")
-        answer, envelope = self._read(f"/api/v1/studies/{name}")
+        if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 1):
+            raise InvalidArgument("A version is a whole number from 1 on.")
+        path = f"/api/v1/studies/{name}" + ("" if version is None else f"/versions/{version}")
+        answer, envelope = self._read(path)
         if answer.single("X-Content-SHA256") is None:
             raise ChecksumMismatch("The answer has no X-Content-SHA256.")
-        if str(envelope.get("id")).lower() != name.lower():
+        found, number = str(envelope.get("id")).lower(), envelope.get("version")
+        # Another id is a study's whose later version the draft of the asked id became.
+        became = version is None and isinstance(number, int) and number >= 2
+        if found != name.lower() and not became:
             raise AnswerInvalid("The answer is about another study than the one asked for.")
+        if version is not None and number != version:
+            raise AnswerInvalid("The answer is about another version than the one asked for.")
         if not isinstance(envelope.get("package"), dict):
             raise AnswerInvalid("The answer has no package.")
         return cast(StudyEnvelope, envelope)

@@ -10,6 +10,7 @@ from ._token import Token
 from ._transport import Answer
 from .errors import (
     AnswerInvalid,
+    Gone,
     NotAuthenticated,
     NotFound,
     NotPermitted,
@@ -23,6 +24,7 @@ _CLASSES: dict[int, type[Refusal]] = {
     401: NotAuthenticated,
     403: NotPermitted,
     404: NotFound,
+    410: Gone,
     429: QuotaExceeded,
 }
 _SENTENCES = {
@@ -30,9 +32,11 @@ _SENTENCES = {
     401: "The token is missing, invalid, expired or revoked.",
     403: "The token may not do this.",
     404: "There is no such study for this token.",
+    410: "This is no longer published.",
     429: "The quota is used up.",
 }
 _LONGEST_SENTENCE = 500
+_LONGEST_REASON = 1000
 
 
 def refusal(answer: Answer, token: Token) -> Refusal:
@@ -47,12 +51,16 @@ def refusal(answer: Answer, token: Token) -> Refusal:
         sentence += f" Wait {wait} s."
     elif status == 429:
         sentence += " It does not say how long to wait."
+    reason = _quoted(fields["reason"], token, _LONGEST_REASON) if fields.get("reason") else None
+    if reason is not None:
+        sentence += f" The reason given: {reason}"
     code, field, request_id = (fields.get(name) for name in ("code", "field", "request_id"))
     return kind(
         f"{sentence} ({status})",
         status=status,
         code=code if code and re.fullmatch(r"[a-z_]{1,64}", code) else None,
         field=None if field is None else _quoted(field, token),
+        reason=reason,
         request_id=request_id if request_id and re.fullmatch(r"[0-9a-fA-F-]{36}", request_id) else None,
         retry_after=wait,
     )
@@ -66,11 +74,11 @@ def _fields(answer: Answer) -> dict[str, str]:
     return {name: value for name, value in fields.items() if isinstance(value, str)}
 
 
-def _quoted(text: str, token: Token) -> str:
+def _quoted(text: str, token: Token, most: int = _LONGEST_SENTENCE) -> str:
     """The service's text for a person's eyes: no token, no invisible or direction-changing character."""
     shown = token.hidden_in(text)
-    shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shown[: _LONGEST_SENTENCE + 1])
-    return shown if len(shown) <= _LONGEST_SENTENCE else shown[:_LONGEST_SENTENCE] + "…"
+    shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shown[: most + 1])
+    return shown if len(shown) <= most else shown[:most] + "…"
 
 
 def _retry_after(answer: Answer) -> int | None:

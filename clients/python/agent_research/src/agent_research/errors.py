@@ -42,7 +42,7 @@ class ChecksumMismatch(AnswerInvalid):
 
 
 class Refusal(ResearchError):
-    """The service refused. `code` and `field` are the service's, where it gave them."""
+    """The service refused. `code`, `field` and `reason` are the service's, where it gave them."""
 
     def __init__(
         self,
@@ -51,6 +51,7 @@ class Refusal(ResearchError):
         status: int,
         code: str | None = None,
         field: str | None = None,
+        reason: str | None = None,
         request_id: str | None = None,
         retry_after: int | None = None,
     ) -> None:
@@ -58,6 +59,8 @@ class Refusal(ResearchError):
         self.status = status
         self.code = code
         self.field = field
+        self.reason = reason
+        """Why a study was taken down, in the words of who did it: text from elsewhere."""
         self.request_id = request_id
         self.retry_after = retry_after
         """Seconds to wait, exactly as the service says; None where it does not say."""
@@ -77,6 +80,10 @@ class NotPermitted(Refusal):
 
 class NotFound(Refusal):
     """404: no such study, or a draft that another token saved."""
+
+
+class Gone(Refusal):
+    """410: it was published and taken down (`code` withdrawn or removed, `reason`), or a deleted draft."""
 
 
 class QuotaExceeded(Refusal):
