@@ -100,6 +100,18 @@ test("list: for people, in colour or not, and for programs", async () => {
   assert.equal([none.code, none.stdout], [0, "No study.\n"]);
 });
 
+test("get: one version; what was taken down is told with its reason", async () => {
+  const id = await service.publish(samplePackage({ title: "Once" }), ["Said."]);
+  const first = await inProcess(["study", "get", id, "--version-number", "1"]);
+  assert.equal([first.code, first.stdout.split("\n")[0]], [0, "Once"]);
+  const both = await inProcess(["study", "get", id, "--version-number", "1", "--discussion"]);
+  assert.match(both.stderr, "leave --discussion or --version-number out");
+  await service.takeDown(id, "Copied \u001b[2J from a book.");
+  const gone = await inProcess(["study", "get", id]);
+  assert.is(gone.code, 1);
+  assert.match(gone.stderr, /removed by a moderator on \S+ The reason given: Copied {2}\[2J from a book\.$/m);
+});
+
 test("get: text that would command a terminal is shown, and JSON is exact", async () => {
   const note = "\u001b]0;owned\u0007 \u009b31m \u202egnp\u202c \u{e0041}\r\n\tline two \u200b";
   const study = samplePackage({ title: "Careful \u001b[2J", omissions: ["the prompts"] });

@@ -8,6 +8,7 @@ import { signInAccount } from "../../src/studies/store/accounts.js";
 import { approve } from "../../src/studies/store/approvals.js";
 import { addComment } from "../../src/studies/store/discussion.js";
 import { saveDraft } from "../../src/studies/store/drafts.js";
+import { remove } from "../../src/studies/store/moderation.js";
 import { publishDraft } from "../../src/studies/store/publish.js";
 import { createToken, sha256Hex } from "../../src/studies/store/tokens.js";
 
@@ -21,6 +22,8 @@ export interface ResearchService {
   environment(token: string): Record<string, string>;
   /** Publishes a package as a person would, with a comment for each text. @returns its id */
   publish(study: StudyPackage, comments?: string[]): Promise<string>;
+  /** Takes a published study down as an operator would. */
+  takeDown(id: string, reason: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -74,6 +77,10 @@ export async function startResearch({ seedData = true } = {}): Promise<ResearchS
         await addComment(store, { accountId: author.id, name: author.name }, saved.id, null, body);
       }
       return saved.id;
+    },
+    async takeDown(id, reason) {
+      const done = await remove(store, "operator", { studyId: id, version: null }, reason);
+      if (done !== "changed") throw new Error(done);
     },
     async close() {
       await running.close();

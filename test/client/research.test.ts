@@ -109,6 +109,30 @@ test("refusals keep the service's code, field and sentence", async () => {
   assert.equal([limit.status, limit.field], [400, "limit"]);
 });
 
+test("what was taken down is refused with who and why, and older versions are read", async () => {
+  const research = await client(["public:read"]);
+  const id = await service.publish(samplePackage({ title: "Once" }));
+  assert.is((await research.getStudy(id, { version: 1 })).version, 1);
+  assert.is((await rejection(research.getStudy(id, { version: 2 }))).status, 404);
+  assert.match((await rejection(research.getStudy(id, { version: 0.5 }))).message, "this is 0.5");
+  await service.takeDown(id, "A name\u202e was in it.\nAnd more.");
+  for (const call of [
+    research.getStudy(id),
+    research.getStudy(id, { version: 1 }),
+    research.getDiscussion(id),
+  ]) {
+    const gone = await rejection(call);
+    assert.equal(
+      [gone.status, gone.code, gone.field, gone.reason],
+      [410, "removed", "id", "A name  was in it. And more."],
+    );
+    assert.match(
+      gone.message,
+      /^This was removed by a moderator on \d{4}-\d\d-\d\d\. The reason given: A name {2}was/,
+    );
+  }
+});
+
 test("the quota's exact wait is told, and nothing is tried again by itself", async () => {
   const research = await client(["public:read"]);
   for (let request = 0; request < 60; request++) await research.listStudies({ limit: 1 });

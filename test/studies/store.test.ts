@@ -269,23 +269,26 @@ for (const database of databases.all) {
   on("many matches page through the tiers in the order that few have", async (store) => {
     const { id } = await account(store);
     const { searchEntry, summaryOf } = await import("../../src/studies/store/publish.js");
-    await store.db.transaction().execute(async (trx) => {
-      for (let index = 0; index < 600; index += 1) {
-        const where = [{ title: "Zebra" }, { question: "Zebra?" }, { method: "A zebra." }, {}][index % 4];
-        const study = samplePackage(where);
-        const times = { created_at: index + 1, published_at: index + 1 };
-        const numbers = { version: 1, upvotes: 0, comment_count: 0 };
-        await trx
-          .insertInto("studies")
-          .values({ id: `${index}`, account_id: id, author: "", ...numbers, ...times, ...summaryOf(study) })
-          .execute();
-        await store.dialect.search.add(trx, [{ publishedAt: index + 1, entry: searchEntry(study) }]);
-      }
-    });
+    const add = (from: number, until: number) =>
+      store.db.transaction().execute(async (trx) => {
+        for (let index = from; index < until; index += 1) {
+          const where = [{ title: "Zebra" }, { question: "Zebra?" }, { method: "A zebra." }, {}][index % 4];
+          const study = samplePackage(where);
+          const times = { created_at: index + 1, published_at: index + 1 };
+          const numbers = { version: 1, upvotes: 0, comment_count: 0 };
+          await trx
+            .insertInto("studies")
+            .values({ id: `${index}`, account_id: id, author: "", ...numbers, ...times, ...summaryOf(study) })
+            .execute();
+          await store.dialect.search.add(trx, [{ publishedAt: index + 1, entry: searchEntry(study) }]);
+        }
+        await trx.updateTable("counters").set({ value: until }).where("name", "=", "published_at").execute();
+      });
+    await add(0, 600);
     const ids = async (q: string, limit: number, offset: number) =>
       (await listStudies(store, q, limit, offset)).rows.map((row) => Number(row.id));
-    const tier = (place: number) =>
-      Array.from({ length: 600 }, (_, index) => 599 - index).filter((index) => index % 4 === place);
+    const tier = (place: number, all = 600) =>
+      Array.from({ length: all }, (_, index) => all - 1 - index).filter((index) => index % 4 === place);
     const order = [...tier(0), ...tier(1), ...tier(2)];
     assert.equal(await ids("zebra", 50, 140), order.slice(140, 190), "450 matches: few");
     // "demo", a word of every model's name, makes a tier of its own with 600.
@@ -295,6 +298,26 @@ for (const database of databases.all) {
       await ids("demo zeb", 50, 100),
       [...tier(0), ...tier(1)].sort((a, b) => b - a).slice(100, 150),
     );
+    // Two hundred more: 600 have a zebra now, which is many, and the sets that were kept for "demo" are old.
+    await add(600, 800);
+    const more = [...tier(0, 800), ...tier(1, 800), ...tier(2, 800)];
+    const together = [...tier(0, 800), ...tier(1, 800)].sort((a, b) => b - a).concat(tier(2, 800));
+    for (const offset of [0, 190, 390, 575, 600]) {
+      assert.equal(await ids("zebra", 50, offset), more.slice(offset, offset + 50), `zebra ${offset}`);
+      assert.equal(
+        await ids("demo zeb", 50, offset),
+        together.slice(offset, offset + 50),
+        `demo zeb ${offset}`,
+      );
+      assert.equal(
+        await ids("zebra demo", 50, offset),
+        together.slice(offset, offset + 50),
+        `zebra demo ${offset}`,
+      );
+    }
+    assert.is((await listStudies(store, "zebra demo", 1, 0)).total, 600);
+    assert.is((await listStudies(store, "demo", 1, 0)).total, 800);
+    assert.is((await listStudies(store, "demo xylophone", 1, 0)).total, 0);
   });
 
   on("a new version keeps the id, moves to the front and is found by its new words only", async (store) => {

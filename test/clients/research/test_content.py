@@ -32,6 +32,15 @@ class TestContent(AttackCase):
         ) as server:
             self.fails(ChecksumMismatch, lambda: self.client(server).list_studies())
 
+    def test_a_draft_that_became_a_later_version_is_that_study(self) -> None:
+        became = study(id=ID.replace("1", "2"), version=2)
+        with Hostile(sends(answer(body=became, headers=with_checksum(became))), PAIR) as server:
+            self.assertEqual(self.client(server).get_study(ID)["version"], 2)
+            self.assertIn(b"GET /api/v1/studies/", server.requests[0])
+        with Hostile(sends(answer(body=became, headers=with_checksum(became))), PAIR) as server:
+            self.fails(AnswerInvalid, lambda: self.client(server).get_study(ID, version=2))
+            self.assertIn(b"/versions/2 ", server.requests[0])
+
     def test_bodies_that_cannot_be_read(self) -> None:
         bodies = {
             "bad UTF-8": b'{"id": "\xff"}',
@@ -51,6 +60,7 @@ class TestContent(AttackCase):
             "deep objects": b'{"a":' * 100_000,
             "a long integer": b'{"a": ' + b"9" * 100_000 + b"}",
             "another study": study(id=ID.replace("1", "2")),
+            "another draft": study(id=ID.replace("1", "2"), version=0),
             "no id": b'{"package": {}}',
             "no package": study(package=None),
         }

@@ -10,6 +10,7 @@ from agent_research import (
     ConnectionFailed,
     DraftMayExist,
     NotAuthenticated,
+    Gone,
     NotFound,
     NotPermitted,
     QuotaExceeded,
@@ -28,6 +29,7 @@ class TestRefusals(AttackCase):
             "403 c": NotPermitted,
             "404 d": NotFound,
             "405 e": RequestRefused,
+            "410 g": Gone,
             "429 f": QuotaExceeded,
         }
         body = json.dumps(
@@ -40,6 +42,23 @@ class TestRefusals(AttackCase):
                     self.assertEqual(error.status, int(status[:3]))
                     self.assertIn("A sentence.", str(error))
                     self.assertEqual((error.code, error.field, error.request_id), ("some_code", "/title", ID))
+
+    def test_what_was_taken_down_says_why(self) -> None:
+        body = json.dumps(
+            {
+                "error": "This was withdrawn.",
+                "code": "withdrawn",
+                "field": "id",
+                "reason": "A name\u202e was in it.",
+                "request_id": ID,
+            }
+        ).encode()
+        error, _ = self.no_read(Gone, sends(answer("410 x", body)))
+        self.assertEqual((error.status, error.code), (410, "withdrawn"))
+        self.assertEqual(error.reason, "A name\\u202e was in it.")
+        self.assertIn("The reason given: A name", str(error))
+        error, _ = self.no_read(Gone, sends(answer("410 x", b"")))
+        self.assertIsNone(error.reason)
 
     def test_the_wait_of_429_is_exact(self) -> None:
         for header, wait in (("37", 37), ("0", 0), ("86399", 86399)):
