@@ -242,10 +242,12 @@ function mainPackage(packages, work, out) {
   execFileSync("tar", ["-xzf", join(plain, tarball), "-C", plain]);
   const folder = join(plain, "package");
   const optionalDependencies = Object.fromEntries(packages.map(({ name, version }) => [name, version]));
-  writeFileSync(
-    join(folder, "package.json"),
-    `${JSON.stringify({ ...main, optionalDependencies, files: [...main.files, "prebuilt.json"] }, null, 2)}\n`,
-  );
+  // What compiles src/ has done it: npm never runs `prepare` of a tarball.
+  const { prepare: _, ...scripts } = main.scripts;
+  const { typescript: __, ...dependencies } = main.dependencies;
+  const files = [...main.files, "prebuilt.json"];
+  const packed = { ...main, scripts, dependencies, optionalDependencies, files };
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify(packed, null, 2)}\n`);
   writeFileSync(join(folder, "prebuilt.json"), `${JSON.stringify({ packages }, null, 2)}\n`);
   pack(folder, out);
 }

@@ -58,6 +58,28 @@ export function readJob(value: unknown): ReportedJob {
   }
 }
 
+/** The job without the folders that models lie in: a report is passed on, and those tell of a machine and its user. */
+export function withoutFolders(job: ReportedJob): ReportedJob {
+  const { provenance } = job.result;
+  const { requested_model: model, resolved_model: resolved } = provenance;
+  const bare = {
+    ...provenance,
+    requested_model: fileName(model),
+    resolved_model: { ...resolved, path: fileName(resolved.path) },
+  };
+  const { config } = job;
+  const named = typeof config?.model === "string" ? { ...config, model: fileName(config.model) } : config;
+  const result = { ...job.result, provenance: bare };
+  return { ...job, result, ...(named === undefined ? {} : { config: named }) };
+}
+
+/** The last part of a path; a hub id, which is none, stays. */
+function fileName(model: string): string {
+  return /^(?:[/\\~.]|[A-Za-z]:[/\\])/.test(model)
+    ? (model.split(/[/\\]/).findLast((part) => part !== "") ?? model)
+    : model;
+}
+
 function asObject(value: unknown): Record<string, unknown> | undefined {
   return typeof value === "object" && value !== null && !Array.isArray(value)
     ? (value as Record<string, unknown>)

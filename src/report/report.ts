@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import type { CompareResult, InspectResult } from "../contracts/index.js";
 import { version } from "../contracts/version.js";
-import type { Figure, Passage } from "./figure.js";
+import { count, type Figure, type Passage } from "./figure.js";
 import { findingsOf } from "./findings.js";
-import type { ReportedJob } from "./job.js";
+import { type ReportedJob, withoutFolders } from "./job.js";
 import { chartLibraries, pageScript } from "./library.js";
 import { glimpse, Html, html, scriptJson } from "./markup.js";
 import { provenanceBox } from "./provenance.js";
@@ -13,7 +13,8 @@ import { style } from "./style.js";
  * One HTML file that holds everything: pictures, their data, script and style. It makes no request: its policy
  * forbids any, and lets no script run but its own. Every text from a job is escaped, and what hides in it spelled.
  */
-export async function renderReport(job: ReportedJob): Promise<string> {
+export async function renderReport(given: ReportedJob): Promise<string> {
+  const job = withoutFolders(given);
   const findings = findingsOf(job);
   const figures = findings.parts.filter(isFigure);
   const named = heading(job);
@@ -89,7 +90,7 @@ function heading({ operation, result, config, id, created, started, ended }: Rep
     inspect: ["Inside", String(config?.prompt ?? (result as InspectResult).tokens?.join(""))],
     compare: [
       `What ${doing[(result as CompareResult).intervention] ?? "an intervention"} does to`,
-      (result as CompareResult).trials?.[0]?.prompt ?? "",
+      nameOf([...new Set((result as CompareResult).trials?.map(({ prompt }) => prompt) ?? [])]),
     ],
     probe: ["A linear probe on", `${provenance.requested_model}, layer ${provenance.layers.join(", ")}`],
     sae: ["A sparse autoencoder on", `${provenance.requested_model}, layer ${provenance.layers.join(", ")}`],
@@ -110,6 +111,11 @@ function heading({ operation, result, config, id, created, started, ended }: Rep
       ...(id === undefined ? [] : [html`job <code>${id}</code>`]),
     ],
   };
+}
+
+/** What is read off a result of several prompts is not of the first alone. */
+function nameOf([first = "", ...others]: string[]): string {
+  return others.length === 0 ? first : `${count(others.length + 1, "prompt")}: ${glimpse(first, 80)}, …`;
 }
 
 function figureSection({ id, title, description, notes = [], table }: Figure): Html {
@@ -140,6 +146,6 @@ function configuration({ config, result }: ReportedJob): Html {
   const body = config === undefined ? undefined : JSON.stringify(config, null, 2);
   const artifacts = result.artifacts.length > 0 ? result.artifacts.join(", ") : "none";
   return html`<section class="card" aria-labelledby="configuration"><h2 id="configuration">Configuration</h2>
-<p class="soft">Artifacts of the job: ${artifacts}. ${body === undefined ? "The configuration did not come with the result." : "Sent to the Lab again, this makes a new job with the same numbers."}</p>
+<p class="soft">Artifacts of the job: ${artifacts}. ${body === undefined ? "The configuration did not come with the result." : "Sent to the Lab again, a model's file with its folder, this makes a new job with the same numbers."}</p>
 ${body !== undefined && html`<details><summary>As submitted, defaults filled in</summary><pre tabindex="0">${body}</pre></details>`}</section>`;
 }

@@ -46,7 +46,7 @@ ins { background: var(--good); text-decoration: underline; text-decoration-thick
 tr.wrong td { background: var(--bad); }
 .features { display: grid; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)); gap: .8rem 1.4rem; } .feature p { margin: 0 0 .2rem; font-size: .8rem; }
 .feature ol { list-style: none; margin: 0; padding: 0; } .feature li { display: flex; justify-content: space-between; gap: .6rem; font-size: .86rem; line-height: 1.45; margin: .15rem 0; }
-.shaded { background: linear-gradient(to right, var(--accent) calc(var(--share) * 100%), transparent 0) left bottom / 100% 2px no-repeat, color-mix(in srgb, var(--accent) calc(var(--share) * 26%), transparent); padding: 0 .25em; border-radius: 2px; }
+.feature .number span + span { display: inline-block; min-width: 3.2rem; } .bar { display: inline-block; width: 4rem; height: .55rem; border-radius: 2px; border: 1px solid var(--line); background: linear-gradient(to right, var(--accent) calc(var(--share) * 100%), transparent 0); }
 .facts { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; margin: .6rem 0; font-size: .92rem; } .facts dt { color: var(--soft); font-size: .85rem; } .facts dd { margin: 0; }
 pre, code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .88em; } pre { background: var(--code); border: 1px solid var(--line); border-radius: 8px; padding: .8rem 1rem; overflow: auto; white-space: pre-wrap; max-height: 30rem; line-height: 1.45; }
 footer { color: var(--soft); font-size: .82rem; border-top: 1px solid var(--line); padding-top: 1rem; padding-bottom: 2rem; }
@@ -55,5 +55,5 @@ footer { color: var(--soft); font-size: .82rem; border-top: 1px solid var(--line
 @media print { :root { --paper: #ffffff; }
   html { font-size: 11pt; } header.top, .tools, .scripted .tools, .skip, .detail, figure > details { display: none; }
   main, footer { max-width: none; padding-left: 0; padding-right: 0; } figure, .card, .feature { break-inside: avoid; } h2 { break-after: avoid; } figcaption { padding-right: 0; } figure, .passage, .card { border-color: #ccc; padding: .6rem .8rem; }
-  .scroll, pre { max-height: none; overflow: visible; } ins, del, tr.wrong td, .notice, .shaded { print-color-adjust: exact; -webkit-print-color-adjust: exact; } .chart svg { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
+  .scroll, pre { max-height: none; overflow: visible; } ins, del, tr.wrong td, .notice, .bar { print-color-adjust: exact; -webkit-print-color-adjust: exact; } .chart svg { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 `;

@@ -11,6 +11,8 @@ export interface Scale {
   indexed: readonly number[];
   /** For terminals of 16 colours: background codes, each for an equal part. */
   basic: readonly number[];
+  /** The part of it that stands out from black and from white: nobody says which a terminal has. */
+  ink: { stops: readonly [low: number, high: number]; indexed: readonly number[]; basic: readonly number[] };
 }
 
 /** For probabilities: lightness rises all the way, so it also reads in grey and with colour-blind eyes. */
@@ -25,6 +27,7 @@ export const probabilityScale: Scale = {
   ],
   indexed: [17, 18, 24, 30, 36, 71, 113, 149, 185, 220],
   basic: [40, 44, 46, 42, 43],
+  ink: { stops: [0.35, 0.6], indexed: [24, 30, 31, 36], basic: [44, 46, 42] },
 };
 
 /** For magnitudes: another family of hues, so that nobody reads a norm as a probability. */
@@ -39,6 +42,7 @@ export const magnitudeScale: Scale = {
   ],
   indexed: [53, 89, 125, 131, 167, 173, 209, 215, 222],
   basic: [40, 45, 41, 43],
+  ink: { stops: [0.42, 0.6], indexed: [125, 131, 167], basic: [45, 41] },
 };
 
 const start = "\u001b[";
@@ -50,7 +54,7 @@ export function onScale(text: string, value: number, scale: Scale, colors: Color
   return `${start}${bold ? "1;" : ""}${onCodes[colors](scale, value)}m${text}${reset}`;
 }
 
-/** Text in the scale's colour for a value, on the terminal's own background. */
+/** Text in a colour for a value, on the terminal's own background: from the part of the scale that is readable there. */
 export function inScale(text: string, value: number, scale: Scale, colors: Colors): string {
   if (colors === "none") return text;
   return `${start}${inCodes[colors](scale, value)}m${text}${reset}`;
@@ -74,9 +78,12 @@ const onCodes: Codes = {
 };
 
 const inCodes: Codes = {
-  "16": (scale, value) => String(pick(scale.basic, value) - 10),
-  "256": (scale, value) => `38;5;${pick(scale.indexed, value)}`,
-  truecolor: (scale, value) => `38;2;${mix(scale, value).join(";")}`,
+  "16": ({ ink }, value) => String(pick(ink.basic, value) - 10),
+  "256": ({ ink }, value) => `38;5;${pick(ink.indexed, value)}`,
+  truecolor: (scale, value) => {
+    const [low, high] = scale.ink.stops;
+    return `38;2;${mix(scale, low + (high - low) * clamp(value)).join(";")}`;
+  },
 };
 
 /** Of the basic backgrounds, those on which white reads better than black: black, red, blue, magenta. */

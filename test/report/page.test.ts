@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import type { ProbeResult } from "../../src/contracts/index.js";
+import type { CompareResult, ProbeResult } from "../../src/contracts/index.js";
 import { type Figure, findingsOf, readJob, renderReport } from "../../src/report/index.js";
 import { probePicture } from "../../src/terminal/probe-picture.js";
 import { compareJob, hostileJobs, inspectJob, probeJob, provenance, saeJob } from "./jobs.js";
@@ -22,11 +22,12 @@ const textOf = (page: string) =>
 test("every field of the provenance is told, in every kind of report", async () => {
   const leaves = (value: unknown): string[] =>
     typeof value === "object" && value !== null ? Object.values(value).flatMap(leaves) : [String(value)];
-  const numbers: Record<string, string> = { "1234": "1,234" };
+  // A number as people write it; a file without the folder that it lies in.
+  const shown: Record<string, string> = { "1234": "1,234", "/models/small.gguf": "small.gguf" };
   for (const job of [inspectJob(), compareJob(), probeJob(), saeJob()]) {
     const text = textOf(await renderReport(job));
     for (const leaf of leaves(provenance)) {
-      assert.ok(text.includes(numbers[leaf] ?? leaf), `${job.operation}: ${leaf}`);
+      assert.ok(text.includes(shown[leaf] ?? leaf), `${job.operation}: ${leaf}`);
     }
     assert.ok(
       text.includes("is not causal evidence") || text.includes("does not show that the model normally"),
@@ -118,12 +119,55 @@ test("hostile texts stay texts: no markup, no hidden characters, no end of a scr
       page,
     ) as RegExpExecArray;
     assert.not.match(json as string, /[<>&\u2028\u2029]/);
-    assert.equal(
-      JSON.parse(json as string).job,
-      JSON.parse(JSON.stringify(job)),
-      "the job is there as it was",
-    );
+    const expected = JSON.parse(JSON.stringify(job).replace("/models/small.gguf", "small.gguf"));
+    assert.equal(JSON.parse(json as string).job, expected, "the job is there as it was, but for a folder");
   }
+});
+
+test("no folder of the machine is in a report", async () => {
+  for (const model of ["/home/lovelace/models/secret.gguf", "C:\\Users\\lovelace\\secret.gguf", "./lovelace/secret.gguf"]) {
+    const job = inspectJob();
+    const at = {
+      ...job.result.provenance,
+      requested_model: model,
+      resolved_model: { path: model, repository: null, commit: null },
+    };
+    const page = await renderReport({
+      ...job,
+      config: { ...job.config, model },
+      result: { ...job.result, provenance: at } as typeof job.result,
+    });
+    assert.match(page, "secret.gguf");
+    assert.not.match(page, /lovelace/);
+  }
+  const hub = { ...inspectJob().result.provenance, requested_model: "owner/name:Q4_K_M" };
+  const { result } = inspectJob();
+  const page = await renderReport({
+    ...inspectJob(),
+    result: { ...result, provenance: hub } as typeof result,
+  });
+  assert.match(textOf(page), "owner/name:Q4_K_M");
+});
+
+test("a report of several prompts is not named after the first alone", async () => {
+  const job = compareJob();
+  const [trial] = (job.result as CompareResult).trials as [CompareResult["trials"][number]];
+  const titled = async (prompts: string[]) => {
+    const trials = prompts.map((prompt) => ({ ...trial, prompt }));
+    const page = await renderReport({ ...job, result: { ...job.result, trials } as CompareResult });
+    return /<h1>[^<]*<bdi>([^<]*)/.exec(page)?.[1];
+  };
+  assert.is(await titled(["One", "One"]), "One");
+  assert.is(await titled(["One", "Two", "Two", "Three"]), "3 prompts: One, …");
+});
+
+test("bars of top features are on one scale, whatever the width of their texts", async () => {
+  const page = await renderReport(saeJob());
+  const bars = [...page.matchAll(/<span class="bar" style="--share:([\d.]+)"><\/span><span>([\d.]+)</g)];
+  assert.ok(bars.length > 1);
+  const largest = Math.max(...bars.map(([, , value]) => Number(value)));
+  for (const [, share, value] of bars) assert.ok(Math.abs(Number(share) - Number(value) / largest) < 0.01);
+  assert.match(page, /\.bar \{ display: inline-block; width: \d+rem;/);
 });
 
 test("what a report is made of: a job, the result alone, what --json prints, the demo's report", async () => {

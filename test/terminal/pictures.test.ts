@@ -5,8 +5,10 @@ import {
   bars,
   type Canvas,
   type Colors,
+  inScale,
   legend,
   lensGrid,
+  magnitudeScale,
   narrowest,
   normsGrid,
   probabilityScale,
@@ -64,6 +66,33 @@ test("each depth uses only the codes that it has", () => {
   for (const code of codes("16")) assert.match(code, /^(0|2|(1;)?(30|97);4[0-7])$/);
   for (const code of codes("256")) assert.match(code, /^(0|2|(1;)?38;5;\d+;48;5;\d+)$/);
   for (const code of codes("truecolor")) assert.match(code, /^(0|2|(1;)?38;2;\d+;\d+;\d+;48;2;\d+;\d+;\d+)$/);
+});
+
+test("text in colour stands out from a black and from a white terminal", () => {
+  const levels = [0, 95, 135, 175, 215, 255]; // of the 256 colours' cube
+  const rgb = (painted: string): number[] => {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: colours start with an escape character
+    const [, code = ""] = /\u001b\[38;([\d;]+)m/.exec(painted) ?? [];
+    const [kind, ...rest] = code.split(";").map(Number);
+    if (kind === 2) return rest;
+    const index = rest[0]! - 16;
+    return [levels[Math.floor(index / 36)]!, levels[Math.floor(index / 6) % 6]!, levels[index % 6]!];
+  };
+  const luminance = (channels: number[]) => {
+    const [red, green, blue] = channels.map((channel) =>
+      channel <= 10 ? channel / 3294 : ((channel / 255 + 0.055) / 1.055) ** 2.4,
+    );
+    return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!;
+  };
+  for (const scale of [probabilityScale, magnitudeScale]) {
+    for (const colors of ["truecolor", "256"] as const) {
+      for (const value of [-1, 0, 0.25, 0.5, 0.75, 0.9, 1, Number.NaN]) {
+        const own = luminance(rgb(inScale("x", value, scale, colors)));
+        assert.ok(1.05 / (own + 0.05) > 2.7, `${colors} ${value} on white: ${1.05 / (own + 0.05)}`);
+        assert.ok((own + 0.05) / 0.05 > 2.7, `${colors} ${value} on black: ${(own + 0.05) / 0.05}`);
+      }
+    }
+  }
 });
 
 test("cells that hold the model's answer are bold", () => {

@@ -15,6 +15,7 @@ export function drawBars(figure, rows, { width, theme }) {
   const marginLeft = Math.min(most, widest) + 14;
   // Two tokens can look the same; each bar has its own place.
   const names = rows.map((row) => cutText(String(row[label]), 12, most));
+  const ticks = Math.max(1, Math.min(5, Math.floor((width - marginLeft - 52) / 40)));
   const plot = Plot.plot({
     ...frame(figure, theme),
     width,
@@ -26,14 +27,14 @@ export function drawBars(figure, rows, { width, theme }) {
     x: { domain, label: axis, labelArrow: "none" },
     y: { type: "band", domain: rows.map(({ row }) => row), padding: 0.2 },
     marks: [
-      Plot.gridX({ stroke: theme.line, strokeOpacity: 1, ticks: 5 }),
+      Plot.gridX({ stroke: theme.line, strokeOpacity: 1, ticks }),
       Plot.axisX({
         fill: theme.soft,
         label: axis,
         labelArrow: "none",
         tickSize: 0,
-        ticks: 5,
-        tickFormat: "~g",
+        ticks,
+        tickFormat: (/** @type {number} */ value) => String(Number(value.toPrecision(6))),
       }),
       Plot.axisY({
         fill: theme.ink,

@@ -119,8 +119,10 @@ function onePanel(figure, rows, series, { width, theme }, part) {
         tickSize: 4,
         label: xAxis,
         labelArrow: "none",
-        ...(steps || square ? { ticks: 5 } : {}),
-        tickFormat: steps ? String : "~g",
+        // Room for a number of five digits each: 1000 beside 1200 is one long number on a telephone.
+        ticks: steps || square ? 5 : Math.max(2, Math.floor((wide - 64) / 56)),
+        // Not "~g": with few ticks it writes 20 as 2e+1.
+        tickFormat: (/** @type {number} */ value) => String(Number(value.toPrecision(6))),
       }),
       Plot.axisY({
         fill: theme.soft,

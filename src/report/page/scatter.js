@@ -23,7 +23,14 @@ export function drawScatter(figure, rows, space) {
   const down = d3.scaleLinear([0, highest], [height - margin.bottom, margin.top]).nice(6);
   const names = spots(
     rows.map((row) => ({ row, name: String(row[label]), x: across(row[x]), y: down(row[y]) })),
+    { left: margin.left, right: width - 2, top: 2, bottom: height - margin.bottom },
   );
+  const leaders = names.flatMap(({ row, dx, dy, far }) => {
+    const [fromX, fromY] = [across(row[x]), down(row[y])];
+    return far
+      ? [{ x1: row[x], y1: row[y], x2: across.invert(fromX + dx), y2: down.invert(fromY + dy) }]
+      : [];
+  });
   const plot = Plot.plot({
     ...frame(figure, theme),
     width,
@@ -52,6 +59,7 @@ export function drawScatter(figure, rows, space) {
         ticks: 6,
         tickFormat: "~g",
       }),
+      Plot.link(leaders, { x1: "x1", y1: "y1", x2: "x2", y2: "y2", stroke: theme.soft, strokeOpacity: 0.5 }),
       ...series.map(({ name, color, symbol }) => {
         const own = rows.filter((row) => String(row[by]) === name);
         return Plot.dot(own, { x, y, fill: color, symbol, r: dot });
@@ -78,19 +86,25 @@ export function drawScatter(figure, rows, space) {
 }
 
 /**
- * Where names stand: beside, above or below their points, clear of other points and names. A name without room is
- * left out; hovering and the table tell it.
+ * Where names stand: beside, above or below their points, clear of other points and names. A name that has
+ * room nowhere near is left out; hovering and the table tell it.
  * @template T
  * @param {{ row: T, name: string, x: number, y: number }[]} points
- * @returns {{ row: T, name: string, dx: number, dy: number, anchor: string }[]}
+ * @param {{ left: number, right: number, top: number, bottom: number }} area
+ * @returns {{ row: T, name: string, dx: number, dy: number, anchor: string, far: boolean }[]}
  */
-function spots(points) {
-  const around = [
-    { dx: 7, dy: 0, anchor: "start" },
-    { dx: -7, dy: 0, anchor: "end" },
-    { dx: 0, dy: -11, anchor: "middle" },
-    { dx: 0, dy: 11, anchor: "middle" },
-  ];
+function spots(points, area) {
+  // Close by first; further away only with a line to the point.
+  const around = [0, 12, 24, 38, 54, 72].flatMap((away) => [
+    { dx: 7 + away, dy: 0, anchor: "start", far: away > 0 },
+    { dx: -7 - away, dy: 0, anchor: "end", far: away > 0 },
+    { dx: 0, dy: -11 - away, anchor: "middle", far: away > 0 },
+    { dx: 0, dy: 11 + away, anchor: "middle", far: away > 0 },
+    { dx: 6 + away * 0.7, dy: -9 - away * 0.7, anchor: "start", far: away > 0 },
+    { dx: 6 + away * 0.7, dy: 9 + away * 0.7, anchor: "start", far: away > 0 },
+    { dx: -6 - away * 0.7, dy: -9 - away * 0.7, anchor: "end", far: away > 0 },
+    { dx: -6 - away * 0.7, dy: 9 + away * 0.7, anchor: "end", far: away > 0 },
+  ]);
   const taken = points.map(({ x, y }) => ({
     left: x - dot,
     right: x + dot,
@@ -99,15 +113,18 @@ function spots(points) {
   }));
   return points.flatMap(({ row, name, x, y }) => {
     const wide = textWidth(name, labelSize);
-    for (const { dx, dy, anchor } of around) {
+    for (const { dx, dy, anchor, far } of around) {
       const left = x + dx - (anchor === "start" ? 0 : anchor === "end" ? wide : wide / 2);
-      const box = { left, right: left + wide, top: y + dy - 5, bottom: y + dy + 5 };
+      const box = { left: left - 2, right: left + wide + 2, top: y + dy - 5, bottom: y + dy + 5 };
+      const inside =
+        box.left >= area.left && box.right <= area.right && box.top >= area.top && box.bottom <= area.bottom;
+      if (!inside) continue;
       const free = taken.every(
         (one) => box.right < one.left || box.left > one.right || box.bottom < one.top || box.top > one.bottom,
       );
       if (!free) continue;
       taken.push(box);
-      return [{ row, name, dx, dy, anchor }];
+      return [{ row, name, dx, dy, anchor, far }];
     }
     return [];
   });
