@@ -125,7 +125,11 @@ test("hostile texts stay texts: no markup, no hidden characters, no end of a scr
 });
 
 test("no folder of the machine is in a report", async () => {
-  for (const model of ["/home/lovelace/models/secret.gguf", "C:\\Users\\lovelace\\secret.gguf", "./lovelace/secret.gguf"]) {
+  for (const model of [
+    "/home/lovelace/models/secret.gguf",
+    "C:\\Users\\lovelace\\secret.gguf",
+    "./lovelace/secret.gguf",
+  ]) {
     const job = inspectJob();
     const at = {
       ...job.result.provenance,
