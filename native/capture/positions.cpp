@@ -28,7 +28,8 @@ int32_t Positions::first_in_prompt(int32_t n_prompt) const {
 
 bool Positions::operator==(const Positions& other) const {
   const auto same = [](const Range& a, const Range& b) { return a.first == b.first && a.last == b.last; };
-  return prompt == other.prompt && generated == other.generated && ranges.size() == other.ranges.size() &&
+  return prompt == other.prompt && generated == other.generated && part == other.part &&
+         ranges.size() == other.ranges.size() &&
          std::equal(ranges.begin(), ranges.end(), other.ranges.begin(), same);
 }
 

@@ -15,8 +15,13 @@ struct Positions {
     int32_t last = std::numeric_limits<int32_t>::max();
   };
 
+  /// Of a chat that thinks before it answers: which of the two its generated tokens must belong to. Only who
+  /// follows an answer's text knows; contains() leaves it aside.
+  enum class Part { kAny, kThinking, kAnswer };
+
   bool prompt = true;
   bool generated = true;
+  Part part = Part::kAny;
   std::vector<Range> ranges;  // any of them; empty: no limit
 
   /// Whether token `index` of a sequence with `n_prompt` prompt tokens is one of them.

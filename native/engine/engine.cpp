@@ -187,7 +187,7 @@ std::string Engine::describe() const {
   });
 }
 
-RequestId Engine::open(Route route, std::string body, std::unique_ptr<LivePlan> live) {
+RequestId Engine::open(Route route, std::string body, std::shared_ptr<LivePlan> live) {
   std::shared_ptr<Request> request;
   RequestId id;
   {
@@ -197,12 +197,10 @@ RequestId Engine::open(Route route, std::string body, std::unique_ptr<LivePlan> 
     request = std::make_shared<Request>(id, deliver_, *pool_, *router_, llama_model_get_vocab(model_));
     requests_.emplace(id, request);
   }
-  // A task can be copied, a plan need not be.
-  const std::shared_ptr<LivePlan> plan = std::move(live);
-  pool_->submit([this, request, route, body = std::move(body), plan] {
+  pool_->submit([this, request, route, body = std::move(body), live = std::move(live)] {
     if (request->cancelled()) return;
     try {
-      serve(request, route, body, plan ? std::make_unique<LivePlan>(std::move(*plan)) : nullptr);
+      serve(request, route, body, live);
     } catch (const std::bad_alloc&) {
       request->finish(error_event("There is not enough memory for this request.", ERROR_TYPE_UNAVAILABLE));
     } catch (const std::exception& error) {
@@ -214,22 +212,22 @@ RequestId Engine::open(Route route, std::string body, std::unique_ptr<LivePlan> 
 }
 
 void Engine::serve(const std::shared_ptr<Request>& request, Route route, const std::string& body,
-                   std::unique_ptr<LivePlan> live) {
+                   const std::shared_ptr<LivePlan>& live) {
   const PrepareContext context{params_, *meta_, llama_model_get_vocab(model_)};
   server_queue& queue = queues_->queue_tasks;
   switch (route) {
     case Route::kChat:
       return request->start(
-          prepare_generation(context, queue, Generation::kChat, body, std::move(live), live_requests_));
+          prepare_generation(context, queue, Generation::kChat, body, live, live_requests_));
     case Route::kCompletion:
       return request->start(
-          prepare_generation(context, queue, Generation::kCompletion, body, std::move(live), live_requests_));
+          prepare_generation(context, queue, Generation::kCompletion, body, live, live_requests_));
     case Route::kNativeCompletion:
       return request->start(
-          prepare_generation(context, queue, Generation::kNative, body, std::move(live), live_requests_));
+          prepare_generation(context, queue, Generation::kNative, body, live, live_requests_));
     case Route::kInfill:
       return request->start(
-          prepare_generation(context, queue, Generation::kInfill, body, std::move(live), live_requests_));
+          prepare_generation(context, queue, Generation::kInfill, body, live, live_requests_));
     case Route::kRerank:
       return request->start(prepare_rerank(context, model_, queue, body));
     case Route::kMetrics:

@@ -63,7 +63,7 @@ class Engine {
 
   /// Starts a request with a body that TypeScript has validated. `live`: what it changes and watches; only
   /// for routes that generate, and only where live requests are possible (`captures` in info()).
-  RequestId open(Route route, std::string body, std::unique_ptr<LivePlan> live);
+  RequestId open(Route route, std::string body, std::shared_ptr<LivePlan> live);
   void read(RequestId id);
   void cancel(RequestId id);
 
@@ -79,7 +79,7 @@ class Engine {
   void generate();
   void prepare_capture();
   void serve(const std::shared_ptr<Request>& request, Route route, const std::string& body,
-             std::unique_ptr<LivePlan> live);
+             const std::shared_ptr<LivePlan>& live);
   void call(const server_http_context::handler_t& handler, const std::shared_ptr<Request>& request,
             const std::string& body);
   std::string describe() const;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/live_request.h"
 
 namespace tapline {
 
@@ -25,6 +26,7 @@ struct Event {
   std::string data;               // the whole body, or the next part of a stream
   std::vector<int> tokens;        // generated tokens whose text is in `data`, of each answer of the request
   std::vector<AnswerTime> times;  // of each answer that a whole body holds
+  std::vector<LiveStates> states;  // rows that were kept for the completions that end here
   bool done = false;              // nothing comes after this
 
   bool failed = false;  // the request ended without an answer: cancelled or closed

@@ -60,10 +60,51 @@ void LiveAnswer::finish(json& answer, size_t index, int decoded, const std::vect
   if (!read.empty()) told["tokens"] = std::move(read);
   LiveTrack& track = request_->track(index);
   json before = prompt(*track.prompt);
+  json kept = keep_states(track, index, decoded);
   const std::lock_guard<std::mutex> lock(track.mutex);
   if (!before.empty()) told["prompt"] = std::move(before);
-  if (!request_->plan.edits.empty()) told["interventions"] = interventions(track);
+  if (track.plain) {
+    told["pair_of"] = request_->pair_of(index);
+  } else if (!request_->plan.edits.empty()) {
+    told["interventions"] = interventions(track);
+  }
+  if (!kept.empty()) told["capture"] = std::move(kept);
   if (track.stopped) (*choice)["finish_reason"] = "monitor";
+}
+
+/// Collects the rows that were asked for as they are, and says where they will be found. A guess of a draft
+/// model that was rejected has no row: those behind the last token that was chosen are left out.
+json LiveAnswer::keep_states(LiveTrack& track, size_t index, int decoded) {
+  const LiveWatch& watch = request_->plan.watch;
+  if (watch.states.empty()) return json::object();
+  LiveStates states;
+  states.id = watch.states + "-" + std::to_string(index);
+  states.n_prompt = track.n_prompt;
+  states.layers = watch.layers;
+  states.values.resize(watch.layers.size());
+  const auto add = [&](LiveTrack& holder, int from, int to) {
+    const std::lock_guard<std::mutex> lock(holder.mutex);
+    for (auto at = holder.rows.lower_bound(from); at != holder.rows.end() && at->first < to; ++at) {
+      const std::vector<float>& row = at->second.states;
+      if (row.empty()) continue;
+      states.rows.push_back(at->first);
+      states.tokens.push_back(at->second.token);
+      const size_t width = row.size() / watch.layers.size();
+      for (size_t layer = 0; layer < watch.layers.size(); ++layer) {
+        const auto first = row.begin() + static_cast<std::ptrdiff_t>(layer * width);
+        states.values[layer].insert(states.values[layer].end(), first,
+                                    first + static_cast<std::ptrdiff_t>(width));
+      }
+    }
+  };
+  add(*track.prompt, 0, track.n_prompt);
+  add(track, track.n_prompt, track.n_prompt - 1 + decoded);
+  json told = {{"id", states.id}, {"rows", states.rows.size()}, {"layers", states.layers}};
+  const std::lock_guard<std::mutex> lock(track.mutex);
+  if (track.states_cut || track.prompt->states_cut)
+    told["note"] = "Rows beyond the limit of a capture were not kept.";
+  states_.push_back(std::move(states));
+  return told;
 }
 
 /// Generated tokens from..to-1, each with the reading of the row that chose it. `ending` are the last ids.
@@ -77,7 +118,7 @@ json LiveAnswer::tokens(size_t index, int from, int to, const std::vector<llama_
     {
       const std::lock_guard<std::mutex> lock(holder.mutex);
       const auto found = holder.rows.find(row);
-      if (found == holder.rows.end()) continue;
+      if (found == holder.rows.end() || !found->second.next_watched) continue;
       entry = reading(found->second);
       if (entry.empty()) continue;
     }

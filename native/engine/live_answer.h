@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "engine/live_request.h"
@@ -24,7 +25,11 @@ class LiveAnswer {
   /// Adds what is left, what the interventions did, and why the answer ended, to the last answer or chunk.
   void finish(json& answer, size_t index, int decoded, const std::vector<llama_token>& all);
 
+  /// The rows that finished completions have kept since the last call.
+  std::vector<LiveStates> take_states() { return std::exchange(states_, {}); }
+
  private:
+  json keep_states(LiveTrack& track, size_t index, int decoded);
   json tokens(size_t index, int from, int to, const std::vector<llama_token>& last) const;
   json prompt(LiveTrack& track) const;
   json interventions(LiveTrack& track) const;
@@ -34,6 +39,7 @@ class LiveAnswer {
   std::shared_ptr<LiveRequest> request_;
   const llama_vocab* vocab_;
   std::vector<int> told_;  // tokens told, by result index
+  std::vector<LiveStates> states_;
 };
 
 }  // namespace tapline

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "common.h"
 #include "engine/eval_callback.h"
 
 namespace tapline {
@@ -24,12 +25,22 @@ SplitKind split_kind(const llama_context* ctx) {
   return llama_n_seq_max(ctx) > 1 ? SplitKind::kEqualAscending : SplitKind::kInOrder;
 }
 
+/// Whether a generated token belongs to the part of the answer that is asked for.
+bool in_part(const Positions& positions, const LiveTrack& track, int place) {
+  if (positions.part == Positions::Part::kAny) return true;
+  const auto found = track.parts.find(place);
+  if (found == track.parts.end()) return false;
+  return positions.part == Positions::Part::kThinking ? found->second.thinks() : found->second.answers();
+}
+
 /// A watched token of the prompt is read in its own row, a generated one in the row that chose it.
-bool is_watched(const LiveWatch& watch, int index, int n_prompt) {
-  if (!watch.tells()) return false;
-  const Positions& positions = watch.positions;
-  return (index < n_prompt && positions.contains(index, n_prompt)) ||
-         (index + 1 >= n_prompt && positions.contains(index + 1, n_prompt));
+bool own_watched(const LiveWatch& watch, int index, int n_prompt) {
+  return watch.tells() && index < n_prompt && watch.positions.contains(index, n_prompt);
+}
+
+bool next_watched(const LiveWatch& watch, const LiveTrack& track, int index, int n_prompt) {
+  return watch.tells() && index + 1 >= n_prompt && watch.positions.contains(index + 1, n_prompt) &&
+         in_part(watch.positions, track, index + 1 - n_prompt);
 }
 
 }  // namespace
@@ -38,6 +49,7 @@ LiveBatch::LiveBatch(ServerSlots& slots, LiveRegistry& registry, const ResidualS
     : slots_(slots),
       registry_(registry),
       stream_(stream),
+      vocab_(llama_model_get_vocab(llama_get_model(slots.context()))),
       n_embd_(llama_model_n_embd(llama_get_model(slots.context()))),
       n_layer_(llama_model_n_layer(llama_get_model(slots.context()))),
       split_(split_kind(slots.context())),
@@ -134,7 +146,7 @@ void LiveBatch::plan(const llama_batch& batch) {
     const LivePlan& plan = owner.request->plan;
     const int index = batch.pos[i];
     const std::lock_guard<std::mutex> lock(owner.track->mutex);
-    if (index >= owner.n_prompt) owner.track->generated[index - owner.n_prompt] = batch.token[i];
+    follow(*owner.track, plan, batch.token[i], index - owner.n_prompt);
     const auto acts = [&](size_t edit) {
       const Edit& change = plan.edits[edit];
       const int gate = plan.gates[edit];
@@ -143,14 +155,16 @@ void LiveBatch::plan(const llama_batch& batch) {
         if (reached < 0 || index <= reached) return false;
       }
       if (!change.positions.contains(index, owner.n_prompt)) return false;
+      if (!in_part(change.positions, *owner.track, index - owner.n_prompt)) return false;
       owner.edited = true;
       // The last block's output enters no cache.
       if (change.layer + 1 < n_layer_ && !change.neutral())
         owner.track->first_edited = std::min(owner.track->first_edited, index);
       return true;
     };
-    edits_.add(plan.edits, owner.effects, i, acts);
-    const bool watched = is_watched(plan.watch, index, owner.n_prompt);
+    if (!owner.track->plain) edits_.add(plan.edits, owner.effects, i, acts);
+    const bool next = next_watched(plan.watch, *owner.track, index, owner.n_prompt);
+    const bool watched = next || own_watched(plan.watch, index, owner.n_prompt);
     if (!watched && (plan.conditions.empty() || index + 1 < owner.n_prompt)) continue;
     row_at_[static_cast<size_t>(i)] = static_cast<int>(rows_.size());
     Row row;
@@ -159,6 +173,7 @@ void LiveBatch::plan(const llama_batch& batch) {
     row.watched = watched;
     LiveReading& reading = row.reading;
     reading.token = batch.token[i];
+    reading.next_watched = next;
     const auto missing = std::numeric_limits<double>::quiet_NaN();
     reading.probes.assign(plan.probes.size(), missing);
     for (const LiveProbe& probe : plan.probes) read_[static_cast<size_t>(probe.layer)] = true;
@@ -168,7 +183,15 @@ void LiveBatch::plan(const llama_batch& batch) {
       if (watch.lens_top > 0) reading.lens_rows.assign(watch.layers.size() * static_cast<size_t>(n_embd_), 0);
       reading.lens_read.assign(watch.lens_top > 0 ? watch.layers.size() : 0, false);
       reading.projections.assign(watch.projections.size(), missing);
-      if (watch.norms || watch.lens_top > 0) {
+      const size_t values = watch.layers.size() * static_cast<size_t>(n_embd_);
+      if (!watch.states.empty()) {
+        if (owner.track->states_bytes + values * sizeof(float) <= watch.states_bytes) {
+          reading.states.assign(values, static_cast<float>(missing));
+        } else {
+          owner.track->states_cut = true;
+        }
+      }
+      if (watch.norms || watch.lens_top > 0 || !reading.states.empty()) {
         for (const int layer : watch.layers) read_[static_cast<size_t>(layer)] = true;
       }
       for (const LiveProjection& projection : watch.projections)
@@ -176,6 +199,16 @@ void LiveBatch::plan(const llama_batch& batch) {
     }
     rows_.push_back(std::move(row));
   }
+}
+
+/// Keeps a generated token, and which part of the answer the next one belongs to.
+void LiveBatch::follow(LiveTrack& track, const LivePlan& plan, llama_token token, int place) {
+  if (place < 0) return;
+  track.generated[place] = token;
+  const auto found = track.parts.find(place);
+  if (found == track.parts.end()) return;
+  track.parts[place + 1] =
+      found->second.after(common_token_to_piece(vocab_, token, /*special=*/true), plan.thinking);
 }
 
 std::vector<TapPoint> LiveBatch::points() const {
@@ -211,6 +244,7 @@ void LiveBatch::read(const TappedRows& tapped) {
     if (found == watch.layers.end()) continue;
     const auto layer = static_cast<size_t>(found - watch.layers.begin());
     if (watch.norms) reading.norms[layer] = static_cast<float>(row_length(values, width));
+    if (!reading.states.empty()) std::copy_n(values, width, reading.states.data() + layer * width);
     if (watch.lens_top > 0) {
       std::copy_n(values, width, reading.lens_rows.data() + layer * width);
       reading.lens_read[layer] = true;
@@ -231,7 +265,9 @@ void LiveBatch::commit(llama_context* ctx, const llama_batch& batch) {
     LiveTrack& track = *owners_[static_cast<size_t>(row.slot)].track;
     {
       const std::lock_guard<std::mutex> lock(track.mutex);
-      track.rows[row.index] = std::move(row.reading);
+      LiveReading& kept = track.rows[row.index];
+      track.states_bytes += (row.reading.states.size() - kept.states.size()) * sizeof(float);
+      kept = std::move(row.reading);
     }
     judge(row);
   }

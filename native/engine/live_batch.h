@@ -46,6 +46,7 @@ class LiveBatch {
   int decode(llama_context* ctx, llama_batch batch);
   bool find_owners(const llama_batch& batch);
   void plan(const llama_batch& batch);
+  void follow(LiveTrack& track, const LivePlan& plan, llama_token token, int place);
   std::vector<TapPoint> points() const;
   void read(const TappedRows& rows);
   void commit(llama_context* ctx, const llama_batch& batch);
@@ -58,6 +59,7 @@ class LiveBatch {
   ServerSlots& slots_;
   LiveRegistry& registry_;
   const ResidualStream& stream_;
+  const llama_vocab* const vocab_;
   const int n_embd_;
   const int n_layer_;
   const SplitKind split_;

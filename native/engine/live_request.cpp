@@ -1,5 +1,6 @@
 #include "engine/live_request.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -24,11 +25,22 @@ double LiveProjection::of(const float* row) const {
   return product(row, direction->values) / direction->length;
 }
 
-LiveTrack::LiveTrack(const LivePlan& plan)
-    : effects(plan.edits.size()), reached(plan.conditions.size(), -1) {}
+bool LivePlan::parts(Positions::Part part) const {
+  return watch.positions.part == part || std::any_of(edits.begin(), edits.end(), [part](const Edit& edit) {
+           return edit.positions.part == part;
+         });
+}
+
+LiveTrack::LiveTrack(const LivePlan& plan, bool plain)
+    : plain(plain), effects(plan.edits.size()), reached(plan.conditions.size(), -1) {
+  const bool follows = plan.parts(Positions::Part::kThinking) || plan.parts(Positions::Part::kAnswer);
+  if (follows) parts[0] = ThinkingState(plan.thinking);
+}
 
 LiveRequest::LiveRequest(LivePlan given, size_t completions) : plan(std::move(given)) {
-  for (size_t i = 0; i < completions; ++i) tracks_.push_back(std::make_unique<LiveTrack>(plan));
+  tracks_.resize(completions);
+  for (size_t i = 0; i < completions; ++i)
+    tracks_[i] = std::make_unique<LiveTrack>(plan, /*plain=*/pair_of(i) != i);
 }
 
 }  // namespace tapline

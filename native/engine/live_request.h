@@ -10,6 +10,7 @@
 #include "capture/edit.h"
 #include "capture/logit_lens.h"
 #include "capture/positions.h"
+#include "engine/thinking.h"
 #include "llama.h"
 
 namespace tapline {
@@ -51,8 +52,13 @@ struct LiveWatch {
   int lens_top = 0;  // candidates of the logit lens; 0: none
   std::vector<LiveProjection> projections;
   bool probes = false;  // tell the scores of the plan's probes
+  /// Where whole rows are kept, the name that the answer gives them; the n-th completion adds its number.
+  std::string states;
+  size_t states_bytes = 0;  // that one completion's rows may take
 
-  bool tells() const { return norms || lens_top > 0 || probes || !projections.empty(); }
+  bool tells() const {
+    return norms || lens_top > 0 || probes || !projections.empty() || !states.empty();
+  }
 };
 
 /// What a request changes and watches: plain data, made once, shared by its completions.
@@ -64,11 +70,18 @@ struct LivePlan {
   std::vector<LiveProbe> probes;
   LiveWatch watch;
   std::vector<std::string> labels;  // for each edit what the answer says of it: a JSON object as text
+  bool pair = false;                // beside each completion the same one without the edits
+  ThinkingTags thinking;
+
+  /// Whether anything asks for the thinking or the answer alone.
+  bool parts(Positions::Part part) const;
 };
 
 /// What was read of one row.
 struct LiveReading {
   llama_token token = -1;        // that stands there
+  bool next_watched = false;     // it is told of the token that this row chooses
+  std::vector<float> states;     // [watched layers, n_embd], NaN where the layer did not compute this row
   std::vector<float> norms;      // by watched layer
   std::vector<float> lens_rows;  // [watched layers, n_embd], until the lens has read them
   std::vector<bool> lens_read;   // by watched layer; false where the layer did not compute this row
@@ -78,16 +91,33 @@ struct LiveReading {
   std::vector<double> probes;  // NaN where a probe's layer did not compute this row
 };
 
+/// The rows of one completion that were asked for as they are.
+struct LiveStates {
+  std::string id;
+  int n_prompt = 0;
+  std::vector<int32_t> rows;    // token indices, ascending
+  std::vector<int32_t> tokens;  // that stand there
+  std::vector<int> layers;
+  std::vector<std::vector<float>> values;  // [layers][rows, n_embd]
+};
+
 /// What happened to one completion of a request. Written by the generation thread, read by the threads that
 /// format answers, both under its mutex.
 struct LiveTrack {
-  explicit LiveTrack(const LivePlan& plan);
+  LiveTrack(const LivePlan& plan, bool plain);
+
+  /// It wears none of the edits: the other one of a pair.
+  const bool plain;
 
   std::mutex mutex;
   std::vector<EditEffect> effects;  // one an edit
   /// By token index. The last write wins, so that guesses which were rejected are undone.
   std::map<int, LiveReading> rows;
   std::map<int, llama_token> generated;  // by place in the answer, as far as the model has read them
+  /// By place in the answer, as it is before that token; empty where nobody asks.
+  std::map<int, ThinkingState> parts;
+  size_t states_bytes = 0;               // that are kept in rows
+  bool states_cut = false;               // there were more than may be kept
   std::vector<int> reached;  // for each condition the token index at which it was first met, -1: never
   /// Completions of one prompt share its rows: the track that has them, this one for the first.
   LiveTrack* prompt = this;
@@ -100,11 +130,16 @@ struct LiveTrack {
 /// One request's plan and its completions, by result index.
 class LiveRequest {
  public:
+  /// Of the completions the second half wears no edits where the plan asks for pairs.
   LiveRequest(LivePlan plan, size_t completions);
 
   const LivePlan plan;
   LiveTrack& track(size_t index) { return *tracks_[index]; }
   size_t size() const { return tracks_.size(); }
+  /// The completion that this one stands beside without edits, or itself.
+  size_t pair_of(size_t index) const {
+    return plan.pair && index >= tracks_.size() / 2 ? index - tracks_.size() / 2 : index;
+  }
 
  private:
   std::vector<std::unique_ptr<LiveTrack>> tracks_;

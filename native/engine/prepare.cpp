@@ -1,6 +1,7 @@
 #include "engine/prepare.h"
 
 #include <algorithm>
+#include <random>
 #include <stdexcept>
 #include <utility>
 
@@ -28,7 +29,9 @@ bool needs_whole_prompt(const LivePlan& plan, int32_t n_prompt) {
 void attach_live(LivePlan&& plan, PreparedTasks& prepared, LiveRegistry& registry) {
   prepared.live = std::make_shared<LiveRequest>(std::move(plan), prepared.states.size());
   for (server_task& task : prepared.tasks) {
-    if (needs_whole_prompt(prepared.live->plan, task.n_tokens())) task.params.cache_prompt = false;
+    const LivePlan& made = prepared.live->plan;
+    // Both of a pair compute their prompts alike, whatever their slots remember.
+    if (made.pair || needs_whole_prompt(made, task.n_tokens())) task.params.cache_prompt = false;
     task.params.return_tokens = true;
     registry.add(task.id, prepared.live, task.index);
     for (server_task& child : task.child_tasks) {
@@ -36,6 +39,23 @@ void attach_live(LivePlan&& plan, PreparedTasks& prepared, LiveRegistry& registr
       registry.add(child.id, prepared.live, child.index);
     }
   }
+}
+
+/// Where the template lets an answer think. Throws where that is asked for and it cannot.
+ThinkingTags thinking_tags(const json& data, const LivePlan& plan) {
+  ThinkingTags tags;
+  tags.start = json_value(data, "reasoning_budget_start_tag", std::string());
+  tags.ends = json_value(data, "reasoning_budget_end_tags", std::vector<std::string>());
+  tags.begun = json_value(data, "generation_prompt", std::string());
+  if ((tags.start.empty() || tags.ends.empty()) && plan.parts(Positions::Part::kThinking))
+    throw std::invalid_argument("tapline: positions thinking: this model's chat template has no thinking.");
+  return tags;
+}
+
+/// Both of a pair draw the same numbers: a seed that is left to chance is chosen here, once.
+void choose_seed(json& data) {
+  if (json_value(data, "seed", LLAMA_DEFAULT_SEED) == LLAMA_DEFAULT_SEED)
+    data["seed"] = static_cast<uint32_t>(std::random_device()()) >> 1;
 }
 
 task_response_type response_type(Generation kind) {
@@ -71,7 +91,7 @@ void build_infill_prompt(const PrepareContext& context, json& data) {
 }  // namespace
 
 PreparedTasks prepare_generation(const PrepareContext& context, server_queue& queue, Generation kind,
-                                 const std::string& body, std::unique_ptr<LivePlan> live,
+                                 const std::string& body, const std::shared_ptr<LivePlan>& live,
                                  LiveRegistry& registry) {
   json data = json::parse(body);
   if (kind == Generation::kChat) {
@@ -93,6 +113,13 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
     prepared.join = [](const json& results) { return results.size() == 1 ? results.at(0) : results; };
   }
   const std::string completion_id = gen_chatcmplid();
+  if (live) live->thinking = thinking_tags(data, *live);
+  const bool pair = live && live->pair;
+  if (pair) {
+    choose_seed(data);
+    const size_t count = prompts.size();
+    for (size_t i = 0; i < count; ++i) prompts.push_back(prompts[i].clone());
+  }
   for (server_tokens& prompt : prompts) {
     server_task task(kind == Generation::kInfill ? SERVER_TASK_TYPE_INFILL : SERVER_TASK_TYPE_COMPLETION);
     task.id = queue.get_new_id();
@@ -104,7 +131,7 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
     task.params.res_type = response_type(kind);
     task.params.oaicompat_cmpl_id = completion_id;
     task.params.oaicompat_model = context.meta.model_name;
-    task.id_slot = json_value(data, "id_slot", -1);
+    task.id_slot = pair ? -1 : json_value(data, "id_slot", -1);
     collect(task, prepared);
     for (int i = 1; i < task.params.n_cmpl; ++i) {
       task.add_child(task.id, queue.get_new_id());

@@ -25,9 +25,10 @@ enum class Generation {
 
 /// Turns a validated body into tasks: chat template, grammar, tokens, sampling parameters.
 /// Throws std::exception with a sentence about the body when it cannot be done.
-/// With `live` the tasks carry a live request, which `registry` knows before the scheduler sees them.
+/// With `live` the tasks carry a live request, which `registry` knows before the scheduler sees them; it is
+/// moved from.
 PreparedTasks prepare_generation(const PrepareContext& context, server_queue& queue, Generation kind,
-                                 const std::string& body, std::unique_ptr<LivePlan> live,
+                                 const std::string& body, const std::shared_ptr<LivePlan>& live,
                                  LiveRegistry& registry);
 
 /// Turns a validated body of `/v1/embeddings` into one task for each input. Throws std::exception with a

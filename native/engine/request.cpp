@@ -230,6 +230,7 @@ void Request::format_stream(server_task_result& result, Event& event) {
       live_->add_tokens(part, result.index, more->n_decoded, more->tokens);
     } else if (const auto* last = dynamic_cast<const server_task_result_cmpl_final*>(&result)) {
       live_->finish(part, result.index, last->n_decoded, last->tokens);
+      for (LiveStates& states : live_->take_states()) event.states.push_back(std::move(states));
     }
   }
   if (result.is_stop()) ++n_finals_;
@@ -316,6 +317,7 @@ void Request::format_whole(Event& event) {
     }
     write_usage(answer["usage"]);
   }
+  if (live_) event.states = live_->take_states();
   event.data = safe_json_to_str(answer);
 }
 

@@ -28,6 +28,9 @@ Positions positions_of(const Napi::Value& value) {
   const auto object = value.As<Napi::Object>();
   positions.prompt = bool_field(object, "prompt", true);
   positions.generated = bool_field(object, "generated", true);
+  const std::string part = string_field(object, "part");
+  if (part == "thinking") positions.part = Positions::Part::kThinking;
+  if (part == "answer") positions.part = Positions::Part::kAnswer;
   const std::vector<int32_t> ends = token_list(object.Get("ranges"));
   for (size_t i = 0; i + 1 < ends.size(); i += 2) positions.ranges.push_back({ends[i], ends[i + 1]});
   return positions;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "napi/addon_data.h"
+#include "napi/live_args.h"
 
 namespace tapline {
 
@@ -151,6 +152,7 @@ void EngineHandle::settle_read(Napi::Env env, RequestId id, const Event& event) 
     }
     object.Set("times", times);
     object.Set("done", event.done);
+    if (!event.states.empty()) object.Set("states", states_to_js(env, event.states));
     deferred.Resolve(object);
   }
   pending(env, -1);

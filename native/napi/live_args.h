@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "engine/live_request.h"
 #include "napi/setup.h"
@@ -9,6 +10,9 @@ namespace tapline {
 
 /// A copy of a live request's plan, as src/native/live.ts makes it; null for anything but an object.
 /// TypeScript has validated it.
-std::unique_ptr<LivePlan> live_plan(const Napi::Value& value);
+std::shared_ptr<LivePlan> live_plan(const Napi::Value& value);
+
+/// Kept rows as src/native/live.ts knows them.
+Napi::Array states_to_js(Napi::Env env, const std::vector<LiveStates>& states);
 
 }  // namespace tapline

@@ -112,6 +112,7 @@ export class ChatSession {
     let reason: string | null = null;
     try {
       for await (const delta of this.#ask([...system, ...this.#messages, asked], request, signal)) {
+        if (delta.choice !== 0) continue;
         answer += delta.content;
         reason = delta.finishReason ?? reason;
         sink.thinking(delta.reasoning);

@@ -142,10 +142,7 @@ async function exportTo(name: string, file: string, options: VectorOptions): Pro
   const form = /\.(safetensors|gguf)$/i.exec(basename(file))?.[1]?.toLowerCase();
   if (form === undefined) throw new UsageError(`${file}: a vector is written as .safetensors or .gguf.`);
   const { http, print, printJson, writeOut } = await tools(options);
-  const response = await http.open(`${pathOf(name)}?format=${form}`);
-  const chunks: Buffer[] = [];
-  for await (const chunk of http.chunks(response)) chunks.push(Buffer.from(chunk));
-  const bytes = Buffer.concat(chunks);
+  const bytes = await http.bytes(`${pathOf(name)}?format=${form}`);
   await writeOut(file, bytes);
   return options.json
     ? printJson({ name, file, bytes: bytes.length })

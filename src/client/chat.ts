@@ -11,9 +11,34 @@ export interface ChatOptions extends CallOptions {
 
 /** What arrived with one event of a streamed answer. */
 export interface ChatDelta {
+  /** Which answer it belongs to: 0 unless several were asked for, or a pair. */
+  choice: number;
   content: string;
   reasoning: string;
   finishReason: string | null;
+  /** What a request with a `tapline` object is told of its tokens and interventions. */
+  tapline?: LiveTold;
+}
+
+/** What the answer to a `tapline` object holds. */
+export interface LiveTold {
+  /** Generated tokens, each with what was watched in the row that chose it. */
+  tokens?: ToldToken[];
+  /** Watched tokens of the prompt. */
+  prompt?: ToldToken[];
+  interventions?: Array<Record<string, unknown> & { rows: number; note?: string }>;
+  capture?: { id: string; rows: number; layers: number[]; note?: string };
+  pair_of?: number;
+}
+
+export interface ToldToken {
+  index: number;
+  token_id: number;
+  token: string;
+  norms?: Record<string, number>;
+  probes?: Record<string, number | null>;
+  projections?: Record<string, number | null>;
+  lens?: Record<string, Array<{ token_id: number; token: string; probability: number }>>;
 }
 
 /** Asks a server in its model's chat template and gives the answer as it is generated. Leaving the loop ends it. */
@@ -32,11 +57,16 @@ export async function* streamChat(
       if (data === "[DONE]") return;
       const event = JSON.parse(data) as StreamEvent;
       if (event.error !== undefined) throw new TaplineError(event.error.message);
-      for (const { delta, finish_reason } of event.choices ?? []) {
+      for (const { index = 0, delta, finish_reason, tapline } of event.choices ?? []) {
         const [content, reasoning] = [delta?.content ?? "", delta?.reasoning_content ?? ""];
-        if (content !== "" || reasoning !== "" || finish_reason != null) {
-          yield { content, reasoning, finishReason: finish_reason ?? null };
-        }
+        if (content === "" && reasoning === "" && finish_reason == null && tapline === undefined) continue;
+        yield {
+          choice: index,
+          content,
+          reasoning,
+          finishReason: finish_reason ?? null,
+          ...(tapline !== undefined && { tapline }),
+        };
       }
     }
     throw new TaplineError("The answer ended before it was complete.");
@@ -50,5 +80,7 @@ interface StreamEvent {
   choices?: Array<{
     delta?: { content?: string | null; reasoning_content?: string | null };
     finish_reason?: string | null;
+    index?: number;
+    tapline?: LiveTold;
   }>;
 }

@@ -89,6 +89,15 @@ export class ServingModel {
     return probes;
   }
 
+  /** The file of rows that a request kept (`watch.states`); its answer says the id. */
+  capture(
+    id: string,
+    { format = "safetensors", ...options }: CallOptions & { format?: "safetensors" | "npz" } = {},
+  ): Promise<Buffer> {
+    const path = `/lab/captures/${encodeURIComponent(id)}?format=${format}`;
+    return this.#http.bytes(path, options);
+  }
+
   /** Asks the model in its chat template and gives the answer as it is generated. Leaving the loop ends it. */
   chat(messages: Static<typeof ChatMessage>[], options: ChatOptions = {}): AsyncGenerator<ChatDelta, void> {
     return streamChat(this.#http, messages, options);

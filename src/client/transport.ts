@@ -57,6 +57,11 @@ export class Transport {
     return parse(await this.#text(response, exchange.signal), path) as T;
   }
 
+  /** Sends a request and reads its answer's bytes. @throws as json() */
+  async bytes(path: string, exchange: Exchange = {}): Promise<Buffer> {
+    return this.#whole(await this.open(path, exchange), exchange.signal);
+  }
+
   /** Sends a request and gives its answer as it arrives. @throws as json() */
   async open(path: string, exchange: Exchange = {}): Promise<IncomingMessage> {
     const response = await this.#send(path, exchange);
@@ -100,9 +105,13 @@ export class Transport {
   }
 
   async #text(response: IncomingMessage, signal: AbortSignal | undefined): Promise<string> {
+    return (await this.#whole(response, signal)).toString();
+  }
+
+  async #whole(response: IncomingMessage, signal: AbortSignal | undefined): Promise<Buffer> {
     const chunks: Buffer[] = [];
     for await (const chunk of this.chunks(response, signal)) chunks.push(chunk);
-    return Buffer.concat(chunks).toString();
+    return Buffer.concat(chunks);
   }
 
   /** The bytes of an answer. @throws TaplineError when it ends early, TimeoutError, the signal's reason */

@@ -15,6 +15,9 @@ export const liveLimits = {
   /** Of an uploaded file. */
   file_bytes: 64 * 1024 ** 2,
   stored: 1000,
+  /** Of the rows that one completion keeps, and of all captures in memory. */
+  capture_bytes: 64 * 1024 ** 2,
+  captures_bytes: 256 * 1024 ** 2,
   /** On each side of a direction. */
   texts: 512,
   text_characters: 32_768,

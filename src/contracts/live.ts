@@ -19,7 +19,7 @@ export const StrengthUnit = Type.Enum(["unit", "vector", "row_norm"]);
 
 /** Tokens: parts of the sequence, or ranges of indices with both ends, negative from the prompt's end. */
 export const Positions = Type.Union([
-  Type.Enum(["last", "all", "prompt", "generated"]),
+  Type.Enum(["last", "all", "prompt", "generated", "thinking", "answer"]),
   Type.Array(Type.Tuple([Index, Index]), { minItems: 1, maxItems: liveLimits.ranges }),
 ]);
 
@@ -58,6 +58,7 @@ export const LiveWatch = Type.Object(
     layers: optional(Type.Array(Layer, { maxItems: liveLimits.layers, uniqueItems: true })),
     positions: optional(Positions),
     norms: optional(Type.Boolean()),
+    states: optional(Type.Boolean({ description: "Keep the rows themselves: GET /lab/captures/{id}." })),
     lens: optional(Type.Integer({ minimum: 1, maximum: liveLimits.lens })),
     probes: optional(Type.Array(Name, { maxItems: liveLimits.probes, uniqueItems: true })),
     projections: optional(Type.Array(Name, { maxItems: liveLimits.projections, uniqueItems: true })),
@@ -72,6 +73,9 @@ export const LiveRequest = Type.Object(
     interventions: optional(Type.Array(LiveIntervention, { maxItems: liveLimits.interventions })),
     watch: optional(LiveWatch),
     stop_when: optional(LiveCondition),
+    pair: optional(
+      Type.Boolean({ description: "Beside each answer the same one without the interventions." }),
+    ),
   },
   { ...strict, title: "LiveRequest" },
 );

@@ -32,6 +32,7 @@ export const Stats = Type.Object(
     slots: Type.Object({ total: count(), busy: count() }),
     memory: Type.Object({ rss_bytes: count(), model_bytes: count() }),
     captures: Type.Object({ served: count(), expired: count(), rejected: count() }),
+    row_captures: Type.Optional(Type.Object({ kept: count(), bytes: count(), dropped: count() })),
   },
   { title: "Stats" },
 );

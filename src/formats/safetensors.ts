@@ -6,6 +6,12 @@ export interface Tensor {
   data: Float32Array;
 }
 
+/** What a file is written of. */
+export interface WrittenTensor {
+  shape: readonly number[];
+  data: Float32Array | Int32Array;
+}
+
 export interface SafetensorsFile {
   tensors: Map<string, Tensor>;
   metadata: Record<string, string>;
@@ -14,12 +20,12 @@ export interface SafetensorsFile {
 const headerBytes = 16 * 1024 ** 2;
 
 /**
- * The head of a .safetensors file of float32 tensors: the length of a JSON header (8 bytes, little-endian), the
+ * The head of a .safetensors file of numbers of 32 bits: the length of a JSON header (8 bytes, little-endian), the
  * header padded with spaces so that data begins at a multiple of 8. The data follow in the order given.
  * (Format: the safetensors README, huggingface/safetensors.)
  */
 export function safetensorsHead(
-  tensors: Readonly<Record<string, Tensor>>,
+  tensors: Readonly<Record<string, WrittenTensor>>,
   metadata: Readonly<Record<string, string>> = {},
 ): Buffer {
   const header: Record<string, unknown> = { __metadata__: metadata };
@@ -28,7 +34,8 @@ export function safetensorsHead(
     if (shape.reduce((product, length) => product * length, 1) !== data.length) {
       throw new RangeError(`${name} has ${data.length} values, its shape is [${shape.join(", ")}].`);
     }
-    header[name] = { dtype: "F32", shape, data_offsets: [offset, offset + data.byteLength] };
+    const dtype = data instanceof Int32Array ? "I32" : "F32";
+    header[name] = { dtype, shape, data_offsets: [offset, offset + data.byteLength] };
     offset += data.byteLength;
   }
   const text = Buffer.from(JSON.stringify(header));
@@ -39,9 +46,9 @@ export function safetensorsHead(
   return Buffer.concat([length, json]);
 }
 
-/** A whole .safetensors file of float32 tensors. */
+/** A whole .safetensors file of numbers of 32 bits. */
 export function encodeSafetensors(
-  tensors: Readonly<Record<string, Tensor>>,
+  tensors: Readonly<Record<string, WrittenTensor>>,
   metadata: Readonly<Record<string, string>> = {},
 ): Buffer {
   const data = Object.values(tensors).map(({ data }) =>

@@ -182,11 +182,15 @@ async function generate(
   ctx: Context,
   route: "chat" | "completion" | "native-completion" | "infill",
   input: object,
-  { tapline, ...request }: { stream?: boolean; tapline?: LiveRequest },
+  { tapline, ...request }: { stream?: boolean; tapline?: LiveRequest; n?: number },
   thinking: boolean | null,
   form?: AnswerForm,
 ): Promise<void> {
-  const live = await openLive(service, ctx, tapline);
+  const live = await openLive(service, ctx, tapline, {
+    answers: answersOf(request),
+    chat: route === "chat",
+    form: form !== undefined && route === "chat",
+  });
   const leave = service.admission.enter();
   const gone = clientGone(ctx);
   const clock = service.stats.begin();
@@ -236,6 +240,13 @@ async function generate(
     trace.ended(outcome);
     leave();
   }
+}
+
+/** How many answers a request asks for: so many of each of its prompts. */
+function answersOf(request: { n?: number; n_cmpl?: number; prompt?: unknown }): number {
+  const { prompt } = request;
+  const prompts = Array.isArray(prompt) && typeof prompt[0] !== "number" ? prompt.length : 1;
+  return prompts * (request.n_cmpl ?? request.n ?? 1);
 }
 
 /**

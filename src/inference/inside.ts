@@ -1,9 +1,9 @@
 import type Router from "@koa/router";
 import type { Context } from "koa";
 import { type Capabilities, CaptureRequest, limits } from "../contracts/index.js";
-import { InvalidInput, validate } from "../contracts/validate.js";
-import { createRouter, HttpError, readJson } from "../http/index.js";
+import { createRouter, readJson } from "../http/index.js";
 import { Captures } from "./capture.js";
+import { checked } from "./check-body.js";
 import type { InferenceService } from "./service.js";
 
 /** What only programs on this machine may ask: captures of the resident model. */
@@ -26,18 +26,7 @@ export function insideRoutes(service: InferenceService): Router {
   });
   router.post("/lab/activations", async (ctx) => {
     const body = await readJson(ctx as unknown as Context, { limit: limits.capture_body_bytes });
-    ctx.body = await captures.run(captureRequest(body));
+    ctx.body = await captures.run(checked(CaptureRequest, body) as CaptureRequest);
   });
   return router;
-}
-
-function captureRequest(body: unknown): CaptureRequest {
-  if (typeof body !== "object" || body === null || Array.isArray(body)) {
-    throw new HttpError(400, "The body must be a JSON object.");
-  }
-  try {
-    return validate(CaptureRequest, body) as CaptureRequest;
-  } catch (error) {
-    throw error instanceof InvalidInput ? new HttpError(400, error.message) : error;
-  }
 }

@@ -5,6 +5,7 @@ import type { BackendInfo } from "../native/index.js";
 import { ExecutionRecorder } from "../requests/index.js";
 import { Admission } from "./admission.js";
 import type { LiveLibrary } from "./live/library.js";
+import { RowStore } from "./live/row-store.js";
 import { ServingStats } from "./stats.js";
 
 /** What the routes of one inference server share. */
@@ -19,6 +20,8 @@ export interface InferenceService {
   readonly drafts: boolean;
   /** Vectors and probes that requests name. */
   readonly library: LiveLibrary;
+  /** Rows that requests asked to keep. */
+  readonly rows: RowStore;
   readonly apiKey: string | undefined;
   /** Origins whose pages may use /v1. */
   readonly cors: readonly string[];
@@ -52,6 +55,7 @@ export function createService(parts: ServiceParts, defaultCaptureWaitMs: number)
     requestedRevision: parts.requestedRevision,
     drafts: parts.drafts ?? false,
     library: parts.library,
+    rows: new RowStore(),
     apiKey: parts.apiKey,
     cors: parts.cors ?? [],
     aliases: parts.aliases ?? [],

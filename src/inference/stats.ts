@@ -1,6 +1,7 @@
 import type { Stats } from "../contracts/stats.js";
 import type { AnswerTime, EngineInfo, EngineMetrics } from "../native/engine.js";
 import { Histogram, type Outcome, percentiles } from "../requests/index.js";
+import type { RowStore } from "./live/row-store.js";
 
 /** Follows one request from its arrival to its end, and adds its times to the server's. */
 export interface RequestClock {
@@ -65,7 +66,7 @@ export class ServingStats {
   }
 
   /** The answer of `GET /stats`. */
-  report(info: EngineInfo, metrics: EngineMetrics): Stats {
+  report(info: EngineInfo, metrics: EngineMetrics, rows: RowStore): Stats {
     const { total, active, failed, cancelled } = this.requests;
     return {
       uptime_seconds: this.uptimeSeconds,
@@ -88,6 +89,7 @@ export class ServingStats {
       slots: { total: info.slots, busy: metrics.busy_slots },
       memory: { rss_bytes: process.memoryUsage.rss(), model_bytes: info.bytes },
       captures: { ...this.captures },
+      row_captures: { kept: rows.count, bytes: rows.bytes, dropped: rows.dropped },
     };
   }
 }

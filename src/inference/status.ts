@@ -10,7 +10,7 @@ export function statusRoutes(service: InferenceService): Router {
     ctx.body = { status: "ok" };
   });
   router.get("/stats", async (ctx) => {
-    ctx.body = service.stats.report(service.engine.info, await service.engine.metrics());
+    ctx.body = service.stats.report(service.engine.info, await service.engine.metrics(), service.rows);
   });
   router.get("/metrics", async (ctx) => {
     const text = prometheusText(service.stats, service.engine.info, await service.engine.metrics());

@@ -1,10 +1,10 @@
 import type { LiveIntervention } from "../contracts/live.js";
-import type { Edit, Positions } from "../native/edit.js";
+import type { Edit, LivePositions } from "../native/edit.js";
 
 /** An intervention as people write it, at one layer, its vector looked up. */
 export type Written = Pick<LiveIntervention, "kind"> & {
   [field in "strength_unit" | "min" | "max"]?: LiveIntervention[field] | undefined;
-} & { strength: number; positions?: Positions | undefined };
+} & { strength: number; positions?: LivePositions | undefined };
 
 /**
  * What an intervention of strength s does to a row h, with v for its vector and u for the unit vector along it: scale

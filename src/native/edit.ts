@@ -15,6 +15,9 @@ export type Positions =
   | "generated"
   | ReadonlyArray<readonly [first: number, last: number]>;
 
+/** Of a chat that thinks before it answers, the generated tokens of one of the two: only live requests know. */
+export type LivePositions = Positions | "thinking" | "answer";
+
 /**
  * One change of rows h of a block output, with v for the vector and u for the unit vector along it: the one form that
  * every intervention has from here to the tap.
@@ -40,7 +43,7 @@ export interface Edit {
   /** Default: no bound. */
   max?: number;
   /** Default `last`. */
-  positions?: Positions;
+  positions?: LivePositions;
 }
 
 /** What an edit did: rows that it met, and the mean length (L2) of these rows and of its change to them. */
@@ -63,19 +66,24 @@ const parts = {
   prompt: { prompt: true, generated: false },
   generated: { prompt: false, generated: true },
 };
+const chatParts = {
+  thinking: { prompt: false, generated: true, part: "thinking" },
+  answer: { prompt: false, generated: true, part: "answer" },
+};
 
 /**
  * Edits as the addon reads them (native/napi/edit_args.cpp), each field checked.
  * @param hidden length of a vector
+ * @param live whether they are a live request's, which may name parts of a chat's answer
  * @throws NativeError INVALID_ARGUMENT
  */
-export function nativeEdits(edits: readonly Edit[] | undefined, hidden: number): object[] {
+export function nativeEdits(edits: readonly Edit[] | undefined, hidden: number, live = false): object[] {
   if (edits === undefined) return [];
   if (!Array.isArray(edits)) throw invalid("Edits must be an array.");
-  return edits.map((edit) => nativeEdit(edit, hidden));
+  return edits.map((edit) => nativeEdit(edit, hidden, live));
 }
 
-function nativeEdit(edit: Edit, hidden: number): object {
+function nativeEdit(edit: Edit, hidden: number, live: boolean): object {
   if (typeof edit !== "object" || edit === null) throw invalid("An edit must be an object.");
   // A field that nobody reads would leave the model as it is where a change was asked for.
   const unknown = Object.keys(edit).find((field) => !fields.includes(field));
@@ -106,13 +114,16 @@ function nativeEdit(edit: Edit, hidden: number): object {
     max,
     scale: finite("scale", edit.scale ?? 1),
     strength: finite("strength", edit.strength ?? 1),
-    positions: nativePositions(positions),
+    positions: nativePositions(positions, live),
   };
 }
 
 /** Positions as the addon reads them. @throws NativeError INVALID_ARGUMENT */
-export function nativePositions(positions: Positions): object {
-  if (typeof positions === "string" && Object.hasOwn(parts, positions)) return parts[positions];
+export function nativePositions(positions: LivePositions, live = false): object {
+  if (live && (positions === "thinking" || positions === "answer")) return chatParts[positions];
+  if (typeof positions === "string" && Object.hasOwn(parts, positions)) {
+    return parts[positions as keyof typeof parts];
+  }
   if (!Array.isArray(positions) || positions.length === 0) {
     throw invalid(`An edit's positions must be ${Object.keys(parts).join(", ")} or ranges.`);
   }

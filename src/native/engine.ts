@@ -2,7 +2,7 @@ import type { NativeCancelToken } from "./binding.js";
 import { cancellable } from "./cancel.js";
 import { checkInteger, checkLayers } from "./check.js";
 import { NativeError } from "./error.js";
-import { type LivePlan, nativeLivePlan } from "./live.js";
+import { type KeptRows, type LivePlan, nativeLivePlan } from "./live.js";
 import { binding } from "./load.js";
 
 /** How the serving engine is started. */
@@ -178,6 +178,7 @@ interface NativeEvent {
   /** Of a whole answer. */
   times: { promptMs: number; generatedMs: number }[];
   done: boolean;
+  states?: KeptRows[];
 }
 
 interface NativeEngine {
@@ -244,20 +245,31 @@ export class Engine {
     const plan = live === undefined ? undefined : nativeLivePlan(live, this.info);
     if (signal?.aborted) throw new NativeError("CANCELLED", "The request was cancelled.");
     const native = this.#native;
+    const read = async (request: number) => {
+      const event = await native.read(request);
+      for (const rows of event.states ?? []) live?.watch?.states?.keep(rows);
+      return event;
+    };
     const id = native.open(route, JSON.stringify(body), plan);
     if (id === undefined) throw new NativeError("INVALID_ARGUMENT", `The engine has no route ${route}.`);
     const cancel = () => native.cancel(id);
     signal?.addEventListener("abort", cancel, { once: true });
     const ended = () => signal?.removeEventListener("abort", cancel);
     try {
-      const head = await native.read(id);
+      const head = await read(id);
       const { status = 500, contentType = "application/json", stream = false } = head;
       if (!stream) {
         ended();
         const times = head.times.map((time, answer) => ({ ...time, tokens: head.tokens[answer] ?? 0 }));
         return { status, contentType, body: head.data, times, parts: null };
       }
-      return { status, contentType, body: "", times: [], parts: readParts(native, id, head, ended) };
+      return {
+        status,
+        contentType,
+        body: "",
+        times: [],
+        parts: readParts({ read, cancel }, id, head, ended),
+      };
     } catch (error) {
       ended();
       throw NativeError.from(error);
@@ -332,7 +344,7 @@ function flag(value: boolean | undefined): number {
 
 /** An iterator by hand: a generator that is left before its first part runs nothing, and would keep the slot. */
 function readParts(
-  native: NativeEngine,
+  native: { read(id: number): Promise<NativeEvent>; cancel(): void },
   id: number,
   head: NativeEvent,
   ended: () => void,
@@ -343,7 +355,7 @@ function readParts(
     if (done) return;
     done = true;
     ended();
-    if (cancel) native.cancel(id);
+    if (cancel) native.cancel();
   };
   const next = async (): Promise<IteratorResult<StreamPart, undefined>> => {
     try {

@@ -1,4 +1,4 @@
-import { type Edit, nativeEdits, nativePositions, type Positions } from "./edit.js";
+import { type Edit, type LivePositions, nativeEdits, nativePositions } from "./edit.js";
 import { NativeError } from "./error.js";
 
 /** A linear probe at a block output: sigmoid(h . weight + bias). */
@@ -35,14 +35,31 @@ export interface LivePlan {
     /** Of norms and lens. */
     layers: readonly number[];
     /** Tokens of the prompt are read in their own rows, generated ones in the rows that chose them. */
-    positions: Positions;
+    positions: LivePositions;
     norms?: boolean;
     /** Candidates of the logit lens. */
     lensTop?: number;
     /** Tell the scores of the plan's probes. */
     probes?: boolean;
     projections?: readonly { name: string; layer: number; vector: Float32Array }[];
+    /** Keep the watched rows themselves, as many as fit: `keep` is called with those of each completion that has ended. */
+    states?: { id: string; bytes: number; keep(rows: KeptRows): void };
   };
+  /** Beside each completion the same one without the edits; its choice's index is behind all others. */
+  pair?: boolean;
+}
+
+/** Rows of block outputs that a completion's watch asked for. */
+export interface KeptRows {
+  /** What the answer calls them: the watch's id and the choice's index. */
+  id: string;
+  promptTokens: number;
+  /** Token indices, ascending. */
+  rows: Int32Array;
+  /** Ids of the tokens that stand there. */
+  tokens: Int32Array;
+  /** Values [rows, hidden], NaN where the layer did not compute a row. */
+  layers: readonly { layer: number; values: Float32Array }[];
 }
 
 /**
@@ -51,7 +68,7 @@ export interface LivePlan {
  */
 export function nativeLivePlan(plan: LivePlan, { nLayer, nEmbd }: { nLayer: number; nEmbd: number }): object {
   const { edits = [], gates = edits.map(() => -1), labels = edits.map(() => "{}") } = plan;
-  const { probes = [], conditions = [], stop = -1, watch } = plan;
+  const { probes = [], conditions = [], stop = -1, watch, pair = false } = plan;
   if (gates.length !== edits.length || labels.length !== edits.length) {
     throw invalid(`A plan of ${edits.length} edits needs as many gates and labels.`);
   }
@@ -69,7 +86,7 @@ export function nativeLivePlan(plan: LivePlan, { nLayer, nEmbd }: { nLayer: numb
   };
   for (const edit of edits) layer(edit.layer);
   return {
-    edits: nativeEdits(edits, nEmbd),
+    edits: nativeEdits(edits, nEmbd, true),
     gates: gates.map((gate) => index(gate, conditions.length, -1)),
     labels: [...labels],
     probes: probes.map(({ name, bias, ...probe }) => ({
@@ -82,12 +99,14 @@ export function nativeLivePlan(plan: LivePlan, { nLayer, nEmbd }: { nLayer: numb
       ...condition,
       probe: index(condition.probe, probes.length, 0),
     })),
+    pair,
     stop: index(stop, conditions.length, -1),
     ...(watch && {
       watch: {
         ...watch,
         layers: [...new Set(watch.layers.map(layer))],
-        positions: nativePositions(watch.positions),
+        positions: nativePositions(watch.positions, true),
+        ...(watch.states && { states: { id: watch.states.id, bytes: watch.states.bytes } }),
         projections: (watch.projections ?? []).map((projection) => ({
           name: projection.name,
           layer: layer(projection.layer),

@@ -13,6 +13,33 @@ export interface Choice {
   message?: Delta;
   text?: string;
   finish_reason?: string | null;
+  tapline?: Told;
+}
+
+/** What the answer to a `tapline` object says at its end. */
+interface Told {
+  interventions?: (Record<string, unknown> & {
+    rows?: number;
+    mean_row_length?: number;
+    mean_change_length?: number;
+    note?: string;
+  })[];
+  capture?: { id?: string; rows?: number };
+  pair_of?: number;
+}
+
+/** The same as lines that a person reads. */
+export function toldLines({ interventions = [], capture, pair_of }: Told): string[] {
+  const figure = (value: unknown) => (typeof value === "number" ? value.toPrecision(4) : "?");
+  return [
+    ...(pair_of === undefined ? [] : [`stands beside choice ${pair_of} without its interventions`]),
+    ...interventions.map(({ kind, layer, vector, strength, strength_unit: unit, ...did }) => {
+      const what = `${kind}${vector === undefined ? "" : ` ${vector}`} at layer ${layer}, strength ${strength}`;
+      const how = `${did.rows} rows, changed by ${figure(did.mean_change_length)} of ${figure(did.mean_row_length)}`;
+      return `${what}${unit === undefined ? "" : ` ${unit}`}: ${how}${did.note === undefined ? "" : `. ${did.note}`}`;
+    }),
+    ...(capture === undefined ? [] : [`kept ${capture.rows} rows as ${capture.id}`]),
+  ];
 }
 
 export interface Answer {

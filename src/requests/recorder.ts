@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Execution, ExecutionEvent, ExecutionList, ExecutionSummary } from "../contracts/execution.js";
 import { limits } from "../contracts/limits.js";
-import { type Answer, readAnswer } from "./answer.js";
+import { type Answer, readAnswer, toldLines } from "./answer.js";
 
 /** How a request ended. */
 export type Outcome = "completed" | "failed" | "cancelled";
@@ -205,6 +205,7 @@ class Recording implements ExecutionTrace {
       const tools = delta.tool_calls?.length ? JSON.stringify(delta.tool_calls) : "";
       if (tools) this.#push("tool", tools, index, time);
       if (choice.finish_reason) this.#finishReason = choice.finish_reason;
+      for (const line of toldLines(choice.tapline ?? {})) this.#push("lifecycle", line, index, time);
       text ||= Boolean(thinking || output || tools);
     }
     return text;

@@ -9,7 +9,7 @@ import { oneLine } from "./text.js";
 
 /** What a server did since it started. */
 export function statsPicture(stats: Stats, canvas: Canvas): string[] {
-  const { requests, tokens, throughput, latency_ms, slots, memory, captures } = stats;
+  const { requests, tokens, throughput, latency_ms, slots, memory, captures, row_captures: kept } = stats;
   const row = (label: string, text: string) => labelled(label, text, canvas);
   const right = { align: "right" as const };
   const latency = (name: string, { p50, p95, p99 }: Stats["latency_ms"]["total"]) => [
@@ -39,6 +39,9 @@ export function statsPicture(stats: Stats, canvas: Canvas): string[] {
       "Captures",
       `${captures.served} served, ${captures.expired} expired, ${captures.rejected} rejected`,
     ),
+    ...(kept === undefined || kept.kept + kept.dropped === 0
+      ? []
+      : row("Kept rows", `${kept.kept} captures, ${bytes(kept.bytes)}; ${kept.dropped} made room`)),
     "",
     ...table(
       [

@@ -62,10 +62,10 @@ test("an answer arrives piece by piece, thinking apart from words", async () => 
   }
   await service.close();
   assert.equal(pieces, [
-    { content: "", reasoning: "Hm.", finishReason: null },
-    { content: "Par", reasoning: "", finishReason: null },
-    { content: "is.", reasoning: "", finishReason: null },
-    { content: "", reasoning: "", finishReason: "stop" },
+    { choice: 0, content: "", reasoning: "Hm.", finishReason: null },
+    { choice: 0, content: "Par", reasoning: "", finishReason: null },
+    { choice: 0, content: "is.", reasoning: "", finishReason: null },
+    { choice: 0, content: "", reasoning: "", finishReason: "stop" },
   ]);
   assert.equal(JSON.parse(service.seen[0]!.body), { max_tokens: 9, messages: question, stream: true });
 });

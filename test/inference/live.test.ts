@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { RowStore } from "../../src/inference/live/row-store.js";
 import { Model } from "../../src/native/index.js";
+import { readNpz } from "../lab/npz-reader.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
 import { startServer, streamEvents, type TestServer, untilIdle } from "./support/serving.js";
 
@@ -130,6 +132,15 @@ test("what an edit did is told: rows, lengths, the vector's hash; a neutral one 
   assert.is(told.rows, edited.usage.prompt_tokens + edited.usage.completion_tokens - 1);
   assert.ok(Math.abs(told.mean_change_length - 0.5 * stored.layers[1].length) < 1e-2);
   assert.ok(told.mean_row_length > 50);
+  // The inspector tells it, too.
+  const { body: list } = await server.get("/executions");
+  const { body: record } = await server.get(`/executions/${list.executions[0].id}`);
+  const line = record.events.map(({ text }: Told) => text).find((text: string) => text.startsWith("steer"));
+  assert.match(
+    line,
+    /^steer unknown at layer 5, strength 0\.5 vector: \d+ rows, changed by [\d.]+ of [\d.]+$/,
+  );
+  assert.is(record.input.tapline.interventions[0].strength, 0.5);
 });
 
 test("row_norm moves a row by its own length; scale, ablate, project_out and clamp do what they say", async () => {
@@ -360,6 +371,132 @@ test("a probe scores each token as its formula says, stops the answer on its tok
   assert.ok(told.rows > 0 && told.rows < later.usage.completion_tokens);
 });
 
+test("a pair: the same answer without the edits beside it, drawn from the same numbers", async () => {
+  const body = await complete(question("Sweden"), { ...steer("unknown", 2), pair: true });
+  assert.is(body.choices.length, 2);
+  const [edited, plain] = body.choices;
+  assert.match(edited.text, /unknown/);
+  assert.is(plain.text, textOf(await complete(question("Sweden"), undefined, { cache_prompt: false })));
+  assert.is(plain.tapline.pair_of, 0);
+  assert.is(plain.tapline.interventions, undefined);
+  // A change of nothing leaves two equal answers, to the bit, whatever seed was drawn.
+  const same = await complete(
+    "I think the film was",
+    { ...steer("unknown", 0), pair: true, watch: { layers: [layer], norms: true } },
+    { temperature: 1, max_tokens: 12, n: 2, logprobs: 2 },
+  );
+  assert.equal(
+    same.choices.map((choice: Told) => [choice.index, choice.tapline.pair_of]),
+    [
+      [0, undefined],
+      [1, undefined],
+      [2, 0],
+      [3, 1],
+    ],
+  );
+  for (const at of [0, 1]) {
+    assert.equal(same.choices[at + 2].logprobs, same.choices[at].logprobs);
+    assert.equal(same.choices[at + 2].tapline.tokens, same.choices[at].tapline.tokens);
+  }
+  assert.is.not(same.choices[0].text, same.choices[1].text);
+  for (const [tapline, more, sentence] of [
+    [{ pair: true, watch: { layers: [1], norms: true } }, {}, /no interventions to leave out/],
+    [{ ...steer("unknown", 1), pair: true }, { n: 3 }, /takes 6 slots at once; this server has 4/],
+  ] as const) {
+    const refused = await server.post("/v1/completions", { prompt: "x", max_tokens: 1, tapline, ...more });
+    assert.is(refused.status, 400);
+    assert.match(refused.body.error.message, sentence);
+  }
+});
+
+test("kept rows are those of an isolated pass, as safetensors and as npz, and make room when they are many", async () => {
+  const { nEmbd: width } = server.service.engine.info;
+  const watch = { layers: [2, layer], states: true, positions: "all" };
+  const body = await complete(question("Japan"), { watch }, { max_tokens: 5 });
+  const { capture } = body.choices[0].tapline;
+  const { prompt_tokens: prompt, completion_tokens: answer } = body.usage;
+  // The last token that was chosen was read by nobody.
+  assert.is(capture.rows, prompt + answer - 1);
+  const file = await server.get(`/lab/captures/${capture.id}`);
+  const { tensors, metadata } = readSafetensors(file.bytes);
+  assert.is(Number(metadata.prompt_tokens), prompt);
+  assert.equal(
+    [...tensors.get("rows")!.data],
+    Array.from({ length: capture.rows }, (_, row) => row),
+  );
+  const ids = Int32Array.from(tensors.get("token_ids")!.data);
+  const model = await Model.open(server.service.engine.info.path);
+  const context = await model.createContext({ nCtx: 128 });
+  try {
+    assert.equal(
+      [...ids.subarray(0, prompt)],
+      [...(await model.tokenize(question("Japan"), { special: true }))],
+    );
+    const pass = await context.advance({ tokens: ids, layers: [2, layer] });
+    for (const { layer: at, states } of pass.layers) {
+      const { shape, data } = tensors.get(`layer_${at}`)!;
+      assert.equal(shape, [capture.rows, width]);
+      for (const [place, value] of data.entries()) {
+        const expected = states!.get(Math.floor(place / width), place % width);
+        assert.ok(Math.abs(value - expected) < 2e-2, `layer ${at} value ${place}: ${value}, not ${expected}`);
+      }
+    }
+  } finally {
+    await context.close();
+    await model.close();
+  }
+  const npz = readNpz((await server.get(`/lab/captures/${capture.id}?format=npz`)).bytes);
+  assert.equal([...npz.get("layer_5")!.data], [...tensors.get("layer_5")!.data]);
+  assert.equal([...npz.get("token_ids")!.data], [...ids]);
+  assert.is((await server.get("/lab/captures/cap-0-0")).status, 404);
+  assert.is((await server.get(`/lab/captures/${capture.id}?format=csv`)).status, 400);
+  const { row_captures: told } = (await server.get("/stats")).body;
+  assert.equal([told.kept, told.bytes, told.dropped], [1, capture.rows * (2 * width * 4 + 8), 0]);
+  // A store of the size of one and a half such captures holds the newest.
+  const store = new RowStore(told.bytes * 1.5);
+  const rows = server.service.rows.get(capture.id)!;
+  for (const id of ["a", "b", "c"]) store.add({ ...rows, id }, "demo");
+  assert.equal([store.list().map(({ id }) => id), store.dropped], [["c"], 2]);
+});
+
+test("thinking and answer: each edit acts on its part of a chat alone, and each token is told once", async () => {
+  const chat = async (tapline: object) => {
+    const { status, body } = await server.post("/v1/chat/completions", {
+      messages: [{ role: "user", content: "What is the capital of France?" }],
+      temperature: 0,
+      max_tokens: 60,
+      chat_template_kwargs: { enable_thinking: true },
+      tapline,
+    });
+    assert.is(status, 200, JSON.stringify(body));
+    return body;
+  };
+  const watched = async (positions: string): Promise<Told[]> =>
+    (await chat({ watch: { layers: [3], norms: true, positions } })).choices[0].tapline.tokens;
+  const all = await watched("generated");
+  const thinking = await watched("thinking");
+  const answer = await watched("answer");
+  const end = all.findIndex(({ token }) => token.includes("</think>"));
+  assert.ok(end > 0 && end < all.length - 1, JSON.stringify(all.map(({ token }) => token)));
+  // The template may have opened the thinking itself; a tag that the model writes belongs to neither.
+  const first = all[0]!.token.includes("<think>") ? 1 : 0;
+  assert.equal(thinking, all.slice(first, end + 1));
+  assert.equal(answer, all.slice(end + 1));
+  const rows = async (positions: string) => {
+    const body = await chat({ interventions: [{ kind: "scale", layer: 3, strength: 1, positions }] });
+    return body.choices[0].tapline.interventions[0].rows;
+  };
+  assert.is(await rows("thinking"), thinking.length);
+  // The last token is read by nobody.
+  assert.is(await rows("answer"), answer.length - 1);
+  const raw = await server.post("/v1/completions", {
+    prompt: "x",
+    tapline: { interventions: [{ kind: "scale", layer: 3, strength: 1, positions: "answer" }] },
+  });
+  assert.is(raw.status, 400);
+  assert.match(raw.body.error.message, /part of a chat's answer; this request is no chat/);
+});
+
 test("several completions of one prompt wear the same edits", async () => {
   const body = await complete(
     question("Sweden"),
@@ -430,7 +567,7 @@ test("bad input is one sentence that names the field", async () => {
     at("strength", one({ kind: "scale", layer: 1 }), /strength is required for scale/),
     at("vector", one({ kind: "ablate", layer: 1, vector: "unknown" }), /ablate takes no vector/),
     at("min", one({ ...good, kind: "clamp" }), /a clamp needs min or max/),
-    at("watch", { watch: { layers: [1] } }, /one of norms, lens, probes and projections/),
+    at("watch", { watch: { layers: [1] } }, /one of norms, lens, states, probes and projections/),
     at("probes", { watch: { probes: ["nobody"] } }, /no probe named nobody/),
     at("stop_when", { stop_when: { probe: "odd" } }, /one of above and below/),
   ]) {
@@ -440,6 +577,30 @@ test("bad input is one sentence that names the field", async () => {
     assert.match(body.error.message, new RegExp(field));
   }
 });
+
+/** A .safetensors file of numbers of 32 bits, read by the format's own description. */
+function readSafetensors(bytes: Buffer) {
+  const length = Number(bytes.readBigUInt64LE(0));
+  const { __metadata__: metadata, ...entries } = JSON.parse(bytes.toString("utf8", 8, 8 + length));
+  const data = bytes.subarray(8 + length);
+  const tensors = new Map(
+    Object.entries(entries as Record<string, Told>).map(
+      ([
+        name,
+        {
+          dtype,
+          shape,
+          data_offsets: [from, to],
+        },
+      ]) => {
+        const view = new DataView(data.buffer, data.byteOffset + from, to - from);
+        const read = (at: number) => (dtype === "I32" ? view.getInt32(at, true) : view.getFloat32(at, true));
+        return [name, { shape, data: Float32Array.from({ length: (to - from) / 4 }, (_, i) => read(4 * i)) }];
+      },
+    ),
+  );
+  return { tensors, metadata: metadata as Record<string, string> };
+}
 
 /** A client that goes away in the middle of a stream. */
 function leaveAfterFirstPart(path: string, body: object): Promise<void> {

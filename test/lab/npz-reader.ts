@@ -8,7 +8,7 @@ export interface NpzEntry {
   data: Float64Array;
 }
 
-/** Reads an .npz of stored float arrays through its central directory, checking every CRC. */
+/** Reads an .npz of stored arrays of numbers through its central directory, checking every CRC. */
 export function readNpz(file: Buffer): Map<string, NpzEntry> {
   const end = file.lastIndexOf(Buffer.from("PK\x05\x06", "latin1"));
   if (end === -1) throw new Error("no end of central directory");
@@ -26,7 +26,8 @@ export function readNpz(file: Buffer): Map<string, NpzEntry> {
     }
     if (file.toString("utf8", local + 30, local + 30 + nameLength) !== name) throw new Error("names differ");
     const { shape, data, dtype, fortranOrder } = parse(new Uint8Array(bytes).buffer);
-    if (!["f4", "f8"].includes(dtype) || fortranOrder) throw new Error(`${name}: ${dtype}, ${fortranOrder}`);
+    if (!["f4", "f8", "i4"].includes(dtype) || fortranOrder)
+      throw new Error(`${name}: ${dtype}, ${fortranOrder}`);
     arrays.set(name.replace(/\.npy$/, ""), { shape, data: Float64Array.from(data as Float32Array) });
     central += 46 + nameLength + file.readUInt16LE(central + 30) + file.readUInt16LE(central + 32);
   }

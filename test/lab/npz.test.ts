@@ -4,8 +4,9 @@ import { join } from "node:path";
 import * as fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { type NpzArray, NpzWriter } from "../../src/formats/npz-writer.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { type NpzArray, NpzWriter, writeNpz } from "../../src/lab/npz.js";
+import { writeNpz } from "../../src/lab/npz.js";
 import { readNpz, readNpzWithNumpy } from "./npz-reader.js";
 
 let folder: string;

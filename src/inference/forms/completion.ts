@@ -48,7 +48,7 @@ export class CompletionForm implements AnswerForm {
     let sent = this.#sent.get(index);
     let before = "";
     if (sent === undefined) {
-      before = this.#prompts[Math.floor(index / this.#perPrompt)] ?? "";
+      before = this.#prompts[Math.floor(index / this.#perPrompt) % this.#prompts.length] ?? "";
       sent = before.length;
     }
     const logprobs = choice.logprobs?.content;

@@ -10,9 +10,11 @@ const needsVector = new Set<string>(["steer", "patch", "project_out", "clamp"]);
 
 /**
  * Turns a request's `tapline` object into numbers: vectors and probes looked up, layers spelt out.
+ * @param chat whether the request is a chat, whose template knows where thinking ends
  * @throws HttpError 400 that names the field
  */
-export async function livePlan(request: LiveRequest, library: LiveLibrary): Promise<LivePlan> {
+export async function livePlan(request: LiveRequest, library: LiveLibrary, chat: boolean): Promise<LivePlan> {
+  checkParts(request, chat);
   const probes = new ProbeList(library);
   const conditions: NonNullable<LivePlan["conditions"]>[number][] = [];
   const condition = async (path: string, given: LiveCondition) => {
@@ -58,7 +60,23 @@ export async function livePlan(request: LiveRequest, library: LiveLibrary): Prom
   }
   const stop = request.stop_when === undefined ? -1 : await condition("tapline.stop_when", request.stop_when);
   const watch = await watchOf(request, library, probes);
-  return { edits, gates, labels, conditions, stop, probes: probes.all, ...(watch && { watch }) };
+  const pair = request.pair === true;
+  return { edits, gates, labels, conditions, stop, probes: probes.all, pair, ...(watch && { watch }) };
+}
+
+/** Only a chat's template says where thinking ends. */
+function checkParts({ interventions = [], watch }: LiveRequest, chat: boolean): void {
+  const parts = [
+    ...interventions.map(({ positions }, index) => ({
+      path: `tapline.interventions[${index}].positions`,
+      positions,
+    })),
+    { path: "tapline.watch.positions", positions: watch?.positions },
+  ];
+  for (const { path, positions } of parts) {
+    if (chat || (positions !== "thinking" && positions !== "answer")) continue;
+    throw refusal(path, `${path}: ${positions} is a part of a chat's answer; this request is no chat.`);
+  }
 }
 
 function checkWritten(path: string, written: LiveIntervention): void {
@@ -118,13 +136,21 @@ async function watchOf(
 ): Promise<LivePlan["watch"]> {
   if (watch === undefined) return undefined;
   const path = "tapline.watch";
-  const { layers = [], positions = "generated", norms, lens, probes: scored = [], projections = [] } = watch;
+  const {
+    layers = [],
+    positions = "generated",
+    norms,
+    lens,
+    states,
+    probes: scored = [],
+    projections = [],
+  } = watch;
   for (const layer of layers) checkLayer(`${path}.layers`, layer, library.model.nLayer);
-  if (layers.length === 0 && (norms || lens !== undefined)) {
-    throw refusal(`${path}.layers`, `${path}.layers is required for norms and lens.`);
+  if (layers.length === 0 && (norms || states || lens !== undefined)) {
+    throw refusal(`${path}.layers`, `${path}.layers is required for norms, lens and states.`);
   }
-  if (!norms && lens === undefined && scored.length === 0 && projections.length === 0) {
-    throw refusal(path, `${path}: one of norms, lens, probes and projections is required.`);
+  if (!norms && !states && lens === undefined && scored.length === 0 && projections.length === 0) {
+    throw refusal(path, `${path}: one of norms, lens, states, probes and projections is required.`);
   }
   for (const name of scored) await probes.index(`${path}.probes`, name);
   const projected: { name: string; layer: number; vector: Float32Array }[] = [];

@@ -6,7 +6,6 @@ import { limits } from "../../contracts/limits.js";
 import { Name } from "../../contracts/live.js";
 import { liveLimits } from "../../contracts/live-limits.js";
 import { UserError } from "../../contracts/user-error.js";
-import { InvalidInput, validate } from "../../contracts/validate.js";
 import { FormatError } from "../../formats/format-error.js";
 import { createRouter, HttpError, readBytes, readJson } from "../../http/index.js";
 import {
@@ -20,14 +19,17 @@ import {
   writeVector,
 } from "../../library/index.js";
 import { NativeError } from "../../native/index.js";
+import { checked } from "../check-body.js";
 import { clientGone } from "../reply.js";
 import type { InferenceService } from "../service.js";
 import { makeVector } from "./make-vector.js";
+import { captureNpz, captureSafetensors } from "./row-store.js";
 
 /** The user's library on the inference port: vectors and probes that requests name. */
 export function libraryRoutes(service: InferenceService): Router {
   const router = createRouter();
   const { vectors, probes, model } = service.library;
+  captureRoutes(router, service);
   keptRoutes(router, "vector", vectors, writeVector);
   keptRoutes(router, "probe", probes, writeProbe);
 
@@ -70,6 +72,40 @@ export function libraryRoutes(service: InferenceService): Router {
   return router;
 }
 
+/** Rows that requests asked to keep. */
+function captureRoutes(router: Router, { rows }: InferenceService): void {
+  const path = "/lab/captures";
+  const absent = (id: string) =>
+    new HttpError(404, `There is no capture ${id.slice(0, 80)}; the oldest make room for new ones.`);
+  router.get(path, (ctx) => {
+    ctx.body = {
+      captures: rows.list().map(({ id, bytes, created, rows: kept, layers }) => ({
+        id,
+        bytes,
+        created,
+        rows: kept.length,
+        layers: layers.map(({ layer }) => layer),
+      })),
+    };
+  });
+  router.get(`${path}/:id`, async (ctx) => {
+    const { id } = ctx.params as { id: string };
+    const { format = "safetensors" } = ctx.query;
+    const capture = rows.get(id);
+    if (capture === undefined) throw absent(id);
+    if (format !== "safetensors" && format !== "npz") {
+      throw new HttpError(400, "format: safetensors or npz.");
+    }
+    ctx.type = "application/octet-stream";
+    ctx.body = format === "npz" ? await captureNpz(capture) : captureSafetensors(capture);
+  });
+  router.delete(`${path}/:id`, (ctx) => {
+    const { id } = ctx.params as { id: string };
+    if (!rows.remove(id)) throw absent(id);
+    ctx.body = { deleted: true };
+  });
+}
+
 /** What is asked of every kind of stored thing: the list, one of them, its file, its end. */
 function keptRoutes(
   router: Router,
@@ -97,14 +133,6 @@ function keptRoutes(
     if (!(await kept.remove(name))) throw new HttpError(404, `There is no ${noun} named ${name}.`);
     ctx.body = { deleted: true };
   });
-}
-
-function checked<S extends Parameters<typeof validate>[0]>(schema: S, value: unknown) {
-  try {
-    return validate(schema, value);
-  } catch (error) {
-    throw error instanceof InvalidInput ? new HttpError(400, error.message) : error;
-  }
 }
 
 const Layer = Type.Integer({ minimum: 0, maximum: limits.layer_index });

@@ -1,8 +1,8 @@
 import type { Candidate, InspectConfig, InspectResult } from "../../contracts/index.js";
 import { topCounts } from "../../contracts/limits.js";
+import { NpzWriter } from "../../formats/npz-writer.js";
 import type { AdvanceResult, Context, TopTokens } from "../../native/index.js";
 import type { ArtifactFile } from "../artifacts.js";
-import { NpzWriter } from "../npz.js";
 import { openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { checkLayers, pieceLookup, tokenizeInput } from "./tokens.js";

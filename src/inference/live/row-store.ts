@@ -1,0 +1,99 @@
+import { randomBytes } from "node:crypto";
+import { liveLimits } from "../../contracts/live-limits.js";
+import { encodeNpz } from "../../formats/npz-writer.js";
+import { encodeSafetensors } from "../../formats/safetensors.js";
+import type { KeptRows } from "../../native/live.js";
+
+/** One kept capture. */
+export interface RowCapture extends KeptRows {
+  bytes: number;
+  /** Unix seconds. */
+  created: number;
+  model: string;
+}
+
+/**
+ * Rows that requests asked to keep, in memory: bounded by bytes, the oldest go first. They are gone with the server.
+ */
+export class RowStore {
+  /** What there was no more room for. */
+  dropped = 0;
+  readonly #most: number;
+  readonly #captures = new Map<string, RowCapture>();
+  #bytes = 0;
+
+  constructor(most: number = liveLimits.captures_bytes) {
+    this.#most = most;
+  }
+
+  /** A name for the rows of one request. */
+  newId(): string {
+    return `cap-${randomBytes(8).toString("hex")}`;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get count(): number {
+    return this.#captures.size;
+  }
+
+  add(rows: KeptRows, model: string): void {
+    const bytes = rows.layers.reduce((sum, { values }) => sum + values.byteLength, 8 * rows.rows.length);
+    this.#captures.set(rows.id, { ...rows, bytes, created: Date.now() / 1000, model });
+    this.#bytes += bytes;
+    for (const id of this.#captures.keys()) {
+      if (this.#bytes <= this.#most) break;
+      this.remove(id);
+      this.dropped++;
+    }
+  }
+
+  get(id: string): RowCapture | undefined {
+    return this.#captures.get(id);
+  }
+
+  /** Oldest first. */
+  list(): RowCapture[] {
+    return [...this.#captures.values()];
+  }
+
+  /** Whether there was one. */
+  remove(id: string): boolean {
+    const found = this.#captures.get(id);
+    if (found === undefined) return false;
+    this.#captures.delete(id);
+    this.#bytes -= found.bytes;
+    return true;
+  }
+}
+
+/** What a capture's file says of itself, and its arrays: `layer_<n>` [rows, hidden], `rows` and `token_ids` [rows]. */
+function arraysOf({ rows, tokens, layers }: RowCapture) {
+  const count = rows.length;
+  return {
+    rows: { shape: [count], data: rows },
+    token_ids: { shape: [count], data: tokens },
+    ...Object.fromEntries(
+      layers.map(({ layer, values }) => [
+        `layer_${layer}`,
+        { shape: [count, count === 0 ? 0 : values.length / count], data: values },
+      ]),
+    ),
+  };
+}
+
+export function captureSafetensors(capture: RowCapture): Buffer {
+  return encodeSafetensors(arraysOf(capture), {
+    tapline: "capture",
+    model: capture.model,
+    point: "block_out",
+    prompt_tokens: String(capture.promptTokens),
+  });
+}
+
+export function captureNpz(capture: RowCapture): Promise<Buffer> {
+  const prompt = { shape: [], data: Int32Array.of(capture.promptTokens) };
+  return encodeNpz({ ...arraysOf(capture), prompt_tokens: prompt });
+}
