@@ -20,14 +20,14 @@ struct AnswerTime {
 
 /// What one read of a request delivers: the next part of its answer, or why there will be none.
 struct Event {
-  int status = 0;                 // HTTP status; only in the first event of a request
-  std::string content_type;       // only in the first event
-  bool stream = false;            // more events follow until `done`
-  std::string data;               // the whole body, or the next part of a stream
-  std::vector<int> tokens;        // generated tokens whose text is in `data`, of each answer of the request
-  std::vector<AnswerTime> times;  // of each answer that a whole body holds
+  int status = 0;                  // HTTP status; only in the first event of a request
+  std::string content_type;        // only in the first event
+  bool stream = false;             // more events follow until `done`
+  std::string data;                // the whole body, or the next part of a stream
+  std::vector<int> tokens;         // generated tokens whose text is in `data`, of each answer of the request
+  std::vector<AnswerTime> times;   // of each answer that a whole body holds
   std::vector<LiveStates> states;  // rows that were kept for the completions that end here
-  bool done = false;              // nothing comes after this
+  bool done = false;               // nothing comes after this
 
   bool failed = false;  // the request ended without an answer: cancelled or closed
   ErrorCode code = ErrorCode::kInternal;

@@ -56,9 +56,7 @@ struct LiveWatch {
   std::string states;
   size_t states_bytes = 0;  // that one completion's rows may take
 
-  bool tells() const {
-    return norms || lens_top > 0 || probes || !projections.empty() || !states.empty();
-  }
+  bool tells() const { return norms || lens_top > 0 || probes || !projections.empty() || !states.empty(); }
 };
 
 /// What a request changes and watches: plain data, made once, shared by its completions.
@@ -116,8 +114,8 @@ struct LiveTrack {
   std::map<int, llama_token> generated;  // by place in the answer, as far as the model has read them
   /// By place in the answer, as it is before that token; empty where nobody asks.
   std::map<int, ThinkingState> parts;
-  size_t states_bytes = 0;               // that are kept in rows
-  bool states_cut = false;               // there were more than may be kept
+  size_t states_bytes = 0;   // that are kept in rows
+  bool states_cut = false;   // there were more than may be kept
   std::vector<int> reached;  // for each condition the token index at which it was first met, -1: never
   /// Completions of one prompt share its rows: the track that has them, this one for the first.
   LiveTrack* prompt = this;
