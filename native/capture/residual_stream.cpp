@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "capture/graph_view.h"
+#include "llama-cpp.h"
 #include "llama-ext.h"
 
 namespace tapline {
@@ -111,9 +112,36 @@ ResidualStream refused(const std::string& reason) {
   return stream;
 }
 
+/// A model's context once more, without weights and on the host alone: its graph is the same but for what
+/// llama.cpp's scheduler adds where devices meet.
+class Twin {
+ public:
+  Twin(const Model& model, llama_context_params params) {
+    ggml_backend_dev_t none[] = {nullptr};
+    llama_model_params loading = llama_model_default_params();
+    loading.devices = none;
+    loading.n_gpu_layers = 0;
+    loading.no_alloc = true;
+    loading.load_mode = LLAMA_LOAD_MODE_NONE;
+    model_.reset(llama_model_load_from_file(model.info().path.c_str(), loading));
+    if (!model_) return;
+    params.cb_eval = nullptr;
+    params.abort_callback = nullptr;
+    context_.reset(llama_init_from_model(model_.get(), params));
+  }
+  llama_context* context() const { return context_.get(); }
+
+ private:
+  llama_model_ptr model_;
+  llama_context_ptr context_;  // freed first
+};
+
+ResidualStream describe(const GraphView& view, uint32_t n_tokens, const Model& model);
+
 }  // namespace
 
-ResidualStream find_residual_stream(llama_context* ctx, const Model& model) {
+ResidualStream find_residual_stream(llama_context* ctx, const llama_context_params& params,
+                                    const Model& model) {
   const ModelInfo& info = model.info();
   const std::string subject = "The architecture '" + info.architecture + "' ";
   for (const Refusal& entry : kRefused) {
@@ -124,18 +152,44 @@ ResidualStream find_residual_stream(llama_context* ctx, const Model& model) {
   if (info.has_encoder) {
     return refused(subject + "has an encoder; only decoders can be captured.");
   }
-  const SidePath* side = nullptr;
-  for (const SidePath& entry : kSidePaths) {
-    if (info.architecture == entry.architecture) side = &entry;
-  }
-
   // The size with which llama.cpp itself reserves its graphs; some architectures assert on odd ones.
   const uint32_t n_tokens = std::min(llama_n_ubatch(ctx), llama_n_ctx(ctx));
   ggml_cgraph* graph = llama_graph_reserve(ctx, n_tokens, 1, n_tokens);
   if (graph == nullptr) return refused("The compute graph of this model could not be built.");
   const GraphView view(graph);
-  if (!view.copies_known())
+  if (view.copies_known()) return describe(view, n_tokens, model);
+  // Copies of unnamed tensors between devices cannot be told apart; the same graph without them can be read.
+  const Twin twin(model, params);
+  ggml_cgraph* plain =
+      twin.context() == nullptr ? nullptr : llama_graph_reserve(twin.context(), n_tokens, 1, n_tokens);
+  if (plain == nullptr)
     return refused(subject + "is spread over devices in a way that hides where its block outputs go.");
+  ResidualStream stream = describe(GraphView(plain), n_tokens, model);
+  // What the tap will meet is in the real graph.
+  const bool there = std::all_of(stream.blocks.begin(), stream.blocks.end(),
+                                 [&](const std::string& name) { return view.find(name) >= 0; });
+  if (!there) return refused(subject + "is spread over devices in a way that hides its block outputs.");
+  stream.first_node = view.node(0)->name;
+  const bool lasting =
+      std::all_of(stream.lens.steps.begin(), stream.lens.steps.end(),
+                  [&](const LensStep& step) { return step.weight == nullptr || model.owns(step.weight); });
+  if (!lasting) {
+    stream.lens = {};
+    stream.lens.reason = "The output head is spread over devices in a way that hides its weights.";
+  }
+  return stream;
+}
+
+namespace {
+
+/// Looks for the block outputs of `model` in a graph of `n_tokens` tokens, all of them outputs.
+ResidualStream describe(const GraphView& view, uint32_t n_tokens, const Model& model) {
+  const ModelInfo& info = model.info();
+  const std::string subject = "The architecture '" + info.architecture + "' ";
+  const SidePath* side = nullptr;
+  for (const SidePath& entry : kSidePaths) {
+    if (info.architecture == entry.architecture) side = &entry;
+  }
   const int end = find_end(view);
   const std::vector<bool> from_tokens = view.reached_from_leaves(is_token_leaf);
   const std::vector<bool> to_end = view.reaching(end);
@@ -183,5 +237,7 @@ ResidualStream find_residual_stream(llama_context* ctx, const Model& model) {
   stream.lens = read_lens_recipe(view, model, last, has_head ? end : -1);
   return stream;
 }
+
+}  // namespace
 
 }  // namespace tapline

@@ -30,8 +30,9 @@ struct ResidualStream {
   bool packs_sequences = true;
 };
 
-/// Builds the graph of `ctx` without computing it and looks for the block outputs of `model`.
-/// Must not run while the context computes; the next decode rebuilds its graph.
-ResidualStream find_residual_stream(llama_context* ctx, const Model& model);
+/// Builds the graph of `ctx`, which was made with `params`, without computing it and looks for the block
+/// outputs of `model`. Must not run while the context computes; the next decode rebuilds its graph.
+ResidualStream find_residual_stream(llama_context* ctx, const llama_context_params& params,
+                                    const Model& model);
 
 }  // namespace tapline

@@ -101,6 +101,7 @@ void Engine::generate() {
                                       (reason.empty() ? std::string(".") : ": " + reason));
       return;
     }
+    check_weights(llama_get_model(context_->get_llama_context()), options_.path);
     routes_->update_meta(*context_);
     meta_ = std::make_unique<server_context_meta>(context_->get_meta());
     model_ = const_cast<llama_model*>(llama_get_model(context_->get_llama_context()));
@@ -108,6 +109,8 @@ void Engine::generate() {
     info_ = describe();
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::kOutOfMemory, "There is not enough memory for this model and its context.");
+  } catch (const Error& error) {
+    return fail(error.code(), error.what());
   } catch (const std::exception& error) {
     return fail(ErrorCode::kModelLoad, "\"" + options_.path + "\" could not be loaded: " + error.what());
   }

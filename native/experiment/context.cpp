@@ -99,7 +99,7 @@ Context::Context(std::shared_ptr<Model> model, const ContextOptions& options)
   n_ctx_ = llama_n_ctx(ctx_);
   n_batch_ = llama_n_batch(ctx_);
   depth_ = info.n_layer;
-  stream_ = find_residual_stream(ctx_, *model_);
+  stream_ = find_residual_stream(ctx_, params, *model_);
   tap_.describe(&stream_);
 }
 

@@ -62,7 +62,24 @@ std::shared_ptr<Model> Model::open(const ModelOptions& options, const CancelToke
     throw Error(ErrorCode::kModelLoad, "The model '" + options.path + "' could not be loaded" +
                                            (reason.empty() ? "." : ": " + reason + "."));
   }
-  return std::shared_ptr<Model>(new Model(handle, /*owned=*/true, options.path));
+  std::shared_ptr<Model> model(new Model(handle, /*owned=*/true, options.path));
+  check_weights(handle, options.path);
+  return model;
+}
+
+void check_weights(const llama_model* model, const std::string& path) {
+  const std::string latent = ".attn_k_b.weight";
+  for (const auto& [name, tensor] : llama_internal_get_tensor_map(model)) {
+    if (name.size() < latent.size() || name.substr(name.size() - latent.size()) != latent) continue;
+    if (tensor->buffer == nullptr || ggml_n_dims(tensor) != 2) continue;
+    const std::string type = ggml_backend_buft_name(ggml_backend_buffer_get_type(tensor->buffer));
+    if (type.find("REPACK") == std::string::npos) continue;
+    throw Error(
+        ErrorCode::kModelLoad,
+        "The model '" + path + "' cannot be computed: llama.cpp v0.5.0 multiplies '" + name + "', " +
+            ggml_type_name(tensor->type) +
+            " weights of one attention head, with the wrong rows on this processor; take the file in F16.");
+  }
 }
 
 std::shared_ptr<Model> Model::borrow(llama_model* handle, const std::string& path) {

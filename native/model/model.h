@@ -87,6 +87,12 @@ class Model {
   ModelInfo info_;
 };
 
+/// Throws kModelLoad where llama.cpp v0.5.0 is known to compute wrong numbers with the weights as they lie in
+/// memory: its product with weights that were repacked for the processor's instructions quantises four rows
+/// of the other matrix at once and takes them for neighbours. The query's rows of multi-head latent attention
+/// are not, and their matrix is repacked where it is one of a single head.
+void check_weights(const llama_model* model, const std::string& path);
+
 /// Starts llama.cpp's backends and its log sink, once per process.
 void start_backends();
 

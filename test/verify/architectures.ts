@@ -5,6 +5,7 @@
  *   --models DIR     use, or write, the test models there and keep them
  *   --jobs N         models at the same time (default 2)
  *   --record         write the summary into docs/verification.md
+ *   --quantised      the models quantised, against the same weights written back as F32, instead
  */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
@@ -14,12 +15,13 @@ import { parseArgs } from "node:util";
 import { BuildError } from "../../scripts/build/errors.js";
 import { buildTools } from "../../scripts/build/tools.js";
 import { writeModels } from "./architectures/models.js";
-import { record, summary, tableHead, tableRow } from "./architectures/print.js";
+import { quantisedHead, quantisedRow, record, summary, tableHead, tableRow } from "./architectures/print.js";
 import type { Outcome } from "./architectures/report.js";
 import { runCheck } from "./architectures/run-check.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const checkModel = fileURLToPath(new URL("./architectures/check-model.ts", import.meta.url));
+const checkQuantised = fileURLToPath(new URL("./architectures/check-quantised.ts", import.meta.url));
 
 /** Of 127 models, so many carry one residual stream. */
 const atLeast = 123;
@@ -31,10 +33,14 @@ async function main(): Promise<boolean> {
       models: { type: "string" },
       jobs: { type: "string", default: String(Math.min(2, availableParallelism())) },
       record: { type: "boolean", default: false },
+      quantised: { type: "boolean", default: false },
     },
   });
   const started = Date.now();
-  const tools = await buildTools(["test-llama-archs", "eval-callback-flushed"]);
+  const [check, tool] = values.quantised
+    ? [checkQuantised, "llama-quantize"]
+    : [checkModel, "eval-callback-flushed"];
+  const tools = await buildTools(["test-llama-archs", tool]);
   const folder = values.models ?? (await mkdtemp(join(tmpdir(), "tapline-architectures-")));
   const cleanUp = async () => {
     if (!values.models) await rm(folder, { recursive: true, force: true });
@@ -45,26 +51,26 @@ async function main(): Promise<boolean> {
     const names = await writeModels(tools["test-llama-archs"] ?? "", folder);
     const pattern = new RegExp(values.only ?? "");
     const chosen = names.filter((name) => pattern.test(name));
-    console.log(tableHead());
+    console.log(values.quantised ? quantisedHead() : tableHead());
     const outcomes: Outcome[] = [];
     const worker = async () => {
       for (let name = chosen.shift(); name !== undefined; name = chosen.shift()) {
-        const tool = tools["eval-callback-flushed"] ?? "";
-        const outcome = await runCheck(name, checkModel, [join(folder, `${name}.gguf`), tool]);
+        const outcome = await runCheck(name, check, [join(folder, `${name}.gguf`), tools[tool] ?? ""]);
         outcomes.push(outcome);
-        console.log(tableRow(outcome));
+        console.log(values.quantised ? quantisedRow(outcome) : tableRow(outcome));
       }
     };
     await Promise.all(Array.from({ length: Math.max(1, Number(values.jobs)) }, worker));
     outcomes.sort((a, b) => a.model.localeCompare(b.model));
 
     await mkdir(join(root, ".build", "verify"), { recursive: true });
-    await writeFile(join(root, ".build", "verify", "architectures.json"), JSON.stringify(outcomes, null, 2));
+    const figures = values.quantised ? "quantised.json" : "architectures.json";
+    await writeFile(join(root, ".build", "verify", figures), JSON.stringify(outcomes, null, 2));
     console.log(`\n${summary(outcomes)}`);
-    console.log(
-      `${Math.round((Date.now() - started) / 1000)} s. Every figure: .build/verify/architectures.json`,
-    );
-    if (values.record) await record(join(root, "docs", "verification.md"), outcomes);
+    console.log(`${Math.round((Date.now() - started) / 1000)} s. Every figure: .build/verify/${figures}`);
+    if (values.record) {
+      await record(join(root, "docs", "verification.md"), outcomes, values.quantised ? "quantised" : "all");
+    }
 
     const count = (verdict: Outcome["verdict"]) => outcomes.filter((each) => each.verdict === verdict).length;
     if (outcomes.length === 0) console.log(`No model matches ${values.only}.`);

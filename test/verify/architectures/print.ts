@@ -1,5 +1,5 @@
 import { readFile, writeFile } from "node:fs/promises";
-import type { Outcome } from "./report.js";
+import { type Outcome, quantisations } from "./report.js";
 
 /** Figures in the table: check, its measurement, and whether the largest or the smallest is the worst. */
 const columns = [
@@ -50,14 +50,61 @@ export function summary(outcomes: Outcome[]): string {
 }
 
 /** Replaces what stands between the two markers in the document. */
-export async function record(path: string, outcomes: Outcome[]): Promise<void> {
-  const [from, to] = ["<!-- architectures: begin -->", "<!-- architectures: end -->"];
+export async function record(path: string, outcomes: Outcome[], which: "all" | "quantised"): Promise<void> {
+  const section = which === "all" ? "architectures" : "quantised";
+  const [from, to] = [`<!-- ${section}: begin -->`, `<!-- ${section}: end -->`];
   const text = await readFile(path, "utf8");
   const begin = text.indexOf(from);
   const end = text.indexOf(to);
   if (begin < 0 || end < begin) throw new Error(`${path} lacks the markers ${from} and ${to}.`);
   const head = text.slice(0, begin + from.length);
-  await writeFile(path, `${head}\n${markdown(outcomes)}\n${text.slice(end)}`);
+  const written = which === "all" ? markdown(outcomes) : quantisedMarkdown(outcomes);
+  await writeFile(path, `${head}\n${written}\n${text.slice(end)}`);
+}
+
+/** Off by at most, of block outputs and of packed rows, by type. */
+const quantisedFigures = ["block", "packed"] as const;
+
+export function quantisedHead(): string {
+  const titles = quantisations.flatMap((type) =>
+    quantisedFigures.map((key) => `${type} ${key}`.padStart(12)),
+  );
+  return `${"model".padEnd(24)} ${titles.join(" ")}   verdict`;
+}
+
+export function quantisedRow({ model, verdict, reason, report }: Outcome): string {
+  const figures = quantisations.flatMap((type) => {
+    const found = report?.checks.find(({ name }) => name === type);
+    return quantisedFigures.map((key) => {
+      const value = found?.measured?.[key];
+      return (value === undefined ? (found?.note === undefined ? "-" : "refused") : short(value)).padStart(
+        12,
+      );
+    });
+  });
+  return `${model.padEnd(24)} ${figures.join(" ")}   ${verdict}${reason === "" ? "" : `: ${reason}`}`;
+}
+
+function quantisedMarkdown(outcomes: Outcome[]): string {
+  const lines = [
+    summary(outcomes).split("\n")[0] ?? "",
+    "",
+    "| Type | Block outputs, worst | Packed rows, worst | Refused |",
+    "| --- | --- | --- | --- |",
+  ];
+  for (const type of quantisations) {
+    const checks = outcomes.flatMap(({ model, report }) =>
+      (report?.checks ?? []).filter(({ name }) => name === type).map((check) => ({ model, ...check })),
+    );
+    const worst = quantisedFigures.map((key) => {
+      const largest = Math.max(0, ...checks.map(({ measured }) => measured?.[key] ?? 0));
+      const model = checks.find(({ measured }) => measured?.[key] === largest)?.model;
+      return `${short(largest)}${largest > 0 ? ` (${model})` : ""}`;
+    });
+    const refused = checks.filter(({ note }) => note !== undefined).map(({ model }) => model);
+    lines.push(`| ${type} | ${worst.join(" | ")} | ${refused.join(", ") || "none"} |`);
+  }
+  return lines.join("\n");
 }
 
 function markdown(outcomes: Outcome[]): string {

@@ -32,6 +32,9 @@ export interface Outcome {
   report?: ModelReport;
 }
 
+/** How `--quantised` quantises: two that the processor repacks for its products, and two more of most files. */
+export const quantisations = ["Q4_0", "Q8_0", "Q4_K", "Q2_K"] as const;
+
 export const tolerances = {
   /** Printed values have four decimals: half of the last one comes on top of everything else. */
   printedDigit: 0.5e-4,
@@ -50,4 +53,7 @@ export const tolerances = {
   lens: 1e-5,
   /** Of one token's probability, between a batched comparison and a generation one by one. */
   probability: 1e-4,
+  /** Products with quantised weights round their other side, too, to eight bits in blocks. */
+  quantised: 0.02,
+  quantisedPacked: 5e-4,
 } as const;
