@@ -1,7 +1,10 @@
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 
 /** A metadata value: integers are written as uint32, other numbers as float32. */
-export type Metadata = Record<string, string | number | boolean | string[] | Int32Array | { f32: number }>;
+export type Metadata = Record<
+  string,
+  string | number | boolean | string[] | Int32Array | Float32Array | { f32: number }
+>;
 
 /** A tensor: dimensions in ggml's order (fastest first), its type, and its bytes when they are due. */
 export interface TensorSpec {
@@ -72,8 +75,14 @@ function typed(value: Metadata[string]): Buffer[] {
   if (typeof value === "string") return [u32(8), text(value)];
   if (typeof value === "boolean") return [u32(7), Buffer.of(value ? 1 : 0)];
   if (typeof value === "number") return [u32(4), u32(value)];
-  if (value instanceof Int32Array) {
-    return [u32(9), u32(5), u64(value.length), Buffer.from(value.buffer, value.byteOffset, value.byteLength)];
+  if (value instanceof Int32Array || value instanceof Float32Array) {
+    const type = value instanceof Int32Array ? 5 : 6;
+    return [
+      u32(9),
+      u32(type),
+      u64(value.length),
+      Buffer.from(value.buffer, value.byteOffset, value.byteLength),
+    ];
   }
   if (Array.isArray(value)) return [u32(9), u32(8), u64(value.length), ...value.map(text)];
   const float = Buffer.alloc(4);

@@ -97,7 +97,9 @@ void Engine::generate() {
     });
     if (!context_->load_model(params_)) {
       const std::string reason = log.first_line();
-      fail(ErrorCode::kModelLoad, "\"" + options_.path + "\" could not be loaded" +
+      const std::string beside =
+          options_.mmproj.empty() ? "" : " with the image encoder \"" + options_.mmproj + "\"";
+      fail(ErrorCode::kModelLoad, "\"" + options_.path + "\" could not be loaded" + beside +
                                       (reason.empty() ? std::string(".") : ": " + reason));
       return;
     }
@@ -132,6 +134,15 @@ void Engine::generate() {
 void Engine::prepare_capture() {
   if (options_.capture_tokens <= 0) {
     no_capture_reason_ = "Captures are switched off.";
+    return;
+  }
+  // A capture computes in a context of its own, which has neither: its numbers would be another model's.
+  if (!options_.loras.empty()) {
+    no_capture_reason_ = "Captures are not possible beside LoRA adapters; serve without --lora.";
+    return;
+  }
+  if (!options_.rope_scaling.empty() || options_.rope_scale > 0 || options_.rope_freq_base > 0) {
+    no_capture_reason_ = "Captures are not possible with another RoPE than the model's own.";
     return;
   }
   try {
@@ -181,7 +192,8 @@ std::string Engine::describe() const {
       {"batch", params_.n_batch},
       {"threads", params_.cpuparams.n_threads},
       {"embeddings", params_.embedding},
-      {"pooling", static_cast<int>(meta_->pooling_type)},
+      {"images", meta_->has_inp_image},
+      {"pooling", pooling_name(meta_->pooling_type)},
       {"templateSupportsThinking", common_chat_templates_support_enable_thinking(chat.tmpls.get())},
       {"thinking", chat.enable_thinking},
       {"templateCapabilities", caps},

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -14,6 +15,10 @@
 namespace tapline {
 
 std::vector<DeviceMemory> estimate_memory(const EngineOptions& options) {
+  // llama.cpp puts a log of its own in the place of the one that it finds, with what is on its stack: a
+  // second estimate at the same time would find that, and it would call itself for ever.
+  static std::mutex one_at_a_time;
+  const std::lock_guard<std::mutex> lock(one_at_a_time);
   start_backends();
   common_log_set_verbosity_thold(-1);
   common_params params = engine_params(options);

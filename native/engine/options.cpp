@@ -1,6 +1,7 @@
 #include "engine/options.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,7 +23,8 @@ constexpr int64_t kEmbeddingLogitBytes = 256ll << 20;
 struct FileFacts {
   int ctx_train = 0;
   int64_t vocab = 0;
-  bool has_pooling = false;
+  int pooling = -1;        // llama.cpp's number; -1: the file says nothing
+  bool has_scorer = true;  // the tensors that make a score of a text
 };
 
 struct GgufDeleter {
@@ -85,7 +87,12 @@ FileFacts read_facts(const std::string& path) {
   }
   const std::string arch = gguf_get_val_str(file.get(), arch_key);
   facts.ctx_train = uint_value(file.get(), arch + ".context_length");
-  facts.has_pooling = gguf_find_key(file.get(), (arch + ".pooling_type").c_str()) >= 0;
+  if (gguf_find_key(file.get(), (arch + ".pooling_type").c_str()) >= 0)
+    facts.pooling = uint_value(file.get(), arch + ".pooling_type");
+  // The tensors of a model in several files are spread over them.
+  facts.has_scorer = gguf_find_key(file.get(), "split.count") >= 0 ||
+                     gguf_find_tensor(file.get(), "cls.weight") >= 0 ||
+                     gguf_find_tensor(file.get(), "cls.output.weight") >= 0;
   const int64_t tokens = gguf_find_key(file.get(), "tokenizer.ggml.tokens");
   if (tokens >= 0 && gguf_get_kv_type(file.get(), tokens) == GGUF_TYPE_ARRAY) {
     facts.vocab = static_cast<int64_t>(gguf_get_arr_n(file.get(), tokens));
@@ -101,7 +108,77 @@ bool has_gpu() {
   return false;
 }
 
+[[noreturn]] void refuse(const std::string& what, const std::string& value) {
+  throw Error(ErrorCode::kInvalidArgument, what + " cannot be \"" + value + "\".");
+}
+
+/// The types that llama.cpp's caches can have.
+ggml_type cache_type(const std::string& name) {
+  for (const ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0,
+                               GGML_TYPE_Q4_1, GGML_TYPE_IQ4_NL, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1}) {
+    if (name == ggml_type_name(type)) return type;
+  }
+  refuse("A cache's type", name);
+}
+
+constexpr const char* kPoolings[] = {"none", "mean", "cls", "last", "rank"};  // by llama.cpp's numbers
+
+enum llama_pooling_type pooling_type(const std::string& name) {
+  const auto* found = std::find(std::begin(kPoolings), std::end(kPoolings), name);
+  if (found == std::end(kPoolings)) refuse("The pooling", name);
+  return static_cast<enum llama_pooling_type>(found - std::begin(kPoolings));
+}
+
+void set_context_options(const EngineOptions& options, common_params& params) {
+  if (!options.cache_type_k.empty()) params.cache_type_k = cache_type(options.cache_type_k);
+  if (!options.cache_type_v.empty()) params.cache_type_v = cache_type(options.cache_type_v);
+  if (options.flash_attention == "on") {
+    params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
+  } else if (options.flash_attention == "off") {
+    params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+  }
+  if (options.rope_scaling == "none") {
+    params.rope_scaling_type = LLAMA_ROPE_SCALING_TYPE_NONE;
+  } else if (options.rope_scaling == "linear") {
+    params.rope_scaling_type = LLAMA_ROPE_SCALING_TYPE_LINEAR;
+  } else if (options.rope_scaling == "yarn") {
+    params.rope_scaling_type = LLAMA_ROPE_SCALING_TYPE_YARN;
+  } else if (!options.rope_scaling.empty()) {
+    refuse("The RoPE scaling", options.rope_scaling);
+  }
+  if (options.rope_scale > 0) params.rope_freq_scale = static_cast<float>(1 / options.rope_scale);
+  if (options.rope_freq_base > 0) params.rope_freq_base = static_cast<float>(options.rope_freq_base);
+  params.yarn_orig_ctx = options.yarn_original_ctx;
+}
+
+void set_device_options(const EngineOptions& options, common_params& params) {
+  if (options.split_mode == "none") {
+    params.split_mode = LLAMA_SPLIT_MODE_NONE;
+  } else if (options.split_mode == "row") {
+    params.split_mode = LLAMA_SPLIT_MODE_ROW;
+  } else if (!options.split_mode.empty() && options.split_mode != "layer") {
+    refuse("The split mode", options.split_mode);
+  }
+  params.main_gpu = options.main_gpu;
+  const size_t shares = std::min(options.tensor_split.size(), std::size(params.tensor_split));
+  std::copy_n(options.tensor_split.begin(), shares, params.tensor_split);
+  // How blocks are spread was said: llama.cpp is not to fit them anew.
+  if (shares > 0) params.fit_params = false;
+  std::vector<llama_model_tensor_buft_override> overrides;
+  if (options.cpu_moe < 0) overrides.push_back(llm_ffn_exps_cpu_override());
+  if (options.cpu_moe > 0) llm_add_n_cpu_ffn_overrides(options.cpu_moe, LLM_FFN_EXPS_REGEX, overrides);
+  if (overrides.empty()) return;
+  // The list ends with an empty entry, and llama.cpp's fitting looks for room behind it.
+  overrides.resize(std::max(overrides.size() + 1, llama_max_tensor_buft_overrides()), {nullptr, nullptr});
+  params.tensor_buft_overrides = std::move(overrides);
+}
+
 }  // namespace
+
+const char* pooling_name(enum llama_pooling_type pooling) {
+  const auto number = static_cast<size_t>(std::max(0, static_cast<int>(pooling)));
+  return kPoolings[std::min(number, std::size(kPoolings) - 1)];
+}
 
 common_params engine_params(const EngineOptions& options) {
   const FileFacts facts = read_facts(options.path);
@@ -120,6 +197,16 @@ common_params engine_params(const EngineOptions& options) {
   postprocess_cpu_params(params.speculative.draft.cpuparams, &params.cpuparams);
   postprocess_cpu_params(params.speculative.draft.cpuparams_batch, &params.cpuparams_batch);
   params.tensor_buft_overrides.assign(llama_max_tensor_buft_overrides(), {nullptr, nullptr});
+
+  set_context_options(options, params);
+  set_device_options(options, params);
+  params.mmproj.path = options.mmproj;
+  for (const auto& [path, scale] : options.loras) {
+    common_adapter_lora_info adapter{};
+    adapter.path = path;
+    adapter.scale = scale;
+    params.lora_adapters.push_back(adapter);
+  }
 
   params.n_parallel = options.parallel;
   int slot_ctx = options.ctx_size;
@@ -146,11 +233,21 @@ common_params engine_params(const EngineOptions& options) {
     params.speculative.draft.n_gpu_layers = options.gpu_layers;
   }
   params.embedding = options.embeddings >= 0 ? options.embeddings != 0
-                                             : facts.vocab * params.n_batch * 4 <= kEmbeddingLogitBytes;
+                                             : !options.pooling.empty() ||
+                                                   facts.vocab * params.n_batch * 4 <= kEmbeddingLogitBytes;
   if (params.embedding) {
     // A generating model says nothing about pooling. The last token has seen the whole text, and its
     // embedding needs no more than one batch at a time.
-    if (!facts.has_pooling) params.pooling_type = LLAMA_POOLING_TYPE_LAST;
+    if (!options.pooling.empty()) {
+      params.pooling_type = pooling_type(options.pooling);
+    } else if (facts.pooling < 0) {
+      params.pooling_type = LLAMA_POOLING_TYPE_LAST;
+    }
+    const int pooling = params.pooling_type < 0 ? facts.pooling : static_cast<int>(params.pooling_type);
+    // llama.cpp would take the first number of the last block for one.
+    if (pooling == LLAMA_POOLING_TYPE_RANK && !facts.has_scorer)
+      throw Error(ErrorCode::kModelLoad,
+                  "The pooling cannot be rank: the model has no layer that makes a score of a text.");
     params.n_batch = std::min(params.n_batch, params.n_ubatch);
   }
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "engine/options.h"
 #include "mtmd-helper.h"
 #include "server-schema.h"
 
@@ -15,6 +16,19 @@ namespace {
 void collect(const server_task& task, PreparedTasks& prepared) {
   prepared.ids.push_back(task.id);
   prepared.states.push_back(task.create_state());
+}
+
+/// A slot of a server with an image encoder compares its tokens only with such as may hold images.
+server_tokens for_slots(const PrepareContext& context, server_tokens tokens) {
+  return context.meta.has_mtmd ? server_tokens(tokens.get_tokens(), true) : std::move(tokens);
+}
+
+/// Prompts that are texts or tokens; images are no part of them.
+std::vector<server_tokens> tokenize_prompts(const PrepareContext& context, const json& prompts) {
+  std::vector<server_tokens> all =
+      tokenize_input_prompts(context.vocab, nullptr, prompts, true, true, mtmd_helper_init_opt_default());
+  for (server_tokens& tokens : all) tokens = for_slots(context, std::move(tokens));
+  return all;
 }
 
 /// Whether rows of the prompt before its last one are changed or watched, and so must be computed.
@@ -94,15 +108,17 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
                                  const std::string& body, const std::shared_ptr<LivePlan>& live,
                                  LiveRegistry& registry) {
   json data = json::parse(body);
+  std::vector<raw_buffer> files;
   if (kind == Generation::kChat) {
-    std::vector<raw_buffer> files;
     data = oaicompat_chat_params_parse(data, context.meta.chat_params, files);
   } else if (kind == Generation::kInfill) {
     build_infill_prompt(context, data);
   }
 
-  std::vector<server_tokens> prompts = tokenize_input_prompts(context.vocab, nullptr, data.at("prompt"), true,
-                                                              true, mtmd_helper_init_opt_default());
+  // Images are encoded on the generation thread, which alone has the encoder; it then makes the tokens, too.
+  const bool images = !files.empty();
+  std::vector<server_tokens> prompts(1);
+  if (!images) prompts = tokenize_prompts(context, data.at("prompt"));
   auto delimiters = common_chat_msg_delimiters_parse(json_value(data, "message_delimiters", json::array()));
   delimiters.tokenize(context.vocab);
 
@@ -125,6 +141,11 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
     task.id = queue.get_new_id();
     task.index = prepared.states.size();
     task.tokens = std::move(prompt);
+    if (images) {  // one answer: TypeScript has seen to it, for children copy their tokens here
+      task.cli = true;
+      task.cli_prompt = data.at("prompt").get<std::string>();
+      task.cli_files = std::move(files);
+    }
     task.params = server_schema::eval_llama_cmpl_schema(context.vocab, context.params,
                                                         context.meta.logit_bias_eog, data);
     task.params.message_spans = task.tokens.find_message_spans(delimiters);
@@ -149,9 +170,10 @@ PreparedTasks prepare_embeddings(const PrepareContext& context, server_queue& qu
                                  const std::string& body) {
   if (context.meta.pooling_type == LLAMA_POOLING_TYPE_NONE)
     throw std::invalid_argument("This model has no embedding of a whole text: its pooling type is none.");
+  if (context.meta.pooling_type == LLAMA_POOLING_TYPE_RANK)
+    throw std::invalid_argument("This model has no embeddings: its pooling type is rank; ask /v1/rerank.");
   const json data = json::parse(body);
-  std::vector<server_tokens> inputs = tokenize_input_prompts(context.vocab, nullptr, data.at("input"), true,
-                                                             true, mtmd_helper_init_opt_default());
+  std::vector<server_tokens> inputs = tokenize_prompts(context, data.at("input"));
   PreparedTasks prepared;
   for (server_tokens& input : inputs) {
     // Tokenizers that add no token of their own make none of an empty text.
@@ -166,8 +188,11 @@ PreparedTasks prepare_embeddings(const PrepareContext& context, server_queue& qu
     prepared.tasks.push_back(std::move(task));
   }
   const bool base64 = json_value(data, "encoding_format", std::string("float")) == "base64";
-  prepared.join = [model = context.meta.model_name, base64](const json& results) {
-    return format_embeddings_response_oaicompat(json::object(), model, results, base64);
+  const char* pooling = pooling_name(context.meta.pooling_type);
+  prepared.join = [model = context.meta.model_name, base64, pooling](const json& results) {
+    json answer = format_embeddings_response_oaicompat(json::object(), model, results, base64);
+    answer["pooling"] = pooling;
+    return answer;
   };
   return prepared;
 }
@@ -184,8 +209,8 @@ PreparedTasks prepare_rerank(const PrepareContext& context, const llama_model* m
     server_task task(SERVER_TASK_TYPE_RERANK);
     task.id = queue.get_new_id();
     task.index = prepared.states.size();
-    task.tokens =
-        format_prompt_rerank(model, context.vocab, nullptr, query, document, mtmd_helper_init_opt_default());
+    task.tokens = for_slots(context, format_prompt_rerank(model, context.vocab, nullptr, query, document,
+                                                          mtmd_helper_init_opt_default()));
     collect(task, prepared);
     prepared.tasks.push_back(std::move(task));
   }

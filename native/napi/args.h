@@ -71,6 +71,16 @@ inline std::vector<int> int_list_field(const Napi::Object& object, const char* n
   return list;
 }
 
+/// The same of numbers that need not be whole.
+inline std::vector<float> float_list_field(const Napi::Object& object, const char* name) {
+  std::vector<float> list;
+  each_element(object.Get(name), name, [&](const Napi::Value& item) {
+    if (!item.IsNumber()) wrong_type(name, "numbers");
+    list.push_back(item.As<Napi::Number>().FloatValue());
+  });
+  return list;
+}
+
 /// An array of strings.
 inline std::vector<std::string> string_list(const Napi::Value& value) {
   std::vector<std::string> list;

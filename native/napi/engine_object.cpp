@@ -51,6 +51,25 @@ EngineOptions engine_options(const Napi::Object& object) {
   options.thinking = int_field(object, "thinking", options.thinking);
   options.capture_tokens = int_field(object, "captureTokens", options.capture_tokens);
   options.request_threads = int_field(object, "requestThreads", options.request_threads);
+  options.mmproj = string_field(object, "mmproj");
+  options.cache_type_k = string_field(object, "cacheTypeK");
+  options.cache_type_v = string_field(object, "cacheTypeV");
+  options.flash_attention = string_field(object, "flashAttention");
+  options.pooling = string_field(object, "pooling");
+  options.rope_scaling = string_field(object, "ropeScaling");
+  options.rope_scale = number_field(object, "ropeScale", options.rope_scale);
+  options.rope_freq_base = number_field(object, "ropeFreqBase", options.rope_freq_base);
+  options.yarn_original_ctx = int_field(object, "yarnOriginalCtx", options.yarn_original_ctx);
+  options.split_mode = string_field(object, "splitMode");
+  options.tensor_split = float_list_field(object, "tensorSplit");
+  options.main_gpu = int_field(object, "mainGpu", options.main_gpu);
+  options.cpu_moe = int_field(object, "cpuMoe", options.cpu_moe);
+  each_element(object.Get("loras"), "loras", [&](const Napi::Value& item) {
+    if (!item.IsObject()) wrong_type("an adapter", "an object");
+    const auto adapter = item.As<Napi::Object>();
+    options.loras.emplace_back(string_field(adapter, "path"),
+                               static_cast<float>(number_field(adapter, "scale", 1)));
+  });
   return options;
 }
 

@@ -4,23 +4,27 @@ import { bytes, duration, type ProgressLine } from "../terminal/index.js";
 const barWidth = 24;
 const everyMs = 100;
 
-/** Draws a download into a line of the terminal: share, bytes, speed and what is left. */
+/**
+ * Tells a download: share, bytes, speed and what is left. Speed is that of the network: bytes that were here before, and
+ * the time that it takes to read them, are no part of it.
+ */
 export function downloadLine(line: ProgressLine): (progress: DownloadProgress) => void {
-  let first: { at: number; done: number } | undefined;
+  let first: { at: number; received: number } | undefined;
   let shown = 0;
-  return ({ file, done, total }) => {
+  return ({ file, done, total, received }) => {
     const now = performance.now();
-    first ??= { at: now, done };
+    if (received > 0) first ??= { at: now, received };
     if (now - shown < everyMs && done < total) return;
     shown = now;
-    const seconds = (now - first.at) / 1000;
-    const speed = seconds > 0.5 ? (done - first.done) / seconds : 0;
+    const seconds = first === undefined ? 0 : (now - first.at) / 1000;
+    const speed = first !== undefined && seconds > 0.5 ? (received - first.received) / seconds : 0;
     const share = total === 0 ? 1 : done / total;
     const full = Math.round(share * barWidth);
     const left = speed > 0 && done < total ? `, ${duration((total - done) / speed)} left` : "";
-    line.show(
-      `${"█".repeat(full)}${"░".repeat(barWidth - full)} ${Math.floor(share * 100)} %  ` +
-        `${bytes(done)} of ${bytes(total)}${speed > 0 ? `, ${bytes(speed)}/s` : ""}${left}  ${file}`,
-    );
+    const words =
+      `${Math.floor(share * 100)} %  ` +
+      `${bytes(done)} of ${bytes(total)}${speed > 0 ? `, ${bytes(speed)}/s` : ""}${left}  ${file}`;
+    line.show(`${"█".repeat(full)}${"░".repeat(barWidth - full)} ${words}`);
+    line.log(`${file} ${done >= total}`, `downloading ${words}`);
   };
 }

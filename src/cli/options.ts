@@ -43,3 +43,22 @@ export function collect(text: string, before: string[] = []): string[] {
   if (text === "") throw new InvalidArgumentError("It must not be empty.");
   return [...before, text];
 }
+
+/** A parser of LoRA adapters, `file` or `file:scale`, that adds each to those before. */
+export function loraList(
+  text: string,
+  before: { path: string; scale: number }[] = [],
+): { path: string; scale: number }[] {
+  const [, path = text, scale = "1"] = /^(.+):(-?\d+(?:\.\d+)?)$/.exec(text) ?? [];
+  if (path === "") throw new InvalidArgumentError("It must name a .gguf file.");
+  return [...before, { path, scale: Number(scale) }];
+}
+
+/** A parser of shares, whole or not: `3,1`. */
+export function shareList(text: string): number[] {
+  const shares = text.split(",").map((share) => (share.trim() === "" ? Number.NaN : Number(share)));
+  if (shares.length > 128 || !shares.every((share) => share >= 0) || !shares.some((share) => share > 0)) {
+    throw new InvalidArgumentError("Shares are numbers with commas between them, e.g. 3,1.");
+  }
+  return shares;
+}

@@ -1,27 +1,22 @@
 import type { ServingEvent } from "../inference/process/supervisor.js";
+import { ProgressLine } from "../terminal/index.js";
+import { downloadLine } from "./download-line.js";
 
 /**
- * Tells a person, or with `json` a program, what a server does: progress while it loads (in a terminal only),
- * one line when it is ready, one for each restart.
+ * Tells a person, or with `json` a program, what a server does: progress while it downloads, and while it loads (on a
+ * terminal only), one line when it is ready, one for each restart.
  */
 export function serveReport(json: boolean, model: string): { event: (event: ServingEvent) => void } {
   if (json) return { event: jsonLine };
-  const terminal = process.stderr.isTTY === true;
-  let progressShown = false;
-  const clear = () => {
-    if (progressShown) process.stderr.write("\r\x1b[K");
-    progressShown = false;
-  };
+  const line = new ProgressLine(process.stderr);
+  const downloading = downloadLine(line);
+  const clear = () => line.clear();
   return {
     event(event) {
       switch (event.event) {
         case "loading":
-          if (!terminal) return;
-          process.stderr.write(
-            `\r\x1b[K${event.stage === "download" ? "downloading" : "loading"} ${model}: ` +
-              `${Math.round(event.fraction * 100)} %`,
-          );
-          progressShown = true;
+          if (event.download !== undefined) downloading(event.download);
+          else line.show(`loading ${model}: ${Math.round(event.fraction * 100)} %`);
           return;
         case "ready": {
           clear();

@@ -6,12 +6,35 @@ import { ports } from "../contracts/limits.js";
 import type { RpcServer } from "../models/rpc.js";
 import { UsageError } from "./exit-code.js";
 import { modelHelp, rpcHelp, rpcServers } from "./model-options.js";
-import { collect, headerKey, integerBetween, numberBetween, originList } from "./options.js";
+import {
+  collect,
+  headerKey,
+  integerBetween,
+  loraList,
+  numberBetween,
+  originList,
+  shareList,
+} from "./options.js";
 import { stopSignal } from "./stop-signal.js";
 
 interface ServeCommandOptions {
   model?: string;
   alias?: string[];
+  mmproj?: string;
+  lora?: { path: string; scale: number }[];
+  cacheTypeK?: string;
+  cacheTypeV?: string;
+  flashAttn?: "on" | "off";
+  ropeScaling?: "none" | "linear" | "yarn";
+  ropeScale?: number;
+  ropeFreqBase?: number;
+  yarnOrigCtx?: number;
+  splitMode?: "none" | "layer" | "row";
+  tensorSplit?: number[];
+  mainGpu?: number;
+  cpuMoe?: boolean;
+  nCpuMoe?: number;
+  pooling?: "none" | "mean" | "cls" | "last" | "rank";
   temperature?: number;
   topK?: number;
   topP?: number;
@@ -100,6 +123,60 @@ export function registerServe(program: Command): void {
       "--draft <model>",
       "a smaller model of the same vocabulary that guesses tokens ahead; answers stay the same",
     )
+    .option("--mmproj <file>", "the model's image encoder, a .gguf file: chats may then hold images")
+    .option(
+      "--lora <file[:scale]>",
+      "LoRA adapter, a .gguf file, and how strongly it is applied (default: 1); once for each",
+      loraList,
+    )
+    .addOption(new Option("--cache-type-k <type>", "type of the K cache (default: f16)").choices(cacheTypes))
+    .addOption(
+      new Option(
+        "--cache-type-v <type>",
+        "type of the V cache; a quantised one needs flash attention",
+      ).choices(cacheTypes),
+    )
+    .addOption(
+      new Option("--flash-attn <switch>", "fused attention (default: where it helps)").choices(["on", "off"]),
+    )
+    .addOption(
+      new Option("--rope-scaling <method>", "how positions are stretched beyond the training's").choices([
+        "none",
+        "linear",
+        "yarn",
+      ]),
+    )
+    .option("--rope-scale <factor>", "how far they are stretched", numberBetween(0.001, 1000))
+    .option("--rope-freq-base <number>", "RoPE's base frequency", numberBetween(1, 1e12))
+    .option(
+      "--yarn-orig-ctx <tokens>",
+      "tokens that the model was trained with, for yarn",
+      integerBetween(1, 10_000_000),
+    )
+    .addOption(
+      new Option("--split-mode <mode>", "how a model is spread over several GPUs").choices([
+        "none",
+        "layer",
+        "row",
+      ]),
+    )
+    .option("--tensor-split <shares>", "each GPU's share, e.g. 3,1", shareList)
+    .option("--main-gpu <number>", "the GPU that is used alone, or first", integerBetween(0, 127))
+    .option("--cpu-moe", "keep all experts in the CPU's memory")
+    .addOption(
+      new Option("--n-cpu-moe <blocks>", "keep the experts of the first blocks there")
+        .argParser(integerBetween(1, 100_000))
+        .conflicts("cpuMoe"),
+    )
+    .addOption(
+      new Option("--pooling <method>", "how embeddings are made of a text's tokens").choices([
+        "none",
+        "mean",
+        "cls",
+        "last",
+        "rank",
+      ]),
+    )
     .option("--temperature <number>", "where a request says nothing", numberBetween(0, 100))
     .option("--top-k <number>", "the same", integerBetween(0, 2_147_483_647))
     .option("--top-p <number>", "the same", numberBetween(0, 1))
@@ -118,6 +195,8 @@ export function registerServe(program: Command): void {
     .option("--json-log", "write what happens as lines of JSON")
     .action(runServe);
 }
+
+const cacheTypes = ["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"];
 
 /** The options that a request's own fields override. */
 function samplingOf(options: ServeCommandOptions): SamplingDefaults {
@@ -165,6 +244,20 @@ async function runServe(named: string | undefined, options: ServeCommandOptions)
     embeddings: options.embeddings,
     draft: options.draft,
     chatTemplate: options.chatTemplate === undefined ? undefined : await readInput(options.chatTemplate),
+    mmproj: options.mmproj,
+    loras: options.lora,
+    cacheTypeK: options.cacheTypeK,
+    cacheTypeV: options.cacheTypeV,
+    flashAttention: options.flashAttn,
+    ropeScaling: options.ropeScaling,
+    ropeScale: options.ropeScale,
+    ropeFreqBase: options.ropeFreqBase,
+    yarnOriginalCtx: options.yarnOrigCtx,
+    splitMode: options.splitMode,
+    tensorSplit: options.tensorSplit,
+    mainGpu: options.mainGpu,
+    cpuMoe: options.cpuMoe ? -1 : options.nCpuMoe,
+    pooling: options.pooling,
     sampling: samplingOf(options),
     apiKey: options.apiKey,
     cors: options.cors,

@@ -4,6 +4,8 @@ import {
   apiKeyCheck,
   createApp,
   type ErrorBody,
+  type FrontPage,
+  frontPage,
   HttpError,
   isLoopback,
   localAccess,
@@ -37,6 +39,7 @@ const shared = underPath("/v1", "/health");
 export function inferenceApp(service: InferenceService, log?: (line: string) => void): Koa {
   return createApp({
     before: [
+      frontPage(() => greeting(service)),
       localAccess(inside),
       sharedAccess(service.cors, openAi),
       shareWithoutKey(service.apiKey),
@@ -56,6 +59,31 @@ export function inferenceApp(service: InferenceService, log?: (line: string) => 
     errorBody: errorBody,
     ...(log === undefined ? {} : { log }),
   });
+}
+
+function greeting({ engine: { info }, aliases }: InferenceService): FrontPage {
+  const others = aliases.filter((name) => name !== info.id);
+  return {
+    name: "tapline serve",
+    what: "A language model behind an OpenAI-style API, and its inside while it answers.",
+    state:
+      `Serving ${info.id}${others.length > 0 ? `, also called ${others.join(", ")}` : ""} ` +
+      `(${info.architecture}, ${info.quantization}): ${info.slots} slots of ${info.slotContext} tokens.`,
+    endpoints: [
+      ["POST /v1/chat/completions", "chat; streams, tools, formats, log-probabilities"],
+      ["POST /v1/responses", "OpenAI's Responses"],
+      ["POST /v1/messages", "Anthropic's Messages"],
+      ["POST /v1/completions", "text that goes on"],
+      ["POST /v1/embeddings", info.embeddings ? `embeddings, pooling ${info.pooling}` : "off here"],
+      ["GET /v1/models", "the model"],
+      ["GET /openapi.json", "every body that is accepted"],
+      ["GET /stats", "counts, speeds, waiting"],
+      ["GET /metrics", "the same for Prometheus"],
+      ["POST /lab/activations", "what is inside; for programs on this machine"],
+    ],
+    example: (url) => `curl -s ${url}/v1/chat/completions -d '{
+  "messages": [{"role": "user", "content": "What is the capital of France?"}]}'`,
+  };
 }
 
 const errorBody: ErrorBody = (error, ctx) => {

@@ -115,7 +115,13 @@ export function checkMessages(messages: ChatRequest["messages"], images = false)
     if (!Array.isArray(content)) continue;
     for (const [place, part] of content.entries()) {
       const path = `messages[${index}].content[${place}]`;
-      if (part.type === "image_url" && images) {
+      if (part.type === "image_url") {
+        if (!images) {
+          throw refusal(
+            path,
+            `${path}: this server sees no images; serve with --mmproj and the model's image encoder.`,
+          );
+        }
         if (!/^data:image\/[\w.+-]+;base64,[A-Za-z0-9+/]+=*$/.test(part.image_url?.url ?? "")) {
           throw refusal(
             path,
@@ -123,12 +129,6 @@ export function checkMessages(messages: ChatRequest["messages"], images = false)
           );
         }
         continue;
-      }
-      if (part.type === "image_url") {
-        throw refusal(
-          path,
-          `${path}: this server sees no images; serve with --mmproj and the model's image encoder.`,
-        );
       }
       if (part.type !== "text") {
         throw refusal(path, `${path}: only parts of type text are accepted, got ${part.type.slice(0, 60)}.`);

@@ -122,9 +122,7 @@ export async function countTokens(
   body: ChatRequest,
   signal: AbortSignal,
 ): Promise<number> {
-  if (
-    body.messages.some(({ content }) => Array.isArray(content) && content.some(({ type }) => type !== "text"))
-  ) {
+  if (showsImages(body)) {
     throw refusal(
       "messages",
       "messages: the tokens of images are known only once they are encoded; count texts.",
@@ -166,6 +164,21 @@ function prepareChat(service: InferenceService, body: ChatRequest): ChatRequest 
   return normalise(service, applyToolChoice(service, applyThinking(service, body)));
 }
 
+function showsImages({ messages }: ChatRequest): boolean {
+  return messages.some(
+    ({ content }) => Array.isArray(content) && content.some(({ type }) => type === "image_url"),
+  );
+}
+
+/** What is counted by tokens of text, or shares them. */
+function checkAroundImages({ n, n_cmpl, tapline }: ChatRequest): void {
+  if (tapline !== undefined) {
+    throw refusal("tapline", "tapline: a chat that shows images is neither changed nor watched.");
+  }
+  const wanted = Math.max(n ?? 1, n_cmpl ?? 1);
+  if (wanted > 1) throw refusal("n", `n: a chat that shows images has one answer, got ${wanted}.`);
+}
+
 async function generateChat(
   service: InferenceService,
   ctx: Context,
@@ -174,6 +187,7 @@ async function generateChat(
   form?: AnswerForm,
 ): Promise<void> {
   const request = prepareChat(service, body);
+  if (showsImages(body)) checkAroundImages(body);
   await generate(service, ctx, "chat", input, request, thinks(service, request), form);
 }
 

@@ -3,6 +3,7 @@ import type { Context } from "koa";
 import { createRouter, HttpError } from "../http/index.js";
 import type { EngineRoute } from "../native/engine.js";
 import { completeNatively, infill } from "./generate.js";
+import { servingDocument } from "./openapi.js";
 import { clientGone, wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
 
@@ -20,6 +21,9 @@ export function llamaServerRoutes(service: InferenceService): Router {
       ctx.body = JSON.parse(wholeBody(reply));
     });
   };
+  router.get("/openapi.json", (ctx) => {
+    ctx.body = servingDocument(`http://${ctx.host}`);
+  });
   router.get("/props", async (context) => {
     const ctx = context as unknown as Context;
     const props = JSON.parse(

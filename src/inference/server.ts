@@ -2,6 +2,7 @@ import type { Server } from "node:http";
 import { basename } from "node:path";
 import type { SamplingDefaults } from "../contracts/chat.js";
 import { UserError } from "../contracts/user-error.js";
+import type { DownloadProgress } from "../models/hub/index.js";
 import { judgeMemory } from "../models/memory.js";
 import { type ResolvedModel, resolveModel } from "../models/resolve.js";
 import { awaitRpcServers, type RpcServer, reachRpcServers } from "../models/rpc.js";
@@ -25,6 +26,19 @@ export interface ServingOptions
     | "embeddings"
     | "thinking"
     | "chatTemplate"
+    | "loras"
+    | "cacheTypeK"
+    | "cacheTypeV"
+    | "flashAttention"
+    | "pooling"
+    | "ropeScaling"
+    | "ropeScale"
+    | "ropeFreqBase"
+    | "yarnOriginalCtx"
+    | "splitMode"
+    | "tensorSplit"
+    | "mainGpu"
+    | "cpuMoe"
   > {
   /** `demo`, a .gguf file, a directory that holds one model, or a hub id. */
   model: string;
@@ -32,6 +46,8 @@ export interface ServingOptions
   revision?: string;
   /** A smaller model of the same vocabulary, named like `model`, that guesses tokens ahead. */
   draft?: string;
+  /** The model's image encoder, named like `model`, or a file. */
+  mmproj?: string;
   /** Names under which the model is served in place of its id; the first is told, all are understood. */
   aliases?: readonly string[];
   /** What requests mean that say nothing of how the next token is chosen. */
@@ -51,7 +67,7 @@ export interface ServingOptions
   home?: string;
   /** Milliseconds that a capture may wait for its turn; the contract's 60 s unless told otherwise. */
   captureWaitMs?: number;
-  onProgress?: (stage: string, fraction: number) => void;
+  onProgress?: (stage: string, fraction: number, download?: DownloadProgress) => void;
   onFailure?: (sentence: string) => void;
   /** Something that a person should know and that stops nothing. */
   onWarning?: (sentence: string) => void;
@@ -70,6 +86,7 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
     cors,
     aliases = [],
     sampling,
+    mmproj,
     waiting,
     onWarning,
     ...rest
@@ -77,7 +94,7 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
   const { captureWaitMs: wait, home, ...engineOptions } = rest;
   const resolved = await resolveModel(model, {
     ...(revision !== undefined && { revision }),
-    onDownload: ({ done, total }) => options.onProgress?.("download", done / total),
+    onDownload: (download) => options.onProgress?.("download", download.done / download.total, download),
   });
   if (rpc !== undefined) {
     await connectRemotes(
@@ -92,8 +109,15 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
     threads,
     path: resolved.path,
     ...(guessing && { draft: guessing.path }),
+    ...(mmproj !== undefined && { mmproj: (await resolveModel(mmproj)).path }),
   };
   await checkMemory(opening, force === true, onWarning);
+  const spread = (["splitMode", "tensorSplit", "mainGpu"] as const).some(
+    (name) => opening[name] !== undefined,
+  );
+  if (spread && backendInfo().devices.every(({ kind }) => kind === "cpu")) {
+    onWarning?.("--split-mode, --tensor-split and --main-gpu change nothing: no GPU is used here.");
+  }
   const engine = await Engine.open({ ...opening, id: aliases[0] ?? modelId(model, resolved) });
   await checkFinite(engine);
   const { slotContext } = engine.info;

@@ -65,9 +65,6 @@ export function v1Routes(service: InferenceService): Router {
   return router;
 }
 
-/** llama.cpp's numbers. */
-const poolingNames = ["none", "mean", "cls", "last", "rank"];
-
 function modelObject({ engine: { info }, aliases, startedAt }: InferenceService) {
   return {
     id: info.id,
@@ -84,7 +81,7 @@ function modelObject({ engine: { info }, aliases, startedAt }: InferenceService)
       n_embd: info.nEmbd,
       n_layer: info.nLayer,
       n_params: info.nParams,
-      pooling: info.embeddings ? poolingNames[info.pooling] : undefined,
+      pooling: info.embeddings ? info.pooling : undefined,
       size: info.bytes,
     },
   };

@@ -15,6 +15,7 @@ import {
   Submission,
   version,
 } from "../contracts/index.js";
+import { withReferences } from "../contracts/openapi.js";
 
 type Json = Record<string, unknown>;
 
@@ -174,6 +175,9 @@ export function openApiDocument(origin: string): Json {
     },
   };
 
+  const submission = components.Submission as Json;
+  submission.discriminator = operationDiscriminator(submission.anyOf as { $ref: string }[]);
+
   return {
     openapi: "3.1.1",
     info: {
@@ -194,20 +198,6 @@ export function openApiDocument(origin: string): Json {
     paths,
     components: { schemas: components },
   };
-}
-
-/** Moves every titled schema to the components and leaves a reference in its place. */
-function withReferences(schema: unknown, components: Json): unknown {
-  if (Array.isArray(schema)) return schema.map((entry) => withReferences(entry, components));
-  if (typeof schema !== "object" || schema === null) return schema;
-  const copy = Object.fromEntries(
-    Object.entries(schema).map(([key, value]) => [key, withReferences(value, components)]),
-  );
-  if (typeof copy.title !== "string") return copy;
-  const { title, ...rest } = copy;
-  if (title === "Submission") rest.discriminator = operationDiscriminator(rest.anyOf as { $ref: string }[]);
-  components[title] = rest;
-  return { $ref: `#/components/schemas/${title}` };
 }
 
 function operationDiscriminator(options: { $ref: string }[]): Json {

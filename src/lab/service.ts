@@ -1,4 +1,5 @@
-import { createApp, type Listening, listen, localAccess } from "../http/index.js";
+import { version } from "../contracts/index.js";
+import { createApp, type FrontPage, frontPage, type Listening, listen, localAccess } from "../http/index.js";
 import { Lab, type LabOptions } from "./lab.js";
 import { labRoutes } from "./routes.js";
 
@@ -24,7 +25,7 @@ export async function startLab(options: LabServiceOptions): Promise<LabService> 
   let http: Listening;
   try {
     const app = createApp({
-      before: [localAccess()],
+      before: [frontPage(() => greeting(options.backend)), localAccess()],
       routers: [labRoutes(lab, options.backend)],
       ...(options.log === undefined ? {} : { log: options.log }),
     });
@@ -41,5 +42,24 @@ export async function startLab(options: LabServiceOptions): Promise<LabService> 
       // The worker first: its end answers a cancel that may be waiting for it.
       await Promise.all([lab.close(), http.close()]);
     },
+  };
+}
+
+/** Nothing of the jobs: a page is no program. */
+function greeting(backend: string): FrontPage {
+  return {
+    name: "tapline lab",
+    what: "Experiments on the insides of language models: one job at a time, each in a process of its own.",
+    state: `Ready, version ${version}, computing on ${backend}. Programs on this machine may ask; web pages may not.`,
+    endpoints: [
+      ["GET /lab/v1/health", "what it can do, its limits, how many jobs wait"],
+      ["GET /lab/v1/openapi.json", "every body and every answer"],
+      ["POST /lab/v1/jobs", "submits a job: inspect, compare, probe, sae"],
+      ["GET /lab/v1/jobs", "the latest jobs"],
+      ["GET /lab/v1/jobs/{id}", "one job and its result"],
+    ],
+    example: (url) => `curl -s ${url}/lab/v1/jobs -d '{
+  "operation": "inspect", "model": "demo",
+  "prompt": "The capital of France is", "layers": [3, 7]}'`,
   };
 }

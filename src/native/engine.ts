@@ -35,6 +35,30 @@ export interface EngineOptions {
   thinking?: boolean;
   /** Longest prompt of a resident capture, in tokens; 0 switches captures off. Default 256. */
   captureTokens?: number;
+  /** The model's image encoder: its .gguf file. */
+  mmproj?: string;
+  /** LoRA adapters: .gguf files, and how strongly each is applied. */
+  loras?: readonly { path: string; scale: number }[];
+  /** Types of the K and V caches, as ggml names them; default f16. */
+  cacheTypeK?: string;
+  cacheTypeV?: string;
+  /** Default: where it helps. */
+  flashAttention?: "on" | "off";
+  /** How an embedding is made of a text's tokens; default: the model's, the last token where it says nothing. */
+  pooling?: "none" | "mean" | "cls" | "last" | "rank";
+  ropeScaling?: "none" | "linear" | "yarn";
+  /** How far positions are stretched; default: the model's. */
+  ropeScale?: number;
+  ropeFreqBase?: number;
+  /** Tokens that the model was trained with, where its file says something else. */
+  yarnOriginalCtx?: number;
+  /** How the model is spread over several GPUs; default: by layers. */
+  splitMode?: "none" | "layer" | "row";
+  /** Each GPU's share; default: by their memory. */
+  tensorSplit?: readonly number[];
+  mainGpu?: number;
+  /** Blocks whose experts stay in the CPU's memory; negative: all. */
+  cpuMoe?: number;
   /** Called with what is being loaded and the share done, 0..1. */
   onProgress?: (stage: string, fraction: number) => void;
   /** Called once when the scheduler died; the engine then answers nothing any more. */
@@ -69,8 +93,8 @@ export interface EngineInfo {
   readonly batch: number;
   readonly threads: number;
   readonly embeddings: boolean;
-  /** llama.cpp's number for how an embedding is made of a text's tokens. */
-  readonly pooling: number;
+  /** How an embedding is made of a text's tokens. */
+  readonly pooling: "none" | "mean" | "cls" | "last" | "rank";
   /** Whether chats may hold images. */
   readonly images: boolean;
   readonly templateSupportsThinking: boolean;

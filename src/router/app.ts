@@ -6,6 +6,8 @@ import {
   createApp,
   createRouter,
   type ErrorBody,
+  type FrontPage,
+  frontPage,
   HttpError,
   localAccess,
   openAiErrorBody,
@@ -29,6 +31,7 @@ const errorBody: ErrorBody = (error, ctx) =>
 export function routerApp(service: RouterService, log: (line: string) => void): Koa {
   return createApp({
     before: [
+      frontPage(() => greeting(service)),
       localAccess((path) => !shared(path)),
       sharedAccess(service.cors, shared),
       checkApiKey(service.apiKey),
@@ -37,6 +40,23 @@ export function routerApp(service: RouterService, log: (line: string) => void): 
     errorBody,
     log,
   });
+}
+
+function greeting({ backends }: RouterService): FrontPage {
+  const healthy = backends.filter(({ state }) => state === "healthy").length;
+  return {
+    name: "tapline router",
+    what: "One address in front of several servers of language models.",
+    state: `${healthy} of ${backends.length} backends ${backends.length === 1 ? "is" : "are"} healthy.`,
+    endpoints: [
+      ["POST /v1/chat/completions", "goes to a backend that serves the model; so do the other paths of /v1"],
+      ["GET /v1/models", "what the backends serve"],
+      ["GET /health", "whether any backend is healthy"],
+      ["GET /stats", "each backend's state and counts"],
+    ],
+    example: (url) => `curl -s ${url}/v1/chat/completions -d '{
+  "model": "auto", "messages": [{"role": "user", "content": "What is the capital of France?"}]}'`,
+  };
 }
 
 function checkApiKey(key: string | undefined): Middleware {

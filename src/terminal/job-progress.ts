@@ -25,44 +25,41 @@ const stages: Record<string, string> = {
   artifact: "writing artifacts",
 };
 
-/** Longest silence in a log, in seconds: long jobs must not look dead. */
-const logEvery = 30;
-
 /**
  * What a job is doing. On a terminal one line that is drawn again and again; in files, pipes and CI logs a plain
  * line for each stage, and one now and then while a stage lasts.
  */
 export class JobProgress {
-  readonly #output: Output;
   readonly #line: ProgressLine;
   readonly #started = performance.now();
-  #stage = "";
-  #told = 0;
+  #stage: { name: string; at: number; done: number } | undefined;
 
   constructor(output: Output) {
-    this.#output = output;
     this.#line = new ProgressLine(output);
   }
 
   show({ status, progress }: Seen): void {
     if (status !== "queued" && status !== "running") return;
     const { stage, done, total } = progress;
-    const seconds = (performance.now() - this.#started) / 1000;
+    const now = performance.now();
+    if (this.#stage?.name !== stage) this.#stage = { name: stage, at: now, done };
     const words = stages[stage] ?? stage;
-    if (this.#output.isTTY) {
-      this.#line.show(
-        `${words}${total > 0 ? ` ${bar(done / total)} ${extent(done, total)}` : ""}  ${duration(seconds)}`,
-      );
-    } else if (stage !== this.#stage || seconds - this.#told >= logEvery) {
-      this.#told = seconds;
-      this.#output.write(`${words}${total > 0 && done > 0 ? ` ${extent(done, total)}` : ""}\n`);
-    }
-    this.#stage = stage;
+    const left = timeLeft((now - this.#stage.at) / 1000, done - this.#stage.done, total - done);
+    this.#line.show(
+      `${words}${total > 0 ? ` ${bar(done / total)} ${extent(done, total)}` : ""}  ` +
+        `${duration((now - this.#started) / 1000)}${left}`,
+    );
+    this.#line.log(stage, `${words}${total > 0 && done > 0 ? ` ${extent(done, total)}` : ""}${left}`);
   }
 
   clear(): void {
     this.#line.clear();
   }
+}
+
+/** What the rest of a stage takes at the speed that it has had so far; nothing while that says little. */
+function timeLeft(seconds: number, done: number, rest: number): string {
+  return seconds < 1 || done <= 0 || rest <= 0 ? "" : `, about ${duration((seconds / done) * rest)} left`;
 }
 
 function bar(share: number): string {

@@ -15,7 +15,7 @@ const arrows: Record<string, string[]> = {
   markup: [],
   native: [],
   models: ["contracts", "files"],
-  http: ["contracts"],
+  http: ["contracts", "markup"],
   library: ["contracts", "files", "formats", "native"],
   lab: ["contracts", "files", "formats", "http", "library", "models", "native"],
   requests: ["contracts", "http"],

@@ -1,5 +1,6 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { assertLinted } from "../support/lint-openapi.js";
 import { startServer, streamEvents, type TestServer, user } from "./support/serving.js";
 
 let server: TestServer;
@@ -53,6 +54,38 @@ test("what the server tells of itself", async () => {
   assert.equal((await server.get("/v1/health")).body, { status: "ok" });
   assert.is((await server.post("/props", {})).status, 405);
   assert.is((await server.post("/lora-adapters", [])).status, 405);
+});
+
+test("the description names every path, and validates with the schemas themselves", async () => {
+  const { body: document } = await server.get("/openapi.json");
+  for (const [path, { get, post }] of Object.entries(document.paths) as [string, Record<string, object>][]) {
+    const { status } = await (get === undefined ? server.post(path, "no object") : server.get(path));
+    assert.is(status, get === undefined ? 400 : 200, path);
+    assert.ok(get ?? post);
+  }
+  const { model, messages, tapline } = document.components.schemas.ChatRequest.properties;
+  assert.ok(model && messages);
+  assert.is(tapline.$ref, "#/components/schemas/LiveRequest");
+  assertLinted(document);
+});
+
+test("a browser is greeted with a page that names what there is, without script", async () => {
+  const page = await server.get("/", { "Sec-Fetch-Site": "none", Cookie: "a=b", Accept: "text/html" });
+  assert.is(page.status, 200);
+  const text = page.bytes.toString();
+  assert.match(page.headers["content-type"] as string, "text/html");
+  assert.match(page.headers["content-security-policy"] as string, /^default-src 'none'; style-src 'sha256-/);
+  assert.is(page.headers["access-control-allow-origin"], undefined);
+  assert.match(text, "Serving tapline-demo (qwen3");
+  assert.not.match(text, /<script|https?:\/\/(?!localhost|127)/);
+  for (const [, method, path] of text.matchAll(/<dt>(GET|POST) ([^<]+)<\/dt>/g)) {
+    const { status } = await (method === "GET"
+      ? server.get(path as string)
+      : server.post(path as string, {}));
+    assert.is.not(status, 404, path);
+  }
+  assert.is((await server.get("/", { Host: "elsewhere.example" })).status, 403);
+  assert.is((await server.post("/", {})).status, 404);
 });
 
 test("filling in and reranking say what the model lacks", async () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { startServer } from "./support/serving.js";
-import { writeTinyModel } from "./support/tiny-models.js";
+import { filledOutputs, writeTinyModel } from "./support/tiny-models.js";
 
 test("weights that are not finite are refused at the start, sound ones are served", async () => {
   const folder = await mkdtemp(join(tmpdir(), "tapline-start-"));
@@ -15,7 +15,7 @@ test("weights that are not finite are refused at the start, sound ones are serve
       [Number.POSITIVE_INFINITY, true],
     ] as const) {
       const path = join(folder, `tiny-${broken}.gguf`);
-      await writeTinyModel(path, broken === undefined ? {} : { broken });
+      await writeTinyModel(path, broken === undefined ? {} : { tensors: filledOutputs(broken) });
       const started = await startServer({ model: path, parallel: 1 }).then(
         async (server) => {
           await server.close();

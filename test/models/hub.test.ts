@@ -355,8 +355,15 @@ test("what an earlier attempt left is continued; damaged on this disk, it is fet
   const partial = join(folder(), "blobs", `${sha256(demo)}.tapline.incomplete`);
   await mkdir(join(folder(), "blobs"), { recursive: true });
   await writeFile(partial, demo.subarray(0, 1_000_000));
-  const { path } = await resolveModel("tiny/demo");
+  let last = { done: 0, received: 0 };
+  const { path } = await resolveModel("tiny/demo", {
+    onDownload: (progress) => {
+      if (progress.done <= 1_000_000) assert.is(progress.received, 0);
+      last = progress;
+    },
+  });
   assert.ok(demo.equals(await readFile(path)));
+  assert.equal([last.done, last.received], [demo.length, demo.length - 1_000_000]);
   assert.equal(
     hub.downloads.map(({ range }) => range),
     [`bytes=1000000-${demo.length - 1}`],

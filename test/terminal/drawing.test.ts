@@ -181,4 +181,25 @@ test("progress: one line on a terminal, a line a stage in a log", () => {
   assert.not.match(show(true), /\n/);
 });
 
+test("progress: what is left is told at the speed of the stage so far", () => {
+  let now = 0;
+  const clock = performance.now;
+  performance.now = () => now;
+  try {
+    let text = "";
+    const progress = new JobProgress({ isTTY: true, columns: 80, write: (part) => (text += part) });
+    const seen = (stage: string, done: number, seconds: number) => {
+      [now, text] = [seconds * 1000, ""];
+      progress.show({ status: "running", progress: { stage, done, total: 12 } });
+      return text;
+    };
+    assert.not.match(seen("sweep", 2, 10), "left");
+    assert.match(seen("sweep", 5, 40), "5/12  40 s, about 1 min 10 s left"); // 10 s for each of 7
+    assert.not.match(seen("sweep", 12, 110), "left");
+    assert.not.match(seen("artifact", 3, 111), "left"); // a stage of its own
+  } finally {
+    performance.now = clock;
+  }
+});
+
 test.run();

@@ -27,7 +27,8 @@ async function start(options: StartOptions): Promise<void> {
   try {
     service = await loadService({
       ...options,
-      onProgress: (stage, fraction) => tell({ type: "progress", stage, fraction }),
+      onProgress: (stage, fraction, download) =>
+        tell({ type: "progress", stage, fraction, ...(download && { download }) }),
       onWarning: (sentence) => tell({ type: "warning", sentence }),
       onFailure: (sentence) => tell({ type: "failed", sentence }, endNow),
     });

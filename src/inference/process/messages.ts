@@ -1,3 +1,4 @@
+import type { DownloadProgress } from "../../models/hub/index.js";
 import type { EngineInfo } from "../../native/engine.js";
 import type { ServingOptions } from "../server.js";
 
@@ -11,7 +12,7 @@ export type ToChild =
   | { type: "end"; graceMs: number };
 
 export type ToParent =
-  | { type: "progress"; stage: string; fraction: number }
+  | { type: "progress"; stage: string; fraction: number; download?: DownloadProgress }
   | { type: "ready"; info: EngineInfo; backend: string }
   | { type: "warning"; sentence: string }
   /** The model cannot be served, or not any more; the sentence is for a person. */

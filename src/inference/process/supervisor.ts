@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { UserError } from "../../contracts/user-error.js";
+import type { DownloadProgress } from "../../models/hub/index.js";
 import type { EngineInfo } from "../../native/engine.js";
 import { Front } from "./front.js";
 import type { StartOptions, ToChild, ToParent } from "./messages.js";
@@ -18,7 +19,7 @@ export interface SupervisedOptions extends StartOptions {
 }
 
 export type ServingEvent =
-  | { event: "loading"; stage: string; fraction: number }
+  | { event: "loading"; stage: string; fraction: number; download?: DownloadProgress }
   | { event: "ready"; url: string; info: EngineInfo; backend: string }
   | { event: "warning"; sentence: string }
   | { event: "crashed"; sentence: string }
@@ -160,7 +161,12 @@ class Supervisor implements Serving {
     child.on("message", (message: ToParent) => {
       switch (message.type) {
         case "progress":
-          this.#tell({ event: "loading", stage: message.stage, fraction: message.fraction });
+          this.#tell({
+            event: "loading",
+            stage: message.stage,
+            fraction: message.fraction,
+            ...(message.download && { download: message.download }),
+          });
           break;
         case "warning":
           this.#tell({ event: "warning", sentence: message.sentence });

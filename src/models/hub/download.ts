@@ -9,8 +9,8 @@ import { underLock } from "./lock.js";
 import type { HubFile, Repository } from "./repository.js";
 
 export interface DownloadOptions {
-  /** Called with how many bytes of the file are here. */
-  onBytes: (bytes: number) => void;
+  /** Called with how many bytes of the file are here, and how many of them came over the network just now. */
+  onBytes: (bytes: number, received: number) => void;
   signal?: AbortSignal;
 }
 
@@ -36,22 +36,27 @@ export async function downloadFile(
       .then(({ size: bytes }) => bytes)
       .catch(() => 0);
   const isHere = async () => (await size(blob)) === file.size;
-  if (await isHere()) return options.onBytes(file.size);
+  if (await isHere()) return options.onBytes(file.size, 0);
   await mkdir(dirname(blob), { recursive: true });
+  let received = 0;
   await underLock(
     cached.lock(file.hash),
     async () => {
-      if (!(await isHere())) await new Download(repository, file, partial, blob, options).run();
+      if (await isHere()) return;
+      const download = new Download(repository, file, partial, blob, options);
+      await download.run().finally(() => {
+        received = download.received;
+      });
     },
     async () => {
-      options.onBytes(await size(partial)); // another process is at it
+      options.onBytes(await size(partial), 0); // another process is at it
       return isHere();
     },
     options.signal,
   ).catch((error: unknown) => {
     throw diskFault(error, dirname(blob), file);
   });
-  options.onBytes(file.size);
+  options.onBytes(file.size, received);
 }
 
 class Download {
@@ -62,6 +67,7 @@ class Download {
   readonly #options: DownloadOptions;
   #hash: Hash;
   #bytes = 0;
+  #received = 0;
 
   constructor(
     repository: Repository,
@@ -94,6 +100,11 @@ class Download {
       `${this.#file.path} arrived with another checksum than ${this.#repository.host} gives for it; ` +
         "it was not kept.",
     );
+  }
+
+  /** Bytes that came over the network, those of failed attempts with them. */
+  get received(): number {
+    return this.#received;
   }
 
   #startOver(): void {
@@ -165,6 +176,7 @@ class Download {
           );
           written += bytesWritten;
         }
+        this.#received += chunk.length;
         this.#take(chunk);
       }
       if (this.#bytes < this.#file.size) throw this.#cutOff();
@@ -176,7 +188,7 @@ class Download {
   #take(chunk: Uint8Array): void {
     this.#hash.update(chunk);
     this.#bytes += chunk.length;
-    this.#options.onBytes(this.#bytes);
+    this.#options.onBytes(this.#bytes, this.#received);
   }
 
   #cutOff(): HubFault {

@@ -17,6 +17,8 @@ export interface DownloadProgress {
   /** Bytes that are here. */
   done: number;
   total: number;
+  /** Bytes that came over the network in this download; the others were here before. */
+  received: number;
 }
 
 export interface HubOptions {
@@ -139,12 +141,23 @@ async function fromHub(
   const files = filesOf(id, repository);
   const total = files.reduce((sum, { size }) => sum + size, 0);
   let before = 0;
+  let receivedBefore = 0;
   for (const file of files) {
+    let receivedNow = 0;
     await downloadFile(repository, cached, file, {
-      onBytes: (bytes) => options.onDownload?.({ file: file.path, done: before + bytes, total }),
+      onBytes: (bytes, received) => {
+        receivedNow = received;
+        options.onDownload?.({
+          file: file.path,
+          done: before + bytes,
+          total,
+          received: receivedBefore + received,
+        });
+      },
       ...(options.signal && { signal: options.signal }),
     });
     before += file.size;
+    receivedBefore += receivedNow;
     await cached.link(commit, file.path, file.hash);
   }
   await cached.writeRef(revision, commit);

@@ -1,0 +1,129 @@
+import Type, { type TSchema } from "typebox";
+import { Capabilities, CaptureRequest, CaptureResult } from "../contracts/capture.js";
+import {
+  ChatRequest,
+  CompletionRequest,
+  DetokenizeRequest,
+  EmbeddingRequest,
+  InfillRequest,
+  NativeCompletionRequest,
+  RerankRequest,
+  TemplateRequest,
+  TokenizeRequest,
+} from "../contracts/chat.js";
+import { version } from "../contracts/index.js";
+import { inferenceLimits } from "../contracts/inference-limits.js";
+import { ErrorBody } from "../contracts/job.js";
+import { VectorRequest } from "../contracts/library.js";
+import { CountRequest, MessagesRequest } from "../contracts/messages.js";
+import { withReferences } from "../contracts/openapi.js";
+import { ResponsesRequest } from "../contracts/responses.js";
+
+type Json = Record<string, unknown>;
+
+/** What /v1 answers when it refuses. */
+const OpenAiError = Type.Object(
+  {
+    error: Type.Object({
+      message: Type.String({ description: "One sentence." }),
+      type: Type.String(),
+      param: Type.Union([Type.String(), Type.Null()], { description: "The field at fault." }),
+      code: Type.Union([Type.String(), Type.Null()]),
+    }),
+  },
+  { title: "OpenAiError" },
+);
+
+/** Every endpoint that takes a body: its schema is the one that validates it. */
+const bodies: readonly [path: string, operationId: string, summary: string, schema: TSchema][] = [
+  ["/v1/chat/completions", "chat", "Chat; streams with `stream`", ChatRequest],
+  ["/v1/chat/completions/input_tokens", "countChat", "How many tokens a chat's prompt has", ChatRequest],
+  ["/v1/responses", "respond", "OpenAI's Responses; nothing is stored", ResponsesRequest],
+  ["/v1/responses/input_tokens", "countResponse", "How many tokens its prompt has", ResponsesRequest],
+  ["/v1/messages", "message", "Anthropic's Messages", MessagesRequest],
+  ["/v1/messages/count_tokens", "countMessage", "How many tokens its prompt has", CountRequest],
+  ["/v1/completions", "complete", "Text that goes on", CompletionRequest],
+  ["/v1/embeddings", "embed", "Embeddings, and how they are pooled", EmbeddingRequest],
+  ["/v1/rerank", "rerank", "Documents by how well they answer a query", RerankRequest],
+  ["/completion", "completeNatively", "llama-server's own completion", NativeCompletionRequest],
+  ["/infill", "infill", "Text between two texts", InfillRequest],
+  ["/tokenize", "tokenize", "The tokens of a text", TokenizeRequest],
+  ["/detokenize", "detokenize", "The text of tokens", DetokenizeRequest],
+  ["/apply-template", "applyTemplate", "A chat as the template writes it", TemplateRequest],
+  ["/lab/activations", "captureActivations", "Measure the resident model directly", CaptureRequest],
+  ["/lab/vectors", "makeVector", "A vector from texts, into the library", VectorRequest],
+];
+
+const questions: readonly [path: string, operationId: string, summary: string][] = [
+  ["/v1/models", "listModels", "The model that is served"],
+  ["/health", "health", "Whether it serves"],
+  ["/props", "properties", "llama-server's properties"],
+  ["/slots", "slots", "What each slot does"],
+  ["/lora-adapters", "adapters", "The LoRA adapters and their scales"],
+  ["/stats", "stats", "Counts, speeds, percentiles"],
+  ["/lab/capabilities", "getCapabilities", "What can be captured"],
+];
+
+/** Answers that have a schema here; the others have their API's shape. */
+const answers: Readonly<Record<string, TSchema>> = {
+  "/lab/activations": CaptureResult,
+  "/lab/capabilities": Capabilities,
+};
+
+/**
+ * The OpenAPI 3.1 description of what `tapline serve` takes, made from the schemas that validate it.
+ * @param origin where this service is reached
+ */
+export function servingDocument(origin: string): Json {
+  const components: Json = {};
+  const content = (schema: TSchema | Json) => ({
+    "application/json": { schema: withReferences(schema, components) },
+  });
+  const answered = (path: string) => ({
+    description: "The answer.",
+    content: content(answers[path] ?? { type: "object" }),
+  });
+  const refused = (path: string, description: string) => ({
+    description,
+    content: content(path.startsWith("/v1/") ? OpenAiError : ErrorBody),
+  });
+  const taking = bodies.map(([path, operationId, summary, schema]) => {
+    const responses = {
+      [path === "/lab/vectors" ? 201 : 200]: answered(path),
+      400: refused(path, "A field outside its limits; the sentence names it, the limit and the value."),
+      503: refused(path, "Too many requests wait; Retry-After says when to come back."),
+    };
+    const post = {
+      operationId,
+      summary,
+      requestBody: { required: true, content: content(schema) },
+      responses,
+    };
+    return [path, { post }];
+  });
+  const telling = questions.map(([path, operationId, summary]) => {
+    const responses = { 200: answered(path), 403: refused(path, "Not for whoever asks.") };
+    return [path, { get: { operationId, summary, responses } }];
+  });
+  const paths = Object.fromEntries([...taking, ...telling]);
+  return {
+    openapi: "3.1.1",
+    info: {
+      title: "tapline serve",
+      version,
+      description:
+        `One model behind an OpenAI-style API. Bodies have at most ${inferenceLimits.body_bytes} bytes; fields that ` +
+        "nobody knows are ignored under /v1, fields that would change an answer and do not exist here are refused.",
+      license: { name: "MIT", identifier: "MIT" },
+    },
+    servers: [{ url: origin, description: "This service." }],
+    security: [{}, { key: [] }],
+    paths,
+    components: {
+      securitySchemes: {
+        key: { type: "http", scheme: "bearer", description: "--api-key, where there is one." },
+      },
+      schemas: components,
+    },
+  };
+}
