@@ -86,7 +86,9 @@ export async function backUp(store: Store, path: string): Promise<number> {
     renameSync(partial, path);
     syncFolder(dirname(path));
   } catch (error) {
-    rmSync(partial, { force: true });
+    try {
+      rmSync(partial, { force: true });
+    } catch {} // where no file can be, there is none
     const { code, syscall } = error as NodeJS.ErrnoException;
     if (syscall === undefined) throw error;
     throw new UserError(`The backup cannot be written to ${path} (${code}); nothing was left there.`);

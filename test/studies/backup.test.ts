@@ -1,14 +1,22 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
+import { sql } from "kysely";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { backUp, restore } from "../../src/studies/backup.js";
 import { seed } from "../../src/studies/dev/seed.js";
+import { signInAccount } from "../../src/studies/store/accounts.js";
 import { admit } from "../../src/studies/store/admission.js";
-import { readComments } from "../../src/studies/store/discussion.js";
+import { approve } from "../../src/studies/store/approvals.js";
+import { readAudit } from "../../src/studies/store/audit.js";
+import { readComments, setUpvote } from "../../src/studies/store/discussion.js";
 import { saveDraft } from "../../src/studies/store/drafts.js";
+import { countAction } from "../../src/studies/store/limits.js";
+import { report } from "../../src/studies/store/reports.js";
 import { startSession } from "../../src/studies/store/sessions.js";
 import { openStore, type Store } from "../../src/studies/store/store.js";
 import { listStudies, readVersion } from "../../src/studies/store/studies.js";
@@ -29,11 +37,33 @@ async function content(store: Store) {
     })),
   );
   const found = await listStudies(store, "steers polite", 50, 0);
+  const rest = [
+    "accounts",
+    "approvals",
+    "votes",
+    "reports",
+    "replays",
+    "activity",
+    "audit",
+    "counters",
+  ] as const;
+  const tables = Object.fromEntries(
+    await Promise.all(
+      rest.map(async (table) => {
+        const rows: object[] = await store.db.selectFrom(table).selectAll().execute();
+        // The backup and the restore write themselves down; a number of the cache may move.
+        const kept = rows.filter(
+          (row) => !/"(action":"(backup|restore)|name":"generation)"/.test(JSON.stringify(row)),
+        );
+        return [table, kept.map((row) => JSON.stringify(row, Object.keys(row).sort())).sort()] as const;
+      }),
+    ),
+  );
   const { drafts, tokens } = {
     drafts: await store.db.selectFrom("drafts").selectAll().orderBy("id").execute(),
     tokens: await store.db.selectFrom("tokens").selectAll().orderBy("id").execute(),
   };
-  return { total, studies, found: found.rows.map(({ id }) => id), drafts, tokens };
+  return { total, studies, found: found.rows.map(({ id }) => id), drafts, tokens, tables };
 }
 
 for (const from of databases.all) {
@@ -50,6 +80,20 @@ for (const from of databases.all) {
       const session = await startSession(source, accountId, "browser");
       const bytes = Buffer.from('{"odd": "\\u0000\\ud800"}\n');
       await saveDraft(source, { tokenId: made!.id, accountId, scopes: [] }, bytes, "odd \0", "key");
+      const { id: studyId, account_id } = await source.db
+        .selectFrom("studies")
+        .select(["id", "account_id"])
+        .limit(1)
+        .executeTakeFirstOrThrow();
+      const reader = await source.db
+        .selectFrom("accounts")
+        .select("id")
+        .where("id", "!=", account_id)
+        .limit(1)
+        .executeTakeFirstOrThrow();
+      await setUpvote(source, reader.id, studyId, true);
+      await report(source, reader.id, { studyId, commentId: null }, "because");
+      await approve(source, "publisher", "later@example.org");
       const file = join(folder, `${from.name}-${to.name}.gz`);
       const rows = await backUp(source, file);
       assert.is(statSync(file).mode & 0o777, 0o600);
@@ -57,7 +101,10 @@ for (const from of databases.all) {
       for (const secret of [made!.token, session, sha256Hex(session)]) assert.not.ok(text.includes(secret));
       const target = await openStore(to.fresh());
       assert.is(await restore(target, file), rows);
-      assert.equal(await content(target), await content(source));
+      const whole = await content(source);
+      for (const table of ["votes", "reports", "replays", "approvals"])
+        assert.ok(whole.tables[table]?.length, `there is something to lose: ${table}`);
+      assert.equal(await content(target), whole);
       assert.is((await admit(target, sha256Hex(made!.token))).outcome, "admitted");
       await restore(target, file).then(
         () => assert.unreachable(),
@@ -67,6 +114,95 @@ for (const from of databases.all) {
     });
   }
 }
+
+for (const database of databases.all) {
+  test(`${database.name}: a restore into a database that was touched changes nothing and names what it has`, async () => {
+    const source = await openStore(database.fresh());
+    await seed(source);
+    const file = join(folder, `${database.name}-touched.gz`);
+    await backUp(source, file);
+    const target = await openStore(database.fresh());
+    await approve(target, "publisher", "later@example.org");
+    await restore(target, file).then(
+      () => assert.unreachable(),
+      (error) =>
+        assert.match(
+          error.message,
+          /^The database is not empty \(it has approvals\); restore into a new one\.$/,
+        ),
+    );
+    for (const table of ["accounts", "studies", "versions", "comments"] as const)
+      assert.equal(await target.db.selectFrom(table).select(sql.lit(1).as("one")).execute(), [], table);
+    assert.equal(
+      (await readAudit(target, { limit: 10 })).map(({ action }) => action),
+      ["approval.add"],
+    );
+    assert.is((await listStudies(target, "", 5, 0)).total, 0);
+    // What a service that was started and asked leaves behind is no content.
+    const asked = await openStore(database.fresh());
+    await countAction(asked, "sign-in", { accountId: null, address: "192.0.2.1" });
+    assert.ok((await restore(asked, file)) > 0);
+    await Promise.all([source.close(), target.close(), asked.close()]);
+  });
+}
+
+test("a backup to a bad path says so in one sentence, leaves nothing and writes nothing down", async () => {
+  const store = await openStore(databases.all[0]!.fresh());
+  await seed(store);
+  const place = mkdtempSync(join(folder, "bad-"));
+  mkdirSync(join(place, "a folder"));
+  writeFileSync(join(place, "a file"), "");
+  for (const [path, code] of [
+    [join(place, "nowhere", "x.gz"), "ENOENT"],
+    [join(place, "a file", "x.gz"), "ENOTDIR"],
+    [join(place, "a folder"), "EISDIR"],
+  ] as const) {
+    await backUp(store, path).then(
+      () => assert.unreachable(path),
+      (error) => {
+        assert.is(error.name, "UserError", error.stack);
+        assert.is(
+          error.message,
+          `The backup cannot be written to ${path} (${code}); nothing was left there.`,
+        );
+      },
+    );
+  }
+  assert.equal(readdirSync(place).sort(), ["a file", "a folder"]);
+  assert.equal(readdirSync(join(place, "a folder")), []);
+  assert.is((await readAudit(store, { limit: 100 })).filter(({ action }) => action === "backup").length, 0);
+  await store.close();
+});
+
+const small = mkdtempSync(join(tmpdir(), "tapline-full-"));
+const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tapline", small]).status === 0;
+
+(mounted ? test : test.skip)("a backup to a full disk leaves the one that was there", async () => {
+  const store = await openStore(databases.all[0]!.fresh());
+  const { id: accountId } = await signInAccount(store, {
+    issuer: "t",
+    subject: "a",
+    name: "A",
+    email: null,
+    login: null,
+  });
+  const path = join(small, "daily.gz");
+  await backUp(store, path);
+  const before = readFileSync(path);
+  // Random, so that compressing does not make it small.
+  const bytes = Buffer.from(JSON.stringify({ finding: randomBytes(100_000).toString("base64") }));
+  await saveDraft(store, { tokenId: accountId, accountId, scopes: [] }, bytes, "large", null);
+  await backUp(store, path).then(
+    () => assert.unreachable(),
+    (error) => {
+      assert.is(error.name, "UserError", error.stack);
+      assert.is(error.message, `The backup cannot be written to ${path} (ENOSPC); nothing was left there.`);
+    },
+  );
+  assert.equal(readdirSync(small), ["daily.gz"]);
+  assert.equal(readFileSync(path), before, "yesterday's is whole");
+  await store.close();
+});
 
 test("a damaged or foreign file restores nothing", async () => {
   const store = await openStore(databases.all[0]!.fresh());
@@ -88,6 +224,8 @@ test("a damaged or foreign file restores nothing", async () => {
 });
 
 test.after(async () => {
+  if (mounted) spawnSync("umount", [small]);
+  rmSync(small, { recursive: true, force: true });
   await databases.close();
   rmSync(folder, { recursive: true, force: true });
 });

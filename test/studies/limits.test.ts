@@ -5,7 +5,7 @@ import { backUp } from "../../src/studies/backup.js";
 import { clientAddress } from "../../src/studies/http/transport.js";
 import type { Service } from "../../src/studies/service.js";
 import { approve, disapprove } from "../../src/studies/store/approvals.js";
-import { readAudit } from "../../src/studies/store/audit.js";
+import { type AuditPlace, readAudit } from "../../src/studies/store/audit.js";
 import { addComment, deleteComment, setUpvote } from "../../src/studies/store/discussion.js";
 import { deleteDraft, saveDraft } from "../../src/studies/store/drafts.js";
 import { countAction } from "../../src/studies/store/limits.js";
@@ -133,6 +133,16 @@ for (const database of databases.all) {
       [...expected].sort(),
     );
     assert.is(log.find(({ action }) => action === "study.remove")?.detail, "copied");
+    // Page after page it is the same, also where many records are of one millisecond.
+    await store.db.updateTable("audit").set({ at: 7 }).execute();
+    const paged: string[] = [];
+    for (let before: AuditPlace | undefined; ; ) {
+      const page = await readAudit(store, { before, limit: 4 });
+      paged.push(...page.map(({ id }) => id));
+      before = page.at(-1);
+      if (before === undefined) break;
+    }
+    assert.equal([...paged].sort(), log.map(({ id }) => id).sort());
     await service.close();
   });
 }

@@ -271,6 +271,53 @@ for (const database of databases.all) {
     await service.close();
   });
 
+  test(`${database.name}: what one process does, another knows at its next request`, async () => {
+    const location = database.fresh();
+    const { service, store, ada, ben, mod, token, save, publish, comment, post } = await world(location);
+    const other = await startService(location);
+    const read = (path: string) => other.api(token, `/api/v1/studies${path}`);
+    const page = async (path: string, who: Person) =>
+      (await other.call(path, { headers: { Cookie: who.cookie } })).status;
+    const reason = "because";
+    assert.is(
+      (await read("?q=heron")).json.total,
+      0,
+      "asked before, so that there is something old to be kept",
+    );
+    const id = await publish({ title: "Heron" });
+    assert.equal([(await read("?q=heron")).json.total, (await read("")).json.total], [1, 1]);
+    await publish({ title: "Kestrel" }, id);
+    assert.equal([(await read("?q=heron")).json.total, (await read(`/${id}`)).json.version], [0, 2]);
+    const said = await comment(id, ben, "words");
+    assert.is((await read(`/${id}/discussion`)).json.comments[0].body, "words");
+    await post(`/comments/${said}/hide`, mod, { reason });
+    assert.is((await read(`/${id}/discussion`)).json.comments[0].state, "hidden");
+    await post(`/studies/${id}/upvote`, ben, { wanted: "yes" });
+    assert.is((await read("")).json.items[0].upvotes, 1);
+    await post(`/studies/${id}/withdraw`, ada, { version: "2", reason });
+    assert.equal([(await read("?q=heron")).json.total, (await read("?q=kestrel")).json.total], [1, 0]);
+    await post(`/studies/${id}/remove`, mod, { reason });
+    assert.equal([(await read(`/${id}`)).json.code, (await read("")).json.total], ["removed", 0]);
+    await post(`/studies/${id}/reinstate`, mod);
+    assert.is((await read(`/${id}`)).status, 200);
+    const draft = await save();
+    await post(`/drafts/${draft.id}/delete`, ada);
+    assert.is((await read(`/${draft.id}`)).status, 404);
+    assert.is(await page("/moderation", ben), 404);
+    await approve(store, "moderator", "@ben");
+    assert.is(await page("/moderation", ben), 200);
+    await disapprove(store, "moderator", "@ben");
+    assert.is(await page("/moderation", ben), 404);
+    await post("/sign-out", ben);
+    assert.is(await page("/account", ben), 303, "signed out everywhere");
+    await post(`/accounts/${ada.id}/suspend`, mod, { reason });
+    assert.is((await read("")).json.code, "token_revoked");
+    assert.is(await page("/account", ada), 303);
+    assert.equal([...service.log, ...other.log], []);
+    await other.close();
+    await service.close();
+  });
+
   test(`${database.name}: every form against every visitor and state`, async () => {
     const { service, store, ada, ben, mod, publish, save, comment, post } = await world(database.fresh());
     const eve = await service.account("Eve", []);

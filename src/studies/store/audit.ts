@@ -61,8 +61,14 @@ export async function audit(
     .execute();
 }
 
-/** The newest records, of one target or of all, before a time where one is given. */
-export function readAudit(store: Store, options: { target?: string; before?: number; limit: number }) {
+/** Several records may be of one millisecond: the place in the log is time and id. */
+export interface AuditPlace {
+  at: number;
+  id: string;
+}
+
+/** The newest records, of one target or of all, before a place where one is given. */
+export function readAudit(store: Store, options: { target?: string; before?: AuditPlace; limit: number }) {
   const { target, before, limit } = options;
   return store.db
     .selectFrom("audit")
@@ -77,7 +83,12 @@ export function readAudit(store: Store, options: { target?: string; before?: num
       "accounts.handle",
     ])
     .$if(target !== undefined, (query) => query.where("audit.target", "=", target as string))
-    .$if(before !== undefined, (query) => query.where("audit.at", "<", before as number))
+    .$if(before !== undefined, (query) => {
+      const { at, id } = before as AuditPlace;
+      return query.where((eb) =>
+        eb.or([eb("audit.at", "<", at), eb.and([eb("audit.at", "=", at), eb("audit.id", "<", id)])]),
+      );
+    })
     .orderBy("audit.at", "desc")
     .orderBy("audit.id", "desc")
     .limit(limit)

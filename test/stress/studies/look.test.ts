@@ -8,6 +8,11 @@ import type { Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { StudyPackage } from "../../../src/contracts/studies/index.js";
+import { signInAccount } from "../../../src/studies/store/accounts.js";
+import { approve } from "../../../src/studies/store/approvals.js";
+import { addComment } from "../../../src/studies/store/discussion.js";
+import { remove, setCommentHidden, suspend, withdraw } from "../../../src/studies/store/moderation.js";
+import { report } from "../../../src/studies/store/reports.js";
 import { api, aroundWebsite, context, service, signIn } from "../../studies/support/browser.js";
 import { samplePackage } from "../../studies/support/packages.js";
 import { assertLooksWell, inBrowser } from "../../support/browser.js";
@@ -55,6 +60,64 @@ inBrowser("axe finds nothing serious, light and dark, wide and narrow", async ()
   }
 });
 
+/** Studies in every state with reports and a suspended account. @returns paths of pages by who looks at them */
+async function moderatedWorld(): Promise<Record<string, Record<string, string>>> {
+  const { store } = service.service;
+  const visitor = await context();
+  const page = await visitor.newPage();
+  for (const who of ["Ada Sample", "Ben Sample", "Cleo Sample"]) {
+    await page.context().clearCookies();
+    await signIn(page, who);
+  }
+  await visitor.close();
+  await approve(store, "moderator", "@cleo-sample");
+  const accounts = await store.db.selectFrom("accounts").select(["id", "handle"]).execute();
+  const idOf = (handle: string) => accounts.find((one) => one.handle === handle)?.id as string;
+  const rows = await store.db
+    .selectFrom("studies")
+    .innerJoin("accounts", "accounts.id", "studies.account_id")
+    .select(["studies.id", "studies.account_id", "accounts.handle"])
+    .orderBy("published_at")
+    .execute();
+  const [reported, withdrawn, removed] = rows as [(typeof rows)[0], (typeof rows)[0], (typeof rows)[0]];
+  const author = { issuer: "test", subject: "troll", name: `Somebody ${"with a long name ".repeat(5)}` };
+  const troll = await signInAccount(store, { ...author, email: null, login: null });
+  const say = async (body: string) => {
+    const added = await addComment(store, { accountId: troll.id, name: troll.name }, reported.id, null, body);
+    return (added as { id: string }).id;
+  };
+  const [rude, hidden] = [await say(`Rude words. ${"Very long. ".repeat(60)}`), await say("An address.")];
+  const words = "It copies another study word for word \u202eand hides it\u202c. ".repeat(6);
+  await report(store, idOf("ben-sample"), { studyId: reported.id, commentId: null }, words);
+  await report(store, idOf("ben-sample"), { studyId: reported.id, commentId: rude }, "Rude.");
+  await setCommentHidden(
+    store,
+    { accountId: idOf("cleo-sample") },
+    hidden,
+    "It had somebody's address in it.",
+  );
+  await suspend(store, { accountId: idOf("cleo-sample") }, troll, "Spam, again and again.");
+  const whole = (id: string) => ({ studyId: id, version: null });
+  await withdraw(
+    store,
+    withdrawn.account_id,
+    whole(withdrawn.id),
+    "The direction was that of another layer.",
+  );
+  await remove(store, "operator", whole(removed.id), `Somebody's letters were in it.\n${"x".repeat(120)}`);
+  return {
+    nobody: { withdrawn: `/studies/${withdrawn.id}`, "hidden-comment": `/studies/${reported.id}#discussion` },
+    "Ben Sample": { report: `/studies/${reported.id}` },
+    "Cleo Sample": {
+      moderation: "/moderation",
+      "moderation-log": "/moderation/log",
+      "moderation-account": `/moderation/account?handle=${troll.handle}`,
+      moderated: `/studies/${reported.id}`,
+      removed: `/studies/${removed.id}`,
+    },
+  };
+}
+
 inBrowser("the keyboard alone: past the navigation, search, open, comment", async () => {
   const visitor = await context();
   const page = await visitor.newPage();
@@ -80,6 +143,31 @@ inBrowser("the keyboard alone: past the navigation, search, open, comment", asyn
   await page.keyboard.press("Enter");
   await page.getByText("Written without a mouse.").waitFor();
   await visitor.close();
+});
+
+// Last, because it takes studies down that the others look at.
+inBrowser("axe finds nothing serious in what moderators and readers of taken down studies see", async () => {
+  const paths = await moderatedWorld();
+  for (const colorScheme of ["light", "dark"] as const) {
+    for (const width of [320, 768, 1440]) {
+      if (pictures === undefined && width !== (colorScheme === "light" ? 320 : 1440)) continue;
+      const options = { colorScheme, viewport: { width, height: 900 }, bypassCSP: true };
+      for (const [who, pages] of Object.entries(paths)) {
+        const visitor = await context(options);
+        const page = await visitor.newPage();
+        if (who !== "nobody") await signIn(page, who);
+        for (const [name, path] of Object.entries(pages)) {
+          await page.goto(service.origin + path);
+          await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })");
+          const shape = `${name}-${colorScheme}-${width}`;
+          await assertLooksWell(page, shape);
+          if (pictures !== undefined)
+            await page.screenshot({ path: join(pictures, `studies-${shape}.png`), fullPage: true });
+        }
+        await visitor.close();
+      }
+    }
+  }
 });
 
 /** Presses Tab until the element in focus begins with a text, or has it as its id. */

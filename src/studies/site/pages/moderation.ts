@@ -32,8 +32,8 @@ export async function moderation(visit: Visit): Promise<void> {
       }">${one.comment_id === null ? "Study" : "Comment on"}: ${show(one.title)}</a></h3>
 <ul class="meta"><li>by <a href="/moderation/account?handle=${one.speaker ?? one.author}">@${one.speaker ?? one.author}</a></li>
 <li>reported by <a href="/moderation/account?handle=${one.reporter}">@${one.reporter}</a></li><li>${when(one.created_at)}</li></ul>
-${one.body === null ? null : html`<blockquote class="text" dir="auto">${show(firstCharacters(one.body, shownOfComment))}</blockquote>`}
-<p dir="auto">${show(one.reason)}</p>
+${one.body === null ? null : html`<blockquote class="text" dir="auto">${show(firstCharacters(one.body, shownOfComment))}${one.body.length > shownOfComment ? "…" : ""}</blockquote>`}
+<p dir="auto"><strong>Reported:</strong> ${show(one.reason)}</p>
 <form class="inline" method="post" action="/reports/${one.id}/dismiss">${csrfField(visit)}<button class="quiet">Nothing to do</button></form></li>`,
     )}</ul>`,
   );
@@ -76,14 +76,15 @@ ${suspended ? html`<p>It may sign in again; tokens have to be created anew.</p>`
 export async function moderationLog(visit: Visit): Promise<void> {
   requireModerator(visit);
   const text = new URLSearchParams(visit.ctx.querystring).get("before") ?? "";
-  const before = /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+  const [, at, after] = /^(\d{1,15})-([0-9a-f-]{36})$/.exec(text) ?? [];
+  const before = at === undefined || after === undefined ? undefined : { at: Number(at), id: after };
   const log = await readAudit(visit.service.store, { before, limit: pageSize });
   page(
     visit,
     "Log",
     html`<p class="meta"><a href="/moderation">Moderation</a></p><h1>Log</h1>
 <p class="lead">What people and operators did, the newest first: action and id, with the reasons they gave; never what was read or written.</p>
-${logTable(log)}${log.length < pageSize ? null : html`<p><a href="?before=${(log.at(-1) as { at: number }).at}">Earlier</a></p>`}`,
+${logTable(log)}${log.length < pageSize ? null : html`<p><a href="?before=${log.at(-1)?.at}-${log.at(-1)?.id}">Earlier</a></p>`}`,
   );
 }
 
@@ -91,7 +92,7 @@ function logTable(log: Awaited<ReturnType<typeof readAudit>>) {
   return html`<div class="scroll" role="region" aria-label="Log" tabindex="0"><table><thead><tr><th scope="col">When</th><th scope="col">Who</th><th scope="col">Action</th><th scope="col">To</th><th scope="col">Detail</th></tr></thead>
 <tbody>${log.map(
     (one) =>
-      html`<tr><td>${when(one.at)}</td><td>${one.handle === null ? one.actor : `@${one.handle}`}</td><td>${one.action}</td><td><code>${revealed(one.target)}</code></td><td>${revealed(one.detail ?? "")}</td></tr>`,
+      html`<tr><td class="whole">${when(one.at)}</td><td>${one.handle === null ? one.actor : `@${one.handle}`}</td><td>${one.action}</td><td><code>${revealed(one.target)}</code></td><td class="detail">${revealed(one.detail ?? "")}</td></tr>`,
   )}</tbody></table></div>`;
 }
 

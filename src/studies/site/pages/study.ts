@@ -45,7 +45,7 @@ export async function study(visit: Visit, idText: string | undefined): Promise<v
   const reveal = new Reveal();
   const { show } = reveal;
   const readable = await packageView(content, show, new Pace());
-  const said = comments.map((comment) => commentView(visit, id, comment, show));
+  const said = comments.map((comment) => commentView(visit, row, comment, show));
   page(
     visit,
     content.title,
@@ -109,13 +109,14 @@ function upvoteForm(visit: Visit, { id, upvotes, account_id, listed }: StudyRow,
 
 type CommentRow = Awaited<ReturnType<typeof readComments>>[number];
 
-function commentView(visit: Visit, studyId: string, comment: CommentRow, shown: Shown): Html {
+function commentView(visit: Visit, study: StudyRow, comment: CommentRow, shown: Shown): Html {
   const depth = Math.min(depthOf(comment.thread), 5);
   const seen = comment.hidden === null || (comment.hidden === "hidden" && visit.session?.isModerator);
-  const reply = html`<details><summary>Reply</summary>${commentForm(visit, studyId, comment.id)}</details>`;
+  const reply = html`<details><summary>Reply</summary>${commentForm(visit, study.id, comment.id)}</details>`;
+  const open = comment.hidden === null && study.listed === 1;
   return html`<li class="depth-${depth}" id="comment-${comment.id}"><ul class="meta"><li>${signature(comment.author, comment.handle)}</li><li>${when(comment.created_at)}</li></ul>
 ${comment.hidden === null ? null : html`<p class="gone">${hiddenSentence(comment)}</p>`}${seen ? prose(comment.body, shown) : null}
-${visit.session === null ? null : html`<div class="actions">${comment.hidden === null ? reply : null}${commentActions(visit, comment)}</div>`}</li>`;
+${visit.session === null ? null : html`<div class="actions">${open ? reply : null}${commentActions(visit, comment)}</div>`}</li>`;
 }
 
 function hiddenSentence({ hidden, reason }: CommentRow): Html {
