@@ -13,6 +13,7 @@ import { listStudies } from "../src/studies/store/studies.js";
 import { startPostgres } from "../test/studies/support/postgres.js";
 import { type Row, row } from "./figures.js";
 import { fill, makeTokens, wordAt } from "./studies-fill.js";
+import { besideReview, hardDrafts } from "./studies-hard-drafts.js";
 
 const server = fileURLToPath(new URL("./studies-server.ts", import.meta.url));
 const seconds = 8;
@@ -53,6 +54,7 @@ async function benchDatabase(name: string, location: string, count: number, told
   else if (before !== count) throw new Error(`${location} holds ${before} studies, not ${count}.`);
   const tokens = await makeTokens(store, tokenCount);
   const large = (await listStudies(store, "", 1, 0)).rows[0]?.id;
+  const hard = await hardDrafts(store);
   await store.close();
   const child = fork(server, [location], { execArgv: ["--import", "tsx"] });
   const { port, cert } = await next<{ port: number; cert: string }>(child);
@@ -103,6 +105,11 @@ async function benchDatabase(name: string, location: string, count: number, told
     await load("offset near 10,000", () => `${list}?offset=${Math.min(10_000, count) - (turn() % 500)}`, {
       most: 100,
     });
+    for (const [what, path] of Object.entries(hard.paths)) {
+      const [p99, pages] = await besideReview({ port, cert, cookie: hard.cookie, path });
+      add(row(`${name}, /healthz beside ${what}: p99`, [p99], "ms", { most: 100 }));
+      if (pages === 0) throw new Error(`${what}: no page was made meanwhile.`);
+    }
     await load("1 MB study", () => `${list}/${large}`, {});
     child.send("memory");
     add(row(`${name}, ${count} studies: memory`, [(await next<number>(child)) / 1e6], "MB", { most: 300 }));
