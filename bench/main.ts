@@ -2,20 +2,23 @@
  * `npm run bench -- SUITE [--check]`: measures, prints a table, and writes bench/results/SUITE-MACHINE.json.
  *   --check   exit with 1 where a goal is missed
  *   --quick   fewer rounds, nothing written: to see that a suite works
- *   --rounds N  rounds of the capture suite (default 60)
+ *   --rounds N  rounds of the capture suite (default 60), or of each row of peers
+ *   --only PATTERN  rows of the suite peers whose name matches; the others keep their last figures
  * Every figure that has a goal is a ratio of two things measured alternately in one run on one machine.
  */
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import os from "node:os";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { version } from "../src/contracts/index.js";
 import { backendInfo } from "../src/native/index.js";
 import type { Row } from "./figures.js";
+import { writePeersTable } from "./peers/table.js";
 
 interface SuiteOptions {
   quick: boolean;
   rounds?: number;
+  only?: string;
 }
 
 const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Row[]>>> = {
@@ -26,6 +29,7 @@ const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Ro
   rpc: async () => (await import("./rpc.js")).benchRpc,
   live: async () => (await import("./live.js")).benchLive,
   levels: async () => (await import("./levels.js")).benchLevels,
+  peers: async () => (await import("./peers/suite.js")).benchPeers,
   studies: async () => (await import("./studies.js")).benchStudies,
 };
 
@@ -35,6 +39,7 @@ async function main(): Promise<void> {
       check: { type: "boolean", default: false },
       quick: { type: "boolean", default: false },
       rounds: { type: "string" },
+      only: { type: "string" },
     },
     allowPositionals: true,
   });
@@ -47,9 +52,10 @@ async function main(): Promise<void> {
   const rows = await (await load())({
     quick: values.quick,
     ...(values.rounds === undefined ? {} : { rounds: Number(values.rounds) }),
+    ...(values.only === undefined ? {} : { only: values.only }),
   });
   print(rows);
-  if (!values.quick) await record(name, rows, loadBefore);
+  if (!values.quick) await record(name, rows, loadBefore, values.only !== undefined);
   const missed = rows.filter(({ ok }) => !ok);
   for (const { name: figure, value, goal } of missed) {
     console.error(`missed: ${figure}: ${value.toPrecision(4)}, goal ${goal}`);
@@ -71,11 +77,13 @@ function shown(value: number): string {
   return value >= 100 ? value.toFixed(0) : value.toPrecision(4);
 }
 
-async function record(suite: string, rows: Row[], loadBefore: number): Promise<void> {
+async function record(suite: string, measured: Row[], loadBefore: number, some: boolean): Promise<void> {
   const { backend, llamaCpp, devices } = backendInfo();
   const cpus = os.cpus();
   const folder = fileURLToPath(new URL("./results/", import.meta.url));
   await mkdir(folder, { recursive: true });
+  const path = `${folder}${suite}-${backend}.json`;
+  const rows = some ? withEarlier(measured, await readFile(path, "utf8").catch(() => "")) : measured;
   const result = {
     suite,
     date: new Date().toISOString(),
@@ -91,7 +99,15 @@ async function record(suite: string, rows: Row[], loadBefore: number): Promise<v
     },
     rows,
   };
-  await writeFile(`${folder}${suite}-${backend}.json`, `${JSON.stringify(result, null, 2)}\n`);
+  await writeFile(path, `${JSON.stringify(result, null, 2)}\n`);
+  if (suite === "peers") await writePeersTable(rows);
+}
+
+/** Rows of an earlier result that were not measured this time stay where they were. */
+function withEarlier(measured: readonly Row[], earlier: string): Row[] {
+  const before: Row[] = earlier === "" ? [] : JSON.parse(earlier).rows;
+  const kept = before.map((old) => measured.find(({ name }) => name === old.name) ?? old);
+  return [...kept, ...measured.filter(({ name }) => before.every((old) => old.name !== name))];
 }
 
 try {

@@ -40,10 +40,14 @@ export const Reading = Type.Object(
 );
 export type Reading = Static<typeof Reading>;
 
-/** A reading, or one less another. */
+/** A reading, one less another, or the mean of several steps' ones. */
 export const Quantity = Type.Union([
   Reading,
   Type.Object({ difference: Type.Tuple([Reading, Reading]) }, { ...closed, title: "Difference" }),
+  Type.Object(
+    { mean: Type.Array(Reading, { minItems: 1, maxItems: 32 }) },
+    { ...closed, title: "MeanOfReadings" },
+  ),
 ]);
 export type Quantity = Static<typeof Quantity>;
 

@@ -53,5 +53,6 @@ function checkModel(
 }
 
 export function readingsOf(value: Quantity): readonly Reading[] {
-  return "difference" in value ? value.difference : [value];
+  if ("difference" in value) return value.difference;
+  return "mean" in value ? value.mean : [value];
 }

@@ -11,6 +11,7 @@ export function measure(value: Quantity, results: Results): number {
     const [a, b] = value.difference;
     return read(a, results) - read(b, results);
   }
+  if ("mean" in value) return mean(value.mean.map((reading) => read(reading, results)));
   return read(value, results);
 }
 
@@ -30,6 +31,10 @@ function read(reading: Reading, results: Results): number {
     throw new UserError(`The result of step ${step} holds ${JSON.stringify(found[wrong])} at ${path}.`);
   if (take === "min") return Math.min(...numbers);
   if (take === "max") return Math.max(...numbers);
+  return mean(numbers);
+}
+
+function mean(numbers: readonly number[]): number {
   return numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
 }
 

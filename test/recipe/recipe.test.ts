@@ -51,6 +51,15 @@ test("readings: fields, indices, all, entries of a value, quoted texts", () => {
   const read = (path: string) => ({ step: "steer", path });
   const difference: Quantity = { difference: [read("trials/1/probability"), read("trials/0/probability")] };
   assert.is(measure(difference, results), 0.25);
+  // Of steps, each counted once however many numbers it holds: (1 + 0.25) / 2.
+  const several: Quantity = {
+    mean: [
+      { ...read("trials/*/probability"), take: "max" },
+      { ...read("trials/*/probability"), take: "min" },
+    ],
+  };
+  assert.is(measure(several, results), 0.625);
+  assert.throws(() => measure({ mean: [read("trials/3/probability")] }, results), /holds nothing/);
 });
 
 test("a reading that finds nothing, or no number, is a sentence and not a figure", () => {

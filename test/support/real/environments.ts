@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { realFolder, runProgram } from "./cache.js";
 
-/** The tools that tapline is measured beside, each in a virtual environment of its own. */
+/** The tools that tapline is measured beside, each in a virtual environment of its own; and what runs notebooks. */
 export const environmentNames = [
   "transformers",
   "transformer-lens",
@@ -13,6 +13,7 @@ export const environmentNames = [
   "steering-vectors",
   "repeng",
   "interp-engine",
+  "notebooks",
 ] as const;
 export type EnvironmentName = (typeof environmentNames)[number];
 
@@ -45,8 +46,8 @@ export async function environment(name: EnvironmentName): Promise<string> {
   await rm(folder, { recursive: true, force: true });
   await mkdir(join(realFolder, "environments"), { recursive: true });
   await runProgram(environmentPython(), ["-m", "venv", folder]);
-  const torch = text.split("\n").find((line) => line.startsWith("torch==")) as string;
-  await runProgram(python, ["-m", "pip", "install", "-q", torch]);
+  const torch = text.split("\n").find((line) => line.startsWith("torch=="));
+  if (torch !== undefined) await runProgram(python, ["-m", "pip", "install", "-q", torch]);
   await runProgram(python, ["-m", "pip", "install", "-q", "--no-deps", "-r", list]);
   await writeFile(stampFile, stamp);
   return python;

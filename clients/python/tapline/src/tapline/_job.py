@@ -8,15 +8,17 @@ from .types import Progress
 
 if TYPE_CHECKING:
     import numpy
+    import pandas
     from numpy.typing import NDArray
 
     from .arrays import Autoencoder, Probe
+    from .figures import Figure
 
 R = TypeVar("R")
 
 
 class Job(dict[str, Any], Generic[R]):
-    """A job as the service sends it: a dictionary. Its methods read artifacts, and need NumPy."""
+    """A job as the service sends it: a dictionary. Its methods read artifacts and need NumPy, or show its result."""
 
     def __init__(self, fields: Mapping[str, Any], read_artifact: Callable[[str, str], bytes]) -> None:
         super().__init__(fields)
@@ -60,6 +62,23 @@ class Job(dict[str, Any], Generic[R]):
         from . import arrays
 
         return arrays.autoencoders(self._artifacts("sae", "sae-"))
+
+    def frame(self) -> pandas.DataFrame:
+        """The result's table, with pandas: trials of compare, scores of probe, features of sae, tokens of inspect."""
+        from . import frames
+
+        return frames.frame(self["operation"], self._result())
+
+    def figure(self) -> Figure:
+        """The result's figure as SVG, which Jupyter shows."""
+        from . import figures
+
+        return figures.figure(self["operation"], self._result())
+
+    def _result(self) -> Any:
+        if self["status"] != "completed":
+            raise TaplineError(f"Job {self['id']} is {self['status']}; wait() gives it with its result.")
+        return self["result"]
 
     def _artifacts(self, operation: str, prefix: str) -> dict[str, bytes]:
         if self["operation"] != operation:

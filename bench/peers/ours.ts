@@ -1,0 +1,113 @@
+import {
+  type Context,
+  type LayerCapture,
+  Model,
+  sweepCells,
+  trainProbe,
+  trainSae,
+} from "../../src/native/index.js";
+import type { Answer, Found, Task } from "./tasks.js";
+
+/** tapline on one file: the same work through its native interface. */
+export class Ours {
+  private constructor(
+    readonly model: Model,
+    readonly threads: number,
+    readonly context: Context,
+  ) {}
+
+  static async open(path: string, threads: number): Promise<Ours> {
+    const model = await Model.open(path, { gpuLayers: 0 });
+    return new Ours(model, threads, await model.createContext({ ...packed, threads }));
+  }
+
+  async run(task: Task): Promise<Answer> {
+    const begin = performance.now();
+    const found = await this.#work(task);
+    return { seconds: (performance.now() - begin) / 1000, peak: 0, ...found() };
+  }
+
+  async #work(task: Task): Promise<() => Found> {
+    switch (task.task) {
+      case "capture":
+        return this.#capture(task);
+      case "extract":
+        return this.#extract(task);
+      case "compare":
+        return this.#sweep(task);
+      case "generate":
+        return this.#sweep({ ...task, layer: 0, vector: [], strengths: [] });
+      case "learn":
+        return this.#learn(task);
+    }
+  }
+
+  async #capture({ tokens, layers }: Task & { task: "capture" }): Promise<() => Found> {
+    await this.context.reset();
+    const found = await this.context.advance({ tokens: Int32Array.from(tokens), layers, nextTopK: 5 });
+    return () => ({
+      norms: found.layers.map(({ norms }) => norms.at(-1) as number),
+      next: found.next?.tokenIds[0] as number,
+    });
+  }
+
+  /** One text after another: packed passes give the last token's rows only. */
+  async #extract({ texts, layer }: Task & { task: "extract" }): Promise<() => Found> {
+    const states: LayerCapture[] = [];
+    for (const text of texts) {
+      await this.context.reset();
+      const found = await this.context.advance({
+        tokens: Int32Array.from(text),
+        layers: [layer],
+        earlyExit: true,
+      });
+      states.push(found.layers[0] as LayerCapture);
+    }
+    return () => ({
+      norms: [states[0], states.at(-1)].map((each) => each?.norms.at(-1) as number),
+      rows: states.reduce((sum, { norms }) => sum + norms.length, 0),
+    });
+  }
+
+  /** Contexts are made for their rows, as the Lab makes them; making one is part of the time. */
+  async #sweep(task: {
+    tokens: number[];
+    layer: number;
+    vector: number[];
+    strengths: number[];
+    count: number;
+  }): Promise<() => Found> {
+    const vector = Float32Array.from(task.vector);
+    const plans = task.strengths.map((strength) => [{ layer: task.layer, vector, strength }]);
+    const context = await this.model.createContext({
+      nCtx: sweepCells(task.tokens.length, plans, task.count),
+      nBatch: 256,
+      maxSequences: 1 + plans.length,
+      threads: this.threads,
+    });
+    const prompt = Int32Array.from(task.tokens);
+    const [trial] = await context.sweep({ prompts: [prompt], plans, maxTokens: task.count });
+    await context.close();
+    const rows = plans.length === 0 ? [trial?.baseline] : (trial?.rows ?? []);
+    return () => ({ continuations: rows.map((each) => [...(each?.continuation ?? [])]) });
+  }
+
+  async #learn({ texts, labels, train, ...task }: Task & { task: "learn" }): Promise<() => Found> {
+    const sequences = texts.map((text) => Int32Array.from(text));
+    const found = await this.context.features({ sequences, layers: [task.layer] });
+    const set = {
+      features: found.get(task.layer)?.data as Float32Array,
+      train: Uint8Array.from(train),
+      threads: this.threads,
+    };
+    const probe = await trainProbe({ ...set, labels: Uint8Array.from(labels), control: false });
+    await trainSae({ ...set, nFeatures: task.features, steps: task.steps });
+    return () => ({ accuracy: probe.accuracy });
+  }
+
+  close(): Promise<void> {
+    return this.model.close();
+  }
+}
+
+const packed = { nCtx: 512, nBatch: 512, maxSequences: 64 };

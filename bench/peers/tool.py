@@ -1,0 +1,75 @@
+"""One tool in a process of its own: a task a line in, its seconds and what it found a line out.
+
+    tool.py NAME FOLDER THREADS < TASKS > ANSWERS
+"""
+import json
+import os
+import sys
+import time
+
+import torch
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from learn import probe_and_sae  # noqa: E402
+from tools import TOOLS  # noqa: E402
+
+torch.set_grad_enabled(False)
+
+
+def peak_bytes():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+
+
+def norms(states):
+    """Of each block's last row: enough to see that it is the same block of the same model."""
+    return [float(torch.linalg.vector_norm(state[-1])) for state in states]
+
+
+def capture(tool, tokens, layers):
+    states, logits = tool.capture(tokens, layers)
+    return lambda: {"norms": norms(states), **({} if logits is None else {"next": int(logits.argmax())})}
+
+
+def extract(tool, texts, layer):
+    rows = tool.extract(texts, layer)
+    return lambda: {"norms": norms([rows[0], rows[-1]]), "rows": sum(len(each) for each in rows)}
+
+
+def compare(tool, tokens, layer, vector, strengths, count, batched):
+    if batched and not getattr(tool, "batches", True):
+        return lambda: {"unable": True}
+    found = tool.compare(tokens, layer, torch.tensor(vector), strengths, count, batched)
+    return lambda: {"continuations": found}
+
+
+def generate(tool, tokens, count):
+    found = tool.generate(tokens, count)
+    return lambda: {"continuations": [found]}
+
+
+def learn(tool, texts, labels, train, layer, features, steps):
+    rows = torch.stack([rows[-1] for rows in tool.extract(texts, layer)]).numpy()
+    found = probe_and_sae(rows, labels, train, features, steps)
+    return lambda: found
+
+
+TASKS = {"capture": capture, "extract": extract, "compare": compare, "generate": generate, "learn": learn}
+
+
+def main(name, folder, threads):
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # tools print
+    torch.set_num_threads(int(threads))
+    tool = TOOLS[name](folder)
+    for line in sys.stdin:
+        task = json.loads(line)
+        work = TASKS[task.pop("task")]
+        begin = time.perf_counter()
+        found = work(tool, **task)
+        seconds = time.perf_counter() - begin
+        answers.write(json.dumps({"seconds": seconds, "peak": peak_bytes(), **found()}) + "\n")
+        answers.flush()
+
+
+main(*sys.argv[1:])
