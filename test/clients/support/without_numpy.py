@@ -1,4 +1,4 @@
-"""What an installation without NumPy can do: everything but arrays."""
+"""What an installation without NumPy and pandas can do: everything but arrays and frames."""
 
 import ast
 import sys
@@ -6,6 +6,9 @@ from pathlib import Path
 
 import agent_research
 import tapline
+
+# Who may ask for what: where it is asked for, or for type checkers only.
+others = {"arrays": {"numpy"}, "frames": {"pandas"}, "_job": {"numpy", "pandas"}}
 
 for package in (agent_research, tapline):
     for path in Path(package.__file__).parent.glob("*.py"):
@@ -15,12 +18,20 @@ for package in (agent_research, tapline):
                 names = [str(node.module)]
             for name in names:
                 top = name.split(".")[0]
-                known = top in sys.stdlib_module_names
-                assert known or (path.stem in ("arrays", "_job") and top == "numpy"), (path, name)
+                assert top in sys.stdlib_module_names or top in others.get(path.stem, ()), (path, name)
 
-assert "tapline.arrays" not in sys.modules
+assert "tapline.arrays" not in sys.modules and "tapline.frames" not in sys.modules
 fields = {"id": "x", "operation": "inspect", "status": "completed", "result": {"artifacts": []}}
 try:
     tapline.Job(fields, lambda *_: b"").layers()
+except tapline.TaplineError as error:
+    print(error)
+
+losses = [{"step": 0, "loss": 2.0}, {"step": 10, "loss": 1.0}]
+trained = {"reports": [{"layer": 3, "losses": losses}]}
+job = tapline.Job({"id": "y", "operation": "sae", "status": "completed", "result": trained}, lambda *_: b"")
+assert job.figure().svg.count("<polyline") == 1
+try:
+    job.frame()
 except tapline.TaplineError as error:
     print(error)
