@@ -5,6 +5,7 @@
  *   --rounds N  rounds of the capture suite (default 60), or of each row of peers
  *   --only PATTERN  rows of the suite peers whose name matches; the others keep their last figures
  * Every figure that has a goal is a ratio of two things measured alternately in one run on one machine.
+ *   --processor  the suite peers counts processor time of one thread, for a machine that others use
  */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import os from "node:os";
@@ -19,6 +20,7 @@ interface SuiteOptions {
   quick: boolean;
   rounds?: number;
   only?: string;
+  processor?: boolean;
 }
 
 const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Row[]>>> = {
@@ -40,6 +42,7 @@ async function main(): Promise<void> {
       quick: { type: "boolean", default: false },
       rounds: { type: "string" },
       only: { type: "string" },
+      processor: { type: "boolean", default: false },
     },
     allowPositionals: true,
   });
@@ -52,6 +55,7 @@ async function main(): Promise<void> {
   const rows = await (await load())({
     quick: values.quick,
     ...(values.rounds === undefined ? {} : { rounds: Number(values.rounds) }),
+    processor: values.processor,
     ...(values.only === undefined ? {} : { only: values.only }),
   });
   print(rows);

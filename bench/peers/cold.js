@@ -13,6 +13,8 @@ const context = await model.createContext({ nCtx: 256, nBatch: 256, threads: Num
 const found = await context.advance({ tokens: Int32Array.from(tokens), layers, nextTopK: 5 });
 const [, kilobytes] = /VmHWM:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8")) ?? [];
 const peak = Number(kilobytes) * 1024;
+const { user, system } = process.cpuUsage();
+const spent = { seconds: 0, processor: 0, in_all: (user + system) / 1e6 };
 const norms = found.layers.map((/** @type {{ norms: Float32Array }} */ { norms }) => norms.at(-1));
-process.stdout.write(`${JSON.stringify({ seconds: 0, peak, norms, next: found.next.tokenIds[0] })}\n`);
+process.stdout.write(`${JSON.stringify({ ...spent, peak, norms, next: found.next.tokenIds[0] })}\n`);
 await model.close();

@@ -3,6 +3,9 @@
  * (SmolLM2-135M, F32; for tapline Q8_0, too), token ids, threads and machine. Every round runs all of them one after
  * another; a ratio is the fastest peer's time of a round over tapline's time of the same round. Before a time counts,
  * what was found has to be what tapline found.
+ *
+ * `--processor` counts the processor's time of one thread in place of the clock's of all: for a machine that others use, on
+ * which the clock says nothing.
  */
 import { spawnSync } from "node:child_process";
 import os from "node:os";
@@ -14,7 +17,6 @@ import { Ours } from "./ours.js";
 import { type Answer, type Found, type Task, tasksFor } from "./tasks.js";
 import { Lines, type ToolName, tools } from "./tool.js";
 
-const threads = os.availableParallelism();
 const forms = ["F32", "Q8_0"] as const;
 const toolNames = Object.keys(tools) as ToolName[];
 
@@ -34,24 +36,31 @@ export async function benchPeers({
   quick,
   rounds,
   only = "",
+  processor = false,
 }: {
   quick: boolean;
   rounds?: number;
   only?: string;
+  processor?: boolean;
 }): Promise<Row[]> {
+  const threads = processor ? 1 : os.availableParallelism();
+  const clock: Clock = processor
+    ? { unit: "cpu s", of: (answer) => answer.processor }
+    : { unit: "s", of: (answer) => answer.seconds };
   const model = await smolLm2Model();
   const ours = {
     F32: await Ours.open(model.f32, threads),
     Q8_0: await Ours.open(model.q8_0, threads),
   };
-  const peers = new Peers(model);
+  const peers = new Peers(model, threads);
   try {
     const tasks = await tasksFor(ours.F32.model);
     const wanted = new RegExp(only);
     const rows: Row[] = [];
     const first = tasks["capture, 4 layers x 256 tokens"] as Task;
     if (wanted.test("cold start, memory")) {
-      rows.push(...(await benchCold(model, first, quick ? 1 : (rounds ?? 3))));
+      const cold = processor ? { ...clock, of: (answer: Answer) => answer.in_all } : clock;
+      rows.push(...(await benchCold(model, first, quick ? 1 : (rounds ?? 3), threads, cold)));
     }
     for (const [name, task] of Object.entries(tasks).filter(([each]) => wanted.test(each))) {
       const [, f32, q8, usual] = goals.find(([start]) => name.startsWith(start)) as (typeof goals)[number];
@@ -62,7 +71,7 @@ export async function benchPeers({
       for (let round = 0; round < (quick ? 1 : (rounds ?? usual)); round++) {
         for (const [side, run] of sides) measured.add(side, await run(task));
       }
-      rows.push(...measured.rows({ F32: f32, Q8_0: q8 }));
+      rows.push(...measured.rows({ F32: f32, Q8_0: q8 }, clock));
     }
     return rows;
   } finally {
@@ -73,11 +82,20 @@ export async function benchPeers({
 
 type Run = (task: Task) => Promise<Answer>;
 
+/** What is measured of an answer. */
+interface Clock {
+  unit: string;
+  of(answer: Answer): number;
+}
+
 /** The peers' processes, started when first asked for. */
 class Peers {
   readonly #open = new Map<string, Lines>();
 
-  constructor(readonly model: SmolLm2) {}
+  constructor(
+    readonly model: SmolLm2,
+    readonly threads: number,
+  ) {}
 
   /** Who takes part in a task. Learning has no tool of its own: transformers, scikit-learn and PyTorch are it. */
   async sides({ task }: Task): Promise<Map<string, Run>> {
@@ -92,7 +110,7 @@ class Peers {
 
   async #process(name: ToolName, within: EnvironmentName): Promise<Lines> {
     const key = `${name} in ${within}`;
-    const known = this.#open.get(key) ?? (await Lines.tool(name, this.model.folder, threads, within));
+    const known = this.#open.get(key) ?? (await Lines.tool(name, this.model.folder, this.threads, within));
     this.#open.set(key, known);
     return known;
   }
@@ -113,25 +131,18 @@ class Measured {
     this.#answers.set(side, [...(this.#answers.get(side) ?? []), answer]);
   }
 
-  rows(least: Record<(typeof forms)[number], number>, of: (answer: Answer) => number = seconds): Row[] {
+  rows(least: Record<(typeof forms)[number], number>, { unit, of }: Clock): Row[] {
     const sides = [...this.#answers];
     const exact = this.#answers.get("tapline F32")?.[0] as Answer;
     for (const [side, [answer]] of sides) {
       if (side !== "tapline Q8_0") checkSame(this.task, side, answer as Answer, exact);
     }
-    const [unit, factor] = of === seconds ? ["s", 1] : ["MiB", 2 ** -20];
     const best = (round: number) =>
       Math.min(
         ...sides.flatMap(([side, all]) => (side.startsWith("tapline") ? [] : [of(all[round] as Answer)])),
       );
     return [
-      ...sides.map(([side, all]) =>
-        row(
-          `${this.task}: ${side}`,
-          all.map((answer) => of(answer) * (factor as number)),
-          unit as string,
-        ),
-      ),
+      ...sides.map(([side, all]) => row(`${this.task}: ${side}`, all.map(of), unit)),
       ...forms.map((form) => {
         const own = this.#answers.get(`tapline ${form}`) as Answer[];
         const ratios = own.map((answer, round) => best(round) / of(answer));
@@ -140,8 +151,6 @@ class Measured {
     ];
   }
 }
-
-const seconds = (answer: Answer) => answer.seconds;
 
 /** @throws Error where a side did other work than tapline on the same weights */
 function checkSame(task: string, side: string, found: Found, ours: Found): void {
@@ -168,7 +177,13 @@ function checkSame(task: string, side: string, found: Found, ours: Found): void 
 }
 
 /** From the start of a process to its first capture in hand, and the most memory that it held. */
-async function benchCold(model: SmolLm2, task: Task, rounds: number): Promise<Row[]> {
+async function benchCold(
+  model: SmolLm2,
+  task: Task,
+  rounds: number,
+  threads: number,
+  clock: Clock,
+): Promise<Row[]> {
   const root = fileURLToPath(new URL("../../", import.meta.url));
   const built = spawnSync("npm", ["run", "--silent", "build"], { cwd: root, encoding: "utf8" });
   if (built.status !== 0) throw new Error(`npm run build failed: ${built.stdout}`);
@@ -193,5 +208,6 @@ async function benchCold(model: SmolLm2, task: Task, rounds: number): Promise<Ro
       memory.add(side, answer);
     }
   }
-  return [...start.rows({ F32: 5, Q8_0: 5 }), ...memory.rows({ F32: 1, Q8_0: 2 }, ({ peak }) => peak)];
+  const held: Clock = { unit: "MiB", of: ({ peak }) => peak / 2 ** 20 };
+  return [...start.rows({ F32: 5, Q8_0: 5 }, clock), ...memory.rows({ F32: 1, Q8_0: 2 }, held)];
 }

@@ -34,7 +34,9 @@ export async function writePeersTable(rows: readonly Row[]): Promise<void> {
 function figure(row: Row | undefined): string {
   if (row === undefined) return "";
   const { value, unit } = row;
-  return unit === "s" && value < 1 ? `${(1000 * value).toPrecision(3)} ms` : `${short(value)} ${unit}`;
+  return unit.endsWith("s") && value < 1
+    ? `${(1000 * value).toPrecision(3)} ${unit.replace(/s$/, "ms")}`
+    : `${short(value)} ${unit}`;
 }
 
 function ratio(row: Row | undefined): string {

@@ -41,7 +41,12 @@ export interface Found {
 }
 
 export interface Answer extends Found {
+  /** By the clock. */
   seconds: number;
+  /** Of the processor, in all threads. */
+  processor: number;
+  /** The same since the process began. */
+  in_all: number;
   /** Most memory that its process ever held, bytes; 0 where others share the process. */
   peak: number;
   /** The tool has no public way to do this. */
