@@ -1,5 +1,5 @@
 import { createInterface } from "node:readline";
-import { AnswerWriter, colorsOf } from "../terminal/index.js";
+import { AnswerWriter, canvasOf, colorsOf } from "../terminal/index.js";
 import type { ChatSession } from "./chat-session.js";
 
 /**
@@ -23,9 +23,15 @@ export async function pipedChat(session: ChatSession, signal: AbortSignal): Prom
       stderr.write(`${reply.tell}\n`);
       continue;
     }
-    const writer = new AnswerWriter(stdout, { colors: colorsOf(stdout), thinking: stdout.isTTY === true });
+    const writer = new AnswerWriter(stdout, {
+      colors: colorsOf(stdout),
+      thinking: stdout.isTTY === true,
+      watch: session.watch,
+    });
     const turn = await session.say(text, writer, ended);
     writer.end();
+    const summary = writer.summary(canvasOf(stdout).width);
+    if (summary !== "") stderr.write(`${summary}\n`);
     if (turn.kind === "stopped") break;
   }
   lines.close();

@@ -1,4 +1,4 @@
-import type { ChatDelta } from "../client/index.js";
+import type { ChatDelta, ToldToken } from "../client/index.js";
 
 export interface ChatMessage {
   role: "system" | "user" | "assistant";
@@ -18,12 +18,14 @@ export interface ChatSettings {
   thinking?: boolean;
   /** Fields of every request: model, max_tokens, temperature, … */
   request: Record<string, unknown>;
+  /** A probe whose score is shown behind every token; the request asks for it. */
+  watch?: string | undefined;
 }
 
 /** Where an answer goes while it arrives. */
 export interface Sink {
-  thinking(text: string): void;
-  answer(text: string): void;
+  thinking(text: string, tokens: readonly ToldToken[]): void;
+  answer(text: string, tokens: readonly ToldToken[]): void;
 }
 
 /** How a turn of the conversation ended. */
@@ -48,12 +50,14 @@ export class ChatSession {
   readonly #messages: ChatMessage[] = [];
   #system: string | undefined;
   #thinking: boolean | undefined;
+  readonly watch: string | undefined;
 
   constructor(ask: Ask, settings: ChatSettings) {
     this.#ask = ask;
     this.#request = settings.request;
     this.#system = settings.system;
     this.#thinking = settings.thinking;
+    this.watch = settings.watch;
   }
 
   /**
@@ -115,8 +119,10 @@ export class ChatSession {
         if (delta.choice !== 0) continue;
         answer += delta.content;
         reason = delta.finishReason ?? reason;
-        sink.thinking(delta.reasoning);
-        sink.answer(delta.content);
+        const tokens = delta.tapline?.tokens ?? [];
+        // Tokens are told once; those of a chunk with both are the thinking's last and the answer's first.
+        sink.thinking(delta.reasoning, tokens);
+        sink.answer(delta.content, []);
       }
     } catch (error) {
       if (!signal.aborted) throw error;

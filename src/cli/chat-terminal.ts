@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline";
 import type { ReadStream, WriteStream } from "node:tty";
-import { AnswerWriter, bold, colorsOf, dim, harmless } from "../terminal/index.js";
+import { AnswerWriter, bold, canvasOf, colorsOf, dim, harmless } from "../terminal/index.js";
 import type { ChatSession } from "./chat-session.js";
 import { sentenceOf } from "./exit-code.js";
 import { KeyGate, lineBreak, markPastes } from "./key-gate.js";
@@ -123,10 +123,16 @@ export class TerminalChat {
       return true;
     }
     this.#answering = new AbortController();
-    const writer = new AnswerWriter(this.#output, { colors: this.#colors, thinking: true });
+    const writer = new AnswerWriter(this.#output, {
+      colors: this.#colors,
+      thinking: true,
+      watch: this.#session.watch,
+    });
     try {
       const turn = await this.#session.say(text, writer, this.#answering.signal);
       writer.end();
+      const summary = writer.summary(canvasOf(this.#output).width);
+      if (summary !== "") this.#output.write(`${summary}\n`);
       if (turn.kind === "stopped") {
         this.#tell(
           turn.kept ? "Stopped; what was said so far is kept." : "Stopped; the question is forgotten.",

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { LiveIntervention } from "../contracts/live.js";
+import type { LiveIntervention, LiveRequest } from "../contracts/live.js";
 import type { Ask } from "./chat-session.js";
 import { UsageError } from "./exit-code.js";
 import { integerBetween } from "./options.js";
@@ -16,6 +16,7 @@ interface ChatCommandOptions {
   temperature?: number;
   seed?: number;
   steer: Steering[];
+  watch?: string;
 }
 
 interface Steering {
@@ -48,6 +49,7 @@ export function registerChat(program: Command): void {
       steering,
       [],
     )
+    .option("--watch <probe>", "show a kept probe's score (tapline probe) behind every token")
     .addHelpText(
       "after",
       `
@@ -57,7 +59,7 @@ chat, as Ctrl-D does. From a pipe every line is a message, and only answers are 
 Examples:
   tapline chat
   tapline chat --model ./model.gguf --think off
-  tapline chat --steer polite:0.2
+  tapline chat --steer polite:0.2 --watch truth
   tapline chat --url http://192.168.1.20:8971 --api-key "$KEY"
   echo "What is the capital of France?" | tapline chat --model demo`,
     )
@@ -77,7 +79,9 @@ async function chat(options: ChatCommandOptions, command: Command): Promise<void
   const starting = interactive ? undefined : stoppable();
   const server = await openServer(options, starting);
   try {
+    const live = liveOf(options);
     const session = new ChatSession(server.ask, {
+      watch: options.watch,
       ...(system === undefined ? {} : { system }),
       ...(options.think === undefined ? {} : { thinking: options.think === "on" }),
       request: {
@@ -85,7 +89,7 @@ async function chat(options: ChatCommandOptions, command: Command): Promise<void
         ...(options.maxTokens === undefined ? {} : { max_tokens: options.maxTokens }),
         ...(options.temperature === undefined ? {} : { temperature: options.temperature }),
         ...(options.seed === undefined ? {} : { seed: options.seed }),
-        ...(options.steer.length > 0 && { tapline: { interventions: options.steer.map(intervention) } }),
+        ...(live !== undefined && { tapline: live }),
       },
     });
     if (starting !== undefined) {
@@ -192,6 +196,15 @@ function steering(text: string, earlier: Steering[]): Steering[] {
     throw new InvalidArgumentError("It is a vector's name and a strength, as polite:0.2.");
   }
   return [...earlier, { vector, strength }];
+}
+
+/** The `tapline` object of every request; nothing where nothing of it is asked for. */
+function liveOf({ steer, watch }: ChatCommandOptions): LiveRequest | undefined {
+  if (steer.length === 0 && watch === undefined) return undefined;
+  return {
+    ...(steer.length > 0 && { interventions: steer.map(intervention) }),
+    ...(watch !== undefined && { watch: { probes: [watch] } }),
+  };
 }
 
 /** At every layer that the vector has, on every token. */

@@ -33,8 +33,9 @@ export interface LiveTold {
 
 export interface ToldToken {
   index: number;
-  token_id: number;
-  token: string;
+  /** Both absent of a stream's last token where it is no text: the end of the turn. */
+  token_id?: number;
+  token?: string;
   norms?: Record<string, number>;
   probes?: Record<string, number | null>;
   projections?: Record<string, number | null>;

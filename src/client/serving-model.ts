@@ -1,7 +1,7 @@
 import type { Static } from "typebox";
 import type { ChatMessage } from "../contracts/chat.js";
 import type { Capabilities, CaptureRequest, CaptureResult } from "../contracts/index.js";
-import type { StoredProbe, StoredVector, VectorRequest } from "../contracts/library.js";
+import type { ProbeRequest, StoredProbe, StoredVector, VectorRequest } from "../contracts/library.js";
 import { ports } from "../contracts/limits.js";
 import { type ChatDelta, type ChatOptions, streamChat } from "./chat.js";
 import { TaplineError } from "./errors.js";
@@ -52,6 +52,11 @@ export class ServingModel {
    */
   makeVector(request: VectorRequest, options: CallOptions = {}): Promise<StoredVector> {
     return this.#http.json("/lab/vectors", { ...options, method: "POST", body: request });
+  }
+
+  /** Trains a linear probe on two lists of texts on the resident model and keeps it under a name. */
+  makeProbe(request: ProbeRequest, options: CallOptions = {}): Promise<StoredProbe> {
+    return this.#http.json("/lab/probes", { ...options, method: "POST", body: request });
   }
 
   /** Keeps a vector's file: .safetensors, .npz, or a control vector's .gguf. */

@@ -9,6 +9,11 @@ const Texts = Type.Array(Type.String({ pattern: "\\S", maxLength: liveLimits.tex
   maxItems: liveLimits.texts,
 });
 
+const ProbeTexts = Type.Array(Type.String({ pattern: "\\S", maxLength: liveLimits.text_characters }), {
+  minItems: liveLimits.probe_texts,
+  maxItems: liveLimits.texts,
+});
+
 /** The body of `POST /lab/vectors`: a direction from two lists of texts, on the resident model. */
 export const VectorRequest = Type.Object(
   {
@@ -27,6 +32,20 @@ export const VectorRequest = Type.Object(
   { additionalProperties: false, title: "VectorRequest" },
 );
 export type VectorRequest = Static<typeof VectorRequest>;
+
+/** The body of `POST /lab/probes`: a linear probe from two lists of texts, on the resident model. */
+export const ProbeRequest = Type.Object(
+  {
+    name: Name,
+    positive: ProbeTexts,
+    negative: ProbeTexts,
+    layer: Type.Integer({ minimum: 0, maximum: limits.layer_index }),
+    position: optional(Type.Union([Type.Literal("last"), Type.Literal("mean")])),
+    seed: optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })),
+  },
+  { additionalProperties: false, title: "ProbeRequest" },
+);
+export type ProbeRequest = Static<typeof ProbeRequest>;
 
 /** One layer of a stored vector. */
 export const VectorLayer = Type.Object({
@@ -63,7 +82,18 @@ export const StoredVector = Type.Object(
 export type StoredVector = Static<typeof StoredVector>;
 
 export const StoredProbe = Type.Object(
-  { ...stored, operation: Type.Literal("probe"), layer: Type.Integer(), note: Type.String() },
+  {
+    ...stored,
+    operation: Type.Literal("probe"),
+    layer: Type.Integer(),
+    note: Type.String(),
+    separation: optional(
+      Type.Number({ description: "AUROC of its scores of the texts that it was not trained on." }),
+    ),
+    shuffled_separation: optional(
+      Type.Number({ description: "The same of probes trained on shuffled labels, mean." }),
+    ),
+  },
   { title: "StoredProbe" },
 );
 export type StoredProbe = Static<typeof StoredProbe>;

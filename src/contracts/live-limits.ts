@@ -20,6 +20,8 @@ export const liveLimits = {
   captures_bytes: 256 * 1024 ** 2,
   /** On each side of a direction. */
   texts: 512,
+  /** Least on each side of a probe: every fifth is held out. */
+  probe_texts: 5,
   text_characters: 32_768,
   /** Tokens of one of these texts. */
   text_tokens: 256,

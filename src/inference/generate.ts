@@ -205,6 +205,7 @@ async function generate(
     chat: route === "chat",
     form: form !== undefined && route === "chat",
   });
+  const scored = live?.watch?.probes === true;
   const leave = service.admission.enter();
   const gone = clientGone(ctx);
   const clock = service.stats.begin();
@@ -227,6 +228,7 @@ async function generate(
       ctx.body = form === undefined ? body : form.whole(JSON.parse(body) as ChatAnswer);
       clock.measured(reply.times);
       trace.answered(body);
+      if (scored) service.stats.probes.take(body);
     } else {
       let failed = false;
       await sendStream(ctx, reply.parts, form, (data, tokens) => {
@@ -236,6 +238,7 @@ async function generate(
           tokens.reduce((sum, count) => sum + count, 0),
         );
         failed ||= data.includes('data: {"error"');
+        if (scored) service.stats.probes.take(data);
       });
       if (failed) return;
     }

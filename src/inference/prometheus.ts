@@ -1,5 +1,6 @@
 import type { EngineInfo, EngineMetrics } from "../native/engine.js";
 import type { Histogram } from "../requests/index.js";
+import { scoreBounds } from "./live/probe-scores.js";
 import type { ServingStats } from "./stats.js";
 
 const firstTokenBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -68,6 +69,19 @@ export function prometheusText(stats: ServingStats, info: EngineInfo, metrics: E
   );
   histogram("inter_token_seconds", "Between two tokens of an answer.", stats.interToken, interTokenBounds);
   histogram("request_seconds", "From request to the end of its answer.", stats.total, totalBounds);
+  const probes = [...stats.probes.entries()];
+  if (probes.length > 0) {
+    lines.push("# HELP tapline_probe_score Scores of generated tokens by the probes that requests watched.");
+    lines.push("# TYPE tapline_probe_score histogram");
+  }
+  for (const [name, { atMost, sum, count }] of probes) {
+    const probe = `probe="${label(name)}"`;
+    for (const [place, bound] of scoreBounds.entries()) {
+      lines.push(`tapline_probe_score_bucket{${probe},le="${bound}"} ${atMost[place]}`);
+    }
+    lines.push(`tapline_probe_score_bucket{${probe},le="+Inf"} ${count}`);
+    lines.push(`tapline_probe_score_sum{${probe}} ${sum}`, `tapline_probe_score_count{${probe}} ${count}`);
+  }
   return `${lines.join("\n")}\n`;
 }
 

@@ -1,6 +1,7 @@
 import type { Stats } from "../contracts/stats.js";
 import type { AnswerTime, EngineInfo, EngineMetrics } from "../native/engine.js";
 import { Histogram, type Outcome, percentiles } from "../requests/index.js";
+import { ProbeScores } from "./live/probe-scores.js";
 import type { RowStore } from "./live/row-store.js";
 
 /** Follows one request from its arrival to its end, and adds its times to the server's. */
@@ -18,6 +19,8 @@ export class ServingStats {
   readonly interToken = new Histogram();
   readonly total = new Histogram();
   readonly requests = { total: 0, active: 0, completed: 0, failed: 0, cancelled: 0, refused: 0 };
+  /** Scores of the probes that requests watch, by name. */
+  readonly probes = new ProbeScores();
   readonly captures = { served: 0, expired: 0, rejected: 0 };
   readonly #startedAt = performance.now();
 

@@ -13,6 +13,9 @@ export interface ProbeNumbers {
   bias: number;
 }
 
+/** What is said of a probe beside its numbers; see StoredProbe. */
+export type ProbeReport = Pick<StoredProbe, "separation" | "shuffled_separation">;
+
 const fields = ["weight", "mean", "std"] as const;
 
 /** Linear probes by name, each of one layer. On disk a .safetensors file: weight, bias, mean, std. */
@@ -29,7 +32,7 @@ export class Probes {
     layer: number,
     probe: ProbeNumbers,
     model: ModelIdentity,
-    note: string,
+    { note, report }: { note: string; report?: ProbeReport },
   ): Promise<StoredProbe> {
     if (layer >= model.nLayer) {
       throw new UserError(
@@ -57,6 +60,7 @@ export class Probes {
       operation: "probe",
       layer: String(layer),
       note,
+      ...(report && { report: JSON.stringify(report) }),
     });
     return describe(await this.#shelf.get(name));
   }
@@ -116,6 +120,7 @@ function describe(file: Shelved): StoredProbe {
     point: "block_out",
     operation: "probe",
     layer: Number(file.metadata.layer),
+    ...(JSON.parse(file.metadata.report ?? "{}") as ProbeReport),
     note: file.metadata.note ?? "",
     created: file.created,
   };

@@ -1,5 +1,6 @@
 import type { Colors } from "./canvas.js";
 import { dim } from "./paint.js";
+import { type ScoredToken, ScoreTrail, scored } from "./scores.js";
 
 interface Output {
   write(text: string): unknown;
@@ -22,7 +23,7 @@ export function harmless(text: string): string {
 
 /**
  * Writes a model's answer as it arrives. Thinking is dimmed; without colours its lines begin with a bar. Where
- * thinking is not wanted, it is left out.
+ * thinking is not wanted, it is left out. Where a probe is watched, each token stands on the colour of its score.
  */
 export class AnswerWriter {
   readonly #output: Output;
@@ -30,20 +31,36 @@ export class AnswerWriter {
   readonly #showThinking: boolean;
   #part: "nothing" | "thinking" | "answer" = "nothing";
   #lineStart = true;
+  readonly #trail: ScoreTrail | undefined;
 
-  constructor(output: Output, options: { colors: Colors; thinking: boolean }) {
+  constructor(output: Output, options: { colors: Colors; thinking: boolean; watch?: string | undefined }) {
     this.#output = output;
+    this.#trail = options.watch === undefined ? undefined : new ScoreTrail(options.watch);
     this.#colors = options.colors;
     this.#showThinking = options.thinking;
   }
 
-  thinking(text: string): void {
-    if (text === "" || !this.#showThinking) return;
-    this.#write(this.#begin("thinking", harmless(text)), true);
+  /** @param tokens that have become known with this piece, where a probe is watched */
+  thinking(text: string, tokens: readonly ScoredToken[] = []): void {
+    this.#say("thinking", text, tokens);
   }
 
-  answer(text: string): void {
-    if (text !== "") this.#write(this.#begin("answer", harmless(text)), false);
+  answer(text: string, tokens: readonly ScoredToken[] = []): void {
+    this.#say("answer", text, tokens);
+  }
+
+  /** What the colours of a watched probe mean, on a line of its own behind the answer. */
+  summary(width: number): string {
+    return this.#trail?.summary({ colors: this.#colors, width }) ?? "";
+  }
+
+  #say(part: "thinking" | "answer", text: string, tokens: readonly ScoredToken[]): void {
+    const spans = this.#trail?.spans(text, tokens) ?? [{ text, score: null }];
+    if (part === "thinking" && !this.#showThinking) return;
+    for (const span of spans) {
+      if (span.text === "") continue;
+      this.#write(this.#begin(part, harmless(span.text)), part === "thinking", span.score);
+    }
   }
 
   /** Ends the answer's last line. */
@@ -64,7 +81,7 @@ export class AnswerWriter {
     return rest;
   }
 
-  #write(text: string, faint: boolean): void {
+  #write(text: string, faint: boolean, score: number | null): void {
     if (text === "") return;
     for (const [index, line] of text.split("\n").entries()) {
       if (index > 0) {
@@ -73,7 +90,8 @@ export class AnswerWriter {
       }
       if (line === "") continue;
       const bar = faint && this.#colors === "none" && this.#lineStart ? "| " : "";
-      this.#output.write(bar + (faint ? dim(line, this.#colors) : line));
+      const shown = scored(line, score, { colors: this.#colors });
+      this.#output.write(bar + (faint && shown === line ? dim(line, this.#colors) : shown));
       this.#lineStart = false;
     }
   }

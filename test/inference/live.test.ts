@@ -497,6 +497,36 @@ test("thinking and answer: each edit acts on its part of a chat alone, and each 
   assert.match(raw.body.error.message, /part of a chat's answer; this request is no chat/);
 });
 
+test("a probe from texts tells two kinds apart, is counted for Prometheus, and leaves as a file that comes back", async () => {
+  const body = {
+    name: "invented",
+    positive: [...invented, ...heldOut.invented].map(question),
+    negative: [...real, ...heldOut.real].map(question),
+    layer,
+  };
+  const made = await server.post("/lab/probes", body);
+  assert.is(made.status, 201, JSON.stringify(made.body));
+  assert.ok(made.body.separation > 0.7, `separation ${made.body.separation}`);
+  assert.ok(made.body.shuffled_separation < 0.75, `shuffled ${made.body.shuffled_separation}`);
+  const score = async (country: string): Promise<number> => {
+    const answer = await complete(question(country), { watch: { probes: ["invented"] } });
+    return answer.choices[0].tapline.tokens[0].probes.invented;
+  };
+  assert.ok((await score("Hungary")) < 0.5);
+  assert.ok((await score("Grenovia")) > 0.5);
+  const { bytes: metrics } = await server.get("/metrics");
+  const line = (start: string) => Number(metrics.toString().split(`${start} `)[1]?.split("\n")[0]);
+  const buckets = line('tapline_probe_score_bucket{probe="invented",le="+Inf"}');
+  assert.is(buckets, line('tapline_probe_score_count{probe="invented"}'));
+  assert.ok(buckets >= 2 && line('tapline_probe_score_bucket{probe="invented",le="0.5"}') >= 1);
+  const { bytes } = await server.get("/lab/probes/invented?format=safetensors");
+  const again = await server.put("/lab/probes/again", bytes);
+  assert.equal([again.status, again.body.sha256], [200, made.body.sha256]);
+  const few = await server.post("/lab/probes", { ...body, positive: ["x"] });
+  assert.is(few.status, 400);
+  assert.match(few.body.error, /positive.*at least 5/);
+});
+
 test("several completions of one prompt wear the same edits", async () => {
   const body = await complete(
     question("Sweden"),

@@ -24,20 +24,7 @@ export async function makeVector(
   }
   if (method === "pca" && positive.length < 2) throw new UserError("pca needs at least 2 pairs, got 1.");
   const layers = [...request.layers].sort((a, b) => a - b);
-  const states = async (texts: string[]) => {
-    const rows = layers.map(() => [] as Float32Array[]);
-    for (const prompt of texts) {
-      const captured = await engine.states({
-        prompt,
-        layers,
-        rows: position,
-        maxTokens: liveLimits.text_tokens,
-        signal,
-      });
-      for (const [index, row] of captured.entries()) rows[index]?.push(row);
-    }
-    return rows.map((layer) => ({ data: joined(layer), hidden: library.model.nEmbd }));
-  };
+  const states = (texts: string[]) => textStates(engine, texts, { layers, position, signal });
   const ones = await states(positive);
   const zeros = await states(negative);
   const vectors = new Map<number, Float32Array>();
@@ -61,6 +48,29 @@ export async function makeVector(
     `${positive.length} positive and ${negative.length} negative texts, ` +
     `${position === "last" ? "last token" : "mean over tokens"}, block outputs.`;
   return library.vectors.put(name, vectors, library.model, { note, reports });
+}
+
+/**
+ * The states of texts, one after another at each of some layers: [texts, hidden] each.
+ * @throws NativeError TOKEN_LIMIT, LAYER_OUT_OF_RANGE
+ */
+export async function textStates(
+  engine: Engine,
+  texts: readonly string[],
+  { layers, position, signal }: { layers: number[]; position: "last" | "mean"; signal: AbortSignal },
+) {
+  const rows = layers.map(() => [] as Float32Array[]);
+  for (const prompt of texts) {
+    const captured = await engine.states({
+      prompt,
+      layers,
+      rows: position,
+      maxTokens: liveLimits.text_tokens,
+      signal,
+    });
+    for (const [index, row] of captured.entries()) rows[index]?.push(row);
+  }
+  return rows.map((layer) => ({ data: joined(layer), hidden: engine.info.nEmbd }));
 }
 
 function joined(rows: readonly Float32Array[]): Float32Array {

@@ -1,7 +1,7 @@
 import type Router from "@koa/router";
 import type { Context } from "koa";
-import Type from "typebox";
-import { VectorRequest } from "../../contracts/library.js";
+import Type, { type Static, type TSchema } from "typebox";
+import { ProbeRequest, VectorRequest } from "../../contracts/library.js";
 import { limits } from "../../contracts/limits.js";
 import { Name } from "../../contracts/live.js";
 import { liveLimits } from "../../contracts/live-limits.js";
@@ -22,6 +22,7 @@ import { NativeError } from "../../native/index.js";
 import { checked } from "../check-body.js";
 import { clientGone } from "../reply.js";
 import type { InferenceService } from "../service.js";
+import { makeProbe } from "./make-probe.js";
 import { makeVector } from "./make-vector.js";
 import { captureNpz, captureSafetensors } from "./row-store.js";
 
@@ -29,18 +30,29 @@ import { captureNpz, captureSafetensors } from "./row-store.js";
 export function libraryRoutes(service: InferenceService): Router {
   const router = createRouter();
   const { vectors, probes, model } = service.library;
+  const making = async <S extends TSchema, T>(
+    ctx: Context,
+    schema: S,
+    make: (body: Static<S>, signal: AbortSignal) => Promise<T>,
+  ) => {
+    const body = checked(schema, await readJson(ctx, { limit: liveLimits.file_bytes }));
+    const { captures, noCaptureReason } = service.engine.info;
+    if (!captures) throw new HttpError(400, noCaptureReason);
+    ctx.status = 201;
+    ctx.body = await refusing(() => make(body, clientGone(ctx).signal));
+  };
   captureRoutes(router, service);
   keptRoutes(router, "vector", vectors, writeVector);
   keptRoutes(router, "probe", probes, writeProbe);
 
   router.post("/lab/vectors", async (context) => {
-    const ctx = context as unknown as Context;
-    const body = checked(VectorRequest, await readJson(ctx, { limit: liveLimits.file_bytes }));
-    const { captures, noCaptureReason } = service.engine.info;
-    if (!captures) throw new HttpError(400, noCaptureReason);
-    ctx.status = 201;
-    ctx.body = await refusing(() =>
-      makeVector(service.engine, service.library, body, clientGone(ctx).signal),
+    await making(context as unknown as Context, VectorRequest, (body, signal) =>
+      makeVector(service.engine, service.library, body, signal),
+    );
+  });
+  router.post("/lab/probes", async (context) => {
+    await making(context as unknown as Context, ProbeRequest, (body, signal) =>
+      makeProbe(service.engine, service.library, body, signal),
     );
   });
   router.put("/lab/vectors/:name", async (context) => {
@@ -66,7 +78,7 @@ export function libraryRoutes(service: InferenceService): Router {
         restamp: flag(ctx, "restamp"),
         layer: layerOf(ctx),
       });
-      return probes.put(name, layer, probe, model, note);
+      return probes.put(name, layer, probe, model, { note });
     });
   });
   return router;

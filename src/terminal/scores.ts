@@ -1,0 +1,96 @@
+import type { Canvas } from "./canvas.js";
+import { legend } from "./legend.js";
+import { dim, onScale, probabilityScale } from "./paint.js";
+import { visible } from "./text.js";
+
+/** A generated token and what its probes said; null where a probe's layer did not compute its row. */
+export interface ScoredToken {
+  /** Absent where it is no text. */
+  token?: string;
+  probes?: Record<string, number | null>;
+}
+
+/** A part of a text with the score of the token that wrote it. */
+export interface Span {
+  text: string;
+  score: number | null;
+}
+
+/** Scores in tenths, for where there are no colours: behind a word, and not a part of it. */
+const tenths = "₀₁₂₃₄₅₆₇₈₉";
+
+/**
+ * Follows one probe over an answer: which part of the text each token wrote, and what the whole looked like. Tokens that
+ * write nothing (an end of turn) are passed over; text may come later than its tokens, and in pieces.
+ */
+export class ScoreTrail {
+  readonly #probe: string;
+  #waiting: ScoredToken[] = [];
+  #count = 0;
+  #sum = 0;
+  #highest: { token: string; score: number } | undefined;
+
+  constructor(probe: string) {
+    this.#probe = probe;
+  }
+
+  /** @param tokens that have become known with this piece of text */
+  spans(text: string, tokens: readonly ScoredToken[]): Span[] {
+    for (const token of tokens) this.#add(token);
+    const known = [...this.#waiting, ...tokens];
+    const spans: Span[] = [];
+    let at = 0;
+    let used = 0;
+    for (const [index, token] of known.entries()) {
+      const { token: whole = "" } = token;
+      const piece = at === 0 && !text.startsWith(whole) ? whole.trimStart() : whole;
+      if (piece === "" || !text.startsWith(piece, at)) continue;
+      spans.push({ text: piece, score: this.#scoreOf(token) });
+      at += piece.length;
+      used = index + 1;
+    }
+    if (at < text.length) {
+      // Bytes that are no character by themselves, or a text that a tag was cut out of.
+      const last = known.at(-1);
+      spans.push({ text: text.slice(at), score: last === undefined ? null : this.#scoreOf(last) });
+      used = known.length;
+    }
+    this.#waiting = known.slice(used);
+    return spans;
+  }
+
+  /** What the colours mean, and the answer's mean and highest score; empty where nothing was scored. */
+  summary(canvas: Canvas): string {
+    if (this.#highest === undefined) return "";
+    const { token, score } = this.#highest;
+    const scale =
+      canvas.colors === "none"
+        ? `digits are tenths of ${this.#probe}'s score`
+        : `${this.#probe} ${legend(probabilityScale, "0", "1", canvas)}`;
+    const mean = (this.#sum / this.#count).toFixed(2);
+    const at = token === "" ? "the end" : visible(token);
+    const figures = `mean ${mean}, highest ${score.toFixed(2)} at ${at}`;
+    return `${scale}${dim(`; ${figures}`, canvas.colors)}`;
+  }
+
+  #add(token: ScoredToken): void {
+    const score = this.#scoreOf(token);
+    if (score === null) return;
+    this.#count++;
+    this.#sum += score;
+    if (this.#highest === undefined || score > this.#highest.score) {
+      this.#highest = { token: token.token ?? "", score };
+    }
+  }
+
+  #scoreOf({ probes }: ScoredToken): number | null {
+    return probes?.[this.#probe] ?? null;
+  }
+}
+
+/** A piece of one line on the colour of its score, or with its tenths behind it. */
+export function scored(text: string, score: number | null, { colors }: Pick<Canvas, "colors">): string {
+  if (score === null || text.trim() === "") return text;
+  if (colors !== "none") return onScale(text, score, probabilityScale, colors);
+  return text + tenths[Math.min(9, Math.floor(score * 10))];
+}
