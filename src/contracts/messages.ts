@@ -1,6 +1,7 @@
 import Type, { type Static } from "typebox";
 import { AnyObject, flag, generation, integer, maxInt, optional, sampling, Text, template } from "./chat.js";
 import { inferenceLimits as limits } from "./inference-limits.js";
+import { LiveRequest } from "./live.js";
 
 const Name = Type.String({ minLength: 1, maxLength: 256 });
 
@@ -108,6 +109,7 @@ export const MessagesRequest = Type.Object(
     top_k: sampling.top_k,
     seed: sampling.seed,
     logit_bias: sampling.logit_bias,
+    tapline: optional(LiveRequest),
   },
   { title: "MessagesRequest" },
 );

@@ -12,6 +12,7 @@ import {
   template,
 } from "./chat.js";
 import { inferenceLimits as limits } from "./inference-limits.js";
+import { LiveRequest } from "./live.js";
 
 const Name = Type.String({ minLength: 1, maxLength: 256 });
 const ItemId = Type.String({ maxLength: 256 });
@@ -104,6 +105,7 @@ export const ResponsesRequest = Type.Object(
     frequency_penalty: sampling.frequency_penalty,
     logit_bias: sampling.logit_bias,
     chat_template_kwargs: template.chat_template_kwargs,
+    tapline: optional(LiveRequest),
   },
   { title: "ResponsesRequest" },
 );

@@ -37,10 +37,11 @@ export const unsupportedInCompletions: Unsupported = {
   messages: "use /v1/chat/completions",
 };
 
-const noSteering = "use /v1/chat/completions or /v1/completions";
-
 /** llama-server's own completions. */
-export const unsupportedInNative: Unsupported = { ...unsupportedInCompletions, tapline: noSteering };
+export const unsupportedInNative: Unsupported = {
+  ...unsupportedInCompletions,
+  tapline: "use /v1/completions, or an API of chats",
+};
 
 export const unsupportedInResponses: Unsupported = {
   previous_response_id: "nothing is stored here; send the whole conversation in input",
@@ -49,12 +50,10 @@ export const unsupportedInResponses: Unsupported = {
   prompt: "there are no stored prompts here",
   max_tool_calls: "this server calls no tools itself",
   context_management: "send the context that the model shall see",
-  tapline: noSteering,
 };
 
 export const unsupportedInMessages: Unsupported = {
   container: "there are no containers here",
   mcp_servers: "this server calls no tools itself",
   context_management: "send the context that the model shall see",
-  tapline: noSteering,
 };

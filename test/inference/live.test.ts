@@ -527,6 +527,49 @@ test("a probe from texts tells two kinds apart, is counted for Prometheus, and l
   assert.match(few.body.error, /positive.*at least 5/);
 });
 
+test("Responses and Messages take the same object, and tell the same, whole and streamed", async () => {
+  const tapline = {
+    interventions: [{ kind: "steer", vector: "unknown", layer, strength: 0.9, strength_unit: "row_norm" }],
+    watch: { layers: [3], norms: true },
+  };
+  const messages = [{ role: "user", content: "What is the capital of Spain?" }];
+  const common = { temperature: 0, tapline, chat_template_kwargs: { enable_thinking: false } };
+  const chat = await server.post("/v1/chat/completions", { messages, ...common, max_tokens: 20 });
+  const told = chat.body.choices[0].tapline;
+  const plain = await server.post("/v1/chat/completions", {
+    messages,
+    ...common,
+    tapline: undefined,
+    max_tokens: 20,
+  });
+  const said: string = chat.body.choices[0].message.content;
+  assert.is.not(said, plain.body.choices[0].message.content);
+  const asked = [
+    ["/v1/responses", { input: messages, max_output_tokens: 20 }, "response.completed"],
+    ["/v1/messages", { messages, max_tokens: 20 }, "message_delta"],
+  ] as const;
+  for (const [path, body, last] of asked) {
+    const whole = await server.post(path, { ...common, ...body });
+    assert.is(whole.status, 200, JSON.stringify(whole.body));
+    assert.match(JSON.stringify(whole.body), JSON.stringify(said));
+    assert.equal(whole.body.tapline.interventions, told.interventions, path);
+    assert.equal(whole.body.tapline.tokens, told.tokens, path);
+    const { bytes } = await server.post(path, { ...common, ...body, stream: true });
+    const line = bytes.toString().split(`event: ${last}\ndata: `)[1]!.split("\n")[0]!;
+    const event = JSON.parse(line);
+    const streamed = (event.response ?? event).tapline;
+    assert.equal(
+      streamed.tokens.map(({ norms }: Told) => norms),
+      told.tokens.map(({ norms }: Told) => norms),
+    );
+    const paired = await server.post(path, { ...common, ...body, tapline: { ...tapline, pair: true } });
+    assert.is(paired.status, 400);
+    assert.match(JSON.stringify(paired.body), /this API's answers are one/);
+    const outside = await server.post(path, { ...common, ...body }, { Origin: "http://localhost:3000" });
+    assert.is(outside.status, 403);
+  }
+});
+
 test("several completions of one prompt wear the same edits", async () => {
   const body = await complete(
     question("Sweden"),

@@ -27,6 +27,29 @@ export interface ChatChoice {
     tool_calls?: Omit<ToolCallDelta, "index">[];
   };
   delta?: { content?: string | null; reasoning_content?: string; tool_calls?: ToolCallDelta[] };
+  /** What a live request is told. */
+  tapline?: Record<string, unknown>;
+}
+
+/** What a request with a `tapline` object is told, part by part, as one object: at the end of other APIs' answers. */
+export class Told {
+  #told: Record<string, unknown> | undefined;
+
+  add({ tapline, finish_reason }: ChatChoice): void {
+    if (tapline === undefined) return;
+    const tokens = [...((this.#told?.tokens as unknown[]) ?? []), ...((tapline.tokens as unknown[]) ?? [])];
+    this.#told = {
+      ...this.#told,
+      ...tapline,
+      ...(tokens.length > 0 && { tokens }),
+      ...(finish_reason === "monitor" && { finish_reason }),
+    };
+  }
+
+  /** To be spread into an answer; empty where nothing was told. */
+  get field(): { tapline?: object } {
+    return this.#told === undefined ? {} : { tapline: this.#told };
+  }
 }
 
 export interface Usage {

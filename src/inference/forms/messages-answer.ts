@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type AnswerForm, type ChatAnswer, type ChatChoice, namedEvent, type Usage } from "./form.js";
+import { type AnswerForm, type ChatAnswer, type ChatChoice, namedEvent, Told, type Usage } from "./form.js";
 
 type Block =
   | { type: "thinking"; thinking: string; signature: string }
@@ -19,6 +19,7 @@ export class MessagesForm implements AnswerForm {
   #started = false;
   #finish: Pick<ChatChoice, "finish_reason" | "stop_reason"> = { finish_reason: null };
   #usage: Usage | undefined;
+  readonly #told = new Told();
 
   /**
    * @param stops the stop sequences that the request named
@@ -33,7 +34,7 @@ export class MessagesForm implements AnswerForm {
   whole(answer: ChatAnswer): object {
     this.#take(answer);
     this.#close();
-    return { ...this.#message(), ...this.#ending(), usage: this.#counts() };
+    return { ...this.#message(), ...this.#ending(), usage: this.#counts(), ...this.#told.field };
   }
 
   event(answer: ChatAnswer): string {
@@ -44,7 +45,12 @@ export class MessagesForm implements AnswerForm {
     return (
       this.#begin() +
       this.#close() +
-      namedEvent({ type: "message_delta", delta: this.#ending(), usage: this.#counts() } as {
+      namedEvent({
+        type: "message_delta",
+        delta: this.#ending(),
+        usage: this.#counts(),
+        ...this.#told.field,
+      } as {
         type: string;
       }) +
       namedEvent({ type: "message_stop" })
@@ -67,6 +73,7 @@ export class MessagesForm implements AnswerForm {
     const choice = choices[0];
     if (choice === undefined) return "";
     if (choice.finish_reason) this.#finish = choice;
+    this.#told.add(choice);
     const said = choice.delta ?? choice.message ?? {};
     let events = "";
     if (said.reasoning_content) {

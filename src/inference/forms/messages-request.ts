@@ -12,8 +12,8 @@ type Source = Blocks[number]["source"];
  * @throws HttpError 400 for blocks that lack what they need
  */
 export function chatOfMessages(body: MessagesRequest): ChatRequest {
-  const { max_tokens, stream, stop_sequences, temperature, top_p, top_k, seed, logit_bias } = body;
-  const passed = { max_tokens, stream, temperature, top_p, top_k, seed, logit_bias };
+  const { max_tokens, stream, stop_sequences, temperature, top_p, top_k, seed, logit_bias, tapline } = body;
+  const passed = { max_tokens, stream, temperature, top_p, top_k, seed, logit_bias, tapline };
   return {
     ...chatOfCount(body),
     ...(Object.fromEntries(

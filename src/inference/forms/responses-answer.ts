@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { ResponsesRequest } from "../../contracts/responses.js";
-import { type AnswerForm, type ChatAnswer, namedEvent, type TokenLogprob, type Usage } from "./form.js";
+import { type AnswerForm, type ChatAnswer, namedEvent, type TokenLogprob, Told, type Usage } from "./form.js";
 
 const newId = (prefix: string) => `${prefix}_${randomUUID().replaceAll("-", "")}`;
 
@@ -35,6 +35,7 @@ export class ResponsesForm implements AnswerForm {
   #started = false;
   #finish: string | null = null;
   #usage: Usage | undefined;
+  readonly #told = new Told();
 
   constructor(request: ResponsesRequest, model: string) {
     this.#request = request;
@@ -81,6 +82,7 @@ export class ResponsesForm implements AnswerForm {
     const choice = choices[0];
     if (choice === undefined) return "";
     if (choice.finish_reason) this.#finish = choice.finish_reason;
+    this.#told.add(choice);
     const said = choice.delta ?? choice.message ?? {};
     let events = "";
     if (said.reasoning_content) events += this.#reason(said.reasoning_content);
@@ -217,6 +219,7 @@ export class ResponsesForm implements AnswerForm {
       tools: request.tools ?? [],
       top_p: request.top_p ?? null,
       truncation: "disabled",
+      ...this.#told.field,
       usage:
         usage === undefined
           ? null

@@ -58,6 +58,7 @@ const passed = [
   "frequency_penalty",
   "logit_bias",
   "chat_template_kwargs",
+  "tapline",
 ] as const;
 
 function pick(body: ResponsesRequest): Pick<ResponsesRequest, (typeof passed)[number]> {
