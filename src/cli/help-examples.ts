@@ -35,6 +35,11 @@ const examples: Record<string, string[]> = {
   "vector add": ["tapline vector add polite polite.gguf", "tapline vector add polite row.npz --layer 12"],
   "vector export": ["tapline vector export polite polite.gguf"],
   "vector rm": ["tapline vector rm polite"],
+  "probe list": ["tapline probe list"],
+  "probe show": ["tapline probe show truth"],
+  "probe add": ["tapline probe add truth probe-layer-5.npz --layer 5"],
+  "probe export": ["tapline probe export truth truth.safetensors"],
+  "probe rm": ["tapline probe rm truth"],
   "mcp research": ["tapline mcp research"],
   "mcp lab": ["tapline mcp lab --artifacts ./downloads"],
 };
