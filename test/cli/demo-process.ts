@@ -3,11 +3,9 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import * as assert from "uvu/assert";
+import { program } from "../support/program.js";
 import { canListProcesses, eventually, processesMarked } from "./processes.js";
-
-const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
 /** `tapline demo` in a process of its own. */
 export interface Run {
@@ -27,7 +25,7 @@ export function demo(root: string, words: string[] = [], environment: Record<str
   const temporary = join(folder, "tmp");
   mkdirSync(temporary);
   const mark = `TAPLINE_TEST_RUN=${randomUUID()}`;
-  const child = spawn(process.execPath, ["--import", import.meta.resolve("tsx"), main, "demo", ...words], {
+  const child = spawn(process.execPath, [...program, "demo", ...words], {
     cwd: folder,
     stdio: ["ignore", "pipe", "pipe"],
     env: {

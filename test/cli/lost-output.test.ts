@@ -9,6 +9,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Lab } from "../../src/client/index.js";
 import { startLab } from "../../src/lab/index.js";
+import { program } from "../support/program.js";
 
 const root = mkdtempSync(join(tmpdir(), "tapline-lost-"));
 const lab = await startLab({ port: 0, home: join(root, "home"), backend: "cpu" });
@@ -30,11 +31,11 @@ interface Place {
 async function run(words: string[], { cwd = root, into, limit }: Place) {
   const stdout = into === undefined ? "pipe" : openSync(into, "w");
   const limited = `ulimit -f ${limit ?? "unlimited"}; exec "$@"`;
-  const child = spawn(
-    "bash",
-    ["-c", limited, "-", process.execPath, "--import", import.meta.resolve("tsx"), main, ...words],
-    { cwd, stdio: ["ignore", stdout, "pipe"], env: { ...process.env, FORCE_COLOR: "0" } },
-  );
+  const child = spawn("bash", ["-c", limited, "-", process.execPath, ...program, ...words], {
+    cwd,
+    stdio: ["ignore", stdout, "pipe"],
+    env: { ...process.env, FORCE_COLOR: "0" },
+  });
   const shown = { stdout: "", stderr: "" };
   child.stdout?.on("data", (chunk) => {
     shown.stdout += chunk;

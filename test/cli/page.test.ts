@@ -15,10 +15,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { program } from "../support/program.js";
 import { command } from "./in-process.js";
 
 const repository = fileURLToPath(new URL("../..", import.meta.url));
-const main = join(repository, "src/cli/main.ts");
 const tsx = import.meta.resolve("tsx");
 const page = readFileSync(join(repository, "docs/command-line.md"), "utf8");
 
@@ -68,7 +68,7 @@ test("the commands of the page run in order", async () => {
   mkdirSync(shims);
   writeFileSync(
     join(shims, "tapline"),
-    `#!/bin/sh\nexec "${process.execPath}" --import "${tsx}" "${main}" "$@"\n`,
+    `#!/bin/sh\nexec "${process.execPath}" ${program.map((word) => `"${word}"`).join(" ")} "$@"\n`,
     {
       mode: 0o755,
     },
@@ -129,7 +129,7 @@ async function inShell(line: string): Promise<{ status: number | null; stderr: s
 
 /** Starts a service as the page does, but on a free port. */
 async function startService(words: string[]): Promise<[name: string, url: string]> {
-  const child = spawn(process.execPath, ["--import", tsx, main, ...words, "--port", "0"], {
+  const child = spawn(process.execPath, [...program, ...words, "--port", "0"], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   services.push(child);

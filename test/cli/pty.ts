@@ -1,10 +1,10 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { program } from "../support/program.js";
 import { eventually } from "./processes.js";
 
 const script = fileURLToPath(new URL("../support/in-terminal.py", import.meta.url));
-const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
 /** Whether this machine can run a command in a terminal of its own. */
 export const canPty = process.platform !== "win32" && spawnSync("python3", ["-c", "import pty"]).status === 0;
@@ -28,7 +28,7 @@ export function inTerminal(
   options: { columns?: number; env?: Record<string, string>; cwd?: string } = {},
 ): TerminalRun {
   const { columns = 80, env = {}, cwd } = options;
-  const command = [process.execPath, "--import", import.meta.resolve("tsx"), main, ...words];
+  const command = [process.execPath, ...program, ...words];
   const child = spawn("python3", [script, String(columns), "24", ...command], {
     stdio: ["pipe", "pipe", "inherit"],
     env: { ...process.env, TERM: "xterm-256color", FORCE_COLOR: "0", ...env },

@@ -7,13 +7,11 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { program } from "../support/program.js";
 import { command } from "./in-process.js";
 import { isOpen } from "./processes.js";
-
-const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
 test("ready waits while nothing listens and while a model loads, and ends with the first good answer", async () => {
   const answers = [503, 503, 200];
@@ -66,7 +64,7 @@ test("a service that npx started ends with npx", async () => {
     "/bin/sh",
     [
       "-c",
-      `'${process.execPath}' --import '${import.meta.resolve("tsx")}' '${main}' lab --port 0 --home '${home}'; exit`,
+      `'${process.execPath}' ${program.map((word) => `'${word}'`).join(" ")} lab --port 0 --home '${home}'; exit`,
     ],
     { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, npm_lifecycle_event: "npx" } },
   );

@@ -1,11 +1,9 @@
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import * as assert from "uvu/assert";
+import { program } from "../support/program.js";
 import { canListProcesses, processesMarked } from "./processes.js";
-
-const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
 export interface RunOptions {
   input?: string;
@@ -29,7 +27,7 @@ export interface Ran {
 /** Runs `tapline` in a process of its own until it ends. Nobody's services are at its usual addresses. */
 export async function tapline(words: string[], options: RunOptions = {}): Promise<Ran> {
   const mark = randomUUID();
-  const child = spawn(process.execPath, ["--import", import.meta.resolve("tsx"), main, ...words], {
+  const child = spawn(process.execPath, [...program, ...words], {
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     stdio: ["pipe", "pipe", "pipe"],
     env: { ...process.env, FORCE_COLOR: "0", TAPLINE_TEST_RUN: mark, ...options.env },

@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { Command, CommanderError } from "commander";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -11,10 +10,10 @@ import { exitCodeOf, sentenceOf } from "../../src/cli/exit-code.js";
 import { registerStudy } from "../../src/cli/study.js";
 import type { Discussion, StudyPage } from "../../src/contracts/studies/index.js";
 import { samplePackage } from "../studies/support/packages.js";
+import { program } from "../support/program.js";
 import { type HostileService, startHostile } from "./research-hostile.js";
 import { type ResearchService, startResearch } from "./research-service.js";
 
-const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "tapline-study-"));
 
 let service: ResearchService;
@@ -30,7 +29,7 @@ test.after(async () => {
 });
 
 async function tapline(words: string[], environment: Record<string, string> = {}, stdin = "") {
-  const child = spawn(process.execPath, ["--import", import.meta.resolve("tsx"), main, ...words], {
+  const child = spawn(process.execPath, [...program, ...words], {
     env: { ...process.env, ...service.environment(token), ...environment },
   });
   let [stdout, stderr] = ["", ""];

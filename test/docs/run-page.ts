@@ -5,10 +5,10 @@ import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "
 import { createServer } from "node:net";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { clientModule, module, program } from "../support/program.js";
 import { pythonWith } from "../support/python.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const main = join(root, "src/cli/main.ts");
 
 /** The ports that pages name, as they would be with nobody else's services on this machine. */
 const named = { lab: 8980, inference: 8971 } as const;
@@ -32,10 +32,10 @@ export async function runPage(page: string, folder: string): Promise<PageRun> {
   for (const made of [bin, work, join(folder, "tmp")]) mkdirSync(made);
   symlinkSync(join(root, "docs"), join(work, "docs"));
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-  const tsx = import.meta.resolve("tsx");
-  const program = `exec '${process.execPath}' --import '${tsx}'`;
-  writeFileSync(join(bin, "tapline"), `#!/bin/sh\n${program} '${main}' "$@"\n`);
-  writeFileSync(join(bin, "run-module"), `#!/bin/sh\n${program} "$@"\n`);
+  const run = (words: readonly string[]) =>
+    `#!/bin/sh\nexec ${[process.execPath, ...words].map(quoted).join(" ")} "$@"\n`;
+  writeFileSync(join(bin, "tapline"), run(program));
+  writeFileSync(join(bin, "run-module"), run(module));
   writeFileSync(join(bin, "npx"), '#!/bin/sh\nexec "$@"\n');
   // What `npm ci` and `npm test` do, whoever runs this has done or is doing.
   writeFileSync(join(bin, "npm"), '#!/bin/sh\necho "npm $*"\n');
@@ -118,8 +118,7 @@ function shell({ language, text }: Block, ports: Record<keyof typeof named, numb
       return `echo '== python'\n${python} - <<'END_OF_PYTHON'\n${code}\nEND_OF_PYTHON`;
     }
     case "js": {
-      const client = join(root, "src/client/index.ts");
-      const module = code.replace('"tapline/client"', JSON.stringify(client));
+      const module = code.replace('"tapline/client"', JSON.stringify(clientModule));
       return `${title}\ncat > block.mjs <<'END_OF_MODULE'\n${module}\nEND_OF_MODULE\nrun-module block.mjs`;
     }
     case "sh":

@@ -1,9 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { program } from "../support/program.js";
 import { type Answer, send } from "../support/request.js";
-
-const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
 /** `tapline lab` in a process of its own. */
 export interface ServiceProcess {
@@ -54,7 +52,7 @@ export async function startService(
 }
 
 function start(words: string[], environment: Record<string, string>): ChildProcess {
-  return spawn(process.execPath, ["--import", "tsx", main, ...words], {
+  return spawn(process.execPath, [...program, ...words], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, ...environment },
   });

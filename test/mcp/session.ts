@@ -1,14 +1,12 @@
-import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Client as PreviousClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as PreviousTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-
-const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+import { program } from "../support/program.js";
 
 /** How `tapline mcp` is started from its sources. */
 export function command(words: string[]): { command: string; args: string[] } {
-  return { command: process.execPath, args: ["--import", import.meta.resolve("tsx"), main, "mcp", ...words] };
+  return { command: process.execPath, args: [...program, "mcp", ...words] };
 }
 
 export interface ToolInfo {

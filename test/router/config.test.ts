@@ -2,15 +2,14 @@ import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { readConfig } from "../../src/router/index.js";
+import { program } from "../support/program.js";
 import { send } from "../support/request.js";
 import { event, type Fake, startFake } from "./support/fake.js";
 import { messages, until } from "./support/routing.js";
 
-const command = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 let folder: string;
 
 test.before(async () => {
@@ -43,7 +42,7 @@ test("a configuration is read, or refused with the file's name and one sentence"
 });
 
 function start(words: string[]) {
-  const child = spawn(process.execPath, ["--import", "tsx", command, "router", "--port", "0", ...words], {
+  const child = spawn(process.execPath, [...program, "router", "--port", "0", ...words], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   const said = { text: "" };

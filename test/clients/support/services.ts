@@ -3,13 +3,11 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { Scope } from "../../../src/contracts/studies/index.js";
 import { signInAccount } from "../../../src/studies/store/accounts.js";
 import { openStore } from "../../../src/studies/store/store.js";
 import { createToken } from "../../../src/studies/store/tokens.js";
-
-const main = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
+import { program } from "../../support/program.js";
 
 /** A `tapline` command in a process of its own that has said it is ready. */
 interface Running {
@@ -20,7 +18,7 @@ interface Running {
 
 /** Starts a command and waits until its output matches. */
 async function start(words: string[], pattern: RegExp): Promise<Running> {
-  const child = spawn(process.execPath, ["--import", "tsx", main, ...words], {
+  const child = spawn(process.execPath, [...program, ...words], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, DATABASE_URL: undefined },
   });
