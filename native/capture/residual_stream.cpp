@@ -47,8 +47,9 @@ const SidePath kSidePaths[] = {
 };
 
 /// Architectures whose graph in llama.cpp is wrong for several sequences in one micro-batch: plamo2's mamba
-/// blocks read tokens of one sequence as tokens of another, and store states at a wrong offset.
-const char* const kOneSequenceAtATime[] = {"plamo2"};
+/// blocks read tokens of one sequence as tokens of another, and store states at a wrong offset; minimax-01
+/// multiplies in four dimensions then, on which repacked weights (repack.cpp) abort the process.
+const char* const kOneSequenceAtATime[] = {"plamo2", "minimax-01"};
 
 bool is_token_leaf(const ggml_tensor* t) {
   const std::string name = GraphView::original_name(t);

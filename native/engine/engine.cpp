@@ -77,6 +77,21 @@ void Engine::load(const LoadProgress& progress) {
   pool_ = std::make_unique<TaskPool>(threads);
 }
 
+/// Throws kModelLoad where several requests in one batch would abort the process: on minimax-01 llama.cpp
+/// v0.5.0 then multiplies in four dimensions, which repacked weights do not take.
+void check_slots(const llama_model* model, const std::string& path, int slots) {
+  char architecture[32];
+  llama_model_meta_val_str(model, "general.architecture", architecture, sizeof(architecture));
+  const llama_ftype type = llama_model_ftype(model);
+  const bool exact =
+      type == LLAMA_FTYPE_ALL_F32 || type == LLAMA_FTYPE_MOSTLY_F16 || type == LLAMA_FTYPE_MOSTLY_BF16;
+  if (std::string(architecture) != "minimax-01" || exact || slots == 1) return;
+  throw Error(ErrorCode::kModelLoad,
+              "The model '" + path + "' is served with " + std::to_string(slots) +
+                  " slots, and llama.cpp v0.5.0 ends the process where it computes several "
+                  "texts of a quantised minimax-01 at once; serve it with --parallel 1.");
+}
+
 /// The generation thread: loads the model, then serves until the loop is stopped.
 void Engine::generate() {
   const auto fail = [this](ErrorCode code, const std::string& sentence) {
@@ -104,6 +119,7 @@ void Engine::generate() {
       return;
     }
     check_weights(llama_get_model(context_->get_llama_context()), options_.path);
+    check_slots(llama_get_model(context_->get_llama_context()), options_.path, params_.n_parallel);
     routes_->update_meta(*context_);
     meta_ = std::make_unique<server_context_meta>(context_->get_meta());
     model_ = const_cast<llama_model*>(llama_get_model(context_->get_llama_context()));
