@@ -113,10 +113,7 @@ async function checkQuantised(path: string, tool: string): Promise<ModelReport> 
 }
 
 function refusal(type: string, reason: string): Check {
-  const ok =
-    /^The architecture '[^']+' .{20,}\.$|multiplies '[^']+attn_k_b.*wrong rows.*\.$/.test(
-      reason,
-    );
+  const ok = /^The architecture '[^']+' .{20,}\.$|multiplies '[^']+attn_k_b.*wrong rows.*\.$/.test(reason);
   return { name: type, ok, detail: ok ? "" : `refused as "${reason}"`, note: reason };
 }
 
