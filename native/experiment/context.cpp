@@ -265,6 +265,40 @@ LogitLens& Context::lens() {
   return *lens_;
 }
 
+void Context::check_scored(const AdvanceRequest& request) const {
+  if (request.scored.size() != request.tokens.size()) {
+    throw Error(ErrorCode::kInvalidArgument, std::to_string(request.scored.size()) +
+                                                 " scored tokens were given for " +
+                                                 std::to_string(request.tokens.size()) + " tokens.");
+  }
+  if (request.next_top > 0 || request.keep_logits) {
+    throw Error(ErrorCode::kInvalidArgument, "A pass that scores tokens gives no other answer.");
+  }
+  for (const llama_token token : request.scored) {
+    if (token >= model_->info().n_vocab) {
+      throw Error(ErrorCode::kInvalidArgument, "The scored token " + std::to_string(token) +
+                                                   " is outside the vocabulary of " +
+                                                   std::to_string(model_->info().n_vocab) + " tokens.");
+    }
+  }
+}
+
+std::vector<double> Context::log_probabilities(const std::vector<llama_token>& scored) {
+  const int n_vocab = model_->info().n_vocab;
+  std::vector<double> out(scored.size());
+  for (size_t i = 0; i < scored.size(); ++i) {
+    if (scored[i] < 0) continue;
+    const float* logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(i));
+    if (logits == nullptr) throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
+    const double highest = *std::max_element(logits, logits + n_vocab);
+    double sum = 0;
+    for (int token = 0; token < n_vocab; ++token) sum += std::exp(logits[token] - highest);
+    out[i] = logits[scored[i]] - highest - std::log(sum);
+    doubtful_ = doubtful_ || !std::isfinite(out[i]);
+  }
+  return out;
+}
+
 AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken& cancel) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const ModelInfo& info = model_->info();
@@ -287,7 +321,9 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   }
 
   const size_t width = static_cast<size_t>(info.n_embd);
-  const bool wants_head = request.next_top > 0 || request.keep_logits;
+  const bool scores = !request.scored.empty();
+  if (scores) check_scored(request);
+  const bool wants_head = request.next_top > 0 || request.keep_logits || scores;
   const int deepest = layers.empty() ? -1 : layers.back();
   const bool at_the_end = deepest == info.n_layer - 1;
   const bool last_rows = request.all_rows && n > 1 && at_the_end;
@@ -306,7 +342,8 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   TokenBatch batch(n);
   for (uint32_t i = 0; i < n; ++i) {
     const bool wanted = (i + 1 == n || stream_.heads_every_row) && (wants_head || at_the_end);
-    batch.add(request.tokens[i], n_past_ + i, 0, every_output || wanted);
+    const bool scored = scores && request.scored[i] >= 0;
+    batch.add(request.tokens[i], n_past_ + i, 0, every_output || wanted || scored);
   }
   check_edits(request.edits);
   for (const Edit& edit : request.edits) {
@@ -351,7 +388,9 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   doubtful_ = doubtful_ || !request.edits.empty();
   run_tapped(batch, points, leave_early, sink, cancel);
   // The head's numbers are llama.cpp's until the next pass.
-  if (wants_head) {
+  if (scores) {
+    result.log_probabilities = log_probabilities(request.scored);
+  } else if (wants_head) {
     const float* logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(n) - 1);
     if (logits == nullptr) throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
     result.logits.assign(logits, logits + info.n_vocab);

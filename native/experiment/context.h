@@ -41,15 +41,19 @@ struct AdvanceRequest {
   int lens_top = 0;          // top k of the logit lens for every captured row; 0: none
   int next_top = 0;          // top k of the next token after the last one; 0: none
   bool keep_logits = false;  // the next token's logits
-  bool early_exit = false;   // compute no block behind the deepest captured one, when no head is wanted
+  /// A token id for each token, whose log-probability after it is wanted; negative: none. Empty: nowhere.
+  /// Every such row takes a head, so that no other answer may be asked for in the same pass.
+  std::vector<llama_token> scored;
+  bool early_exit = false;  // compute no block behind the deepest captured one, when no head is wanted
   EditPlan edits;  // the tokens so far, these included, are the prompt; their layers are among `layers`
 };
 
 struct AdvanceResult {
-  std::vector<LayerStates> layers;  // in the order asked for
-  TopTokens next;                   // one row
-  std::vector<float> logits;        // [n_vocab]
-  std::vector<EditEffect> effects;  // one an edit
+  std::vector<LayerStates> layers;        // in the order asked for
+  TopTokens next;                         // one row
+  std::vector<float> logits;              // [n_vocab]
+  std::vector<EditEffect> effects;        // one an edit
+  std::vector<double> log_probabilities;  // one a token where `scored`; 0 where none was wanted
 };
 
 struct FeatureRequest {
@@ -130,6 +134,9 @@ class Context {
   std::vector<int> check_layers(const std::vector<int>& layers) const;
   void check_tokens(const std::vector<llama_token>& tokens) const;
   void check_edits(const EditPlan& plan) const;
+  void check_scored(const AdvanceRequest& request) const;
+  /// Of the pass that was just computed.
+  std::vector<double> log_probabilities(const std::vector<llama_token>& scored);
   /// Decodes with the tap armed; on any failure the context forgets everything and the error is thrown.
   void run_tapped(const TokenBatch& batch, std::vector<TapPoint> points, bool leave_early,
                   const BlockTap::Sink& sink, const CancelToken& cancel);

@@ -8,6 +8,7 @@
 #include "napi/addon_data.h"
 #include "napi/cancel_object.h"
 #include "napi/context_object.h"
+#include "napi/dictionaries.h"
 #include "napi/engine_handle.h"
 #include "napi/engine_object.h"
 #include "napi/errors.h"
@@ -74,6 +75,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   tapline::ModelObject::define(env, exports);
   tapline::ContextObject::define(env, exports);
   tapline::define_trainers(env, exports);
+  tapline::define_dictionaries(env, exports);
   tapline::EngineObject::define(env, exports);
   tapline::define_machine(env, exports);
   return exports;

@@ -134,6 +134,12 @@ inline Napi::Value to_js(Napi::Env env, const std::vector<float>& values) {
   return array;
 }
 
+inline Napi::Value to_js(Napi::Env env, const std::vector<double>& values) {
+  Napi::Float64Array array = Napi::Float64Array::New(env, values.size());
+  if (!env.IsExceptionPending()) std::copy(values.begin(), values.end(), array.Data());
+  return array;
+}
+
 inline Napi::Value to_js(Napi::Env env, const std::vector<int32_t>& values) {
   Napi::Int32Array array = Napi::Int32Array::New(env, values.size());
   if (!env.IsExceptionPending()) std::copy(values.begin(), values.end(), array.Data());

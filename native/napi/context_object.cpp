@@ -66,6 +66,9 @@ struct Advance {
     if (outcome.next.k > 0) out.Set("next", top_to_js(env, outcome.next));
     if (!outcome.logits.empty()) out.Set("logits", to_js(env, outcome.logits));
     if (!outcome.effects.empty()) out.Set("effects", effects_to_js(env, outcome.effects));
+    if (!outcome.log_probabilities.empty()) {
+      out.Set("logProbabilities", to_js(env, outcome.log_probabilities));
+    }
     return out;
   }
 };
@@ -206,6 +209,7 @@ Napi::Value ContextObject::advance(const Napi::CallbackInfo& info) {
   request.lens_top = int_field(options, "lensTopK", 0);
   request.next_top = int_field(options, "nextTopK", 0);
   request.keep_logits = bool_field(options, "logits", false);
+  request.scored = token_list(options.Get("scored"));
   request.early_exit = bool_field(options, "earlyExit", false);
   request.edits = edit_plan(options.Get("edits"));
   return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));

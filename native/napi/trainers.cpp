@@ -19,12 +19,6 @@ namespace {
 
 using train::SaeWeights;
 
-Napi::Value doubles_to_js(Napi::Env env, const std::vector<double>& values) {
-  Napi::Float64Array array = Napi::Float64Array::New(env, values.size());
-  if (!env.IsExceptionPending()) std::copy(values.begin(), values.end(), array.Data());
-  return array;
-}
-
 Napi::Object options_of(const Napi::CallbackInfo& info) {
   return info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(info.Env());
 }
@@ -78,18 +72,18 @@ struct TrainProbe {
 
   Napi::Value result(Napi::Env env) {
     Napi::Object out = Napi::Object::New(env);
-    out.Set("weight", doubles_to_js(env, probe.weight));
+    out.Set("weight", to_js(env, probe.weight));
     out.Set("bias", probe.bias);
-    out.Set("mean", doubles_to_js(env, probe.mean));
-    out.Set("std", doubles_to_js(env, probe.std));
-    out.Set("scores", doubles_to_js(env, probe.scores));
+    out.Set("mean", to_js(env, probe.mean));
+    out.Set("std", to_js(env, probe.std));
+    out.Set("scores", to_js(env, probe.scores));
     out.Set("accuracy", probe.accuracy);
     out.Set("auc", probe.auc);
     out.Set("brier", probe.brier);
     out.Set("majorityAccuracy", probe.majority_accuracy);
     out.Set("shuffledLabelAccuracy", probe.shuffled_label_accuracy);
-    out.Set("permutedAccuracies", doubles_to_js(env, probe.permuted_accuracies));
-    out.Set("permutedAucs", doubles_to_js(env, probe.permuted_aucs));
+    out.Set("permutedAccuracies", to_js(env, probe.permuted_accuracies));
+    out.Set("permutedAucs", to_js(env, probe.permuted_aucs));
     out.Set("trainSize", probe.train_size);
     out.Set("testSize", probe.test_size);
     out.Set("converged", probe.converged);

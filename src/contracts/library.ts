@@ -97,3 +97,30 @@ export const StoredProbe = Type.Object(
   { title: "StoredProbe" },
 );
 export type StoredProbe = Static<typeof StoredProbe>;
+
+const maybe = <S extends TSchema>(schema: S) => Type.Union([schema, Type.Null()]);
+
+/** A sparse dictionary that is kept by name. */
+export const StoredDictionary = Type.Object(
+  {
+    name: Name,
+    sha256: Type.String({ description: "Of its numbers, in the form that they are kept in." }),
+    layout: Type.String({ description: "The layout that it was read from." }),
+    activation: Type.Enum(["relu", "jumprelu", "topk", "topk_raw", "gated"]),
+    features: Type.Integer(),
+    n_embd: Type.Integer({ description: "Values of a row that it reads." }),
+    layer: Type.Integer({ description: "Zero-based block whose output it reads." }),
+    point: Type.Literal("block_out"),
+    k: maybe(Type.Integer({ description: "Features that stay active in a row, for topk." })),
+    row_scaling: Type.Enum(["none", "constant_norm", "layer_norm"]),
+    subtracts_bias: Type.Boolean({ description: "Whether the decoder's bias is taken from the input." }),
+    trained_on: maybe(Type.String({ description: "The model, as the file calls it." })),
+    hook: maybe(Type.String({ description: "The place that it reads, as the file calls it." })),
+    prepend_bos: maybe(Type.Boolean({ description: "Whether texts began with a BOS token in training." })),
+    notes: Type.Array(Type.String()),
+    bytes: Type.Integer(),
+    created: Type.Number(),
+  },
+  { title: "StoredDictionary" },
+);
+export type StoredDictionary = Static<typeof StoredDictionary>;

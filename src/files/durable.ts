@@ -5,13 +5,19 @@ import { dirname } from "node:path";
 /**
  * Writes a file so that, whatever dies and when, its path holds the old content or the new one whole: to a
  * temporary file beside it, synced, renamed, and the folder synced so that the rename itself lasts.
+ * @param content whole, or in pieces
  */
-export async function writeDurably(path: string, content: string | Uint8Array): Promise<void> {
+export async function writeDurably(
+  path: string,
+  content: string | Uint8Array | Iterable<Uint8Array>,
+): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
   try {
     const file = await open(temporary, "wx", 0o600);
     try {
-      await file.writeFile(content);
+      const pieces = typeof content === "string" || content instanceof Uint8Array ? [content] : content;
+      // Each goes where the one before it ended.
+      for (const piece of pieces) await file.writeFile(piece);
       await file.sync();
     } finally {
       await file.close();

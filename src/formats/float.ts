@@ -1,23 +1,53 @@
-/** Numbers of 16 bits as numbers of 32: what files hold beside float32. */
+import { endianness } from "node:os";
+
+const swapped = endianness() === "BE";
+
+/** Little-endian numbers of 16, 32 or 64 bits, as files hold them, as float32; null for another type. */
 export function floatsOf(dtype: string, bytes: Uint8Array): Float32Array | null {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const read = (size: number, at: (offset: number) => number) =>
-    Float32Array.from({ length: bytes.byteLength / size }, (_, index) => at(index * size));
   switch (dtype) {
     case "F32":
-      return read(4, (offset) => view.getFloat32(offset, true));
+      return new Float32Array(aligned(bytes, 4));
     case "F64":
-      return read(8, (offset) => view.getFloat64(offset, true));
+      return new Float32Array(new Float64Array(aligned(bytes, 8)));
     case "F16":
-      return read(2, (offset) => half(view.getUint16(offset, true)));
+      return bitsOf(bytes, halfBits());
     case "BF16":
-      return read(2, (offset) => brain(view.getUint16(offset, true)));
+      return bitsOf(bytes, undefined);
     default:
       return null;
   }
 }
 
-/** IEEE 754 binary16. */
+/** A copy in memory of its own, in this machine's byte order. */
+function aligned(bytes: Uint8Array, width: 2 | 4 | 8): ArrayBuffer {
+  const copy = Buffer.from(new ArrayBuffer(bytes.byteLength));
+  copy.set(bytes);
+  if (swapped) copy[`swap${(width * 8) as 16 | 32 | 64}`]();
+  return copy.buffer as ArrayBuffer;
+}
+
+/** Numbers of 16 bits: the upper half of a float32, or by a table of all there are. */
+function bitsOf(bytes: Uint8Array, table: Uint32Array | undefined): Float32Array {
+  const half = new Uint16Array(aligned(bytes, 2));
+  const bits = new Uint32Array(half.length);
+  for (let i = 0; i < half.length; i++) {
+    const value = half[i] as number;
+    bits[i] = table === undefined ? value << 16 : (table[value] as number);
+  }
+  return new Float32Array(bits.buffer);
+}
+
+let halves: Uint32Array | undefined;
+
+/** The bits of the float32 that every IEEE 754 binary16 number is. */
+function halfBits(): Uint32Array {
+  if (halves === undefined) {
+    const values = Float32Array.from({ length: 2 ** 16 }, (_, bits) => half(bits));
+    halves = new Uint32Array(values.buffer);
+  }
+  return halves;
+}
+
 function half(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 0x1f;
@@ -25,12 +55,4 @@ function half(bits: number): number {
   if (exponent === 0) return sign * fraction * 2 ** -24;
   if (exponent === 0x1f) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
-}
-
-const scratch = new DataView(new ArrayBuffer(4));
-
-/** The upper half of a float32. */
-function brain(bits: number): number {
-  scratch.setUint32(0, bits << 16);
-  return scratch.getFloat32(0);
 }

@@ -57,21 +57,44 @@ export function encodeSafetensors(
   return Buffer.concat([safetensorsHead(tensors, metadata), ...data]);
 }
 
+/** Where one tensor lies in a .safetensors file: from `start` to `end`, counted from the file's first byte. */
+export interface TensorPlace {
+  dtype: string;
+  shape: readonly number[];
+  start: number;
+  end: number;
+}
+
+const widths: Readonly<Record<string, number>> = { F64: 8, F32: 4, F16: 2, BF16: 2 };
+const refuse = (why: string) => new FormatError(`The file is no .safetensors file: ${why}.`);
+
 /**
- * Reads a .safetensors file; numbers of 16 and 64 bits become float32.
+ * How many bytes the head of a .safetensors file has, by its first 8.
+ * @param size bytes of the whole file
  * @throws FormatError
  */
-export function decodeSafetensors(bytes: Uint8Array): SafetensorsFile {
-  const refuse = (why: string) => new FormatError(`The file is no .safetensors file: ${why}.`);
-  if (bytes.length < 10) throw refuse(`it has ${bytes.length} bytes`);
-  const length = new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true);
-  if (length > BigInt(headerBytes) || Number(length) > bytes.length - 8) {
+export function safetensorsHeadLength(first: Uint8Array, size: number): number {
+  if (first.length < 8 || size < 10) throw refuse(`it has ${size} bytes`);
+  const length = new DataView(first.buffer, first.byteOffset, 8).getBigUint64(0, true);
+  if (length > BigInt(headerBytes) || Number(length) > size - 8) {
     throw refuse(`its header of ${length} bytes does not fit into it`);
   }
-  const dataStart = 8 + Number(length);
+  return 8 + Number(length);
+}
+
+/**
+ * What the head of a .safetensors file says: its tensors, each checked to lie in the file as its shape needs.
+ * @param head the first {@link safetensorsHeadLength} bytes
+ * @param size bytes of the whole file
+ * @throws FormatError
+ */
+export function readSafetensorsHead(
+  head: Uint8Array,
+  size: number,
+): { places: Map<string, TensorPlace>; metadata: Record<string, string> } {
   let header: unknown;
   try {
-    header = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(8, dataStart)));
+    header = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(head.subarray(8)));
   } catch {
     throw refuse("its header is no JSON");
   }
@@ -83,16 +106,29 @@ export function decodeSafetensors(bytes: Uint8Array): SafetensorsFile {
   if (typeof given === "object" && given !== null) {
     for (const [key, value] of Object.entries(given)) if (typeof value === "string") metadata[key] = value;
   }
-  const tensors = new Map<string, Tensor>();
+  const places = new Map<string, TensorPlace>();
   for (const [name, entry] of Object.entries(entries)) {
-    tensors.set(name, readTensor(name, entry, bytes.subarray(dataStart)));
+    places.set(name, placeOf(name, entry, head.length, size));
+  }
+  return { places, metadata };
+}
+
+/**
+ * Reads a .safetensors file; numbers of 16 and 64 bits become float32.
+ * @throws FormatError
+ */
+export function decodeSafetensors(bytes: Uint8Array): SafetensorsFile {
+  const head = bytes.subarray(0, safetensorsHeadLength(bytes.subarray(0, 8), bytes.length));
+  const { places, metadata } = readSafetensorsHead(head, bytes.length);
+  const tensors = new Map<string, Tensor>();
+  for (const [name, place] of places) {
+    const data = bytes.subarray(place.start, place.end);
+    tensors.set(name, { shape: place.shape, data: floatsOf(place.dtype, data) as Float32Array });
   }
   return { tensors, metadata };
 }
 
-const widths: Readonly<Record<string, number>> = { F64: 8, F32: 4, F16: 2, BF16: 2 };
-
-function readTensor(name: string, entry: unknown, data: Uint8Array): Tensor {
+function placeOf(name: string, entry: unknown, dataStart: number, size: number): TensorPlace {
   const what = `The tensor ${told(name)}`;
   const { dtype, shape, data_offsets: offsets } = (entry ?? {}) as Record<string, unknown>;
   const lengths = (value: unknown): value is number[] =>
@@ -108,8 +144,8 @@ function readTensor(name: string, entry: unknown, data: Uint8Array): Tensor {
   }
   const [start, end] = offsets as [number, number];
   const count = shape.reduce((product, length) => product * length, 1);
-  if (start > end || end > data.length || end - start !== count * width) {
+  if (start > end || end > size - dataStart || end - start !== count * width) {
     throw new FormatError(`${what} does not lie in the file as its shape [${shape.join(", ")}] says.`);
   }
-  return { shape, data: floatsOf(String(dtype), data.subarray(start, end)) as Float32Array };
+  return { dtype: String(dtype), shape, start: dataStart + start, end: dataStart + end };
 }

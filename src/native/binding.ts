@@ -26,6 +26,7 @@ export interface NativeAdvanceResult {
   layers: NativeLayer[];
   next?: NativeTop;
   logits?: Float32Array;
+  logProbabilities?: Float64Array;
   effects?: EditEffect[];
 }
 

@@ -46,6 +46,11 @@ export interface AdvanceRequest {
   nextTopK?: number;
   /** Return the logits after the last token, float32 [vocabulary]. */
   logits?: boolean;
+  /**
+   * A token id for each token, whose log-probability after it is wanted; -1: none. Such a pass gives no other answer:
+   * neither `nextTopK` nor `logits`.
+   */
+  scored?: Int32Array;
   /** Compute no block behind the deepest captured one; the sequence can then not be continued deeper. */
   earlyExit?: boolean;
   /**
@@ -61,6 +66,8 @@ export interface AdvanceResult {
   layers: LayerCapture[];
   next?: TopTokens;
   logits?: Float32Array;
+  /** Of the `scored` tokens, natural logarithm, [tokens]; 0 where none was asked for. */
+  logProbabilities?: Float64Array;
   /** What each edit did; absent without edits. */
   effects?: EditEffect[];
 }
@@ -152,6 +159,7 @@ export class Context {
       checkLayers(request.layers);
       checkInteger("lensTopK", request.lensTopK, 0);
       checkInteger("nextTopK", request.nextTopK, 0);
+      if (request.scored !== undefined) tokenIds(request.scored);
       const result = await cancellable(signal, (cancel) =>
         this.#native.advance({
           ...rest,

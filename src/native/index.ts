@@ -17,6 +17,7 @@ export {
   sweepCells,
   type TopTokens,
 } from "./context.js";
+export { type DictionaryPlaces, decodeRows, encodeRows, type SparseRows } from "./dictionary.js";
 export type { Edit, EditEffect, Positions, StrengthUnit } from "./edit.js";
 export { NativeError, type NativeErrorCode, nativeErrorCodes } from "./error.js";
 export { addonFiles, addonInUse } from "./load.js";

@@ -39,6 +39,7 @@ const arrows: Record<string, string[]> = {
     "recipe",
     "lab",
     "inference",
+    "library",
     "router",
     "models",
     "native",
@@ -53,8 +54,9 @@ const nativeArrows: Record<string, string[]> = {
   capture: ["base", "model"],
   experiment: ["base", "capture", "model"],
   train: ["base"],
+  dictionary: ["base", "train"],
   engine: ["base", "capture", "experiment", "model"],
-  napi: ["base", "engine", "experiment", "model", "train"],
+  napi: ["base", "dictionary", "engine", "experiment", "model", "train"],
 };
 
 function sources(folder: string): string[] {

@@ -1,0 +1,87 @@
+#include "base/mapped_file.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+
+#include "base/error.h"
+
+#ifndef _WIN32
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#endif
+
+namespace tapline {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  throw Error(ErrorCode::kInvalidArgument, "'" + path + "' cannot be read: " + why + ".");
+}
+
+}  // namespace
+
+#ifndef _WIN32
+
+MappedFile::MappedFile(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) refuse(path, std::strerror(errno));
+  struct stat found = {};
+  if (::fstat(file, &found) != 0 || found.st_size <= 0) {
+    ::close(file);
+    refuse(path, "it is empty");
+  }
+  size_ = static_cast<size_t>(found.st_size);
+  void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file, 0);
+  const int error = errno;
+  ::close(file);
+  if (mapped == MAP_FAILED) refuse(path, std::strerror(error));
+  data_ = static_cast<const unsigned char*>(mapped);
+}
+
+MappedFile::~MappedFile() {
+  ::munmap(const_cast<unsigned char*>(data_), size_);
+}
+
+#else
+
+MappedFile::MappedFile(const std::string& path) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (!file || _fseeki64(file.get(), 0, SEEK_END) != 0) refuse(path, "it cannot be opened");
+  const int64_t size = _ftelli64(file.get());
+  if (size <= 0) refuse(path, "it is empty");
+  size_ = static_cast<size_t>(size);
+  auto* bytes = static_cast<unsigned char*>(::operator new(size_));
+  data_ = bytes;
+  _fseeki64(file.get(), 0, SEEK_SET);
+  if (std::fread(bytes, 1, size_, file.get()) != size_) {
+    ::operator delete(bytes);
+    refuse(path, "it ended early");
+  }
+}
+
+MappedFile::~MappedFile() {
+  ::operator delete(const_cast<unsigned char*>(data_));
+}
+
+#endif
+
+const float* MappedFile::floats(double offset, size_t count) const {
+  const bool fits = offset >= 0 && offset <= static_cast<double>(size_) &&
+                    count <= (size_ - static_cast<size_t>(offset)) / sizeof(float);
+  if (!fits || static_cast<size_t>(offset) % sizeof(float) != 0) {
+    throw Error(ErrorCode::kInvalidArgument, std::to_string(count) + " numbers at byte " +
+                                                 std::to_string(offset) + " do not lie in a file of " +
+                                                 std::to_string(size_) + " bytes.");
+  }
+  return reinterpret_cast<const float*>(data_ + static_cast<size_t>(offset));
+}
+
+}  // namespace tapline

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace tapline {
+
+/// A file read through memory, so that only the pages that are looked at are loaded and other processes share
+/// them. Where the system offers no such thing, its bytes are read.
+class MappedFile {
+ public:
+  /// Throws kInvalidArgument where the file cannot be opened or is empty.
+  explicit MappedFile(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  size_t size() const { return size_; }
+
+  /// `count` floats from byte `offset` on. Throws kInvalidArgument where they do not lie in the file, or not
+  /// at a multiple of four.
+  const float* floats(double offset, size_t count) const;
+
+ private:
+  const unsigned char* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace tapline

@@ -1,0 +1,211 @@
+#include "dictionary/dictionary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "train/aligned_array.h"
+#include "train/kernels.h"
+#include "train/thread_team.h"
+
+namespace tapline::dictionary {
+
+namespace {
+
+constexpr int kPanel = train::kPanel<float>;
+/// Rows that are encoded together: a slice of the weights is used by all of them while it is in the cache,
+/// and what they make of every feature stays a few megabytes.
+constexpr size_t kRowsAtOnce = 64;
+/// Depth of one slice of packed weights, 32 wide: 16 KiB.
+constexpr int kDepth = 128;
+
+/// How a row is scaled: x' = (x - centre) / divisor.
+struct Scale {
+  float centre = 0;
+  float divisor = 1;
+};
+
+Scale scale_of(const float* row, int hidden, RowScaling scaling) {
+  if (scaling == RowScaling::kNone) return {};
+  double sum = 0;
+  double squares = 0;
+  for (int i = 0; i < hidden; ++i) {
+    sum += row[i];
+    squares += static_cast<double>(row[i]) * row[i];
+  }
+  if (scaling == RowScaling::kConstantNorm)
+    return {0, static_cast<float>(std::sqrt(squares / static_cast<double>(hidden)))};
+  const double mean = sum / hidden;
+  double spread = 0;
+  for (int i = 0; i < hidden; ++i) spread += (row[i] - mean) * (row[i] - mean);
+  const double deviation = hidden > 1 ? std::sqrt(spread / (hidden - 1)) : 0;
+  return {static_cast<float>(mean), static_cast<float>(deviation + 1e-5)};
+}
+
+/// Up to 64 rows as the product wants them: panels of 32 columns, padded with zeros.
+class PackedRows {
+ public:
+  PackedRows(size_t rows, int hidden)
+      : rows_(rows),
+        panels_((hidden + kPanel - 1) / kPanel),
+        data_(rows * static_cast<size_t>(panels_) * kPanel) {}
+
+  void set(size_t row, int column, float value) {
+    data_.data()[static_cast<size_t>(column / kPanel) * stride() + row * kPanel +
+                 static_cast<size_t>(column % kPanel)] = value;
+  }
+  const float* panel(int index) const { return data_.data() + static_cast<size_t>(index) * stride(); }
+  size_t stride() const { return rows_ * kPanel; }
+
+ private:
+  size_t rows_;
+  int panels_;
+  train::AlignedArray<float> data_;
+};
+
+/// Columns [from, from + depth) of 32 rows of the weights, turned: out[k][j].
+void pack(const float* weights, int hidden, int width, int from, int depth, float* out) {
+  for (int j = 0; j < width; ++j) {
+    const float* row = weights + static_cast<size_t>(j) * static_cast<size_t>(hidden) + from;
+    for (int k = 0; k < depth; ++k) out[k * kPanel + j] = row[k];
+  }
+}
+
+/// The k largest values of a row, ties to the lower feature.
+void keep_largest(Fired& fired, int k) {
+  const auto count = static_cast<size_t>(k);
+  if (fired.size() > count) {
+    std::nth_element(fired.begin(), fired.begin() + (k - 1), fired.end(), [](const auto& a, const auto& b) {
+      return a.second != b.second ? a.second > b.second : a.first < b.first;
+    });
+    fired.resize(count);
+  }
+  std::sort(fired.begin(), fired.end());
+}
+
+}  // namespace
+
+Dictionary::Dictionary(const Layout& layout) : layout_(layout), file_(layout.path) {
+  if (layout.hidden < 1 || layout.features < 1 || layout.hidden > (1 << 20) || layout.features > (1 << 26)) {
+    throw Error(ErrorCode::kInvalidArgument, "A dictionary of " + std::to_string(layout.features) +
+                                                 " features of " + std::to_string(layout.hidden) +
+                                                 " values cannot be read.");
+  }
+  const auto hidden = static_cast<size_t>(layout.hidden);
+  const auto features = static_cast<size_t>(layout.features);
+  encoder_ = file_.floats(layout.encoder, features * hidden);
+  encoder_bias_ = file_.floats(layout.encoder_bias, features);
+  decoder_ = file_.floats(layout.decoder, features * hidden);
+  decoder_bias_ = file_.floats(layout.decoder_bias, hidden);
+  if (layout.activation == Activation::kJumpRelu) threshold_ = file_.floats(layout.threshold, features);
+  if (layout.activation == Activation::kGated) {
+    gain_ = file_.floats(layout.gain, features);
+    magnitude_ = file_.floats(layout.magnitude, features);
+  }
+  const bool keeps_k = layout.activation == Activation::kTopK || layout.activation == Activation::kTopKRaw;
+  if (keeps_k && (layout.k < 1 || layout.k > layout.features)) {
+    throw Error(ErrorCode::kInvalidArgument, "k is " + std::to_string(layout.k) + "; a dictionary of " +
+                                                 std::to_string(layout.features) +
+                                                 " features keeps 1 to all.");
+  }
+}
+
+SparseRows Dictionary::encode(const float* rows, size_t count, int threads, const CancelToken& cancel) const {
+  const train::Kernels& kernels = train::best_kernels();
+  const int hidden = layout_.hidden;
+  const int features = layout_.features;
+  const int padded = train::round_up(hidden, kPanel);
+  const int strips = (features + kPanel - 1) / kPanel;
+  train::ThreadTeam team(threads > 0 ? threads : train::ThreadTeam::default_size());
+  for (size_t i = 0; i < count * static_cast<size_t>(hidden); ++i) {
+    if (!std::isfinite(rows[i]))
+      throw Error(ErrorCode::kCompute, "A row that is to be encoded is not finite.");
+  }
+
+  SparseRows out;
+  out.pointers.push_back(0);
+  for (size_t first = 0; first < count; first += kRowsAtOnce) {
+    cancel.check();
+    const size_t n = std::min(kRowsAtOnce, count - first);
+    PackedRows packed(n, hidden);
+    for (size_t row = 0; row < n; ++row) {
+      const float* values = rows + (first + row) * static_cast<size_t>(hidden);
+      const Scale scale = scale_of(values, hidden, layout_.scaling);
+      for (int i = 0; i < hidden; ++i) {
+        const float bias = layout_.subtract_bias ? decoder_bias_[i] : 0.0F;
+        packed.set(row, i, (values[i] - scale.centre) / scale.divisor - bias);
+      }
+    }
+    // [strips][n][32]
+    train::AlignedArray<float> products(static_cast<size_t>(strips) * n * kPanel);
+    team.parallel_for(strips, [&](int strip) {
+      alignas(64) float slice[kDepth * kPanel];
+      const int width = std::min(kPanel, features - strip * kPanel);
+      const float* weights = encoder_ + static_cast<size_t>(strip) * kPanel * static_cast<size_t>(hidden);
+      float* sums = products.data() + static_cast<size_t>(strip) * n * kPanel;
+      for (int from = 0; from < padded; from += kDepth) {
+        const int depth = std::min(kDepth, padded - from);
+        if (width < kPanel || from + depth > hidden) std::fill_n(slice, depth * kPanel, 0.0F);
+        pack(weights, hidden, width, from, std::min(depth, hidden - from), slice);
+        kernels.rows_times_panel(packed.panel(from / kPanel), static_cast<std::ptrdiff_t>(packed.stride()),
+                                 slice, depth / kPanel, static_cast<int>(n), sums, from > 0);
+      }
+    });
+    // A feature a product of `hidden` numbers was spent on costs nothing to look at: one thread, which may
+    // throw.
+    for (size_t row = 0; row < n; ++row) {
+      const Fired found = fire(products.data() + row * kPanel, n * kPanel);
+      for (const auto& [feature, value] : found) {
+        out.indices.push_back(feature);
+        out.values.push_back(value);
+      }
+      out.pointers.push_back(static_cast<double>(out.indices.size()));
+    }
+  }
+  return out;
+}
+
+Fired Dictionary::fire(const float* products, size_t stride) const {
+  Fired found;
+  const bool raw = layout_.activation == Activation::kTopKRaw;
+  for (int feature = 0; feature < layout_.features; ++feature) {
+    const float p =
+        products[static_cast<size_t>(feature / kPanel) * stride + static_cast<size_t>(feature % kPanel)];
+    const float h = p + encoder_bias_[feature];
+    float value = raw ? h : std::max(h, 0.0F);
+    if (threshold_ != nullptr && !(h > threshold_[feature])) continue;
+    if (gain_ != nullptr) value = h > 0 ? std::max(gain_[feature] * p + magnitude_[feature], 0.0F) : 0.0F;
+    if (value != 0.0F) found.emplace_back(feature, value);
+  }
+  if (layout_.k > 0) keep_largest(found, layout_.k);
+  return found;
+}
+
+std::vector<float> Dictionary::decode(const SparseRows& sparse, const float* rows, int threads,
+                                      const CancelToken& cancel) const {
+  const auto hidden = static_cast<size_t>(layout_.hidden);
+  const size_t count = sparse.pointers.size() - 1;
+  std::vector<float> out(count * hidden);
+  train::ThreadTeam team(threads > 0 ? threads : train::ThreadTeam::default_size());
+  team.parallel_for(static_cast<int>(count), [&](int at) {
+    if (cancel.cancelled()) return;
+    const auto row = static_cast<size_t>(at);
+    float* y = out.data() + row * hidden;
+    std::copy_n(decoder_bias_, hidden, y);
+    for (auto i = static_cast<size_t>(sparse.pointers[row]);
+         i < static_cast<size_t>(sparse.pointers[row + 1]); ++i) {
+      const float value = sparse.values[i];
+      const float* direction = decoder_ + static_cast<size_t>(sparse.indices[i]) * hidden;
+      for (size_t j = 0; j < hidden; ++j) y[j] += value * direction[j];
+    }
+    if (layout_.scaling == RowScaling::kNone) return;
+    const Scale scale = scale_of(rows + row * hidden, layout_.hidden, layout_.scaling);
+    for (size_t j = 0; j < hidden; ++j) y[j] = y[j] * scale.divisor + scale.centre;
+  });
+  cancel.check();
+  return out;
+}
+
+}  // namespace tapline::dictionary

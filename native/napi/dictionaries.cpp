@@ -1,0 +1,144 @@
+#include "napi/dictionaries.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dictionary/dictionary.h"
+#include "napi/args.h"
+#include "napi/cancel_object.h"
+#include "napi/worker.h"
+
+namespace tapline {
+
+namespace {
+
+using dictionary::Activation;
+using dictionary::Dictionary;
+using dictionary::Layout;
+using dictionary::RowScaling;
+using dictionary::SparseRows;
+
+/// The place of a name in a list of names, in the order of the enumeration that they stand for.
+template <class Enum, size_t N>
+Enum named(const Napi::Object& object, const char* field, const std::array<const char*, N>& names) {
+  const std::string name = string_field(object, field);
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) wrong_type(field, "a name that is known");
+  return static_cast<Enum>(found - names.begin());
+}
+
+Layout layout_of(const Napi::Object& object) {
+  Layout layout;
+  layout.path = string_field(object, "path");
+  layout.activation =
+      named<Activation>(object, "activation", std::array{"relu", "jumprelu", "topk", "topk_raw", "gated"});
+  layout.scaling = named<RowScaling>(object, "rowScaling", std::array{"none", "constant_norm", "layer_norm"});
+  layout.subtract_bias = bool_field(object, "subtractBias", false);
+  layout.hidden = int_field(object, "hidden", 0);
+  layout.features = int_field(object, "features", 0);
+  layout.k = int_field(object, "k", 0);
+  layout.encoder = number_field(object, "encoder", 0);
+  layout.encoder_bias = number_field(object, "encoderBias", 0);
+  layout.decoder = number_field(object, "decoder", 0);
+  layout.decoder_bias = number_field(object, "decoderBias", 0);
+  layout.threshold = number_field(object, "threshold", 0);
+  layout.gain = number_field(object, "gain", 0);
+  layout.magnitude = number_field(object, "magnitudeBias", 0);
+  return layout;
+}
+
+size_t count_of(const std::vector<float>& rows, int hidden) {
+  if (hidden < 1 || rows.size() % static_cast<size_t>(hidden) != 0)
+    throw Error(ErrorCode::kInvalidArgument,
+                std::to_string(rows.size()) + " values are no rows of " + std::to_string(hidden) + ".");
+  return rows.size() / static_cast<size_t>(hidden);
+}
+
+struct Encode {
+  Layout layout;
+  std::vector<float> rows;
+  int threads;
+  SparseRows sparse;
+
+  void execute(const CancelToken& cancel) {
+    const Dictionary dictionary(layout);
+    sparse = dictionary.encode(rows.data(), count_of(rows, layout.hidden), threads, cancel);
+  }
+  Napi::Value result(Napi::Env env) {
+    Napi::Object out = Napi::Object::New(env);
+    out.Set("pointers", to_js(env, sparse.pointers));
+    out.Set("indices", to_js(env, sparse.indices));
+    out.Set("values", to_js(env, sparse.values));
+    return out;
+  }
+};
+
+struct Decode {
+  Layout layout;
+  SparseRows sparse;
+  std::vector<float> rows;
+  int threads;
+  std::vector<float> decoded;
+
+  void execute(const CancelToken& cancel) {
+    const Dictionary dictionary(layout);
+    check();
+    decoded = dictionary.decode(sparse, rows.data(), threads, cancel);
+  }
+  Napi::Value result(Napi::Env env) { return to_js(env, decoded); }
+
+ private:
+  /// What decode() reads unchecked.
+  void check() const {
+    const std::vector<double>& pointers = sparse.pointers;
+    const bool sound =
+        !pointers.empty() && pointers.front() == 0 &&
+        pointers.back() == static_cast<double>(sparse.indices.size()) &&
+        sparse.values.size() == sparse.indices.size() && std::is_sorted(pointers.begin(), pointers.end()) &&
+        std::all_of(sparse.indices.begin(), sparse.indices.end(),
+                    [this](int32_t feature) { return feature >= 0 && feature < layout.features; }) &&
+        (layout.scaling == RowScaling::kNone || count_of(rows, layout.hidden) + 1 == pointers.size());
+    if (!sound) throw Error(ErrorCode::kInvalidArgument, "The sparse rows do not fit the dictionary.");
+  }
+};
+
+Napi::Object options_of(const Napi::CallbackInfo& info) {
+  return info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(info.Env());
+}
+
+Napi::Value encode(const Napi::CallbackInfo& info) {
+  const Napi::Object options = options_of(info);
+  return run_async(info.Env(),
+                   Encode{layout_of(options.Get("dictionary").As<Napi::Object>()),
+                          float_list(options.Get("rows")),
+                          int_field(options, "threads", 0),
+                          {}},
+                   CancelObject::from(options.Get("cancel")));
+}
+
+Napi::Value decode(const Napi::CallbackInfo& info) {
+  const Napi::Object options = options_of(info);
+  SparseRows sparse{
+      double_list(options.Get("pointers")),
+      copy_of<Napi::Int32Array, int32_t>(options.Get("indices"), napi_int32_array, "an Int32Array"),
+      float_list(options.Get("values"))};
+  return run_async(info.Env(),
+                   Decode{layout_of(options.Get("dictionary").As<Napi::Object>()),
+                          std::move(sparse),
+                          float_list(options.Get("rows")),
+                          int_field(options, "threads", 0),
+                          {}},
+                   CancelObject::from(options.Get("cancel")));
+}
+
+}  // namespace
+
+void define_dictionaries(Napi::Env env, Napi::Object exports) {
+  exports.Set("encodeRows", Napi::Function::New<guarded_function<encode>>(env, "encodeRows"));
+  exports.Set("decodeRows", Napi::Function::New<guarded_function<decode>>(env, "decodeRows"));
+}
+
+}  // namespace tapline

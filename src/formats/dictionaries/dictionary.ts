@@ -1,0 +1,230 @@
+import { FormatError, told } from "../format-error.js";
+
+/**
+ * What a feature's pre-activation h becomes: `relu` max(h, 0); `jumprelu` max(h, 0) where h > threshold, else 0;
+ * `topk` max(h, 0) of the k largest, else 0; `topk_raw` h of the k largest, negative ones too; `gated`
+ * max(gain * p + magnitude bias, 0) where p + encoder bias > 0, with p = W x.
+ */
+export type Activation = "relu" | "jumprelu" | "topk" | "topk_raw" | "gated";
+
+/** What is done to a row before it is encoded, and undone after it is decoded. */
+export type RowScaling = "none" | "constant_norm" | "layer_norm";
+
+/** What a file says of the place that its dictionary reads. */
+export interface DictionaryOrigin {
+  /** Block whose output it reads; absent where the file does not say. */
+  layer?: number;
+  /** The place as the file calls it. */
+  hook?: string;
+  /** The model as the file calls it. */
+  model?: string;
+  prependBos?: boolean;
+}
+
+/**
+ * A sparse dictionary in the one form that all layouts become: h = W_enc (n(x) - subtract b_dec) + b_enc, f by the
+ * activation, y = n^-1(f W_dec + b_dec); n is the row scaling. Factors that a layout keeps beside its weights are
+ * folded in.
+ */
+export interface Dictionary {
+  layout: string;
+  activation: Activation;
+  hidden: number;
+  features: number;
+  /** For `topk` and `topk_raw`. */
+  k: number;
+  rowScaling: RowScaling;
+  subtractBias: boolean;
+  /** [features, hidden] */
+  encoder: Float32Array;
+  /** [features] */
+  encoderBias: Float32Array;
+  /** [features, hidden] */
+  decoder: Float32Array;
+  /** [hidden] */
+  decoderBias: Float32Array;
+  /** [features], for `jumprelu`. */
+  threshold?: Float32Array;
+  /** [features], for `gated`. */
+  gain?: Float32Array;
+  /** [features], for `gated`. */
+  magnitudeBias?: Float32Array;
+  origin: DictionaryOrigin;
+  /** What a person should know of how the file was read, a sentence each. */
+  notes: string[];
+}
+
+/** The arrays of a file, each read when it is asked for. */
+export interface TensorSource {
+  readonly shapes: ReadonlyMap<string, readonly number[]>;
+  read(name: string): Promise<Float32Array>;
+}
+
+/** The arrays of a layout, checked by name and shape as they are read. */
+export class Arrays {
+  readonly #source: TensorSource;
+  readonly #layout: string;
+
+  constructor(source: TensorSource, layout: string) {
+    this.#source = source;
+    this.#layout = layout;
+  }
+
+  has(name: string): boolean {
+    return this.#source.shapes.has(name);
+  }
+
+  shape(name: string): readonly number[] {
+    const shape = this.#source.shapes.get(name);
+    if (shape !== undefined) return shape;
+    throw new FormatError(
+      `A dictionary of the layout ${this.#layout} has an array ${name}; this file has ` +
+        `${[...this.#source.shapes.keys()].slice(0, 12).map(told).join(", ") || "none"}.`,
+    );
+  }
+
+  /** Rows and columns of a matrix. */
+  matrix(name: string): [rows: number, columns: number] {
+    const [rows, columns, ...more] = this.shape(name);
+    if (rows === undefined || columns === undefined || more.length > 0 || rows === 0 || columns === 0) {
+      throw new FormatError(`${name} is no matrix: its shape is [${this.shape(name).join(", ")}].`);
+    }
+    return [rows, columns];
+  }
+
+  async read(name: string, ...wanted: number[]): Promise<Float32Array> {
+    const shape = this.shape(name);
+    if (shape.length !== wanted.length || shape.some((length, i) => length !== wanted[i])) {
+      throw new FormatError(`${name} has the shape [${shape.join(", ")}]; [${wanted.join(", ")}] fits here.`);
+    }
+    return this.#source.read(name);
+  }
+
+  /** A matrix that the file holds as [columns, rows]. */
+  async transposed(name: string, rows: number, columns: number): Promise<Float32Array> {
+    return transpose(await this.read(name, columns, rows), columns, rows);
+  }
+
+  /** A single number, kept as [] or [1]. */
+  async scalar(name: string): Promise<number> {
+    const shape = this.shape(name);
+    if (shape.reduce((product, length) => product * length, 1) !== 1) {
+      throw new FormatError(`${name} has the shape [${shape.join(", ")}]; it is one number.`);
+    }
+    return (await this.#source.read(name))[0] as number;
+  }
+}
+
+/** [rows, columns] to [columns, rows]. */
+export function transpose(data: Float32Array, rows: number, columns: number): Float32Array {
+  const out = new Float32Array(data.length);
+  const block = 64;
+  for (let top = 0; top < rows; top += block) {
+    for (let left = 0; left < columns; left += block) {
+      const bottom = Math.min(rows, top + block);
+      const right = Math.min(columns, left + block);
+      for (let row = top; row < bottom; row++) {
+        for (let column = left; column < right; column++) {
+          out[column * rows + row] = data[row * columns + column] as number;
+        }
+      }
+    }
+  }
+  return out;
+}
+
+/** Multiplies row i of a matrix [factors, width] by factor i, in place. */
+export function scaleRows(matrix: Float32Array, factors: ArrayLike<number>): void {
+  const width = matrix.length / factors.length;
+  for (let row = 0; row < factors.length; row++) {
+    const factor = factors[row] as number;
+    for (let i = row * width; i < (row + 1) * width; i++) matrix[i] = (matrix[i] as number) * factor;
+  }
+}
+
+/** L2 length of each row of a matrix [rows, width]. */
+export function rowLengths(matrix: Float32Array, rows: number): Float64Array {
+  const width = matrix.length / rows;
+  return Float64Array.from({ length: rows }, (_, row) => {
+    let sum = 0;
+    for (let i = row * width; i < (row + 1) * width; i++) sum += (matrix[i] as number) ** 2;
+    return Math.sqrt(sum);
+  });
+}
+
+/**
+ * Folds the lengths of the decoder's rows into the encoder: h becomes h times the length, the row a unit one. What
+ * "activations rescaled by the decoder's norm" means.
+ */
+export function foldDecoderLengths(
+  parts: Pick<Dictionary, "encoder" | "encoderBias" | "decoder" | "features">,
+): void {
+  const lengths = rowLengths(parts.decoder, parts.features);
+  if (lengths.some((length) => !(length > 0))) {
+    throw new FormatError("A decoder row has no length, so its feature cannot be rescaled by it.");
+  }
+  scaleRows(parts.encoder, lengths);
+  scaleRows(parts.encoderBias, lengths);
+  scaleRows(
+    parts.decoder,
+    lengths.map((length) => 1 / length),
+  );
+}
+
+/**
+ * The block whose output a hook of TransformerLens, or a module of transformers, is.
+ * @throws FormatError for a place that is no block output
+ */
+export function layerOfHook(hook: string): number {
+  const post = /^blocks\.(\d{1,3})\.hook_resid_post$/.exec(hook)?.[1];
+  if (post !== undefined) return Number(post);
+  const pre = Number(/^blocks\.(\d{1,3})\.hook_resid_pre$/.exec(hook)?.[1] ?? -1);
+  if (pre > 0) return pre - 1;
+  const module =
+    /^(?:model\.|language_model\.|transformer\.|gpt_neox\.)*(?:layers|h)\.(\d{1,3})(?:\.output)?$/.exec(
+      hook,
+    )?.[1];
+  if (module !== undefined) return Number(module);
+  throw new FormatError(
+    `The dictionary reads at ${told(hook)}; only block outputs are offered (blocks.N.hook_resid_post, ` +
+      "blocks.N.hook_resid_pre from block 1 on, layers.N).",
+  );
+}
+
+/** A record out of a configuration file. */
+export type Settings = Readonly<Record<string, unknown>>;
+
+/** The settings of a configuration file, read and checked for their type where they are asked for. */
+export function settingsOf(value: unknown, file: string): Settings {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Settings;
+  throw new FormatError(`${file} is no JSON object.`);
+}
+
+export function textOf(settings: Settings, ...names: string[]): string | undefined {
+  const found = names.map((name) => settings[name]).find((value) => value !== undefined && value !== null);
+  if (found === undefined || typeof found === "string") return found;
+  throw new FormatError(`${names[0]} in the configuration is ${told(JSON.stringify(found))}, not a text.`);
+}
+
+export function numberOf(settings: Settings, ...names: string[]): number | undefined {
+  const found = names.map((name) => settings[name]).find((value) => value !== undefined && value !== null);
+  if (found === undefined || (typeof found === "number" && Number.isFinite(found))) return found;
+  throw new FormatError(`${names[0]} in the configuration is ${told(JSON.stringify(found))}, not a number.`);
+}
+
+export function flagOf(settings: Settings, name: string): boolean | undefined {
+  const found = settings[name];
+  if (found === undefined || found === null) return undefined;
+  if (typeof found === "boolean") return found;
+  throw new FormatError(`${name} in the configuration is ${told(JSON.stringify(found))}, not true or false.`);
+}
+
+/** @throws FormatError unless k is from 1 to the number of features */
+export function checkedK(k: number | undefined, features: number): number {
+  if (k !== undefined && Number.isInteger(k) && k >= 1 && k <= features) return k;
+  throw new FormatError(
+    k === undefined
+      ? "The dictionary keeps its k most active features, and no file says k."
+      : `k is ${k}; from 1 to ${features} features can be kept.`,
+  );
+}

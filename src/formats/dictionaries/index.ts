@@ -1,0 +1,2 @@
+export type { Activation, Dictionary, DictionaryOrigin, RowScaling, TensorSource } from "./dictionary.js";
+export { type LayoutFiles, layouts, readDictionary } from "./read.js";

@@ -1,0 +1,135 @@
+import { FormatError, told } from "../format-error.js";
+import { Arrays, type Dictionary, type TensorSource } from "./dictionary.js";
+import { readGemmaScope } from "./gemma-scope.js";
+import { readLabSae } from "./lab-sae.js";
+import { readLlamaScope } from "./llama-scope.js";
+import { readSaeLens } from "./saelens.js";
+import { readSparsify } from "./sparsify.js";
+import { readDictionaryLearning, readGoodfire, readQwenScope } from "./torch.js";
+
+/** The files of a dictionary's folder, by name; opened when a layout asks for them. */
+export interface LayoutFiles {
+  readonly names: readonly string[];
+  json(name: string): Promise<unknown>;
+  tensors(name: string): Promise<TensorSource & { metadata: Readonly<Record<string, string>> }>;
+}
+
+interface Layout {
+  name: string;
+  /** The file that holds the weights, where this layout's files are there. */
+  weights(names: readonly string[]): string | undefined;
+  read(files: LayoutFiles, weights: string, k: number | undefined): Promise<Dictionary>;
+}
+
+/** The file of that name, where another one lies beside it. */
+const beside = (weights: string, other: string) => (names: readonly string[]) =>
+  names.includes(other) ? names.find((name) => name === weights) : undefined;
+
+const alone = (pattern: RegExp) => (names: readonly string[]) => names.find((name) => pattern.test(name));
+
+/** The layouts that are read, told apart by the names of their files. */
+export const layouts: readonly Layout[] = [
+  {
+    name: "SAELens (cfg.json, sae_weights.safetensors)",
+    weights: beside("sae_weights.safetensors", "cfg.json"),
+    read: async (files, weights) => readSaeLens(await files.json("cfg.json"), await files.tensors(weights)),
+  },
+  {
+    name: "sparsify (cfg.json, sae.safetensors)",
+    weights: beside("sae.safetensors", "cfg.json"),
+    read: async (files, weights) => readSparsify(await files.json("cfg.json"), await files.tensors(weights)),
+  },
+  {
+    name: "Llama Scope (hyperparams.json, checkpoints/final.safetensors)",
+    weights: (names) =>
+      names.includes("hyperparams.json")
+        ? names.find((name) => /^(checkpoints\/)?final\.safetensors$/.test(name))
+        : undefined,
+    read: async (files, weights) =>
+      readLlamaScope(await files.json("hyperparams.json"), await files.tensors(weights)),
+  },
+  {
+    name: "Gemma Scope (params.npz)",
+    weights: alone(/^params\.npz$/),
+    read: async (files, weights) => readGemmaScope(undefined, await files.tensors(weights)),
+  },
+  {
+    name: "Gemma Scope 2 (params.safetensors, config.json)",
+    weights: alone(/^params\.safetensors$/),
+    read: async (files, weights) =>
+      readGemmaScope(
+        files.names.includes("config.json") ? await files.json("config.json") : undefined,
+        await files.tensors(weights),
+      ),
+  },
+  {
+    name: "dictionary_learning (ae.pt, config.json)",
+    weights: beside("ae.pt", "config.json"),
+    read: async (files, weights) =>
+      readDictionaryLearning(await files.json("config.json"), await files.tensors(weights)),
+  },
+  {
+    name: "tapline's Lab (sae-layer-N.safetensors, sae-normalization-N.npz)",
+    weights: alone(/^sae-layer-\d+\.safetensors$/),
+    read: async (files, weights) => {
+      const scaling = weights.replace("sae-layer", "sae-normalization").replace(".safetensors", ".npz");
+      const { metadata, ...source } = await files.tensors(weights);
+      return readLabSae(
+        metadata,
+        source,
+        files.names.includes(scaling) ? await files.tensors(scaling) : undefined,
+      );
+    },
+  },
+  {
+    name: "Qwen-Scope and Goodfire (.pt, .pth)",
+    weights: alone(/\.pth?$/),
+    read: async (files, weights, k) => {
+      const source = await files.tensors(weights);
+      return new Arrays(source, "a .pt file").has("encoder_linear.weight")
+        ? readGoodfire(source)
+        : readQwenScope(source, k);
+    },
+  },
+];
+
+/**
+ * Reads a dictionary from the files of its folder, whatever its layout.
+ * @param k features that stay active, for a layout whose files do not say
+ * @throws FormatError where no layout fits, or a file is not what its layout says
+ */
+export async function readDictionary(files: LayoutFiles, k?: number): Promise<Dictionary> {
+  for (const { weights, read } of layouts) {
+    const found = weights(files.names);
+    if (found !== undefined) return checked(await read(files, found, k));
+  }
+  throw new FormatError(
+    `No layout that is read fits the files ${files.names.slice(0, 12).map(told).join(", ") || "(none)"}; read are ` +
+      `${layouts.map(({ name }) => name).join("; ")}.`,
+  );
+}
+
+/** @throws FormatError where a number is NaN or infinite */
+function checked(dictionary: Dictionary): Dictionary {
+  const parts = [
+    "encoder",
+    "encoderBias",
+    "decoder",
+    "decoderBias",
+    "threshold",
+    "gain",
+    "magnitudeBias",
+  ] as const;
+  for (const part of parts) {
+    const numbers = dictionary[part];
+    if (numbers !== undefined && !allFinite(numbers)) {
+      throw new FormatError(`The dictionary's ${part} holds numbers that are not finite.`);
+    }
+  }
+  return dictionary;
+}
+
+function allFinite(numbers: Float32Array): boolean {
+  for (let i = 0; i < numbers.length; i++) if (!Number.isFinite(numbers[i])) return false;
+  return true;
+}

@@ -1,0 +1,194 @@
+import { FormatError, told } from "../format-error.js";
+import {
+  type Activation,
+  Arrays,
+  checkedK,
+  type Dictionary,
+  type DictionaryOrigin,
+  flagOf,
+  foldDecoderLengths,
+  layerOfHook,
+  numberOf,
+  type RowScaling,
+  type Settings,
+  scaleRows,
+  settingsOf,
+  type TensorSource,
+  textOf,
+} from "./dictionary.js";
+
+/** What `cfg.json` says, of version 6 and of those before, in the words of 6. */
+interface SaeLensSettings {
+  version: number;
+  architecture: string;
+  normalisation: string;
+  reshape: string;
+  subtractBias: boolean;
+  k: number | undefined;
+  rescale: boolean;
+  hidden: number | undefined;
+  out: number | undefined;
+  origin: DictionaryOrigin & { hook: string };
+}
+
+/**
+ * Reads a dictionary as SAELens saves it: `cfg.json`, `sae_weights.safetensors` with W_enc [d, F], W_dec [F, d].
+ * (Layout: SAELens 3 to 6, its `saes` classes.)
+ * @throws FormatError
+ */
+export async function readSaeLens(config: unknown, source: TensorSource): Promise<Dictionary> {
+  const settings = settingsFrom(settingsOf(config, "cfg.json"));
+  const { architecture, origin } = settings;
+  if (architecture.includes("transcoder")) {
+    throw new FormatError(
+      `The dictionary is a ${architecture} at ${told(origin.hook)}; only autoencoders of block outputs are read.`,
+    );
+  }
+  if (settings.reshape !== "none") {
+    throw new FormatError(
+      `The dictionary reads ${told(origin.hook)} reshaped as ${told(settings.reshape)}; only block outputs are offered.`,
+    );
+  }
+  const layer = layerOfHook(origin.hook);
+  const arrays = new Arrays(source, "SAELens");
+  const [hidden, features] = arrays.matrix("W_enc");
+  if (settings.out !== undefined && settings.out !== hidden) {
+    throw new FormatError(`The dictionary reads ${hidden} values and writes ${settings.out}: a transcoder.`);
+  }
+  const notes: string[] = [];
+  const parts = {
+    hidden,
+    features,
+    encoder: await arrays.transposed("W_enc", features, hidden),
+    decoder: await arrays.read("W_dec", features, hidden),
+    decoderBias: await arrays.read("b_dec", hidden),
+    encoderBias: await arrays.read(architecture === "gated" ? "b_gate" : "b_enc", features),
+  };
+  const specific = await activationOf(arrays, settings, features);
+  if (settings.rescale && specific.activation === "topk") foldDecoderLengths(parts);
+  if (arrays.has("scaling_factor")) {
+    const factors = await arrays.read("scaling_factor", features);
+    // Finetuning's factors belong to the decoder up to version 5; the classes of 6 leave them aside.
+    if (settings.version < 6) scaleRows(parts.decoder, factors);
+    else if (factors.some((factor) => factor !== 1)) {
+      notes.push("The file's scaling_factor is left aside, as SAELens 6 does.");
+    }
+  }
+  if (settings.normalisation === "expected_average_only_in") {
+    notes.push(
+      "It was trained on activations scaled to an average length; where that scale is not folded into its weights, " +
+        "it does not fit raw activations: look at the explained variance.",
+    );
+  }
+  return {
+    layout: "SAELens",
+    ...parts,
+    ...specific,
+    rowScaling: scalingOf(settings.normalisation),
+    subtractBias: settings.subtractBias,
+    origin: { ...origin, layer },
+    notes,
+  };
+}
+
+async function activationOf(
+  arrays: Arrays,
+  { architecture, k }: SaeLensSettings,
+  features: number,
+): Promise<Pick<Dictionary, "activation" | "k" | "threshold" | "gain" | "magnitudeBias">> {
+  const jump = (threshold: Float32Array) => ({ activation: "jumprelu" as Activation, k: 0, threshold });
+  switch (architecture) {
+    case "standard":
+      return { activation: "relu", k: 0 };
+    case "topk":
+      return { activation: "topk", k: checkedK(k, features) };
+    case "jumprelu":
+      return jump(await thresholdOf(arrays, features));
+    case "batchtopk":
+    case "matryoshka_batchtopk":
+    case "matryoshka":
+      // A finished one is saved as jumprelu; a checkpoint keeps one threshold for all features.
+      if (!arrays.has("topk_threshold")) return jump(await thresholdOf(arrays, features));
+      return jump(new Float32Array(features).fill(await arrays.scalar("topk_threshold")));
+    case "gated":
+      return {
+        activation: "gated",
+        k: 0,
+        gain: (await arrays.read("r_mag", features)).map(Math.exp),
+        magnitudeBias: await arrays.read("b_mag", features),
+      };
+    default:
+      throw new FormatError(
+        `The architecture ${told(architecture)} is not read; standard, topk, batchtopk, matryoshka_batchtopk, ` +
+          "jumprelu and gated are.",
+      );
+  }
+}
+
+async function thresholdOf(arrays: Arrays, features: number): Promise<Float32Array> {
+  if (arrays.has("threshold")) return arrays.read("threshold", features);
+  return (await arrays.read("log_threshold", features)).map(Math.exp);
+}
+
+function scalingOf(normalisation: string): RowScaling {
+  switch (normalisation) {
+    case "none":
+    case "expected_average_only_in":
+      return "none";
+    case "constant_norm_rescale":
+      return "constant_norm";
+    case "layer_norm":
+      return "layer_norm";
+    default:
+      throw new FormatError(
+        `normalize_activations is ${told(normalisation)}; none, expected_average_only_in, constant_norm_rescale ` +
+          "and layer_norm are read.",
+      );
+  }
+}
+
+function settingsFrom(settings: Settings): SaeLensSettings {
+  const metadata = settings.metadata === undefined ? settings : settingsOf(settings.metadata, "metadata");
+  const version = textOf(metadata, "sae_lens_version") ?? textOf(settings, "sae_lens_version") ?? "0";
+  const hook = textOf(metadata, "hook_name", "hook_point");
+  if (hook === undefined) throw new FormatError("cfg.json does not say hook_name, the place that is read.");
+  const [activation, kOld] = oldActivation(settings);
+  const given = textOf(settings, "architecture") ?? "standard";
+  const normalised = settings.normalize_activations;
+  const model = textOf(metadata, "model_name");
+  return {
+    version: Number.parseInt(version, 10) || 0,
+    architecture: activation === "topk" && given === "standard" ? "topk" : given,
+    normalisation:
+      normalised === true
+        ? "expected_average_only_in"
+        : normalised === false || normalised === null
+          ? "none"
+          : (textOf(settings, "normalize_activations") ?? "none"),
+    reshape: textOf(settings, "reshape_activations") ?? (hook.includes("hook_z") ? "hook_z" : "none"),
+    subtractBias: flagOf(settings, "apply_b_dec_to_input") ?? true,
+    k: numberOf(settings, "k") ?? kOld,
+    rescale: flagOf(settings, "rescale_acts_by_decoder_norm") ?? false,
+    hidden: numberOf(settings, "d_in"),
+    out: numberOf(settings, "d_out"),
+    origin: {
+      hook,
+      ...(model !== undefined && { model }),
+      prependBos: flagOf(metadata, "prepend_bos") ?? true,
+    },
+  };
+}
+
+/** Before version 6 the activation stood beside the architecture. */
+function oldActivation(settings: Settings): [name: string, k: number | undefined] {
+  const name = textOf(settings, "activation_fn", "activation_fn_str") ?? "relu";
+  if (name !== "relu" && name !== "topk") {
+    throw new FormatError(`The activation ${told(name)} is not read; relu and topk are.`);
+  }
+  const extra = settings.activation_fn_kwargs;
+  const k =
+    extra === undefined || extra === null
+      ? undefined
+      : numberOf(settingsOf(extra, "activation_fn_kwargs"), "k");
+  return [name, k];
+}

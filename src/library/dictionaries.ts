@@ -1,0 +1,260 @@
+import { createHash } from "node:crypto";
+import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import type { StoredDictionary } from "../contracts/library.js";
+import { liveLimits } from "../contracts/live-limits.js";
+import { UserError } from "../contracts/user-error.js";
+import { syncFolder, writeDurably } from "../files/durable.js";
+import { type Dictionary, type LayoutFiles, readDictionary } from "../formats/dictionaries/index.js";
+import { FormatError } from "../formats/format-error.js";
+import { safetensorsHead, type Tensor } from "../formats/safetensors.js";
+import type { DictionaryPlaces } from "../native/index.js";
+import type { ModelIdentity } from "./identity.js";
+import { openTensors, readBytes, tensorPlaces } from "./tensor-files.js";
+
+const extension = ".safetensors";
+const configBytes = 16 * 1024 ** 2;
+const pieceBytes = 64 * 1024 ** 2;
+
+/** What the caller says where a file does not. */
+export interface DictionaryClaims {
+  /** Block whose output the dictionary reads. */
+  layer?: number | undefined;
+  /** Features that stay active, for layouts whose files do not say. */
+  k?: number | undefined;
+}
+
+/** A stored dictionary as native code reads it. */
+export interface OpenDictionary {
+  stored: StoredDictionary;
+  places: DictionaryPlaces;
+}
+
+/**
+ * Sparse dictionaries by name, each one private .safetensors file in the one form of {@link Dictionary}, there whole
+ * or not at all. Weights stay in the file; only its head is read here.
+ */
+export class Dictionaries {
+  readonly #folder: string;
+
+  constructor(home: string) {
+    this.#folder = join(home, "library", "dictionaries");
+  }
+
+  /**
+   * Reads a published dictionary and keeps it under a name, in place of one that had it.
+   * @param path its folder, or its file of weights
+   * @throws UserError, FormatError
+   */
+  async add(name: string, path: string, claims: DictionaryClaims = {}): Promise<StoredDictionary> {
+    const dictionary = await readDictionary(await layoutFiles(path), claims.k);
+    const { layer: own } = dictionary.origin;
+    if (own !== undefined && claims.layer !== undefined && own !== claims.layer) {
+      throw new UserError(`The file says that it reads block ${own}, not ${claims.layer}.`);
+    }
+    const layer = own ?? claims.layer;
+    if (layer === undefined) {
+      throw new UserError(
+        "The file does not say which block's output it reads: name it (--layer, or `layer`); its publisher's page does.",
+      );
+    }
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    const names = await this.names();
+    if (!names.includes(name) && names.length >= liveLimits.stored) {
+      throw new UserError(`At most ${liveLimits.stored} dictionaries are kept; remove one first.`);
+    }
+    await writeDurably(this.#path(name), pieces(dictionary, layer));
+    return this.get(name);
+  }
+
+  /** @throws UserError where there is none of that name, or its file is damaged */
+  async get(name: string): Promise<StoredDictionary> {
+    return (await this.open(name)).stored;
+  }
+
+  async list(): Promise<StoredDictionary[]> {
+    return Promise.all((await this.names()).map((name) => this.get(name)));
+  }
+
+  /** @throws UserError where there is none of that name, or its file is damaged */
+  async open(name: string): Promise<OpenDictionary> {
+    const path = this.#path(name);
+    const found = await stat(path).catch(absent);
+    if (found === undefined) {
+      const names = await this.names();
+      const there =
+        names.length === 0 ? "there are no dictionaries yet" : `there are ${names.slice(0, 20).join(", ")}`;
+      throw new UserError(`There is no dictionary named ${name}; ${there}.`);
+    }
+    try {
+      const { places, metadata } = await tensorPlaces(path);
+      const at = (tensor: string) => places.get(tensor)?.start;
+      const said = JSON.parse(metadata.dictionary ?? "") as Omit<
+        StoredDictionary,
+        "name" | "created" | "bytes"
+      >;
+      const stored = { name, ...said, bytes: found.size, created: found.mtimeMs / 1000 };
+      const optional = { threshold: at("threshold"), gain: at("gain"), magnitudeBias: at("b_mag") };
+      return {
+        stored,
+        places: {
+          path,
+          activation: said.activation,
+          rowScaling: said.row_scaling,
+          subtractBias: said.subtracts_bias,
+          hidden: said.n_embd,
+          features: said.features,
+          k: said.k ?? 0,
+          encoder: at("W_enc") as number,
+          encoderBias: at("b_enc") as number,
+          decoder: at("W_dec") as number,
+          decoderBias: at("b_dec") as number,
+          ...Object.fromEntries(Object.entries(optional).filter(([, place]) => place !== undefined)),
+        },
+      };
+    } catch (error) {
+      throw new UserError(`The dictionary ${name} cannot be read: ${(error as Error).message}`);
+    }
+  }
+
+  /**
+   * A dictionary that fits a model.
+   * @throws UserError where its width or its layer does not
+   */
+  async fitting(name: string, model: Pick<ModelIdentity, "nEmbd" | "nLayer">): Promise<OpenDictionary> {
+    const found = await this.open(name);
+    const { n_embd: width, layer } = found.stored;
+    if (width !== model.nEmbd) {
+      throw new UserError(
+        `The dictionary ${name} reads rows of ${width} values; the model's hidden size is ${model.nEmbd}.`,
+      );
+    }
+    if (layer >= model.nLayer) {
+      throw new UserError(
+        `The dictionary ${name} reads block ${layer}; the model has ${model.nLayer}, 0 to ${model.nLayer - 1}.`,
+      );
+    }
+    return found;
+  }
+
+  /**
+   * The decoder's row of a feature, [hidden]: what one unit of its activation adds.
+   * @throws UserError where there is no such feature
+   */
+  async direction({ stored, places }: OpenDictionary, feature: number): Promise<Float32Array> {
+    if (feature >= stored.features) {
+      throw new UserError(
+        `The dictionary ${stored.name} has ${stored.features} features, 0 to ${stored.features - 1}; got ${feature}.`,
+      );
+    }
+    const start = places.decoder + feature * stored.n_embd * 4;
+    const bytes = await readBytes(places.path, start, start + stored.n_embd * 4);
+    return new Float32Array(bytes.buffer);
+  }
+
+  async names(): Promise<string[]> {
+    const names = (await readdir(this.#folder).catch(absent)) ?? [];
+    return names
+      .filter((name) => name.endsWith(extension))
+      .map((name) => name.slice(0, -extension.length))
+      .sort();
+  }
+
+  /** Whether there was one. */
+  async remove(name: string): Promise<boolean> {
+    if (!(await this.names()).includes(name)) return false;
+    await rm(this.#path(name), { force: true });
+    await syncFolder(this.#folder);
+    return true;
+  }
+
+  #path(name: string): string {
+    return join(this.#folder, `${name}${extension}`);
+  }
+}
+
+/** The files that lie in a dictionary's folder, one level deep, as its layout calls them. */
+async function layoutFiles(path: string): Promise<LayoutFiles> {
+  const found = await stat(path).catch(absent);
+  if (found === undefined) throw new UserError(`There is no file or folder ${path}.`);
+  const folder = found.isDirectory() ? path : dirname(path);
+  const entries = await readdir(folder, { withFileTypes: true });
+  const deeper = entries.filter((entry) => entry.isDirectory() && entry.name === "checkpoints");
+  const below = await Promise.all(
+    deeper.map(async ({ name }) => (await readdir(join(folder, name))).map((file) => `${name}/${file}`)),
+  );
+  // Of a named file, its own folder's settings count, but no other weights.
+  const weights = /\.(safetensors|npz|pth?)$/;
+  const names = [...entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name), ...below.flat()]
+    .filter(
+      (name) => found.isDirectory() || name === basename(path) || !weights.test(name) || isScaling(name),
+    )
+    .sort();
+  return {
+    names,
+    json: async (name) => {
+      const { size } = await stat(join(folder, name));
+      if (size > configBytes)
+        throw new FormatError(`${name} has ${size} bytes; at most ${configBytes} are read.`);
+      try {
+        return JSON.parse(await readFile(join(folder, name), "utf8"));
+      } catch {
+        throw new FormatError(`${name} is no JSON.`);
+      }
+    },
+    tensors: (name) => openTensors(join(folder, name)),
+  };
+}
+
+/** A file of weights that goes with another one. */
+function isScaling(name: string): boolean {
+  return name.startsWith("sae-normalization-");
+}
+
+/** A dictionary as its file holds it, in pieces. */
+function* pieces(dictionary: Dictionary, layer: number): Generator<Uint8Array> {
+  const { hidden, features } = dictionary;
+  const one = (data: Float32Array): Tensor => ({ shape: [data.length], data });
+  const tensors: Record<string, Tensor> = {
+    W_enc: { shape: [features, hidden], data: dictionary.encoder },
+    W_dec: { shape: [features, hidden], data: dictionary.decoder },
+    b_enc: one(dictionary.encoderBias),
+    b_dec: one(dictionary.decoderBias),
+    ...(dictionary.threshold && { threshold: one(dictionary.threshold) }),
+    ...(dictionary.gain && { gain: one(dictionary.gain) }),
+    ...(dictionary.magnitudeBias && { b_mag: one(dictionary.magnitudeBias) }),
+  };
+  const data = Object.values(tensors).flatMap(({ data }) => slices(data));
+  const hash = createHash("sha256");
+  for (const piece of data) hash.update(piece);
+  const { origin } = dictionary;
+  const said: Omit<StoredDictionary, "name" | "created" | "bytes"> = {
+    sha256: hash.digest("hex"),
+    layout: dictionary.layout,
+    activation: dictionary.activation,
+    features,
+    n_embd: hidden,
+    layer,
+    point: "block_out",
+    k: dictionary.k > 0 ? dictionary.k : null,
+    row_scaling: dictionary.rowScaling,
+    subtracts_bias: dictionary.subtractBias,
+    trained_on: origin.model ?? null,
+    hook: origin.hook ?? null,
+    prepend_bos: origin.prependBos ?? null,
+    notes: dictionary.notes,
+  };
+  yield safetensorsHead(tensors, { tapline: "dictionary", dictionary: JSON.stringify(said) });
+  yield* data;
+}
+
+function slices(numbers: Float32Array): Uint8Array[] {
+  const bytes = new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
+  const count = Math.ceil(bytes.length / pieceBytes);
+  return Array.from({ length: count }, (_, i) => bytes.subarray(i * pieceBytes, (i + 1) * pieceBytes));
+}
+
+function absent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== "ENOENT") throw error;
+  return undefined;
+}

@@ -1,0 +1,97 @@
+import type { NativeCancelToken } from "./binding.js";
+import { cancellable } from "./cancel.js";
+import { invalid } from "./check.js";
+import { binding } from "./load.js";
+
+/**
+ * A sparse dictionary in a file: where its arrays lie, in bytes from the file's start, float32, at multiples of four.
+ * h = W_enc (n(x) - subtract b_dec) + b_enc, f = activation(h), y = n^-1(f W_dec + b_dec); n is the row scaling.
+ */
+export interface DictionaryPlaces {
+  path: string;
+  activation: "relu" | "jumprelu" | "topk" | "topk_raw" | "gated";
+  /** Lengthened to sqrt(hidden), or centred and divided by the standard deviation (N - 1) + 1e-5. */
+  rowScaling: "none" | "constant_norm" | "layer_norm";
+  subtractBias: boolean;
+  hidden: number;
+  features: number;
+  /** For `topk` and `topk_raw`. */
+  k: number;
+  /** [features, hidden] */
+  encoder: number;
+  /** [features] */
+  encoderBias: number;
+  /** [features, hidden] */
+  decoder: number;
+  /** [hidden] */
+  decoderBias: number;
+  /** [features], for `jumprelu`. */
+  threshold?: number;
+  /** [features], for `gated`. */
+  gain?: number;
+  /** [features], for `gated`. */
+  magnitudeBias?: number;
+}
+
+/**
+ * Features that fire, row by row: row i has those from pointers[i] to pointers[i + 1] - 1, ascending by feature; none
+ * with an activation of 0.
+ */
+export interface SparseRows {
+  /** [rows + 1] */
+  pointers: Float64Array;
+  indices: Int32Array;
+  values: Float32Array;
+}
+
+interface Options {
+  threads?: number;
+  signal?: AbortSignal;
+}
+
+interface DictionaryBinding {
+  encodeRows(options: object): Promise<SparseRows>;
+  decodeRows(options: object): Promise<Float32Array>;
+}
+
+const native = () => binding() as unknown as DictionaryBinding;
+
+/**
+ * Which features of a dictionary fire on rows.
+ * @param rows [rows, hidden], row by row
+ * @throws NativeError INVALID_ARGUMENT, CANCELLED, COMPUTE (a row is not finite), OUT_OF_MEMORY
+ */
+export function encodeRows(
+  dictionary: DictionaryPlaces,
+  rows: Float32Array,
+  { threads, signal }: Options = {},
+): Promise<SparseRows> {
+  checkRows(rows, dictionary);
+  return cancellable(signal, (cancel?: NativeCancelToken) =>
+    native().encodeRows({ dictionary, rows, cancel, ...(threads !== undefined && { threads }) }),
+  );
+}
+
+/**
+ * What a dictionary makes of the features that fire.
+ * @param rows the encoded rows; needed where the dictionary scales rows
+ * @returns [rows, hidden]
+ * @throws NativeError INVALID_ARGUMENT, CANCELLED, OUT_OF_MEMORY
+ */
+export function decodeRows(
+  dictionary: DictionaryPlaces,
+  sparse: SparseRows,
+  rows: Float32Array,
+  { threads, signal }: Options = {},
+): Promise<Float32Array> {
+  checkRows(rows, dictionary);
+  return cancellable(signal, (cancel?: NativeCancelToken) =>
+    native().decodeRows({ dictionary, ...sparse, rows, cancel, ...(threads !== undefined && { threads }) }),
+  );
+}
+
+function checkRows(rows: unknown, { hidden }: DictionaryPlaces): void {
+  if (!(rows instanceof Float32Array)) throw invalid("Rows must be a Float32Array.");
+  if (rows.length % hidden === 0) return;
+  throw invalid(`${rows.length} values are no rows of ${hidden}.`);
+}

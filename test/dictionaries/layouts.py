@@ -1,0 +1,211 @@
+"""Writes one small dictionary in each published layout, and what each layout's own equations make of some rows.
+
+    layouts.py FOLDER SEED
+
+The equations are written from the publishers' pages, in float64, per layout, and share nothing with tapline: no form
+that is common to all. Prints JSON: a list of cases.
+"""
+import json
+import os
+import struct
+import sys
+
+import numpy as np
+
+folder, seed = sys.argv[1], int(sys.argv[2])
+rng = np.random.default_rng(seed)
+cases = []
+
+
+def f32(*shape, scale=1.0):
+    return (rng.standard_normal(shape) * scale).astype(np.float32)
+
+
+def save_safetensors(path, tensors, metadata=None):
+    header, blobs, at = {}, [], 0
+    if metadata:
+        header["__metadata__"] = metadata
+    names = {"float32": "F32", "float64": "F64", "float16": "F16"}
+    for name, array in tensors.items():
+        blob = np.ascontiguousarray(array).tobytes()
+        header[name] = {
+            "dtype": names[str(array.dtype)],
+            "shape": list(array.shape),
+            "data_offsets": [at, at + len(blob)],
+        }
+        blobs.append(blob)
+        at += len(blob)
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+
+
+def place(name):
+    path = os.path.join(folder, name)
+    os.makedirs(path)
+    return path
+
+
+def write_json(path, value):
+    with open(path, "w") as file:
+        json.dump(value, file)
+
+
+def relu(h):
+    return np.maximum(h, 0)
+
+
+def top(h, k):
+    """The k largest of each row, the rest 0."""
+    out = np.zeros_like(h)
+    for i, row in enumerate(h):
+        kept = np.argsort(-row, kind="stable")[:k]
+        out[i, kept] = row[kept]
+    return out
+
+
+def case(name, path, x, f, y, **said):
+    cases.append({"name": name, "path": path, "rows": x.ravel().tolist(), "hidden": x.shape[1],
+                  "features": f.ravel().tolist(), "decoded": y.ravel().tolist(), **said})
+
+
+def sizes():
+    return int(rng.integers(2, 80)), int(rng.integers(2, 170)), int(rng.integers(1, 90))
+
+
+# SAELens: W_enc [d, F], W_dec [F, d]. Every architecture, both versions of cfg.json, each normalisation.
+for architecture in ["standard", "jumprelu", "log_jumprelu", "topk", "rescaled_topk", "old_topk", "gated", "batchtopk",
+                     "layer_norm", "constant_norm", "old_factor"]:
+    d, F, n = sizes()
+    x = f32(n, d, scale=3)
+    t = {"W_enc": f32(d, F), "W_dec": f32(F, d), "b_enc": f32(F), "b_dec": f32(d)}
+    k = int(rng.integers(1, F + 1))
+    cfg = {"d_in": d, "d_sae": F, "dtype": "float32", "apply_b_dec_to_input": bool(rng.integers(2)),
+           "normalize_activations": "none", "reshape_activations": "none", "architecture": architecture,
+           "metadata": {"model_name": "toy", "hook_name": "blocks.3.hook_resid_post", "prepend_bos": False,
+                        "sae_lens_version": "6.18.0"}}
+    W, D = t["W_enc"].astype(float), t["W_dec"].astype(float)
+    z = x.astype(float)
+    undo = lambda y: y
+    if architecture == "layer_norm":
+        mu = z.mean(1, keepdims=True)
+        sd = z.std(1, ddof=1, keepdims=True) + 1e-5
+        z = (z - mu) / sd
+        undo = lambda y, mu=mu, sd=sd: y * sd + mu
+        cfg.update(architecture="standard", normalize_activations="layer_norm")
+    if architecture == "constant_norm":
+        length = np.linalg.norm(z, axis=1, keepdims=True)
+        z = z * np.sqrt(d) / length
+        undo = lambda y, length=length: y * length / np.sqrt(d)
+        cfg.update(architecture="standard", normalize_activations="constant_norm_rescale")
+    subtract = cfg["apply_b_dec_to_input"]
+    v = z - t["b_dec"] * subtract
+    h = v @ W + t["b_enc"]
+    if architecture == "jumprelu":
+        t["threshold"] = np.abs(f32(F))
+        f = relu(h) * (h > t["threshold"])
+    elif architecture == "log_jumprelu":
+        cfg["architecture"] = "jumprelu"
+        t["log_threshold"] = f32(F)
+        f = relu(h) * (h > np.exp(t["log_threshold"].astype(float)))
+    elif architecture == "batchtopk":
+        t["topk_threshold"] = np.array(0.7)
+        f = relu(h) * (h > np.float32(0.7))
+    elif architecture == "topk":
+        cfg["k"] = k
+        f = relu(top(h, k))
+    elif architecture == "rescaled_topk":
+        cfg.update(architecture="topk", k=k, rescale_acts_by_decoder_norm=True)
+        length = np.linalg.norm(D, axis=1)
+        f = relu(top(h * length, k))
+        D = D / length[:, None]
+    elif architecture == "gated":
+        t.pop("b_enc")
+        t.update(b_gate=f32(F), b_mag=f32(F), r_mag=f32(F, scale=0.3))
+        f = (v @ W + t["b_gate"] > 0) * relu(v @ (W * np.exp(t["r_mag"].astype(float))) + t["b_mag"])
+    elif architecture == "old_topk":
+        cfg = {"d_in": d, "d_sae": F, "hook_point": "blocks.4.hook_resid_pre", "activation_fn_str": "topk",
+               "activation_fn_kwargs": {"k": k}, "apply_b_dec_to_input": subtract, "normalize_activations": False,
+               "model_name": "toy", "prepend_bos": True}
+        f = relu(top(h, k))
+    elif architecture == "old_factor":
+        cfg = {"d_in": d, "d_sae": F, "hook_name": "blocks.3.hook_resid_post", "activation_fn_str": "relu",
+               "apply_b_dec_to_input": subtract, "sae_lens_version": "4.0.1", "model_name": "toy"}
+        t["scaling_factor"] = 1 + np.abs(f32(F))
+        f = relu(h)
+        D = D * t["scaling_factor"][:, None]
+    else:
+        f = relu(h)
+    y = undo(f @ D + t["b_dec"])
+    path = place("saelens-" + architecture)
+    write_json(os.path.join(path, "cfg.json"), cfg)
+    save_safetensors(os.path.join(path, "sae_weights.safetensors"), t)
+    case("SAELens " + architecture, path, x, f, y, layer=3)
+
+# Gemma Scope 1 and 2: JumpReLU, nothing taken from the input.
+for version in [1, 2]:
+    d, F, n = sizes()
+    x = f32(n, d, scale=3)
+    W, D, b, c, th = f32(d, F), f32(F, d), f32(F), f32(d), np.abs(f32(F))
+    h = x.astype(float) @ W + b
+    f = relu(h) * (h > th)
+    path = place(f"gemma-{version}")
+    if version == 1:
+        np.savez(os.path.join(path, "params.npz"), W_enc=W, W_dec=D, b_enc=b, b_dec=c, threshold=th)
+        case("Gemma Scope", path, x, f, f @ D.astype(float) + c, claim=5, layer=5)
+    else:
+        save_safetensors(os.path.join(path, "params.safetensors"),
+                         {"w_enc": W, "w_dec": D, "b_enc": b, "b_dec": c, "threshold": th})
+        write_json(os.path.join(path, "config.json"),
+                   {"architecture": "jump_relu", "model_name": "google/gemma-3-1b-pt",
+                    "hf_hook_point_in": "model.layers.7.output", "hf_hook_point_out": "model.layers.7.output"})
+        case("Gemma Scope 2", path, x, f, f @ D.astype(float) + c, layer=7)
+
+# Llama Scope: its publisher's loader, step by step.
+d, F, n = sizes()
+x = f32(n, d, scale=3)
+E, eb, W, wb = f32(F, d), f32(F), f32(d, F), f32(d)
+into, out, th = 5.5, 6.5, 0.9
+s, t = np.sqrt(d) / into, np.sqrt(d) / out
+e, bias, w, dbias = E.astype(float), eb / s, W * (s / t), wb / t
+length = np.linalg.norm(w, axis=0)
+e, bias, w = e * length[:, None], bias * length, w / length
+h = x.astype(float) @ e.T + bias
+f = h * (h > th)
+path = place("llama-scope")
+os.makedirs(os.path.join(path, "checkpoints"))
+save_safetensors(os.path.join(path, "checkpoints", "final.safetensors"),
+                 {"encoder.weight": E, "encoder.bias": eb, "decoder.weight": W, "decoder.bias": wb})
+write_json(os.path.join(path, "hyperparams.json"),
+           {"hook_point_in": "blocks.3.hook_resid_post", "hook_point_out": "blocks.3.hook_resid_post",
+            "act_fn": "jumprelu", "jump_relu_threshold": th, "apply_decoder_bias_to_pre_encoder": False,
+            "dataset_average_activation_norm": {"in": into, "out": out}})
+case("Llama Scope", path, x, f, f @ w.T + dbias, layer=3)
+
+# sparsify: the k largest of relu(h), b_dec taken from the input.
+d, F, n = sizes()
+x = f32(n, d, scale=3)
+E, eb, D, c = f32(F, d), f32(F), f32(F, d), f32(d)
+k = int(rng.integers(1, F + 1))
+f = top(relu((x.astype(float) - c) @ E.T.astype(float) + eb), k)
+path = place("sparsify")
+save_safetensors(os.path.join(path, "sae.safetensors"), {"encoder.weight": E, "encoder.bias": eb, "W_dec": D, "b_dec": c})
+write_json(os.path.join(path, "cfg.json"), {"d_in": d, "activation": "topk", "expansion_factor": 32, "num_latents": F,
+                                            "k": k, "transcode": False, "skip_connection": False})
+case("sparsify", path, x, f, f @ D.astype(float) + c, claim=2, layer=2)
+
+# The Lab's own, on (x - mean) / scale.
+d, F, n = sizes()
+x = f32(n, d, scale=3)
+E, eb, W, wb = f32(F, d), f32(F), f32(d, F), f32(d)
+mean, scale = f32(d), 2.5
+z = (x.astype(float) - mean) / scale
+f = relu(z @ E.T.astype(float) + eb)
+path = place("lab")
+save_safetensors(os.path.join(path, "sae-layer-6.safetensors"),
+                 {"encoder.weight": E, "encoder.bias": eb, "decoder.weight": W, "decoder.bias": wb},
+                 {"layer": "6", "architecture": "relu"})
+np.savez(os.path.join(path, "sae-normalization-6.npz"), mean=mean, scale=np.float64(scale))
+case("Lab", path, x, f, (f @ W.T.astype(float) + wb) * scale + mean, layer=6)
+
+print(json.dumps(cases))

@@ -1,0 +1,77 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { Dictionaries } from "../../src/library/index.js";
+import { decodeRows, encodeRows } from "../../src/native/index.js";
+import { pythonWith } from "../support/python.js";
+
+interface Case {
+  name: string;
+  path: string;
+  rows: number[];
+  hidden: number;
+  /** [rows, features], by the layout's own equations in float64. */
+  features: number[];
+  decoded: number[];
+  claim?: number;
+  layer: number;
+}
+
+const script = fileURLToPath(new URL("./layouts.py", import.meta.url));
+const python = pythonWith("numpy");
+const home = mkdtempSync(join(tmpdir(), "tapline-dictionaries-"));
+test.after(() => rmSync(home, { recursive: true, force: true }));
+
+if (python !== undefined) {
+  for (const seed of [1, 2, 3]) {
+    test(`every layout encodes and decodes as its own equations say, shapes of seed ${seed}`, async () => {
+      const folder = mkdtempSync(join(home, "layouts-"));
+      const said = execFileSync(python, ["-B", script, folder, String(seed)], { maxBuffer: 2 ** 28 });
+      const dictionaries = new Dictionaries(home);
+      for (const each of JSON.parse(said.toString()) as Case[]) await check(dictionaries, each);
+    });
+  }
+}
+
+async function check(dictionaries: Dictionaries, each: Case): Promise<void> {
+  const { name, hidden } = each;
+  const stored = await dictionaries.add("one", each.path, { layer: each.claim });
+  assert.is(stored.layer, each.layer, name);
+  assert.is(stored.n_embd, hidden, name);
+  const { places } = await dictionaries.open("one");
+  const rows = Float32Array.from(each.rows);
+  const sparse = await encodeRows(places, rows, { threads: 2 });
+  const count = rows.length / hidden;
+  const found = new Float64Array(count * stored.features);
+  for (let row = 0; row < count; row++) {
+    for (let i = sparse.pointers[row] as number; i < (sparse.pointers[row + 1] as number); i++) {
+      found[row * stored.features + (sparse.indices[i] as number)] = sparse.values[i] as number;
+    }
+  }
+  const active = (values: ArrayLike<number>) =>
+    Array.from(values, (value) => (value === 0 ? "." : "x")).join("");
+  assert.is(active(found), active(each.features), `${name}: the active set`);
+  assert.ok(distance(found, each.features) <= 1e-6, `${name}: features ${distance(found, each.features)}`);
+  const decoded = await decodeRows(places, sparse, rows, { threads: 2 });
+  assert.ok(distance(decoded, each.decoded) <= 1e-6, `${name}: decoded ${distance(decoded, each.decoded)}`);
+  if (process.platform !== "win32") {
+    assert.is(statSync(places.path).mode & 0o777, 0o600, "kept private");
+  }
+}
+
+/** Relative L2. */
+function distance(found: ArrayLike<number>, wanted: readonly number[]): number {
+  let difference = 0;
+  let length = 0;
+  for (const [i, value] of wanted.entries()) {
+    difference += ((found[i] as number) - value) ** 2;
+    length += value ** 2;
+  }
+  return Math.sqrt(difference / length);
+}
+
+test.run();
