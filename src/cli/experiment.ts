@@ -9,7 +9,7 @@ import { layerList } from "./layers.js";
 import { integerBetween } from "./options.js";
 import { labOption, origin } from "./service-address.js";
 
-/** What all four experiments take. */
+/** What all experiments take. */
 interface CommonOptions {
   model?: string;
   revision?: string;
@@ -34,6 +34,7 @@ interface CompareOptions extends CommonOptions {
   negative?: string;
   positives?: string;
   negatives?: string;
+  feature?: [string, number];
   strengthUnit?: string;
   positions?: string | Array<[number, number]>;
   min?: number;
@@ -48,7 +49,7 @@ interface TrainingOptions extends CommonOptions {
   steps?: number;
 }
 
-/** `tapline inspect`, `compare`, `probe` and `sae`: one experiment in a Lab, drawn. */
+/** `tapline inspect`, `compare`, `probe`, `sae` and `features`: one experiment in a Lab, drawn. */
 export function registerExperiments(program: Command): void {
   withPrompt(experiment(program, "inspect", "Look inside one forward pass: logit lens, norms, next tokens."))
     .addHelpText(
@@ -87,6 +88,7 @@ export function registerExperiments(program: Command): void {
       `or from up to ${limits.direction_texts} texts: their mean; a file as --prompts …`,
     )
     .option("--negatives <file>", "… and this one")
+    .option("--feature <dictionary:index>", "or the decoder row of a stored dictionary's feature", featureOf)
     .addOption(
       new Option(
         "--strength-unit <unit>",
@@ -138,6 +140,7 @@ export function registerExperiments(program: Command): void {
         positive: options.positive,
         negative: options.negative,
         positives: options.positives === undefined ? undefined : await readPrompts(options.positives),
+        feature: options.feature,
         negatives: options.negatives === undefined ? undefined : await readPrompts(options.negatives),
         strength_unit: options.strengthUnit,
         positions: options.positions,
@@ -182,6 +185,45 @@ export function registerExperiments(program: Command): void {
     .action((options: TrainingOptions) =>
       trained("sae", options, { features: options.features, steps: options.steps }),
     );
+
+  registerFeatures(program);
+}
+
+interface FeaturesOptions extends CommonOptions {
+  dictionary?: string;
+  texts?: string;
+  top?: number;
+}
+
+function registerFeatures(program: Command): void {
+  withPrompt(
+    experiment(program, "features", "Read a text through a sparse dictionary: which features are active?"),
+  )
+    .option("--dictionary <name>", "one that tapline dictionary add has kept")
+    .option("--texts <file>", "read these texts: a line each, JSON, JSON Lines or CSV")
+    .option(
+      "--top <number>",
+      `features named of each token, at most ${limits.feature_top} (default: ${defaults.feature_top})`,
+      integerBetween(1, limits.feature_top),
+    )
+    .addHelpText(
+      "after",
+      examples(`
+  tapline features --dictionary mine "The capital of France is"
+  tapline features --dictionary gemma --model ./gemma-2-2b-Q8_0.gguf --texts texts.txt --out read`),
+    )
+    .action(async (prompt: string | undefined, options: FeaturesOptions) => {
+      if (options.layers !== undefined) {
+        throw new UsageError("--layers: a dictionary reads one block, its own.");
+      }
+      const { readPrompts } = await import("./input-files.js");
+      await run("features", options, {
+        prompt: await promptOf(prompt),
+        dictionary: options.dictionary,
+        texts: options.texts === undefined ? undefined : await readPrompts(options.texts),
+        top: options.top,
+      });
+    });
 }
 
 function experiment(program: Command, name: Operation, description: string): Command {
@@ -299,6 +341,12 @@ async function spreadLayers(model: unknown, revision: unknown, quiet = false): P
     );
   }
   return undefined;
+}
+
+function featureOf(text: string): [dictionary: string, index: number] {
+  const [, name, index] = /^(.+):(\d+)$/.exec(text) ?? [];
+  if (name === undefined) throw new InvalidArgumentError("Write a dictionary and a feature as mine:12.");
+  return [name, Number(index)];
 }
 
 /** A name of the contract's, or ranges as 0:3,-2:-1 and single indices. */

@@ -49,14 +49,15 @@ async function isLab(url: string): Promise<boolean> {
 }
 
 async function startOwn(): Promise<LabSession> {
-  const [{ startLab }, { backendInfo }] = await Promise.all([
+  const [{ startLab, taplineHome }, { backendInfo }] = await Promise.all([
     import("../lab/index.js"),
     import("../native/index.js"),
   ]);
   const home = await mkdtemp(join(tmpdir(), "tapline-lab-"));
   const removeHome = () => rm(home, { recursive: true, force: true });
   try {
-    const service = await startLab({ port: 0, home, backend: backendInfo().backend });
+    const library = taplineHome(); // what a person keeps by name is not for this occasion alone
+    const service = await startLab({ port: 0, home, library, backend: backendInfo().backend });
     return {
       lab: new Lab(service.url),
       url: service.url,

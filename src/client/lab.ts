@@ -3,6 +3,8 @@ import type { Static } from "typebox";
 import type {
   CompareResult,
   CompareSubmission,
+  FeaturesResult,
+  FeaturesSubmission,
   InspectResult,
   InspectSubmission,
   Job,
@@ -26,6 +28,7 @@ interface Submissions {
   compare: Static<typeof CompareSubmission>;
   probe: Static<typeof ProbeSubmission>;
   sae: Static<typeof SaeSubmission>;
+  features: Static<typeof FeaturesSubmission>;
 }
 
 interface Results {
@@ -33,6 +36,7 @@ interface Results {
   compare: CompareResult;
   probe: ProbeResult;
   sae: SaeResult;
+  features: FeaturesResult;
 }
 
 /** A job of a known operation. */
@@ -135,6 +139,17 @@ export class Lab {
     options: CallOptions = {},
   ) {
     return this.submit("sae", model, { examples, ...settings }, options);
+  }
+
+  /** Reads texts through a dictionary that is kept by name. */
+  features(
+    model: string,
+    dictionary: string,
+    texts: string[],
+    settings: Settings<"features", "dictionary" | "texts" | "prompt"> = {},
+    options: CallOptions = {},
+  ) {
+    return this.submit("features", model, { dictionary, texts, ...settings }, options);
   }
 
   /** The whole job. */

@@ -22,7 +22,7 @@ export function checkCompare(config: CompareConfig): void {
   }
   if (alongDirection.includes(intervention)) checkDirection(config);
   else {
-    refuse(config, ["positives", "negatives"], "steer, project_out and clamp");
+    refuse(config, ["positives", "negatives", "feature"], "steer, project_out and clamp");
     if (controls === true && intervention !== "patch") {
       throw new InvalidInput(
         "controls",
@@ -45,6 +45,13 @@ function refuse(config: CompareConfig, fields: Array<keyof CompareConfig>, whose
 
 function checkDirection(config: CompareConfig): void {
   const { intervention, positives, negatives } = config;
+  if (config.feature !== undefined) {
+    for (const field of ["positive", "negative", "positives", "negatives"] as const) {
+      if (config[field] !== undefined)
+        throw new InvalidInput(field, "stands beside feature; give one or the other.");
+    }
+    return;
+  }
   if (positives === undefined && negatives === undefined) {
     for (const side of ["positive", "negative"] as const) {
       if (config[side] === undefined) throw new InvalidInput(side, `is required for ${intervention}.`);

@@ -39,6 +39,11 @@ export function checkSubmission(body: unknown): Config {
       checkSplits(config);
       checkLeaks(config);
       break;
+    case "features":
+      if ((config.prompt === undefined) === (config.texts === undefined)) {
+        throw new InvalidInput("prompt", "give either prompt or texts.");
+      }
+      break;
   }
   return config;
 }

@@ -1,9 +1,17 @@
 import Type, { type Static } from "typebox";
 import { limits } from "./limits.js";
-import { CompareResult, InspectResult, ProbeResult, type Result, SaeResult } from "./results.js";
+import {
+  CompareResult,
+  FeaturesResult,
+  InspectResult,
+  ProbeResult,
+  type Result,
+  SaeResult,
+} from "./results.js";
 import {
   CompareSubmission,
   type Config,
+  FeaturesSubmission,
   InspectSubmission,
   operations,
   ProbeSubmission,
@@ -48,16 +56,19 @@ const error = Type.Optional(Type.String({ description: "Why it failed or ended e
 export const JobSummary = Type.Object({ ...summaryFields, error }, { title: "JobSummary" });
 export type JobSummary = Static<typeof JobSummary>;
 
-export const Submission = Type.Union([InspectSubmission, CompareSubmission, ProbeSubmission, SaeSubmission], {
-  title: "Submission",
-  description: "What to run; the operation decides which fields apply.",
-});
+export const Submission = Type.Union(
+  [InspectSubmission, CompareSubmission, ProbeSubmission, SaeSubmission, FeaturesSubmission],
+  {
+    title: "Submission",
+    description: "What to run; the operation decides which fields apply.",
+  },
+);
 
 export const Job = Type.Object(
   {
     ...summaryFields,
     config: Submission,
-    result: Type.Optional(Type.Union([InspectResult, CompareResult, ProbeResult, SaeResult])),
+    result: Type.Optional(Type.Union([InspectResult, CompareResult, ProbeResult, SaeResult, FeaturesResult])),
     error,
   },
   { title: "Job", description: "One experiment: `result` when completed, `error` when failed." },

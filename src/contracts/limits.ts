@@ -29,6 +29,10 @@ export const limits = {
   features_min: 8,
   features: 512,
   steps: 500,
+  feature_texts: 512,
+  feature_tokens: 16_384,
+  feature_top: 64,
+  feature_index: 67_108_863,
   capture_body_bytes: 500_000,
   capture_layers: 4,
   capture_input_tokens: 256,
@@ -51,11 +55,12 @@ export const defaults = {
   strengths: [0, 0.5, 1, 1.5],
   features: 64,
   steps: 100,
+  feature_top: 8,
   capture_input_tokens: 128,
 } as const;
 
 /** How many candidates the results name. */
-export const topCounts = { predictions: 3, next_tokens: 5 } as const;
+export const topCounts = { predictions: 3, next_tokens: 5, features: 16 } as const;
 
 /** Ports that the services take unless told otherwise. */
 export const ports = { lab: 8980, inference: 8971, router: 8970 } as const;

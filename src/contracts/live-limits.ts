@@ -26,3 +26,6 @@ export const liveLimits = {
   /** Tokens of one of these texts. */
   text_tokens: 256,
 } as const;
+
+/** What a stored thing can be called. */
+export const namePattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$";

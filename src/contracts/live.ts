@@ -1,6 +1,6 @@
 import Type, { type Static, type TSchema } from "typebox";
 import { limits } from "./limits.js";
-import { liveLimits } from "./live-limits.js";
+import { liveLimits, namePattern } from "./live-limits.js";
 
 const optional = <S extends TSchema>(schema: S) => Type.Optional(schema);
 const strict = { additionalProperties: false } as const;
@@ -9,7 +9,7 @@ const strict = { additionalProperties: false } as const;
 export const Name = Type.String({
   minLength: 1,
   maxLength: liveLimits.name_characters,
-  pattern: "^[A-Za-z0-9][A-Za-z0-9._-]*$",
+  pattern: namePattern,
 });
 
 const Layer = Type.Integer({ minimum: 0, maximum: limits.layer_index });

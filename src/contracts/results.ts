@@ -186,4 +186,79 @@ export const SaeResult = Type.Object(
 );
 export type SaeResult = Static<typeof SaeResult>;
 
-export type Result = InspectResult | CompareResult | ProbeResult | SaeResult;
+export const FeatureActivation = Type.Object(
+  { feature: Type.Integer(), activation: Type.Number() },
+  { title: "FeatureActivation" },
+);
+export type FeatureActivation = Static<typeof FeatureActivation>;
+
+const orNull = (description: string) => Type.Union([Type.Number(), Type.Null()], { description });
+
+export const Fidelity = Type.Object(
+  {
+    tokens: Type.Integer({ description: "Tokens that count: a text's BOS token does not." }),
+    l0: Type.Number({ description: "Features active in a token, on average." }),
+    explained_variance: orNull(
+      "1 - sum |x - y|^2 / sum |x - mean x|^2 over these tokens, with y the reconstruction; null where they do not vary.",
+    ),
+    cosine: Type.Number({ description: "Between block output and reconstruction, on average." }),
+    cross_entropy: Type.Union(
+      [
+        Type.Object({ clean: Type.Number(), reconstructed: Type.Number(), ablated: Type.Number() }),
+        Type.Null(),
+      ],
+      {
+        description:
+          "Of the texts' own next tokens, nats a token: as the model is, with every block output replaced by its " +
+          "reconstruction, and by zero. Null where there is no next token.",
+      },
+    ),
+    loss_recovered: orNull(
+      "(ablated - reconstructed) / (ablated - clean); null where those two hardly differ.",
+    ),
+  },
+  { title: "Fidelity", description: "How well the dictionary fits these texts." },
+);
+export type Fidelity = Static<typeof Fidelity>;
+
+export const FeaturesResult = Type.Object(
+  {
+    dictionary: Type.Object({
+      name: Type.String(),
+      sha256: Type.String(),
+      layout: Type.String(),
+      activation: Type.String(),
+      features: Type.Integer(),
+      trained_on: Type.Union([Type.String(), Type.Null()]),
+    }),
+    layer: Type.Integer(),
+    texts: Type.Array(
+      Type.Object({
+        tokens: Type.Array(Type.String()),
+        token_ids: Type.Array(Type.Integer()),
+        top: Type.Array(Type.Array(FeatureActivation), {
+          description: "The most active features of each token, strongest first.",
+        }),
+      }),
+    ),
+    features: Type.Array(
+      Type.Object({
+        feature: Type.Integer(),
+        max: Type.Number(),
+        mean: Type.Number({ description: "Over the tokens where it is active." }),
+        frequency: Type.Number({ description: "Share of the tokens where it is active." }),
+        text: Type.Integer({ description: "Where it is strongest: index in texts," }),
+        token: Type.Integer({ description: "and token index." }),
+      }),
+      { description: "The features that become strongest anywhere, strongest first." },
+    ),
+    fidelity: Fidelity,
+    note: Type.String(),
+    artifacts,
+    provenance: Provenance,
+  },
+  { title: "FeaturesResult" },
+);
+export type FeaturesResult = Static<typeof FeaturesResult>;
+
+export type Result = InspectResult | CompareResult | ProbeResult | SaeResult | FeaturesResult;

@@ -1,8 +1,9 @@
 import Type, { type Static } from "typebox";
 import { defaults, limits } from "./limits.js";
+import { Name } from "./live.js";
 import { interventions, positionNames, strengthUnits } from "./names.js";
 
-export const operations = ["inspect", "compare", "probe", "sae"] as const;
+export const operations = ["inspect", "compare", "probe", "sae", "features"] as const;
 export type Operation = (typeof operations)[number];
 
 export { interventions, positionNames, strengthUnits };
@@ -139,6 +140,12 @@ export const CompareSubmission = Type.Object(
     negative: Type.Optional(text("With `positive`, for steer, project_out and clamp.")),
     positives: directionTexts("In place of `positive` and `negative`: u is the unit difference of means."),
     negatives: directionTexts("With `positives`."),
+    feature: Type.Optional(
+      Type.Tuple([Name, Type.Integer({ minimum: 0, maximum: limits.feature_index })], {
+        description:
+          "A stored dictionary and one of its features, in place of texts: the direction is that feature's decoder row.",
+      }),
+    ),
     min: bound("For clamp: the least projection on u, in strength_unit."),
     max: bound("For clamp: the greatest projection on u, in strength_unit."),
     controls: Type.Optional(
@@ -216,12 +223,44 @@ export const SaeSubmission = Type.Object(
   },
 );
 
+const { layers: _layers, max_tokens: _maxTokens, ...commonOfFeatures } = common;
+
+export const FeaturesSubmission = Type.Object(
+  {
+    operation: Type.Literal("features"),
+    ...commonOfFeatures,
+    dictionary: Name,
+    prompt: Type.Optional(prompt),
+    texts: Type.Optional(
+      Type.Array(text("Raw text."), {
+        minItems: 1,
+        maxItems: limits.feature_texts,
+        description: "Texts to read in place of `prompt`.",
+      }),
+    ),
+    top: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: limits.feature_top,
+        default: defaults.feature_top,
+        description: "Features that the result names of each token; the artifact has all.",
+      }),
+    ),
+  },
+  {
+    ...closed,
+    title: "FeaturesSubmission",
+    description: "Read texts through a stored sparse dictionary, and see how well it fits them.",
+  },
+);
+
 /** The body of `POST /lab/v1/jobs`, by operation. */
 export const submissions = {
   inspect: InspectSubmission,
   compare: CompareSubmission,
   probe: ProbeSubmission,
   sae: SaeSubmission,
+  features: FeaturesSubmission,
 } as const;
 
 /** A validated submission, its defaults filled in. */
@@ -234,4 +273,5 @@ export type CompareConfig = Filled<
 >;
 export type ProbeConfig = Filled<Static<typeof ProbeSubmission>, CommonDefaults>;
 export type SaeConfig = Filled<Static<typeof SaeSubmission>, CommonDefaults | "features" | "steps">;
-export type Config = InspectConfig | CompareConfig | ProbeConfig | SaeConfig;
+export type FeaturesConfig = Filled<Static<typeof FeaturesSubmission>, CommonDefaults | "top">;
+export type Config = InspectConfig | CompareConfig | ProbeConfig | SaeConfig | FeaturesConfig;

@@ -7,6 +7,8 @@ import type { LoadSettings } from "./worker/messages.js";
 export interface LabOptions {
   /** Folder of everything tapline keeps; jobs lie in its `lab`. */
   home: string;
+  /** Folder whose library jobs read; `home` unless told otherwise. */
+  library?: string;
   /** Waiting places beside the running job. */
   queueCapacity?: number;
   /** How jobs load their models. */
@@ -41,6 +43,7 @@ export class Lab {
   readonly #log: (line: string) => void;
   readonly #deadlineMs: number | undefined;
   readonly #load: LoadSettings;
+  readonly #library: string;
   /** Finished jobs by id, in order of creation. */
   readonly #finished = new Map<string, StoredJob>();
   /** Finished jobs whose last state the disk did not take. */
@@ -56,6 +59,7 @@ export class Lab {
     this.#log = options.log ?? ((line) => void process.stderr.write(`${line}\n`));
     this.#deadlineMs = options.deadlineMs;
     this.#load = options.load ?? {};
+    this.#library = options.library ?? options.home;
     this.queueCapacity = options.queueCapacity ?? 0;
     for (const stored of jobs) this.#finished.set(stored.summary.id, stored);
     this.#lastCreated = jobs.at(-1)?.summary.created ?? 0;
@@ -183,6 +187,7 @@ export class Lab {
         },
         signal: active.stop.signal,
         load: this.#load,
+        library: this.#library,
         ...(this.#deadlineMs === undefined ? {} : { deadlineMs: this.#deadlineMs }),
       });
     } finally {

@@ -15,6 +15,8 @@ export interface WorkerRun {
   signal: AbortSignal;
   deadlineMs?: number;
   load?: LoadSettings;
+  /** Folder of the user's library. */
+  library: string;
 }
 
 /** How a worker ended; `stopped` when the signal ended it before it had a result. */
@@ -40,7 +42,7 @@ export function runWorker(run: WorkerRun): Promise<Outcome> {
   const child = fork(entry, [], {
     detached: process.platform !== "win32",
     stdio: ["ignore", run.log, run.log, "ipc"],
-    env: { ...process.env, GGML_NO_BACKTRACE: "1" },
+    env: { ...process.env, GGML_NO_BACKTRACE: "1", TAPLINE_HOME: run.library },
   });
   return new Promise((resolve) => {
     let outcome: Outcome | undefined;

@@ -1,6 +1,13 @@
-import type { CompareResult, InspectResult, ProbeResult, SaeResult } from "../contracts/index.js";
+import type {
+  CompareResult,
+  FeaturesResult,
+  InspectResult,
+  ProbeResult,
+  SaeResult,
+} from "../contracts/index.js";
 import type { Findings } from "./figure.js";
 import { compareFindings } from "./figures/compare.js";
+import { featuresFindings } from "./figures/features.js";
 import { inspectFindings } from "./figures/inspect.js";
 import { probeFindings } from "./figures/probe.js";
 import { saeFindings } from "./figures/sae.js";
@@ -17,5 +24,7 @@ export function findingsOf({ operation, result }: ReportedJob): Findings {
       return probeFindings(result as ProbeResult);
     case "sae":
       return saeFindings(result as SaeResult);
+    case "features":
+      return featuresFindings(result as FeaturesResult);
   }
 }

@@ -1,5 +1,6 @@
 import {
   CompareResult,
+  FeaturesResult,
   InspectResult,
   InvalidInput,
   type Operation,
@@ -21,7 +22,13 @@ export interface ReportedJob {
   ended?: number | null;
 }
 
-const schemas = { inspect: InspectResult, compare: CompareResult, probe: ProbeResult, sae: SaeResult };
+const schemas = {
+  inspect: InspectResult,
+  compare: CompareResult,
+  probe: ProbeResult,
+  sae: SaeResult,
+  features: FeaturesResult,
+};
 
 /**
  * Reads a job as the Lab answers it, the `report.json` of `tapline demo`, or a result alone.
@@ -39,7 +46,9 @@ export function readJob(value: unknown): ReportedJob {
     throw new UserError(`The job has no result: its status is ${String(given.status)}${why}.`);
   }
   if (operation === undefined) {
-    throw new UserError("This JSON is neither a job nor the result of inspect, compare, probe or sae.");
+    throw new UserError(
+      "This JSON is neither a job nor the result of inspect, compare, probe, sae or features.",
+    );
   }
   try {
     const checked = validate(schemas[operation], result) as Result;
@@ -90,6 +99,7 @@ function operationOf(job: Record<string, unknown>, result: Record<string, unknow
   if (typeof job.operation === "string" && Object.hasOwn(schemas, job.operation)) {
     return job.operation as Operation;
   }
+  if (asObject(result.fidelity) !== undefined) return "features";
   if (Array.isArray(result.tokens)) return "inspect";
   if (Array.isArray(result.trials)) return "compare";
   const [report] = Array.isArray(result.reports) ? result.reports : [];

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { CompareResult, InspectResult } from "../contracts/index.js";
+import type { CompareResult, FeaturesResult, InspectResult } from "../contracts/index.js";
 import { version } from "../contracts/version.js";
 import { count, type Figure, type Passage } from "./figure.js";
 import { findingsOf } from "./findings.js";
@@ -93,6 +93,10 @@ function heading({ operation, result, config, id, created, started, ended }: Rep
       nameOf([...new Set((result as CompareResult).trials?.map(({ prompt }) => prompt) ?? [])]),
     ],
     probe: ["A linear probe on", `${provenance.requested_model}, layer ${provenance.layers.join(", ")}`],
+    features: [
+      "Features in",
+      String(config?.prompt ?? (result as FeaturesResult).texts?.[0]?.tokens.join("")),
+    ],
     sae: ["A sparse autoencoder on", `${provenance.requested_model}, layer ${provenance.layers.join(", ")}`],
   } as const;
   const [kind, subject] = subjects[operation];

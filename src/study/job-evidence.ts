@@ -1,4 +1,4 @@
-import type { CompareResult, Job, ProbeConfig, Result, SaeConfig } from "../contracts/index.js";
+import type { CompareResult, Config, Job, ProbeConfig, Result, SaeConfig } from "../contracts/index.js";
 import { positionText } from "../contracts/position-text.js";
 import { studyLimits } from "../contracts/studies/index.js";
 import { findingsOf, glimpse } from "../report/index.js";
@@ -51,7 +51,7 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
   const asked = gatherer.add({
     kind: "prompt",
     title: `${job.operation}: ${subjectOf(job)}`,
-    ...("prompt" in config ? { prompt: promptText(config) } : {}),
+    ...promptOf(config),
     ...(config.operation === "compare"
       ? {
           settings: {
@@ -80,10 +80,23 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
 }
 
 function subjectOf({ config }: Job): string {
+  if (config.operation === "features") {
+    const [first = config.prompt as string, ...more] = config.texts ?? [];
+    return `${glimpse(first, 180)}${more.length > 0 ? ` and ${more.length} more` : ""}`;
+  }
   if (!("prompt" in config)) return `${config.examples.length} examples, layer ${config.layers.join(", ")}`;
   const [first, ...more] =
     "prompts" in config && config.prompts !== undefined ? config.prompts : [config.prompt];
   return `${glimpse(first as string, 180)}${more.length > 0 ? ` and ${more.length} more` : ""}`;
+}
+
+function promptOf(config: Config): { prompt?: string } {
+  if (config.operation === "features") {
+    return {
+      prompt: promptText({ prompt: config.prompt ?? "", ...(config.texts && { prompts: config.texts }) }),
+    };
+  }
+  return "prompt" in config ? { prompt: promptText(config) } : {};
 }
 
 function promptText(config: { prompt: string; prompts?: string[] }): string {
@@ -177,6 +190,9 @@ function modelOf({ result, model }: Job): Evidence["model"] {
 }
 
 function methodOf({ config }: Job): string {
+  if (config.operation === "features") {
+    return `features: the block output of each token encoded with the sparse dictionary ${config.dictionary}; explained variance, L0 and loss recovered on these texts.`;
+  }
   const where = `block output of layer ${config.layers.join(", ")}, seed ${config.seed}`;
   switch (config.operation) {
     case "inspect":

@@ -2,6 +2,7 @@ import { basename } from "node:path";
 import type {
   CompareConfig,
   CompareResult,
+  FeaturesResult,
   InspectResult,
   Job,
   ProbeResult,
@@ -11,6 +12,7 @@ import type {
 import { positionText } from "../contracts/position-text.js";
 import type { Canvas } from "./canvas.js";
 import { comparePicture } from "./compare-picture.js";
+import { featuresPicture } from "./features-picture.js";
 import { inspectPicture } from "./inspect-picture.js";
 import { labelled } from "./page.js";
 import { probePicture } from "./probe-picture.js";
@@ -32,6 +34,15 @@ export function jobPicture(job: Job, canvas: Canvas): string[] {
 function asked({ id, status, operation, model, started, ended, config }: Job, canvas: Canvas): string[] {
   const took = started === null ? "" : ` in ${duration((ended ?? Date.now() / 1000) - started)}`;
   const row = (label: string, text: string) => labelled(label, text, canvas);
+  if (config.operation === "features") {
+    const count = config.texts?.length ?? 1;
+    const shown = count === 1 ? oneLine(config.texts?.[0] ?? config.prompt ?? "") : `${count} texts`;
+    return [
+      ...row("Job", `${id}, ${operation}, ${status}${took}`),
+      ...row("Model", oneLine(model)),
+      ...row("Read", `${shown}, through the dictionary ${config.dictionary}`),
+    ];
+  }
   const layers = `${config.layers.length === 1 ? "layer" : "layers"} ${config.layers.join(", ")}`;
   const lines = [...row("Job", `${id}, ${operation}, ${status}${took}`), ...row("Model", oneLine(model))];
   switch (config.operation) {
@@ -42,7 +53,10 @@ function asked({ id, status, operation, model, started, ended, config }: Job, ca
       const shown = prompts.length === 1 ? oneLine(prompts[0] as string) : `${prompts.length} prompts`;
       const side = (one?: string, many?: string[]) =>
         many === undefined ? `“${oneLine(one ?? "")}”` : `the mean of ${many.length}`;
-      const direction = `from ${side(config.negative, config.negatives)} to ${side(config.positive, config.positives)}`;
+      const direction =
+        config.feature === undefined
+          ? `from ${side(config.negative, config.negatives)} to ${side(config.positive, config.positives)}`
+          : `along feature ${config.feature[1]} of ${oneLine(config.feature[0])}`;
       const edit = {
         scale: "scaled",
         ablate: "ablated",
@@ -78,6 +92,8 @@ function resultLines({ operation, result, config }: Job, canvas: Canvas): string
       return probePicture(result as ProbeResult, canvas);
     case "sae":
       return saePicture(result as SaeResult, (config as SaeConfig).features, canvas);
+    case "features":
+      return featuresPicture(result as FeaturesResult, canvas);
   }
 }
 

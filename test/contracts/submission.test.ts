@@ -1,7 +1,14 @@
 import * as fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { type Config, checkSubmission, defaults, InvalidInput, limits } from "../../src/contracts/index.js";
+import {
+  type Config,
+  checkSubmission,
+  defaults,
+  type InspectConfig,
+  InvalidInput,
+  limits,
+} from "../../src/contracts/index.js";
 import { anyBody, nearlyValid, validSubmission } from "./arbitrary.js";
 
 const base = { operation: "inspect", model: "demo", prompt: "x" };
@@ -42,8 +49,8 @@ test("defaults are filled in, in every operation", () => {
   const sae = { operation: "sae", model: "demo", examples: examples(8, false) };
   assert.equal(checkSubmission(sae), { ...sae, ...common, features: 64, steps: 100 });
   assert.equal(defaults.layers, [0], "filling in shares nothing with the defaults");
-  checkSubmission(base).layers.push(7);
-  assert.equal(checkSubmission(base).layers, [0]);
+  (checkSubmission(base) as InspectConfig).layers.push(7);
+  assert.equal((checkSubmission(base) as InspectConfig).layers, [0]);
 });
 
 test("a saved config is a valid submission again", () => {

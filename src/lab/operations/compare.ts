@@ -9,6 +9,7 @@ import {
   sweepCells,
 } from "../../native/index.js";
 import { compareNote } from "./compare-note.js";
+import { featureDirection } from "./feature-direction.js";
 import { editFor, lengthOf, meanDifference, randomVector } from "./intervention.js";
 import { openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
@@ -104,7 +105,11 @@ async function targetToken(model: Model, text: string): Promise<number> {
 async function vectorTexts(model: Model, config: CompareConfig): Promise<Int32Array[][]> {
   const sides: Array<[name: string, texts: string[]]> = [];
   if (config.intervention === "patch") sides.push(["donor_prompt", [config.donor_prompt as string]]);
-  else if (config.intervention !== "scale" && config.intervention !== "ablate") {
+  else if (
+    config.feature === undefined &&
+    config.intervention !== "scale" &&
+    config.intervention !== "ablate"
+  ) {
     for (const side of ["positive", "negative"] as const) {
       const many = config[`${side}s`];
       sides.push(many === undefined ? [side, [config[side] as string]] : [`${side}s`, many]);
@@ -126,13 +131,17 @@ async function vectorTexts(model: Model, config: CompareConfig): Promise<Int32Ar
   );
 }
 
-/** The donor's state, or the difference of the two sides' means; undefined where the intervention needs none. */
+/**
+ * The donor's state, the difference of the two sides' means, or a feature's decoder row; undefined where the
+ * intervention needs none.
+ */
 async function editVector(
-  { model, progress, signal }: OperationInput<CompareConfig>,
+  { config, model, progress, signal }: OperationInput<CompareConfig>,
   context: Context,
   layer: number,
   sides: Int32Array[][],
 ): Promise<Float32Array | undefined> {
+  if (config.feature !== undefined) return featureDirection(model, layer, ...config.feature);
   const [first, second] = sides;
   if (first === undefined) return undefined;
   progress({ stage: "capture", done: 0, total: sides.flat().length });

@@ -1,5 +1,6 @@
 import type { Config, Result } from "../../contracts/index.js";
 import { compare } from "./compare.js";
+import { features } from "./features.js";
 import { inspect } from "./inspect.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { probe } from "./probe.js";
@@ -17,5 +18,7 @@ export async function runOperation(input: OperationInput<Config>): Promise<Findi
       return probe({ ...rest, config });
     case "sae":
       return sae({ ...rest, config });
+    case "features":
+      return features({ ...rest, config });
   }
 }

@@ -1,5 +1,5 @@
 // Values come from their own files, not from the index: the schemas would cost a worker more than its model.
-import type { Config, Progress, Result } from "../../contracts/index.js";
+import type { Config, FeaturesResult, Progress, Result } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
 import { hostMemory, judgeMemory } from "../../models/memory.js";
 import { provenance } from "../../models/provenance.js";
@@ -62,11 +62,21 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
   return {
     ...findings,
     provenance: provenance(
-      { ...config, config, revision: config.revision ?? null },
+      {
+        ...config,
+        config,
+        revision: config.revision ?? null,
+        layers: config.operation === "features" ? [layerOf(findings)] : config.layers,
+      },
       { resolved, info: model.info, backend },
       clock.seconds,
     ),
   } as Result;
+}
+
+/** The block that a dictionary reads, which the job found out. */
+function layerOf(findings: object): number {
+  return (findings as Pick<FeaturesResult, "layer">).layer;
 }
 
 /** Reaches the rpc-servers, then sees whether the model fits. @throws UserError when it cannot */
@@ -82,7 +92,7 @@ async function prepareMemory(
   }
   const weights = resolved.weights.reduce((sum, { bytes }) => sum + bytes, 0);
   if (load.force || weights < hostMemory().free / 4) return; // contexts of experiments are small
-  const tokens = config.max_input_tokens + config.max_tokens;
+  const tokens = config.max_input_tokens + ("max_tokens" in config ? config.max_tokens : 0);
   const asked = { path: resolved.path, ctxSize: tokens, parallel: 1, embeddings: false };
   const gpuLayers = load.devices?.[0] === "none" ? 0 : load.gpuLayers;
   const layout = await native.estimateMemory({ ...asked, gpuLayers }).catch(() => []); // loading will say what is wrong

@@ -1,0 +1,187 @@
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import type { CompareResult, FeaturesResult, InspectResult } from "../../src/contracts/index.js";
+import { encodeSafetensors, type Tensor } from "../../src/formats/safetensors.js";
+import { Dictionaries } from "../../src/library/index.js";
+import { Model } from "../../src/native/index.js";
+import { demo } from "../native/demo-model.js";
+import { type Harness, openHarness } from "./harness.js";
+import { readNpz, readNpzWithNumpy } from "./npz-reader.js";
+
+const hidden = 128;
+const layer = 5;
+const prompt = "The capital of France is Paris";
+
+let lab: Harness;
+
+test.before(async () => {
+  lab = await openHarness();
+  const dictionaries = new Dictionaries(lab.home);
+  const identity = new Float32Array(2 * hidden * hidden);
+  for (let i = 0; i < hidden; i++) {
+    identity[i * 2 * hidden + i] = 1;
+    identity[i * 2 * hidden + hidden + i] = -1;
+  }
+  const turned = new Float32Array(2 * hidden * hidden);
+  for (let i = 0; i < hidden; i++) {
+    turned[i * hidden + i] = 1;
+    turned[(hidden + i) * hidden + i] = -1;
+  }
+  // Two features a dimension, one for each sign: nothing is lost. And one that always writes zeros.
+  await dictionaries.add("exact", saeLens(identity, turned));
+  await dictionaries.add("nothing", saeLens(identity, new Float32Array(turned.length)));
+});
+test.after(() => lab.close());
+
+/** A folder with a ReLU dictionary as SAELens saves it. */
+function saeLens(encoder: Float32Array, decoder: Float32Array): string {
+  const folder = mkdtempSync(join(tmpdir(), "tapline-sae-"));
+  const features = encoder.length / hidden;
+  const tensors: Record<string, Tensor> = {
+    W_enc: { shape: [hidden, features], data: encoder },
+    W_dec: { shape: [features, hidden], data: decoder },
+    b_enc: { shape: [features], data: new Float32Array(features) },
+    b_dec: { shape: [hidden], data: new Float32Array(hidden) },
+  };
+  writeFileSync(join(folder, "sae_weights.safetensors"), encodeSafetensors(tensors));
+  const metadata = { model_name: "toy-instruct", hook_name: `blocks.${layer}.hook_resid_post` };
+  writeFileSync(join(folder, "cfg.json"), JSON.stringify({ architecture: "standard", metadata }));
+  return folder;
+}
+
+async function run<R>(body: object): Promise<R & { id: string }> {
+  const job = await lab.finished((await lab.submit({ model: "demo", ...body })).id);
+  if (job.result === undefined) throw new Error(job.error);
+  return { ...(job.result as R), id: job.id };
+}
+
+test("a dictionary that loses nothing: activations are the block's own values, every figure is whole", async () => {
+  const found = await run<FeaturesResult>({ operation: "features", dictionary: "exact", prompt, top: 64 });
+  const seen = await run<InspectResult>({ operation: "inspect", prompt, layers: [layer] });
+  const file = (id: string, name: string) => readFileSync(join(lab.lab.folder, id, name));
+  const states = readNpz(file(seen.id, "activations.npz")).get(`layer_${layer}`)?.data as Float64Array;
+  const [text] = found.texts;
+  assert.equal(text?.token_ids, seen.token_ids);
+  for (const [token, top] of (text?.top ?? []).entries()) {
+    const row = [...states.subarray(token * hidden, (token + 1) * hidden)];
+    const wanted = row
+      .map((value, i) => ({ feature: value > 0 ? i : hidden + i, activation: Math.abs(value) }))
+      .sort((a, b) => b.activation - a.activation)
+      .slice(0, 64);
+    assert.equal(top, wanted, `token ${token}`);
+  }
+  const { fidelity } = found;
+  assert.is(fidelity.tokens, seen.tokens.length - 1, "the BOS token does not count");
+  assert.is(fidelity.l0, hidden);
+  assert.ok(Math.abs((fidelity.explained_variance as number) - 1) < 1e-9);
+  assert.ok(Math.abs((fidelity.loss_recovered as number) - 1) < 1e-4);
+  assert.ok(
+    Math.abs((fidelity.cross_entropy?.clean ?? 0) - (await crossEntropy(text?.token_ids ?? []))) < 1e-4,
+  );
+  assert.match(found.note, /toy-instruct/);
+  assert.equal(found.provenance.layers, [layer]);
+  const numpy = readNpzWithNumpy(join(lab.lab.folder, found.id, "features.npz"));
+  if (numpy !== null) {
+    assert.equal(numpy.indices?.shape, [hidden * seen.tokens.length]);
+    assert.is(numpy.indices?.dtype, "int32");
+    assert.equal(numpy.pointers?.shape, [seen.tokens.length + 1]);
+  }
+});
+
+test("a dictionary that writes zeros recovers nothing", async () => {
+  const texts = [prompt, "I did not like the film"];
+  const { fidelity, texts: read } = await run<FeaturesResult>({
+    operation: "features",
+    dictionary: "nothing",
+    texts,
+  });
+  assert.is(read.length, 2);
+  const { clean, reconstructed, ablated } = fidelity.cross_entropy as NonNullable<
+    typeof fidelity.cross_entropy
+  >;
+  assert.ok(Math.abs(reconstructed - ablated) < 1e-6);
+  assert.ok(ablated > clean + 0.5, "zeros in place of a block's output cost something");
+  assert.ok(Math.abs(fidelity.loss_recovered as number) < 1e-6);
+  assert.ok((fidelity.explained_variance as number) <= 0);
+});
+
+test("steering with a feature is steering with its decoder row, to the bit", async () => {
+  const steer = { operation: "compare", prompt, intervention: "steer", max_tokens: 1 };
+  const found = await run<CompareResult>({
+    ...steer,
+    layers: [layer],
+    strengths: [90],
+    strength_unit: "vector",
+    feature: ["exact", hidden + 3],
+  });
+  assert.is(found.vector_length, 1);
+  const row = new Float32Array(hidden);
+  row[3] = -1;
+  const model = await Model.open(demo);
+  const context = await model.createContext({ maxSequences: 2, threads: 1 });
+  const [trial] = await context.sweep({
+    prompts: [await model.tokenize(prompt)],
+    plans: [[{ layer, vector: row, strength: 90 }]],
+    maxTokens: 1,
+  });
+  await model.close();
+  assert.is(found.trials[0]?.probability, trial?.rows[0]?.probability);
+  assert.is.not(found.trials[0]?.probability, found.trials[0]?.baseline_probability);
+});
+
+test("what does not fit is refused in a sentence", async () => {
+  const refused = async (body: object) => {
+    const job = await lab.finished((await lab.submit({ model: "demo", ...body })).id);
+    return job.error;
+  };
+  assert.match(
+    (await refused({ operation: "features", dictionary: "gone", prompt })) ?? "",
+    /no dictionary named gone; there are exact, nothing/,
+  );
+  const steer = { operation: "compare", prompt, intervention: "steer", strengths: [1] };
+  assert.match(
+    (await refused({ ...steer, layers: [2], feature: ["exact", 0] })) ?? "",
+    /reads block 5, and layers says 2/,
+  );
+  assert.match(
+    (await refused({ ...steer, layers: [layer], feature: ["exact", 256] })) ?? "",
+    /has 256 features, 0 to 255; got 256/,
+  );
+  const both = await lab.request("POST", "/jobs", {
+    ...{ operation: "features", model: "demo", dictionary: "exact", prompt },
+    texts: [prompt],
+  });
+  assert.is(both.status, 400);
+  const beside = await lab.request("POST", "/jobs", {
+    ...{ ...steer, model: "demo", feature: ["exact", 0] },
+    positive: "a",
+    negative: "b",
+  });
+  assert.is(beside.status, 400);
+});
+
+/** Nats a token of a text's own next tokens, by a plain pass over every prefix. */
+async function crossEntropy(tokens: readonly number[]): Promise<number> {
+  const model = await Model.open(demo);
+  const context = await model.createContext({ threads: 1 });
+  let sum = 0;
+  for (let length = 1; length < tokens.length; length++) {
+    await context.reset();
+    const { logits } = await context.advance({
+      tokens: Int32Array.from(tokens.slice(0, length)),
+      layers: [],
+      logits: true,
+    });
+    const values = Array.from(logits ?? []);
+    const highest = Math.max(...values);
+    const total = values.reduce((all, value) => all + Math.exp(value - highest), 0);
+    sum -= (values[tokens[length] as number] as number) - highest - Math.log(total);
+  }
+  await model.close();
+  return sum / (tokens.length - 1);
+}
+
+test.run();
