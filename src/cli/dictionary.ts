@@ -67,14 +67,8 @@ async function add(name: string, path: string, { layer, k, json }: AddOptions): 
     );
   }
   const { dictionaries, print, printJson } = await tools();
-  const { FormatError } = await import("../formats/format-error.js");
-  try {
-    const stored = await dictionaries.add(name, path, { layer, k });
-    return json ? printJson(stored) : print(picture(stored));
-  } catch (error) {
-    if (error instanceof FormatError) throw new UsageError(error.message);
-    throw error;
-  }
+  const stored = await dictionaries.add(name, path, { layer, k });
+  return json ? printJson(stored) : print(picture(stored));
 }
 
 async function list({ json }: DictionaryOptions): Promise<void> {

@@ -46,6 +46,10 @@ function refuse(config: CompareConfig, fields: Array<keyof CompareConfig>, whose
 function checkDirection(config: CompareConfig): void {
   const { intervention, positives, negatives } = config;
   if (config.feature !== undefined) {
+    const [dictionary, index] = config.feature;
+    if (typeof dictionary !== "string" || typeof index !== "number") {
+      throw new InvalidInput("feature", "is a dictionary's name and a feature's index, in this order.");
+    }
     for (const field of ["positive", "negative", "positives", "negatives"] as const) {
       if (config[field] !== undefined)
         throw new InvalidInput(field, "stands beside feature; give one or the other.");

@@ -141,9 +141,12 @@ export const CompareSubmission = Type.Object(
     positives: directionTexts("In place of `positive` and `negative`: u is the unit difference of means."),
     negatives: directionTexts("With `positives`."),
     feature: Type.Optional(
-      Type.Tuple([Name, Type.Integer({ minimum: 0, maximum: limits.feature_index })], {
+      Type.Array(Type.Union([Name, Type.Integer({ minimum: 0, maximum: limits.feature_index })]), {
+        minItems: 2,
+        maxItems: 2,
         description:
-          "A stored dictionary and one of its features, in place of texts: the direction is that feature's decoder row.",
+          "[dictionary, index]: a stored dictionary and one of its features, in place of texts: the direction is that " +
+          "feature's decoder row.",
       }),
     ),
     min: bound("For clamp: the least projection on u, in strength_unit."),

@@ -44,10 +44,12 @@ export class Dictionaries {
   /**
    * Reads a published dictionary and keeps it under a name, in place of one that had it.
    * @param path its folder, or its file of weights
-   * @throws UserError, FormatError
+   * @throws UserError
    */
   async add(name: string, path: string, claims: DictionaryClaims = {}): Promise<StoredDictionary> {
-    const dictionary = await readDictionary(await layoutFiles(path), claims.k);
+    const dictionary = await readDictionary(await layoutFiles(path), claims.k).catch((error) => {
+      throw error instanceof FormatError ? new UserError(error.message) : error;
+    });
     const { layer: own } = dictionary.origin;
     if (own !== undefined && claims.layer !== undefined && own !== claims.layer) {
       throw new UserError(`The file says that it reads block ${own}, not ${claims.layer}.`);

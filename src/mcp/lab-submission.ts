@@ -23,7 +23,7 @@ export const SubmissionInput: TSchema = (() => {
           "inspect (prompt): norms and logit lens of each token at the layers. compare (prompt, intervention, " +
           "strengths, one layer): what changes when a block's output is scaled, ablated, patched, steered, freed of a direction or clamped. probe " +
           "(examples with label and split): a linear probe with controls. sae (examples with split): a small " +
-          "sparse autoencoder.",
+          "sparse autoencoder. features (dictionary, prompt or texts): which features of a stored dictionary are active.",
       }),
       model: model as TSchema,
       ...Object.fromEntries(Object.entries(others).map(([name, schema]) => [name, Type.Optional(schema)])),

@@ -56,7 +56,7 @@ function asked({ id, status, operation, model, started, ended, config }: Job, ca
       const direction =
         config.feature === undefined
           ? `from ${side(config.negative, config.negatives)} to ${side(config.positive, config.positives)}`
-          : `along feature ${config.feature[1]} of ${oneLine(config.feature[0])}`;
+          : `along feature ${config.feature[1]} of ${oneLine(String(config.feature[0]))}`;
       const edit = {
         scale: "scaled",
         ablate: "ablated",

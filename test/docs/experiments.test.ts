@@ -1,4 +1,4 @@
-/** The four experiments' pages, typed as they stand. */
+/** The experiments' pages, typed as they stand. */
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { runPage } from "./run-page.js";
 
-for (const name of ["inspect", "compare", "probe", "sae"]) {
+for (const name of ["inspect", "compare", "probe", "sae", "features"]) {
   test(`${name}: every command on its page works`, async () => {
     const folder = mkdtempSync(join(tmpdir(), "tapline-docs-"));
     try {

@@ -18,6 +18,7 @@ const elsewhere: Record<string, string> = {
   "docs/experiments/compare.md": "experiments.test.ts",
   "docs/experiments/probe.md": "experiments.test.ts",
   "docs/experiments/sae.md": "experiments.test.ts",
+  "docs/experiments/features.md": "experiments.test.ts",
   "docs/command-line.md": "test/cli/page.test.ts",
   "docs/python.md": "test/clients/docs.test.ts",
   "docs/agents.md": "test/mcp/agents-page.test.ts",

@@ -141,7 +141,8 @@ async function editVector(
   layer: number,
   sides: Int32Array[][],
 ): Promise<Float32Array | undefined> {
-  if (config.feature !== undefined) return featureDirection(model, layer, ...config.feature);
+  if (config.feature !== undefined)
+    return featureDirection(model, layer, ...(config.feature as [string, number]));
   const [first, second] = sides;
   if (first === undefined) return undefined;
   progress({ stage: "capture", done: 0, total: sides.flat().length });

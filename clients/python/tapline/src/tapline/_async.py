@@ -12,6 +12,7 @@ from ._progress import progress_display
 from ._waiting import Waiting
 from .types import (
     CompareResult,
+    FeaturesResult,
     Health,
     InspectResult,
     JobSummary,
@@ -62,6 +63,10 @@ class AsyncLab:
     @overload
     async def submit(self, operation: Literal["sae"], model: Model, **settings: Any) -> Job[SaeResult]: ...
     @overload
+    async def submit(
+        self, operation: Literal["features"], model: Model, **settings: Any
+    ) -> Job[FeaturesResult]: ...
+    @overload
     async def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]: ...
     async def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]:
         """Hands an experiment in, as Lab.submit() does."""
@@ -74,6 +79,14 @@ class AsyncLab:
     async def compare(self, model: Model, prompt: str, **settings: Any) -> Job[CompareResult]:
         """Compares the model with and without an intervention at one block."""
         return await asyncio.to_thread(self._lab.compare, model, prompt, **settings)
+
+    async def features(
+        self, model: Model, dictionary: str, texts: Sequence[str], **settings: Any
+    ) -> Job[FeaturesResult]:
+        """Reads texts through a stored sparse dictionary."""
+        return await asyncio.to_thread(
+            lambda: self._lab.features(model, dictionary, texts, **settings)
+        )
 
     async def probe(
         self, model: Model, examples: Sequence[ProbeExample], **settings: Any

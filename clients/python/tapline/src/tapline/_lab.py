@@ -16,6 +16,7 @@ from ._progress import progress_display
 from ._waiting import Waiting
 from .types import (
     CompareResult,
+    FeaturesResult,
     Health,
     InspectResult,
     JobSummary,
@@ -64,6 +65,10 @@ class Lab:
     @overload
     def submit(self, operation: Literal["sae"], model: Model, **settings: Any) -> Job[SaeResult]: ...
     @overload
+    def submit(
+        self, operation: Literal["features"], model: Model, **settings: Any
+    ) -> Job[FeaturesResult]: ...
+    @overload
     def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]: ...
     def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]:
         """Hands an experiment in. It is accepted, not done: wait() for it.
@@ -100,6 +105,12 @@ class Lab:
     def sae(self, model: Model, examples: Sequence[SaeExample], **settings: Any) -> Job[SaeResult]:
         """Trains a small sparse autoencoder on final-token block outputs. Settings: features, steps."""
         return self.submit("sae", model, examples=[_labelled(one) for one in examples], **settings)
+
+    def features(
+        self, model: Model, dictionary: str, texts: Sequence[str], **settings: Any
+    ) -> Job[FeaturesResult]:
+        """Reads texts through a sparse dictionary that `tapline dictionary add` has kept. Setting: top."""
+        return self.submit("features", model, dictionary=dictionary, texts=list(texts), **settings)
 
     def job(self, identifier: str | Job[Any]) -> Job[Any]:
         """The whole job as it is now, with its configuration and its result or error."""

@@ -270,6 +270,61 @@ class SaeResult(TypedDict):
     provenance: Provenance
 
 
+class FeatureActivation(TypedDict):
+    feature: int
+    activation: float
+
+
+class CrossEntropy(TypedDict):
+    clean: float
+    reconstructed: float
+    ablated: float
+
+
+class Fidelity(TypedDict):
+    tokens: int
+    l0: float
+    explained_variance: float | None
+    cosine: float
+    cross_entropy: CrossEntropy | None
+    loss_recovered: float | None
+
+
+class FeatureText(TypedDict):
+    tokens: list[str]
+    token_ids: list[int]
+    top: list[list[FeatureActivation]]
+
+
+class StrongestFeature(TypedDict):
+    feature: int
+    max: float
+    mean: float
+    frequency: float
+    text: int
+    token: int
+
+
+class ReadDictionary(TypedDict):
+    name: str
+    sha256: str
+    layout: str
+    activation: str
+    features: int
+    trained_on: str | None
+
+
+class FeaturesResult(TypedDict):
+    dictionary: ReadDictionary
+    layer: int
+    texts: list[FeatureText]
+    features: list[StrongestFeature]
+    fidelity: Fidelity
+    note: str
+    artifacts: list[str]
+    provenance: Provenance
+
+
 class Capabilities(TypedDict):
     serving_activations: bool
     model: str | None
