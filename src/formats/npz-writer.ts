@@ -65,7 +65,7 @@ export class NpzWriter {
   }
 
   /** Appends values, in C order, to the array with this index. */
-  async append(index: number, values: Float32Array | Float64Array | Int32Array | Int32Array): Promise<void> {
+  async append(index: number, values: Float32Array | Float64Array | Int32Array): Promise<void> {
     const entry = this.#entries[index] as Entry;
     const bytes = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
     if (entry.written + bytes.length > entry.dataBytes) {
@@ -110,7 +110,7 @@ export class NpzWriter {
 /** Arrays at hand, as a writer takes them. */
 export type NamedArrays = Record<
   string,
-  { shape: readonly number[]; data: Float32Array | Float64Array | Int32Array | Int32Array }
+  { shape: readonly number[]; data: Float32Array | Float64Array | Int32Array }
 >;
 
 /** Writes arrays that are at hand. */

@@ -66,7 +66,10 @@ test("each fault is one sentence with the limit and the actual value", () => {
     [[], "The body must be a JSON object."],
     ["x", "The body must be a JSON object."],
     [{}, "operation: is required; one of inspect, compare, probe, sae, features."],
-    [{ operation: "train" }, 'operation: must be one of inspect, compare, probe, sae, features, got "train".'],
+    [
+      { operation: "train" },
+      'operation: must be one of inspect, compare, probe, sae, features, got "train".',
+    ],
     [{ operation: {} }, "operation: must be one of inspect, compare, probe, sae, features, got an object."],
     [{ operation: "inspect", model: "m" }, "prompt is required."],
     [{ operation: "inspect" }, "model and prompt are required."],
