@@ -31,6 +31,8 @@ const run = promisify(execFile);
 const littleMemory = 2e9;
 const littleDisk = 5e9;
 const noDisk = 200e6;
+/** A hub that is slower than this is as good as none. */
+const hubMs = 5000;
 
 /**
  * Looks at everything in order; what goes wrong in looking is a finding, too.
@@ -235,11 +237,27 @@ function json(port: number, path: string): Promise<Record<string, unknown> | und
   });
 }
 
+/** Whether anything answers there, whatever it says. */
+function answers(endpoint: string): Promise<boolean> {
+  return fetch(endpoint, { method: "HEAD", redirect: "manual", signal: AbortSignal.timeout(hubMs) }).then(
+    () => true,
+    () => false,
+  );
+}
+
 async function hub(): Promise<Finding> {
   try {
     const { endpoint, offline, token } = await hubSettings();
-    const finding = `${endpoint}${offline ? ", offline" : ""}, ${token === undefined ? "without a token" : "with a token"}`;
-    return { check: "hub", status: "ok", finding };
+    const as = token === undefined ? "without a token" : "with a token";
+    if (offline)
+      return { check: "hub", status: "ok", finding: `${endpoint} is not asked: HF_HUB_OFFLINE is set` };
+    if (await answers(endpoint)) return { check: "hub", status: "ok", finding: `${endpoint} answers, ${as}` };
+    return {
+      check: "hub",
+      status: "warning",
+      finding: `${endpoint} does not answer`,
+      advice: "Models that are here work; to download others, check the network, a proxy, or HF_ENDPOINT.",
+    };
   } catch (error) {
     return { check: "hub", status: "problem", finding: sentenceOf(error), advice: "Set the variable right." };
   }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { realFolder, runProgram } from "./cache.js";
 
-/** The tools that tapline is measured beside, each in a virtual environment of its own; and what runs notebooks. */
+/** The tools that tapline is measured beside, each in a virtual environment of its own; what runs notebooks; OpenAI's client. */
 export const environmentNames = [
   "transformers",
   "transformer-lens",
@@ -14,6 +14,7 @@ export const environmentNames = [
   "repeng",
   "interp-engine",
   "notebooks",
+  "openai",
 ] as const;
 export type EnvironmentName = (typeof environmentNames)[number];
 
@@ -32,7 +33,7 @@ export function environmentPython(): string {
 
 /**
  * The interpreter of a tool's environment, made on first use with the versions of `environments/NAME.txt`. The line of
- * torch goes first: what asks for torch without a version would bring another build.
+ * torch, where there is one, goes first: what asks for torch without a version would bring another build.
  */
 export async function environment(name: EnvironmentName): Promise<string> {
   const list = fileURLToPath(new URL(`./environments/${name}.txt`, import.meta.url));
