@@ -217,6 +217,9 @@ async function runServe(named: string | undefined, options: ServeCommandOptions)
   if (named !== undefined && options.model !== undefined) {
     throw new UsageError("Name the model once: as an argument or with --model.");
   }
+  if (options.pooling !== undefined && options.embeddings === false) {
+    throw new UsageError("--pooling is about embeddings, and --no-embeddings switches them off.");
+  }
   const model = named ?? options.model ?? "demo";
   const stopped = stopSignal();
   const [{ serve }, { serveReport }, { readInput }] = await Promise.all([
