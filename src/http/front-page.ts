@@ -41,7 +41,9 @@ const policy = [
  */
 export function frontPage(describe: () => FrontPage): Middleware {
   return (ctx, next) => {
-    const asked = ctx.path === "/" && (ctx.method === "GET" || ctx.method === "HEAD");
+    // Who opens an address sends no Origin; a page that fetches one does.
+    const opened = ctx.headers.origin === undefined && (ctx.method === "GET" || ctx.method === "HEAD");
+    const asked = ctx.path === "/" && opened;
     if (!asked || !isLoopback(ctx.socket.remoteAddress) || sharedAccessFault(ctx.req, []) !== null) {
       return next();
     }

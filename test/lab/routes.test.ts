@@ -214,11 +214,11 @@ test("wrong methods are 405, unknown routes 404", async () => {
   for (const path of ["/", "/v1", "/jobs/x/y", `/jobs/${done.id}/artifacts`]) {
     assert.is((await harness.request("GET", path)).status, 404, path);
   }
-  assert.is((await send(`${harness.lab.url}/`, "GET")).status, 404);
+  assert.is((await send(`${harness.lab.url}/nothing`, "GET")).status, 404);
 });
 
 test("browsers and foreign hosts are refused on every route", async () => {
-  for (const path of ["/lab/v1/health", "/lab/v1/jobs", "/", `/lab/v1/jobs/${done.id}`]) {
+  for (const path of ["/lab/v1/health", "/lab/v1/jobs", "/nothing", `/lab/v1/jobs/${done.id}`]) {
     const good = `Host: 127.0.0.1:${harness.lab.port}`;
     for (const headers of [
       ["Host: evil.example"],
@@ -231,6 +231,23 @@ test("browsers and foreign hosts are refused on every route", async () => {
       assert.type(JSON.parse(body).error, "string");
     }
   }
+});
+
+test("/ greets whoever opens it, tells nothing of the jobs, and refuses pages and foreign hosts", async () => {
+  const good = `Host: 127.0.0.1:${harness.lab.port}`;
+  const page = await rawGet(harness.lab.port, "/", [good, "Sec-Fetch-Site: none", "Cookie: a=1"]);
+  assert.is(page.status, 200);
+  assert.match(page.body, "<h1>tapline lab</h1>");
+  assert.not.match(page.body, done.id);
+  assert.not.match(page.body, "<script");
+  for (const headers of [
+    ["Host: evil.example"],
+    [good, "Origin: null"],
+    [good, "Origin: http://a.example"],
+  ]) {
+    assert.is((await rawGet(harness.lab.port, "/", headers)).status, 403, String(headers));
+  }
+  assert.is((await send(`${harness.lab.url}/`, "POST", {})).status, 404);
 });
 
 test("a body of exactly the limit is read, one byte more is refused", async () => {
