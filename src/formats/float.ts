@@ -2,7 +2,7 @@ import { endianness } from "node:os";
 
 const swapped = endianness() === "BE";
 
-/** Little-endian numbers of 16, 32 or 64 bits, as files hold them, as float32; null for another type. */
+/** Little-endian numbers as files hold them, as float32, integers rounded to it; null for another type. */
 export function floatsOf(dtype: string, bytes: Uint8Array): Float32Array | null {
   switch (dtype) {
     case "F32":
@@ -13,6 +13,16 @@ export function floatsOf(dtype: string, bytes: Uint8Array): Float32Array | null 
       return bitsOf(bytes, halfBits());
     case "BF16":
       return bitsOf(bytes, undefined);
+    case "I64":
+      return Float32Array.from(new BigInt64Array(aligned(bytes, 8)), Number);
+    case "I32":
+      return new Float32Array(new Int32Array(aligned(bytes, 4)));
+    case "I16":
+      return new Float32Array(new Int16Array(aligned(bytes, 2)));
+    case "I8":
+      return new Float32Array(new Int8Array(bytes));
+    case "U8":
+      return new Float32Array(bytes);
     default:
       return null;
   }

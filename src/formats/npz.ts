@@ -2,11 +2,7 @@ import { crc32, inflateRawSync } from "node:zlib";
 import { floatsOf } from "./float.js";
 import { FormatError, told } from "./format-error.js";
 import type { Tensor } from "./safetensors.js";
-
-const endOfDirectory = 0x06054b50;
-const directoryEntry = 0x02014b50;
-const endBytes = 22;
-const longestComment = 65_535;
+import { damaged, localHeaderBytes, type ZipEntry, zipDataStart, zipDirectory, zipEntries } from "./zip.js";
 
 /**
  * Reads the arrays of an .npz file, stored or deflated; numbers of 16 and 64 bits become float32.
@@ -14,50 +10,33 @@ const longestComment = 65_535;
  * @throws FormatError
  */
 export function decodeNpz(bytes: Uint8Array, most: number): Map<string, Tensor> {
-  const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const refuse = (why: string) => new FormatError(`The file is no .npz file: ${why}.`);
-  let end = file.length - endBytes;
-  const first = Math.max(0, end - longestComment);
-  while (end >= first && file.readUInt32LE(end) !== endOfDirectory) end--;
-  if (end < first || end < 0) throw refuse("it has no directory");
+  const { start, count } = zipDirectory(bytes, ".npz");
   const arrays = new Map<string, Tensor>();
-  let at = file.readUInt32LE(end + 16);
   let left = most;
-  for (let count = file.readUInt16LE(end + 10); count > 0; count--) {
-    if (at + 46 > file.length || file.readUInt32LE(at) !== directoryEntry)
-      throw refuse("its directory is cut");
-    const nameLength = file.readUInt16LE(at + 28);
-    const name = file.toString("utf8", at + 46, at + 46 + nameLength);
-    const size = file.readUInt32LE(at + 24);
-    if (size > left) throw new FormatError(`The arrays of the .npz file have more than ${most} bytes.`);
-    left -= size;
-    const data = entryData(file, at, size, name);
-    arrays.set(name.replace(/\.npy$/, ""), readNpy(data, name));
-    at += 46 + nameLength + file.readUInt16LE(at + 30) + file.readUInt16LE(at + 32);
+  for (const entry of zipEntries(bytes.subarray(start), count, ".npz")) {
+    if (entry.size > left) throw new FormatError(`The arrays of the .npz file have more than ${most} bytes.`);
+    left -= entry.size;
+    arrays.set(entry.name.replace(/\.npy$/, ""), readNpy(entryData(bytes, entry), entry.name));
   }
   return arrays;
 }
 
-function entryData(file: Buffer, at: number, size: number, name: string): Buffer {
-  const damaged = () => new FormatError(`${told(name)} in the .npz file is damaged.`);
-  const method = file.readUInt16LE(at + 10);
-  const packed = file.readUInt32LE(at + 20);
-  const start = file.readUInt32LE(at + 42);
-  if (start + 30 > file.length) throw damaged();
-  const from = start + 30 + file.readUInt16LE(start + 26) + file.readUInt16LE(start + 28);
-  if (from + packed > file.length) throw damaged();
-  const stored = file.subarray(from, from + packed);
+function entryData(bytes: Uint8Array, entry: ZipEntry): Buffer {
+  const { name, method, packed, size, crc, header } = entry;
+  const from = zipDataStart(entry, bytes.subarray(header, header + localHeaderBytes), ".npz");
+  if (from + packed > bytes.length) throw damaged(name, ".npz");
+  const stored = Buffer.from(bytes.buffer, bytes.byteOffset + from, packed);
   let data = stored;
   if (method === 8) {
     try {
       data = inflateRawSync(stored, { maxOutputLength: Math.max(1, size) });
     } catch {
-      throw damaged();
+      throw damaged(name, ".npz");
     }
   } else if (method !== 0) {
     throw new FormatError(`${told(name)} in the .npz file is packed by method ${method}; 0 and 8 are read.`);
   }
-  if (data.length !== size || crc32(data) !== file.readUInt32LE(at + 16)) throw damaged();
+  if (data.length !== size || crc32(data) !== crc) throw damaged(name, ".npz");
   return data;
 }
 

@@ -1,9 +1,19 @@
 import { open, readFile, stat } from "node:fs/promises";
 import type { TensorSource } from "../formats/dictionaries/index.js";
 import { floatsOf } from "../formats/float.js";
-import { FormatError } from "../formats/format-error.js";
+import { FormatError, told } from "../formats/format-error.js";
 import { decodeNpz } from "../formats/npz.js";
 import { readSafetensorsHead, safetensorsHeadLength, type TensorPlace } from "../formats/safetensors.js";
+import { gather, readTorchPickle, torchWidths } from "../formats/torch.js";
+import {
+  damaged,
+  localHeaderBytes,
+  type ZipEntry,
+  zipDataStart,
+  zipDirectory,
+  zipEntries,
+  zipTailBytes,
+} from "../formats/zip.js";
 
 /** An .npz is unpacked in memory as a whole. */
 const unpackedBytes = 8 * 1024 ** 3;
@@ -13,13 +23,14 @@ const npzBytes = 2 * 1024 ** 3 - 1;
 export type TensorFile = TensorSource & { metadata: Readonly<Record<string, string>> };
 
 /**
- * The arrays of a .safetensors or .npz file.
+ * The arrays of a .safetensors, .npz or PyTorch file.
  * @throws FormatError
  */
 export async function openTensors(path: string): Promise<TensorFile> {
   if (path.endsWith(".npz")) return openNpz(path);
+  if (/\.pth?$/.test(path)) return openTorch(path);
   if (!path.endsWith(".safetensors")) {
-    throw new FormatError(`${path} is of no kind that is read; .safetensors and .npz are.`);
+    throw new FormatError(`${path} is of no kind that is read; .safetensors, .npz, .pt and .pth are.`);
   }
   const { places, metadata } = await tensorPlaces(path);
   return {
@@ -69,4 +80,66 @@ async function openNpz(path: string): Promise<TensorFile> {
     shapes: new Map([...arrays].map(([name, { shape }]) => [name, shape])),
     read: async (name) => arrays.get(name)?.data ?? new Float32Array(),
   };
+}
+
+/** The greatest pickle of a checkpoint: it holds names and places, no numbers. */
+const pickleBytes = 16 * 1024 ** 2;
+
+async function openTorch(path: string): Promise<TensorFile> {
+  const { size } = await stat(path);
+  const tail = await readBytes(path, Math.max(0, size - zipTailBytes), size);
+  if (tail.length < 4 || (size < zipTailBytes && !startsAsZip(tail))) throw oldCheckpoint();
+  const directory = zipDirectory(tail, ".pt");
+  const listed = await readBytes(path, directory.start, directory.start + directory.length);
+  const entries = zipEntries(listed, directory.count, ".pt");
+  const pickle = entries.find(({ name }) => /^[^/]+\/data\.pkl$/.test(name));
+  if (pickle === undefined) throw oldCheckpoint();
+  const root = pickle.name.slice(0, -"data.pkl".length);
+  const bytesOf = async (entry: ZipEntry, from: number, to: number) => {
+    if (entry.method !== 0)
+      throw new FormatError(`${told(entry.name)} in the .pt file is packed; stored ones are read.`);
+    const local = await readBytes(path, entry.header, entry.header + localHeaderBytes);
+    const start = zipDataStart(entry, local, ".pt");
+    return readBytes(path, start + from, start + to);
+  };
+  const order = entries.find(({ name }) => name === `${root}byteorder`);
+  if (
+    order !== undefined &&
+    Buffer.from(await bytesOf(order, 0, Math.min(16, order.size))).toString() !== "little"
+  ) {
+    throw new FormatError("The .pt file holds big-endian numbers; little-endian ones are read.");
+  }
+  if (pickle.size > pickleBytes) throw new FormatError(`The .pt file's pickle has ${pickle.size} bytes.`);
+  const { tensors, numbers } = readTorchPickle(await bytesOf(pickle, 0, pickle.size));
+  return {
+    metadata: {},
+    shapes: new Map([
+      ...[...numbers.keys()].map((name) => [name, []] as const),
+      ...[...tensors].map(([name, { shape }]) => [name, shape] as const),
+    ]),
+    read: async (name) => {
+      const tensor = tensors.get(name);
+      if (tensor === undefined) return Float32Array.of(numbers.get(name) ?? Number.NaN);
+      const entry = entries.find((one) => one.name === root + tensor.file);
+      const width = torchWidths[tensor.dtype];
+      if (entry === undefined || entry.size < tensor.storage * width) throw damaged(name, ".pt");
+      const reach = tensor.shape.reduce(
+        (sum, length, i) => sum + (length - 1) * (tensor.stride[i] as number),
+        1,
+      );
+      if (tensor.shape.includes(0)) return new Float32Array();
+      const bytes = await bytesOf(entry, tensor.offset * width, (tensor.offset + reach) * width);
+      return gather(floatsOf(tensor.dtype, bytes) as Float32Array, tensor);
+    },
+  };
+}
+
+function startsAsZip(bytes: Uint8Array): boolean {
+  return bytes[0] === 0x50 && bytes[1] === 0x4b;
+}
+
+function oldCheckpoint(): FormatError {
+  return new FormatError(
+    "The file is no checkpoint of torch.save since PyTorch 1.6; older ones are not read.",
+  );
 }

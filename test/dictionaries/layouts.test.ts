@@ -18,28 +18,35 @@ interface Case {
   features: number[];
   decoded: number[];
   claim?: number;
+  k?: number;
   layer: number;
 }
 
-const script = fileURLToPath(new URL("./layouts.py", import.meta.url));
-const python = pythonWith("numpy");
 const home = mkdtempSync(join(tmpdir(), "tapline-dictionaries-"));
 test.after(() => rmSync(home, { recursive: true, force: true }));
 
-if (python !== undefined) {
+/** Runs the layouts that a script writes through the store, encoded and decoded. */
+function testLayouts(name: string, script: string, python: string | undefined): void {
   for (const seed of [1, 2, 3]) {
-    test(`every layout encodes and decodes as its own equations say, shapes of seed ${seed}`, async () => {
+    const run = async () => {
       const folder = mkdtempSync(join(home, "layouts-"));
-      const said = execFileSync(python, ["-B", script, folder, String(seed)], { maxBuffer: 2 ** 28 });
+      const path = fileURLToPath(new URL(script, import.meta.url));
+      const said = execFileSync(python as string, ["-B", path, folder, String(seed)], { maxBuffer: 2 ** 28 });
       const dictionaries = new Dictionaries(home);
       for (const each of JSON.parse(said.toString()) as Case[]) await check(dictionaries, each);
-    });
+    };
+    const title = `${name}: every layout encodes and decodes as its own equations say, shapes of seed ${seed}`;
+    if (python === undefined) test.skip(title, run);
+    else test(title, run);
   }
 }
 
+testLayouts("arrays", "./layouts.py", pythonWith("numpy"));
+testLayouts("checkpoints", "./torch_layouts.py", pythonWith("numpy", "torch"));
+
 async function check(dictionaries: Dictionaries, each: Case): Promise<void> {
   const { name, hidden } = each;
-  const stored = await dictionaries.add("one", each.path, { layer: each.claim });
+  const stored = await dictionaries.add("one", each.path, { layer: each.claim, k: each.k });
   assert.is(stored.layer, each.layer, name);
   assert.is(stored.n_embd, hidden, name);
   const { places } = await dictionaries.open("one");
