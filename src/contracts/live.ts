@@ -36,12 +36,28 @@ export type LiveCondition = Static<typeof LiveCondition>;
 const number = (description: string) =>
   optional(Type.Number({ minimum: -liveLimits.strength, maximum: liveLimits.strength, description }));
 
+/** A vector by name, or the decoder row of a stored dictionary's feature. */
+export const LiveVector = Type.Union([
+  Name,
+  Type.Object(
+    {
+      feature: Type.Array(Type.Union([Name, Type.Integer({ minimum: 0, maximum: limits.feature_index })]), {
+        minItems: 2,
+        maxItems: 2,
+        description: "[dictionary, index]",
+      }),
+    },
+    { ...strict, title: "FeatureVector" },
+  ),
+]);
+export type LiveVector = Static<typeof LiveVector>;
+
 export const LiveIntervention = Type.Object(
   {
     kind: Type.Enum(["steer", "scale", "ablate", "patch", "project_out", "clamp"]),
     layer: optional(Layer),
     layers: optional(Type.Array(Layer, { minItems: 1, maxItems: liveLimits.layers, uniqueItems: true })),
-    vector: optional(Name),
+    vector: optional(LiveVector),
     strength: number("Default 1."),
     strength_unit: optional(StrengthUnit),
     min: number("Of a clamp: the least projection, in strength_unit."),

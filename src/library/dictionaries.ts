@@ -140,10 +140,23 @@ export class Dictionaries {
   }
 
   /**
-   * The decoder's row of a feature, [hidden]: what one unit of its activation adds.
-   * @throws UserError where there is no such feature
+   * The decoder's row of a feature, [hidden]: what one unit of its activation adds to the output of the dictionary's own
+   * block; with the hash of the whole.
+   * @throws UserError where the dictionary is another layer's or another model's, or has no such feature
    */
-  async direction({ stored, places }: OpenDictionary, feature: number): Promise<Float32Array> {
+  async direction(
+    name: string,
+    feature: number,
+    layer: number,
+    model: Pick<ModelIdentity, "nEmbd" | "nLayer">,
+  ): Promise<{ vector: Float32Array; sha256: string }> {
+    const { stored, places } = await this.fitting(name, model);
+    if (stored.layer !== layer) {
+      throw new UserError(
+        `The dictionary ${name} reads block ${stored.layer}, not ${layer}: its features are directions of its own ` +
+          "block's output.",
+      );
+    }
     if (feature >= stored.features) {
       throw new UserError(
         `The dictionary ${stored.name} has ${stored.features} features, 0 to ${stored.features - 1}; got ${feature}.`,
@@ -151,7 +164,7 @@ export class Dictionaries {
     }
     const start = places.decoder + feature * stored.n_embd * 4;
     const bytes = await readBytes(places.path, start, start + stored.n_embd * 4);
-    return new Float32Array(bytes.buffer);
+    return { vector: new Float32Array(bytes.buffer), sha256: stored.sha256 };
   }
 
   async names(): Promise<string[]> {

@@ -1,10 +1,12 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { request as open } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { RowStore } from "../../src/inference/live/row-store.js";
+import { Dictionaries } from "../../src/library/index.js";
 import { Model } from "../../src/native/index.js";
 import { readNpz } from "../lab/npz-reader.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
@@ -218,6 +220,49 @@ test("what an edit left in a cache is nobody's prompt: after, before, and after 
     await untilIdle(server.service);
     near(await complete(long, undefined, options), "after a cancelled one");
   }
+});
+
+test("a feature of a stored dictionary steers as the vector that its decoder row is, at its own block alone", async () => {
+  const row = await vectorOf("unknown", layer);
+  const hidden = row.length;
+  const folder = mkdtempSync(join(tmpdir(), "tapline-live-sae-"));
+  const decoder = new Float32Array(3 * hidden);
+  decoder.set(row, 2 * hidden);
+  const one = (shape: number[], data = new Float32Array(shape.reduce((a, b) => a * b, 1))) => ({
+    shape,
+    data,
+  });
+  const tensors = {
+    W_enc: one([hidden, 3]),
+    W_dec: one([3, hidden], decoder),
+    b_enc: one([3]),
+    b_dec: one([hidden]),
+  };
+  writeFileSync(join(folder, "sae_weights.safetensors"), encodeSafetensors(tensors));
+  const metadata = { hook_name: `blocks.${layer}.hook_resid_post` };
+  writeFileSync(join(folder, "cfg.json"), JSON.stringify({ architecture: "standard", metadata }));
+  await new Dictionaries(home).add("toy", folder);
+  const along = (index: number, more: object = {}) => ({
+    interventions: [
+      { kind: "steer", vector: { feature: ["toy", index] }, strength: 2, strength_unit: "vector", ...more },
+    ],
+  });
+  const options = { logprobs: 3, cache_prompt: false };
+  const named = await complete(question("Austria"), steer("unknown", 2), options);
+  const found = await complete(question("Austria"), along(2), options);
+  assert.match(textOf(found), /unknown/);
+  assert.equal(found.choices[0].logprobs, named.choices[0].logprobs);
+  const refused = async (tapline: object) => {
+    const { status, body } = await server.post("/v1/completions", { prompt: "a", tapline });
+    assert.is(status, 400);
+    return body.error.message;
+  };
+  assert.match(await refused(along(2, { layer: 4 })), /toy reads block 5, not 4/);
+  assert.match(await refused(along(3)), /has 3 features, 0 to 2; got 3/);
+  assert.match(
+    await refused({ interventions: [{ kind: "steer", vector: { feature: [2, "toy"] } }] }),
+    /in this order/,
+  );
 });
 
 test("norms, projections and the lens of every token are those of an isolated pass", async () => {

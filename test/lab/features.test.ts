@@ -144,7 +144,7 @@ test("what does not fit is refused in a sentence", async () => {
   const steer = { operation: "compare", prompt, intervention: "steer", strengths: [1] };
   assert.match(
     (await refused({ ...steer, layers: [2], feature: ["exact", 0] })) ?? "",
-    /reads block 5, and layers says 2/,
+    /reads block 5, not 2/,
   );
   assert.match(
     (await refused({ ...steer, layers: [layer], feature: ["exact", 256] })) ?? "",

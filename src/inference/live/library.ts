@@ -1,10 +1,11 @@
 import { taplineHome } from "../../files/home.js";
-import { type ModelIdentity, modelFingerprint, Probes, Vectors } from "../../library/index.js";
+import { Dictionaries, type ModelIdentity, modelFingerprint, Probes, Vectors } from "../../library/index.js";
 
 /** What requests take vectors and probes from: the user's library, and the served model as its things know it. */
 export interface LiveLibrary {
   readonly vectors: Vectors;
   readonly probes: Probes;
+  readonly dictionaries: Dictionaries;
   readonly model: ModelIdentity;
 }
 
@@ -16,6 +17,7 @@ export async function openLibrary(
   return {
     vectors: new Vectors(home),
     probes: new Probes(home),
+    dictionaries: new Dictionaries(home),
     model: { id, fingerprint: await modelFingerprint(path), nEmbd, nLayer },
   };
 }

@@ -1,4 +1,4 @@
-import type { LiveCondition, LiveIntervention, LiveRequest } from "../../contracts/live.js";
+import type { LiveCondition, LiveIntervention, LiveRequest, LiveVector } from "../../contracts/live.js";
 import { UserError } from "../../contracts/user-error.js";
 import { editOf } from "../../library/index.js";
 import type { Edit } from "../../native/edit.js";
@@ -42,7 +42,7 @@ export async function livePlan(request: LiveRequest, library: LiveLibrary, chat:
       const vector =
         written.vector === undefined
           ? undefined
-          : await inField(`${path}.vector`, library.vectors.layer(written.vector, layer, library.model));
+          : await vectorOf(`${path}.vector`, written.vector, layer, library);
       const strength = written.strength ?? 1;
       edits.push(editOf({ ...written, strength }, layer, vector?.vector));
       gates.push(gate);
@@ -112,16 +112,42 @@ function checkWritten(path: string, written: LiveIntervention): void {
 async function layersOf(
   path: string,
   { layer, layers, vector }: LiveIntervention,
-  { vectors, model }: LiveLibrary,
+  library: LiveLibrary,
 ): Promise<number[]> {
-  const wanted =
-    layer !== undefined
-      ? [layer]
-      : (layers ?? (vector === undefined ? [] : await inField(`${path}.vector`, vectors.layers(vector))));
+  const { model } = library;
+  const own = () => (vector === undefined ? [] : ownLayers(`${path}.vector`, vector, library));
+  const wanted = layer !== undefined ? [layer] : (layers ?? (await own()));
   if (wanted.length === 0) throw refusal(`${path}.layer`, `${path}: layer or layers is required.`);
   for (const one of wanted)
     checkLayer(`${path}.${layer === undefined ? "layers" : "layer"}`, one, model.nLayer);
   return wanted;
+}
+
+/** A dictionary's name and a feature's index. @throws HttpError 400 */
+function featureOf(path: string, { feature }: Exclude<LiveVector, string>): [string, number] {
+  const [name, index] = feature;
+  if (typeof name === "string" && typeof index === "number") return [name, index];
+  throw refusal(path, `${path}.feature is a dictionary's name and a feature's index, in this order.`);
+}
+
+/** The layers that a vector has of itself. */
+function ownLayers(path: string, vector: LiveVector, library: LiveLibrary): Promise<number[]> {
+  if (typeof vector === "string") return inField(path, library.vectors.layers(vector));
+  const [name] = featureOf(path, vector);
+  return inField(
+    path,
+    library.dictionaries.get(name).then(({ layer }) => [layer]),
+  );
+}
+
+function vectorOf(
+  path: string,
+  vector: LiveVector,
+  layer: number,
+  { vectors, dictionaries, model }: LiveLibrary,
+): Promise<{ vector: Float32Array; sha256: string }> {
+  if (typeof vector === "string") return inField(path, vectors.layer(vector, layer, model));
+  return inField(path, dictionaries.direction(...featureOf(path, vector), layer, model));
 }
 
 function checkLayer(path: string, layer: number, nLayer: number): void {

@@ -1,5 +1,7 @@
 import { type Change, type CompareConfig, type CompareResult, positionText } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
+import { taplineHome } from "../../files/home.js";
+import { Dictionaries } from "../../library/index.js";
 import {
   type Context,
   type ContextOptions,
@@ -9,7 +11,6 @@ import {
   sweepCells,
 } from "../../native/index.js";
 import { compareNote } from "./compare-note.js";
-import { featureDirection } from "./feature-direction.js";
 import { editFor, lengthOf, meanDifference, randomVector } from "./intervention.js";
 import { openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
@@ -141,8 +142,11 @@ async function editVector(
   layer: number,
   sides: Int32Array[][],
 ): Promise<Float32Array | undefined> {
-  if (config.feature !== undefined)
-    return featureDirection(model, layer, ...(config.feature as [string, number]));
+  if (config.feature !== undefined) {
+    const [name, index] = config.feature as [string, number];
+    const { vector } = await new Dictionaries(taplineHome()).direction(name, index, layer, model.info);
+    return vector;
+  }
   const [first, second] = sides;
   if (first === undefined) return undefined;
   progress({ stage: "capture", done: 0, total: sides.flat().length });
