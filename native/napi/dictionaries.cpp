@@ -30,7 +30,9 @@ Enum named(const Napi::Object& object, const char* field, const std::array<const
   return static_cast<Enum>(found - names.begin());
 }
 
-Layout layout_of(const Napi::Object& object) {
+Layout layout_of(const Napi::Value& given) {
+  if (!given.IsObject()) wrong_type("a dictionary", "an object");
+  const auto object = given.As<Napi::Object>();
   Layout layout;
   layout.path = string_field(object, "path");
   layout.activation =
@@ -112,7 +114,7 @@ Napi::Object options_of(const Napi::CallbackInfo& info) {
 Napi::Value encode(const Napi::CallbackInfo& info) {
   const Napi::Object options = options_of(info);
   return run_async(info.Env(),
-                   Encode{layout_of(options.Get("dictionary").As<Napi::Object>()),
+                   Encode{layout_of(options.Get("dictionary")),
                           float_list(options.Get("rows")),
                           int_field(options, "threads", 0),
                           {}},
@@ -126,7 +128,7 @@ Napi::Value decode(const Napi::CallbackInfo& info) {
       copy_of<Napi::Int32Array, int32_t>(options.Get("indices"), napi_int32_array, "an Int32Array"),
       float_list(options.Get("values"))};
   return run_async(info.Env(),
-                   Decode{layout_of(options.Get("dictionary").As<Napi::Object>()),
+                   Decode{layout_of(options.Get("dictionary")),
                           std::move(sparse),
                           float_list(options.Get("rows")),
                           int_field(options, "threads", 0),

@@ -117,9 +117,12 @@ export const nearlyValid: fc.Arbitrary<unknown> = fc
 /** Any JSON at all, often with the shape of a submission. */
 export const anyBody: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue(),
-  fc.record({ operation: fc.constantFrom("inspect", "compare", "probe", "sae"), extra: fc.jsonValue() }),
   fc.record({
-    operation: fc.constantFrom("inspect", "compare", "probe", "sae"),
+    operation: fc.constantFrom("inspect", "compare", "probe", "sae", "features"),
+    extra: fc.jsonValue(),
+  }),
+  fc.record({
+    operation: fc.constantFrom("inspect", "compare", "probe", "sae", "features"),
     model: odd,
     prompt: odd,
     layers: odd,

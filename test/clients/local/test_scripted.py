@@ -127,6 +127,7 @@ class TestContract(unittest.TestCase):
             Lab.compare: ["model", "prompt", "**settings"],
             Lab.probe: ["model", "examples", "**settings"],
             Lab.sae: ["model", "examples", "**settings"],
+            Lab.features: ["model", "dictionary", "texts", "**settings"],
             Lab.job: ["identifier"],
             Lab.wait: ["identifier", ("timeout", 1800), ("interval", 0.5)],
             Lab.cancel: ["identifier"],

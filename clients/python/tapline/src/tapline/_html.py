@@ -15,7 +15,7 @@ def job_as_html(job: Mapping[str, Any]) -> str:
     if job.get("error"):
         return f"{about}<p>{_cell(job['error'])}</p>"
     result = job.get("result")
-    tables = {"inspect": _inspect, "compare": _compare, "probe": _probe, "sae": _sae}
+    tables = {"inspect": _inspect, "compare": _compare, "probe": _probe, "sae": _sae, "features": _features}
     draw = tables.get(str(job["operation"]))
     return about if not result or draw is None else about + draw(result)
 
@@ -40,6 +40,14 @@ def _probe(result: Mapping[str, Any]) -> str:
 def _sae(result: Mapping[str, Any]) -> str:
     fields = ("layer", "explained_variance", "held_out_mse", "mean_active", "dead_features")
     return _table(fields, ([report[field] for field in fields] for report in result["reports"]))
+
+
+def _features(result: Mapping[str, Any]) -> str:
+    fidelity = result["fidelity"]
+    figures = ("tokens", "l0", "explained_variance", "cosine", "loss_recovered")
+    fields = ("feature", "max", "mean", "frequency", "text", "token")
+    strongest = ([each[field] for field in fields] for each in result["features"])
+    return _table(figures, [[fidelity[figure] for figure in figures]]) + _table(fields, strongest)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

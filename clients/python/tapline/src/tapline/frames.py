@@ -20,9 +20,16 @@ def frame(operation: str, result: Mapping[str, Any]) -> pd.DataFrame:
 
     compare: a row for each trial; what is nested (`change`, `control`) becomes columns such as `control.delta`.
     probe: a row for each example and layer, with its score. sae: a row for each feature and layer.
+    features: a row for each feature that the result names of a token.
     inspect: a row for each token and layer, with its norm and the lens's first candidate.
     """
-    make = {"compare": _trials, "probe": _scores, "sae": _features, "inspect": _tokens}.get(operation)
+    make = {
+        "compare": _trials,
+        "probe": _scores,
+        "sae": _features,
+        "inspect": _tokens,
+        "features": _active,
+    }.get(operation)
     if make is None:
         raise TaplineError(f"A result of {operation} has no table.")
     return pd.json_normalize(make(result))
@@ -47,6 +54,15 @@ def _features(result: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for report in result["reports"]
         for feature in report["features"]
+    ]
+
+
+def _active(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"text": index, "position": position, "token": token, **named}
+        for index, text in enumerate(result["texts"])
+        for position, (token, top) in enumerate(zip(text["tokens"], text["top"]))
+        for named in top
     ]
 
 

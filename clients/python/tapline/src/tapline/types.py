@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-Operation = Literal["inspect", "compare", "probe", "sae"]
+Operation = Literal["inspect", "compare", "probe", "sae", "features"]
 Status = Literal["queued", "running", "completed", "failed", "cancelled", "interrupted"]
 Split = Literal["train", "test"]
 
