@@ -19,7 +19,9 @@ inBrowser("every figure of every kind can be saved as SVG, PNG and CSV, and the 
       open.page.waitForEvent("download"),
       open.page.getByRole("button", { name: "Job as JSON" }).click(),
     ]);
-    assert.equal(JSON.parse(readFileSync(await whole.path(), "utf8")), JSON.parse(JSON.stringify(job)));
+    // Without the folder that the model lies in.
+    const wanted = JSON.parse(JSON.stringify(job).replace("/models/small.gguf", "small.gguf"));
+    assert.equal(JSON.parse(readFileSync(await whole.path(), "utf8")), wanted);
     assert.equal(open.troubles, []);
     await open.close();
   }
