@@ -15,8 +15,6 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  size_t size() const { return size_; }
-
   /// `count` floats from byte `offset` on. Throws kInvalidArgument where they do not lie in the file, or not
   /// at a multiple of four.
   const float* floats(double offset, size_t count) const;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "train/aligned_array.h"
+#include "train/float_panels.h"
 #include "train/kernels.h"
 #include "train/thread_team.h"
 
@@ -43,27 +44,6 @@ Scale scale_of(const float* row, int hidden, RowScaling scaling) {
   const double deviation = hidden > 1 ? std::sqrt(spread / (hidden - 1)) : 0;
   return {static_cast<float>(mean), static_cast<float>(deviation + 1e-5)};
 }
-
-/// Up to 64 rows as the product wants them: panels of 32 columns, padded with zeros.
-class PackedRows {
- public:
-  PackedRows(size_t rows, int hidden)
-      : rows_(rows),
-        panels_((hidden + kPanel - 1) / kPanel),
-        data_(rows * static_cast<size_t>(panels_) * kPanel) {}
-
-  void set(size_t row, int column, float value) {
-    data_.data()[static_cast<size_t>(column / kPanel) * stride() + row * kPanel +
-                 static_cast<size_t>(column % kPanel)] = value;
-  }
-  const float* panel(int index) const { return data_.data() + static_cast<size_t>(index) * stride(); }
-  size_t stride() const { return rows_ * kPanel; }
-
- private:
-  size_t rows_;
-  int panels_;
-  train::AlignedArray<float> data_;
-};
 
 /// Columns [from, from + depth) of 32 rows of the weights, turned: out[k][j].
 void pack(const float* weights, int hidden, int width, int from, int depth, float* out) {
@@ -129,13 +109,13 @@ SparseRows Dictionary::encode(const float* rows, size_t count, int threads, cons
   for (size_t first = 0; first < count; first += kRowsAtOnce) {
     cancel.check();
     const size_t n = std::min(kRowsAtOnce, count - first);
-    PackedRows packed(n, hidden);
+    train::FloatPanels packed(static_cast<int>(n), hidden);
     for (size_t row = 0; row < n; ++row) {
       const float* values = rows + (first + row) * static_cast<size_t>(hidden);
       const Scale scale = scale_of(values, hidden, layout_.scaling);
       for (int i = 0; i < hidden; ++i) {
         const float bias = layout_.subtract_bias ? decoder_bias_[i] : 0.0F;
-        packed.set(row, i, (values[i] - scale.centre) / scale.divisor - bias);
+        packed.at(static_cast<int>(row), i) = (values[i] - scale.centre) / scale.divisor - bias;
       }
     }
     // [strips][n][32]
@@ -149,8 +129,8 @@ SparseRows Dictionary::encode(const float* rows, size_t count, int threads, cons
         const int depth = std::min(kDepth, padded - from);
         if (width < kPanel || from + depth > hidden) std::fill_n(slice, depth * kPanel, 0.0F);
         pack(weights, hidden, width, from, std::min(depth, hidden - from), slice);
-        kernels.rows_times_panel(packed.panel(from / kPanel), static_cast<std::ptrdiff_t>(packed.stride()),
-                                 slice, depth / kPanel, static_cast<int>(n), sums, from > 0);
+        kernels.rows_times_panel(packed.panel(from / kPanel), packed.stride(), slice, depth / kPanel,
+                                 static_cast<int>(n), sums, from > 0);
       }
     });
     // A feature a product of `hidden` numbers was spent on costs nothing to look at: one thread, which may

@@ -17,6 +17,12 @@ namespace tapline {
   throw Error(ErrorCode::kInvalidArgument, "The addon was given " + what + " that is not " + wanted + ".");
 }
 
+/// A call's one argument; an empty object where there is none, so that what is missing is said field by
+/// field.
+inline Napi::Object options_of(const Napi::CallbackInfo& info) {
+  return info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(info.Env());
+}
+
 inline bool absent(const Napi::Value& value) {
   return value.IsEmpty() || value.IsUndefined() || value.IsNull();
 }

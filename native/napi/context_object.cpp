@@ -144,10 +144,6 @@ struct Release {
   Napi::Value result(Napi::Env env) { return env.Undefined(); }
 };
 
-Napi::Object options_of(const Napi::CallbackInfo& info) {
-  return info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(info.Env());
-}
-
 }  // namespace
 
 void ContextObject::define(Napi::Env env, Napi::Object) {

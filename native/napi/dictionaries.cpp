@@ -107,10 +107,6 @@ struct Decode {
   }
 };
 
-Napi::Object options_of(const Napi::CallbackInfo& info) {
-  return info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(info.Env());
-}
-
 Napi::Value encode(const Napi::CallbackInfo& info) {
   const Napi::Object options = options_of(info);
   return run_async(info.Env(),

@@ -19,10 +19,6 @@ namespace {
 
 using train::SaeWeights;
 
-Napi::Object options_of(const Napi::CallbackInfo& info) {
-  return info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(info.Env());
-}
-
 /// Owned copies of a data set; TypeScript has checked shapes, and prepare() checks them again.
 struct DataSet {
   std::vector<float> features;
