@@ -1,18 +1,16 @@
 import { createHash } from "node:crypto";
-import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { StoredDictionary } from "../contracts/library.js";
-import { liveLimits } from "../contracts/live-limits.js";
 import { UserError } from "../contracts/user-error.js";
-import { syncFolder, writeDurably } from "../files/durable.js";
 import { type Dictionary, type LayoutFiles, readDictionary } from "../formats/dictionaries/index.js";
 import { FormatError } from "../formats/format-error.js";
 import { safetensorsHead, type Tensor } from "../formats/safetensors.js";
 import type { DictionaryPlaces } from "../native/index.js";
 import type { ModelIdentity } from "./identity.js";
+import { absent, NamedFiles } from "./named-files.js";
 import { openTensors, readBytes, tensorPlaces } from "./tensor-files.js";
 
-const extension = ".safetensors";
 const configBytes = 16 * 1024 ** 2;
 const pieceBytes = 64 * 1024 ** 2;
 
@@ -35,10 +33,10 @@ export interface OpenDictionary {
  * or not at all. Weights stay in the file; only its head is read here.
  */
 export class Dictionaries {
-  readonly #folder: string;
+  readonly #files: NamedFiles;
 
   constructor(home: string) {
-    this.#folder = join(home, "library", "dictionaries");
+    this.#files = new NamedFiles(home, "dictionary", "dictionaries");
   }
 
   /**
@@ -60,12 +58,7 @@ export class Dictionaries {
         "The file does not say which block's output it reads: name it (--layer, or `layer`); its publisher's page does.",
       );
     }
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    const names = await this.names();
-    if (!names.includes(name) && names.length >= liveLimits.stored) {
-      throw new UserError(`At most ${liveLimits.stored} dictionaries are kept; remove one first.`);
-    }
-    await writeDurably(this.#path(name), pieces(dictionary, layer));
+    await this.#files.put(name, pieces(dictionary, layer));
     return this.get(name);
   }
 
@@ -75,19 +68,12 @@ export class Dictionaries {
   }
 
   async list(): Promise<StoredDictionary[]> {
-    return Promise.all((await this.names()).map((name) => this.get(name)));
+    return Promise.all((await this.#files.names()).map((name) => this.get(name)));
   }
 
   /** @throws UserError where there is none of that name, or its file is damaged */
   async open(name: string): Promise<OpenDictionary> {
-    const path = this.#path(name);
-    const found = await stat(path).catch(absent);
-    if (found === undefined) {
-      const names = await this.names();
-      const there =
-        names.length === 0 ? "there are no dictionaries yet" : `there are ${names.slice(0, 20).join(", ")}`;
-      throw new UserError(`There is no dictionary named ${name}; ${there}.`);
-    }
+    const { path, size, created } = await this.#files.find(name);
     try {
       const { places, metadata } = await tensorPlaces(path);
       const at = (tensor: string) => places.get(tensor)?.start;
@@ -95,7 +81,7 @@ export class Dictionaries {
         StoredDictionary,
         "name" | "created" | "bytes"
       >;
-      const stored = { name, ...said, bytes: found.size, created: found.mtimeMs / 1000 };
+      const stored = { name, ...said, bytes: size, created };
       const optional = { threshold: at("threshold"), gain: at("gain"), magnitudeBias: at("b_mag") };
       return {
         stored,
@@ -115,7 +101,7 @@ export class Dictionaries {
         },
       };
     } catch (error) {
-      throw new UserError(`The dictionary ${name} cannot be read: ${(error as Error).message}`);
+      throw this.#files.unreadable(name, error);
     }
   }
 
@@ -167,24 +153,9 @@ export class Dictionaries {
     return { vector: new Float32Array(bytes.buffer), sha256: stored.sha256 };
   }
 
-  async names(): Promise<string[]> {
-    const names = (await readdir(this.#folder).catch(absent)) ?? [];
-    return names
-      .filter((name) => name.endsWith(extension))
-      .map((name) => name.slice(0, -extension.length))
-      .sort();
-  }
-
   /** Whether there was one. */
-  async remove(name: string): Promise<boolean> {
-    if (!(await this.names()).includes(name)) return false;
-    await rm(this.#path(name), { force: true });
-    await syncFolder(this.#folder);
-    return true;
-  }
-
-  #path(name: string): string {
-    return join(this.#folder, `${name}${extension}`);
+  remove(name: string): Promise<boolean> {
+    return this.#files.remove(name);
   }
 }
 
@@ -267,9 +238,4 @@ function slices(numbers: Float32Array): Uint8Array[] {
   const bytes = new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
   const count = Math.ceil(bytes.length / pieceBytes);
   return Array.from({ length: count }, (_, i) => bytes.subarray(i * pieceBytes, (i + 1) * pieceBytes));
-}
-
-function absent(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== "ENOENT") throw error;
-  return undefined;
 }

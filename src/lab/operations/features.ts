@@ -137,7 +137,10 @@ function firstCounted(model: Model, tokens: Int32Array): number {
 }
 
 function sparseArrays(readings: readonly Reading[]) {
-  const tokenIds = concat(readings.map(({ tokens }) => tokens));
+  const tokenIds = concat(
+    Int32Array,
+    readings.map(({ tokens }) => tokens),
+  );
   const starts = [0];
   const pointers = [0];
   for (const { tokens, sparse } of readings) {
@@ -145,25 +148,30 @@ function sparseArrays(readings: readonly Reading[]) {
     const before = pointers.at(-1) as number;
     for (const pointer of sparse.pointers.subarray(1)) pointers.push(before + pointer);
   }
-  const values = readings.map(({ sparse }) => sparse.values);
-  const all = new Float32Array(pointers.at(-1) as number);
-  let at = 0;
-  for (const part of values) {
-    all.set(part, at);
-    at += part.length;
-  }
+  const values = concat(
+    Float32Array,
+    readings.map(({ sparse }) => sparse.values),
+  );
   const whole = (data: Int32Array) => ({ shape: [data.length], data });
   return {
     token_ids: whole(tokenIds),
     text_starts: whole(Int32Array.from(starts)),
     pointers: whole(Int32Array.from(pointers)),
-    indices: whole(concat(readings.map(({ sparse }) => sparse.indices))),
-    values: { shape: [all.length], data: all },
+    indices: whole(
+      concat(
+        Int32Array,
+        readings.map(({ sparse }) => sparse.indices),
+      ),
+    ),
+    values: { shape: [values.length], data: values },
   };
 }
 
-function concat(parts: readonly Int32Array[]): Int32Array {
-  const out = new Int32Array(parts.reduce((sum, { length }) => sum + length, 0));
+function concat<A extends Int32Array | Float32Array>(
+  array: new (length: number) => A,
+  parts: readonly A[],
+): A {
+  const out = new array(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const part of parts) {
     out.set(part, at);

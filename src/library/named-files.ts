@@ -1,0 +1,92 @@
+import { mkdir, readdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { liveLimits } from "../contracts/live-limits.js";
+import { UserError } from "../contracts/user-error.js";
+import { syncFolder, writeDurably } from "../files/durable.js";
+
+const extension = ".safetensors";
+
+/** A file that is there under a name. */
+export interface NamedFile {
+  path: string;
+  /** Bytes. */
+  size: number;
+  /** When it was put there, in Unix seconds. */
+  created: number;
+  /** Differs once the file has been replaced. */
+  stamp: string;
+}
+
+/** The named files of one kind in the user's library: each private, there whole or not at all. */
+export class NamedFiles {
+  readonly #folder: string;
+  readonly #plural: string;
+  readonly #noun: string;
+
+  /** @param noun how sentences name one of them, e.g. `vector` */
+  constructor(home: string, noun: string, plural = `${noun}s`) {
+    this.#folder = join(home, "library", plural);
+    this.#noun = noun;
+    this.#plural = plural;
+  }
+
+  /**
+   * Writes a file under a name, in place of one that had it.
+   * @throws UserError where there are as many as are kept
+   */
+  async put(name: string, content: Uint8Array | Iterable<Uint8Array>): Promise<void> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    const names = await this.names();
+    if (!names.includes(name) && names.length >= liveLimits.stored) {
+      throw new UserError(`At most ${liveLimits.stored} ${this.#plural} are kept; remove one first.`);
+    }
+    await writeDurably(this.#path(name), content);
+  }
+
+  /** @throws UserError where there is none of that name */
+  async find(name: string): Promise<NamedFile> {
+    const path = this.#path(name);
+    const found = await stat(path).catch(absent);
+    if (found === undefined) {
+      const names = await this.names();
+      const there =
+        names.length === 0
+          ? `there are no ${this.#plural} yet`
+          : `there are ${names.slice(0, 20).join(", ")}`;
+      throw new UserError(`There is no ${this.#noun} named ${name}; ${there}.`);
+    }
+    const { mtimeMs, size, ino } = found;
+    return { path, size, created: mtimeMs / 1000, stamp: `${mtimeMs} ${size} ${ino}` };
+  }
+
+  /** What is said of a file that is there and cannot be read. */
+  unreadable(name: string, error: unknown): UserError {
+    return new UserError(`The ${this.#noun} ${name} cannot be read: ${(error as Error).message}`);
+  }
+
+  async names(): Promise<string[]> {
+    const names = (await readdir(this.#folder).catch(absent)) ?? [];
+    return names
+      .filter((name) => name.endsWith(extension))
+      .map((name) => name.slice(0, -extension.length))
+      .sort();
+  }
+
+  /** Whether there was one. */
+  async remove(name: string): Promise<boolean> {
+    if (!(await this.names()).includes(name)) return false;
+    await rm(this.#path(name), { force: true });
+    await syncFolder(this.#folder);
+    return true;
+  }
+
+  #path(name: string): string {
+    return join(this.#folder, `${name}${extension}`);
+  }
+}
+
+/** For `.catch`: nothing where a file or folder is not there. */
+export function absent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== "ENOENT") throw error;
+  return undefined;
+}
