@@ -8,17 +8,10 @@ that is common to all. Prints JSON: a list of cases.
 import json
 import os
 import struct
-import sys
 
 import numpy as np
 
-folder, seed = sys.argv[1], int(sys.argv[2])
-rng = np.random.default_rng(seed)
-cases = []
-
-
-def f32(*shape, scale=1.0):
-    return (rng.standard_normal(shape) * scale).astype(np.float32)
+from cases import case, f32, folder, relu, rng, tell, top
 
 
 def save_safetensors(path, tensors, metadata=None):
@@ -49,24 +42,6 @@ def place(name):
 def write_json(path, value):
     with open(path, "w") as file:
         json.dump(value, file)
-
-
-def relu(h):
-    return np.maximum(h, 0)
-
-
-def top(h, k):
-    """The k largest of each row, the rest 0."""
-    out = np.zeros_like(h)
-    for i, row in enumerate(h):
-        kept = np.argsort(-row, kind="stable")[:k]
-        out[i, kept] = row[kept]
-    return out
-
-
-def case(name, path, x, f, y, **said):
-    cases.append({"name": name, "path": path, "rows": x.ravel().tolist(), "hidden": x.shape[1],
-                  "features": f.ravel().tolist(), "decoded": y.ravel().tolist(), **said})
 
 
 def sizes():
@@ -208,4 +183,4 @@ save_safetensors(os.path.join(path, "sae-layer-6.safetensors"),
 np.savez(os.path.join(path, "sae-normalization-6.npz"), mean=mean, scale=np.float64(scale))
 case("Lab", path, x, f, (f @ W.T.astype(float) + wb) * scale + mean, layer=6)
 
-print(json.dumps(cases))
+tell()

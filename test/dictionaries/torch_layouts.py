@@ -5,30 +5,11 @@
 import collections
 import json
 import os
-import sys
 
 import numpy as np
 import torch
 
-folder, seed = sys.argv[1], int(sys.argv[2])
-rng = np.random.default_rng(seed)
-cases = []
-
-
-def f32(*shape, scale=1.0):
-    return (rng.standard_normal(shape) * scale).astype(np.float32)
-
-
-def relu(h):
-    return np.maximum(h, 0)
-
-
-def top(h, k):
-    out = np.zeros_like(h)
-    for i, row in enumerate(h):
-        kept = np.argsort(-row, kind="stable")[:k]
-        out[i, kept] = row[kept]
-    return out
+from cases import case, f32, folder, relu, rng, tell, top
 
 
 def save(name, file, tensors, config=None):
@@ -39,11 +20,6 @@ def save(name, file, tensors, config=None):
         with open(os.path.join(path, "config.json"), "w") as out:
             json.dump(config, out)
     return path
-
-
-def case(name, path, x, f, y, **said):
-    cases.append({"name": name, "path": path, "rows": x.ravel().tolist(), "hidden": x.shape[1],
-                  "features": f.ravel().tolist(), "decoded": y.ravel().tolist(), **said})
 
 
 def sizes():
@@ -112,4 +88,4 @@ for name in ["AutoEncoder", "AutoEncoderNew", "AutoEncoderTopK", "BatchTopKSAE",
     path = save("dl-" + name, "ae.pt", tensors, {"trainer": trainer, "buffer": {}})
     case("dictionary_learning " + name, path, x, f, f @ w.T + c, layer=4)
 
-print(json.dumps(cases))
+tell()
