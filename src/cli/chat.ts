@@ -128,7 +128,7 @@ interface Server {
 async function openServer(options: ChatCommandOptions, signal: AbortSignal | undefined): Promise<Server> {
   const own = options.model === undefined ? undefined : await startServer(options.model, signal);
   try {
-    const [{ Transport }, { streamChat }, { TaplineError }] = await Promise.all([
+    const [{ Transport }, { streamAnswer }, { TaplineError }] = await Promise.all([
       import("../client/transport.js"),
       import("../client/chat.js"),
       import("../client/errors.js"),
@@ -145,7 +145,7 @@ async function openServer(options: ChatCommandOptions, signal: AbortSignal | und
     return {
       url,
       model,
-      ask: (messages, request, stop) => streamChat(http, messages, { request, signal: stop }),
+      ask: (messages, request, stop) => streamAnswer(http, messages, { request, signal: stop }),
       close: async () => own?.close(),
     };
   } catch (error) {

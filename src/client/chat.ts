@@ -42,24 +42,38 @@ export interface ToldToken {
   lens?: Record<string, Array<{ token_id: number; token: string; probability: number }>>;
 }
 
-/** Asks a server in its model's chat template and gives the answer as it is generated. Leaving the loop ends it. */
-export async function* streamChat(
+/** What is asked: a conversation in the model's chat template, or a raw text that it goes on with. */
+export type Question = string | Static<typeof ChatMessage>[];
+
+/** One answer, whole. */
+export interface Answer {
+  /** 0 unless several were asked for, or a pair. */
+  choice: number;
+  text: string;
+  reasoning: string;
+  finishReason: string | null;
+  tapline?: LiveTold;
+}
+
+/** Asks a server and gives the answer as it is generated. Leaving the loop ends it. */
+export async function* streamAnswer(
   http: Transport,
-  messages: Static<typeof ChatMessage>[],
+  question: Question,
   { signal, request = {} }: ChatOptions = {},
 ): AsyncGenerator<ChatDelta, void> {
-  const response = await http.open("/v1/chat/completions", {
+  const raw = typeof question === "string";
+  const response = await http.open(raw ? "/v1/completions" : "/v1/chat/completions", {
     signal,
     method: "POST",
-    body: { ...request, messages, stream: true },
+    body: { ...request, ...(raw ? { prompt: question } : { messages: question }), stream: true },
   });
   try {
     for await (const data of events(http.chunks(response, signal))) {
       if (data === "[DONE]") return;
       const event = JSON.parse(data) as StreamEvent;
       if (event.error !== undefined) throw new TaplineError(event.error.message);
-      for (const { index = 0, delta, finish_reason, tapline } of event.choices ?? []) {
-        const [content, reasoning] = [delta?.content ?? "", delta?.reasoning_content ?? ""];
+      for (const { index = 0, delta, text, finish_reason, tapline } of event.choices ?? []) {
+        const [content, reasoning] = [delta?.content ?? text ?? "", delta?.reasoning_content ?? ""];
         if (content === "" && reasoning === "" && finish_reason == null && tapline === undefined) continue;
         yield {
           choice: index,
@@ -76,10 +90,27 @@ export async function* streamChat(
   }
 }
 
+/** The answers of a stream, each whole, in the order of their choices. */
+export async function wholeAnswers(deltas: AsyncIterable<ChatDelta>): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for await (const { choice, content, reasoning, finishReason, tapline } of deltas) {
+    answers[choice] ??= { choice, text: "", reasoning: "", finishReason: null };
+    const answer = answers[choice] as Answer;
+    answer.text += content;
+    answer.reasoning += reasoning;
+    answer.finishReason = finishReason ?? answer.finishReason;
+    if (tapline === undefined) continue;
+    const tokens = [...(answer.tapline?.tokens ?? []), ...(tapline.tokens ?? [])];
+    answer.tapline = { ...answer.tapline, ...tapline, ...(tokens.length > 0 && { tokens }) };
+  }
+  return answers.filter((answer) => answer !== undefined);
+}
+
 interface StreamEvent {
   error?: { message: string };
   choices?: Array<{
     delta?: { content?: string | null; reasoning_content?: string | null };
+    text?: string;
     finish_reason?: string | null;
     index?: number;
     tapline?: LiveTold;

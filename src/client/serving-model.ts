@@ -3,7 +3,14 @@ import type { ChatMessage } from "../contracts/chat.js";
 import type { Capabilities, CaptureRequest, CaptureResult } from "../contracts/index.js";
 import type { ProbeRequest, StoredProbe, StoredVector, VectorRequest } from "../contracts/library.js";
 import { ports } from "../contracts/limits.js";
-import { type ChatDelta, type ChatOptions, streamChat } from "./chat.js";
+import {
+  type Answer,
+  type ChatDelta,
+  type ChatOptions,
+  type Question,
+  streamAnswer,
+  wholeAnswers,
+} from "./chat.js";
 import { TaplineError } from "./errors.js";
 import { type CallOptions, Transport } from "./transport.js";
 
@@ -18,10 +25,18 @@ export interface InspectOptions extends CallOptions {
 /** The model that an inference server on this machine holds in memory. */
 export class ServingModel {
   readonly #http: Transport;
+  /** For what takes a forward pass a text, each in its turn. */
+  readonly #making: Transport;
 
-  /** @param options.timeoutMs longest silence within one request; a capture may wait a minute for its turn */
+  /**
+   * @param options.timeoutMs longest silence within one request; 75 s unless told otherwise, since a capture may wait a
+   *   minute for its turn, and 10 minutes where a vector or a probe is made
+   */
   constructor(port: number = ports.inference, options: { timeoutMs?: number } = {}) {
-    this.#http = new Transport(`http://127.0.0.1:${port}`, options.timeoutMs ?? 75_000, { service: "serve" });
+    const open = (usual: number) =>
+      new Transport(`http://127.0.0.1:${port}`, options.timeoutMs ?? usual, { service: "serve" });
+    this.#http = open(75_000);
+    this.#making = open(600_000);
   }
 
   /** Which model is resident, whether it can be captured, and the limits of a capture. */
@@ -51,12 +66,12 @@ export class ServingModel {
    * of requests. The answer says how well it separates texts that it was not made from.
    */
   makeVector(request: VectorRequest, options: CallOptions = {}): Promise<StoredVector> {
-    return this.#http.json("/lab/vectors", { ...options, method: "POST", body: request });
+    return this.#making.json("/lab/vectors", { ...options, method: "POST", body: request });
   }
 
   /** Trains a linear probe on two lists of texts on the resident model and keeps it under a name. */
   makeProbe(request: ProbeRequest, options: CallOptions = {}): Promise<StoredProbe> {
-    return this.#http.json("/lab/probes", { ...options, method: "POST", body: request });
+    return this.#making.json("/lab/probes", { ...options, method: "POST", body: request });
   }
 
   /** Keeps a vector's file: .safetensors, .npz, or a control vector's .gguf. */
@@ -82,6 +97,26 @@ export class ServingModel {
     });
   }
 
+  /** One vector. @throws TaplineError where there is none of that name */
+  vector(name: string, options: CallOptions = {}): Promise<StoredVector> {
+    return this.#http.json(`/lab/vectors/${encodeURIComponent(name)}`, options);
+  }
+
+  /** One probe. @throws TaplineError where there is none of that name */
+  probe(name: string, options: CallOptions = {}): Promise<StoredProbe> {
+    return this.#http.json(`/lab/probes/${encodeURIComponent(name)}`, options);
+  }
+
+  /** Forgets a vector. @throws TaplineError where there is none of that name */
+  async removeVector(name: string, options: CallOptions = {}): Promise<void> {
+    await this.#http.json(`/lab/vectors/${encodeURIComponent(name)}`, { ...options, method: "DELETE" });
+  }
+
+  /** Forgets a probe. @throws TaplineError where there is none of that name */
+  async removeProbe(name: string, options: CallOptions = {}): Promise<void> {
+    await this.#http.json(`/lab/probes/${encodeURIComponent(name)}`, { ...options, method: "DELETE" });
+  }
+
   /** The vectors that are kept. */
   async vectors(options: CallOptions = {}): Promise<StoredVector[]> {
     const { vectors } = await this.#http.json<{ vectors: StoredVector[] }>("/lab/vectors", options);
@@ -105,6 +140,14 @@ export class ServingModel {
 
   /** Asks the model in its chat template and gives the answer as it is generated. Leaving the loop ends it. */
   chat(messages: Static<typeof ChatMessage>[], options: ChatOptions = {}): AsyncGenerator<ChatDelta, void> {
-    return streamChat(this.#http, messages, options);
+    return streamAnswer(this.#http, messages, options);
+  }
+
+  /**
+   * The whole answers to a chat's messages or to a raw prompt, with what a `tapline` object in `request` was told: one,
+   * or as many as `n` and `pair` ask for.
+   */
+  answers(question: Question, options: ChatOptions = {}): Promise<Answer[]> {
+    return wholeAnswers(streamAnswer(this.#http, question, options));
   }
 }

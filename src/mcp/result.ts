@@ -2,7 +2,7 @@ import type { CallToolResult } from "@modelcontextprotocol/server";
 import Type, { type TSchema } from "typebox";
 import { DraftMayExistError, ResearchError, TaplineError, TimeoutError } from "../client/index.js";
 import { fence } from "./fence.js";
-import { reveal } from "./reveal.js";
+import { reveal, revealAll } from "./reveal.js";
 
 /** Where a result's text comes from, and what that means for whoever reads it. */
 export interface Origin {
@@ -58,6 +58,19 @@ export function loose<S extends TSchema>(schema: S): TSchema {
 export function quoted(origin: Origin, hidden: number, data: object): CallToolResult {
   const structuredContent = { untrusted: true, notice: origin.notice, hidden_characters: hidden, ...data };
   return { structuredContent, content: [{ type: "text", text: fence(origin.notice, data) }] };
+}
+
+/** A result of a model on this machine, revealed. */
+export function shown(data: object): CallToolResult {
+  const { value, hidden } = revealAll(data);
+  return quoted(local, hidden, value as object);
+}
+
+/** The schema of what a result shows in part. @param rest how the rest is had */
+export function cuts(rest: string): TSchema {
+  return Type.Array(Type.Object({ pointer: Type.String(), total: Type.Integer(), shown: Type.Integer() }), {
+    description: `What is shown in part: ${rest}`,
+  });
 }
 
 /** A failed call as a tool's result. What a service said about it stands in a fence, too. */

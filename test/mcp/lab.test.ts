@@ -13,7 +13,10 @@ let lab: Harness;
 let serving: TestServer;
 const folder = mkdtempSync(join(tmpdir(), "tapline-mcp-"));
 test.before(async () => {
-  [lab, serving] = await Promise.all([openHarness({ queueCapacity: 4 }), startServer()]);
+  [lab, serving] = await Promise.all([
+    openHarness({ queueCapacity: 4 }),
+    startServer({ home: join(folder, "home") }),
+  ]);
 });
 test.after(async () => {
   await Promise.all([lab.close(), serving.close()]);
@@ -49,7 +52,12 @@ for (const kind of clients) {
       "lab_jobs",
       "lab_submit",
       "serving_capabilities",
+      "serving_forget",
+      "serving_generate",
       "serving_inspect",
+      "serving_library",
+      "serving_make_probe",
+      "serving_make_vector",
     ]);
     const { health } = marked(await mcp.call("lab_health"));
     assert.equal(health.operations, ["inspect", "compare", "probe", "sae", "features"]);
@@ -116,6 +124,72 @@ test("what is refused comes as one sentence with the numbers", async () => {
     /nothing at "\/nothing"/,
   );
   await mcp.close();
+});
+
+test("an agent makes a direction, steers and watches an answer with it, and forgets it", async () => {
+  const mcp = await session("current, 2025");
+  const question = (country: string) => `The capital of ${country} is`;
+  const texts = {
+    positive: ["Brovia", "Quenland", "Tarsovia", "Melgria", "Zondia", "Plavenia"].map(question),
+    negative: ["France", "Germany", "Spain", "Italy", "Portugal", "Poland"].map(question),
+  };
+  assert.equal(marked(await mcp.call("serving_library")).vectors, []);
+  const { vector } = marked(await mcp.call("serving_make_vector", { name: "unknown", ...texts, layers: [5] }));
+  assert.is(vector.layers[0].layer, 5);
+  const { probe } = marked(await mcp.call("serving_make_probe", { name: "invented", ...texts, layer: 5 }));
+  assert.is(probe.n_embd, vector.n_embd);
+  const steer = { kind: "steer", vector: "unknown", layer: 5, strength: 2, strength_unit: "vector" };
+  const { answers, cut } = marked(
+    await mcp.call("serving_generate", {
+      prompt: question("Sweden"),
+      max_tokens: 4,
+      temperature: 0,
+      tapline: {
+        interventions: [steer],
+        pair: true,
+        watch: { layers: [4], norms: true, probes: ["invented"] },
+      },
+    }),
+  );
+  assert.equal(cut, []);
+  assert.is(answers.length, 2);
+  assert.match(answers[0].text, /unknown/);
+  assert.not.match(answers[1].text, /unknown/);
+  assert.is(answers[1].tapline.pair_of, 0);
+  const [told] = answers[0].tapline.interventions;
+  assert.is(told.sha256, vector.sha256);
+  assert.ok(told.rows > 0 && told.mean_change_length > 0);
+  assert.ok(answers[0].tapline.tokens.every((token: { norms: object }) => "4" in token.norms));
+  assert.is(typeof answers[0].tapline.tokens[0].probes.invented, "number");
+  // A chat, whose readings do not fit into one result.
+  const chat = marked(
+    await mcp.call("serving_generate", {
+      messages: [{ role: "user", content: "What is the capital of France?" }],
+      thinking: false,
+      max_tokens: 60,
+      tapline: { watch: { layers: [0, 1, 2, 3, 4, 5, 6, 7], lens: 10, positions: "all" } },
+    }),
+  );
+  assert.match(chat.answers[0].text, /Paris/);
+  assert.ok(chat.cut.some(({ pointer }: { pointer: string }) => pointer.startsWith("/answers/0/tapline")));
+  const shown = marked(await mcp.call("serving_library", { kind: "vector", name: "unknown" }));
+  assert.equal(shown.vectors, [vector]);
+  for (const [input, sentence] of [
+    [{ prompt: "a", tapline: { interventions: [{ ...steer, layer: 4 }] } }, /no layer 4; it has 5/],
+    [{ prompt: "a", tapline: { watching: {} } }, /watching/],
+    [{ prompt: "a", messages: [{ role: "user", content: "b" }] }, /One of messages and prompt/],
+    [{ prompt: "a", thinking: true }, /thinking belongs to messages/],
+  ] as const) {
+    assert.match(refusal(await mcp.call("serving_generate", input)), sentence);
+  }
+  assert.match(refusal(await mcp.call("serving_library", { name: "unknown" })), /kind is required with name/);
+  assert.match(refusal(await mcp.call("serving_forget", { kind: "probe", name: "nobody" })), /no probe named nobody/);
+  marked(await mcp.call("serving_forget", { kind: "probe", name: "invented" }));
+  marked(await mcp.call("serving_forget", { kind: "vector", name: "unknown" }));
+  const left = marked(await mcp.call("serving_library"));
+  assert.equal([left.vectors, left.probes], [[], []]);
+  await mcp.close();
+  assert.is(mcp.stderr(), "");
 });
 
 test("a result too large for one answer is cut, says so, and can be read to its end", async () => {

@@ -1,0 +1,224 @@
+import type { McpServer } from "@modelcontextprotocol/server";
+import Type, { type Static } from "typebox";
+import { type ServingModel, TaplineError } from "../client/index.js";
+import { Capabilities, CaptureRequest, CaptureResult } from "../contracts/index.js";
+import { ProbeRequest, StoredProbe, StoredVector, VectorRequest } from "../contracts/library.js";
+import { LiveRequest, Name } from "../contracts/live.js";
+import { mcpLimits } from "../contracts/mcp.js";
+import { excerpt } from "./excerpt.js";
+import { cuts, local, loose, quoted, resultSchema, shown } from "./result.js";
+import { revealAll } from "./reveal.js";
+import { addTool } from "./tool.js";
+
+const closed = { additionalProperties: false };
+const Nothing = Type.Object({}, closed);
+const { model: _model, ...inspectFields } = CaptureRequest.properties;
+const InspectInput = Type.Object(inspectFields, closed);
+
+const Message = Type.Object(
+  { role: Type.Enum(["system", "user", "assistant"]), content: Type.String({ minLength: 1 }) },
+  closed,
+);
+const GenerateInput = Type.Object(
+  {
+    messages: Type.Optional(
+      Type.Array(Message, {
+        minItems: 1,
+        maxItems: 100,
+        description: "A conversation, in the chat template.",
+      }),
+    ),
+    prompt: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: "Instead of messages: a raw text that the model goes on with.",
+      }),
+    ),
+    max_tokens: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: mcpLimits.answer_tokens, default: mcpLimits.usual_answer_tokens }),
+    ),
+    temperature: Type.Optional(
+      Type.Number({ minimum: 0, maximum: 2, description: "0: always the most probable token." }),
+    ),
+    seed: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })),
+    thinking: Type.Optional(Type.Boolean({ description: "Of a chat whose template knows thinking." })),
+    tapline: Type.Optional(LiveRequest),
+  },
+  closed,
+);
+
+const Kind = Type.Enum(["vector", "probe"]);
+const LibraryInput = Type.Object(
+  { kind: Type.Optional(Kind), name: Type.Optional(Name) },
+  { ...closed, description: "Without both: the list of everything." },
+);
+const ForgetInput = Type.Object({ kind: Kind, name: Name }, closed);
+
+const answer = Type.Object({
+  choice: Type.Integer(),
+  text: Type.String(),
+  reasoning: Type.String(),
+  finish_reason: Type.Union([Type.String(), Type.Null()]),
+  tapline: Type.Optional(Type.Object({}, { description: "What was watched, and what each edit did." })),
+});
+
+/** The tools for the model that an inference server holds: looked into, steered, watched. */
+export function addServingTools(server: McpServer, serving: ServingModel): void {
+  addTool(server, {
+    name: "serving_capabilities",
+    title: "The model being served",
+    description:
+      "Which model the inference server holds in memory, and whether and how far it can be inspected.",
+    input: Nothing,
+    output: resultSchema({ capabilities: loose(Capabilities) }),
+    readOnly: true,
+    remote: false,
+    call: async (_input, signal) => shown({ capabilities: await serving.capabilities({ signal }) }),
+  });
+  addTool(server, {
+    name: "serving_inspect",
+    title: "Look into the model being served",
+    description:
+      "Runs a raw prompt (no chat template) through the model in memory: norms of the chosen blocks' outputs for " +
+      "each token, and the candidates for the next token. Waits for its turn between two requests.",
+    input: InspectInput,
+    output: resultSchema({ capture: loose(CaptureResult) }),
+    readOnly: true,
+    remote: false,
+    async call({ prompt, layers, max_input_tokens }, signal) {
+      return shown({
+        capture: await serving.inspect(prompt, { layers, maxInputTokens: max_input_tokens, signal }),
+      });
+    },
+  });
+  addTool(server, {
+    name: "serving_generate",
+    title: "Let the model answer, steered and watched",
+    description:
+      "The served model answers messages or continues a prompt. With `tapline` it is changed and read while it " +
+      "writes: `interventions` (steer along a vector that serving_library lists, scale, ablate, patch, project_out, " +
+      "clamp), `watch` (norms, lens, probes, projections of every token), `stop_when` (a probe's bound), `pair` " +
+      "(the same answer without the interventions beside it). Each edit's rows and lengths come back: a mean change " +
+      "of 0 did nothing. To claim an effect, compare with `pair` and with random directions of the same length.",
+    input: GenerateInput,
+    output: resultSchema({
+      answers: Type.Array(answer),
+      cut: cuts("watch fewer layers, probes or positions, or fewer tokens, for the rest."),
+    }),
+    readOnly: true,
+    remote: false,
+    call: async (input, signal) => generated(serving, input, signal),
+  });
+  addTool(server, {
+    name: "serving_library",
+    title: "Vectors and probes that requests can name",
+    description:
+      "Lists them, or shows one (`kind` and `name`): layers, length, how well it separates texts that it was not " +
+      "made from (AUROC; `shuffled_separation` is chance), and the model that it belongs to.",
+    input: LibraryInput,
+    output: resultSchema({
+      vectors: Type.Optional(Type.Array(loose(StoredVector))),
+      probes: Type.Optional(Type.Array(loose(StoredProbe))),
+      cut: cuts("name one of them to see it whole."),
+    }),
+    readOnly: true,
+    remote: false,
+    call: async (input, signal) => inPart(await library(serving, input, signal)),
+  });
+  addTool(server, {
+    name: "serving_make_vector",
+    title: "Make a direction from texts",
+    description:
+      "A direction in the served model, from texts that have something and texts that lack it, kept under a name " +
+      "(one of that name is replaced). Take texts that differ in this alone: a direction holds every difference. " +
+      "A separation near shuffled_separation means that there is none.",
+    input: VectorRequest,
+    output: resultSchema({ vector: loose(StoredVector) }),
+    readOnly: false,
+    remote: false,
+    call: async (input, signal) => shown({ vector: await serving.makeVector(input, { signal }) }),
+  });
+  addTool(server, {
+    name: "serving_make_probe",
+    title: "Train a probe on texts",
+    description:
+      "A linear probe at one block of the served model: 1 for texts like the positive ones, 0 for the negative; kept " +
+      "under a name (one of that name is replaced), for `watch`, `when` and `stop_when`. Every fifth text is held " +
+      "out; separation is the AUROC there.",
+    input: ProbeRequest,
+    output: resultSchema({ probe: loose(StoredProbe) }),
+    readOnly: false,
+    remote: false,
+    call: async (input, signal) => shown({ probe: await serving.makeProbe(input, { signal }) }),
+  });
+  addTool(server, {
+    name: "serving_forget",
+    title: "Forget a vector or a probe",
+    description: "Removes it from the library for good. Requests that name it are refused from then on.",
+    input: ForgetInput,
+    output: resultSchema({ forgotten: Type.String() }),
+    readOnly: false,
+    destructive: true,
+    remote: false,
+    async call({ kind, name }, signal) {
+      await (kind === "vector"
+        ? serving.removeVector(name, { signal })
+        : serving.removeProbe(name, { signal }));
+      return shown({ forgotten: name });
+    },
+  });
+}
+
+async function generated(
+  serving: ServingModel,
+  {
+    messages,
+    prompt,
+    thinking,
+    max_tokens = mcpLimits.usual_answer_tokens,
+    ...asked
+  }: Static<typeof GenerateInput>,
+  signal: AbortSignal,
+) {
+  const question = messages ?? prompt;
+  if (question === undefined || (messages !== undefined && prompt !== undefined)) {
+    throw new TaplineError("One of messages and prompt is required, and not both.");
+  }
+  if (thinking !== undefined && messages === undefined) {
+    throw new TaplineError("thinking belongs to messages: a raw prompt has no chat template.");
+  }
+  const request = {
+    ...asked,
+    max_tokens,
+    ...(thinking !== undefined && { chat_template_kwargs: { enable_thinking: thinking } }),
+  };
+  const answers = (await serving.answers(question, { request, signal })).map(({ finishReason, ...rest }) => ({
+    ...rest,
+    finish_reason: finishReason,
+  }));
+  return inPart({ answers });
+}
+
+/** A result that says what of it did not fit. */
+function inPart(data: object) {
+  const { value, hidden } = revealAll(data);
+  const part = excerpt(value);
+  return quoted(local, hidden, { ...(part.value as object), cut: part.cut });
+}
+
+async function library(
+  serving: ServingModel,
+  { kind, name }: Static<typeof LibraryInput>,
+  signal: AbortSignal,
+): Promise<object> {
+  if (name !== undefined) {
+    if (kind === undefined) throw new TaplineError("kind is required with name: vector or probe.");
+    return kind === "vector"
+      ? { vectors: [await serving.vector(name, { signal })] }
+      : { probes: [await serving.probe(name, { signal })] };
+  }
+  return {
+    ...(kind !== "probe" && { vectors: await serving.vectors({ signal }) }),
+    ...(kind !== "vector" && { probes: await serving.probes({ signal }) }),
+  };
+}
