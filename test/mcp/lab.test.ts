@@ -134,7 +134,9 @@ test("an agent makes a direction, steers and watches an answer with it, and forg
     negative: ["France", "Germany", "Spain", "Italy", "Portugal", "Poland"].map(question),
   };
   assert.equal(marked(await mcp.call("serving_library")).vectors, []);
-  const { vector } = marked(await mcp.call("serving_make_vector", { name: "unknown", ...texts, layers: [5] }));
+  const { vector } = marked(
+    await mcp.call("serving_make_vector", { name: "unknown", ...texts, layers: [5] }),
+  );
   assert.is(vector.layers[0].layer, 5);
   const { probe } = marked(await mcp.call("serving_make_probe", { name: "invented", ...texts, layer: 5 }));
   assert.is(probe.n_embd, vector.n_embd);
@@ -183,7 +185,10 @@ test("an agent makes a direction, steers and watches an answer with it, and forg
     assert.match(refusal(await mcp.call("serving_generate", input)), sentence);
   }
   assert.match(refusal(await mcp.call("serving_library", { name: "unknown" })), /kind is required with name/);
-  assert.match(refusal(await mcp.call("serving_forget", { kind: "probe", name: "nobody" })), /no probe named nobody/);
+  assert.match(
+    refusal(await mcp.call("serving_forget", { kind: "probe", name: "nobody" })),
+    /no probe named nobody/,
+  );
   marked(await mcp.call("serving_forget", { kind: "probe", name: "invented" }));
   marked(await mcp.call("serving_forget", { kind: "vector", name: "unknown" }));
   const left = marked(await mcp.call("serving_library"));
