@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Kysely, Transaction } from "kysely";
+import { type Kysely, sql, type Transaction } from "kysely";
 import { isApproved } from "./accounts.js";
 import type { Database } from "./schema.js";
 import { readNow, type Store, withAccount } from "./store.js";
@@ -85,9 +85,7 @@ export function readAudit(store: Store, options: { target?: string; before?: Aud
     .$if(target !== undefined, (query) => query.where("audit.target", "=", target as string))
     .$if(before !== undefined, (query) => {
       const { at, id } = before as AuditPlace;
-      return query.where((eb) =>
-        eb.or([eb("audit.at", "<", at), eb.and([eb("audit.at", "=", at), eb("audit.id", "<", id)])]),
-      );
+      return query.where(sql<boolean>`(audit.at, audit.id) < (cast(${at} as bigint), ${id})`);
     })
     .orderBy("audit.at", "desc")
     .orderBy("audit.id", "desc")

@@ -10,6 +10,11 @@ export function publicSite(ordered: RawBuilder<unknown>): Migration {
         for (const [name, type] of Object.entries(columns))
           await db.schema.alterTable(table).addColumn(name, type).execute();
       };
+      // Lists of what is one account's, one study's or still open come from an index in the order that they show.
+      const inOrder = async (index: string, table: string, columns: string[]) => {
+        await db.schema.dropIndex(index).ifExists().execute();
+        await db.schema.createIndex(index).on(table).columns(columns).execute();
+      };
       await add("accounts", { handle: "text", suspended_at: "bigint", suspension: "text" });
       await db.schema.createIndex("accounts_handle").on("accounts").column("handle").unique().execute();
       await db.schema.createIndex("accounts_email").on("accounts").column("email").execute();
@@ -27,17 +32,12 @@ export function publicSite(ordered: RawBuilder<unknown>): Migration {
         .alterTable("studies")
         .addColumn("listed", "integer", (c) => c.notNull().defaultTo(1))
         .execute();
-      await db.schema.dropIndex("studies_top").execute();
-      await db.schema
-        .createIndex("studies_top")
-        .on("studies")
-        .columns(["listed", "upvotes desc", "published_at desc"])
-        .execute();
-      await db.schema
-        .createIndex("studies_newest")
-        .on("studies")
-        .columns(["listed", "published_at desc"])
-        .execute();
+      await inOrder("studies_top", "studies", ["listed", "upvotes desc", "published_at desc"]);
+      await inOrder("studies_newest", "studies", ["listed", "published_at desc"]);
+      await inOrder("studies_account", "studies", ["account_id", "published_at desc"]);
+      await inOrder("sessions_account", "sessions", ["account_id", "seen_at desc"]);
+      await inOrder("tokens_account", "tokens", ["account_id", "created_at desc", "id"]);
+      await inOrder("tokens_active", "tokens", ["account_id", "revoked_at", "expires_at"]);
       await db.schema.alterTable("versions").addColumn("draft_id", ordered).execute();
       await db.schema.createIndex("versions_draft").on("versions").column("draft_id").unique().execute();
       await add("comments", { hidden: "text", reason: "text" });
@@ -56,7 +56,8 @@ export function publicSite(ordered: RawBuilder<unknown>): Migration {
       await db.schema
         .createIndex("reports_open")
         .on("reports")
-        .columns(["closed_at", "created_at"])
+        .columns(["created_at", "id"])
+        .where(sql.ref("closed_at"), "is", null)
         .execute();
       await db.schema.createIndex("reports_study").on("reports").column("study_id").execute();
       await db.schema
@@ -68,8 +69,8 @@ export function publicSite(ordered: RawBuilder<unknown>): Migration {
         .addColumn("target", ordered, (c) => c.notNull())
         .addColumn("detail", "text")
         .execute();
-      await db.schema.createIndex("audit_at").on("audit").columns(["at", "id"]).execute();
-      await db.schema.createIndex("audit_target").on("audit").columns(["target", "at"]).execute();
+      await inOrder("audit_at", "audit", ["at", "id"]);
+      await inOrder("audit_target", "audit", ["target", "at", "id"]);
       await db.schema
         .createTable("limits")
         .addColumn("key", ordered, (c) => c.primaryKey())

@@ -62,7 +62,7 @@ export async function findSession(store: Store, secret: string): Promise<Session
   return { id: sessionId, account, isModerator: Number(moderator) > 0 };
 }
 
-/** An account's sessions that have not ended, the last seen first. */
+/** An account's newest 200 sessions that have not ended, the last seen first. */
 export async function listSessions(store: Store, accountId: string) {
   return store.db
     .selectFrom("sessions")
@@ -70,6 +70,7 @@ export async function listSessions(store: Store, accountId: string) {
     .where("account_id", "=", accountId)
     .where("expires_at", ">", store.dialect.now)
     .orderBy("seen_at", "desc")
+    .limit(200)
     .execute();
 }
 

@@ -1,6 +1,5 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { crc32 } from "node:zlib";
-import { sql } from "kysely";
 import { type Scope, scopes, studyLimits } from "../../contracts/studies/index.js";
 import { isApproved } from "./accounts.js";
 import { audit } from "./audit.js";
@@ -98,18 +97,20 @@ export function createToken(
   });
 }
 
+/** Tokens that are listed; those that were revoked or have expired stay. */
+const mostTokens = 200;
+
 /** An account's tokens: active ones first, so that none of them is ever beyond the end; then the newest. */
 export async function listTokens(store: Store, accountId: string): Promise<TokenView[]> {
   const now = await readNow(store, store.db);
-  const rows = await store.db
-    .selectFrom("tokens")
-    .selectAll()
-    .where("account_id", "=", accountId)
-    .orderBy(sql`case when revoked_at is null and expires_at > ${now} then 0 else 1 end`)
-    .orderBy("created_at", "desc")
-    .orderBy("id")
-    .limit(200)
-    .execute();
+  const all = store.db.selectFrom("tokens").selectAll().where("account_id", "=", accountId);
+  const [active, newest] = await Promise.all([
+    all.where("revoked_at", "is", null).where("expires_at", ">", now).execute(),
+    all.orderBy("created_at", "desc").orderBy("id").limit(mostTokens).execute(),
+  ]);
+  active.sort((a, b) => b.created_at - a.created_at || (a.id < b.id ? -1 : 1));
+  const known = new Set(active.map(({ id }) => id));
+  const rows = [...active, ...newest.filter(({ id }) => !known.has(id))].slice(0, mostTokens);
   return rows.map((row) => ({
     id: row.id,
     name: row.name,
