@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import type { Command } from "commander";
+import type { Command, Option } from "commander";
 import { UsageError } from "./exit-code.js";
 import { integerBetween } from "./options.js";
 import { serverOption } from "./service-address.js";
@@ -9,9 +9,12 @@ export interface KeptOptions {
   json?: boolean;
 }
 
-interface AddOptions extends KeptOptions {
+export interface AddOptions extends KeptOptions {
   layer?: number;
+  model?: string;
   restamp?: boolean;
+  format?: string;
+  entry?: string;
 }
 
 /** One kind of thing that a server keeps by name. */
@@ -23,6 +26,9 @@ export interface Kept<Stored extends { name: string }> {
   /** One of them as a table; and as a line of the list, behind its name. */
   table(stored: Stored): string;
   line(stored: Stored): string;
+  /** Further options of `add`, and what files beside the one that is added say. */
+  addOptions?: readonly Option[];
+  claims?(file: string, options: AddOptions): Promise<AddOptions>;
 }
 
 /** Many texts are many forward passes, and each waits for its turn. */
@@ -60,24 +66,30 @@ export function registerKept<Stored extends { name: string }>(parent: Command, k
       const stored = await http.json<Stored>(pathOf(name));
       return options.json ? printJson(stored) : print(kept.table(stored));
     });
-  command("add", `Keep a ${noun} from a file: ${reads}.`)
+  const add = command("add", `Keep a ${noun} from a file: ${reads}.`)
     .argument("<name>")
     .argument("<file>")
     .option("--layer <number>", "layer of a file that does not say", integerBetween(0, 255))
-    .option("--restamp", "take a file that says that it belongs to another model")
-    .action(async (name: string, file: string, options: AddOptions) => {
-      const { readFile } = await import("node:fs/promises");
-      const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
-        throw new UsageError(`${file} cannot be read (${error.code}).`);
-      });
-      const { http, print, printJson } = await keptTools(options);
-      const query = new URLSearchParams({
-        ...(options.layer !== undefined && { layer: String(options.layer) }),
-        ...(options.restamp && { restamp: "1" }),
-      });
-      const stored = await http.json<Stored>(`${pathOf(name)}?${query}`, { method: "PUT", body: bytes });
-      return options.json ? printJson(stored) : print(kept.table(stored));
+    .option("--model <name>", "model of a file that does not say (default: the one that is served)")
+    .option("--restamp", "take a file that says that it belongs to another model");
+  for (const option of kept.addOptions ?? []) add.addOption(option);
+  add.action(async (name: string, file: string, given: AddOptions) => {
+    const options = (await kept.claims?.(file, given)) ?? given;
+    const { readFile } = await import("node:fs/promises");
+    const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
+      throw new UsageError(`${file} cannot be read (${error.code}).`);
     });
+    const { http, print, printJson } = await keptTools(options);
+    const query = new URLSearchParams({
+      ...(options.layer !== undefined && { layer: String(options.layer) }),
+      ...(options.model !== undefined && { model: options.model }),
+      ...(options.format !== undefined && { format: options.format }),
+      ...(options.entry !== undefined && { entry: options.entry }),
+      ...(options.restamp && { restamp: "1" }),
+    });
+    const stored = await http.json<Stored>(`${pathOf(name)}?${query}`, { method: "PUT", body: bytes });
+    return options.json ? printJson(stored) : print(kept.table(stored));
+  });
   command("export", `Write a ${noun} to a file: ${writes.join(" or ")}.`)
     .argument("<name>")
     .argument("<file>")

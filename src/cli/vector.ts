@@ -1,7 +1,16 @@
 import { type Command, Option } from "commander";
 import type { StoredVector } from "../contracts/library.js";
-import { liveLimits } from "../contracts/live-limits.js";
-import { figure, type KeptOptions, keptCommand, keptTools, makeTimeoutMs, registerKept } from "./kept.js";
+import { liveLimits, vectorFormats } from "../contracts/live-limits.js";
+import { UsageError } from "./exit-code.js";
+import {
+  type AddOptions,
+  figure,
+  type KeptOptions,
+  keptCommand,
+  keptTools,
+  makeTimeoutMs,
+  registerKept,
+} from "./kept.js";
 import { layerList } from "./layers.js";
 
 interface MakeOptions extends KeptOptions {
@@ -41,7 +50,15 @@ export function registerVector(program: Command): void {
     .action(make);
   registerKept<StoredVector>(vector, {
     noun: "vector",
-    reads: ".safetensors, .npz, or a control vector's .gguf",
+    reads: ".safetensors, .npz, a control vector's .gguf, or with --format another project's .pt",
+    addOptions: [
+      new Option(
+        "--format <whose>",
+        "what the rows of a .pt file are; --layer then counts as that project does",
+      ).choices([...vectorFormats]),
+      new Option("--entry <name>", "which vector of a capping file"),
+    ],
+    claims: refusalLayer,
     writes: [".safetensors", ".gguf for llama.cpp's --control-vector"],
     table: tableOf,
     line: ({ layers, model, n_embd }) =>
@@ -63,6 +80,24 @@ async function make(name: string, options: MakeOptions): Promise<void> {
   };
   const made = await http.json<StoredVector>("/lab/vectors", { method: "POST", body });
   return options.json ? out.printJson(made) : out.print(tableOf(made));
+}
+
+/** A refusal direction's layer stands in a file beside it. */
+async function refusalLayer(file: string, options: AddOptions): Promise<AddOptions> {
+  if (options.format !== "refusal" || options.layer !== undefined) return options;
+  const [{ readFile }, { dirname, join }] = await Promise.all([
+    import("node:fs/promises"),
+    import("node:path"),
+  ]);
+  const text = await readFile(join(dirname(file), "direction_metadata.json"), "utf8").catch(() => "null");
+  let said: { layer?: unknown } | null;
+  try {
+    said = JSON.parse(text);
+  } catch {
+    throw new UsageError("direction_metadata.json is no JSON; say --layer.");
+  }
+  const layer = said?.layer;
+  return Number.isInteger(layer) ? { ...options, layer: layer as number } : options;
 }
 
 function tableOf({ name, sha256, layers, note }: StoredVector): string {

@@ -29,3 +29,7 @@ export const liveLimits = {
 
 /** What a stored thing can be called. */
 export const namePattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$";
+
+/** Files of other projects that hold directions: what their rows are, they do not say themselves. */
+export const vectorFormats = ["persona", "assistant-axis", "capping", "refusal"] as const;
+export type VectorFormat = (typeof vectorFormats)[number];

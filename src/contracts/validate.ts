@@ -1,5 +1,6 @@
 import type { Static, TSchema } from "typebox";
 import { Compile, type Validator } from "typebox/compile";
+import { namePattern } from "./live-limits.js";
 
 /** A body that does not follow its contract; the message is one sentence, `path` the field at fault. */
 export class InvalidInput extends Error {
@@ -166,7 +167,9 @@ function sentence(failure: Failure, keys: string[], actual: unknown): string {
     case "uniqueItems":
       return `${shown((actual as unknown[])[(params.duplicateItems as number[])[0] as number])} appears twice`;
     case "pattern":
-      return "must not be blank";
+      return params.pattern === namePattern
+        ? `letters, digits, dots, dashes and underscores, a letter or digit first; got ${shown(actual)}`
+        : "must not be blank";
     default:
       return `is not accepted (${keyword}), got ${shown(actual)}`;
   }

@@ -1,4 +1,6 @@
 import type { Context } from "koa";
+import type { Static, TSchema } from "typebox";
+import { InvalidInput, validate } from "../contracts/validate.js";
 import { HttpError } from "./errors.js";
 
 export interface BodyOptions {
@@ -68,4 +70,13 @@ export function readBytes(ctx: Pick<Context, "req">, limit: number): Promise<Buf
       settle(() => reject(new HttpError(400, "The request ended before its body was complete.")));
     request.on("data", onData).on("end", onEnd).on("error", onGone).on("close", onGone);
   });
+}
+
+/** A value as its schema says. @throws HttpError 400 */
+export function checked<S extends TSchema>(schema: S, value: unknown): Static<S> {
+  try {
+    return validate(schema, value);
+  } catch (error) {
+    throw error instanceof InvalidInput ? new HttpError(400, error.message) : error;
+  }
 }

@@ -35,15 +35,6 @@ export function checkBody<S extends TSchema>(
   }
 }
 
-/** A value as its schema says, for bodies that are not OpenAI's. @throws HttpError 400 */
-export function checked<S extends TSchema>(schema: S, value: unknown): Static<S> {
-  try {
-    return validate(schema, value);
-  } catch (error) {
-    throw error instanceof InvalidInput ? new HttpError(400, error.message) : error;
-  }
-}
-
 type GenerationFields = Pick<ChatRequest, "grammar" | "json_schema" | "n" | "n_cmpl" | "id_slot" | "stop"> &
   Partial<Pick<ChatRequest, "response_format" | "tools" | "top_logprobs" | "n_probs">> & {
     logprobs?: boolean | number;

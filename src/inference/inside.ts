@@ -1,9 +1,8 @@
 import type Router from "@koa/router";
 import type { Context } from "koa";
 import { type Capabilities, CaptureRequest, limits } from "../contracts/index.js";
-import { createRouter, readJson } from "../http/index.js";
+import { checked, createRouter, readJson } from "../http/index.js";
 import { Captures } from "./capture.js";
-import { checked } from "./check-body.js";
 import type { InferenceService } from "./service.js";
 
 /** What only programs on this machine may ask: captures of the resident model. */

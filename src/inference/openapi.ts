@@ -14,7 +14,8 @@ import {
 import { version } from "../contracts/index.js";
 import { inferenceLimits } from "../contracts/inference-limits.js";
 import { ErrorBody } from "../contracts/job.js";
-import { VectorRequest } from "../contracts/library.js";
+import { ProbeRequest, StoredProbe, StoredVector, VectorRequest } from "../contracts/library.js";
+import { libraryPaths } from "../contracts/library-paths.js";
 import { CountRequest, MessagesRequest } from "../contracts/messages.js";
 import { withReferences } from "../contracts/openapi.js";
 import { ResponsesRequest } from "../contracts/responses.js";
@@ -52,6 +53,7 @@ const bodies: readonly [path: string, operationId: string, summary: string, sche
   ["/apply-template", "applyTemplate", "A chat as the template writes it", TemplateRequest],
   ["/lab/activations", "captureActivations", "Measure the resident model directly", CaptureRequest],
   ["/lab/vectors", "makeVector", "A vector from texts, into the library", VectorRequest],
+  ["/lab/probes", "makeProbe", "A probe from texts, into the library", ProbeRequest],
 ];
 
 const questions: readonly [path: string, operationId: string, summary: string][] = [
@@ -62,13 +64,44 @@ const questions: readonly [path: string, operationId: string, summary: string][]
   ["/lora-adapters", "adapters", "The LoRA adapters and their scales"],
   ["/stats", "stats", "Counts, speeds, percentiles"],
   ["/lab/capabilities", "getCapabilities", "What can be captured"],
+  ["/lab/captures", "listCaptures", "The rows that requests kept"],
 ];
 
 /** Answers that have a schema here; the others have their API's shape. */
 const answers: Readonly<Record<string, TSchema>> = {
   "/lab/activations": CaptureResult,
   "/lab/capabilities": Capabilities,
+  "/lab/vectors": StoredVector,
+  "/lab/probes": StoredProbe,
 };
+
+/** Rows that a request kept. */
+function capturePaths(refused: (path: string, description: string) => Json): Record<string, Json> {
+  const path = "/lab/captures/{id}";
+  const file = { description: "The rows.", content: { "application/octet-stream": {} } };
+  const absent = refused(path, "There is none of that id; the oldest make room for new ones.");
+  return {
+    [path]: {
+      parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
+      get: {
+        operationId: "getCapture",
+        summary: "Kept rows as safetensors, or as npz",
+        parameters: [
+          { name: "format", in: "query", required: false, schema: { enum: ["safetensors", "npz"] } },
+        ],
+        responses: { 200: file, 404: absent },
+      },
+      delete: {
+        operationId: "deleteCapture",
+        summary: "Forget kept rows",
+        responses: { 200: { description: "Forgotten." }, 404: absent },
+      },
+    },
+  };
+}
+
+/** What a request makes is new. */
+const made = new Set(["/lab/vectors", "/lab/probes"]);
 
 /**
  * The OpenAPI 3.1 description of what `tapline serve` takes, made from the schemas that validate it.
@@ -89,7 +122,7 @@ export function servingDocument(origin: string): Json {
   });
   const taking = bodies.map(([path, operationId, summary, schema]) => {
     const responses = {
-      [path === "/lab/vectors" ? 201 : 200]: answered(path),
+      [made.has(path) ? 201 : 200]: answered(path),
       400: refused(path, "A field outside its limits; the sentence names it, the limit and the value."),
       503: refused(path, "Too many requests wait; Retry-After says when to come back."),
     };
@@ -105,7 +138,10 @@ export function servingDocument(origin: string): Json {
     const responses = { 200: answered(path), 403: refused(path, "Not for whoever asks.") };
     return [path, { get: { operationId, summary, responses } }];
   });
-  const paths = Object.fromEntries([...taking, ...telling]);
+  const paths: Record<string, Json> = { ...libraryPaths(components), ...capturePaths(refused) };
+  for (const [path, methods] of [...taking, ...telling]) {
+    paths[path as string] = { ...paths[path as string], ...(methods as Json) };
+  }
   return {
     openapi: "3.1.1",
     info: {

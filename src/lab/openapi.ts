@@ -15,6 +15,7 @@ import {
   Submission,
   version,
 } from "../contracts/index.js";
+import { libraryPaths } from "../contracts/library-paths.js";
 import { withReferences } from "../contracts/openapi.js";
 
 type Json = Record<string, unknown>;
@@ -154,6 +155,7 @@ export function openApiDocument(origin: string): Json {
         },
       },
     },
+    ...libraryPaths(components, { tags: ["library"] }),
     "/lab/capabilities": {
       servers: inferenceServer,
       get: {
@@ -192,6 +194,10 @@ export function openApiDocument(origin: string): Json {
     tags: [
       { name: "lab", description: "The service itself." },
       { name: "jobs", description: "Isolated experiments, one at a time." },
+      {
+        name: "library",
+        description: "Vectors and probes by name; they are made where a model is resident.",
+      },
       { name: "resident", description: "The inference server's own measurements." },
     ],
     security: [],

@@ -1,6 +1,7 @@
 import { version } from "../contracts/index.js";
 import { createApp, type FrontPage, frontPage, type Listening, listen, localAccess } from "../http/index.js";
 import { Lab, type LabOptions } from "./lab.js";
+import { libraryRoutes } from "./library.js";
 import { labRoutes } from "./routes.js";
 
 export interface LabServiceOptions extends LabOptions {
@@ -26,7 +27,7 @@ export async function startLab(options: LabServiceOptions): Promise<LabService> 
   try {
     const app = createApp({
       before: [frontPage(() => greeting(options.backend)), localAccess()],
-      routers: [labRoutes(lab, options.backend)],
+      routers: [labRoutes(lab, options.backend), libraryRoutes(options.library ?? options.home)],
       ...(options.log === undefined ? {} : { log: options.log }),
     });
     http = await listen(app, { port: options.port });
@@ -57,6 +58,7 @@ function greeting(backend: string): FrontPage {
       ["POST /lab/v1/jobs", "submits a job: inspect, compare, probe, sae"],
       ["GET /lab/v1/jobs", "the latest jobs"],
       ["GET /lab/v1/jobs/{id}", "one job and its result"],
+      ["GET /lab/vectors", "directions that are kept by name; /lab/probes the same"],
     ],
     example: (url) => `curl -s ${url}/lab/v1/jobs -d '{
   "operation": "inspect", "model": "demo",

@@ -1,9 +1,11 @@
+import { type VectorFormat, vectorFormats } from "../contracts/live-limits.js";
 import { UserError } from "../contracts/user-error.js";
 import { decodeControlVector, encodeControlVector } from "../formats/control-vector.js";
 import { FormatError } from "../formats/format-error.js";
 import { decodeNpz } from "../formats/npz.js";
 import { decodeSafetensors, encodeSafetensors, type Tensor } from "../formats/safetensors.js";
-import { checkModel, type ModelIdentity } from "./identity.js";
+import { looksLikeTorch, readForeignVector } from "./foreign-vectors.js";
+import { type ModelIdentity, ownerOf, unowned } from "./identity.js";
 import type { ProbeNumbers } from "./probes.js";
 import type { Shelved } from "./shelf.js";
 
@@ -11,29 +13,53 @@ import type { Shelved } from "./shelf.js";
 export type FileForm = "safetensors" | "gguf";
 
 export interface Reading {
-  model: ModelIdentity;
+  /** The model that the caller names; without one, the file has to say its own. */
+  model: ModelIdentity | undefined;
   /** Take a file that says that it belongs to another model; its caller knows better. */
   restamp: boolean;
   /** The layer of a file that does not say. */
   layer: number | undefined;
+  /** What the rows of another project's file are. */
+  format?: VectorFormat | undefined;
+  /** Which vector of a file that holds several. */
+  entry?: string | undefined;
+}
+
+/** A vector as a file holds it, and the model that it is kept for. */
+export interface ReadVector {
+  layers: Map<number, Float32Array>;
+  model: ModelIdentity;
+  note: string;
 }
 
 const unpackedBytes = 512 * 1024 ** 2;
 const layerName = /^layer[_.](\d{1,3})$/;
 
 /**
- * Reads a vector: our .safetensors or .npz (`layer_<n>`), a control vector's GGUF, or one array whose layer the caller
- * names.
+ * Reads a vector: our .safetensors or .npz (`layer_<n>`), a control vector's GGUF, one array whose layer the caller names,
+ * or another project's file whose form the caller names.
  * @throws FormatError, UserError
  */
-export function readVector(
-  bytes: Uint8Array,
-  { model, restamp, layer }: Reading,
-): { layers: Map<number, Float32Array>; note: string } {
-  if (starts(bytes, "GGUF"))
-    return { layers: decodeControlVector(bytes), note: "From a control vector's GGUF file." };
+export async function readVector(bytes: Uint8Array, reading: Reading): Promise<ReadVector> {
+  const { layers, note, metadata } = await vectorOf(bytes, reading);
+  const [first] = layers.values();
+  return { layers, note, model: ownerOf(metadata, first?.length ?? 0, reading) };
+}
+
+async function vectorOf(bytes: Uint8Array, { model, layer, format, entry }: Reading) {
+  if (format !== undefined) {
+    if (model === undefined) throw unowned();
+    return { ...(await readForeignVector(bytes, format, { model, layer, entry })), metadata: {} };
+  }
+  if (looksLikeTorch(bytes)) {
+    throw new FormatError(
+      `A PyTorch file does not say what its rows are: say the format, one of ${vectorFormats.join(", ")}.`,
+    );
+  }
+  if (starts(bytes, "GGUF")) {
+    return { layers: decodeControlVector(bytes), note: "From a control vector's GGUF file.", metadata: {} };
+  }
   const { tensors, metadata } = arraysOf(bytes);
-  if (!restamp) checkModel("The file", metadata, model);
   checkPoint(metadata, "add");
   const layers = new Map<number, Float32Array>();
   for (const [name, { data }] of tensors) {
@@ -49,7 +75,7 @@ export function readVector(
       "The file says no layer: name its arrays layer_<n>, or send one array and say ?layer=<n>.",
     );
   }
-  return { layers, note: metadata.note ?? "" };
+  return { layers, note: metadata.note ?? "", metadata };
 }
 
 /**
@@ -58,10 +84,9 @@ export function readVector(
  */
 export function readProbe(
   bytes: Uint8Array,
-  { model, restamp, layer }: Reading,
-): { layer: number; probe: ProbeNumbers; note: string } {
+  reading: Reading,
+): { layer: number; probe: ProbeNumbers; model: ModelIdentity; note: string } {
   const { tensors, metadata } = arraysOf(bytes);
-  if (!restamp) checkModel("The file", metadata, model);
   checkPoint(metadata, "probe");
   const array = (name: string) => {
     const found = tensors.get(name);
@@ -69,7 +94,7 @@ export function readProbe(
       throw new FormatError(`The file has no array ${name}; a probe has weight, bias, mean, std.`);
     return found.data;
   };
-  const own = layer ?? (metadata.layer === undefined ? undefined : Number(metadata.layer));
+  const own = reading.layer ?? (metadata.layer === undefined ? undefined : Number(metadata.layer));
   if (own === undefined || !Number.isInteger(own) || own < 0) {
     throw new UserError("The file does not say its layer: say ?layer=<n>.");
   }
@@ -79,7 +104,8 @@ export function readProbe(
     std: array("std"),
     bias: array("bias")[0] ?? 0,
   };
-  return { layer: own, probe, note: metadata.note ?? "" };
+  const model = ownerOf(metadata, probe.weight.length, reading);
+  return { layer: own, probe, model, note: metadata.note ?? "" };
 }
 
 /** @throws FormatError where a form cannot say it */

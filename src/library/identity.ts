@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { limits } from "../contracts/limits.js";
 import { UserError } from "../contracts/user-error.js";
 import type { Tensor } from "../formats/safetensors.js";
 
@@ -27,6 +28,31 @@ export function checkModel(what: string, metadata: Record<string, string>, model
   throw new UserError(
     `${what} belongs to ${own.id || "another model"} (${own.fingerprint.slice(0, 16)}), not to ${model.id} ` +
       `(${model.fingerprint.slice(0, 16)}).`,
+  );
+}
+
+/**
+ * The model that a file is kept for: the one that the caller names, or else the one that the file states.
+ * @param width of the file's vectors: all that is known of a model that only the file names
+ * @throws UserError where the two differ, unless the caller knows better (`restamp`), or neither says anything
+ */
+export function ownerOf(
+  metadata: Record<string, string>,
+  width: number,
+  { model, restamp }: { model: ModelIdentity | undefined; restamp: boolean },
+): ModelIdentity {
+  if (model !== undefined) {
+    if (!restamp) checkModel("The file", metadata, model);
+    return model;
+  }
+  const own = modelOf(metadata);
+  if (own === null || restamp) throw unowned();
+  return { ...own, nEmbd: width, nLayer: limits.layer_index + 1 };
+}
+
+export function unowned(): UserError {
+  return new UserError(
+    "Which model the file belongs to has to be said: name it (?model=…), or send the file to the server that serves it.",
   );
 }
 

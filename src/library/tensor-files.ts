@@ -85,22 +85,39 @@ async function openNpz(path: string): Promise<TensorFile> {
 /** The greatest pickle of a checkpoint: it holds names and places, no numbers. */
 const pickleBytes = 16 * 1024 ** 2;
 
+/** Reads a file's bytes from one place to another. @throws FormatError where it ends before */
+export type ReadBytes = (start: number, end: number) => Promise<Uint8Array>;
+
 async function openTorch(path: string): Promise<TensorFile> {
   const { size } = await stat(path);
-  const tail = await readBytes(path, Math.max(0, size - zipTailBytes), size);
+  return torchTensors(size, (start, end) => readBytes(path, start, end));
+}
+
+/** Whether a zip archive is a checkpoint of torch.save, and no .npz. */
+export function isTorch(bytes: Uint8Array): boolean {
+  const tail = bytes.subarray(Math.max(0, bytes.length - zipTailBytes));
+  const { start, length, count } = zipDirectory(tail, ".pt");
+  return zipEntries(bytes.subarray(start, start + length), count, ".pt").some(isPickle);
+}
+
+const isPickle = ({ name }: ZipEntry) => /^[^/]+\/data\.pkl$/.test(name);
+
+/** The tensors of a PyTorch checkpoint of so many bytes. @throws FormatError */
+export async function torchTensors(size: number, read: ReadBytes): Promise<TensorFile> {
+  const tail = await read(Math.max(0, size - zipTailBytes), size);
   if (tail.length < 4 || (size < zipTailBytes && !startsAsZip(tail))) throw oldCheckpoint();
   const directory = zipDirectory(tail, ".pt");
-  const listed = await readBytes(path, directory.start, directory.start + directory.length);
+  const listed = await read(directory.start, directory.start + directory.length);
   const entries = zipEntries(listed, directory.count, ".pt");
-  const pickle = entries.find(({ name }) => /^[^/]+\/data\.pkl$/.test(name));
+  const pickle = entries.find(isPickle);
   if (pickle === undefined) throw oldCheckpoint();
   const root = pickle.name.slice(0, -"data.pkl".length);
   const bytesOf = async (entry: ZipEntry, from: number, to: number) => {
     if (entry.method !== 0)
       throw new FormatError(`${told(entry.name)} in the .pt file is packed; stored ones are read.`);
-    const local = await readBytes(path, entry.header, entry.header + localHeaderBytes);
+    const local = await read(entry.header, entry.header + localHeaderBytes);
     const start = zipDataStart(entry, local, ".pt");
-    return readBytes(path, start + from, start + to);
+    return read(start + from, start + to);
   };
   const order = entries.find(({ name }) => name === `${root}byteorder`);
   if (

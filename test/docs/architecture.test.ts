@@ -16,7 +16,7 @@ const arrows: Record<string, string[]> = {
   native: [],
   models: ["contracts", "files"],
   http: ["contracts", "markup"],
-  library: ["contracts", "files", "formats", "native"],
+  library: ["contracts", "files", "formats", "http", "native"],
   lab: ["contracts", "files", "formats", "http", "library", "models", "native"],
   requests: ["contracts", "http"],
   inference: ["contracts", "files", "formats", "http", "library", "models", "native", "requests"],

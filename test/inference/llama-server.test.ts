@@ -59,9 +59,12 @@ test("what the server tells of itself", async () => {
 test("the description names every path, and validates with the schemas themselves", async () => {
   const { body: document } = await server.get("/openapi.json");
   for (const [path, { get, post }] of Object.entries(document.paths) as [string, Record<string, object>][]) {
-    const { status } = await (get === undefined ? server.post(path, "no object") : server.get(path));
-    assert.is(status, get === undefined ? 400 : 200, path);
     assert.ok(get ?? post);
+    // "{name}" is no name, and no capture is called "{id}".
+    const absent = path === "/lab/captures/{id}" ? 404 : 400;
+    if (get !== undefined)
+      assert.is((await server.get(path)).status, path.includes("{") ? absent : 200, path);
+    if (post !== undefined) assert.is((await server.post(path, "no object")).status, 400, path);
   }
   const { model, messages, tapline } = document.components.schemas.ChatRequest.properties;
   assert.ok(model && messages);

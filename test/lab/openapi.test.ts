@@ -38,6 +38,13 @@ test("every endpoint of the contract is there with its statuses", () => {
     "404",
     "416",
   ]);
+  for (const path of ["/lab/vectors", "/lab/probes"]) {
+    assert.equal(statuses(path, "get"), ["200", "403"]);
+    assert.equal(Object.keys(document.paths[path]), ["get"], "made where a model is resident");
+    assert.equal(statuses(`${path}/{name}`, "get"), ["200", "400", "403", "404"]);
+    assert.equal(statuses(`${path}/{name}`, "put"), ["200", "400", "403"]);
+    assert.equal(statuses(`${path}/{name}`, "delete"), ["200", "403", "404"]);
+  }
   assert.equal(statuses("/lab/activations", "post"), ["200", "400", "403", "408", "409"]);
 });
 

@@ -1,0 +1,47 @@
+import type Router from "@koa/router";
+import { ports } from "../contracts/index.js";
+import { UserError } from "../contracts/user-error.js";
+import { createRouter, HttpError } from "../http/index.js";
+import { type ModelIdentity, modelFingerprint, Probes, Vectors } from "../library/index.js";
+import { keptRoutes } from "../library/routes.js";
+import { BadHeader, readGgufHeader } from "../models/gguf-header.js";
+import { modelHere } from "../models/resolve.js";
+
+/** The user's library on the Lab's port: what is kept, without a model that could make something new. */
+export function libraryRoutes(home: string): Router {
+  const router = createRouter();
+  const library = { vectors: new Vectors(home), probes: new Probes(home) };
+  keptRoutes(router, library, async (named) => (named === undefined ? undefined : identityOf(named)));
+  for (const [noun, plural] of [
+    ["vector", "vectors"],
+    ["probe", "probes"],
+  ] as const) {
+    router.post(`/lab/${plural}`, () => {
+      throw new HttpError(
+        405,
+        `A ${noun} is made from texts where a model is resident: POST /lab/${plural} to tapline serve (port ` +
+          `${ports.inference}); the Lab keeps files: PUT /lab/${plural}/NAME.`,
+        { headers: { Allow: "GET" } },
+      );
+    });
+  }
+  return router;
+}
+
+/**
+ * A model on this machine as stored things know it.
+ * @throws UserError where there is none of that name, or its file does not say its sizes
+ */
+async function identityOf(named: string): Promise<ModelIdentity> {
+  const found = await modelHere(named);
+  if (found === undefined) {
+    throw new UserError(`model: there is no model ${named.slice(0, 200)} on this machine; give its file.`);
+  }
+  const { blocks, hidden } = await readGgufHeader(found.path).catch((error) => {
+    throw error instanceof BadHeader ? new UserError(`model: ${named} is damaged.`) : error;
+  });
+  if (blocks === null || hidden === null) {
+    throw new UserError(`model: the file of ${named} does not say how many blocks it has, and how wide.`);
+  }
+  return { id: named, fingerprint: await modelFingerprint(found.path), nEmbd: hidden, nLayer: blocks };
+}

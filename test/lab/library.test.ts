@@ -1,0 +1,116 @@
+import { createHash } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { encodeSafetensors } from "../../src/formats/safetensors.js";
+import { Vectors } from "../../src/library/index.js";
+import { demoModelPath } from "../../src/models/resolve.js";
+import { npyFile, zipOf } from "../support/npz-bytes.js";
+import { send } from "../support/request.js";
+import { type Harness, openHarness } from "./harness.js";
+
+let harness: Harness;
+const width = 128;
+const ask = (method: string, path: string, body?: unknown, headers = {}) =>
+  send(`${harness.lab.url}/lab/${path}`, method, body, headers);
+test.before(async () => {
+  harness = await openHarness();
+});
+test.after(() => harness.close());
+
+/** Of the size, the first megabyte and 256 blocks of the embedded model, computed here. */
+function fingerprint(): string {
+  const bytes = readFileSync(demoModelPath);
+  const hash = createHash("sha256")
+    .update(`${bytes.length}\n`)
+    .update(bytes.subarray(0, 2 ** 20));
+  const step = Math.floor((bytes.length - 2 ** 20) / 256);
+  for (let block = 0; step > 4096 && block < 256; block++) {
+    const start = 2 ** 20 + block * step;
+    hash.update(bytes.subarray(start, start + 4096));
+  }
+  return hash.digest("hex");
+}
+
+const ramp = Float32Array.from({ length: width }, (_, index) => index / 8);
+
+test("vectors are kept on the Lab's port, in the store that servers read, and leave it again", async () => {
+  assert.equal((await ask("GET", "vectors")).body, { vectors: [] });
+  const file = zipOf({ layer_3: npyFile(ramp, [width]) });
+  const put = await ask("PUT", "vectors/ramp?model=demo", file);
+  assert.is(put.status, 200, JSON.stringify(put.body));
+  assert.equal(put.body.model, { id: "demo", fingerprint: fingerprint() });
+  assert.equal([put.body.n_embd, put.body.layers[0].layer], [width, 3]);
+  const path = join(harness.home, "library", "vectors", "ramp.safetensors");
+  if (process.platform !== "win32") assert.is(statSync(path).mode & 0o777, 0o600);
+  const model = { id: "x", fingerprint: fingerprint(), nEmbd: width, nLayer: 8 };
+  const { vector } = await new Vectors(harness.home).layer("ramp", 3, model);
+  assert.equal([...vector], [...ramp]);
+  // What leaves as a file says its model, so that nobody has to when it comes back.
+  const { bytes } = await ask("GET", "vectors/ramp?format=safetensors");
+  const again = await ask("PUT", "vectors/again", bytes);
+  assert.equal([again.status, again.body.sha256, again.body.model], [200, put.body.sha256, put.body.model]);
+  assert.is((await ask("DELETE", "vectors/again")).status, 200);
+  const gone = await ask("GET", "vectors/again");
+  assert.equal([gone.status, gone.body.error], [404, "There is no vector named again; there are ramp."]);
+  assert.is((await ask("DELETE", "vectors/again")).status, 404);
+});
+
+test("probes, too", async () => {
+  const ones = new Float32Array(width).fill(1);
+  const probe = zipOf({
+    weight: npyFile(ramp, [width]),
+    mean: npyFile(ones, [width]),
+    std: npyFile(ones, [width]),
+    bias: npyFile(Float32Array.of(-0.5), []),
+  });
+  const put = await ask("PUT", "probes/odd?model=demo&layer=4", probe);
+  assert.is(put.status, 200, JSON.stringify(put.body));
+  assert.equal([put.body.layer, put.body.n_embd, put.body.operation], [4, width, "probe"]);
+  assert.is((await ask("GET", "probes/odd")).body.sha256, put.body.sha256);
+  assert.equal((await ask("DELETE", "probes/odd")).body, { deleted: true });
+});
+
+test("what cannot be right is refused in one sentence", async () => {
+  const file = zipOf({ layer_3: npyFile(ramp, [width]) });
+  const other = encodeSafetensors(
+    { layer_3: { shape: [width], data: ramp } },
+    { model: "other", model_fingerprint: "0".repeat(64) },
+  );
+  const narrow = zipOf({ layer_3: npyFile(ramp.subarray(1), [width - 1]) });
+  const cases: [string, unknown, RegExp][] = [
+    ["vectors/a", file, /Which model the file belongs to has to be said/],
+    ["vectors/a?model=nowhere/at-all", file, /no model nowhere\/at-all on this machine/],
+    ["vectors/a?model=demo", other, /belongs to other \(0{16}\), not to demo \([0-9a-f]{16}\)/],
+    ["vectors/a?model=demo", narrow, /127 values a layer; the model's hidden size is 128/],
+    ["vectors/a?model=demo", zipOf({ layer_8: npyFile(ramp, [width]) }), /layer 8; the model has 8, 0 to 7/],
+    ["vectors/a?model=demo&layer=x", file, /layer/],
+    ["vectors/a?model=demo&format=other", file, /format/],
+    ["vectors/a?entry=one", file, /entry belongs to a format/],
+    ["probes/a?format=persona", file, /belong to vectors/],
+    ["vectors/-a", file, /^name: letters, digits, dots.* got "-a"\.$/],
+    ["probes/a?model=demo&layer=3", file, /no array weight/],
+  ];
+  for (const [path, body, sentence] of cases) {
+    const { status, body: told } = await ask("PUT", path, body);
+    assert.is(status, 400, `${path}: ${JSON.stringify(told)}`);
+    assert.match(told.error, sentence);
+  }
+  const known = await ask("PUT", "vectors/a?model=demo&restamp=1", other);
+  assert.is(known.status, 200, "its caller knows better");
+  assert.is(known.body.model.fingerprint, fingerprint());
+});
+
+test("making is left to where a model is resident, and the door is the Lab's own", async () => {
+  for (const noun of ["vector", "probe"]) {
+    const { status, body, headers } = await ask("POST", `${noun}s`, {});
+    assert.equal([status, headers.allow], [405, "GET"]);
+    assert.match(body.error, new RegExp(`^A ${noun} is made .* tapline serve \\(port 8971\\)`));
+  }
+  const page = await ask("GET", "vectors", undefined, { Origin: "http://localhost:3000" });
+  assert.is(page.status, 403);
+  assert.is((await ask("PUT", "vectors/a", "", { Cookie: "a=b" })).status, 403);
+});
+
+test.run();
