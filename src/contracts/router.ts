@@ -1,4 +1,5 @@
 import Type, { type Static } from "typebox";
+import { llamaServerPaths } from "./llama-server.js";
 
 /** Limits of the router. Bodies are limited as the inference server's are. */
 export const routerLimits = {
@@ -25,12 +26,7 @@ export const forwardedPaths = [
   "/v1/reranking",
   "/v1/responses",
   "/v1/responses/input_tokens",
-  "/completion",
-  "/completions",
-  "/infill",
-  "/tokenize",
-  "/detokenize",
-  "/apply-template",
+  ...llamaServerPaths.asked,
 ] as const;
 
 /** The model id that lets the router choose. */

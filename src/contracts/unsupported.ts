@@ -4,7 +4,10 @@
  */
 export type Unsupported = Readonly<Record<string, string>>;
 
-/** vLLM's names for what has another one here. */
+/** Of these, `false` says as much as `true`; of the others it says that the field is not used. */
+export const meantWhenFalse: ReadonlySet<string> = new Set(["do_sample", "enable_thinking", "think"]);
+
+/** What other servers of models take: vLLM, transformers, Ollama. */
 const elsewhere: Unsupported = {
   repetition_penalty: "it is called repeat_penalty here",
   guided_json: "use response_format, or json_schema",
@@ -16,6 +19,14 @@ const elsewhere: Unsupported = {
   min_tokens: "use ignore_eos with max_tokens",
   use_beam_search: "there is no beam search here",
   length_penalty: "there is no beam search here",
+  num_beams: "there is no beam search here",
+  no_repeat_ngram_size: "use dry_multiplier",
+  bad_words: "use logit_bias",
+  include_stop_str_in_output: "stop strings end an answer and are left out",
+  prompt_logprobs: "a prompt's tokens have none here",
+  max_new_tokens: "it is called max_tokens here",
+  num_predict: "it is called max_tokens here",
+  do_sample: "temperature 0 takes the most probable token",
 };
 
 export const unsupportedInChat: Unsupported = {
@@ -27,6 +38,10 @@ export const unsupportedInChat: Unsupported = {
   suffix: "use /infill",
   best_of: "use n, and choose",
   echo: "use /v1/completions",
+  chat_template: "start the server with --chat-template",
+  enable_thinking: "it belongs into chat_template_kwargs",
+  think: "use chat_template_kwargs: {enable_thinking}",
+  thinking: "use chat_template_kwargs: {enable_thinking}",
 };
 
 export const unsupportedInCompletions: Unsupported = {

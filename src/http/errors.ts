@@ -1,4 +1,6 @@
 import type { Context } from "koa";
+import { llamaServerPaths } from "../contracts/llama-server.js";
+import { underPath } from "./local-access.js";
 
 /** A refusal with its status; the message is the sentence that the client reads. */
 export class HttpError extends Error {
@@ -33,6 +35,20 @@ export const plainErrorBody: ErrorBody = (error) => ({ error: error.message });
 export const openAiErrorBody: ErrorBody = (error) => ({
   error: { message: error.message, type: openAiType(error.status), param: error.param, code: error.code },
 });
+
+/** The shape that llama-server's clients expect of its own paths: OpenAI's, with the status as its code. */
+const llamaServerErrorBody: ErrorBody = (error) => ({
+  error: { code: error.status, message: error.message, type: openAiType(error.status), param: error.param },
+});
+
+const openAi = underPath("/v1");
+const llamaServers = underPath(...llamaServerPaths.asked, ...llamaServerPaths.told);
+
+/** The shape that clients expect at a path of a server of models: OpenAI's, llama-server's, or a local service's. */
+export function errorBodyAt(path: string): ErrorBody {
+  if (openAi(path)) return openAiErrorBody;
+  return llamaServers(path) ? llamaServerErrorBody : plainErrorBody;
+}
 
 function openAiType(status: number): string {
   switch (status) {

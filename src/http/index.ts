@@ -1,7 +1,14 @@
 export { apiKeyCheck } from "./api-key.js";
 export { type AppOptions, createApp, createRouter } from "./app.js";
 export { type BodyOptions, checked, readBytes, readJson } from "./body.js";
-export { type ErrorBody, HttpError, openAiErrorBody, plainErrorBody, toHttpError } from "./errors.js";
+export {
+  type ErrorBody,
+  errorBodyAt,
+  HttpError,
+  openAiErrorBody,
+  plainErrorBody,
+  toHttpError,
+} from "./errors.js";
 export { type EventStreamOptions, sendEventStream, serverSentEvent } from "./event-stream.js";
 export { type FrontPage, frontPage } from "./front-page.js";
 export {

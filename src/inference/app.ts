@@ -4,13 +4,12 @@ import {
   apiKeyCheck,
   createApp,
   type ErrorBody,
+  errorBodyAt,
   type FrontPage,
   frontPage,
   HttpError,
   isLoopback,
   localAccess,
-  openAiErrorBody,
-  plainErrorBody,
   sharedAccess,
   underPath,
 } from "../http/index.js";
@@ -86,10 +85,8 @@ function greeting({ engine: { info }, aliases }: InferenceService): FrontPage {
   };
 }
 
-const errorBody: ErrorBody = (error, ctx) => {
-  if (anthropic(ctx.path)) return messagesErrorBody(error);
-  return (openAi(ctx.path) ? openAiErrorBody : plainErrorBody)(error, ctx);
-};
+const errorBody: ErrorBody = (error, ctx) =>
+  anthropic(ctx.path) ? messagesErrorBody(error) : errorBodyAt(ctx.path)(error, ctx);
 
 function checkApiKey(key: string | undefined): Middleware {
   const check = apiKeyCheck(key);

@@ -1,7 +1,7 @@
 import type { Static, TSchema } from "typebox";
 import type { ChatRequest } from "../contracts/chat.js";
 import { inferenceLimits as limits } from "../contracts/inference-limits.js";
-import type { Unsupported } from "../contracts/unsupported.js";
+import { meantWhenFalse, type Unsupported } from "../contracts/unsupported.js";
 import { InvalidInput, validate } from "../contracts/validate.js";
 import { HttpError } from "../http/index.js";
 
@@ -24,7 +24,8 @@ export function checkBody<S extends TSchema>(
   const present = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
   for (const [field, instead] of Object.entries(unsupported)) {
     const value = present[field];
-    if (value === undefined || value === false || value === "") continue;
+    if (value === undefined || value === "" || (Array.isArray(value) && value.length === 0)) continue;
+    if (value === false && !meantWhenFalse.has(field)) continue;
     throw refusal(field, `${field}: not supported; ${instead}.`);
   }
   try {

@@ -96,9 +96,10 @@ export async function complete(service: InferenceService, ctx: Context): Promise
     throw refusal("logprobs", "logprobs: not supported with echo, the prompt's tokens have none here.");
   }
   const wanted = body.logprobs ?? body.n_probs;
-  const rewritten = echo === true || (wanted !== undefined && body.post_sampling_probs !== true);
+  const silent = body.max_tokens === 0;
+  const rewritten = echo === true || silent || (wanted !== undefined && body.post_sampling_probs !== true);
   const prompts = echo ? await promptTexts(service, body.prompt, ctx) : [];
-  const form = rewritten ? new CompletionForm(prompts, perPrompt, wanted ?? 0) : undefined;
+  const form = rewritten ? new CompletionForm(prompts, perPrompt, wanted ?? 0, silent) : undefined;
   await generate(service, ctx, "completion", body, normalise(service, body), null, form);
 }
 

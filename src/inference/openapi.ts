@@ -16,6 +16,7 @@ import { inferenceLimits } from "../contracts/inference-limits.js";
 import { ErrorBody } from "../contracts/job.js";
 import { ProbeRequest, StoredProbe, StoredVector, VectorRequest } from "../contracts/library.js";
 import { libraryPaths } from "../contracts/library-paths.js";
+import { llamaServerPaths } from "../contracts/llama-server.js";
 import { CountRequest, MessagesRequest } from "../contracts/messages.js";
 import { withReferences } from "../contracts/openapi.js";
 import { ResponsesRequest } from "../contracts/responses.js";
@@ -34,6 +35,20 @@ const OpenAiError = Type.Object(
   },
   { title: "OpenAiError" },
 );
+
+/** What llama-server's own paths answer when they refuse. */
+const LlamaServerError = Type.Object(
+  {
+    error: Type.Object({
+      code: Type.Integer({ description: "The status." }),
+      message: Type.String({ description: "One sentence." }),
+      type: Type.String(),
+      param: Type.Union([Type.String(), Type.Null()], { description: "The field at fault." }),
+    }),
+  },
+  { title: "LlamaServerError" },
+);
+const ofLlamaServer = new Set<string>([...llamaServerPaths.asked, ...llamaServerPaths.told]);
 
 /** Every endpoint that takes a body: its schema is the one that validates it. */
 const bodies: readonly [path: string, operationId: string, summary: string, schema: TSchema][] = [
@@ -118,7 +133,9 @@ export function servingDocument(origin: string): Json {
   });
   const refused = (path: string, description: string) => ({
     description,
-    content: content(path.startsWith("/v1/") ? OpenAiError : ErrorBody),
+    content: content(
+      path.startsWith("/v1/") ? OpenAiError : ofLlamaServer.has(path) ? LlamaServerError : ErrorBody,
+    ),
   });
   const taking = bodies.map(([path, operationId, summary, schema]) => {
     const responses = {

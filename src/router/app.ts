@@ -1,28 +1,26 @@
 import type Koa from "koa";
 import type { Middleware } from "koa";
+import { llamaServerPaths } from "../contracts/llama-server.js";
 import { autoModel } from "../contracts/router.js";
 import {
   apiKeyCheck,
   createApp,
   createRouter,
-  type ErrorBody,
+  errorBodyAt,
   type FrontPage,
   frontPage,
   HttpError,
   localAccess,
-  openAiErrorBody,
-  plainErrorBody,
   sharedAccess,
   underPath,
 } from "../http/index.js";
 import { executionRoutes } from "../requests/index.js";
 import type { ModelObject } from "./backend.js";
+import { cameBack } from "./forward.js";
+import { pick } from "./pick.js";
 import type { RouterService } from "./service.js";
 
 const shared = underPath("/v1");
-
-const errorBody: ErrorBody = (error, ctx) =>
-  (shared(ctx.path) ? openAiErrorBody : plainErrorBody)(error, ctx);
 
 /**
  * The router's application, but for what is forwarded. /v1 is for everybody who reaches the port (and has the key, where there is one);
@@ -36,8 +34,13 @@ export function routerApp(service: RouterService, log: (line: string) => void): 
       sharedAccess(service.cors, shared),
       checkApiKey(service.apiKey),
     ],
-    routers: [v1Routes(service), statusRoutes(service), executionRoutes(service.executions)],
-    errorBody,
+    routers: [
+      v1Routes(service),
+      toldRoutes(service),
+      statusRoutes(service),
+      executionRoutes(service.executions),
+    ],
+    errorBody: (error, ctx) => errorBodyAt(ctx.path)(error, ctx),
     log,
   });
 }
@@ -98,6 +101,35 @@ function modelsOf(service: RouterService): ModelObject[] {
     for (const model of backend.models) if (!models.has(model.id)) models.set(model.id, model);
   }
   return [...models.values()];
+}
+
+/** What one server tells of itself, as llama-server's clients ask: of a backend that serves `?model=ID`. */
+function toldRoutes(service: RouterService) {
+  const router = createRouter();
+  for (const path of llamaServerPaths.told) {
+    router.get(path, async (ctx) => {
+      const via = ctx.get("Via");
+      if (via.includes(service.via)) throw cameBack();
+      const { model } = ctx.query;
+      const wanted = typeof model === "string" && model !== autoModel ? model : null;
+      const backend = pick(service.backends, wanted, new Set(), performance.now());
+      if (backend === null) {
+        const which = wanted === null ? "No backend" : `No backend that serves ${wanted.slice(0, 200)}`;
+        throw new HttpError(503, `${which} is healthy; try again later.`, {
+          headers: { "Retry-After": String(service.health.retryAfterSeconds()) },
+        });
+      }
+      const { status, body } = await service.health
+        .told(backend, path, via === "" ? service.via : `${via}, ${service.via}`)
+        .catch((error: Error) => {
+          throw new HttpError(502, `${backend.url} does not tell its ${path}: ${error.message}.`);
+        });
+      if (body === undefined) throw new HttpError(502, `${backend.url} answers ${status}, without JSON.`);
+      ctx.status = status;
+      ctx.body = body;
+    });
+  }
+  return router;
 }
 
 function statusRoutes(service: RouterService) {

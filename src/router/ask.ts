@@ -22,10 +22,12 @@ export function ask(
   apiKey: string | undefined,
   timeoutMs: number,
   signal: AbortSignal,
+  via?: string,
 ): Promise<BackendAnswer> {
   const open = url.startsWith("https:") ? openHttps : openHttp;
   return new Promise((resolve, reject) => {
     const headers: Record<string, string> = { Accept: "application/json" };
+    if (via !== undefined) headers.Via = via;
     if (apiKey !== undefined) headers.Authorization = `Bearer ${apiKey}`;
     const request = open(url, { agent: false, headers, signal }, (response) => {
       readAnswer(response).then(resolve, reject).finally(settled);

@@ -26,6 +26,11 @@ interface Ask {
   opensModel: boolean;
 }
 
+/** The answer to a request that this router has sent on already. */
+export function cameBack(): HttpError {
+  return new HttpError(508, "The request came back: a backend of this router leads to the router itself.");
+}
+
 /** Answers one request with a backend's answer. */
 export async function forward(
   service: RouterService,
@@ -34,7 +39,7 @@ export async function forward(
   path: string,
 ): Promise<void> {
   if (request.headers.via?.includes(service.via)) {
-    throw new HttpError(508, "The request came back: a backend of this router leads to the router itself.");
+    throw cameBack();
   }
   if (service.requests.active >= routerLimits.active) {
     throw new HttpError(503, `The router is busy: ${service.requests.active} requests are inside already.`, {

@@ -5,10 +5,10 @@ import { isDisconnect, toHttpError } from "../http/errors.js";
 import {
   apiKeyCheck,
   corsHeaders,
+  errorBodyAt,
   HttpError,
   isPreflight,
   localAccessFault,
-  openAiErrorBody,
   sharedAccessFault,
 } from "../http/index.js";
 import { forward } from "./forward.js";
@@ -27,9 +27,7 @@ export function frontHandler(
 ): RequestListener {
   const checkKey = apiKeyCheck(service.apiKey);
   return (request, response) => {
-    const { url = "" } = request;
-    const query = url.indexOf("?");
-    const path = query === -1 ? url : url.slice(0, query);
+    const path = pathOf(request);
     if (!forwarded.has(path) || isPreflight(request)) {
       others(request, response);
       return;
@@ -38,6 +36,11 @@ export function frontHandler(
       refuse(service, request, response, error, log);
     });
   };
+}
+
+function pathOf({ url = "" }: IncomingMessage): string {
+  const query = url.indexOf("?");
+  return query === -1 ? url : url.slice(0, query);
 }
 
 async function answer(
@@ -73,7 +76,7 @@ function refuse(
     response.destroy();
     return;
   }
-  const body = JSON.stringify(openAiErrorBody(refusal, undefined as unknown as Context));
+  const body = JSON.stringify(errorBodyAt(pathOf(request))(refusal, undefined as unknown as Context));
   response.writeHead(refusal.status, {
     "Content-Type": "application/json; charset=utf-8",
     "Content-Length": Buffer.byteLength(body),

@@ -259,6 +259,11 @@ export class Health {
       : null;
   }
 
+  /** What a backend says of itself at this path, for a client whose request has come by these routers. */
+  told(backend: Backend, path: string, via: string) {
+    return ask(backend.url + path, backend.config.api_key, this.#timing.answer, this.#ended.signal, via);
+  }
+
   #ask(backend: Backend, path: string, timeoutMs = this.#timing.answer) {
     return ask(backend.url + path, backend.config.api_key, timeoutMs, this.#ended.signal);
   }

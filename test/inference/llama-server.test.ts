@@ -95,7 +95,15 @@ test("filling in and reranking say what the model lacks", async () => {
   const infill = await server.post("/infill", { input_prefix: "a", input_suffix: "b" });
   assert.equal(
     [infill.status, infill.body.error],
-    [400, "This model cannot fill in: its vocabulary has no token for prefix suffix middle."],
+    [
+      400,
+      {
+        code: 400,
+        message: "This model cannot fill in: its vocabulary has no token for prefix suffix middle.",
+        type: "invalid_request_error",
+        param: null,
+      },
+    ],
   );
   const rerank = await server.post("/v1/rerank", { query: "a", documents: ["b"] });
   assert.is(rerank.status, 400);
@@ -157,6 +165,25 @@ test("echo puts the prompt in front of each of its answers, whole and streamed",
   assert.equal([refused.status, refused.body.error.param], [400, "logprobs"]);
 });
 
+test("no tokens asked for, none told: the prompt's own are counted, and with echo it is the answer", async () => {
+  for (const [extra, text] of [
+    [{}, ""],
+    [{ echo: true }, prompt],
+    [{ logprobs: 2 }, ""],
+  ] as const) {
+    const ask = { prompt, max_tokens: 0, ...extra };
+    const { body } = await server.post("/v1/completions", ask);
+    assert.equal([body.choices[0].text, body.choices[0].finish_reason], [text, "length"]);
+    assert.equal([body.usage.completion_tokens, body.usage.total_tokens], [0, body.usage.prompt_tokens]);
+    if ("logprobs" in extra) assert.equal(body.choices[0].logprobs.tokens, []);
+    const events = streamEvents(
+      (await server.post("/v1/completions", { ...ask, stream: true })).bytes.toString(),
+    );
+    const streamed = events.flatMap(({ choices }) => choices as { text: string }[]);
+    assert.is(streamed.map((choice) => choice.text).join(""), text);
+  }
+});
+
 test("fields that would change an answer and do not exist here are refused by name", async () => {
   const messages = user("a");
   const cases: [path: string, body: object, param: string][] = [
@@ -176,15 +203,19 @@ test("fields that would change an answer and do not exist here are refused by na
     ["/v1/completions", { prompt, suffix: "b" }, "suffix"],
     ["/v1/completions", { prompt, best_of: 3 }, "best_of"],
     ["/v1/completions", { prompt, response_format: { type: "json_object" } }, "response_format"],
+    ["/v1/chat/completions", { messages, enable_thinking: false }, "enable_thinking"],
+    ["/v1/chat/completions", { messages, thinking: { type: "disabled" } }, "thinking"],
+    ["/v1/chat/completions", { messages, do_sample: false }, "do_sample"],
+    ["/v1/completions", { prompt, max_new_tokens: 3 }, "max_new_tokens"],
+    ["/v1/completions", { prompt, prompt_logprobs: 1 }, "prompt_logprobs"],
     ["/completion", { prompt, response_format: { type: "json_object" } }, "response_format"],
   ];
   for (const [path, body, param] of cases) {
     const answer = await server.post(path, body);
     assert.is(answer.status, 400, param);
-    if (path.startsWith("/v1")) assert.is(answer.body.error.param, param);
-    else assert.match(answer.body.error, param);
+    assert.is(answer.body.error.param, param);
   }
-  const harmless = { prompt, ...exact, suffix: "", best_of: 1, user: "me", store: true, n: 1 };
+  const harmless = { prompt, ...exact, suffix: "", bad_words: [], best_of: 1, user: "me", store: true, n: 1 };
   assert.is((await server.post("/v1/completions", harmless)).status, 200);
 });
 

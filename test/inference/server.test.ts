@@ -50,7 +50,7 @@ test("text to tokens and back, and the template", async () => {
   assert.match(prompt.prompt, "capital of France");
   const beyond = await server.post("/detokenize", { tokens: [10_000_000] }, key);
   assert.is(beyond.status, 400);
-  assert.match(beyond.body.error, "10000000");
+  assert.match(beyond.body.error.message, "10000000");
 });
 
 test("statistics follow their contract and count", async () => {

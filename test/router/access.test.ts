@@ -3,6 +3,7 @@ import * as assert from "uvu/assert";
 import { startRouter } from "../../src/router/index.js";
 import { send } from "../support/request.js";
 import { cast } from "./support/cast.js";
+import { json } from "./support/fake.js";
 
 const { fake, endAll } = cast();
 test.after.each(endAll);
@@ -50,6 +51,33 @@ test("llama-server's own paths are forwarded for programs on this machine only",
     assert.is((await send(`${router.url}/v1/health`, "GET")).body.status, "ok");
   } finally {
     await router.close();
+  }
+});
+
+test("what a server tells of itself is asked of one that serves the model, and never in a circle", async () => {
+  const tells = (id: string) => ({
+    models: [{ id }],
+    pages: { "/health": json({ status: "ok" }), "/props": json({ model_alias: id }) },
+  });
+  const [a, b] = [await fake(tells("a")), await fake(tells("b"))];
+  const router = await startRouter({ port: 0, backends: [{ url: a.url }, { url: b.url }] });
+  const outer = await startRouter({ port: 0, backends: [{ url: router.url }] });
+  try {
+    const ask = (path: string, headers: Record<string, string> = {}) =>
+      send(`${router.url}${path}`, "GET", undefined, headers);
+    for (const id of ["a", "b"]) {
+      const { status, body } = await ask(`/props?model=${id}`);
+      assert.equal([status, body.model_alias], [200, id]);
+    }
+    const through = await send(`${outer.url}/props?model=auto`, "GET");
+    assert.ok(["a", "b"].includes(through.body.model_alias), through.bytes.toString());
+    const unknown = await ask("/slots?model=c");
+    assert.equal([unknown.status, unknown.body.error.code], [503, 503]);
+    assert.is((await ask("/slots?model=a")).status, 404); // as that server itself says
+    assert.is((await ask("/props", { Origin: "http://page.example" })).status, 403);
+    assert.is((await ask("/props", { Via: `1.1 other, ${router.service.via}` })).status, 508);
+  } finally {
+    await Promise.all([router.close(), outer.close()]);
   }
 });
 

@@ -13,21 +13,30 @@ export class CompletionForm implements AnswerForm {
   readonly #prompts: readonly string[];
   readonly #perPrompt: number;
   readonly #top: number;
+  readonly #silent: boolean;
   readonly #sent = new Map<number, number>();
 
   /**
    * @param prompts texts to begin the answers with; empty: none
    * @param perPrompt answers for each prompt
    * @param top alternatives that were asked for: with none, only the chosen token is told
+   * @param silent whether no token was asked for; llama.cpp's engine makes one all the same
    */
-  constructor(prompts: readonly string[], perPrompt: number, top: number) {
+  constructor(prompts: readonly string[], perPrompt: number, top: number, silent: boolean) {
     this.#prompts = prompts;
     this.#perPrompt = perPrompt;
     this.#top = top;
+    this.#silent = silent;
   }
 
   whole(answer: ChatAnswer): object {
-    return { ...answer, choices: answer.choices.map((choice) => this.#choice(choice)) };
+    const { usage } = answer;
+    return {
+      ...answer,
+      choices: answer.choices.map((choice) => this.#choice(choice)),
+      ...(usage &&
+        this.#silent && { usage: { ...usage, completion_tokens: 0, total_tokens: usage.prompt_tokens } }),
+    };
   }
 
   event(answer: ChatAnswer): string {
@@ -44,14 +53,15 @@ export class CompletionForm implements AnswerForm {
   }
 
   #choice(choice: ChatChoice): object {
-    const { index, text = "" } = choice;
+    const { index } = choice;
+    const text = this.#silent ? "" : (choice.text ?? "");
     let sent = this.#sent.get(index);
     let before = "";
     if (sent === undefined) {
       before = this.#prompts[Math.floor(index / this.#perPrompt) % this.#prompts.length] ?? "";
       sent = before.length;
     }
-    const logprobs = choice.logprobs?.content;
+    const logprobs = this.#silent && choice.logprobs ? [] : choice.logprobs?.content;
     this.#sent.set(index, sent + text.length);
     return {
       ...choice,

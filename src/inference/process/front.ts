@@ -1,15 +1,6 @@
 import { createServer as createHttp, type Server as HttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
-import {
-  describeBindFailure,
-  HttpError,
-  openAiErrorBody,
-  plainErrorBody,
-  underPath,
-  urlHost,
-} from "../../http/index.js";
-
-const openAi = underPath("/v1");
+import { describeBindFailure, errorBodyAt, HttpError, urlHost } from "../../http/index.js";
 
 /**
  * Holds the port for as long as the server exists, and hands each connection to whoever serves at the moment.
@@ -26,8 +17,7 @@ export class Front {
     this.host = host;
     this.#away = createHttp((request, response) => {
       const error = new HttpError(503, this.#sentence, { code: "unavailable" });
-      const shape = openAi(request.url ?? "") ? openAiErrorBody : plainErrorBody;
-      const body = JSON.stringify(shape(error, undefined as never));
+      const body = JSON.stringify(errorBodyAt(request.url ?? "")(error, undefined as never));
       request.resume();
       response.writeHead(503, {
         "Content-Type": "application/json; charset=utf-8",
