@@ -10,8 +10,8 @@ import { spawnSync } from "node:child_process";
 import os from "node:os";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { isCompiled } from "../scripts/build/compiled.js";
 import { findTests } from "./support/find-tests.js";
-import { isBuilt } from "./support/program.js";
 import { runAll } from "./support/run-all.js";
 
 const { values, positionals } = parseArgs({
@@ -28,11 +28,11 @@ const { values, positionals } = parseArgs({
 });
 
 // Commands that tests start are much faster compiled: the whole suite sees to that, a part of it takes what is there.
-if (!isBuilt() && positionals.length === 0 && !process.env.TAPLINE_TEST) {
+if (!isCompiled() && positionals.length === 0 && !process.env.TAPLINE_TEST) {
   console.log("compiling src/ to dist/, which the tests start commands from");
   spawnSync("npm", ["run", "--silent", "build"], { stdio: "inherit", shell: process.platform === "win32" });
 }
-process.env.TAPLINE_TEST_BUILT ??= isBuilt() ? "1" : "0";
+process.env.TAPLINE_TEST_BUILT ??= isCompiled() ? "1" : "0";
 
 const files = findTests(values.root, positionals);
 const { passed, failed, skipped } = await runAll(files, {

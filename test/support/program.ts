@@ -1,21 +1,13 @@
-import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isCompiled } from "../../scripts/build/compiled.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const built = join(root, "dist/cli/main.js");
 
-/** Whether dist/ was compiled after the last change of src/: as `npm ci` and `npm run build` leave it. */
-export function isBuilt(): boolean {
-  const compiled = statSync(built, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  return readdirSync(join(root, "src"), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .every((entry) => statSync(join(entry.parentPath ?? entry.path, entry.name)).mtimeMs <= compiled);
-}
-
 // The runner looks once for all files.
 const fromDist =
-  process.env.TAPLINE_TEST_BUILT === undefined ? isBuilt() : process.env.TAPLINE_TEST_BUILT === "1";
+  process.env.TAPLINE_TEST_BUILT === undefined ? isCompiled() : process.env.TAPLINE_TEST_BUILT === "1";
 const tsx = import.meta.resolve("tsx");
 
 /**

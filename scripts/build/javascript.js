@@ -1,0 +1,25 @@
+#!/usr/bin/env node
+/**
+ * Compiles src/ to dist/: `npm run build`. With --changed, npm's prepare script, only where something changed since:
+ * npm prepares a clone again when npx first runs there, and commands that run beside it must find dist/ whole.
+ */
+import { spawnSync } from "node:child_process";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { isCompiled, mark } from "./compiled.js";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+if (!(process.argv.includes("--changed") && isCompiled())) {
+  rmSync(join(root, mark), { force: true });
+  const { status, error } = spawnSync("tsc", ["-p", "tsconfig.build.json"], {
+    cwd: root,
+    stdio: "inherit",
+    shell: process.platform === "win32",
+  });
+  if (error !== undefined)
+    console.error(`tapline: tsc did not run (${error.message}); npm run build does it.`);
+  if (status === 0) writeFileSync(join(root, mark), "");
+  process.exitCode = status ?? 1;
+}

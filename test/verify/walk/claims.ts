@@ -1,0 +1,59 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import * as assert from "uvu/assert";
+import { checkPackage } from "../../../src/studies/text/check-package.js";
+import { parseStrictJson } from "../../../src/studies/text/strict-json.js";
+
+/** What a page says of what its blocks show and write. @throws what is not so */
+type Claims = (shown: string, clone: string) => void;
+
+const oneReport: Claims = (_shown, clone) => {
+  const written = readdirSync(clone).filter((name) => name.endsWith(".html"));
+  assert.is(written.length, 1, written.join(" "));
+};
+
+export const claims: Readonly<Record<string, Claims>> = {
+  "README.md": (shown) => {
+    assert.match(shown, "The capital of Japan is Tokyo.");
+    assert.match(shown, "(1, 6, 128)");
+  },
+  "docs/first-experiment.md": (shown, clone) => {
+    const job = (name: string) => JSON.parse(readFileSync(join(clone, name, "job.json"), "utf8"));
+    const last = (layer: { predictions: { token: string }[][] }) => layer.predictions.at(-1)?.[0]?.token;
+    const tokens = job("lens").result.layers.map(last);
+    assert.equal(tokens.slice(0, 6), Array(6).fill(" is"));
+    assert.equal(tokens.slice(6), [" Paris", " Paris"]);
+    const [neutral, , , , patched] = job("patch").result.trials;
+    assert.is(neutral.probability, neutral.baseline_probability);
+    assert.is(neutral.output, neutral.baseline);
+    assert.ok(patched.probability < 0.01);
+    assert.match(patched.output, "Tokyo");
+    const early = job("patch-1").result.trials.map(({ delta }: { delta: number }) => Math.abs(delta));
+    assert.is(early.length, 18);
+    assert.ok(Math.max(...early) < 0.03, `“by no more than 3 points”: ${Math.max(...early)}`);
+    assert.match(shown, /^7 +Portuguese /m, "the Python program's line");
+    for (const name of ["lens.html", "patch.html", "language.html"]) assert.ok(existsSync(join(clone, name)));
+    const study = checkPackage(parseStrictJson(readFileSync(join(clone, "study.json"))));
+    assert.is(study.title, "Where the capital of France comes up");
+  },
+  "docs/troubleshooting.md": (shown) => {
+    assert.match(shown, "There is no model at ./there-is-none.gguf.");
+    assert.match(shown, "layers: 99 does not exist; the model has 8 blocks, 0 to 7.");
+  },
+  "docs/command-line.md": (_shown, clone) => {
+    for (const name of [
+      "peru.html",
+      "egypt.html",
+      "again/activations.npz",
+      "demo/report.json",
+      "tapline.bash",
+    ]) {
+      assert.ok(existsSync(join(clone, name)), name);
+    }
+  },
+  "docs/experiments/inspect.md": oneReport,
+  "docs/experiments/compare.md": oneReport,
+  "docs/experiments/probe.md": oneReport,
+  "docs/experiments/sae.md": oneReport,
+  "docs/experiments/features.md": oneReport,
+};

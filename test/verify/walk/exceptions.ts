@@ -1,0 +1,62 @@
+/** Blocks that are not pasted: what they begin with, what they would need, and who runs them instead. */
+export interface Exception {
+  page: string;
+  begins: string;
+  why: string;
+}
+
+const token = "a token, which a person makes on the website";
+
+export const exceptions: readonly Exception[] = [
+  {
+    page: "clients/python/agent_research/README.md",
+    begins: "from agent_research import",
+    why: `${token}; test/clients/docs.test.ts runs it`,
+  },
+  {
+    page: "docs/agents.md",
+    begins: "export AGENT_RESEARCH_URL",
+    why: `${token}; test/mcp/agents-page.test.ts checks the names`,
+  },
+  {
+    page: "docs/agents.md",
+    begins: "import { DraftMayExistError",
+    why: `${token}; test/mcp/agents-page.test.ts runs it`,
+  },
+  {
+    page: "docs/agents.md",
+    begins: "tapline study list",
+    why: `${token}; test/mcp/agents-page.test.ts runs it`,
+  },
+  {
+    page: "docs/models.md",
+    begins: "tapline pull owner/name",
+    why: "the hub; test/models runs them against one of its own",
+  },
+  {
+    page: "docs/python.md",
+    begins: "python3 -m venv",
+    why: "a package registry; test/clients/packages.test.ts builds and installs both",
+  },
+  {
+    page: "docs/python.md",
+    begins: "export AGENT_RESEARCH_URL",
+    why: `${token}; test/clients/docs.test.ts sets them`,
+  },
+  { page: "docs/python.md", begins: "import uuid", why: `${token}; test/clients/docs.test.ts runs it` },
+  {
+    page: "docs/scaling.md",
+    begins: "node scripts/build/tools.js rpc-server",
+    why: "other machines; test/rpc runs its like on this one",
+  },
+  {
+    page: "docs/scaling.md",
+    begins: "tapline serve --model demo",
+    why: "other machines; test/router runs its like",
+  },
+  {
+    page: "models/demo/README.md",
+    begins: "apt-get install",
+    why: "hours of training, and PyTorch",
+  },
+];
