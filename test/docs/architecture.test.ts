@@ -106,7 +106,7 @@ test("native/ includes along its arrows, and only napi/ knows JavaScript", () =>
 
 test("the page names every folder and every file that it names is there", () => {
   const page = readFileSync(join(root, "docs/architecture.md"), "utf8");
-  const house = /```\n(native[\s\S]*?)```/.exec(page)?.[1] ?? "";
+  const house = /```text\n(native[\s\S]*?)```/.exec(page)?.[1] ?? "";
   const drawn = (parent: string) => {
     const lines = house.split("\n");
     const start = lines.findIndex((line) => line.startsWith(`${parent}/`));
