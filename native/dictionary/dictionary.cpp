@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/thread_team.h"
 #include "train/aligned_array.h"
 #include "train/float_panels.h"
 #include "train/kernels.h"
-#include "train/thread_team.h"
 
 namespace tapline::dictionary {
 
@@ -98,7 +98,7 @@ SparseRows Dictionary::encode(const float* rows, size_t count, int threads, cons
   const int features = layout_.features;
   const int padded = train::round_up(hidden, kPanel);
   const int strips = (features + kPanel - 1) / kPanel;
-  train::ThreadTeam team(threads > 0 ? threads : train::ThreadTeam::default_size());
+  ThreadTeam team(threads > 0 ? threads : ThreadTeam::default_size());
   for (size_t i = 0; i < count * static_cast<size_t>(hidden); ++i) {
     if (!std::isfinite(rows[i]))
       throw Error(ErrorCode::kCompute, "A row that is to be encoded is not finite.");
@@ -168,7 +168,7 @@ std::vector<float> Dictionary::decode(const SparseRows& sparse, const float* row
   const auto hidden = static_cast<size_t>(layout_.hidden);
   const size_t count = sparse.pointers.size() - 1;
   std::vector<float> out(count * hidden);
-  train::ThreadTeam team(threads > 0 ? threads : train::ThreadTeam::default_size());
+  ThreadTeam team(threads > 0 ? threads : ThreadTeam::default_size());
   team.parallel_for(static_cast<int>(count), [&](int at) {
     if (cancel.cancelled()) return;
     const auto row = static_cast<size_t>(at);

@@ -14,8 +14,8 @@ namespace tapline {
 
 namespace {
 
-int cores() {
-  return std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
+size_t cores() {
+  return std::max<size_t>(2, std::thread::hardware_concurrency());
 }
 
 /// The library's log would block inference once its queue of 512 lines is full and nobody reads stderr.
@@ -71,10 +71,11 @@ void Engine::load(const LoadProgress& progress) {
   if (state_ == State::kFailed) throw Error(load_code_, load_error_);
 
   queues_ = std::make_unique<server_response_reader>(context_->get_response_reader());
-  router_ =
-      std::make_unique<ResultRouter>(queues_->queue_tasks, queues_->queue_results, std::min(4, cores()));
-  const int threads = options_.request_threads > 0 ? options_.request_threads : std::min(8, cores());
-  pool_ = std::make_unique<TaskPool>(threads);
+  router_ = std::make_unique<ResultRouter>(queues_->queue_tasks, queues_->queue_results,
+                                           std::min<size_t>(4, cores()));
+  const int asked = options_.request_threads;
+  const size_t threads = asked > 0 ? static_cast<size_t>(asked) : std::min<size_t>(8, cores());
+  pool_ = std::make_unique<TaskPool>(threads, threads);
 }
 
 /// Throws kModelLoad where several requests in one batch would abort the process: on minimax-01 llama.cpp

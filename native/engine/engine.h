@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/cancel.h"
+#include "base/task_pool.h"
 #include "engine/event.h"
 #include "engine/generation_loop.h"
 #include "engine/live_batch.h"
@@ -18,7 +19,6 @@
 #include "engine/request.h"
 #include "engine/resident_capture.h"
 #include "engine/result_router.h"
-#include "engine/task_pool.h"
 #include "server-context.h"
 
 namespace tapline {

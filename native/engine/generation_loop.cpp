@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/reveal.h"
 
 namespace tapline {
 
@@ -14,21 +15,18 @@ constexpr auto kRepeatTerminate = std::chrono::milliseconds(1);
 /// A cancel wakes nobody: how soon one who waits for his turn notices it.
 constexpr auto kLookForCancel = std::chrono::milliseconds(10);
 
+}  // namespace
+
 // The queue calls one function for each iteration, which llama-server sets when the model is loaded and which
 // only the queue itself can read. Leaving start_loop() between two iterations would need no such key, but
 // terminate() may come before the first iteration after the last capture: captures back to back could then
-// keep everything else from running. Naming a private member in an explicit instantiation is plain C++.
-template <class Key, typename Key::Member member>
-struct Reveal {
-  friend typename Key::Member reveal(Key) { return member; }
-};
+// keep everything else from running. Not in the namespace above: an explicit instantiation stands in its
+// template's own.
 struct IterationKey {
   using Member = std::function<void()> server_queue::*;
   friend Member reveal(IterationKey);
 };
 template struct Reveal<IterationKey, &server_queue::callback_update_slots>;
-
-}  // namespace
 
 struct GenerationLoop::Job {
   std::function<void()> work;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/task_pool.h"
 #include "engine/result_router.h"
-#include "engine/task_pool.h"
 
 namespace tapline {
 

@@ -19,12 +19,15 @@ struct Wake final : server_task_result {
 
 }  // namespace
 
-ResultRouter::ResultRouter(server_queue& tasks, server_response& results, int threads)
-    : tasks_(tasks), results_(results), wake_id_(tasks.get_new_id()) {
+ResultRouter::ResultRouter(server_queue& tasks, server_response& results, size_t threads)
+    : tasks_(tasks),
+      results_(results),
+      wake_id_(tasks.get_new_id()),
+      n_threads_(threads),
+      threads_(threads, threads) {
   results_.add_waiting_task_id(wake_id_);
   awaited_.insert(wake_id_);
-  threads_.reserve(threads);
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  for (size_t i = 0; i < threads; ++i) threads_.submit([this] { work(); });
 }
 
 ResultRouter::~ResultRouter() {
@@ -89,8 +92,8 @@ void ResultRouter::repeat_cancels() {
 
 void ResultRouter::stop() {
   if (stopping_.exchange(true)) return;
-  for (size_t i = 0; i < threads_.size(); ++i) wake();
-  for (std::thread& thread : threads_) thread.join();
+  for (size_t i = 0; i < n_threads_; ++i) wake();
+  threads_.stop();
 }
 
 void ResultRouter::wake() {

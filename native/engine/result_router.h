@@ -5,11 +5,11 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "base/task_pool.h"
 #include "engine/request.h"
 #include "server-queue.h"
 
@@ -22,7 +22,7 @@ namespace tapline {
 /// every request and notice a cancellation by polling once a second; here it takes effect at once.
 class ResultRouter {
  public:
-  ResultRouter(server_queue& tasks, server_response& results, int threads);
+  ResultRouter(server_queue& tasks, server_response& results, size_t threads);
   ~ResultRouter();
   ResultRouter(const ResultRouter&) = delete;
   ResultRouter& operator=(const ResultRouter&) = delete;
@@ -64,7 +64,8 @@ class ResultRouter {
   std::mutex leading_;               // held by the thread that waits in the queue
   std::unordered_set<int> awaited_;  // touched by that thread only
 
-  std::vector<std::thread> threads_;
+  const size_t n_threads_;
+  TaskPool threads_;  // the last: it works with all of the above
 };
 
 }  // namespace tapline

@@ -14,6 +14,7 @@
 #include "napi/errors.h"
 #include "napi/machine.h"
 #include "napi/model_object.h"
+#include "napi/results.h"
 #include "napi/setup.h"
 #include "napi/trainers.h"
 
@@ -36,8 +37,7 @@ const char* device_kind(ggml_backend_dev_t device) {
 Napi::Value backend_info(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   tapline::start_backends();
-  Napi::Array devices = Napi::Array::New(env);
-  for (size_t i = 0; i < ggml_backend_dev_count(); ++i) {
+  const Napi::Array devices = tapline::array_of(env, ggml_backend_dev_count(), [&](size_t i) {
     const ggml_backend_dev_t device = ggml_backend_dev_get(i);
     size_t free_bytes = 0;
     size_t total_bytes = 0;
@@ -48,8 +48,8 @@ Napi::Value backend_info(const Napi::CallbackInfo& info) {
     entry.Set("kind", device_kind(device));
     entry.Set("memoryFree", static_cast<double>(free_bytes));
     entry.Set("memoryTotal", static_cast<double>(total_bytes));
-    devices.Set(static_cast<uint32_t>(i), entry);
-  }
+    return entry;
+  });
   Napi::Object out = Napi::Object::New(env);
   out.Set("backend", TAPLINE_BACKEND);
   out.Set("llamaCpp", TAPLINE_LLAMA_CPP_VERSION);
@@ -73,7 +73,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
               Napi::Function::New<tapline::guarded_function<end_operations>>(env, "endOperations"));
   tapline::CancelObject::define(env, exports);
   tapline::ModelObject::define(env, exports);
-  tapline::ContextObject::define(env, exports);
+  tapline::ContextObject::define(env);
   tapline::define_trainers(env, exports);
   tapline::define_dictionaries(env, exports);
   tapline::EngineObject::define(env, exports);

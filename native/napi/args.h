@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,6 +34,22 @@ inline std::string string_field(const Napi::Object& object, const char* name) {
   if (absent(value)) return {};
   if (!value.IsString()) wrong_type(name, "a string");
   return value.As<Napi::String>().Utf8Value();
+}
+
+/// A field that names a value of an enumeration; `names` are in its order.
+template <class Enum, size_t N>
+Enum name_field(const Napi::Object& object, const char* field, const std::array<const char*, N>& names) {
+  const std::string name = string_field(object, field);
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) wrong_type(field, "a name that is known");
+  return static_cast<Enum>(found - names.begin());
+}
+
+/// The same of one that may be absent.
+template <class Enum, size_t N>
+Enum name_field(const Napi::Object& object, const char* field, const std::array<const char*, N>& names,
+                Enum fallback) {
+  return absent(object.Get(field)) ? fallback : name_field<Enum>(object, field, names);
 }
 
 inline int int_value(const Napi::Value& value, const char* name) {
@@ -69,6 +87,24 @@ void each_element(const Napi::Value& value, const char* name, const Read& read) 
   for (uint32_t i = 0; i < array.Length(); ++i) read(array.Get(i));
 }
 
+/// The same of an array of objects.
+template <class Read>
+void each_object(const Napi::Value& value, const char* name, const Read& read) {
+  each_element(value, name, [&](const Napi::Value& item) {
+    if (!item.IsObject()) wrong_type(std::string("an entry of ") + name, "an object");
+    read(item.As<Napi::Object>());
+  });
+}
+
+/// A field that holds an object, read by read(object), or never where there is none.
+template <class Read>
+void object_field(const Napi::Object& object, const char* name, const Read& read) {
+  const Napi::Value value = object.Get(name);
+  if (absent(value)) return;
+  if (!value.IsObject()) wrong_type(name, "an object");
+  read(value.As<Napi::Object>());
+}
+
 /// An array of integers.
 inline std::vector<int> int_list_field(const Napi::Object& object, const char* name) {
   std::vector<int> list;
@@ -87,11 +123,11 @@ inline std::vector<float> float_list_field(const Napi::Object& object, const cha
   return list;
 }
 
-/// An array of strings.
-inline std::vector<std::string> string_list(const Napi::Value& value) {
+/// An array of strings, which an error calls `name`.
+inline std::vector<std::string> string_list(const Napi::Value& value, const char* name) {
   std::vector<std::string> list;
-  each_element(value, "names", [&](const Napi::Value& item) {
-    if (!item.IsString()) wrong_type("a name", "a string");
+  each_element(value, name, [&](const Napi::Value& item) {
+    if (!item.IsString()) wrong_type(std::string("an entry of ") + name, "a string");
     list.push_back(item.As<Napi::String>().Utf8Value());
   });
   return list;
@@ -127,29 +163,8 @@ inline std::vector<uint8_t> byte_list(const Napi::Value& value) {
   return copy_of<Napi::Uint8Array, uint8_t>(value, napi_uint8_array, "a Uint8Array");
 }
 
-/// A copy of a Float64Array; empty for anything else.
 inline std::vector<double> double_list(const Napi::Value& value) {
-  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_float64_array) return {};
-  const auto array = value.As<Napi::Float64Array>();
-  return {array.Data(), array.Data() + array.ElementLength()};
-}
-
-inline Napi::Value to_js(Napi::Env env, const std::vector<float>& values) {
-  Napi::Float32Array array = Napi::Float32Array::New(env, values.size());
-  if (!env.IsExceptionPending()) std::copy(values.begin(), values.end(), array.Data());
-  return array;
-}
-
-inline Napi::Value to_js(Napi::Env env, const std::vector<double>& values) {
-  Napi::Float64Array array = Napi::Float64Array::New(env, values.size());
-  if (!env.IsExceptionPending()) std::copy(values.begin(), values.end(), array.Data());
-  return array;
-}
-
-inline Napi::Value to_js(Napi::Env env, const std::vector<int32_t>& values) {
-  Napi::Int32Array array = Napi::Int32Array::New(env, values.size());
-  if (!env.IsExceptionPending()) std::copy(values.begin(), values.end(), array.Data());
-  return array;
+  return copy_of<Napi::Float64Array, double>(value, napi_float64_array, "a Float64Array");
 }
 
 }  // namespace tapline

@@ -2,29 +2,14 @@
 
 #include <utility>
 
-#include "napi/addon_data.h"
 #include "napi/args.h"
 #include "napi/cancel_object.h"
 #include "napi/edit_args.h"
-#include "napi/worker.h"
+#include "napi/results.h"
 
 namespace tapline {
 
 namespace {
-
-constexpr napi_type_tag kContextTag = {0x7461706c696e6502, 0x636f6e7465787401};
-
-Napi::Object wrap(Napi::Env env, std::shared_ptr<Context> context) {
-  auto external = Napi::External<std::shared_ptr<Context>>::New(env, &context);
-  external.TypeTag(&kContextTag);
-  return AddonData::of(env).context_class.Value().New({external});
-}
-
-Napi::Value reject_closed(Napi::Env env) {
-  auto deferred = Napi::Promise::Deferred::New(env);
-  deferred.Reject(to_js_error(env, ErrorCode::kClosed, "The context is closed.").Value());
-  return deferred.Promise();
-}
 
 Napi::Object top_to_js(Napi::Env env, const TopTokens& top) {
   Napi::Object out = Napi::Object::New(env);
@@ -40,7 +25,7 @@ struct CreateContext {
   std::shared_ptr<Context> context;
 
   void execute(const CancelToken&) { context = std::make_shared<Context>(model, options); }
-  Napi::Value result(Napi::Env env) { return wrap(env, std::move(context)); }
+  Napi::Value result(Napi::Env env) { return ContextObject::wrap(env, std::move(context)); }
 };
 
 struct Advance {
@@ -51,18 +36,16 @@ struct Advance {
   void execute(const CancelToken& cancel) { outcome = context->advance(request, cancel); }
   Napi::Value result(Napi::Env env) {
     Napi::Object out = Napi::Object::New(env);
-    Napi::Array layers = Napi::Array::New(env, outcome.layers.size());
-    for (uint32_t i = 0; i < outcome.layers.size(); ++i) {
-      const LayerStates& layer = outcome.layers[i];
-      Napi::Object entry = Napi::Object::New(env);
-      entry.Set("layer", layer.layer);
-      entry.Set("rows", static_cast<double>(layer.rows));
-      entry.Set("norms", to_js(env, layer.norms));
-      if (!layer.states.empty()) entry.Set("states", to_js(env, layer.states));
-      if (layer.lens.k > 0) entry.Set("lens", top_to_js(env, layer.lens));
-      layers.Set(i, entry);
-    }
-    out.Set("layers", layers);
+    out.Set("layers", array_of(env, outcome.layers.size(), [&](size_t i) {
+              const LayerStates& layer = outcome.layers[i];
+              Napi::Object entry = Napi::Object::New(env);
+              entry.Set("layer", layer.layer);
+              entry.Set("rows", static_cast<double>(layer.rows));
+              entry.Set("norms", to_js(env, layer.norms));
+              if (!layer.states.empty()) entry.Set("states", to_js(env, layer.states));
+              if (layer.lens.k > 0) entry.Set("lens", top_to_js(env, layer.lens));
+              return entry;
+            }));
     if (outcome.next.k > 0) out.Set("next", top_to_js(env, outcome.next));
     if (!outcome.logits.empty()) out.Set("logits", to_js(env, outcome.logits));
     if (!outcome.effects.empty()) out.Set("effects", effects_to_js(env, outcome.effects));
@@ -85,14 +68,12 @@ struct Features {
     });
   }
   Napi::Value result(Napi::Env env) {
-    Napi::Array out = Napi::Array::New(env, outcome.layers.size());
-    for (uint32_t i = 0; i < outcome.layers.size(); ++i) {
+    return array_of(env, outcome.layers.size(), [&](size_t i) {
       Napi::Object entry = Napi::Object::New(env);
       entry.Set("layer", outcome.layers[i]);
       entry.Set("states", to_js(env, outcome.states[i]));
-      out.Set(i, entry);
-    }
-    return out;
+      return entry;
+    });
   }
 };
 
@@ -116,17 +97,15 @@ struct Sweep {
     return out;
   }
   Napi::Value result(Napi::Env env) {
-    Napi::Array out = Napi::Array::New(env, trials.size());
-    for (uint32_t i = 0; i < trials.size(); ++i) {
-      Napi::Array rows = Napi::Array::New(env, trials[i].rows.size());
-      for (uint32_t r = 0; r < trials[i].rows.size(); ++r) rows.Set(r, row_to_js(env, trials[i].rows[r]));
+    return array_of(env, trials.size(), [&](size_t i) {
+      const SweepTrial& trial = trials[i];
       Napi::Object entry = Napi::Object::New(env);
-      entry.Set("target", trials[i].target);
-      entry.Set("baseline", row_to_js(env, trials[i].baseline));
-      entry.Set("rows", rows);
-      out.Set(i, entry);
-    }
-    return out;
+      entry.Set("target", trial.target);
+      entry.Set("baseline", row_to_js(env, trial.baseline));
+      entry.Set("rows", array_of(env, trial.rows.size(),
+                                 [&](size_t row) { return row_to_js(env, trial.rows[row]); }));
+      return entry;
+    });
   }
 };
 
@@ -137,52 +116,38 @@ struct Forget {
   Napi::Value result(Napi::Env env) { return env.Undefined(); }
 };
 
-struct Release {
-  std::shared_ptr<Context> context;
-
-  void execute(const CancelToken&) { context.reset(); }
-  Napi::Value result(Napi::Env env) { return env.Undefined(); }
-};
-
-}  // namespace
-
-void ContextObject::define(Napi::Env env, Napi::Object) {
-  const Napi::Function constructor = DefineClass(env, "Context",
-                                                 {
-                                                     method_named<&ContextObject::advance>("advance"),
-                                                     method_named<&ContextObject::features>("features"),
-                                                     method_named<&ContextObject::sweep>("sweep"),
-                                                     method_named<&ContextObject::reset>("reset"),
-                                                     method_named<&ContextObject::close>("close"),
-                                                 });
-  AddonData::of(env).context_class = Napi::Persistent(constructor);
-}
-
-ContextObject::ContextObject(const Napi::CallbackInfo& info) : GuardedObject<ContextObject>(info) {
-  const Napi::Env env = info.Env();
-  if (info.Length() != 1 || !info[0].IsExternal() ||
-      !info[0].As<Napi::External<std::shared_ptr<Context>>>().CheckTypeTag(&kContextTag)) {
-    Napi::TypeError::New(env, "A Context comes from Model.createContext().").ThrowAsJavaScriptException();
-    return;
-  }
-  context_ = std::move(*info[0].As<Napi::External<std::shared_ptr<Context>>>().Data());
-  const ResidualStream& stream = context_->stream();
+Napi::Object describe(const Context& context, Napi::Env env) {
+  const ResidualStream& stream = context.stream();
   Napi::Object out = Napi::Object::New(env);
-  out.Set("nCtx", context_->n_ctx());
-  out.Set("nBatch", context_->n_batch());
+  out.Set("nCtx", context.n_ctx());
+  out.Set("nBatch", context.n_batch());
   out.Set("supported", stream.supported);
   out.Set("reason", stream.reason);
   out.Set("sidePath", stream.side_path);
   out.Set("lensSupported", stream.lens.supported);
   out.Set("lensReason", stream.lens.reason);
-  Napi::Array names = Napi::Array::New(env, stream.blocks.size());
-  for (uint32_t i = 0; i < stream.blocks.size(); ++i) names.Set(i, stream.blocks[i]);
-  out.Set("tensorNames", names);
-  info.This().As<Napi::Object>().Set("info", out);
+  out.Set("tensorNames", to_js(env, stream.blocks));
+  return out;
 }
 
-Napi::Value ContextObject::create(Napi::Env env, std::shared_ptr<Model> model, const Napi::Value& value) {
-  const Napi::Object object = value.IsObject() ? value.As<Napi::Object>() : Napi::Object::New(env);
+}  // namespace
+
+void ContextObject::define(Napi::Env env) {
+  define_class(env, "Context",
+               {
+                   while_open<&ContextObject::advance>("advance"),
+                   while_open<&ContextObject::features>("features"),
+                   while_open<&ContextObject::sweep>("sweep"),
+                   while_open<&ContextObject::reset>("reset"),
+                   closing(),
+               });
+}
+
+ContextObject::ContextObject(const Napi::CallbackInfo& info) : HandleObject(info) {
+  set_info(info, describe);
+}
+
+Napi::Value ContextObject::create(Napi::Env env, std::shared_ptr<Model> model, const Napi::Object& object) {
   CreateContext operation;
   operation.model = std::move(model);
   operation.options.n_ctx = static_cast<uint32_t>(int_field(object, "nCtx", 512));
@@ -193,10 +158,9 @@ Napi::Value ContextObject::create(Napi::Env env, std::shared_ptr<Model> model, c
 }
 
 Napi::Value ContextObject::advance(const Napi::CallbackInfo& info) {
-  if (!context_) return reject_closed(info.Env());
   const Napi::Object options = options_of(info);
   Advance operation;
-  operation.context = context_;
+  operation.context = held_;
   AdvanceRequest& request = operation.request;
   request.tokens = token_list(options.Get("tokens"));
   request.layers = int_list_field(options, "layers");
@@ -212,10 +176,9 @@ Napi::Value ContextObject::advance(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value ContextObject::features(const Napi::CallbackInfo& info) {
-  if (!context_) return reject_closed(info.Env());
   const Napi::Object options = options_of(info);
   Features operation;
-  operation.context = context_;
+  operation.context = held_;
   operation.request.layers = int_list_field(options, "layers");
   operation.request.sequences = token_lists(options.Get("sequences"));
   operation.progress = Progress(info.Env(), options.Get("onProgress"));
@@ -223,10 +186,9 @@ Napi::Value ContextObject::features(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value ContextObject::sweep(const Napi::CallbackInfo& info) {
-  if (!context_) return reject_closed(info.Env());
   const Napi::Object options = options_of(info);
   Sweep operation;
-  operation.context = context_;
+  operation.context = held_;
   SweepRequest& request = operation.request;
   request.prompts = token_lists(options.Get("prompts"));
   request.max_tokens = int_field(options, "maxTokens", 32);
@@ -237,12 +199,7 @@ Napi::Value ContextObject::sweep(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value ContextObject::reset(const Napi::CallbackInfo& info) {
-  if (!context_) return reject_closed(info.Env());
-  return run_async(info.Env(), Forget{context_});
-}
-
-Napi::Value ContextObject::close(const Napi::CallbackInfo& info) {
-  return run_async(info.Env(), Release{std::move(context_)});
+  return run_async(info.Env(), Forget{held_});
 }
 
 }  // namespace tapline

@@ -3,29 +3,29 @@
 #include <memory>
 
 #include "experiment/context.h"
-#include "napi/errors.h"
-#include "napi/setup.h"
+#include "napi/handle.h"
 
 namespace tapline {
 
-/// JavaScript's handle of an experiment context. Its operations hold their share of the context, so it is
-/// freed when the last of them is done, never under one.
-class ContextObject : public GuardedObject<ContextObject> {
+/// JavaScript's handle of an experiment context.
+class ContextObject : public HandleObject<ContextObject, Context> {
  public:
-  static void define(Napi::Env env, Napi::Object exports);
+  static constexpr napi_type_tag kTag = {0x7461706c696e6502, 0x636f6e7465787401};
+  static constexpr const char* kWhat = "context";
+  static constexpr const char* kOrigin = "A Context comes from Model.createContext().";
+  static constexpr auto kConstructor = &AddonData::context_class;
+
+  static void define(Napi::Env env);
   explicit ContextObject(const Napi::CallbackInfo& info);
 
   /// Creates a context on a worker thread: a promise of the JavaScript object.
-  static Napi::Value create(Napi::Env env, std::shared_ptr<Model> model, const Napi::Value& options);
+  static Napi::Value create(Napi::Env env, std::shared_ptr<Model> model, const Napi::Object& options);
 
  private:
   Napi::Value advance(const Napi::CallbackInfo& info);
   Napi::Value features(const Napi::CallbackInfo& info);
   Napi::Value sweep(const Napi::CallbackInfo& info);
   Napi::Value reset(const Napi::CallbackInfo& info);
-  Napi::Value close(const Napi::CallbackInfo& info);
-
-  std::shared_ptr<Context> context_;
 };
 
 }  // namespace tapline

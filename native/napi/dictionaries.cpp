@@ -9,6 +9,7 @@
 #include "dictionary/dictionary.h"
 #include "napi/args.h"
 #include "napi/cancel_object.h"
+#include "napi/results.h"
 #include "napi/worker.h"
 
 namespace tapline {
@@ -21,23 +22,15 @@ using dictionary::Layout;
 using dictionary::RowScaling;
 using dictionary::SparseRows;
 
-/// The place of a name in a list of names, in the order of the enumeration that they stand for.
-template <class Enum, size_t N>
-Enum named(const Napi::Object& object, const char* field, const std::array<const char*, N>& names) {
-  const std::string name = string_field(object, field);
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) wrong_type(field, "a name that is known");
-  return static_cast<Enum>(found - names.begin());
-}
-
 Layout layout_of(const Napi::Value& given) {
   if (!given.IsObject()) wrong_type("a dictionary", "an object");
   const auto object = given.As<Napi::Object>();
   Layout layout;
   layout.path = string_field(object, "path");
-  layout.activation =
-      named<Activation>(object, "activation", std::array{"relu", "jumprelu", "topk", "topk_raw", "gated"});
-  layout.scaling = named<RowScaling>(object, "rowScaling", std::array{"none", "constant_norm", "layer_norm"});
+  layout.activation = name_field<Activation>(object, "activation",
+                                             std::array{"relu", "jumprelu", "topk", "topk_raw", "gated"});
+  layout.scaling =
+      name_field<RowScaling>(object, "rowScaling", std::array{"none", "constant_norm", "layer_norm"});
   layout.subtract_bias = bool_field(object, "subtractBias", false);
   layout.hidden = int_field(object, "hidden", 0);
   layout.features = int_field(object, "features", 0);

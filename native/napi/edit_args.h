@@ -11,8 +11,8 @@ namespace tapline {
 EditPlan edit_plan(const Napi::Value& value);
 std::vector<EditPlan> edit_plans(const Napi::Value& value);
 
-/// A copy of what src/native/edit.ts makes of positions; all of them for anything else.
-Positions positions_of(const Napi::Value& value);
+/// A copy of what src/native/edit.ts makes of positions.
+Positions positions_of(const Napi::Object& object);
 
 Napi::Array effects_to_js(Napi::Env env, const std::vector<EditEffect>& effects);
 

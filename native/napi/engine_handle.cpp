@@ -1,9 +1,12 @@
 #include "napi/engine_handle.h"
 
+#include <system_error>
 #include <utility>
 
+#include "base/error.h"
 #include "napi/addon_data.h"
 #include "napi/live_args.h"
+#include "napi/results.h"
 
 namespace tapline {
 
@@ -90,21 +93,15 @@ Napi::Promise EngineHandle::run(Napi::Env env, std::function<void()> work, Settl
             job->thread.join();
             const Failure failure = std::move(job->failure);
             jobs_.erase(job);
-            if (failure.failed) {
-              deferred.Reject(to_js_error(js, failure.code, failure.sentence).Value());
-              if (after_failure == AfterFailure::kRelease) release(js);
-            } else {
-              const Napi::Value value = settle(js);
-              if (js.IsExceptionPending()) {
-                deferred.Reject(js.GetAndClearPendingException().Value());
-              } else {
-                deferred.Resolve(value);
-              }
-            }
+            settle_promise(js, deferred, failure, [&] { return settle(js); });
+            if (failure.failed && after_failure == AfterFailure::kRelease) release(js);
             pending(js, -1);
             release_if_idle(js);
           });
         });
+  } catch (const std::system_error&) {
+    jobs_.erase(job);
+    throw Error(ErrorCode::kOutOfMemory, "The system has no more threads for this process.");
   } catch (...) {
     jobs_.erase(job);
     throw;
@@ -115,11 +112,8 @@ Napi::Promise EngineHandle::run(Napi::Env env, std::function<void()> work, Settl
 
 Napi::Promise EngineHandle::read(Napi::Env env, RequestId id) {
   const auto deferred = Napi::Promise::Deferred::New(env);
-  if (!reads_.emplace(id, deferred).second) {
-    deferred.Reject(
-        to_js_error(env, ErrorCode::kInvalidArgument, "A read of this request is already waiting.").Value());
-    return deferred.Promise();
-  }
+  if (!reads_.emplace(id, deferred).second)
+    return rejected(env, ErrorCode::kInvalidArgument, "A read of this request is already waiting.");
   pending(env, 1);
   engine_->read(id);
   return deferred.Promise();
@@ -140,17 +134,13 @@ void EngineHandle::settle_read(Napi::Env env, RequestId id, const Event& event) 
       object.Set("stream", event.stream);
     }
     object.Set("data", event.data);
-    Napi::Array tokens = Napi::Array::New(env, event.tokens.size());
-    for (uint32_t i = 0; i < event.tokens.size(); ++i) tokens.Set(i, event.tokens[i]);
-    object.Set("tokens", tokens);
-    Napi::Array times = Napi::Array::New(env, event.times.size());
-    for (uint32_t i = 0; i < event.times.size(); ++i) {
-      Napi::Object time = Napi::Object::New(env);
-      time.Set("promptMs", event.times[i].prompt);
-      time.Set("generatedMs", event.times[i].generated);
-      times.Set(i, time);
-    }
-    object.Set("times", times);
+    object.Set("tokens", array_of(env, event.tokens.size(), [&](size_t i) { return event.tokens[i]; }));
+    object.Set("times", array_of(env, event.times.size(), [&](size_t i) {
+                 Napi::Object time = Napi::Object::New(env);
+                 time.Set("promptMs", event.times[i].prompt);
+                 time.Set("generatedMs", event.times[i].generated);
+                 return time;
+               }));
     object.Set("done", event.done);
     if (!event.states.empty()) object.Set("states", states_to_js(env, event.states));
     deferred.Resolve(object);

@@ -29,7 +29,8 @@ class EngineHandle {
   Engine& engine() { return *engine_; }
 
   /// Runs `work` on a thread of its own and settles the promise on the JavaScript thread: with the value
-  /// of `settle`, or with what `work` threw. For the rare ones: load and close.
+  /// of `settle`, or with what either threw. For load and close, which are rare, take long and must not wait
+  /// behind captures for a thread. Throws where the system has no thread; nothing has started then.
   Napi::Promise run(Napi::Env env, std::function<void()> work, Settle settle,
                     AfterFailure after_failure = AfterFailure::kKeep);
 

@@ -1,22 +1,19 @@
 #include "napi/engine_object.h"
 
-#include <cstring>
+#include <array>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/memory.h"
-#include "napi/addon_data.h"
 #include "napi/args.h"
 #include "napi/cancel_object.h"
-#include "napi/engine_handle.h"
 #include "napi/live_args.h"
-#include "napi/worker.h"
+#include "napi/results.h"
 
 namespace tapline {
 
 namespace {
-
-constexpr napi_type_tag kEngineTag = {0x7461706c696e6501, 0x656e67696e650001};
 
 constexpr std::pair<const char*, Route> kRoutes[] = {
     {"chat", Route::kChat},
@@ -64,9 +61,7 @@ EngineOptions engine_options(const Napi::Object& object) {
   options.tensor_split = float_list_field(object, "tensorSplit");
   options.main_gpu = int_field(object, "mainGpu", options.main_gpu);
   options.cpu_moe = int_field(object, "cpuMoe", options.cpu_moe);
-  each_element(object.Get("loras"), "loras", [&](const Napi::Value& item) {
-    if (!item.IsObject()) wrong_type("an adapter", "an object");
-    const auto adapter = item.As<Napi::Object>();
+  each_object(object.Get("loras"), "loras", [&](const Napi::Object& adapter) {
     options.loras.emplace_back(string_field(adapter, "path"),
                                static_cast<float>(number_field(adapter, "scale", 1)));
   });
@@ -79,8 +74,7 @@ struct EstimateMemory {
 
   void execute(const CancelToken&) { devices = estimate_memory(options); }
   Napi::Value result(Napi::Env env) {
-    Napi::Array array = Napi::Array::New(env, devices.size());
-    for (uint32_t i = 0; i < devices.size(); ++i) {
+    return array_of(env, devices.size(), [&](size_t i) {
       const DeviceMemory& device = devices[i];
       Napi::Object entry = Napi::Object::New(env);
       entry.Set("name", device.name);
@@ -90,23 +84,20 @@ struct EstimateMemory {
       entry.Set("weights", static_cast<double>(device.weights));
       entry.Set("context", static_cast<double>(device.context));
       entry.Set("compute", static_cast<double>(device.compute));
-      array.Set(i, entry);
-    }
-    return array;
+      return entry;
+    });
   }
 };
 
 /// estimateMemory(options): the options of openEngine.
 Napi::Value estimate_memory_of(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  const Napi::Object object = info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(env);
-  return run_async(env, EstimateMemory{engine_options(object), {}});
+  return run_async(info.Env(), EstimateMemory{engine_options(options_of(info)), {}});
 }
 
 /// openEngine(options): options.onProgress(stage, fraction), options.onFailure(sentence).
 Napi::Value open_engine(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  const Napi::Object object = info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(env);
+  const Napi::Object object = options_of(info);
   const auto function = [&](const char* name) {
     const Napi::Value value = object.Get(name);
     return value.IsFunction() ? value.As<Napi::Function>()
@@ -115,96 +106,40 @@ Napi::Value open_engine(const Napi::CallbackInfo& info) {
   const EngineOptions options = engine_options(object);
   if (env.IsExceptionPending()) return {};
   const auto handle = EngineHandle::create(env, options, function("onFailure"), function("onProgress"));
-  return handle->run(
-      env,
-      [handle] {
-        try {
-          handle->engine().load(
-              [handle](const std::string& stage, double fraction) { handle->report(stage, fraction); });
-        } catch (...) {
-          handle->engine().close();
-          throw;
-        }
-      },
-      [handle](Napi::Env js) -> Napi::Value {
-        auto shared = handle;
-        auto external = Napi::External<std::shared_ptr<EngineHandle>>::New(js, &shared);
-        external.TypeTag(&kEngineTag);
-        return AddonData::of(js).engine_class.Value().New({external});
-      },
-      EngineHandle::AfterFailure::kRelease);
-}
-
-}  // namespace
-
-void EngineObject::define(Napi::Env env, Napi::Object exports) {
-  const Napi::Function constructor = DefineClass(env, "Engine",
-                                                 {
-                                                     method_named<&EngineObject::open>("open"),
-                                                     method_named<&EngineObject::read>("read"),
-                                                     method_named<&EngineObject::cancel>("cancel"),
-                                                     method_named<&EngineObject::capture>("capture"),
-                                                     method_named<&EngineObject::close>("close"),
-                                                 });
-  AddonData::of(env).engine_class = Napi::Persistent(constructor);
-  exports.Set("openEngine", Napi::Function::New<guarded_function<open_engine>>(env, "openEngine"));
-  exports.Set("estimateMemory",
-              Napi::Function::New<guarded_function<estimate_memory_of>>(env, "estimateMemory"));
-}
-
-EngineObject::EngineObject(const Napi::CallbackInfo& info) : GuardedObject<EngineObject>(info) {
-  if (info.Length() != 1 || !info[0].IsExternal() ||
-      !info[0].As<Napi::External<std::shared_ptr<EngineHandle>>>().CheckTypeTag(&kEngineTag)) {
-    Napi::TypeError::New(info.Env(), "An Engine comes from openEngine().").ThrowAsJavaScriptException();
-    return;
+  try {
+    return handle->run(
+        env,
+        [handle] {
+          try {
+            handle->engine().load(
+                [handle](const std::string& stage, double fraction) { handle->report(stage, fraction); });
+          } catch (...) {
+            handle->engine().close();
+            throw;
+          }
+        },
+        [handle](Napi::Env js) -> Napi::Value { return EngineObject::wrap(js, handle); },
+        EngineHandle::AfterFailure::kRelease);
+  } catch (...) {
+    handle->release(env);
+    throw;
   }
-  handle_ = *info[0].As<Napi::External<std::shared_ptr<EngineHandle>>>().Data();
-  info.This().As<Napi::Object>().Set("info", handle_->engine().info());
 }
 
-/// open(route, body, live?): the id of a new request, or undefined for an unknown route.
-Napi::Value EngineObject::open(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  if (!handle_ || !info[0].IsString() || !info[1].IsString()) return env.Undefined();
-  const std::string name = info[0].As<Napi::String>().Utf8Value();
-  for (const auto& [route_name, route] : kRoutes) {
-    if (name != route_name) continue;
-    return Napi::Number::New(env, static_cast<double>(handle_->engine().open(
-                                      route, info[1].As<Napi::String>().Utf8Value(), live_plan(info[2]))));
-  }
-  return env.Undefined();
-}
-
-namespace {
-
-Napi::Promise reject_closed(Napi::Env env) {
-  const auto deferred = Napi::Promise::Deferred::New(env);
-  deferred.Reject(to_js_error(env, ErrorCode::kClosed, "The engine is closed.").Value());
-  return deferred.Promise();
-}
-
-/// Token bytes that are no UTF-8 by themselves become U+FFFD.
 Napi::Value capture_object(Napi::Env env, const CaptureResult& result) {
-  Napi::Array pieces = Napi::Array::New(env, result.pieces.size());
-  for (uint32_t i = 0; i < result.pieces.size(); ++i) pieces.Set(i, Napi::String::New(env, result.pieces[i]));
-  Napi::Array layers = Napi::Array::New(env, result.layers.size());
-  for (uint32_t i = 0; i < result.layers.size(); ++i) {
-    Napi::Object layer = Napi::Object::New(env);
-    layer.Set("layer", result.layers[i].layer);
-    layer.Set("norms", to_js(env, result.layers[i].norms));
-    if (i < result.states.size()) layer.Set("state", to_js(env, result.states[i]));
-    layers.Set(i, layer);
-  }
   Napi::Object object = Napi::Object::New(env);
   object.Set("tokenIds", to_js(env, result.tokens));
-  object.Set("pieces", pieces);
-  object.Set("layers", layers);
+  object.Set("pieces", to_js(env, result.pieces));
+  object.Set("layers", array_of(env, result.layers.size(), [&](size_t i) {
+               Napi::Object layer = Napi::Object::New(env);
+               layer.Set("layer", result.layers[i].layer);
+               layer.Set("norms", to_js(env, result.layers[i].norms));
+               if (i < result.states.size()) layer.Set("state", to_js(env, result.states[i]));
+               return layer;
+             }));
   object.Set("nextIds", to_js(env, result.next.ids));
   object.Set("nextProbabilities", to_js(env, result.next.probabilities));
-  Napi::Array next = Napi::Array::New(env, result.next_pieces.size());
-  for (uint32_t i = 0; i < result.next_pieces.size(); ++i)
-    next.Set(i, Napi::String::New(env, result.next_pieces[i]));
-  object.Set("nextPieces", next);
+  object.Set("nextPieces", to_js(env, result.next_pieces));
   object.Set("waitedMs", result.waited_ms);
   object.Set("forwardMs", result.forward_ms);
   return object;
@@ -222,48 +157,70 @@ struct CaptureResident {
 
 }  // namespace
 
+void EngineObject::define(Napi::Env env, Napi::Object exports) {
+  define_class(env, "Engine",
+               {
+                   method_named<&EngineObject::open>("open"),
+                   while_open<&EngineObject::read>("read"),
+                   method_named<&EngineObject::cancel>("cancel"),
+                   while_open<&EngineObject::capture>("capture"),
+                   method_named<&EngineObject::close>("close"),
+               });
+  exports.Set("openEngine", Napi::Function::New<guarded_function<open_engine>>(env, "openEngine"));
+  exports.Set("estimateMemory",
+              Napi::Function::New<guarded_function<estimate_memory_of>>(env, "estimateMemory"));
+}
+
+EngineObject::EngineObject(const Napi::CallbackInfo& info) : HandleObject(info) {
+  set_info(info, [](EngineHandle& handle, Napi::Env) { return handle.engine().info(); });
+}
+
+/// open(route, body, live?): the id of a new request, or undefined for an unknown route.
+Napi::Value EngineObject::open(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!held_ || !info[0].IsString() || !info[1].IsString()) return env.Undefined();
+  const std::string name = info[0].As<Napi::String>().Utf8Value();
+  for (const auto& [route_name, route] : kRoutes) {
+    if (name != route_name) continue;
+    return Napi::Number::New(env, static_cast<double>(held_->engine().open(
+                                      route, info[1].As<Napi::String>().Utf8Value(), live_plan(info[2]))));
+  }
+  return env.Undefined();
+}
+
 /// capture({ prompt, layers, maxTokens, nextTop, state, cancel })
 Napi::Value EngineObject::capture(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  if (!handle_) return reject_closed(env);
-  const Napi::Object object = info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(env);
-  const std::string state = string_field(object, "state");
-  CaptureRequest request{string_field(object, "prompt"), int_list_field(object, "layers"),
-                         int_field(object, "maxTokens", 0), int_field(object, "nextTop", 0),
-                         state == "last"   ? KeptState::kLastToken
-                         : state == "mean" ? KeptState::kMean
-                                           : KeptState::kNone};
-  return run_async(env, CaptureResident{handle_, std::move(request), {}},
+  const Napi::Object object = options_of(info);
+  CaptureRequest request{
+      string_field(object, "prompt"), int_list_field(object, "layers"), int_field(object, "maxTokens", 0),
+      int_field(object, "nextTop", 0),
+      name_field<KeptState>(object, "state", std::array{"none", "last", "mean"}, KeptState::kNone)};
+  return run_async(info.Env(), CaptureResident{held_, std::move(request), {}},
                    CancelObject::from(object.Get("cancel")));
 }
 
 Napi::Value EngineObject::read(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  if (!handle_) return reject_closed(env);
-  return handle_->read(env, static_cast<RequestId>(info[0].ToNumber().Int64Value()));
+  return held_->read(info.Env(), static_cast<RequestId>(info[0].ToNumber().Int64Value()));
 }
 
 Napi::Value EngineObject::cancel(const Napi::CallbackInfo& info) {
-  if (handle_) handle_->engine().cancel(static_cast<RequestId>(info[0].ToNumber().Int64Value()));
+  if (held_) held_->engine().cancel(static_cast<RequestId>(info[0].ToNumber().Int64Value()));
   return info.Env().Undefined();
 }
 
 /// Resolves when threads, requests and model are gone. A second call resolves at once.
 Napi::Value EngineObject::close(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  if (!handle_) {
-    const auto deferred = Napi::Promise::Deferred::New(env);
-    deferred.Resolve(env.Undefined());
-    return deferred.Promise();
-  }
-  const auto handle = std::move(handle_);
-  handle_.reset();
-  return handle->run(
+  if (!held_) return run_async(env, Release<EngineHandle>{});
+  const auto handle = held_;
+  const Napi::Promise closing = handle->run(
       env, [handle] { handle->engine().close(); },
       [handle](Napi::Env js) -> Napi::Value {
         handle->release(js);
         return js.Undefined();
       });
+  held_.reset();  // only now: where no thread could be started, it may be closed again
+  return closing;
 }
 
 }  // namespace tapline

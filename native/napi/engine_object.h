@@ -2,12 +2,10 @@
 
 #include <memory>
 
-#include "napi/errors.h"
-#include "napi/setup.h"
+#include "napi/engine_handle.h"
+#include "napi/handle.h"
 
 namespace tapline {
-
-class EngineHandle;
 
 /// JavaScript's handle of the serving engine; src/native/engine.ts gives it its types and its manners.
 ///
@@ -17,8 +15,13 @@ class EngineHandle;
 /// 2. That function keeps the process alive exactly while a promise is pending.
 /// 3. When the environment goes away without close(), a cleanup hook ends the engine's threads first. The
 ///    hook was added after the thread-safe function, so it runs before Node takes that function down.
-class EngineObject : public GuardedObject<EngineObject> {
+class EngineObject : public HandleObject<EngineObject, EngineHandle> {
  public:
+  static constexpr napi_type_tag kTag = {0x7461706c696e6501, 0x656e67696e650001};
+  static constexpr const char* kWhat = "engine";
+  static constexpr const char* kOrigin = "An Engine comes from openEngine().";
+  static constexpr auto kConstructor = &AddonData::engine_class;
+
   static void define(Napi::Env env, Napi::Object exports);
   explicit EngineObject(const Napi::CallbackInfo& info);
 
@@ -28,8 +31,6 @@ class EngineObject : public GuardedObject<EngineObject> {
   Napi::Value cancel(const Napi::CallbackInfo& info);
   Napi::Value capture(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
-
-  std::shared_ptr<EngineHandle> handle_;
 };
 
 }  // namespace tapline

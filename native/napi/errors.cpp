@@ -8,4 +8,10 @@ Napi::Error to_js_error(Napi::Env env, ErrorCode code, const std::string& senten
   return error;
 }
 
+Napi::Promise rejected(Napi::Env env, ErrorCode code, const std::string& sentence) {
+  const auto deferred = Napi::Promise::Deferred::New(env);
+  deferred.Reject(to_js_error(env, code, sentence).Value());
+  return deferred.Promise();
+}
+
 }  // namespace tapline

@@ -34,6 +34,23 @@ Failure catching(Work&& work) {
   }
 }
 
+/// A promise that is rejected with an Error of that code.
+Napi::Promise rejected(Napi::Env env, ErrorCode code, const std::string& sentence);
+
+/// Ends a promise on the JavaScript thread: with what failed, or with the value of make().
+template <class Make>
+void settle_promise(Napi::Env env, const Napi::Promise::Deferred& deferred, Failure failure, Make&& make) {
+  Napi::Value value;
+  if (!failure.failed) failure = catching([&] { value = make(); });
+  if (failure.failed) {
+    deferred.Reject(to_js_error(env, failure.code, failure.sentence).Value());
+  } else if (env.IsExceptionPending()) {
+    deferred.Reject(env.GetAndClearPendingException().Value());
+  } else {
+    deferred.Resolve(value);
+  }
+}
+
 /// Runs what a call from JavaScript does on its thread (reads arguments, copies them, starts threads): what
 /// it throws becomes the call's exception.
 template <class Call>

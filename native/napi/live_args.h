@@ -8,8 +8,7 @@
 
 namespace tapline {
 
-/// A copy of a live request's plan, as src/native/live.ts makes it; null for anything but an object.
-/// TypeScript has validated it.
+/// A copy of a live request's plan, as src/native/live.ts makes it; null where there is none.
 std::shared_ptr<LivePlan> live_plan(const Napi::Value& value);
 
 /// Kept rows as src/native/live.ts knows them.

@@ -19,7 +19,7 @@ struct ConnectRemotes {
 };
 
 Napi::Value connect(const Napi::CallbackInfo& info) {
-  return run_async(info.Env(), ConnectRemotes{string_list(info[0])});
+  return run_async(info.Env(), ConnectRemotes{string_list(info[0], "endpoints")});
 }
 
 }  // namespace

@@ -3,32 +3,27 @@
 #include <memory>
 
 #include "model/model.h"
-#include "napi/errors.h"
-#include "napi/setup.h"
+#include "napi/handle.h"
 
 namespace tapline {
 
-/// JavaScript's handle of a loaded model. Operations keep the model alive by themselves, so close() only
-/// drops this handle's share; src/native/model.ts makes it wait for them.
-class ModelObject : public GuardedObject<ModelObject> {
+/// JavaScript's handle of a loaded model. close() only drops this handle's share; src/native/model.ts makes
+/// it wait for operations.
+class ModelObject : public HandleObject<ModelObject, Model> {
  public:
+  static constexpr napi_type_tag kTag = {0x7461706c696e6501, 0x6d6f64656c000001};
+  static constexpr const char* kWhat = "model";
+  static constexpr const char* kOrigin = "A Model comes from openModel().";
+  static constexpr auto kConstructor = &AddonData::model_class;
+
   static void define(Napi::Env env, Napi::Object exports);
   explicit ModelObject(const Napi::CallbackInfo& info);
-
-  /// Wraps a loaded model, on the JavaScript thread.
-  static Napi::Object wrap(Napi::Env env, std::shared_ptr<Model> model);
-
-  /// Null after close().
-  const std::shared_ptr<Model>& model() const { return model_; }
 
  private:
   Napi::Value tokenize(const Napi::CallbackInfo& info);
   Napi::Value pieces(const Napi::CallbackInfo& info);
   Napi::Value detokenize(const Napi::CallbackInfo& info);
   Napi::Value create_context(const Napi::CallbackInfo& info);
-  Napi::Value close(const Napi::CallbackInfo& info);
-
-  std::shared_ptr<Model> model_;
 };
 
 }  // namespace tapline

@@ -1,10 +1,6 @@
 #include "napi/task_threads.h"
 
 #include <algorithm>
-#include <system_error>
-#include <utility>
-
-#include "base/error.h"
 
 namespace tapline {
 
@@ -15,57 +11,38 @@ constexpr size_t kMostThreads = 16;
 
 }  // namespace
 
+TaskThreads::TaskThreads() : pool_(kMostThreads, 0) {}
+
 void TaskThreads::start(Napi::Env env, std::unique_ptr<Task> task) {
   if (closed_) return;
-  add_thread();
   if (wake_ == nullptr) {
     const Napi::String name = Napi::String::New(env, "tapline operations");
     const napi_status status = napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr,
                                                                nullptr, this, on_wake, &wake_);
     if (status != napi_ok) return;  // the environment ends
-  } else if (tasks_.empty()) {
-    napi_ref_threadsafe_function(env, wake_);
+    napi_unref_threadsafe_function(env, wake_);
   }
-  std::list<Task*> added{task.get()};
+  Task* const added = task.get();
   tasks_.push_back(std::move(task));
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    waiting_.splice(waiting_.end(), added);
-  }
-  waiting_changed_.notify_one();
-}
-
-/// One more where nobody is idle. Tasks wait for the threads that there are when the system has no more.
-void TaskThreads::add_thread() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (waiting_.size() < idle_ || threads_.size() >= kMostThreads) return;
-  }
-  threads_.reserve(kMostThreads);
   try {
-    threads_.emplace_back([this] { work(); });
-  } catch (const std::system_error&) {
-    if (threads_.empty())
-      throw Error(ErrorCode::kOutOfMemory, "The system has no more threads for this process.");
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      done_.reserve(tasks_.size());
+    }
+    pool_.submit([this, added] { execute(added); });
+  } catch (...) {
+    tasks_.pop_back();
+    throw;
   }
+  if (tasks_.size() == 1) napi_ref_threadsafe_function(env, wake_);
 }
 
-void TaskThreads::work() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (true) {
-    ++idle_;
-    waiting_changed_.wait(lock, [this] { return closed_ || !waiting_.empty(); });
-    --idle_;
-    if (closed_) return;
-    std::list<Task*> mine;
-    mine.splice(mine.end(), waiting_, waiting_.begin());
-    lock.unlock();
-    mine.front()->execute();
-    lock.lock();
-    done_.splice(done_.end(), mine);
-    // Never blocks: the queue has no limit. A failure means that the environment ends, and close() follows.
-    if (!closed_) napi_call_threadsafe_function(wake_, nullptr, napi_tsfn_nonblocking);
-  }
+void TaskThreads::execute(Task* task) {
+  task->execute();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  done_.push_back(task);
+  // Never blocks: the queue has no limit. A failure means that the environment ends, and close() follows.
+  if (!closed_) napi_call_threadsafe_function(wake_, nullptr, napi_tsfn_nonblocking);
 }
 
 void TaskThreads::on_wake(napi_env env, napi_value, void* self, void*) {
@@ -82,7 +59,7 @@ void TaskThreads::settle_done(Napi::Env env) {
                                    [this](const auto& each) { return each.get() == done_.front(); });
       task = std::move(*at);
       tasks_.erase(at);
-      done_.pop_front();
+      done_.erase(done_.begin());
     }
     if (tasks_.empty()) napi_unref_threadsafe_function(env, wake_);
     const Napi::HandleScope scope(env);
@@ -97,10 +74,7 @@ void TaskThreads::close() {
     closed_ = true;
   }
   for (const auto& task : tasks_) task->cancel().cancel();
-  waiting_changed_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
-  waiting_.clear();
+  pool_.stop();
   done_.clear();
   tasks_.clear();
 }

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <condition_variable>
 #include <list>
 #include <memory>
 #include <mutex>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/cancel.h"
+#include "base/task_pool.h"
 #include "napi/setup.h"
 
 namespace tapline {
@@ -40,7 +40,7 @@ class Task {
 ///  3. The wake-up function carries no data, so that nothing is lost with it when the environment ends.
 class TaskThreads {
  public:
-  TaskThreads() = default;
+  TaskThreads();
   ~TaskThreads() { close(); }
   TaskThreads(const TaskThreads&) = delete;
   TaskThreads& operator=(const TaskThreads&) = delete;
@@ -52,20 +52,16 @@ class TaskThreads {
   void close();
 
  private:
-  void add_thread();
-  void work();
+  void execute(Task* task);
   void settle_done(Napi::Env env);
   static void on_wake(napi_env env, napi_value function, void* self, void* data);
 
   std::mutex mutex_;
-  std::condition_variable waiting_changed_;
-  std::list<Task*> waiting_;
-  std::list<Task*> done_;  // nodes move here from waiting_: a thread of ours allocates nothing
-  std::list<std::unique_ptr<Task>> tasks_;  // all that have not settled; JavaScript thread only
-  std::vector<std::thread> threads_;        // JavaScript thread only
-  size_t idle_ = 0;
+  std::vector<Task*> done_;  // has room for all tasks: a thread of ours allocates nothing
   bool closed_ = false;
+  std::list<std::unique_ptr<Task>> tasks_;  // all that have not settled; JavaScript thread only
   napi_threadsafe_function wake_ = nullptr;
+  TaskPool pool_;
 };
 
 }  // namespace tapline

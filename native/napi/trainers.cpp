@@ -7,6 +7,7 @@
 
 #include "napi/args.h"
 #include "napi/cancel_object.h"
+#include "napi/results.h"
 #include "napi/worker.h"
 #include "train/kernels.h"
 #include "train/probe.h"
@@ -98,6 +99,20 @@ Napi::Object weights_to_js(Napi::Env env, const SaeWeights& weights) {
   return out;
 }
 
+Napi::Object feature_to_js(Napi::Env env, const train::SaeFeature& feature) {
+  Napi::Object entry = Napi::Object::New(env);
+  entry.Set("feature", feature.feature);
+  entry.Set("mean", feature.mean);
+  entry.Set("frequency", feature.frequency);
+  entry.Set("examples", array_of(env, feature.examples.size(), [&](size_t i) {
+              Napi::Object example = Napi::Object::New(env);
+              example.Set("row", feature.examples[i].first);
+              example.Set("activation", feature.examples[i].second);
+              return example;
+            }));
+  return entry;
+}
+
 SaeWeights weights_from_js(const Napi::Object& object) {
   return {float_list(object.Get("encoderWeight")), float_list(object.Get("encoderBias")),
           float_list(object.Get("decoderWeight")), float_list(object.Get("decoderBias"))};
@@ -108,15 +123,14 @@ train::SaeOptions sae_options(const Napi::Object& object) {
   options.features = int_field(object, "nFeatures", options.features);
   options.steps = int_field(object, "steps", options.steps);
   options.seed = static_cast<uint64_t>(std::max(0, int_field(object, "seed", 0)));
-  if (object.Get("l1").IsNumber()) options.l1 = static_cast<float>(number_field(object, "l1", 0));
-  if (object.Get("learningRate").IsNumber()) {
+  if (!absent(object.Get("l1"))) options.l1 = static_cast<float>(number_field(object, "l1", 0));
+  if (!absent(object.Get("learningRate")))
     options.learning_rate = static_cast<float>(number_field(object, "learningRate", 0));
-  }
   options.epsilon = static_cast<float>(number_field(object, "epsilon", options.epsilon));
   options.fold_decoder_norms = bool_field(object, "foldDecoderNorms", true);
   options.loss_every = int_field(object, "lossEvery", options.loss_every);
   options.threads = int_field(object, "threads", 0);
-  if (object.Get("init").IsObject()) options.init = weights_from_js(object.Get("init").As<Napi::Object>());
+  object_field(object, "init", [&](const Napi::Object& init) { options.init = weights_from_js(init); });
   return options;
 }
 
@@ -156,38 +170,20 @@ struct TrainSae {
     out.Set("weights", weights_to_js(env, sae.weights));
     out.Set("mean", to_js(env, sae.mean));
     out.Set("scale", sae.scale);
-    Napi::Array losses = Napi::Array::New(env, sae.losses.size());
-    for (size_t i = 0; i < sae.losses.size(); ++i) {
-      Napi::Object entry = Napi::Object::New(env);
-      entry.Set("step", sae.losses[i].first);
-      entry.Set("loss", sae.losses[i].second);
-      losses.Set(static_cast<uint32_t>(i), entry);
-    }
-    out.Set("losses", losses);
+    out.Set("losses", array_of(env, sae.losses.size(), [&](size_t i) {
+              Napi::Object entry = Napi::Object::New(env);
+              entry.Set("step", sae.losses[i].first);
+              entry.Set("loss", sae.losses[i].second);
+              return entry;
+            }));
     out.Set("heldOutMse", sae.held_out_mse);
     out.Set("trainMse", sae.train_mse);
     out.Set("explainedVariance", sae.explained_variance);
     out.Set("meanActive", sae.mean_active);
     out.Set("deadFeatures", sae.dead_features);
     out.Set("deadFraction", static_cast<double>(sae.dead_features) / options.features);
-    Napi::Array features = Napi::Array::New(env, sae.features.size());
-    for (size_t i = 0; i < sae.features.size(); ++i) {
-      const train::SaeFeature& feature = sae.features[i];
-      Napi::Array examples = Napi::Array::New(env, feature.examples.size());
-      for (size_t j = 0; j < feature.examples.size(); ++j) {
-        Napi::Object example = Napi::Object::New(env);
-        example.Set("row", feature.examples[j].first);
-        example.Set("activation", feature.examples[j].second);
-        examples.Set(static_cast<uint32_t>(j), example);
-      }
-      Napi::Object entry = Napi::Object::New(env);
-      entry.Set("feature", feature.feature);
-      entry.Set("mean", feature.mean);
-      entry.Set("frequency", feature.frequency);
-      entry.Set("examples", examples);
-      features.Set(static_cast<uint32_t>(i), entry);
-    }
-    out.Set("features", features);
+    out.Set("features", array_of(env, sae.features.size(),
+                                 [&](size_t i) { return feature_to_js(env, sae.features[i]); }));
     out.Set("trainSize", sae.train_size);
     out.Set("testSize", sae.test_size);
     out.Set("seconds", sae.seconds);

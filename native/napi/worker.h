@@ -76,15 +76,7 @@ class OperationTask final : public Task {
   }
 
   void settle(Napi::Env env) override {
-    Napi::Value value;
-    if (!failure_.failed) failure_ = catching([&] { value = operation_.result(env); });
-    if (failure_.failed) {
-      deferred_.Reject(to_js_error(env, failure_.code, failure_.sentence).Value());
-    } else if (env.IsExceptionPending()) {
-      deferred_.Reject(env.GetAndClearPendingException().Value());
-    } else {
-      deferred_.Resolve(value);
-    }
+    settle_promise(env, deferred_, std::move(failure_), [&] { return operation_.result(env); });
   }
 
  private:

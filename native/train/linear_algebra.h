@@ -3,9 +3,9 @@
 #include <functional>
 #include <vector>
 
+#include "base/thread_team.h"
 #include "train/aligned_array.h"
 #include "train/kernels.h"
-#include "train/thread_team.h"
 
 namespace tapline::train {
 

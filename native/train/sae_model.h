@@ -2,11 +2,11 @@
 
 #include <vector>
 
+#include "base/thread_team.h"
 #include "train/aligned_array.h"
 #include "train/float_panels.h"
 #include "train/kernels.h"
 #include "train/sparse_autoencoder.h"
-#include "train/thread_team.h"
 
 namespace tapline::train {
 

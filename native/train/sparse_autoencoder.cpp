@@ -8,9 +8,9 @@
 #include <numeric>
 #include <string>
 
+#include "base/thread_team.h"
 #include "train/random.h"
 #include "train/sae_model.h"
-#include "train/thread_team.h"
 
 namespace tapline::train {
 

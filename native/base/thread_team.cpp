@@ -1,4 +1,4 @@
-#include "train/thread_team.h"
+#include "base/thread_team.h"
 
 #include <algorithm>
 #include <system_error>
@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-namespace tapline::train {
+namespace tapline {
 
 namespace {
 
@@ -105,4 +105,4 @@ void ThreadTeam::work() {
   }
 }
 
-}  // namespace tapline::train
+}  // namespace tapline

@@ -8,10 +8,10 @@
 #include <thread>
 #include <vector>
 
-namespace tapline::train {
+namespace tapline {
 
-/// Threads that stay awake for a few microseconds between the short parallel loops of a training run. The
-/// calling thread is one of them. Not for use by two callers at once.
+/// Threads that share the indices of a loop, and stay awake for a few microseconds between the short loops of
+/// a training run. The calling thread is one of them. Not for use by two callers at once.
 class ThreadTeam {
  public:
   /// `threads` in all, at least 1. Where the system gives fewer, the team is smaller.
@@ -47,4 +47,4 @@ class ThreadTeam {
   std::vector<std::thread> workers_;
 };
 
-}  // namespace tapline::train
+}  // namespace tapline
