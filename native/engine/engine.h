@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/cancel.h"
+#include "base/counted.h"
 #include "base/task_pool.h"
 #include "engine/event.h"
 #include "engine/generation_loop.h"
@@ -44,7 +45,7 @@ enum class Route {
 ///
 /// Threads of its own: one that loads and generates, a few that prepare requests, a few that format results.
 /// None waits for a single request, and nothing runs on the caller's thread but bookkeeping.
-class Engine {
+class Engine : public Counted<Engine> {
  public:
   /// `stage` names what is being loaded; `fraction` is 0..1.
   using LoadProgress = std::function<void(const std::string& stage, double fraction)>;

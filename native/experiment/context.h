@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/cancel.h"
+#include "base/counted.h"
 #include "capture/block_tap.h"
 #include "capture/logit_lens.h"
 #include "capture/residual_stream.h"
@@ -90,7 +91,7 @@ struct SweepTrial {
 
 /// One llama_context with a tap on its blocks: experiments on a model, isolated from whatever else uses the
 /// same weights. Calls are serialised; a Context never touches another context's K/V cache.
-class Context {
+class Context : public Counted<Context> {
  public:
   /// Throws kOutOfMemory when the context does not fit.
   Context(std::shared_ptr<Model> model, const ContextOptions& options);

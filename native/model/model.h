@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/cancel.h"
+#include "base/counted.h"
 #include "llama.h"
 #include "model/placement.h"
 
@@ -44,7 +45,7 @@ struct ModelInfo {
 };
 
 /// One loaded GGUF: weights, vocabulary and metadata. Immutable and safe to share between threads.
-class Model {
+class Model : public Counted<Model> {
  public:
   /// Called with the share of the tensors loaded so far, 0..1, on the calling thread.
   using LoadProgress = std::function<void(float)>;

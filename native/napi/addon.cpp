@@ -58,6 +58,21 @@ Napi::Value backend_info(const Napi::CallbackInfo& info) {
   return out;
 }
 
+/// How many there are of what has to end when it is closed, in all threads of the process: for tests.
+/// `astray`: what was given back on another thread than it belongs to.
+Napi::Value alive(const Napi::CallbackInfo& info) {
+  Napi::Object out = Napi::Object::New(info.Env());
+  const auto tell = [&](const char* name, int64_t count) { out.Set(name, static_cast<double>(count)); };
+  tell("models", tapline::Model::alive());
+  tell("contexts", tapline::Context::alive());
+  tell("engines", tapline::Engine::alive());
+  tell("handles", tapline::EngineHandle::alive());
+  tell("operations", tapline::Task::alive());
+  tell("kept", tapline::KeptMark::alive());
+  tell("astray", tapline::KeptMark::astray());
+  return out;
+}
+
 /// Ends all that runs, for good. process.exit() runs no cleanup hooks, and no thread may outlive it.
 Napi::Value end_operations(const Napi::CallbackInfo& info) {
   tapline::AddonData::of(info.Env()).operations.close();
@@ -69,6 +84,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   tapline::AddonData::attach(env);
   exports.Set("backendInfo",
               Napi::Function::New<tapline::guarded_function<backend_info>>(env, "backendInfo"));
+  exports.Set("alive", Napi::Function::New<tapline::guarded_function<alive>>(env, "alive"));
   exports.Set("endOperations",
               Napi::Function::New<tapline::guarded_function<end_operations>>(env, "endOperations"));
   tapline::CancelObject::define(env, exports);

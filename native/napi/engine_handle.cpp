@@ -18,7 +18,7 @@ std::shared_ptr<EngineHandle> EngineHandle::create(Napi::Env env, EngineOptions 
 }
 
 EngineHandle::EngineHandle(EngineOptions options, Napi::Function on_failure, Napi::Function on_progress)
-    : on_failure_(Napi::Persistent(on_failure)), on_progress_(Napi::Persistent(on_progress)) {
+    : on_failure_(on_failure), on_progress_(on_progress) {
   engine_ = std::make_unique<Engine>(
       std::move(options),
       [this](RequestId id, Event&& event) {
@@ -26,7 +26,7 @@ EngineHandle::EngineHandle(EngineOptions options, Napi::Function on_failure, Nap
         post([this, id, shared](Napi::Env js) { settle_read(js, id, *shared); });
       },
       [this](const std::string& sentence) {
-        post([this, sentence](Napi::Env js) { on_failure_.Call({Napi::String::New(js, sentence)}); });
+        post([this, sentence](Napi::Env js) { on_failure_.call({Napi::String::New(js, sentence)}); });
       });
 }
 
@@ -50,8 +50,7 @@ EngineHandle::~EngineHandle() = default;
 
 void EngineHandle::report(const std::string& stage, double fraction) {
   post([this, stage, fraction](Napi::Env js) {
-    if (!on_progress_.IsEmpty())
-      on_progress_.Call({Napi::String::New(js, stage), Napi::Number::New(js, fraction)});
+    on_progress_.call({Napi::String::New(js, stage), Napi::Number::New(js, fraction)});
   });
 }
 
@@ -172,8 +171,8 @@ void EngineHandle::release_if_idle(Napi::Env env) {
     const std::lock_guard<std::mutex> lock(calls_mutex_);
     silent_ = true;
   }
-  on_failure_.Reset();
-  on_progress_.Reset();
+  on_failure_.give_back();
+  on_progress_.give_back();
   AddonData::of(env).engines.erase(this);
   napi_remove_env_cleanup_hook(env, on_teardown, this);
   napi_release_threadsafe_function(wake_, napi_tsfn_release);
@@ -194,8 +193,8 @@ void EngineHandle::teardown() {
   engine_->close();
   for (Job& job : jobs_) job.thread.join();
   jobs_.clear();
-  on_failure_.Reset();
-  on_progress_.Reset();
+  on_failure_.give_back();
+  on_progress_.give_back();
   reads_.clear();
 }
 

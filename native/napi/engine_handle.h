@@ -11,12 +11,13 @@
 
 #include "engine/engine.h"
 #include "napi/errors.h"
+#include "napi/kept.h"
 #include "napi/setup.h"
 
 namespace tapline {
 
 /// Binds one Engine to one JavaScript environment. See the lifetime rules in engine_object.h.
-class EngineHandle {
+class EngineHandle : public Counted<EngineHandle> {
  public:
   using Settle = std::function<Napi::Value(Napi::Env)>;
   enum class AfterFailure { kKeep, kRelease };
@@ -73,8 +74,8 @@ class EngineHandle {
   bool silent_ = false;  // the environment is going away: nothing is posted any more
 
   // JavaScript thread only: a reference that goes on another one ends the process.
-  Napi::FunctionReference on_failure_;
-  Napi::FunctionReference on_progress_;
+  KeptFunction on_failure_;
+  KeptFunction on_progress_;
   std::unordered_map<RequestId, Napi::Promise::Deferred> reads_;
   std::list<Job> jobs_;
   int pending_ = 0;

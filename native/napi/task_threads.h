@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "base/cancel.h"
+#include "base/counted.h"
 #include "base/task_pool.h"
 #include "napi/setup.h"
 
 namespace tapline {
 
 /// One operation away from the JavaScript thread.
-class Task {
+class Task : public Counted<Task> {
  public:
   explicit Task(CancelToken cancel) : cancel_(std::move(cancel)) {}
   virtual ~Task() = default;

@@ -7,6 +7,7 @@
 #include "base/cancel.h"
 #include "napi/addon_data.h"
 #include "napi/errors.h"
+#include "napi/kept.h"
 #include "napi/setup.h"
 
 namespace tapline {
@@ -22,23 +23,23 @@ class Progress {
     if (env.IsExceptionPending() || !callback.IsFunction()) return;
     function_ = Napi::ThreadSafeFunction::New(env, callback.As<Napi::Function>(), "tapline progress", 8, 1);
     function_.Unref(env);
-    active_ = true;
+    kept_ = std::make_unique<KeptMark>();
   }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   Progress(Progress&& other) noexcept { *this = std::move(other); }
   Progress& operator=(Progress&& other) noexcept {
     std::swap(function_, other.function_);
-    std::swap(active_, other.active_);
+    std::swap(kept_, other.kept_);
     return *this;
   }
   ~Progress() {
-    if (active_) function_.Release();
+    if (kept_) function_.Release();
   }
 
   /// `done` of `total`, in whatever unit the operation documents. Any thread.
   void report(double done, double total) {
-    if (!active_) return;
+    if (!kept_) return;
     const auto now = std::chrono::steady_clock::now();
     if (done < total && now - last_ < std::chrono::milliseconds(40)) return;
     last_ = now;
@@ -49,7 +50,7 @@ class Progress {
 
  private:
   Napi::ThreadSafeFunction function_;
-  bool active_ = false;
+  std::unique_ptr<KeptMark> kept_;  // where there is a function
   std::chrono::steady_clock::time_point last_{};
 };
 

@@ -274,7 +274,8 @@ export class Engine {
       for (const rows of event.states ?? []) live?.watch?.states?.keep(rows);
       return event;
     };
-    const id = native.open(route, JSON.stringify(body), plan);
+    const text = JSON.stringify(body);
+    const id = translated(() => native.open(route, text, plan));
     if (id === undefined) throw new NativeError("INVALID_ARGUMENT", `The engine has no route ${route}.`);
     const cancel = () => native.cancel(id);
     signal?.addEventListener("abort", cancel, { once: true });
@@ -349,8 +350,9 @@ export class Engine {
   }
 
   /** Ends every request, the threads and the model. Safe to call twice. */
-  close(): Promise<void> {
-    this.#closing ??= this.#native.close().then(async () => {
+  async close(): Promise<void> {
+    // Where there is no thread to close it on, it throws and is open still.
+    this.#closing ??= translated(() => this.#native.close()).then(async () => {
       await Promise.allSettled(this.#captures);
     });
     return this.#closing;
@@ -358,6 +360,15 @@ export class Engine {
 
   #assertOpen(): void {
     if (this.#closing !== undefined) throw new NativeError("CLOSED", "The engine is closed.");
+  }
+}
+
+/** What a call that the addon answers at once throws, as a NativeError. */
+function translated<T>(call: () => T): T {
+  try {
+    return call();
+  } catch (error) {
+    throw NativeError.from(error);
   }
 }
 

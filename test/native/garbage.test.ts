@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { addonInUse, backendInfo, Model } from "../../src/native/index.js";
+import { nothingIsLeft } from "../support/alive.js";
 import { demo } from "./demo-model.js";
 
 // The addon itself, without the TypeScript in front of it: whatever it is given, the process survives, and every
@@ -270,5 +271,8 @@ test("raw objects close twice, and refuse afterwards", async () => {
     assert.is(code, "CLOSED");
   }
 });
+
+// Whatever was in the arguments: what was opened was closed above.
+test.after(nothingIsLeft);
 
 test.run();
