@@ -3,7 +3,7 @@
  * `npm run test:stress`. Each file runs in a process of its own; see test/support/run-file.ts for what counts as
  * a pass.
  *   --jobs N       files at the same time (default: the cores, 4 at most)
- *   --timeout S    seconds per file (default: 120)
+ *   --timeout S    seconds per file, after which it hangs rather than being slow (default: 600)
  *   --verbose      show the output of files that pass, too
  */
 import { spawnSync } from "node:child_process";
@@ -21,7 +21,7 @@ const { values, positionals } = parseArgs({
       type: "string",
       default: process.env.TAPLINE_TEST_JOBS ?? String(Math.min(4, os.availableParallelism())),
     },
-    timeout: { type: "string", default: "120" },
+    timeout: { type: "string", default: "600" },
     verbose: { type: "boolean", default: false },
     root: { type: "string", default: fileURLToPath(new URL(".", import.meta.url)) },
   },

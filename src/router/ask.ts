@@ -32,17 +32,34 @@ export function ask(
     const request = open(url, { agent: false, headers, signal }, (response) => {
       readAnswer(response).then(resolve, reject).finally(settled);
     });
-    const deadline = setTimeout(() => {
+    const settled = afterRunning(timeoutMs, () => {
       reject(new Silence("it does not answer"));
       request.destroy();
-    }, timeoutMs);
-    const settled = () => clearTimeout(deadline);
+    });
     request.on("error", (error) => {
       settled();
       reject(error);
     });
     request.end();
   });
+}
+
+/** How finely the time of a wait is told. */
+const slices = 20;
+
+/**
+ * Calls `over` after so many milliseconds in which this process ran: one that stood still, suspended or on a machine
+ * with too much to do, has not listened meanwhile, and the answer may lie there unread.
+ * @returns what ends the wait
+ */
+function afterRunning(ms: number, over: () => void): () => void {
+  let left = slices;
+  const timer = setInterval(() => {
+    if (--left > 0) return;
+    clearInterval(timer);
+    over();
+  }, ms / slices);
+  return () => clearInterval(timer);
 }
 
 async function readAnswer(response: IncomingMessage): Promise<BackendAnswer> {

@@ -2,10 +2,10 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { suite } from "uvu";
 import * as assert from "uvu/assert";
 import { withLock } from "../../scripts/build/lock.js";
+import { until } from "../support/until.js";
 
 const test = suite<{ folder: string; file: string }>("lock");
 
@@ -19,15 +19,28 @@ const never = () => assert.unreachable("nobody holds the lock");
 
 test("one after the other, and the waiting one is told once", async ({ file, folder }) => {
   const events: string[] = [];
-  const work = (name: string) => async () => {
+  const work = (name: string, end?: Promise<void>) => async () => {
     events.push(`${name} starts`);
-    await sleep(400);
+    await end;
     events.push(`${name} ends`);
   };
   let told = 0;
+  let waits = () => {};
+  const waiting = new Promise<void>((resolve) => {
+    waits = resolve;
+  });
+  const first = withLock(file, never, work("first", waiting));
+  await until(() => events.length > 0);
   await Promise.all([
-    withLock(file, never, work("first")),
-    sleep(50).then(() => withLock(file, () => void told++, work("second"))),
+    first,
+    withLock(
+      file,
+      () => {
+        told++;
+        waits();
+      },
+      work("second"),
+    ),
   ]);
   assert.equal(events, ["first starts", "first ends", "second starts", "second ends"]);
   assert.is(told, 1);

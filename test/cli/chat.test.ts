@@ -1,6 +1,6 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { eventually } from "./processes.js";
+import { until } from "../support/until.js";
 import { canPty, inTerminal, keys, type TerminalRun } from "./pty.js";
 import { tapline } from "./run.js";
 import { type SlowServer, slowServer } from "./slow-server.js";
@@ -33,7 +33,7 @@ if (canPty) {
     await run.shows("three");
     run.type(keys.interrupt);
     await run.shows("Stopped; what was said so far is kept.");
-    await eventually(() => server.abandoned() === 1);
+    await until(() => server.abandoned() === 1);
     run.type(`and now?${keys.enter}`);
     await run.shows("one two three");
     await run.shows("> ");
@@ -129,7 +129,7 @@ test("when nobody reads the answers any more, nothing more is asked", async () =
   assert.is(stderr, "");
   assert.is(code, 0);
   assert.is(server.requests.length, 1);
-  await eventually(() => server.abandoned() === 1);
+  await until(() => server.abandoned() === 1);
 });
 
 test("a refusal from a pipe ends with its sentence and code", async () => {

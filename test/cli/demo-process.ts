@@ -5,7 +5,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import * as assert from "uvu/assert";
 import { program } from "../support/program.js";
-import { canListProcesses, eventually, processesMarked } from "./processes.js";
+import { until } from "../support/until.js";
+import { canListProcesses, processesMarked } from "./processes.js";
 
 /** `tapline demo` in a process of its own. */
 export interface Run {
@@ -51,7 +52,7 @@ export function demo(root: string, words: string[] = [], environment: Record<str
 /** No process, no temporary file (tsx keeps its own cache there), nothing half-written. */
 export async function assertNothingLeft({ mark, temporary, folder }: Run): Promise<void> {
   if (canListProcesses) {
-    await eventually(() => processesMarked(mark).length === 0, 10).catch(() => {
+    await until(() => processesMarked(mark).length === 0).catch(() => {
       assert.equal(processesMarked(mark), []);
     });
   }

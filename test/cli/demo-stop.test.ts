@@ -3,8 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { until } from "../support/until.js";
 import { assertNothingLeft, demo } from "./demo-process.js";
-import { canListProcesses, eventually, processesMarked } from "./processes.js";
+import { canListProcesses, processesMarked } from "./processes.js";
 
 const meddler = new URL("../lab/fixtures/meddle.mjs", import.meta.url).href;
 const root = mkdtempSync(join(tmpdir(), "tapline-demo-stop-"));
@@ -20,7 +21,7 @@ for (const [signal, moment, process] of moments) {
     if (!canListProcesses) return;
     // The worker keeps its result back, so that the signal certainly comes in the middle.
     const run = demo(root, [], { NODE_OPTIONS: `--import=${meddler}`, TAPLINE_TEST_MEDDLE: "hang" });
-    await eventually(() => processesMarked(run.mark).find(({ command }) => process.test(command)), 100);
+    await until(() => processesMarked(run.mark).some(({ command }) => process.test(command)));
     if (signal === "SIGHUP") {
       // The terminal is gone: whoever writes to it now fails.
       run.child.stdout?.destroy();

@@ -1,6 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 
 /** Whether this system shows the environments of processes. */
 export const canListProcesses = existsSync("/proc/self/environ");
@@ -18,17 +17,6 @@ export function processesMarked(mark: string): Array<{ pid: number; command: str
         return []; // it has ended meanwhile, or is another user's
       }
     });
-}
-
-/** Waits until `find` finds something, for at most `seconds`. */
-export async function eventually<T>(find: () => T | undefined | false, seconds = 30): Promise<T> {
-  const deadline = performance.now() + seconds * 1000;
-  for (;;) {
-    const found = find();
-    if (found !== undefined && found !== false) return found;
-    if (performance.now() > deadline) throw new Error(`It did not come to pass within ${seconds} s.`);
-    await sleep(40);
-  }
 }
 
 /** Whether anything listens at an origin. */

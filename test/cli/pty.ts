@@ -2,7 +2,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { program } from "../support/program.js";
-import { eventually } from "./processes.js";
+import { until } from "../support/until.js";
 
 const script = fileURLToPath(new URL("../support/in-terminal.py", import.meta.url));
 
@@ -17,7 +17,7 @@ export interface TerminalRun {
   readonly shown: string;
   type(text: string): void;
   /** Waits until the terminal shows a text behind everything that was waited for before. */
-  shows(text: string | RegExp, seconds?: number): Promise<void>;
+  shows(text: string | RegExp): Promise<void>;
   readonly ended: Promise<number | null>;
   readonly pid: number;
   kill(): void;
@@ -45,7 +45,7 @@ export function inTerminal(
       return shown;
     },
     type: (text) => void child.stdin.write(text),
-    async shows(text, seconds = 30) {
+    async shows(text) {
       const find = () => {
         const rest = shown.slice(seen);
         const match = typeof text === "string" ? rest.indexOf(text) : (text.exec(rest)?.index ?? -1);
@@ -55,7 +55,7 @@ export function inTerminal(
         seen += match + length;
         return true;
       };
-      await eventually(find, seconds).catch(() => {
+      await until(find).catch(() => {
         throw new Error(
           `The terminal does not show ${String(text)} behind: ${JSON.stringify(shown.slice(seen))}`,
         );

@@ -1,32 +1,39 @@
 /** Waiting for a service, and services that npx started and left behind. */
 import { spawn } from "node:child_process";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { freePort } from "../support/free-port.js";
 import { program } from "../support/program.js";
+import { until } from "../support/until.js";
 import { command } from "./in-process.js";
 import { isOpen } from "./processes.js";
 
 test("ready waits while nothing listens and while a model loads, and ends with the first good answer", async () => {
   const answers = [503, 503, 200];
   const asked: string[] = [];
+  const refused = new Promise<void>((resolve) => {
+    const ended = (message: unknown) => {
+      if ((message as { error?: { code?: string } }).error?.code !== "ECONNREFUSED") return;
+      unsubscribe("http.client.request.error", ended);
+      resolve();
+    };
+    subscribe("http.client.request.error", ended);
+  });
   const server = createServer((request, response) => {
     asked.push(request.url as string);
     response.statusCode = answers[asked.length - 1] ?? 500;
     response.end("{}");
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  await new Promise((closed) => server.close(closed));
+  const port = await freePort();
   const waiting = command(["ready", String(port)]);
-  await sleep(400);
+  await refused;
   server.listen(port, "127.0.0.1");
   const { code, stdout } = await waiting;
   server.closeAllConnections();
@@ -72,8 +79,7 @@ test("a service that npx started ends with npx", async () => {
   const url = /ready at (\S+)/.exec(String(line))?.[1] as string;
   assert.ok(await isOpen(url));
   npx.kill("SIGKILL");
-  for (let looks = 0; (await isOpen(url)) && looks < 200; looks++) await sleep(50);
-  assert.not(await isOpen(url));
+  await until(async () => !(await isOpen(url)), "the service of npx has ended");
   rmSync(home, { recursive: true, force: true });
 });
 

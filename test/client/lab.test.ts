@@ -163,10 +163,14 @@ test("waiting on a job that did not complete raises, with its own sentence where
 
 test("waiting ends on its deadline without cancelling the job", async () => {
   const service = await scripted((_request, response) => sendJson(response, 200, { id, status: "running" }));
-  const error = await rejection(new Lab(service.url).wait(id, { timeoutMs: 60, intervalMs: 10 }));
+  // As often as the machine needs to look twice within its time.
+  for (let timeoutMs = 60, seen = 0; seen < 2; timeoutMs *= 2) {
+    service.seen.length = 0;
+    const error = await rejection(new Lab(service.url).wait(id, { timeoutMs, intervalMs: 10 }));
+    assert.instance(error, TimeoutError);
+    seen = service.seen.length;
+  }
   await service.close();
-  assert.instance(error, TimeoutError);
-  assert.ok(service.seen.length > 1);
   assert.ok(service.seen.every(({ method }) => method === "GET"));
 });
 

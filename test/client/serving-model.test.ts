@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { events } from "../../src/client/event-stream.js";
 import { ServingModel, TaplineError } from "../../src/client/index.js";
+import { until } from "../support/until.js";
 import { scripted, sendJson } from "./scripted.js";
 
 const question = [{ role: "user", content: "Hello?" }];
@@ -106,9 +106,8 @@ test("leaving the loop, or aborting, ends the request", async () => {
     for await (const _ of serving.chat(question, { signal: stop.signal })) stop.abort(reason);
   })();
   assert.is(await aborted.catch((error) => error), reason);
-  for (let waits = 0; closed < 2 && waits < 200; waits++) await sleep(10);
+  await until(() => closed === 2);
   await service.close();
-  assert.is(closed, 2);
 });
 
 test("events are the same however the bytes are cut", async () => {

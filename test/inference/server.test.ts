@@ -121,16 +121,27 @@ test("usage counts the tokens of every prompt, cached ones too, once", async () 
 });
 
 test("who comes when all places are taken is told to come back", async () => {
-  const streams = await Promise.all([openStream(), openStream()]);
-  const waiting = [1, 2].map(() =>
-    server.post("/v1/completions", { prompt: "The", max_tokens: 1 }, key).then(({ status }) => status),
-  );
-  while (server.service.stats.requests.active < 4) await new Promise((resolve) => setTimeout(resolve, 2));
-  const refused = await server.post("/v1/completions", { prompt: "The" }, key);
-  assert.is(refused.status, 503);
-  assert.is(refused.headers["retry-after"], "1");
-  for (const stream of streams) stream.abort();
-  assert.equal(await Promise.all(waiting), [200, 200]);
+  const attempt = async () => {
+    const streams = await Promise.all([openStream(), openStream()]);
+    const three = Array.from({ length: 3 }, () =>
+      server.post("/v1/completions", { prompt: "The", max_tokens: 1 }, key),
+    );
+    const refusals = three.map(async (one) => {
+      const answer = await one;
+      if (answer.status === 200) throw new Error("there was room");
+      return answer;
+    });
+    const refused = await Promise.any(refusals).catch(() => undefined);
+    for (const stream of streams) stream.abort();
+    const answers = await Promise.all(three);
+    await untilIdle(server.service);
+    return { refused, statuses: answers.map(({ status }) => status).sort() };
+  };
+  let seen = await attempt();
+  // A stream ends by itself: where one did before the three came, there was room for all.
+  for (let again = 0; seen.refused === undefined && again < 20; again++) seen = await attempt();
+  assert.equal(seen.statuses, [200, 200, 503]);
+  assert.is(seen.refused?.headers["retry-after"], "1");
 });
 
 test("clients that go away at any moment leave no busy slot and no fault", async () => {
@@ -151,7 +162,6 @@ test("clients that go away at any moment leave no busy slot and no fault", async
     outgoing.destroy();
   }
   await untilIdle(server.service);
-  while (server.service.stats.requests.active > 0) await new Promise((resolve) => setTimeout(resolve, 2));
   assert.equal(server.faults, []);
 });
 

@@ -1,7 +1,8 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { type Serving, type ServingEvent, serve } from "../../src/inference/process/supervisor.js";
-import { send } from "../support/request.js";
+import { type Serving, serve } from "../../src/inference/process/supervisor.js";
+import { type Answer, send } from "../support/request.js";
+import { until } from "../support/until.js";
 
 async function answers(url: string, path = "/health"): Promise<number> {
   try {
@@ -11,32 +12,32 @@ async function answers(url: string, path = "/health"): Promise<number> {
   }
 }
 
-async function until(condition: () => Promise<boolean> | boolean): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20));
-}
-
 test("a crash is survived: the port answers 503 meanwhile, then serves again", async () => {
-  const events: ServingEvent[] = [];
+  let meanwhile: Promise<Answer> | undefined;
+  let crash: { sentence: string } | undefined;
   const serving: Serving = await serve({
     model: "demo",
     host: "127.0.0.1",
     port: 0,
     parallel: 1,
-    onEvent: (event) => events.push(event),
+    onEvent: (event) => {
+      if (event.event !== "crashed") return;
+      crash = event;
+      // Asked the moment it is known: long before another process can have loaded the model.
+      meanwhile = send(`${serving.url}/v1/models`, "GET");
+    },
   });
   try {
     const { url, pid } = serving;
     assert.is(await answers(url), 200);
     process.kill(pid as number, "SIGSEGV");
-    await until(() => events.some(({ event }) => event === "crashed"));
-    const meanwhile = await send(`${url}/v1/models`, "GET");
-    assert.is(meanwhile.status, 503);
-    assert.is(meanwhile.headers["retry-after"], "1");
-    assert.type(meanwhile.body.error.message, "string");
+    const { status, headers, body } = (await until(() => meanwhile)) as Answer;
+    assert.is(status, 503);
+    assert.is(headers["retry-after"], "1");
+    assert.type(body.error.message, "string");
     await until(async () => (await answers(url)) === 200);
     assert.is.not(serving.pid, pid);
-    const crash = events.find(({ event }) => event === "crashed") as { sentence: string };
-    assert.match(crash.sentence, "SIGSEGV");
+    assert.match(crash?.sentence as string, "SIGSEGV");
     await Promise.all([serving.close(), serving.close()]);
     assert.is(await answers(url), 0);
   } finally {

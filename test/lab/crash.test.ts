@@ -6,7 +6,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Job } from "../../src/contracts/index.js";
 import { demoModelPath } from "../../src/models/resolve.js";
-import { demoInspect, type Harness, isGone, openHarness, setMeddle } from "./harness.js";
+import { demoInspect, gone, type Harness, openHarness, setMeddle } from "./harness.js";
 
 let harness: Harness;
 test.before(async () => {
@@ -127,14 +127,17 @@ test("damaged and absent models fail the job with a sentence", async () => {
 });
 
 test("the deadline kills the worker with its children", async () => {
-  const short = await openHarness({ deadlineMs: 4000, meddle: "child" });
-  const job = await short.finished((await short.submit(demoInspect)).id);
-  assert.is(job.status, "failed");
-  assert.is(job.error, "The job ran longer than 4 seconds and was stopped.");
-  const pids = short.pids();
-  assert.is(pids.length, 2);
-  for (const pid of pids) assert.ok(await isGone(pid), String(pid));
-  await short.close();
+  // Again with twice the time where the machine did not have both processes running by then.
+  for (let seconds = 2, ran = 0; ran < 2; seconds *= 2) {
+    const short = await openHarness({ deadlineMs: 1000 * seconds, meddle: "child" });
+    const job = await short.finished((await short.submit(demoInspect)).id);
+    assert.is(job.status, "failed");
+    if (seconds < 60) assert.is(job.error, `The job ran longer than ${seconds} seconds and was stopped.`);
+    const pids = short.pids();
+    ran = pids.length;
+    for (const pid of pids) await gone(pid);
+    await short.close();
+  }
 });
 
 test("cancel and close kill the worker with its children; close marks the job interrupted", async () => {
@@ -163,7 +166,7 @@ test("cancel and close kill the worker with its children; close marks the job in
         assert.is(stored.error, `The service ended while the job was ${state}.`);
       }
     }
-    for (const pid of pids) assert.ok(await isGone(pid), `${end}: ${pid}`);
+    for (const pid of pids) await gone(pid);
     await own.close();
   }
 });

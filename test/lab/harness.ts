@@ -2,10 +2,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Job } from "../../src/contracts/index.js";
 import { type LabService, type LabServiceOptions, startLab } from "../../src/lab/index.js";
 import { type Answer, send } from "../support/request.js";
+import { until as untilSo } from "../support/until.js";
 
 export const demoInspect = { operation: "inspect", model: "demo", prompt: "The capital of France is" };
 
@@ -35,14 +35,11 @@ export async function openHarness(
   const lab = await startLab({ port: 0, home, backend: "test", log: () => {}, ...rest });
   const request = (method: string, path: string, body?: unknown) =>
     send(`${lab.url}/lab/v1${path}`, method, body);
-  const until = async (id: string, condition: (job: Job) => boolean) => {
-    for (let attempt = 0; attempt < 3000; attempt++) {
+  const until = async (id: string, condition: (job: Job) => boolean): Promise<Job> =>
+    untilSo(async () => {
       const { body } = await request("GET", `/jobs/${id}`);
-      if (condition(body)) return body as Job;
-      await sleep(20);
-    }
-    throw new Error(`job ${id} did not get there in a minute`);
-  };
+      return condition(body) && (body as Job);
+    }, `job ${id}: ${condition}`);
   return {
     lab,
     home,
@@ -83,18 +80,16 @@ export function readPids(home: string): number[] {
   return existsSync(path) ? readFileSync(path, "utf8").trim().split("\n").map(Number) : [];
 }
 
-/** Whether a process is gone, waiting a moment for it. */
-export async function isGone(pid: number): Promise<boolean> {
-  for (let attempt = 0; attempt < 250; attempt++) {
+/** Waits until a process is gone. */
+export async function gone(pid: number): Promise<void> {
+  await untilSo(() => {
     try {
       process.kill(pid, 0);
     } catch {
       return true;
     }
-    if (isZombie(pid)) return true;
-    await sleep(20);
-  }
-  return false;
+    return isZombie(pid);
+  }, `process ${pid} is gone`);
 }
 
 // An orphan that nobody reaps (a container without init) is dead all the same.

@@ -6,7 +6,7 @@ import * as assert from "uvu/assert";
 import { Job, JobList, LabHealth, limits, operations } from "../../src/contracts/index.js";
 import { rawGet } from "../http/raw.js";
 import { send } from "../support/request.js";
-import { demoInspect, type Harness, isGone, openHarness, setMeddle } from "./harness.js";
+import { demoInspect, gone, type Harness, openHarness, setMeddle } from "./harness.js";
 
 const absent = "0123456789abcdef0123456789abcdef";
 let harness: Harness;
@@ -103,7 +103,7 @@ test("cancel kills the worker; on a finished job it changes nothing; it needs no
   assert.is(one.body.status, "cancelled");
   assert.equal(one.body, two.body);
   assert.not("result" in one.body || "error" in one.body);
-  assert.ok(await isGone(worker));
+  await gone(worker);
   assert.equal((await harness.request("POST", path, {})).body, one.body);
   const unchanged = await harness.request("POST", `/jobs/${done.id}/cancel`, {});
   assert.is(unchanged.status, 200);

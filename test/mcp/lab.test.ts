@@ -7,7 +7,7 @@ import { submissions } from "../../src/contracts/index.js";
 import { SubmissionInput } from "../../src/mcp/lab-submission.js";
 import { startServer, type TestServer } from "../inference/support/serving.js";
 import { type Harness, openHarness } from "../lab/harness.js";
-import { type ClientKind, clients, open, type ToolResult, unfence } from "./session.js";
+import { type ClientKind, clients, open, type Session, type ToolResult, unfence } from "./session.js";
 
 let lab: Harness;
 let serving: TestServer;
@@ -23,8 +23,24 @@ test.after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const session = (kind: ClientKind, words: string[] = []) =>
-  open(kind, ["lab", "--lab", lab.lab.url, "--url", serving.url, ...words]);
+const opened: Session[] = [];
+test.after.each(async () => {
+  for (const one of opened.splice(0)) await one.close();
+});
+
+async function session(kind: ClientKind, words: string[] = [], address = lab.lab.url): Promise<Session> {
+  const one = await open(kind, ["lab", "--lab", address, "--url", serving.url, ...words]);
+  opened.push(one);
+  return one;
+}
+
+/** The job once it has ended, however often one has to wait for that. */
+async function ended(mcp: Session, id: string) {
+  for (;;) {
+    const seen = marked(await mcp.call("lab_job", { id, wait_seconds: 20 }));
+    if (seen.job.ended !== null) return seen;
+  }
+}
 
 function marked(result: ToolResult) {
   assert.not(result.isError, result.content[0]?.text);
@@ -64,15 +80,15 @@ for (const kind of clients) {
     const prompt = "The capital of France is";
     const submission = { operation: "inspect", model: "demo", prompt, layers: [0, 7] };
     const { job } = marked(await mcp.call("lab_submit", submission));
-    const ended = marked(await mcp.call("lab_job", { id: job.id, wait_seconds: 50 }));
-    assert.is(ended.job.status, "completed", ended.job.error);
-    assert.equal(ended.cut, []);
+    const seen = await ended(mcp, job.id);
+    assert.is(seen.job.status, "completed", seen.job.error);
+    assert.equal(seen.cut, []);
     assert.equal(
-      ended.job.result.layers.map(({ layer }: { layer: number }) => layer),
+      seen.job.result.layers.map(({ layer }: { layer: number }) => layer),
       [0, 7],
     );
     const { piece } = marked(await mcp.call("lab_job", { id: job.id, pointer: "/result/tokens", offset: 1 }));
-    assert.equal(piece.value, ended.job.result.tokens.slice(1));
+    assert.equal(piece.value, seen.job.result.tokens.slice(1));
     const listed = marked(await mcp.call("lab_jobs"));
     assert.is(listed.jobs[0].id, job.id);
     const files = marked(await mcp.call("lab_artifacts", { id: job.id, name: "activations.npz" }));
@@ -83,11 +99,10 @@ for (const kind of clients) {
     const { capabilities } = marked(await mcp.call("serving_capabilities"));
     assert.is(capabilities.model, "tapline-demo");
     const { capture } = marked(await mcp.call("serving_inspect", { prompt, layers: [7] }));
-    assert.equal(capture.token_ids, ended.job.result.token_ids);
+    assert.equal(capture.token_ids, seen.job.result.token_ids);
     assert.is(capture.layers[0].norms.length, capture.tokens.length);
     const cancelled = marked(await mcp.call("lab_cancel", { id: job.id }));
     assert.is(cancelled.job.status, "completed", "a job that has ended stays as it is");
-    await mcp.close();
     assert.is(mcp.stderr(), "");
   });
 }
@@ -111,7 +126,7 @@ test("what is refused comes as one sentence with the numbers", async () => {
   assert.match(refusal(await mcp.call("lab_job", { id: nothing })), /There is no job|no job/i);
   assert.match(refusal(await mcp.call("serving_inspect", { prompt: "a", layers: [200] })), /layer/);
   const { job } = marked(await mcp.call("lab_submit", { operation: "inspect", model: "demo", prompt: "a" }));
-  marked(await mcp.call("lab_job", { id: job.id, wait_seconds: 50 }));
+  await ended(mcp, job.id);
   const name = "../../job.json";
   assert.match(
     refusal(await mcp.call("lab_artifacts", { id: job.id, name })),
@@ -123,7 +138,6 @@ test("what is refused comes as one sentence with the numbers", async () => {
     refusal(await mcp.call("lab_job", { id: job.id, pointer: "/nothing" })),
     /nothing at "\/nothing"/,
   );
-  await mcp.close();
 });
 
 test("an agent makes a direction, steers and watches an answer with it, and forgets it", async () => {
@@ -208,7 +222,7 @@ test("a result too large for one answer is cut, says so, and can be read to its 
     max_input_tokens: 1024,
   };
   const { job } = marked(await mcp.call("lab_submit", submission));
-  const seen = marked(await mcp.call("lab_job", { id: job.id, wait_seconds: 50 }));
+  const seen = await ended(mcp, job.id);
   assert.is(seen.job.status, "completed", seen.job.error);
   assert.ok(seen.cut.length > 0);
   const whole = await lab.finished(job.id);
@@ -222,14 +236,12 @@ test("a result too large for one answer is cut, says so, and can be read to its 
   const { result } = whole as unknown as { result: { layers: { norms: number[] }[] } };
   assert.is(norms.length, total);
   assert.equal(norms, result.layers[0]!.norms);
-  await mcp.close();
 });
 
 test("a Lab that is not there is said as a result, and the next call finds it again", async () => {
-  const mcp = await open("current, 2025", ["lab", "--lab", "9", "--url", serving.url]);
+  const mcp = await session("current, 2025", [], "9");
   assert.match(refusal(await mcp.call("lab_health")), /^Nothing listens at http:\/\/127\.0\.0\.1:9/);
   assert.is(marked(await mcp.call("serving_capabilities")).capabilities.model, "tapline-demo");
-  await mcp.close();
 });
 
 test("arguments are refused by their field with what it may be; lab_jobs has a limit", async () => {
@@ -250,7 +262,6 @@ test("arguments are refused by their field with what it may be; lab_jobs has a l
   }
   const { jobs, total } = marked(await mcp.call("lab_jobs", { limit: 1 }));
   assert.is(jobs.length, Math.min(1, total));
-  await mcp.close();
 });
 
 test("the submission's tool knows every field of every operation", () => {

@@ -33,6 +33,9 @@ export interface Session {
   close(): Promise<void>;
 }
 
+/** The clients' own is a minute, which a process may need to start on a busy machine. */
+const patience = { timeout: 300_000 };
+
 /** The official client on the newest revision, the same on the one before, and the SDK before it. */
 export const clients = ["current", "current, 2025", "previous"] as const;
 export type ClientKind = (typeof clients)[number];
@@ -59,11 +62,11 @@ export async function open(
     const client = new PreviousClient(info);
     const transport = new PreviousTransport(parameters);
     listen(transport.stderr);
-    await client.connect(transport);
+    await client.connect(transport, patience);
     return {
-      tools: async () => (await client.listTools()).tools as ToolInfo[],
+      tools: async () => (await client.listTools(undefined, patience)).tools as ToolInfo[],
       call: async (name, input = {}) =>
-        (await client.callTool({ name, arguments: input as never })) as ToolResult,
+        (await client.callTool({ name, arguments: input as never }, undefined, patience)) as ToolResult,
       instructions: () => client.getInstructions(),
       protocol: () => undefined,
       stderr: () => stderr,
@@ -75,11 +78,11 @@ export async function open(
   });
   const transport = new StdioClientTransport(parameters);
   listen(transport.stderr as never);
-  await client.connect(transport);
+  await client.connect(transport, patience);
   return {
-    tools: async () => (await client.listTools()).tools as ToolInfo[],
+    tools: async () => (await client.listTools(undefined, patience)).tools as ToolInfo[],
     call: async (name, input = {}) =>
-      (await client.callTool({ name, arguments: input as never })) as ToolResult,
+      (await client.callTool({ name, arguments: input as never }, patience)) as ToolResult,
     instructions: () => client.getInstructions(),
     protocol: () => client.getNegotiatedProtocolVersion(),
     stderr: () => stderr,

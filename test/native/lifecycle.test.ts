@@ -1,11 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Model } from "../../src/native/index.js";
+import { until } from "../support/until.js";
 import { demo, logitsOf, someTokens } from "./demo-model.js";
 
 const fixture = (name: string) => fileURLToPath(new URL(`./fixtures/${name}`, import.meta.url));
@@ -53,14 +53,27 @@ test("progress while loading ends at 1", async () => {
   const seen: number[] = [];
   const model = await Model.open(demo, { onProgress: (fraction) => seen.push(fraction) });
   // Progress comes from another thread and may arrive just behind the result.
-  for (let i = 0; i < 100 && seen.at(-1) !== 1; ++i) await sleep(10);
-  assert.is(seen.at(-1), 1);
+  await until(() => seen.at(-1) === 1);
   assert.equal(
     seen,
     [...seen].sort((a, b) => a - b),
   );
   await model.close();
 });
+
+/**
+ * So many cycles in a row leave the process at most so many MiB larger. What is kept for good grows it every time; what
+ * the allocator holds back for a while, only now and then: one of five rows without growth is enough.
+ */
+async function settles(cycles: number, cycle: () => Promise<void>, mib: number): Promise<void> {
+  const grown: number[] = [];
+  do {
+    const before = process.memoryUsage().rss;
+    for (let i = 0; i < cycles; ++i) await cycle();
+    grown.push((process.memoryUsage().rss - before) / 2 ** 20);
+    assert.ok(grown.length <= 5, `the process grew by ${grown.map((each) => each.toFixed(1))} MiB`);
+  } while (grown.at(-1)! >= mib);
+}
 
 test("opening and closing many times leaks nothing", async () => {
   const cycle = async () => {
@@ -73,11 +86,8 @@ test("opening and closing many times leaks nothing", async () => {
     await model.close();
   };
   for (let i = 0; i < 8; ++i) await cycle();
-  const before = process.memoryUsage().rss;
-  for (let i = 0; i < 40; ++i) await cycle();
-  const grown = (process.memoryUsage().rss - before) / 2 ** 20;
-  // One cycle holds some 15 MiB; were a twentieth of it kept, this would be 30.
-  assert.ok(grown < 30, `40 cycles grew the process by ${grown.toFixed(1)} MiB`);
+  // One cycle holds some 15 MiB; were a twentieth of it kept, 40 would keep 30.
+  await settles(40, cycle, 30);
 });
 
 test("results are given back to the garbage collector", async () => {
@@ -90,11 +100,8 @@ test("results are given back to the garbage collector", async () => {
     await context.advance({ tokens, layers });
   };
   for (let i = 0; i < 40; ++i) await capture();
-  const before = process.memoryUsage().rss;
-  for (let i = 0; i < 300; ++i) await capture();
-  const grown = (process.memoryUsage().rss - before) / 2 ** 20;
   // 300 captures return 300 MiB.
-  assert.ok(grown < 120, `the process grew by ${grown.toFixed(1)} MiB`);
+  await settles(300, capture, 120);
   await model.close();
 });
 
@@ -110,26 +117,27 @@ const stages = [
   "by itself",
 ];
 for (const stage of stages) {
-  test(`a process that ends in the middle (${stage}) ends at once, with its own code`, async () => {
+  test(`a process that ends in the middle (${stage}) ends without finishing, with its own code`, async () => {
     const child = spawn(process.execPath, ["--import", "tsx", fixture("exit-during.ts"), stage, demo], {
       stdio: ["ignore", "pipe", "pipe"],
     });
     let output = "";
     let errors = "";
+    // What it has begun would take far longer: one that waits for it is ended from outside.
+    let timer: NodeJS.Timeout | undefined;
     child.stdout.on("data", (chunk) => {
       output += chunk;
+      timer ??= setTimeout(() => child.kill("SIGKILL"), 300_000);
     });
     child.stderr.on("data", (chunk) => {
       errors += chunk;
     });
-    const timer = setTimeout(() => child.kill("SIGKILL"), 60_000);
     const [code, signal] = await once(child, "close");
-    const seconds = (Date.now() - Number(output)) / 1000;
     clearTimeout(timer);
+    assert.is(output, "leaving\n");
     assert.is(signal, null);
     assert.is(code, 7, errors);
     assert.is(errors, "");
-    assert.ok(seconds < 10, `it took ${seconds} s to end`);
   });
 }
 
@@ -154,9 +162,7 @@ test("several worker threads use the addon at once", async () => {
 test("worker threads can be terminated in the middle, and the addon goes on", async () => {
   const workers = [startWorker(true), startWorker(true)];
   await Promise.all(workers.map((worker) => once(worker, "message")));
-  const started = Date.now();
   await Promise.all(workers.map((worker) => worker.terminate()));
-  assert.ok(Date.now() - started < 10_000, "terminating took too long");
   const model = await Model.open(demo);
   assert.ok((await model.tokenize("still here")).length > 0);
   await model.close();

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { inBrowser } from "../support/browser.js";
+import { until } from "../support/until.js";
 import { aroundReports, assertDrawable, openReport } from "./browser.js";
 import { hostileJobs, inspectJob, probeJob } from "./jobs.js";
 
@@ -35,19 +36,18 @@ inBrowser("the mouse and the arrow keys show the same detail", async () => {
   await chart.scrollIntoViewIfNeeded();
   const cell = chart.locator('[aria-label="cell"] rect').first();
   await cell.hover();
-  await page.waitForTimeout(100);
   // Plot begins its lines with zero-width spaces.
   const shown = async () => (await tip.textContent())?.replaceAll("\u200b", "") ?? "";
-  const byMouse = await shown();
+  const byMouse = await until(async () => (await shown()).startsWith("layer") && shown());
   assert.match(byMouse, /layer 0, after The \(token 0\)The {2}50\.0 %·b {2}10\.0 %·c {2}5 %/);
 
   await page.mouse.move(5, 5);
+  await until(async () => (await shown()) === "");
   await chart.focus();
   await page.keyboard.press("ArrowRight");
   const status = page.locator("#logit-lens .detail");
   assert.is(await status.textContent(), "layer 0, after The (token 0), The  50.0 %, ·b  10.0 %, ·c  5 %");
-  await page.waitForTimeout(100);
-  assert.is(await shown(), byMouse);
+  await until(async () => (await shown()) === byMouse);
   await page.keyboard.press("End");
   assert.match((await status.textContent()) ?? "", /layer 3, after ·is \(token 4\)/);
   await page.keyboard.press("Escape");
@@ -111,10 +111,10 @@ inBrowser("a text of a thousand tokens continues in lines that fit", async () =>
   assert.is(await page.locator("#logit-lens .chart [aria-label=cell] rect").count(), 2048);
   await page.setViewportSize({ width: 1200, height: 800 });
   // Pages forbid eval, which Playwright's own waiting needs.
-  for (let attempt = 0; (await page.locator("#logit-lens .chart > svg").count()) >= lines; attempt += 1) {
-    assert.ok(attempt < 300, "a wider window takes fewer lines");
-    await page.waitForTimeout(50);
-  }
+  await until(
+    async () => (await page.locator("#logit-lens .chart > svg").count()) < lines,
+    "a wider window takes fewer lines",
+  );
   assert.equal(troubles, []);
   await close();
 });

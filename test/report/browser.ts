@@ -27,7 +27,6 @@ let pages = 0;
 export async function openReport(job: ReportedJob, options: BrowserContextOptions = {}): Promise<OpenReport> {
   const context = await newContext({ offline: true, acceptDownloads: true, ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(20_000);
   const troubles: string[] = [];
   page.on("pageerror", (error) => troubles.push(String(error)));
   page.on("console", (message) => {

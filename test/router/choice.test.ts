@@ -2,9 +2,10 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { RouterStats } from "../../src/contracts/router.js";
 import { validate } from "../../src/contracts/validate.js";
+import { until } from "../support/until.js";
 import { cast } from "./support/cast.js";
 import { type Fake, json, stream } from "./support/fake.js";
-import { messages, until } from "./support/routing.js";
+import { messages } from "./support/routing.js";
 
 const { fake, routing, endAll } = cast();
 test.after.each(endAll);
@@ -71,7 +72,8 @@ test("an unknown model is 404, unless a backend has it since", async () => {
 
 test("work goes where least of it waits for each slot, then where the first token came soonest", async () => {
   const waiting: (() => void)[] = [];
-  const hold = (_got: unknown, response: Parameters<NonNullable<Fake["options"]["post"]>>[1]) => {
+  type Post = NonNullable<Fake["options"]["post"]>;
+  const hold: Post = (_got, response) => {
     waiting.push(() =>
       response.writeHead(200, { "Content-Type": "text/event-stream" }).end("data: [DONE]\n\n"),
     );
@@ -88,13 +90,24 @@ test("work goes where least of it waits for each slot, then where the first toke
   for (const answer of waiting) answer();
   await Promise.all(chats);
 
-  const slow = await fake({
-    post: (got, response) => void setTimeout(() => stream(["x"])(got, response), 200),
-  });
-  const quick = await fake();
-  const idle = await routing([slow.url, quick.url]);
-  for (let count = 0; count < 8; count++) await idle.chat({ messages, stream: true });
-  assert.equal([slow.got.length, quick.got.length], [1, 7]);
+  const { now } = performance;
+  let ms = 1_000_000;
+  performance.now = () => ms;
+  try {
+    const answering =
+      (takes: number): Post =>
+      (got, response) => {
+        ms += takes;
+        stream(["x"])(got, response);
+      };
+    const slow = await fake({ post: answering(200) });
+    const quick = await fake({ post: answering(5) });
+    const idle = await routing([slow.url, quick.url]);
+    for (let count = 0; count < 8; count++) await idle.chat({ messages, stream: true });
+    assert.equal([slow.got.length, quick.got.length], [1, 7]);
+  } finally {
+    performance.now = now;
+  }
 });
 
 test("work that others give to a tapline server counts", async () => {

@@ -7,8 +7,9 @@ import * as assert from "uvu/assert";
 import { readConfig } from "../../src/router/index.js";
 import { program } from "../support/program.js";
 import { send } from "../support/request.js";
+import { until } from "../support/until.js";
 import { event, type Fake, startFake } from "./support/fake.js";
-import { messages, until } from "./support/routing.js";
+import { messages } from "./support/routing.js";
 
 let folder: string;
 
@@ -78,8 +79,8 @@ test("SIGHUP reads the configuration again; running streams go on, a bad file ch
   const two = await startFake();
   await write(one);
   const { child, said, ended } = start(["--config", path]);
-  await until(() => /is ready at (\S+)/.test(said.text), 60);
-  const url = /is ready at (\S+)/.exec(said.text)?.[1];
+  await until(() => /is ready at (\S+)\s/.test(said.text));
+  const url = /is ready at (\S+)\s/.exec(said.text)?.[1];
   const chat = () => send(`${url}/v1/chat/completions`, "POST", { messages, stream: true });
   const stream = chat();
   await until(() => one.got.length === 1);

@@ -1,12 +1,15 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { request } from "node:http";
 import { createServer, type Socket } from "node:net";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Execution } from "../../src/contracts/execution.js";
 import { validate } from "../../src/contracts/validate.js";
+import { freePort } from "../support/free-port.js";
+import { until } from "../support/until.js";
 import { cast } from "./support/cast.js";
 import { event, type FakeOptions, json, startFake, stream } from "./support/fake.js";
-import { messages, until } from "./support/routing.js";
+import { messages } from "./support/routing.js";
 
 const { fake, routing, atEnd, endAll } = cast();
 test.after.each(endAll);
@@ -18,7 +21,7 @@ const busy: Post = (_got, response) => {
   response.end('{"error":{"message":"full"}}');
 };
 const silent: Post = () => {};
-const quickly = { silent: 50, answer: 150, idle: 100, firstBackOff: 20, urgent: 10 };
+const quickly = { silent: 50, answer: 500, idle: 100, firstBackOff: 20, urgent: 10 };
 
 test("a backend that dies under a request before its first byte is replaced", async () => {
   const one = await fake({ post: dies });
@@ -121,7 +124,7 @@ test("with nobody healthy it is 503 with Retry-After, until somebody is", async 
   assert.is(body.error.type, "overloaded_error");
   assert.is((await router.get("/health")).status, 503);
 
-  const gone = await startFake();
+  const gone = await startFake({}, await freePort());
   const second = await routing([gone.url]);
   await gone.close();
   assert.is((await second.chat({ messages })).status, 503);
@@ -132,12 +135,17 @@ test("with nobody healthy it is 503 with Retry-After, until somebody is", async 
 });
 
 test("who comes back while a frozen one is still waited for gets the request", async () => {
-  const frozen = await fake({ pages: { "/health": () => {} } });
-  const gone = await startFake();
+  const frozen = await fake({ pages: { "/health": json({}, 503) } });
+  const gone = await startFake({}, await freePort());
   await gone.close();
-  const router = await routing([frozen.url, gone.url], { timing: { answer: 1500 } });
+  const router = await routing([frozen.url, gone.url], { timing: { answer: 600_000 } });
+  frozen.options.pages = { "/health": () => {} };
+  const asked = frozen.asked.length;
   const chat = router.chat({ messages });
-  await new Promise((resolve) => setTimeout(resolve, 400));
+  await until(() => frozen.asked.length > asked);
+  const absent = router.service.backends[1];
+  const failedAt = absent?.lastCheckEnded ?? 0;
+  await until(() => (absent?.lastCheckEnded ?? 0) > failedAt);
   const back = await fake({}, gone.port);
   assert.is((await chat).status, 200);
   assert.is(back.got.length, 1);
@@ -163,6 +171,12 @@ test("a client that goes away while nobody is healthy leaves nothing to be sent"
   const one = await fake({ pages });
   const router = await routing([one.url], { timing: { firstBackOff: 60_000, longestBackOff: 60_000 } });
   await until(() => router.service.backends.every(({ nextCheck }) => nextCheck > performance.now()));
+  const sockets: Socket[] = [];
+  const opened = (message: unknown) => {
+    const { socket } = message as { socket: Socket };
+    if (socket.localPort === router.port) sockets.push(socket);
+  };
+  subscribe("net.server.socket", opened);
   pages["/health"] = (response) => {
     answer = () => json({ status: "ok" })(response);
   };
@@ -171,11 +185,10 @@ test("a client that goes away while nobody is healthy leaves nothing to be sent"
   asking.on("error", () => {});
   asking.end(JSON.stringify({ messages, stream: true }));
   await until(() => one.asked.length > before);
-  const gone = new Promise((resolve) => asking.once("close", resolve));
   asking.destroy();
-  await gone;
   // The router hears of that before it hears from the backend.
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await until(() => sockets.length === 1 && sockets[0]?.destroyed);
+  unsubscribe("net.server.socket", opened);
   answer();
   await until(() => router.service.requests.cancelled === 1);
   assert.is(one.got.length, 0);
@@ -205,16 +218,27 @@ test("a configuration that is read again asks at once who was set aside", async 
   await until(() => backend?.state === "healthy");
 });
 
-test("back-off grows while a backend is down", async () => {
-  const router = await routing(["http://127.0.0.1:9"], { timing: { firstBackOff: 20 } });
-  const [backend] = router.service.backends;
-  await until(() => (backend?.failures ?? 0) >= 4);
-  const early = backend?.nextCheck ?? 0;
-  await until(() => (backend?.nextCheck ?? 0) > early);
-  const { body } = await router.get("/stats");
-  assert.ok(body.backends[0].next_check_seconds > 0);
-  assert.is(body.backends[0].last_error, "nobody listens there");
-  assert.is(body.backends[0].failures, 1);
+test("back-off doubles while a backend is down, up to its longest", async () => {
+  const { now } = performance;
+  let ms = 1_000_000;
+  performance.now = () => ms;
+  try {
+    const router = await routing(["http://127.0.0.1:9"], {
+      timing: { firstBackOff: 2000, longestBackOff: 10_000 },
+    });
+    const [backend] = router.service.backends;
+    // The first failure may be a connection that ended by itself: asked again at once.
+    for (const wait of [2000, 4000, 8000, 10_000, 10_000]) {
+      await until(() => backend?.nextCheck === ms + wait && backend.checking === undefined);
+      const { body } = await router.get("/stats");
+      assert.is(body.backends[0].next_check_seconds, wait / 1000);
+      assert.is(body.backends[0].last_error, "nobody listens there");
+      assert.is(body.backends[0].failures, 1);
+      ms += wait;
+    }
+  } finally {
+    performance.now = now;
+  }
 });
 
 test("a frozen backend loses the requests that it has not begun to answer", async () => {

@@ -56,9 +56,10 @@ test("a server is greeted; one that is gone, busy, old or something else is told
   assert.equal(await reachRpcServers([server]), [name]);
   assert.equal(await lostRpcServers([server]), []);
 
+  // Whoever has been greeted back is being served: HELLO, 24 bytes of capabilities, none of them.
   const holder = connect(server.port, server.host);
-  await new Promise((resolve) => holder.once("connect", resolve));
-  await new Promise((resolve) => setTimeout(resolve, 200)); // until it serves the holder
+  holder.write(Buffer.from([14, 24, ...Array(7 + 24).fill(0)]));
+  await new Promise((resolve) => holder.once("data", resolve));
   assert.is(
     await fault(() => reachRpcServers([server])),
     `The rpc-server ${name} accepts no more: it serves one program at a time, and another one holds it.`,

@@ -5,6 +5,7 @@ import { type Serving, type ServingEvent, serve } from "../../src/inference/proc
 import { nameOf } from "../../src/models/rpc.js";
 import { demoInspect, openHarness } from "../lab/harness.js";
 import { send } from "../support/request.js";
+import { until } from "../support/until.js";
 import { type RunningRpcServer, startRpcServer } from "./support/rpc-server.js";
 
 let servers: RunningRpcServer[];
@@ -122,13 +123,5 @@ test("a server that cannot be reached at the start is told, not waited for", asy
     assert.match((error as Error).message, /^The rpc-server .* is not running: the connection is refused\.$/);
   }
 });
-
-async function until(condition: () => boolean): Promise<void> {
-  for (let attempt = 0; attempt < 3000; attempt++) {
-    if (condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  throw new Error("it did not come to pass in a minute");
-}
 
 test.run();

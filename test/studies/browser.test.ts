@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { inBrowser } from "../support/browser.js";
+import { until } from "../support/until.js";
 import { api, aroundWebsite, context, log, service, signIn } from "./support/browser.js";
 import { samplePackage } from "./support/packages.js";
 
@@ -13,7 +14,6 @@ for (const javaScriptEnabled of [true, false]) {
   inBrowser(`the whole way, JavaScript ${javaScriptEnabled ? "on" : "off"}`, async () => {
     const visitor = await context({ javaScriptEnabled });
     const page = await visitor.newPage();
-    page.setDefaultTimeout(20_000);
     const foreign: string[] = [];
     page.on("request", (request) => {
       const { host, hostname } = new URL(request.url());
@@ -143,8 +143,8 @@ inBrowser("another site can neither post forms nor frame pages", async () => {
   await page.goto(`${service.origin}/agents`);
   assert.not.ok((await page.content()).includes("evil"));
   await page.goto(`${address}/frame`);
-  await page.waitForTimeout(500);
-  const frame = page.frames()[1];
+  const frame = await until(() => page.frames()[1]);
+  await until(() => frame.url() !== "" && frame.url() !== "about:blank");
   assert.not.ok((await frame?.content().catch(() => ""))?.includes("Agent access"));
   await visitor.close();
   evil.close();

@@ -13,6 +13,8 @@ import * as assert from "uvu/assert";
 
 const executable = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find((path) => existsSync(path));
 let browser: Browser;
+/** For what does not happen at all; how long the rest takes is the machine's business. */
+const patienceMs = 300_000;
 
 /** What a file's tests need beside the browser. */
 export interface Surroundings {
@@ -26,7 +28,7 @@ export function aroundBrowser({ start, end }: Surroundings): void {
     if (executable === undefined) return;
     await start?.();
     const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-    browser = await chromium.launch({ executablePath: executable, args });
+    browser = await chromium.launch({ executablePath: executable, args, timeout: patienceMs });
   });
   test.after(async () => {
     await browser?.close();
@@ -43,8 +45,10 @@ export function inBrowser(name: string, body: () => Promise<void>): void {
 }
 
 /** A visitor of its own: no cookies, no cache. */
-export function newContext(options: BrowserContextOptions): Promise<BrowserContext> {
-  return browser.newContext(options);
+export async function newContext(options: BrowserContextOptions): Promise<BrowserContext> {
+  const context = await browser.newContext(options);
+  context.setDefaultTimeout(patienceMs);
+  return context;
 }
 
 /**

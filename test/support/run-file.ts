@@ -12,6 +12,9 @@ export interface FileResult {
   problem?: string;
 }
 
+/** For as long, a process that a file has told to end may take to do so behind it. */
+const drainMs = 60_000;
+
 /** The processes to end when the runner itself is ended. */
 const running = new Set<number>();
 
@@ -78,7 +81,7 @@ function runProcess(file: string, timeoutMs: number): Promise<Ending> {
         end(child.pid ?? 0);
         chunks.push(Buffer.from("\nThe file ended, but a process that it started was still running.\n"));
         finish(code || 1, signal);
-      }, 5_000);
+      }, drainMs);
     });
   });
 }

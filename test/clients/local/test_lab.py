@@ -102,7 +102,7 @@ class TestLab(unittest.TestCase):
         with self.assertRaises(TimeoutError):
             self.lab.wait(queued["id"], timeout=0)
         self.assertIn(self.lab.job(queued["id"])["status"], ("queued", "running", "completed"))
-        for job in (queued, long):
+        for job in (long, queued):
             self.assertIn(self.lab.cancel(job["id"])["status"], ("running", "cancelled", "completed"))
         with self.assertRaisesRegex(TaplineError, "cancelled") as caught:
             self.lab.wait(long["id"], interval=0.05)

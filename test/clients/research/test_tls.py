@@ -17,7 +17,7 @@ class TestTLS(AttackCase):
         with Hostile(sends(answer(body=EMPTY_PAGE)), PAIR) as server:
             with mock.patch.dict(os.environ):
                 os.environ.pop("AGENT_RESEARCH_CA_FILE", None)
-                unknown = ResearchClient(server.url, TOKEN, timeout=10)
+                unknown = ResearchClient(server.url, TOKEN, timeout=120)
                 self.fails(TLSFailed, unknown.list_studies)
             other = self.client(server, ca_file=os.environ["TAPLINE_TEST_OTHER_CERTIFICATE"])
             self.fails(TLSFailed, other.list_studies)
@@ -33,7 +33,7 @@ class TestTLS(AttackCase):
     def test_a_server_without_tls_sees_no_token(self) -> None:
         seen: list[bytes] = []
         with socket.create_server(("127.0.0.1", 0)) as plain:
-            client = ResearchClient(f"https://localhost:{plain.getsockname()[1]}", TOKEN, timeout=10)
+            client = ResearchClient(f"https://localhost:{plain.getsockname()[1]}", TOKEN, timeout=120)
 
             def talk() -> None:
                 connection, _ = plain.accept()

@@ -55,7 +55,7 @@ class Hostile:
     def _serve(self, raw: socket.socket) -> None:
         # A client that goes away is what most scripts are about.
         try:
-            raw.settimeout(30)
+            raw.settimeout(600)
             connection = raw if self._context is None else self._context.wrap_socket(raw, server_side=True)
             with connection:
                 request = self._request(connection)
@@ -97,7 +97,7 @@ class Peer:
 
     def wait(self) -> None:
         """Says nothing until the test is over."""
-        self._server.over.wait(30)
+        self._server.over.wait(600)
 
 
 def _gone() -> bytes:

@@ -2,6 +2,7 @@ import { listen } from "../../../src/http/index.js";
 import { endService, inferenceApp, loadService, type ServingOptions } from "../../../src/inference/index.js";
 import type { InferenceService } from "../../../src/inference/service.js";
 import { type Answer, send } from "../../support/request.js";
+import { until } from "../../support/until.js";
 
 export interface TestServer {
   url: string;
@@ -36,16 +37,12 @@ export async function startServer(options: Partial<ServingOptions> = {}): Promis
   };
 }
 
-/** Waits until no slot is busy and nothing waits; milliseconds it took. */
-export async function untilIdle(service: InferenceService, limitMs = 10_000): Promise<number> {
-  const start = performance.now();
-  for (;;) {
+/** Waits until no slot is busy, nothing waits, and no request is open. */
+export async function untilIdle(service: InferenceService): Promise<void> {
+  await until(async () => {
     const { busy_slots, deferred } = await service.engine.metrics();
-    const elapsed = performance.now() - start;
-    if (busy_slots === 0 && deferred === 0) return elapsed;
-    if (elapsed > limitMs) throw new Error(`${busy_slots} slots are still busy after ${limitMs} ms.`);
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
+    return busy_slots === 0 && deferred === 0 && service.stats.requests.active === 0;
+  }, "no slot is busy and no request open");
 }
 
 /** The JSON of each event of a stream, without the closing [DONE]. */

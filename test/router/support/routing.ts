@@ -34,12 +34,3 @@ export async function startRouting(
 }
 
 export const messages = [{ role: "user", content: "What is the capital of France?" }];
-
-/** Waits until something is so. */
-export async function until(what: () => boolean | Promise<boolean>, seconds = 20): Promise<void> {
-  const deadline = performance.now() + seconds * 1000;
-  while (!(await what())) {
-    if (performance.now() > deadline) throw new Error(`It did not come to pass: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}

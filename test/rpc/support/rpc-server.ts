@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { treeOf } from "../../../scripts/build/paths.js";
 import { buildTools } from "../../../scripts/build/tools.js";
 import { reachRpcServers } from "../../../src/models/rpc.js";
 import { backendInfo } from "../../../src/native/index.js";
+import { freePort } from "../../support/free-port.js";
+import { until } from "../../support/until.js";
 
 /** llama.cpp's rpc-server on loopback. */
 export interface RunningRpcServer {
@@ -40,16 +41,17 @@ export async function startRpcServer({ there, threads = 1 }: Options = {}): Prom
     async start() {
       const at = ["--host", host, "--port", String(port), "--threads", String(threads), "--device", "CPU"];
       const [file, ...words] = [...(there?.runs ?? []), path, ...at] as [string, ...string[]];
-      child = spawn(file, words, { stdio: "ignore" });
-      for (let attempt = 0; ; attempt++) {
-        try {
-          await reachRpcServers([server]);
-          return;
-        } catch (error) {
-          if (attempt > 200 || child.exitCode !== null) throw error;
-          await new Promise((resolve) => setTimeout(resolve, 50));
-        }
-      }
+      const started = spawn(file, words, { stdio: "ignore" });
+      child = started;
+      await until(() =>
+        reachRpcServers([server]).then(
+          () => true,
+          (error) => {
+            if (started.exitCode !== null) throw error;
+            return false;
+          },
+        ),
+      );
     },
     async kill() {
       if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
@@ -60,12 +62,4 @@ export async function startRpcServer({ there, threads = 1 }: Options = {}): Prom
   };
   await server.start();
   return server;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -4,13 +4,13 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { demoModelPath } from "../../../src/models/resolve.js";
 import { mainCommit, sha256, TestHub } from "../../models/support/hub.js";
+import { program } from "../../support/program.js";
+import { until } from "../../support/until.js";
 
-const main = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
 const demo = readFileSync(demoModelPath);
 const hash = sha256(demo);
 
@@ -37,7 +37,7 @@ interface Run {
 /** `tapline` with the given words, in a process of its own; `shell` stands before it, e.g. a limit. */
 function tapline(words: string[], options: { shell?: string; env?: Record<string, string> } = {}): Run {
   const env = { ...process.env, HF_ENDPOINT: hub.url, HF_HOME: home, TAPLINE_HOME: home, ...options.env };
-  const command = [process.execPath, "--import", "tsx", main, ...words];
+  const command = [process.execPath, ...program, ...words];
   const child =
     options.shell === undefined
       ? spawn(command[0] as string, command.slice(1), { env })
@@ -62,14 +62,6 @@ function sentence(stderr: string): string {
 }
 
 const blobs = () => join(home, "hub", "models--tiny--demo", "blobs");
-
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let attempt = 0; attempt < 3000; attempt++) {
-    if (await condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error("it did not come to pass");
-}
 
 test("two processes that ask for the same file download it once", async () => {
   hub.faults = { dripMs: 20, dripBytes: 40_000 };

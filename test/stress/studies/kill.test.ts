@@ -41,6 +41,8 @@ for (const database of databases.all) {
           () =>
             new Promise<void>((resolve, reject) => {
               const child = fork(writer, [location, id, other.id], { execArgv: ["--import", "tsx"] });
+              let saved = 0;
+              let killing = false;
               child.on(
                 "message",
                 (
@@ -49,9 +51,15 @@ for (const database of databases.all) {
                   },
                 ) => {
                   for (const kind of kinds) if (message[kind]) done[kind].add(message[kind] as string);
-                  if (message.ready) setTimeout(() => child.kill("SIGKILL"), 5 + Math.random() * 300);
-                  if (message.draft) drafts.set(message.draft, message.sha256 as string);
+                  if (message.draft) {
+                    drafts.set(message.draft, message.sha256 as string);
+                    saved += 1;
+                  }
                   if (message.published) published.add(message.published);
+                  // Some have saved nothing yet, some a few drafts; the third is published, commented, moderated.
+                  if (killing || saved < kill % 5) return;
+                  killing = true;
+                  setTimeout(() => child.kill("SIGKILL"), Math.random() * 100);
                 },
               );
               child.once("exit", (code, signal) =>

@@ -37,7 +37,7 @@ export async function foreignRounds(location: string, rounds: number): Promise<n
       await includes(location, acknowledged, `round ${round}, beside the writers`);
       const copy = `${location}.copy`;
       const before = new Set(acknowledged);
-      await run("sqlite3", ["-cmd", ".timeout 20000", location, `.backup ${copy}`]);
+      await run("sqlite3", ["-cmd", ".timeout 300000", location, `.backup ${copy}`]);
       await includes(copy, before, `round ${round}, the copy`);
       rmSync(copy);
       await Promise.all(writers.map((one) => one.wrote(1)));
@@ -60,7 +60,7 @@ export async function readAllTheTime(location: string): Promise<{ stop(): Promis
   const query = "select count(*) from studies";
   const reading = (async () => {
     while (!stopped) {
-      await run("sqlite3", ["-cmd", ".timeout 20000", location, query]);
+      await run("sqlite3", ["-cmd", ".timeout 300000", location, query]);
       reads += 1;
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
@@ -79,7 +79,7 @@ export async function readAllTheTime(location: string): Promise<{ stop(): Promis
 async function includes(location: string, drafts: ReadonlySet<string>, when: string): Promise<void> {
   const expected = [...drafts]; // more may come while the reader reads
   const query = "pragma integrity_check; select id from drafts union select id from studies";
-  const { stdout } = await run("sqlite3", ["-cmd", ".timeout 20000", location, query], { maxBuffer: 1e8 });
+  const { stdout } = await run("sqlite3", ["-cmd", ".timeout 300000", location, query], { maxBuffer: 1e8 });
   const [verdict, ...found] = stdout.trimEnd().split("\n");
   assert.is(verdict, "ok", when);
   const there = new Set(found);

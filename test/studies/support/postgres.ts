@@ -85,7 +85,7 @@ export async function startPostgres({
         execFileSync(join(bin as string, "pg_isready"), ["-h", folder, "-U", "tapline"], { stdio: "ignore" });
         return child;
       } catch (error) {
-        if (tries > 300 || child.exitCode !== null) throw error;
+        if (tries > 3000 || child.exitCode !== null) throw error;
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
     }
