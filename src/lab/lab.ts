@@ -1,7 +1,7 @@
 import { type Config, type Job, type JobStatus, type JobSummary, limits } from "../contracts/index.js";
 import { HttpError } from "../http/index.js";
 import { JobStore, type StoredJob, summarize } from "./store.js";
-import { type Outcome, runWorker } from "./supervisor.js";
+import { type Outcome, runWorker, type WorkerProgram } from "./supervisor.js";
 import type { LoadSettings } from "./worker/messages.js";
 
 export interface LabOptions {
@@ -15,6 +15,8 @@ export interface LabOptions {
   load?: LoadSettings;
   /** Replaces the contract's deadline of a worker, for tests. */
   deadlineMs?: number;
+  /** Replaces the worker's program, for tests. */
+  worker?: WorkerProgram;
   log?: (line: string) => void;
 }
 
@@ -42,6 +44,7 @@ export class Lab {
   readonly #store: JobStore;
   readonly #log: (line: string) => void;
   readonly #deadlineMs: number | undefined;
+  readonly #worker: WorkerProgram | undefined;
   readonly #load: LoadSettings;
   readonly #library: string;
   /** Finished jobs by id, in order of creation. */
@@ -58,6 +61,7 @@ export class Lab {
     this.#store = store;
     this.#log = options.log ?? ((line) => void process.stderr.write(`${line}\n`));
     this.#deadlineMs = options.deadlineMs;
+    this.#worker = options.worker;
     this.#load = options.load ?? {};
     this.#library = options.library ?? options.home;
     this.queueCapacity = options.queueCapacity ?? 0;
@@ -189,6 +193,7 @@ export class Lab {
         load: this.#load,
         library: this.#library,
         ...(this.#deadlineMs === undefined ? {} : { deadlineMs: this.#deadlineMs }),
+        ...(this.#worker === undefined ? {} : { program: this.#worker }),
       });
     } finally {
       await log.close();

@@ -5,6 +5,13 @@ import { limits } from "../contracts/index.js";
 import { lostRpcServers } from "../models/rpc.js";
 import type { LoadSettings, WorkerMessage, WorkerTask } from "./worker/messages.js";
 
+/** What Node is given to be a worker. */
+export interface WorkerProgram {
+  entry: string;
+  /** Its options, such as a loader. */
+  execArgv: string[];
+}
+
 export interface WorkerRun {
   config: Config;
   folder: string;
@@ -17,6 +24,7 @@ export interface WorkerRun {
   load?: LoadSettings;
   /** Folder of the user's library. */
   library: string;
+  program?: WorkerProgram;
 }
 
 /** How a worker ended; `stopped` when the signal ended it before it had a result. */
@@ -27,7 +35,10 @@ export type Outcome =
 
 // The same file beside this one, from src/ under tsx and from dist/.
 const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
-const entry = fileURLToPath(new URL(`./worker/main.${extension}`, import.meta.url));
+const ownProgram: WorkerProgram = {
+  entry: fileURLToPath(new URL(`./worker/main.${extension}`, import.meta.url)),
+  execArgv: process.execArgv,
+};
 
 /**
  * Runs one job in a process of its own and reports how it ended. Never rejects for anything that the worker
@@ -39,7 +50,9 @@ export function runWorker(run: WorkerRun): Promise<Outcome> {
   const spawnedAt = Date.now();
   // Its own process group (detached), so that one signal reaches it and whatever it started, and a Ctrl-C in
   // the terminal reaches only the service, which then ends it in order.
+  const { entry, execArgv } = run.program ?? ownProgram;
   const child = fork(entry, [], {
+    execArgv,
     detached: process.platform !== "win32",
     stdio: ["ignore", run.log, run.log, "ipc"],
     env: { ...process.env, GGML_NO_BACKTRACE: "1", TAPLINE_HOME: run.library },

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { readConfig, readExamples, readPrompts } from "../../src/cli/input-files.js";
+import { fc } from "../support/fc.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-inputs-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));

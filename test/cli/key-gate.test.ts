@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { KeyGate } from "../../src/cli/key-gate.js";
+import { fc } from "../support/fc.js";
 
 function gate() {
   let interrupts = 0;

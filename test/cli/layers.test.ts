@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { layerList, spread } from "../../src/cli/layers.js";
+import { fc } from "../support/fc.js";
 
 test("layers are written as indices and ranges", () => {
   assert.equal(layerList("5"), [5]);

@@ -9,10 +9,10 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Lab } from "../../src/client/index.js";
 import { startLab } from "../../src/lab/index.js";
-import { program } from "../support/program.js";
+import { compiledWorker, program } from "../support/program.js";
 
 const root = mkdtempSync(join(tmpdir(), "tapline-lost-"));
-const lab = await startLab({ port: 0, home: join(root, "home"), backend: "cpu" });
+const lab = await startLab({ port: 0, home: join(root, "home"), backend: "cpu", ...compiledWorker });
 test.after(async () => {
   await lab.close();
   rmSync(root, { recursive: true, force: true });

@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { inspect } from "node:util";
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import {
@@ -13,6 +12,7 @@ import {
   TimeoutError,
 } from "../../src/client/index.js";
 import { samplePackage } from "../studies/support/packages.js";
+import { fc } from "../support/fc.js";
 import { type HostileService, startHostile } from "./research-hostile.js";
 
 const token = `tpl_${"Tt0".repeat(16)}x`;

@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { events } from "../../src/client/event-stream.js";
 import { ServingModel, TaplineError } from "../../src/client/index.js";
+import { fc } from "../support/fc.js";
 import { until } from "../support/until.js";
 import { scripted, sendJson } from "./scripted.js";
 

@@ -1,4 +1,4 @@
-import * as fc from "fast-check";
+import { fc } from "../support/fc.js";
 
 const text = fc.string({ minLength: 1, maxLength: 40, unit: "grapheme" });
 const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });

@@ -1,4 +1,3 @@
-import * as fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import {
@@ -9,6 +8,7 @@ import {
   InvalidInput,
   limits,
 } from "../../src/contracts/index.js";
+import { fc } from "../support/fc.js";
 import { anyBody, nearlyValid, validSubmission } from "./arbitrary.js";
 
 const base = { operation: "inspect", model: "demo", prompt: "x" };

@@ -1,10 +1,10 @@
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { decodeControlVector, encodeControlVector } from "../../src/formats/control-vector.js";
 import { FormatError } from "../../src/formats/format-error.js";
 import { decodeNpz } from "../../src/formats/npz.js";
 import { decodeSafetensors } from "../../src/formats/safetensors.js";
+import { fc } from "../support/fc.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
 
 /** A .safetensors file by the format's page alone. */

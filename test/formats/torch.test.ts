@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { FormatError } from "../../src/formats/format-error.js";
 import { readTorchPickle } from "../../src/formats/torch.js";
 import { Dictionaries } from "../../src/library/index.js";
+import { fc } from "../support/fc.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-torch-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));

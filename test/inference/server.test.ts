@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { request } from "node:http";
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Stats } from "../../src/contracts/stats.js";
 import { validate } from "../../src/contracts/validate.js";
 import { Histogram } from "../../src/requests/index.js";
+import { fc } from "../support/fc.js";
 import { attempt } from "./support/bodies.js";
 import { startServer, streamEvents, type TestServer, untilIdle, user } from "./support/serving.js";
 

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Job } from "../../src/contracts/index.js";
 import { type LabService, type LabServiceOptions, startLab } from "../../src/lab/index.js";
+import { compiledWorker } from "../support/program.js";
 import { type Answer, send } from "../support/request.js";
 import { until as untilSo } from "../support/until.js";
 
@@ -32,7 +33,7 @@ export async function openHarness(
   const { meddle, home: given, ...rest } = options;
   const home = given ?? (await mkdtemp(join(tmpdir(), "tapline-lab-")));
   setMeddle(meddle, home);
-  const lab = await startLab({ port: 0, home, backend: "test", log: () => {}, ...rest });
+  const lab = await startLab({ port: 0, home, backend: "test", log: () => {}, ...compiledWorker, ...rest });
   const request = (method: string, path: string, body?: unknown) =>
     send(`${lab.url}/lab/v1${path}`, method, body);
   const until = async (id: string, condition: (job: Job) => boolean): Promise<Job> =>

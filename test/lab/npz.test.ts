@@ -1,12 +1,12 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import * as fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type NpzArray, NpzWriter } from "../../src/formats/npz-writer.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { writeNpz } from "../../src/lab/npz.js";
+import { fc } from "../support/fc.js";
 import { readNpz, readNpzWithNumpy } from "./npz-reader.js";
 
 let folder: string;

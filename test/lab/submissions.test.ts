@@ -1,7 +1,7 @@
-import * as fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { anyBody, nearlyValid, validSubmission } from "../contracts/arbitrary.js";
+import { fc } from "../support/fc.js";
 import { demoInspect, type Harness, openHarness } from "./harness.js";
 
 let harness: Harness;

@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { mcpLimits } from "../../src/contracts/mcp.js";
@@ -6,6 +5,7 @@ import { type Cut, excerpt, pageOf, pieceAt, sizeOf } from "../../src/mcp/excerp
 import { fence } from "../../src/mcp/fence.js";
 import { reveal, revealAll } from "../../src/mcp/reveal.js";
 import { packages } from "../studies/support/packages.js";
+import { fc } from "../support/fc.js";
 import { injections } from "./injections.js";
 import { unfence } from "./session.js";
 

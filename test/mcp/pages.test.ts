@@ -1,5 +1,4 @@
 import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { ResearchClient } from "../../src/client/index.js";
@@ -7,6 +6,7 @@ import type { StudyPackage } from "../../src/contracts/studies/index.js";
 import { researchServer } from "../../src/mcp/index.js";
 import { revealAll } from "../../src/mcp/reveal.js";
 import { packages } from "../studies/support/packages.js";
+import { fc } from "../support/fc.js";
 import { type ToolResult, unfence } from "./session.js";
 
 const id = "12345678-1234-4234-8234-123456789abc";

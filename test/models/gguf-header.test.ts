@@ -2,12 +2,12 @@ import { readFileSync } from "node:fs";
 import { mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { BadHeader, readGgufHeader } from "../../src/models/gguf-header.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { Model } from "../../src/native/index.js";
+import { fc } from "../support/fc.js";
 
 let folder: string;
 test.before(async () => {

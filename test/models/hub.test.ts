@@ -14,12 +14,12 @@ import promises, {
 import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { UserError } from "../../src/contracts/user-error.js";
 import { listCached, removeCached } from "../../src/models/hub/cached.js";
 import { demoModelPath, type ResolveOptions, resolveModel } from "../../src/models/resolve.js";
+import { fc } from "../support/fc.js";
 import { TestRandom } from "../support/random.js";
 import { mainCommit, sha256, TestHub } from "./support/hub.js";
 

@@ -1,7 +1,7 @@
-import * as fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Model } from "../../src/native/index.js";
+import { fc } from "../support/fc.js";
 import { demo, rejects } from "./demo-model.js";
 
 let model: Model;

@@ -12,6 +12,7 @@ import { startLab } from "../../src/lab/index.js";
 import { checkRecipe, chooseModel, outcomesOf, requestsOf } from "../../src/recipe/index.js";
 import { measure } from "../../src/recipe/measure.js";
 import { command } from "../cli/in-process.js";
+import { compiledWorker } from "../support/program.js";
 
 const root = mkdtempSync(join(tmpdir(), "tapline-recipe-"));
 test.after(() => rmSync(root, { recursive: true, force: true }));
@@ -185,7 +186,7 @@ test("every recipe that comes with tapline is one, and has a control", () => {
 });
 
 test("reproduce: figures, files and the exit code, from a file of one's own", async () => {
-  const lab = await startLab({ port: 0, home: join(root, "home"), backend: "cpu" });
+  const lab = await startLab({ port: 0, home: join(root, "home"), backend: "cpu", ...compiledWorker });
   try {
     const file = join(root, "recipe.json");
     const mixed = structuredClone(good);

@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { membersOf, memberValue, withString } from "../../src/router/body-fields.js";
+import { fc } from "../support/fc.js";
 
 const bytes = (text: string) => Buffer.from(text);
 

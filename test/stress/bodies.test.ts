@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { attempt } from "../inference/support/bodies.js";
 import { startServer, untilIdle } from "../inference/support/serving.js";
+import { fc } from "../support/fc.js";
 
 test("5,000 generated bodies never give a 5xx and leave no slot busy", async () => {
   const server = await startServer();

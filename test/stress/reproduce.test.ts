@@ -6,10 +6,11 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { startLab } from "../../src/lab/index.js";
 import { command } from "../cli/in-process.js";
+import { compiledWorker } from "../support/program.js";
 
 const root = mkdtempSync(join(tmpdir(), "tapline-reproduce-"));
 const recipes = fileURLToPath(new URL("../../recipes", import.meta.url));
-const lab = await startLab({ port: 0, home: join(root, "home"), backend: "cpu" });
+const lab = await startLab({ port: 0, home: join(root, "home"), backend: "cpu", ...compiledWorker });
 test.after(async () => {
   await lab.close();
   rmSync(root, { recursive: true, force: true });

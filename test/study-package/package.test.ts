@@ -1,5 +1,5 @@
 /** What jobs and requests become, judged by the studies service's own check. */
-import * as fc from "fast-check";
+
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Entry, StudyPackage } from "../../src/contracts/studies/index.js";
@@ -17,6 +17,7 @@ import {
   writeWords,
 } from "../../src/study/index.js";
 import { compareJob, hostile, hostileJobs, inspectJob, probeJob, saeJob } from "../report/jobs.js";
+import { fc } from "../support/fc.js";
 import { execution, labJob, words } from "./evidence.js";
 
 const example = (text: string, index: number) => ({ text, label: index % 2, split: "train" });

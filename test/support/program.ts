@@ -18,6 +18,11 @@ export const program: readonly string[] = fromDist
   ? [built]
   : ["--import", tsx, join(root, "src/cli/main.ts")];
 
+/** The worker of Labs that a test's own process holds: compiled, where that is the present one, as commands are. */
+export const compiledWorker = fromDist
+  ? { worker: { entry: join(root, "dist/lab/worker/main.js"), execArgv: [] } }
+  : {};
+
 /** The same for a program of somebody's own, and the module that `tapline/client` names. */
 export const module: readonly string[] = fromDist ? [] : ["--import", tsx];
 export const clientModule = join(root, fromDist ? "dist/client/index.js" : "src/client/index.ts");

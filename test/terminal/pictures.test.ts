@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import {
@@ -15,6 +14,7 @@ import {
   story,
   width,
 } from "../../src/terminal/index.js";
+import { fc } from "../support/fc.js";
 import { example } from "./example.js";
 
 const plain: Canvas = { width: 100, colors: "none" };

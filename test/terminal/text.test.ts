@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { cut, fit, visible, width, wrap } from "../../src/terminal/index.js";
+import { fc } from "../support/fc.js";
 
 test("tokens that differ look different, and each leaves a mark", () => {
   assert.is(visible(" Paris"), "·Paris");

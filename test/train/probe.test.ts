@@ -1,9 +1,9 @@
-import fc from "fast-check";
 import ndarray from "ndarray";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { NativeError, trainProbe } from "../../src/native/index.js";
 import { type MadeActivations, twoClasses } from "../support/activations.js";
+import { fc } from "../support/fc.js";
 import { TestRandom } from "../support/random.js";
 
 const sigmoid = (z: number) => 1 / (1 + Math.exp(-z));

@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { initialSaeWeights, NativeError, type SaeWeights, trainSae } from "../../src/native/index.js";
 import { type MadeActivations, sparseSums } from "../support/activations.js";
+import { fc } from "../support/fc.js";
 import { TestRandom } from "../support/random.js";
 
 const small = () => sparseSums({ train: 60, test: 20, hidden: 40, directions: 20, active: 3 });

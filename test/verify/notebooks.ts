@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { startLab } from "../../src/lab/index.js";
 import { clientSources } from "../clients/support/python.js";
+import { compiledWorker } from "../support/program.js";
 import { runProgram } from "../support/real/cache.js";
 import { environment } from "../support/real/environments.js";
 import { smolLm2Model } from "../support/real/models.js";
@@ -46,7 +47,7 @@ async function main(): Promise<void> {
   const names = (await readdir(folder)).filter((name) => name.endsWith(".ipynb"));
   const python = await environment("notebooks");
   const home = await mkdtemp(join(tmpdir(), "tapline-notebooks-"));
-  const lab = await startLab({ port: 0, home, backend: "cpu" });
+  const lab = await startLab({ port: 0, home, backend: "cpu", ...compiledWorker });
   let [passed, failed] = [0, 0];
   try {
     for (const name of names.filter((each) => new RegExp(values.only).test(each))) {

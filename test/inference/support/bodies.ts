@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import { fc } from "../../support/fc.js";
 
 /** Values that no field expects, or that lie at the edge of what numbers and texts can be. */
 const odd = fc.oneof(

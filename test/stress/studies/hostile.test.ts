@@ -1,9 +1,9 @@
 import { test } from "uvu";
 import { startDatabases } from "../../studies/support/databases.js";
 import { hostileRounds } from "../../studies/support/hostile.js";
+import { seed } from "../../support/fc.js";
 
 const databases = await startDatabases();
-const seed = Number(process.env.TAPLINE_TEST_SEED ?? Date.now() % 1_000_000);
 
 for (const database of databases.all) {
   // Each round saves one package and reads it back, so 10,000 come back byte for byte over both databases.

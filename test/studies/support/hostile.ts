@@ -1,5 +1,4 @@
 import { createHash, randomUUID } from "node:crypto";
-import fc from "fast-check";
 import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import * as assert from "uvu/assert";
@@ -10,6 +9,7 @@ import {
   type StudyPackage,
   StudyPage,
 } from "../../../src/contracts/studies/index.js";
+import { fc } from "../../support/fc.js";
 import { testClock } from "./clock.js";
 import { packages } from "./packages.js";
 import { type Answer, startService } from "./service.js";

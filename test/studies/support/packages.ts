@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import fc from "fast-check";
 import type { StudyPackage } from "../../../src/contracts/studies/index.js";
+import { fc } from "../../support/fc.js";
 
 /** A small valid package. */
 export function samplePackage(change: Partial<StudyPackage> = {}): StudyPackage {
