@@ -1,3 +1,4 @@
+import os from "node:os";
 import { relative } from "node:path";
 import { type FileResult, runFile } from "./run-file.js";
 
@@ -13,6 +14,8 @@ interface RunOptions {
 export async function runAll(files: string[], options: RunOptions) {
   const { root, jobs, timeoutMs, verbose, write } = options;
   const results: FileResult[] = [];
+  const started = Date.now();
+  const loadBefore = load();
   const waiting = [...files];
   const worker = async () => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
@@ -30,6 +33,12 @@ export async function runAll(files: string[], options: RunOptions) {
     write(`\n--- ${relative(root, result.file)}${result.problem ? `: ${result.problem}` : ""}\n`);
     write(`${result.output.trim()}\n`);
   }
+  const longest = results.toSorted((a, b) => b.seconds - a.seconds).slice(0, 3);
+  write(
+    `\n${jobs} at a time on ${os.availableParallelism()} cores took ${((Date.now() - started) / 1000).toFixed(0)} s, ` +
+      `load ${loadBefore} before and ${load()} after; longest: ` +
+      `${longest.map(({ file, seconds }) => `${relative(root, file)} ${seconds.toFixed(0)} s`).join(", ")}\n`,
+  );
   const failures = results.filter(({ failed }) => failed > 0).map(({ file }) => relative(root, file));
   write(failures.length > 0 ? `\nFailed: ${failures.join(", ")}\n` : "\n");
   return {
@@ -37,6 +46,11 @@ export async function runAll(files: string[], options: RunOptions) {
     failed: sum(results, "failed"),
     skipped: sum(results, "skipped"),
   };
+}
+
+/** What else this machine has to do: a slow run on a busy one says nothing about the tests. */
+function load(): string {
+  return (os.loadavg()[0] as number).toFixed(1);
 }
 
 function line({ file, passed, failed, skipped, seconds, problem }: FileResult, root: string): string {
