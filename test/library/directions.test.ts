@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from "node:fs";
-import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { UserError } from "../../src/contracts/user-error.js";
 import { FormatError } from "../../src/formats/format-error.js";
 import { type Reading, readVector } from "../../src/library/files.js";
+import { fc } from "../support/fc.js";
 
 const model = { id: "toy", fingerprint: "f".repeat(64), nEmbd: 4, nLayer: 3 };
 const fixture = (name: string) => readFileSync(new URL(`./fixtures/${name}.pt`, import.meta.url));
