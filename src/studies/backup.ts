@@ -14,14 +14,13 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import { type Insertable, type Kysely, sql } from "kysely";
-import type { StudyPackage } from "../contracts/studies/index.js";
 import { UserError } from "../contracts/user-error.js";
 import { asOperator, audit } from "./store/audit.js";
 import type { IndexedStudy } from "./store/dialect.js";
 import { completePublicSite } from "./store/migration-public-site.js";
 import { withoutTimeout } from "./store/postgresql.js";
-import { searchEntry } from "./store/publish.js";
 import type { Database } from "./store/schema.js";
+import { indexed, listedPackages } from "./store/search-entry.js";
 import { readNow, type Store } from "./store/store.js";
 
 /** In an order in which every row finds what it refers to. Left out: sessions and sign-ins, limits, keys. */
@@ -197,25 +196,12 @@ export async function gatherStatistics(store: Store): Promise<void> {
 export async function indexStudies(store: Store, trx: Kysely<Database>): Promise<void> {
   async function* batches(): AsyncGenerator<IndexedStudy[]> {
     for (let last = 0, more = true; more; ) {
-      const found = await trx
-        .selectFrom("studies")
-        .innerJoin("versions", (join) =>
-          join
-            .onRef("versions.study_id", "=", "studies.id")
-            .onRef("versions.version", "=", "studies.version"),
-        )
-        .select(["studies.published_at", "versions.package"])
+      const found = await listedPackages(trx)
         .where("studies.published_at", ">", last)
-        .where("studies.listed", "=", 1)
         .orderBy("studies.published_at")
         .limit(indexBatch)
         .execute();
-      if (found.length > 0) {
-        yield found.map(({ published_at, package: bytes }) => ({
-          publishedAt: published_at,
-          entry: searchEntry(JSON.parse(bytes.toString()) as StudyPackage),
-        }));
-      }
+      if (found.length > 0) yield found.map(indexed);
       last = found.at(-1)?.published_at ?? last;
       more = found.length === indexBatch;
     }

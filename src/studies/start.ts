@@ -52,6 +52,7 @@ export async function startStudies(options: StudiesOptions): Promise<RunningStud
       service.providers = await options.providers(service.origin);
       return createStudiesApp(service);
     });
+    void store.wordSets.readAhead();
     const upkeep = setInterval(() => void cleanUp(store).catch(() => {}), hourMs).unref();
     let closed: Promise<void> | undefined;
     return {

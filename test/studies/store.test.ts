@@ -268,7 +268,8 @@ for (const database of databases.all) {
 
   on("many matches page through the tiers in the order that few have", async (store) => {
     const { id } = await account(store);
-    const { searchEntry, summaryOf } = await import("../../src/studies/store/publish.js");
+    const { summaryOf } = await import("../../src/studies/store/publish.js");
+    const { searchEntry } = await import("../../src/studies/store/search-entry.js");
     const add = (from: number, until: number) =>
       store.db.transaction().execute(async (trx) => {
         for (let index = from; index < until; index += 1) {

@@ -3,13 +3,14 @@ import type { Scope } from "../../contracts/studies/index.js";
 import { ApiError } from "../api-error.js";
 import type { Service } from "../service.js";
 import { admit, type Credential } from "../store/admission.js";
+import type { Counters } from "../store/counters.js";
 import { isTokenShaped, sha256Hex } from "../store/tokens.js";
 import { setQuotaHeaders } from "./quota-headers.js";
 
 export interface Admitted {
   credential: Credential;
-  /** Number of the public state that the token's check saw; what depends on older ones is stale. */
-  generation: number;
+  /** What the token's check saw of the public state. */
+  counters: Counters;
 }
 
 /**
@@ -57,7 +58,7 @@ export async function authenticate(
       { field: scope },
     );
   }
-  return { credential: admission.credential, generation: admission.generation };
+  return { credential: admission.credential, counters: admission.counters };
 }
 
 export function revoked(service: Service): ApiError {

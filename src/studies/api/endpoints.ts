@@ -63,7 +63,7 @@ export const listEndpoint: Endpoint = {
   method: "GET",
   action: "studies.list",
   scope: "public:read",
-  async answer(service, ctx, { generation }) {
+  async answer(service, ctx, { counters }) {
     const parameters = parseQuery(ctx.querystring, ["q", "limit", "offset"]);
     const q = searchParameter(parameters);
     const limit = integerParameter(parameters, "limit", {
@@ -72,8 +72,9 @@ export const listEndpoint: Endpoint = {
       otherwise: studyLimits.list_limit_default,
     });
     const offset = offsetParameter(parameters);
-    const body = await service.lists.get(generation, `${limit} ${offset} ${words(q).join(" ")}`, async () => {
-      const { rows, total, exact } = await listStudies(service.store, q, limit, offset);
+    const key = `${limit} ${offset} ${words(q).join(" ")}`;
+    const body = await service.lists.get(counters.generation, key, async () => {
+      const { rows, total, exact } = await listStudies(service.store, q, limit, offset, counters);
       const page: StudyPage = {
         items: rows.map(summaryOf),
         total,

@@ -1,5 +1,5 @@
-import { sql } from "kysely";
 import { type Scope, studyLimits } from "../../contracts/studies/index.js";
+import { type Counters, counterColumns } from "./counters.js";
 import type { Store } from "./store.js";
 import { admitted, hasRoom, type Window, type WindowState, windowState } from "./window.js";
 
@@ -16,7 +16,7 @@ export interface Credential {
 }
 
 export type Admission =
-  | { outcome: "admitted"; credential: Credential; window: WindowState; generation: number }
+  | { outcome: "admitted"; credential: Credential; window: WindowState; counters: Counters }
   | { outcome: "exhausted"; credential: Credential; window: WindowState }
   | { outcome: "invalid" | "expired" | "revoked" };
 
@@ -34,21 +34,14 @@ export async function admit(store: Store, hash: string): Promise<Admission> {
     .where("revoked_at", "is", null)
     .where("expires_at", ">", dialect.now)
     .where(hasRoom(dialect, requestWindow))
-    .returning([
-      "id",
-      "account_id",
-      "scopes",
-      "recent",
-      dialect.now.as("now"),
-      sql<number>`(select value from counters where name = 'generation')`.as("generation"),
-    ])
+    .returning(["id", "account_id", "scopes", "recent", dialect.now.as("now"), ...counterColumns])
     .executeTakeFirst();
   if (row !== undefined) {
     return {
       outcome: "admitted",
       credential: credentialOf(row),
       window: windowState(requestWindow, row.recent, row.now),
-      generation: row.generation,
+      counters: { generation: row.generation, publication: row.publication, studies: row.studies },
     };
   }
   const found = await quick

@@ -1,4 +1,6 @@
 import type { Kysely, OperationNodeSource, RawBuilder } from "kysely";
+import type { Pace } from "./read-ahead.js";
+import type { Reading } from "./reading.js";
 import type { Database } from "./schema.js";
 
 /** What differs between the databases; everything else is written once, in kysely. */
@@ -55,8 +57,10 @@ export interface Search {
   remove(db: Kysely<Database>, publishedAt: number): Promise<void>;
   /** Matches of every tier, in no order; null where there are more than `most`, which shows quickly. */
   few(db: Kysely<Database>, words: string[], most: number): Promise<Match[] | null>;
-  /** Publication times of studies that have a word, or one that begins so, in a tier or a better one; ascending. */
-  having(db: Kysely<Database>, word: string, beginning: boolean, tier: Tier): Promise<Float64Array>;
-  /** Publication times of all studies that can be found, ascending. */
-  times(db: Kysely<Database>): Promise<Float64Array>;
+  /** Studies that have a word, or one that begins so, in a tier or a better one. */
+  having(db: Kysely<Database>, word: string, beginning: boolean, tier: Tier): Promise<Reading>;
+  /** All studies that can be found. */
+  times(db: Kysely<Database>): Promise<Reading>;
+  /** Up to `most` words that more than so many studies have, the commonest first; by estimate, or none. */
+  common(db: Kysely<Database>, which: { moreThan: number; most: number }, pace: Pace): Promise<string[]>;
 }

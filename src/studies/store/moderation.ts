@@ -4,8 +4,9 @@ import type { Account } from "./accounts.js";
 import { isApproved } from "./accounts.js";
 import { revokeAll } from "./approvals.js";
 import { type Actor, asModerator, audit } from "./audit.js";
-import { nextPublication, searchEntry, summaryOf } from "./publish.js";
+import { nextPublication, summaryOf } from "./publish.js";
 import type { Database, Standing } from "./schema.js";
+import { searchEntry } from "./search-entry.js";
 import { bumpGeneration, type Store, withAccount } from "./store.js";
 
 /** What is taken down or put back. */

@@ -1,8 +1,8 @@
 import { Kysely, PostgresDialect, type RawBuilder, sql } from "kysely";
 import pg from "pg";
 import { type Dialect, type Match, type Search, type Streamable, type Tier, tiers } from "./dialect.js";
+import { readTimes } from "./reading.js";
 import type { Database } from "./schema.js";
-import { numbersOf } from "./word-sets.js";
 
 const int8 = 20;
 
@@ -121,25 +121,28 @@ function vectors(): Search {
       // From the text index however common the word is: a pass over the table would unpack every vector.
       return db.transaction().execute(async (trx) => {
         await sql`set local enable_seqscan = off`.execute(trx);
-        return collected(
+        return readTimes(
           trx,
-          sql`select string_agg(published_at::text, ',' order by published_at) as list
-            from search where ${sql.ref(tier)} @@ ${one}::tsquery`,
+          sql`select string_agg(published_at::text, ',') from search where ${sql.ref(tier)} @@ ${one}::tsquery`,
         );
       });
     },
     async times(db) {
-      return collected(
-        db,
-        sql`select string_agg(published_at::text, ',' order by published_at) as list from studies where listed = 1`,
-      );
+      return readTimes(db, sql`select string_agg(published_at::text, ',') from studies where listed = 1`);
+    },
+    async common(db, { moreThan, most }, pace) {
+      // What the planner was told of the column; nothing before the table was analysed for the first time.
+      const query = sql<{ word: string }>`select word from (
+          select unnest(most_common_elems::text::text[]) as word, unnest(most_common_elem_freqs) as frequency
+          from pg_stats where schemaname = current_schema() and tablename = 'search' and attname = 'body'
+        ) as told
+        where word is not null
+          and frequency * (select reltuples from pg_class where oid = 'search'::regclass) > ${moreThan}::float
+        order by frequency desc limit ${most}`;
+      const { rows } = await pace(() => query.execute(db));
+      return rows.map(({ word }) => word);
     },
   };
-}
-
-async function collected(db: Kysely<Database>, query: RawBuilder<unknown>): Promise<Float64Array> {
-  const { rows } = await (query as RawBuilder<{ list: string | null }>).execute(db);
-  return numbersOf(rows[0]?.list ?? null);
 }
 
 /** Whether a column, which holds the words of the better ones too, has all words. */

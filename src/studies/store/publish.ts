@@ -1,10 +1,9 @@
 import { sql, type Transaction } from "kysely";
 import { type StudyPackage, studyLimits } from "../../contracts/studies/index.js";
 import { displayable, firstCharacters } from "../text/display.js";
-import { distinctWords } from "../text/words.js";
 import { audit } from "./audit.js";
-import type { SearchEntry } from "./dialect.js";
 import type { Database } from "./schema.js";
+import { searchEntry } from "./search-entry.js";
 import { bumpGeneration, type Store, withAccount } from "./store.js";
 
 export interface Publication {
@@ -141,18 +140,5 @@ export function summaryOf(study: StudyPackage) {
     ),
     license: study.license,
     entry_count: study.entries.length,
-  };
-}
-
-/** Every word once, in the most telling place where it stands. */
-export function searchEntry(study: StudyPackage): SearchEntry {
-  const title = distinctWords([study.title]);
-  const head = distinctWords([study.question, study.model.name]);
-  const body = distinctWords([study.hypothesis, study.method, study.finding, study.limitations]);
-  const seen = new Set([...title, ...head]);
-  return {
-    title,
-    head: head.filter((word) => !title.includes(word)),
-    body: body.filter((word) => !seen.has(word)),
   };
 }

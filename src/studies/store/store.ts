@@ -15,7 +15,7 @@ export interface Store {
   /** The same database for counters and activity: a commit survives the process, not a loss of power. */
   quick: Kysely<Database>;
   dialect: Dialect;
-  /** Which studies have which common words, by the time of the last publication. */
+  /** Which studies have which common words. */
   wordSets: WordSets;
   /** Idempotent. */
   close(): Promise<void>;
@@ -49,14 +49,17 @@ export async function openStore(location: string, options: StoreOptions = {}): P
     await db.destroy();
     throw error;
   }
+  const wordSets = new WordSets(db, dialect.search);
   let closed: Promise<void> | undefined;
   return {
     db,
     quick,
     dialect,
-    wordSets: new WordSets(db, dialect.search),
+    wordSets,
     close() {
-      closed ??= Promise.all([db.destroy(), quick.destroy()]).then(() => {});
+      closed ??= wordSets.close().then(async () => {
+        await Promise.all([db.destroy(), quick.destroy()]);
+      });
       return closed;
     },
   };

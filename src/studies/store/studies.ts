@@ -1,8 +1,10 @@
 import type { Selectable } from "kysely";
 import { studyLimits } from "../../contracts/studies/index.js";
 import { words } from "../text/words.js";
+import { type Counters, readCounters } from "./counters.js";
 import type { Database, Standing } from "./schema.js";
 import type { Store } from "./store.js";
+import { fewMatches } from "./word-sets.js";
 
 export type StudyRow = Selectable<Database["studies"]> & { handle: string | null };
 
@@ -15,9 +17,6 @@ function studyRows(store: Store) {
     .select("accounts.handle");
 }
 
-/** Up to so many matches are ranked in memory, after one query. */
-const fewMatches = 500;
-
 export interface StudyRows {
   rows: StudyRow[];
   total: number;
@@ -25,23 +24,24 @@ export interface StudyRows {
   exact: boolean;
 }
 
-/** Published studies: best match first where `q` has words, otherwise newest publication first. */
+/**
+ * Published studies: best match first where `q` has words, otherwise newest publication first.
+ * @param known the counters, where they were read already
+ */
 export async function listStudies(
   store: Store,
   q: string,
   limit: number,
   offset: number,
+  known?: Counters,
 ): Promise<StudyRows> {
+  const { publication, studies } = known ?? (await readCounters(store));
   const wanted = words(q);
   if (wanted.length === 0) {
-    const [total, rows] = await Promise.all([
-      counter(store, "studies"),
-      rowsOf(store, await newest(store, limit, offset)),
-    ]);
-    return { rows, total, exact: true };
+    const rows = await rowsOf(store, await newest(store, limit, offset));
+    return { rows, total: studies, exact: true };
   }
-  const publication = await counter(store, "published_at");
-  if (!store.wordSets.has(publication, wanted)) {
+  if (!store.wordSets.has(wanted)) {
     const few = await store.dialect.search.few(store.db, wanted, fewMatches);
     if (few !== null) {
       const ranked = few.sort((a, b) => a.tier - b.tier || b.publishedAt - a.publishedAt);
@@ -55,15 +55,6 @@ export async function listStudies(
 
 /** Totals are told so far: beyond lies no page that can be asked for. */
 const mostCounted = studyLimits.offset + studyLimits.list_limit;
-
-async function counter(store: Store, name: string): Promise<number> {
-  const found = await store.db
-    .selectFrom("counters")
-    .select("value")
-    .where("name", "=", name)
-    .executeTakeFirstOrThrow();
-  return found.value;
-}
 
 // The page's keys come from the index alone; only then are rows read.
 async function newest(store: Store, limit: number, offset: number): Promise<number[]> {
@@ -90,8 +81,8 @@ async function rowsOf(store: Store, keys: number[]): Promise<StudyRow[]> {
 
 /** Studies by upvotes of their current version, then newest first. */
 export async function topStudies(store: Store, limit: number, offset: number): Promise<StudyRows> {
-  const [total, rows] = await Promise.all([
-    counter(store, "studies"),
+  const [{ studies }, rows] = await Promise.all([
+    readCounters(store),
     studyRows(store)
       .where("listed", "=", 1)
       .orderBy("upvotes", "desc")
@@ -100,7 +91,7 @@ export async function topStudies(store: Store, limit: number, offset: number): P
       .offset(offset)
       .execute(),
   ]);
-  return { rows, total, exact: true };
+  return { rows, total: studies, exact: true };
 }
 
 export function findStudy(store: Store, id: string): Promise<StudyRow | undefined> {

@@ -1,10 +1,22 @@
+import { setImmediate } from "node:timers/promises";
 import type { Kysely } from "kysely";
-import { type Search, type Tier, tiers } from "./dialect.js";
-import { Kept } from "./kept.js";
+import { type Search, type SearchEntry, type Tier, tiers } from "./dialect.js";
+import { type PlaceSet, Places } from "./places.js";
+import { ReadAhead } from "./read-ahead.js";
 import type { Database } from "./schema.js";
+import { indexed, listedPackages } from "./search-entry.js";
 
-/** Bytes of sets that are kept: at 100,000 studies, where one has 12,500, some 3,800 sets. */
+/** Up to so many matches are ranked in memory, after one query; words that more studies have are common. */
+export const fewMatches = 500;
+
+/** Bytes of sets that are kept: at 100,000 studies, where one has 13,300, some 3,600 sets. */
 const mostBytes = 48_000_000;
+
+/** Studies that come between two searches and whose words are read for the sets that are kept. */
+const mostCome = 20;
+
+/** Commonest words whose sets are read before anybody asks for them. */
+const mostAhead = 100;
 
 export interface RankedPage {
   /** Publication times: by tier, then newest first. */
@@ -13,148 +25,199 @@ export interface RankedPage {
   total: number;
 }
 
+/** What a set is of: studies that have a word, or one that begins so, in a tier or a better one. */
+interface Wanted {
+  word: string;
+  beginning: boolean;
+  tier: Tier;
+}
+
 /**
  * Searches for words that many studies have. Which studies have a word is read from the full-text index once and kept
- * as a set of bits until the next publication; several words are looked for together by intersecting their sets, where
- * the database would read their long lists again for every pair.
+ * as a set of bits; several words are looked for together by intersecting their sets, where the database would read
+ * their long lists again for every pair.
+ *
+ * Sets stay through publications and takings down. A publication time names one version of one study, so its words
+ * never change: what goes is masked out, and what comes is added to the sets of its words.
  */
 export class WordSets {
   readonly #db: Kysely<Database>;
   readonly #search: Search;
-  readonly #times = new Kept<Float64Array>(1);
-  #sets: Kept<Uint32Array> | undefined;
+  readonly #ahead: ReadAhead;
+  #places: Places | undefined;
+  #advancing: Promise<void> | undefined;
+  /** By key, the longest unused first. All are true at the publication of `#places`. */
+  readonly #sets = new Map<string, { wanted: Wanted; set: PlaceSet }>();
+  readonly #reading = new Map<string, Promise<PlaceSet>>();
 
   constructor(db: Kysely<Database>, search: Search) {
     this.#db = db;
     this.#search = search;
+    this.#ahead = new ReadAhead(async (pace) => {
+      const words = await search.common(db, { moreThan: fewMatches, most: mostAhead }, pace);
+      for (const word of words) {
+        for (const beginning of [true, false]) {
+          for (const tier of tiers) await pace(() => this.#set({ word, beginning, tier }));
+        }
+      }
+    });
   }
 
-  /** Whether all these words were found to be common since the publication. */
-  has(publication: number, words: string[]): boolean {
-    return words.every((word, place) => this.#sets?.has(publication, keyOf("body", words, word, place)));
+  /** Reads the sets of the commonest words, in the background, now and whenever sets had to be made anew. */
+  readAhead(): Promise<void> {
+    return this.#ahead.start();
+  }
+
+  /** Ends what goes on in the background. Idempotent. */
+  close(): Promise<void> {
+    return this.#ahead.close();
+  }
+
+  /** Whether all these words are known to be common. */
+  has(words: string[]): boolean {
+    return wantedOf(words, "body").every((wanted) => this.#sets.has(keyOf(wanted)));
   }
 
   /**
    * A page of matches and how many there are.
-   * @param publication number of the newest publication, read before this is asked
+   * @param publication number of the newest publication, read before this is asked: no older state is told of
    * @param words of which the last may be a beginning
    */
   async find(
     publication: number,
     words: string[],
+    page: { limit: number; offset: number },
+  ): Promise<RankedPage> {
+    for (;;) {
+      const places = await this.#advance(publication);
+      const found = await this.#findAmong(places, words, page);
+      // Places that were given anew meanwhile are not those that the first sets were of.
+      if (places === this.#places) return found;
+    }
+  }
+
+  async #findAmong(
+    places: Places,
+    words: string[],
     { limit, offset }: { limit: number; offset: number },
   ): Promise<RankedPage> {
-    const times = await this.#times.get(publication, "", () => this.#search.times(this.#db));
-    const within = (tier: Tier) => this.#within(publication, words, tier, times);
+    const within = (tier: Tier) => Promise.all(wantedOf(words, tier).map((wanted) => this.#set(wanted)));
     const keys: number[] = [];
     let skip = offset;
-    let better: Uint32Array | undefined;
+    let better: PlaceSet[] | null = null;
     for (const tier of tiers) {
-      const bits = await within(tier);
-      skip = collect(times, bits, better, { skip, limit }, keys);
+      const sets: PlaceSet[] = await within(tier);
+      skip = places.collect(sets, better, { skip, limit }, keys);
       if (keys.length === limit) break;
-      better = bits;
+      better = sets;
     }
-    return { keys, total: sizeOf(await within("body")) };
+    return { keys, total: places.count(await within("body")) };
   }
 
-  /** Studies that have every word in a tier or a better one. */
-  async #within(publication: number, words: string[], tier: Tier, times: Float64Array): Promise<Uint32Array> {
-    this.#sets ??= new Kept(Math.max(100, Math.floor(mostBytes / (times.length / 8 + 1))));
-    let all: Uint32Array | undefined;
-    for (const [place, word] of words.entries()) {
-      const one = await this.#sets.get(publication, keyOf(tier, words, word, place), async () =>
-        bitsOf(await this.#search.having(this.#db, word, isBeginning(words, place), tier), times),
-      );
-      all = all === undefined ? one : all.map((bits, at) => bits & (one[at] as number));
+  async #set(wanted: Wanted): Promise<PlaceSet> {
+    const key = keyOf(wanted);
+    const kept = this.#sets.get(key);
+    if (kept !== undefined) {
+      this.#sets.delete(key);
+      this.#sets.set(key, kept);
+      return kept.set;
     }
-    return all as Uint32Array;
-  }
-}
-
-function isBeginning(words: string[], place: number): boolean {
-  return place === words.length - 1;
-}
-
-function keyOf(tier: Tier, words: string[], word: string, place: number): string {
-  return `${tier} ${word}${isBeginning(words, place) ? "*" : ""}`;
-}
-
-/** A set of times as bits over all times, both ascending. */
-function bitsOf(members: Float64Array, times: Float64Array): Uint32Array {
-  const bits = new Uint32Array(Math.ceil(times.length / 32));
-  let at = 0;
-  for (const member of members) {
-    while (at < times.length && (times[at] as number) < member) at += 1;
-    // What was published since the times were read has no place among them.
-    if (times[at] === member) bits[at >>> 5] = (bits[at >>> 5] as number) | (1 << (at & 31));
-  }
-  return bits;
-}
-
-function sizeOf(bits: Uint32Array): number {
-  let size = 0;
-  for (const word of bits) size += ones(word);
-  return size;
-}
-
-/** How many bits of 32 are set: added up in pairs, in fours, in bytes. */
-function ones(word: number): number {
-  let sum = word - ((word >>> 1) & 0x55555555);
-  sum = (sum & 0x33333333) + ((sum >>> 2) & 0x33333333);
-  return (((sum + (sum >>> 4)) & 0x0f0f0f0f) * 0x01010101) >>> 24;
-}
-
-/**
- * Adds the newest times of a set without those of a better one, until there are `limit`.
- * @returns how many are left to be passed over
- */
-function collect(
-  times: Float64Array,
-  bits: Uint32Array,
-  better: Uint32Array | undefined,
-  { skip, limit }: { skip: number; limit: number },
-  keys: number[],
-): number {
-  let left = skip;
-  for (let at = bits.length - 1; at >= 0; at -= 1) {
-    const word = (bits[at] as number) & ~(better?.[at] ?? 0);
-    const here = ones(word);
-    if (here <= left) {
-      left -= here;
-      continue;
+    let reading = this.#reading.get(key);
+    if (reading === undefined) {
+      reading = this.#read(wanted).finally(() => this.#reading.delete(key));
+      this.#reading.set(key, reading);
     }
-    for (let bit = 31; bit >= 0; bit -= 1) {
-      if (((word >>> bit) & 1) === 0) continue;
-      if (left > 0) {
-        left -= 1;
-        continue;
+    return reading;
+  }
+
+  async #read(wanted: Wanted): Promise<PlaceSet> {
+    for (let tries = 1; ; tries += 1) {
+      const reading = await this.#search.having(this.#db, wanted.word, wanted.beginning, wanted.tier);
+      const places = await this.#advance(reading.publication);
+      const set = places.setOf(reading.times);
+      if (places !== this.#places) continue;
+      if (reading.publication === places.publication) {
+        this.#sets.set(keyOf(wanted), { wanted, set });
+        this.#forget(places);
+        return set;
       }
-      keys.push(times[at * 32 + bit] as number);
-      if (keys.length === limit) return 0;
+      // Publications come faster than sets are read: good for those who ask now, and not kept.
+      if (tries >= 3) return set;
     }
   }
-  return left;
+
+  #forget(places: Places): void {
+    const most = Math.max(100, Math.floor(mostBytes / places.setBytes));
+    if (this.#sets.size > most) this.#sets.delete(this.#sets.keys().next().value as string);
+  }
+
+  /** The places, brought forward to a publication or a later one. */
+  async #advance(publication: number): Promise<Places> {
+    while (this.#places === undefined || this.#places.publication < publication) {
+      this.#advancing ??= this.#step().finally(() => {
+        this.#advancing = undefined;
+      });
+      await this.#advancing;
+    }
+    return this.#places;
+  }
+
+  async #step(): Promise<void> {
+    const now = await this.#search.times(this.#db);
+    const places = this.#places;
+    const came = places?.come(now) ?? null;
+    const entries = came === null ? null : await this.#entries(came);
+    if (places === undefined || entries === null) {
+      this.#places = new Places(now);
+      this.#sets.clear();
+      this.#ahead.again();
+      return;
+    }
+    places.advance(now);
+    for (const { wanted, set } of this.#sets.values()) {
+      for (const { publishedAt, has } of entries) if (has(wanted)) places.addTo(set, publishedAt);
+    }
+  }
+
+  /** What studies that have come have; null where they are many, or one has gone again. */
+  async #entries(came: number[]) {
+    if (came.length === 0) return [];
+    if (came.length > mostCome) return null;
+    const rows = await listedPackages(this.#db).where("studies.published_at", "in", came).execute();
+    if (rows.length < came.length) return null;
+    const entries: { publishedAt: number; has: (wanted: Wanted) => boolean }[] = [];
+    for (const row of rows) {
+      const { publishedAt, entry } = indexed(row);
+      entries.push({ publishedAt, has: lookup(entry) });
+      await setImmediate();
+    }
+    return entries;
+  }
 }
 
-/** Numbers that stand in a text with commas between; of none there is no text. */
-export function numbersOf(text: string | null): Float64Array {
-  if (text === null || text === "") return new Float64Array(0);
-  let count = 1;
-  for (let at = text.indexOf(","); at !== -1; at = text.indexOf(",", at + 1)) count += 1;
-  const numbers = new Float64Array(count);
-  let place = 0;
-  let value = 0;
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === 44) {
-      numbers[place] = value;
-      place += 1;
-      value = 0;
-    } else {
-      value = value * 10 + (code - 48);
+/** Whether a study has a word, or one that begins so. */
+function lookup(entry: SearchEntry): (wanted: Wanted) => boolean {
+  const sorted = {
+    title: [...entry.title].sort(),
+    head: [...entry.title, ...entry.head].sort(),
+    body: [...entry.title, ...entry.head, ...entry.body].sort(),
+  };
+  return ({ word, beginning, tier }) => {
+    const words = sorted[tier];
+    let low = 0;
+    for (let high = words.length; low < high; ) {
+      const middle = (low + high) >>> 1;
+      if ((words[middle] as string) < word) low = middle + 1;
+      else high = middle;
     }
-  }
-  numbers[place] = value;
-  return numbers;
+    return beginning ? (words[low]?.startsWith(word) ?? false) : words[low] === word;
+  };
+}
+
+function wantedOf(words: string[], tier: Tier): Wanted[] {
+  return words.map((word, place) => ({ word, beginning: place === words.length - 1, tier }));
+}
+
+function keyOf({ word, beginning, tier }: Wanted): string {
+  return `${tier} ${word}${beginning ? "*" : ""}`;
 }

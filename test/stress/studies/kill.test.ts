@@ -135,7 +135,10 @@ for (const database of databases.all) {
       .where("name", "=", "studies")
       .executeTakeFirst();
     assert.is(counter?.value, Number(count));
-    assert.is((await store.dialect.search.having(store.db, "demo", false, "body")).length, Number(count));
+    assert.is(
+      (await store.dialect.search.having(store.db, "demo", false, "body")).times.length,
+      Number(count),
+    );
     const counts = kinds.map((kind) => `${done[kind].size} ${kind}`).join(", ");
     console.log(
       `${database.name}: ${drafts.size} drafts, ${published.size} published, ${counts} acknowledged, all there` +

@@ -1,0 +1,143 @@
+import type { Reading } from "./reading.js";
+
+/** A set of places, a bit each. */
+export type PlaceSet = Uint32Array;
+
+/**
+ * The studies that can be found, by publication time, each at a place that it keeps: what goes leaves its place empty,
+ * and takes it again when it comes back; what is published later gets one behind all others. So sets of places stay
+ * true while studies come and go.
+ */
+export class Places {
+  /** Number of the publication at which they were so. */
+  publication: number;
+  /** Ascending; with room for more behind the first `#count`. */
+  readonly #times: Float64Array;
+  #count: number;
+  #listed: PlaceSet;
+
+  constructor({ publication, times }: Reading) {
+    this.publication = publication;
+    this.#times = new Float64Array(times.length + Math.max(1024, times.length >>> 4));
+    this.#times.set(times);
+    this.#count = times.length;
+    this.#listed = this.setOf(times);
+  }
+
+  /** Bytes of a set. */
+  get setBytes(): number {
+    return this.#listed.byteLength;
+  }
+
+  /** The places of some times, ascending; of those that have one. */
+  setOf(times: Float64Array): PlaceSet {
+    const set = new Uint32Array((this.#times.length + 31) >>> 5);
+    let at = 0;
+    for (const time of times) {
+      while (at < this.#count && (this.#times[at] as number) < time) at += 1;
+      if (at < this.#count && this.#times[at] === time) add(set, at);
+    }
+    return set;
+  }
+
+  /** Adds the place of a time to a set. */
+  addTo(set: PlaceSet, time: number): void {
+    let low = 0;
+    for (let high = this.#count; low < high; ) {
+      const middle = (low + high) >>> 1;
+      if ((this.#times[middle] as number) < time) low = middle + 1;
+      else high = middle;
+    }
+    add(set, low);
+  }
+
+  /**
+   * What is listed in a later reading and is not here.
+   * @returns null where one of them belongs between others, or there is no room: places have to be given anew
+   */
+  come({ times }: Reading): number[] | null {
+    const came: number[] = [];
+    let at = 0;
+    let behind = 0;
+    for (const time of times) {
+      while (at < this.#count && (this.#times[at] as number) < time) at += 1;
+      if (at === this.#count) {
+        behind += 1;
+        came.push(time);
+      } else if (this.#times[at] !== time) {
+        return null;
+      } else if (((this.#listed[at >>> 5] as number) & (1 << (at & 31))) === 0) {
+        came.push(time);
+      }
+    }
+    return this.#count + behind > this.#times.length ? null : came;
+  }
+
+  /** Takes a later reading over, for which `come` did not say null. */
+  advance({ publication, times }: Reading): void {
+    const last = this.#count === 0 ? -1 : (this.#times[this.#count - 1] as number);
+    const behind = times.filter((time) => time > last);
+    this.#times.set(behind, this.#count);
+    this.#count += behind.length;
+    this.#listed = this.setOf(times);
+    this.publication = publication;
+  }
+
+  /** How many listed studies are in all of the sets. */
+  count(sets: readonly PlaceSet[]): number {
+    let count = 0;
+    for (let at = 0; at < this.#listed.length; at += 1) count += ones(this.#common(sets, at));
+    return count;
+  }
+
+  /**
+   * Adds the newest listed studies that are in all of the sets and not in all of the better ones, until there are
+   * `limit`.
+   * @param times receives them
+   * @returns how many of `skip` are left to be passed over
+   */
+  collect(
+    sets: readonly PlaceSet[],
+    better: readonly PlaceSet[] | null,
+    { skip, limit }: { skip: number; limit: number },
+    times: number[],
+  ): number {
+    let left = skip;
+    for (let at = (this.#count - 1) >> 5; at >= 0; at -= 1) {
+      let bits = this.#common(sets, at);
+      if (better !== null) bits &= ~this.#common(better, at);
+      const here = ones(bits);
+      if (here <= left) {
+        left -= here;
+        continue;
+      }
+      for (let bit = 31; bit >= 0; bit -= 1) {
+        if (((bits >>> bit) & 1) === 0) continue;
+        if (left > 0) {
+          left -= 1;
+          continue;
+        }
+        times.push(this.#times[at * 32 + bit] as number);
+        if (times.length === limit) return 0;
+      }
+    }
+    return left;
+  }
+
+  #common(sets: readonly PlaceSet[], at: number): number {
+    let bits = this.#listed[at] as number;
+    for (const set of sets) bits &= set[at] as number;
+    return bits;
+  }
+}
+
+function add(set: PlaceSet, place: number): void {
+  set[place >>> 5] = (set[place >>> 5] as number) | (1 << (place & 31));
+}
+
+/** How many bits of 32 are set: added up in pairs, in fours, in bytes. */
+function ones(word: number): number {
+  let sum = word - ((word >>> 1) & 0x55555555);
+  sum = (sum & 0x33333333) + ((sum >>> 2) & 0x33333333);
+  return (((sum + (sum >>> 4)) & 0x0f0f0f0f) * 0x01010101) >>> 24;
+}
