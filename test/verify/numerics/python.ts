@@ -18,7 +18,7 @@ export class MissingPackage extends Error {}
 export function findPython(modules: readonly string[]): string {
   const chosen = process.env.TAPLINE_PYTHON;
   const candidates = chosen ? [chosen] : ["python3", "/usr/bin/python3"];
-  const imports = `import ${modules.join(", ")}`;
+  const imports = modules.length === 0 ? "pass" : `import ${modules.join(", ")}`;
   const found = candidates.find((python) => spawnSync(python, ["-c", imports]).status === 0);
   if (found !== undefined) return found;
   const wanted = modules.map((name) => packages[name] ?? name).join(" ");
