@@ -9,16 +9,20 @@
 
 namespace tapline {
 
-/// The k most probable tokens of each row, most probable first, ties by token id.
+/// The k most probable tokens of each row, most probable first, ties by token id; and where its target stands, if there
+/// are targets.
 struct TopTokens {
   int k = 0;
   std::vector<int32_t> ids;          // [rows, k]
   std::vector<float> probabilities;  // [rows, k], softmax over the whole vocabulary
+  std::vector<float> target_probabilities;  // [rows]
+  std::vector<int32_t> target_ranks;        // [rows]; 1: the most probable, ties by token id; 0: no target
 };
 
-/// Turns rows of logits into their top k, on `n_threads` threads. Throws kCompute where a row's logits are
-/// not finite.
-TopTokens top_tokens(const float* logits, size_t rows, int n_vocab, int k, int n_threads);
+/// Turns rows of logits into their top k, on `n_threads` threads. Throws kCompute where a row's logits are not finite.
+/// @param targets a token a row, of those whose place is wanted; negative: none. Empty: none at all
+TopTokens top_tokens(const float* logits, size_t rows, int n_vocab, int k,
+                     const std::vector<int32_t>& targets, int n_threads);
 
 /// Applies a model's final norm and output head to rows of a block output, on the devices that hold the
 /// weights. One batched product a call; logits exist for a bounded number of rows at a time.
@@ -32,8 +36,8 @@ class LogitLens {
   /// Logits [rows, n_vocab] of block outputs [rows, n_embd]. Throws kCompute.
   void logits(const float* states, size_t rows, std::vector<float>& out);
 
-  /// Top k of each row of block outputs [rows, n_embd].
-  TopTokens top(const float* states, size_t rows, int k);
+  /// Top k of each row of block outputs [rows, n_embd]; targets as of top_tokens().
+  TopTokens top(const float* states, size_t rows, int k, const std::vector<int32_t>& targets = {});
 
  private:
   struct Devices;

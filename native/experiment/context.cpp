@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "capture/softmax.h"
 #include "experiment/layer_order.h"
 #include "experiment/token_batch.h"
 
@@ -290,10 +291,7 @@ std::vector<double> Context::log_probabilities(const std::vector<llama_token>& s
     if (scored[i] < 0) continue;
     const float* logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(i));
     if (logits == nullptr) throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
-    const double highest = *std::max_element(logits, logits + n_vocab);
-    double sum = 0;
-    for (int token = 0; token < n_vocab; ++token) sum += std::exp(logits[token] - highest);
-    out[i] = logits[scored[i]] - highest - std::log(sum);
+    out[i] = Softmax(logits, n_vocab).log_probability(logits[scored[i]]);
     doubtful_ = doubtful_ || !std::isfinite(out[i]);
   }
   return out;
@@ -320,6 +318,11 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
                 "This architecture attends in both directions, so a text is one pass.");
   }
 
+  if (request.lens_target >= info.n_vocab) {
+    throw Error(ErrorCode::kInvalidArgument, "The lens's target " + std::to_string(request.lens_target) +
+                                                 " is outside the vocabulary of " +
+                                                 std::to_string(info.n_vocab) + " tokens.");
+  }
   const size_t width = static_cast<size_t>(info.n_embd);
   const bool scores = !request.scored.empty();
   if (scores) check_scored(request);
@@ -409,17 +412,24 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   try {
     for (const LayerStates& layer : result.layers) check_finite(layer, n_past_ - rows);
     if (request.next_top > 0)
-      result.next = top_tokens(result.logits.data(), 1, info.n_vocab, request.next_top, 1);
+      result.next = top_tokens(result.logits.data(), 1, info.n_vocab, request.next_top, {}, 1);
   } catch (...) {
     doubtful_ = true;
     clear_memory();
     throw;
   }
   if (!request.keep_logits) std::vector<float>().swap(result.logits);
+  std::vector<int32_t> targets;
+  if (request.lens_target >= 0) {
+    targets.assign(rows, request.lens_target);
+  } else if (request.lens_answer && request.next_top > 0) {
+    targets.assign(rows, -1);
+    targets.back() = result.next.ids.front();
+  }
   for (LayerStates& layer : result.layers) {
     cancel.check();
     if (request.lens_top > 0 && stream_.lens.supported) {
-      layer.lens = lens().top(layer.states.data(), rows, request.lens_top);
+      layer.lens = lens().top(layer.states.data(), rows, request.lens_top, targets);
     }
     if (!request.keep_states) std::vector<float>().swap(layer.states);
   }

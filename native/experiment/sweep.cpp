@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 
+#include "capture/softmax.h"
 #include "experiment/context.h"
 #include "experiment/token_batch.h"
 
@@ -38,12 +39,6 @@ llama_token most_probable(const float* logits, int n_vocab) {
   const float most = *std::max_element(highest, highest + kLanes);
   if (!std::isfinite(most) || std::find(numbers, numbers + kLanes, 0) != numbers + kLanes) return -1;
   return static_cast<llama_token>(std::find(logits, logits + n_vocab, most) - logits);
-}
-
-float probability(const float* logits, int n_vocab, llama_token token, float highest) {
-  double sum = 0;
-  for (int i = 0; i < n_vocab; ++i) sum += std::exp(logits[i] - highest);
-  return static_cast<float>(std::exp(double(logits[token] - highest)) / sum);
 }
 
 bool all_neutral(const EditPlan& plan) {
@@ -342,7 +337,7 @@ void Context::generate(SweepState& state, std::vector<LiveRow> live, const Cance
           llama_token& target = state.targets[row.trial];
           if (target < 0 && row.row == 0) target = token;
           out.target_probability = target < 0 ? std::numeric_limits<float>::quiet_NaN()
-                                              : probability(logits, n_vocab, target, logits[token]);
+                                              : Softmax(logits, n_vocab, logits[token]).probability(logits[target]);
           row.first = false;
         }
         if (request.max_tokens <= 0 || llama_vocab_is_eog(model_->vocab(), token)) continue;

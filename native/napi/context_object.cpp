@@ -16,6 +16,10 @@ Napi::Object top_to_js(Napi::Env env, const TopTokens& top) {
   out.Set("k", top.k);
   out.Set("tokenIds", to_js(env, top.ids));
   out.Set("probabilities", to_js(env, top.probabilities));
+  if (!top.target_ranks.empty()) {
+    out.Set("targetProbabilities", to_js(env, top.target_probabilities));
+    out.Set("targetRanks", to_js(env, top.target_ranks));
+  }
   return out;
 }
 
@@ -167,6 +171,8 @@ Napi::Value ContextObject::advance(const Napi::CallbackInfo& info) {
   request.all_rows = bool_field(options, "allRows", true);
   request.keep_states = bool_field(options, "keepStates", true);
   request.lens_top = int_field(options, "lensTopK", 0);
+  request.lens_target = int_field(options, "lensTarget", -1);
+  request.lens_answer = bool_field(options, "lensAnswer", false);
   request.next_top = int_field(options, "nextTopK", 0);
   request.keep_logits = bool_field(options, "logits", false);
   request.scored = token_list(options.Get("scored"));

@@ -52,15 +52,22 @@ interface TrainingOptions extends CommonOptions {
 /** `tapline inspect`, `compare`, `probe`, `sae` and `features`: one experiment in a Lab, drawn. */
 export function registerExperiments(program: Command): void {
   withPrompt(experiment(program, "inspect", "Look inside one forward pass: logit lens, norms, next tokens."))
+    .option(
+      "--target <token>",
+      "one token to follow through every cell of the lens (default: the model's answer, after the last token)",
+    )
     .addHelpText(
       "after",
       examples(`
   tapline inspect "The capital of France is"
+  tapline inspect "The capital of France is" --target " Tokyo"
   tapline inspect --model ./model.gguf --layers 0-7 "When Mary and John went to the store, John gave a drink to"
   echo "The capital of Japan is" | tapline inspect --json - > lens.json`),
     )
-    .action(async (prompt: string | undefined, options: CommonOptions) => {
-      await run("inspect", options, { prompt: await promptOf(prompt) });
+    .action(async (prompt: string | undefined, options: CommonOptions & { target?: string }) => {
+      const follow =
+        options.target === undefined ? { follow_answer: true } : { target_token: options.target };
+      await run("inspect", options, { prompt: await promptOf(prompt), ...follow });
     });
 
   withPrompt(experiment(program, "compare", "Change a block's output and see what follows: dose-response."))

@@ -27,6 +27,11 @@ export function checkSubmission(body: unknown): Config {
   }
   const config = validate(submissions[operation as Operation], body) as Config;
   switch (config.operation) {
+    case "inspect":
+      if (config.target_token !== undefined && config.follow_answer === true) {
+        throw new InvalidInput("follow_answer", "follows another token than target_token; give one of them.");
+      }
+      break;
     case "compare":
       checkCompare(config);
       break;

@@ -10,20 +10,43 @@ export type Candidate = Static<typeof Candidate>;
 
 const artifacts = Type.Array(Type.String(), { description: "Names for `GET .../artifacts/{name}`." });
 
+export const Standing = Type.Object(
+  {
+    probability: Type.Number(),
+    rank: Type.Integer({ description: "1 is the most probable token; ties by token id." }),
+  },
+  { title: "Standing", description: "Where a token stands in a prediction over the whole vocabulary." },
+);
+export type Standing = Static<typeof Standing>;
+
 export const InspectLayer = Type.Object({
   layer: Type.Integer(),
   norms: Type.Array(Type.Number(), { description: "L2 norm of the block output, one a token." }),
   predictions: Type.Optional(
     Type.Array(Type.Array(Candidate), { description: "Logit lens: the top 3 candidates, one list a token." }),
   ),
+  target: Type.Optional(
+    Type.Array(Standing, {
+      description:
+        "Logit lens: where the target token stands, one a token where the request named it; of the model's answer, after the last token alone.",
+    }),
+  ),
   note: Type.Optional(Type.String({ description: "Why there are no predictions." })),
 });
+
+export type InspectLayer = Static<typeof InspectLayer>;
 
 export const InspectResult = Type.Object(
   {
     tokens: Type.Array(Type.String()),
     token_ids: Type.Array(Type.Integer()),
     layers: Type.Array(InspectLayer),
+    target_token: Type.Optional(
+      Type.String({
+        description: "The token that the lens follows, where one was asked for.",
+      }),
+    ),
+    target_token_id: Type.Optional(Type.Integer()),
     next_tokens: Type.Array(Candidate, { description: "The model's top 5 after the last token." }),
     note: Type.String(),
     artifacts,

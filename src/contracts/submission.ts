@@ -58,7 +58,22 @@ const common = {
 const closed = { additionalProperties: false };
 
 export const InspectSubmission = Type.Object(
-  { operation: Type.Literal("inspect"), ...common, prompt },
+  {
+    operation: Type.Literal("inspect"),
+    ...common,
+    prompt,
+    target_token: Type.Optional(
+      text(
+        "Text that encodes to exactly one token, without special tokens: the lens tells its probability and rank at " +
+          "every token.",
+      ),
+    ),
+    follow_answer: Type.Optional(
+      Type.Boolean({
+        description: "In its place: probability and rank of the model's own answer after the last token.",
+      }),
+    ),
+  },
   { ...closed, title: "InspectSubmission", description: "Look inside one forward pass over a prompt." },
 );
 

@@ -12,6 +12,10 @@ export interface NativeTop {
   k: number;
   tokenIds: Int32Array;
   probabilities: Float32Array;
+  /** [rows], of the lens's targets: 0 where a row has none. */
+  targetProbabilities?: Float32Array;
+  /** [rows]; 1 is the most probable token, ties by token id; 0 where a row has no target. */
+  targetRanks?: Int32Array;
 }
 
 export interface NativeLayer {

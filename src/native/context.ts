@@ -42,6 +42,10 @@ export interface AdvanceRequest {
   keepStates?: boolean;
   /** Top k of the logit lens for every captured row. */
   lensTopK?: number;
+  /** A token whose place in the lens is told for every captured row. */
+  lensTarget?: number;
+  /** Or that of the pass's own answer for the last row, where `nextTopK` gives one. */
+  lensAnswer?: boolean;
   /** Top k of the token after the last one. */
   nextTopK?: number;
   /** Return the logits after the last token, float32 [vocabulary]. */
@@ -158,6 +162,7 @@ export class Context {
       const { signal, rows, ...rest } = request;
       checkLayers(request.layers);
       checkInteger("lensTopK", request.lensTopK, 0);
+      checkInteger("lensTarget", request.lensTarget, 0);
       checkInteger("nextTopK", request.nextTopK, 0);
       if (request.scored !== undefined) tokenIds(request.scored);
       const result = await cancellable(signal, (cancel) =>

@@ -18,6 +18,6 @@ export { ProgressLine } from "./progress-line.js";
 export { routerStatsPicture } from "./router-stats-picture.js";
 export { ago, bytes, duration } from "./spans.js";
 export { statsPicture } from "./stats-picture.js";
-export { story } from "./story.js";
+export { answerAt, story } from "./story.js";
 export { type Column, type Entry, table } from "./table.js";
 export { cut, fit, oneLine, visible, width, wrap } from "./text.js";

@@ -7,11 +7,12 @@ import { normsGrid } from "./norms-grid.js";
 import { heading } from "./page.js";
 import { bold, magnitudeScale, probabilityScale } from "./paint.js";
 import { story } from "./story.js";
-import { wrap } from "./text.js";
+import { targetGrid } from "./target-grid.js";
+import { visible, wrap } from "./text.js";
 
 /** An inspect job: the logit lens, the sentence it tells, norms, and the model's own next tokens. */
 export function inspectPicture(
-  result: Pick<InspectResult, "tokens" | "layers" | "next_tokens">,
+  result: Pick<InspectResult, "tokens" | "layers" | "next_tokens" | "target_token" | "target_token_id">,
   canvas: Canvas,
 ): string[] {
   return [
@@ -23,9 +24,24 @@ export function inspectPicture(
     ),
     ...lensGrid(result, canvas).split("\n"),
     "",
+    ...targetPicture(result, canvas),
     ...wrap(story(result), Math.max(narrowest, canvas.width)).map((line) => bold(line, canvas.colors)),
     "",
     ...measurePicture(result, canvas),
+  ];
+}
+
+function targetPicture(
+  result: Pick<InspectResult, "tokens" | "layers" | "target_token">,
+  canvas: Canvas,
+): string[] {
+  const grid = targetGrid(result, canvas);
+  if (grid.length === 0) return [];
+  const name = `Target “${visible(result.target_token ?? "")}”`;
+  return [
+    heading(name, "its rank and probability in the lens", legend(probabilityScale, "0", "1", canvas), canvas),
+    ...grid,
+    "",
   ];
 }
 

@@ -44,6 +44,35 @@ async function artifact(id: string): Promise<Buffer> {
   return bytes;
 }
 
+test("a token is followed through every cell, or the model's answer after the last token", async () => {
+  const asked = { ...demoInspect, prompt: "The capital of France is", layers: [0, blocks - 1] };
+  const { result: named } = await run({ ...asked, target_token: " Paris" });
+  assert.is(named.target_token, " Paris");
+  const [first, deepest] = named.layers.map(({ target }) => target ?? []);
+  assert.is(first!.length, named.tokens.length);
+  // The demo model knows the capital, and its last block's lens is what it says.
+  assert.is(named.next_tokens[0]!.token, " Paris");
+  assert.is(named.target_token_id, named.next_tokens[0]!.token_id);
+  assert.is(deepest!.at(-1)!.rank, 1);
+  assert.ok(Math.abs(deepest!.at(-1)!.probability - named.next_tokens[0]!.probability) < 1e-5);
+  assert.ok(first!.at(-1)!.rank > 3, "the first block does not say it yet");
+  const { result: own } = await run({ ...asked, follow_answer: true });
+  assert.is(own.target_token, " Paris");
+  assert.equal(
+    own.layers.map(({ target }) => target),
+    named.layers.map(({ target }) => target?.slice(-1)),
+  );
+  assert.match(
+    await failure({ ...asked, target_token: " Paris and" }),
+    'target_token must encode to exactly one token; " Paris and" gives 2: " Paris" " and".',
+  );
+  const both = await harness.request("POST", "/jobs", { ...asked, target_token: " Paris", follow_answer: true });
+  assert.equal(
+    [both.status, both.body.error],
+    [400, "follow_answer: follows another token than target_token; give one of them."],
+  );
+});
+
 test("an inspect job gives everything that the contract names, and nothing else", async () => {
   const { job, result } = await run({ ...demoInspect, layers: [3, 0], seed: 7 });
   assert.ok(Compile(Job).Check(job), JSON.stringify(Compile(Job).Errors(job)).slice(0, 500));

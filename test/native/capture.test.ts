@@ -59,6 +59,65 @@ test("shapes, order and norms", async () => {
   assert.is(result.next!.tokenIds[0], best);
 });
 
+test("where a token stands in the lens is counted over the whole vocabulary", async () => {
+  const last = model.info.nLayer - 1;
+  const targets = [0, 7, 300, model.info.nVocab - 1];
+  for (const lensTarget of targets) {
+    await context.reset();
+    const { layers, logits } = await context.advance({
+      tokens,
+      layers: [1, last],
+      lensTopK: 2,
+      lensTarget,
+      nextTopK: 1,
+      logits: true,
+    });
+    // The lens of the last block's last row is the model's own prediction, whose logits are counted here.
+    const all = Array.from(logits!);
+    const own = all[lensTarget]!;
+    const rank = 1 + all.filter((logit, id) => logit > own || (logit === own && id < lensTarget)).length;
+    const highest = Math.max(...all);
+    const share = Math.exp(own - highest) / all.reduce((sum, logit) => sum + Math.exp(logit - highest), 0);
+    const { targetRanks, targetProbabilities } = layers[1]!.lens!;
+    assert.is(targetRanks!.length, tokens.length);
+    assert.is(targetRanks!.at(-1), rank, `token ${lensTarget}`);
+    assert.ok(Math.abs(targetProbabilities!.at(-1)! / share - 1) < 1e-4, `token ${lensTarget}`);
+    // In every cell the place agrees with the candidates that are listed.
+    for (const { lens } of layers) {
+      for (const [row, place] of lens!.targetRanks!.entries()) {
+        const listed = lens!.tokenIds.subarray(row * 2, row * 2 + 2).indexOf(lensTarget);
+        assert.ok(listed < 0 ? place > 2 : place === listed + 1);
+      }
+    }
+  }
+  await context.reset();
+  const answer = await context.advance({
+    tokens,
+    layers: [last],
+    lensTopK: 1,
+    lensAnswer: true,
+    nextTopK: 1,
+  });
+  assert.equal([...answer.layers[0]!.lens!.targetRanks!], [...new Array(tokens.length - 1).fill(0), 1]);
+  assert.is(
+    answer.layers[0]!.lens!.targetProbabilities!.at(-1),
+    answer.layers[0]!.lens!.probabilities.at(-1),
+  );
+  await context.reset();
+  const without = await context.advance({ tokens, layers: [last], lensTopK: 1, nextTopK: 1 });
+  assert.is(without.layers[0]!.lens!.targetRanks, undefined);
+  await context.reset();
+  try {
+    await context.advance({ tokens, layers: [0], lensTopK: 1, lensTarget: model.info.nVocab });
+    assert.unreachable();
+  } catch (error) {
+    assert.match(
+      (error as Error).message,
+      `target ${model.info.nVocab} is outside the vocabulary of ${model.info.nVocab} tokens`,
+    );
+  }
+});
+
 test("logits are the same bits with capture on and off", async () => {
   const plain = await logitsOf(context, { tokens, layers: [] });
   assert.equal(await logitsOf(context, { tokens, layers, rows: "last" }), plain);

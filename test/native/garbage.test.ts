@@ -238,6 +238,8 @@ test("the typed interface answers any arguments with a result or an Error", asyn
         "rows",
         "keepStates",
         "lensTopK",
+        "lensTarget",
+        "lensAnswer",
         "nextTopK",
         "logits",
         "earlyExit",

@@ -14,6 +14,7 @@ import {
   story,
   width,
 } from "../../src/terminal/index.js";
+import { targetGrid } from "../../src/terminal/target-grid.js";
 import { fc } from "../support/fc.js";
 import { example } from "./example.js";
 
@@ -37,6 +38,30 @@ test("the lens: deepest layer on top, prompt tokens below, probabilities as figu
   assert.match(lines[8]!, /^layer +The +·capital +·of +·France +·is *$/);
   const columnOf = (line: string, text: string) => width(line.slice(0, line.indexOf(text)));
   assert.is(columnOf(lines[0]!, "·Paris"), columnOf(lines[8]!, "·is"));
+});
+
+test("a followed token: rank and probability in every cell, and nothing where only the answer is followed", () => {
+  const target = [
+    [12_345, 3e-5],
+    [2, 0.25],
+  ].map(([rank, probability]) => ({ rank: rank!, probability: probability! }));
+  const result = {
+    tokens: ["A", " b"],
+    layers: [
+      { layer: 0, norms: [1, 1], target },
+      { layer: 3, norms: [1, 1], target: [target[1]!, { rank: 1, probability: 0.999 }] },
+    ],
+  };
+  assert.equal(
+    targetGrid(result, { width: 40, colors: "none" }).map((line) => line.trimEnd()),
+    [
+      "    3  #2         .25  #1         1.0",
+      "    0  #12k      3e-5  #2         .25",
+      "layer  A               ·b",
+    ],
+  );
+  const answer = { ...result, layers: result.layers.map((layer) => ({ ...layer, target: target.slice(1) })) };
+  assert.equal(targetGrid(answer, plain), []);
 });
 
 test("layers arrive in any order and are drawn by depth", () => {

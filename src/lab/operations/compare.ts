@@ -14,7 +14,7 @@ import { compareNote } from "./compare-note.js";
 import { editFor, lengthOf, meanDifference, randomVector } from "./intervention.js";
 import { openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
-import { checkLayers, checkPositions, pieceLookup, tokenizeInput } from "./tokens.js";
+import { checkLayers, checkPositions, pieceLookup, targetToken, tokenizeInput } from "./tokens.js";
 
 /** Sequences that a context holds at once. */
 const mostSequences = 64;
@@ -88,16 +88,6 @@ async function tokenizeAll(model: Model, config: CompareConfig, texts: string[])
 /** How an error names a prompt. */
 function nameOf(config: CompareConfig, index: number): string {
   return config.prompts === undefined ? "prompt" : `prompts[${index}]`;
-}
-
-async function targetToken(model: Model, text: string): Promise<number> {
-  const tokens = await model.tokenize(text, { special: false, parseSpecial: false });
-  if (tokens.length === 1) return tokens[0] as number;
-  const pieces = await model.pieces(tokens);
-  throw new UserError(
-    `target_token must encode to exactly one token; ${JSON.stringify(text)} gives ${tokens.length}: ` +
-      `${pieces.map((piece) => JSON.stringify(piece)).join(" ")}.`,
-  );
 }
 
 /**

@@ -1,11 +1,11 @@
-import type { Candidate, InspectConfig, InspectResult } from "../../contracts/index.js";
+import type { Candidate, InspectConfig, InspectResult, Standing } from "../../contracts/index.js";
 import { topCounts } from "../../contracts/limits.js";
 import { NpzWriter } from "../../formats/npz-writer.js";
 import type { AdvanceResult, Context, TopTokens } from "../../native/index.js";
 import type { ArtifactFile } from "../artifacts.js";
 import { openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
-import { checkLayers, pieceLookup, tokenizeInput } from "./tokens.js";
+import { checkLayers, pieceLookup, targetToken, tokenizeInput } from "./tokens.js";
 
 const lensNote =
   "Predictions at a block apply the model's final norm and output head to that block's output (logit lens): " +
@@ -18,6 +18,12 @@ interface LayerFindings {
   lens: TopTokens[];
 }
 
+interface Wanted {
+  tokens: Int32Array;
+  /** The token that the lens follows at every token; null: none. */
+  target: number | null;
+}
+
 /**
  * Runs a prompt through the model once, in chunks, and keeps at each selected block every token's L2 norm and
  * logit lens; block outputs go to `activations.npz` as they come, float32 [1, tokens, hidden] a layer.
@@ -26,14 +32,15 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
   const { config, model, artifacts, clock } = input;
   checkLayers(model, config.layers);
   const tokens = await tokenizeInput(model, config.prompt, config.max_input_tokens, "prompt");
+  const target = config.target_token === undefined ? null : await targetToken(model, config.target_token);
   const context = await clock.measure("context", () => openContext(model, { nCtx: tokens.length }));
   try {
     const layers = config.layers.map((layer) => ({ layer, norms: [], lens: [] }) as LayerFindings);
     let next: TopTokens | undefined;
     await artifacts.create("activations.npz", async (file) => {
-      next = await captureAll(input, context, tokens, layers, file);
+      next = await captureAll(input, context, { tokens, target }, layers, file);
     });
-    return await describe(input, context, tokens, layers, next as TopTokens);
+    return await describe(input, context, { tokens, target }, layers, next as TopTokens);
   } finally {
     await context.close();
   }
@@ -42,7 +49,7 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
 async function captureAll(
   { config, model, progress, signal, clock }: OperationInput<InspectConfig>,
   context: Context,
-  tokens: Int32Array,
+  { tokens, target }: Wanted,
   layers: LayerFindings[],
   file: ArtifactFile,
 ): Promise<TopTokens | undefined> {
@@ -62,6 +69,8 @@ async function captureAll(
         rows: "all",
         ...(signal === undefined ? {} : { signal }),
         ...(context.lens.supported ? { lensTopK: topCounts.predictions } : {}),
+        ...(target === null ? {} : { lensTarget: target }),
+        lensAnswer: config.follow_answer === true,
         ...(last ? { nextTopK: topCounts.next_tokens } : {}),
       }),
     );
@@ -84,16 +93,17 @@ async function store(captured: AdvanceResult, layers: LayerFindings[], npz: NpzW
 }
 
 async function describe(
-  { model }: OperationInput<InspectConfig>,
+  { config, model }: OperationInput<InspectConfig>,
   context: Context,
-  tokens: Int32Array,
+  { tokens, target }: Wanted,
   layers: LayerFindings[],
   next: TopTokens,
 ): Promise<Findings<InspectResult>> {
   const tops = [next, ...layers.flatMap(({ lens }) => lens)];
+  const followed = config.follow_answer === true ? (next.tokenIds[0] as number) : target;
   const piece = await pieceLookup(
     model,
-    tops.flatMap(({ tokenIds }) => [...tokenIds]),
+    [followed ?? [], ...tops.map(({ tokenIds }) => [...tokenIds])].flat(),
   );
   const { lens, blockOutputs } = context;
   return {
@@ -103,14 +113,26 @@ async function describe(
       layer,
       norms,
       ...(lens.supported
-        ? { predictions: chunks.flatMap((top) => candidates(top, piece)) }
+        ? {
+            predictions: chunks.flatMap((top) => candidates(top, piece)),
+            ...(followed === null ? {} : { target: chunks.flatMap(standings) }),
+          }
         : { note: lens.reason }),
     })),
+    ...(followed === null ? {} : { target_token: piece(followed), target_token_id: followed }),
     next_tokens: candidates(next, piece)[0] as Candidate[],
     note: [lens.supported ? lensNote : lens.reason, blockOutputs.sidePath]
       .filter((part) => part !== "")
       .join(" "),
   };
+}
+
+/** Where the target stands, of the rows that have one. */
+function standings({ targetRanks, targetProbabilities }: TopTokens): Standing[] {
+  return Array.from(targetRanks ?? [], (rank, row) => ({
+    probability: targetProbabilities?.[row] as number,
+    rank,
+  })).filter(({ rank }) => rank > 0);
 }
 
 /** One list of candidates a row. */

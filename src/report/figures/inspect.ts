@@ -1,5 +1,5 @@
 import type { InspectResult } from "../../contracts/index.js";
-import { shortNumber, story, visible } from "../../terminal/index.js";
+import { answerAt, shortNumber, story, visible } from "../../terminal/index.js";
 import { type Figure, type Findings, figureOf, percent } from "../figure.js";
 
 /** Logit lens, the answer's way up, norms and next tokens. */
@@ -10,7 +10,7 @@ export function inspectFindings(result: InspectResult): Findings {
       "A readout is not causal evidence. The logit lens shows what a block's output would say through the model's own final norm and head, not what later blocks take from it, and not that the model has decided there.",
       "Early blocks may hold the answer in a form that this lens cannot read; a weak readout is no proof of absence. A norm is the length of a vector and says nothing about what it stands for.",
     ],
-    parts: [...lens(result), ...answerByLayer(result), norms(result), nextTokens(result)],
+    parts: [...lens(result), ...target(result), ...answerByLayer(result), norms(result), nextTokens(result)],
   };
 }
 
@@ -88,20 +88,85 @@ function lens({ tokens, layers }: InspectResult): Figure[] {
   ];
 }
 
-/** The last token's candidates, layer by layer. */
-function answerByLayer({ layers, next_tokens: [answer] }: InspectResult): Figure[] {
+/** Where the token that the request named stands in every cell. */
+function target({ tokens, layers, target_token }: InspectResult): Figure[] {
+  const cells = layers.flatMap(({ layer, target = [] }) =>
+    target.length < tokens.length
+      ? []
+      : target.map((standing, position) => ({ layer, position, ...standing, shown: `#${standing.rank}` })),
+  );
+  if (cells.length === 0) return [];
+  const named = visible(target_token ?? "");
+  const read = [...new Set(cells.map(({ layer }) => layer))];
+  return [
+    {
+      id: "target",
+      title: `Where ${named} stands`,
+      description:
+        `For every block and token, the rank of ${named} among all tokens that the block's output could answer ` +
+        "with, coloured by its probability; #1 is the lens's own top token.",
+      chart: {
+        kind: "tokens",
+        tokens: tokens.map(visible),
+        value: "probability",
+        label: "shown",
+        legend: `probability of ${named} in the lens`,
+        scale: "probability",
+      },
+      columns: [
+        { name: "layer", label: "layer" },
+        { name: "position", label: "position" },
+        { name: "input", label: "input token" },
+        { name: "probability", label: "probability" },
+        { name: "rank", label: "rank" },
+        { name: "shown", label: "rank, as shown" },
+      ],
+      rows: cells.map(({ layer, position, probability, rank, shown }) => [
+        layer,
+        position,
+        visible(tokens[position] as string),
+        probability,
+        rank,
+        shown,
+      ]),
+      details: cells.map(
+        ({ layer, position, probability, rank }) =>
+          `layer ${layer}, after ${visible(tokens[position] as string)} (token ${position})\n${named}  rank ${rank}, ${percent(probability)}`,
+      ),
+      table: {
+        head: ["token", ...read.map((layer) => `layer ${layer}`)],
+        rows: tokens.map((token, position) => [
+          visible(token),
+          ...cells
+            .filter((cell) => cell.position === position)
+            .map(({ shown, probability }) => `${shown} ${percent(probability)}`),
+        ]),
+      },
+    },
+  ];
+}
+
+/** The last token's top token and the model's answer, layer by layer. */
+function answerByLayer(result: InspectResult): Figure[] {
+  const {
+    layers,
+    next_tokens: [answer],
+    target_token_id,
+  } = result;
   if (answer === undefined) return [];
   const points = layers
     .toSorted((a, b) => a.layer - b.layer)
-    .flatMap(({ layer, predictions }) => {
-      const last = predictions?.at(-1) ?? [];
-      const [top, same] = [last[0], last.find(({ token_id }) => token_id === answer.token_id)];
+    .flatMap((found) => {
+      const { layer } = found;
+      const top = found.predictions?.at(-1)?.[0];
+      const same = answerAt(found, result);
       return [
-        { layer, series: "the lens's top token", candidate: top },
-        { layer, series: "the model's answer", candidate: same },
+        ...(top === undefined ? [] : [{ layer, series: "the lens's top token", candidate: top, rank: 1 }]),
+        ...(same === undefined
+          ? []
+          : [{ layer, series: "the model's answer", candidate: { ...answer, ...same }, rank: same.rank }]),
       ];
-    })
-    .flatMap(({ candidate, ...point }) => (candidate === undefined ? [] : [{ ...point, candidate }]));
+    });
   if (points.length < 3) return [];
   return [
     {
@@ -109,7 +174,11 @@ function answerByLayer({ layers, next_tokens: [answer] }: InspectResult): Figure
       title: "The answer's way up",
       description:
         `After the last token: the probability of the lens's top token, and of the model's own answer ` +
-        `${visible(answer.token)} where it is among the lens's three best, which are all that a result keeps.`,
+        `${visible(answer.token)}, ${
+          target_token_id === answer.token_id
+            ? "wherever it stands"
+            : "where it is among the lens's three best: this result follows another token"
+        }.`,
       chart: {
         kind: "lines",
         x: "layer",
@@ -127,24 +196,27 @@ function answerByLayer({ layers, next_tokens: [answer] }: InspectResult): Figure
         { name: "series", label: "line" },
         { name: "token", label: "token" },
         { name: "probability", label: "probability" },
+        { name: "rank", label: "rank" },
       ],
-      rows: points.map(({ layer, series, candidate }) => [
+      rows: points.map(({ layer, series, candidate, rank }) => [
         layer,
         series,
         visible(candidate.token),
         candidate.probability,
+        rank,
       ]),
       details: points.map(
-        ({ layer, series, candidate }) =>
-          `layer ${layer}, ${series}\n${visible(candidate.token)}  ${percent(candidate.probability)}`,
+        ({ layer, series, candidate, rank }) =>
+          `layer ${layer}, ${series}\n${visible(candidate.token)}  rank ${rank}, ${percent(candidate.probability)}`,
       ),
       table: {
-        head: ["layer", "line", "token", "probability"],
-        rows: points.map(({ layer, series, candidate }) => [
+        head: ["layer", "line", "token", "probability", "rank"],
+        rows: points.map(({ layer, series, candidate, rank }) => [
           String(layer),
           series,
           visible(candidate.token),
           percent(candidate.probability),
+          String(rank),
         ]),
       },
     },

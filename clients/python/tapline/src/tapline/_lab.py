@@ -83,7 +83,11 @@ class Lab:
         return self._job(self._http.json("/lab/v1/jobs", {"operation": operation, "model": name, **given}))
 
     def inspect(self, model: Model, prompt: str, **settings: Any) -> Job[InspectResult]:
-        """Looks inside one forward pass over raw text: norms, logit lens, next tokens, activations."""
+        """Looks inside one forward pass over raw text: norms, logit lens, next tokens, activations.
+
+        Settings: target_token, whose probability and rank the lens then tells at every token, or follow_answer,
+        those of the model's own answer after the last token.
+        """
         return self.submit("inspect", model, prompt=prompt, **settings)
 
     def compare(self, model: Model, prompt: str, **settings: Any) -> Job[CompareResult]:

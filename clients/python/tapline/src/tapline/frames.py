@@ -75,5 +75,8 @@ def _tokens(result: Mapping[str, Any]) -> list[dict[str, Any]]:
             if lens:
                 first = lens[index][0]
                 row.update(lens_token=first["token"], lens_probability=first["probability"])
+            target = layer.get("target", [])
+            if len(target) == len(result["tokens"]):
+                row.update(target_rank=target[index]["rank"], target_probability=target[index]["probability"])
             rows.append(row)
     return rows

@@ -81,6 +81,14 @@ class Candidate(TypedDict):
     probability: float
 
 
+class Standing(TypedDict):
+    """Where a token stands in a prediction over the whole vocabulary."""
+
+    probability: float
+    rank: int
+    """1 is the most probable token."""
+
+
 class _InspectLayerRequired(TypedDict):
     layer: int
     norms: list[float]
@@ -90,10 +98,12 @@ class _InspectLayerRequired(TypedDict):
 class InspectLayer(_InspectLayerRequired, total=False):
     predictions: list[list[Candidate]]
     """Logit lens: the top 3 candidates, one list a token."""
+    target: list[Standing]
+    """Where the target token stands, one a token; of the model's answer, after the last token alone."""
     note: str
 
 
-class InspectResult(TypedDict):
+class _InspectResultRequired(TypedDict):
     tokens: list[str]
     token_ids: list[int]
     layers: list[InspectLayer]
@@ -101,6 +111,12 @@ class InspectResult(TypedDict):
     note: str
     artifacts: list[str]
     provenance: Provenance
+
+
+class InspectResult(_InspectResultRequired, total=False):
+    target_token: str
+    """The token that the lens follows, where one was asked for."""
+    target_token_id: int
 
 
 class Change(TypedDict):

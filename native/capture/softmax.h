@@ -1,0 +1,30 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+namespace tapline {
+
+/// The softmax over one row of logits, exp(l - highest) / sum, so that no logit is too large for it. Where a logit is
+/// NaN or all are minus infinity, so is what it gives.
+class Softmax {
+ public:
+  Softmax(const float* logits, int n_vocab)
+      : Softmax(logits, n_vocab, *std::max_element(logits, logits + n_vocab)) {}
+  /// Where the highest logit is known.
+  Softmax(const float* logits, int n_vocab, float highest) : highest_(highest) {
+    for (int i = 0; i < n_vocab; ++i) sum_ += std::exp(logits[i] - highest);
+  }
+
+  float probability(float logit) const {
+    return static_cast<float>(std::exp(double(logit - highest_)) / sum_);
+  }
+  /// Natural logarithm, exact also where the probability itself would be rounded to zero.
+  double log_probability(float logit) const { return double(logit) - double(highest_) - std::log(sum_); }
+
+ private:
+  float highest_;
+  double sum_ = 0;
+};
+
+}  // namespace tapline
