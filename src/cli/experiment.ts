@@ -65,9 +65,7 @@ export function registerExperiments(program: Command): void {
   echo "The capital of Japan is" | tapline inspect --json - > lens.json`),
     )
     .action(async (prompt: string | undefined, options: CommonOptions & { target?: string }) => {
-      const follow =
-        options.target === undefined ? { follow_answer: true } : { target_token: options.target };
-      await run("inspect", options, { prompt: await promptOf(prompt), ...follow });
+      await run("inspect", options, { prompt: await promptOf(prompt), target_token: options.target });
     });
 
   withPrompt(experiment(program, "compare", "Change a block's output and see what follows: dose-response."))
@@ -319,8 +317,9 @@ async function run(
     ...Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined)),
   } as Record<string, unknown>;
   if (typeof submission.model === "string") submission.model = localPath(submission.model);
-  if (operation === "inspect" && submission.layers === undefined) {
-    submission.layers = await spreadLayers(submission.model, submission.revision, options.quiet);
+  if (operation === "inspect") {
+    submission.layers ??= await spreadLayers(submission.model, submission.revision, options.quiet);
+    submission.follow_answer = submission.target_token === undefined;
   }
   const { conduct } = await import("./conduct.js");
   await conduct(operation, submission, options);
