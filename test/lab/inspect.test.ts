@@ -66,7 +66,11 @@ test("a token is followed through every cell, or the model's answer after the la
     await failure({ ...asked, target_token: " Paris and" }),
     'target_token must encode to exactly one token; " Paris and" gives 2: " Paris" " and".',
   );
-  const both = await harness.request("POST", "/jobs", { ...asked, target_token: " Paris", follow_answer: true });
+  const both = await harness.request("POST", "/jobs", {
+    ...asked,
+    target_token: " Paris",
+    follow_answer: true,
+  });
   assert.equal(
     [both.status, both.body.error],
     [400, "follow_answer: follows another token than target_token; give one of them."],
