@@ -5,8 +5,8 @@
 
 namespace tapline {
 
-/// The softmax over one row of logits, exp(l - highest) / sum, so that no logit is too large for it. Where a logit is
-/// NaN or all are minus infinity, so is what it gives.
+/// The softmax over one row of logits, exp(l - highest) / sum, so that no logit is too large for it. Where a
+/// logit is NaN or all are minus infinity, so is what it gives.
 class Softmax {
  public:
   Softmax(const float* logits, int n_vocab)

@@ -36,12 +36,12 @@ struct LayerStates {
 
 struct AdvanceRequest {
   std::vector<llama_token> tokens;
-  std::vector<int> layers;   // distinct; any order
-  bool all_rows = true;      // every token's row, or the last token's only
-  bool keep_states = true;   // return the states, or only norms and lens
-  int lens_top = 0;          // top k of the logit lens for every captured row; 0: none
+  std::vector<int> layers;       // distinct; any order
+  bool all_rows = true;          // every token's row, or the last token's only
+  bool keep_states = true;       // return the states, or only norms and lens
+  int lens_top = 0;              // top k of the logit lens for every captured row; 0: none
   llama_token lens_target = -1;  // whose place in the lens is told for every captured row; negative: nobody's
-  bool lens_answer = false;      // or that of the pass's own answer for the last row, where next_top gives one
+  bool lens_answer = false;  // or that of the pass's own answer for the last row, where next_top gives one
   int next_top = 0;          // top k of the next token after the last one; 0: none
   bool keep_logits = false;  // the next token's logits
   /// A token id for each token, whose log-probability after it is wanted; negative: none. Empty: nowhere.

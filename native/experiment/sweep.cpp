@@ -336,8 +336,9 @@ void Context::generate(SweepState& state, std::vector<LiveRow> live, const Cance
           // The baseline comes first among a prompt's rows, so its choice is known to the others.
           llama_token& target = state.targets[row.trial];
           if (target < 0 && row.row == 0) target = token;
-          out.target_probability = target < 0 ? std::numeric_limits<float>::quiet_NaN()
-                                              : Softmax(logits, n_vocab, logits[token]).probability(logits[target]);
+          out.target_probability = target < 0
+                                       ? std::numeric_limits<float>::quiet_NaN()
+                                       : Softmax(logits, n_vocab, logits[token]).probability(logits[target]);
           row.first = false;
         }
         if (request.max_tokens <= 0 || llama_vocab_is_eog(model_->vocab(), token)) continue;
