@@ -1,4 +1,5 @@
 import { statSync } from "node:fs";
+import { sql } from "kysely";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { isApproved, signInAccount } from "../../src/studies/store/accounts.js";
@@ -223,6 +224,33 @@ for (const database of databases.all) {
     assert.ok(await deleteDraft(store, id, second.id));
     assert.is(await readForToken(store, second.id, mine!.id), undefined);
   });
+
+  if (database.name === "postgresql") {
+    test("postgresql: a connection prepares what it runs often, up to a bound, and answers the same", async () => {
+      const store = await openStore(database.fresh(), { connections: 1 });
+      try {
+        const prepared = async () =>
+          (await sql<{ statement: string }>`select statement from pg_prepared_statements`.execute(store.db))
+            .rows;
+        const sum = async (numbers: number[]) =>
+          (
+            await sql<{ sum: number }>`select ${sql.join(
+              numbers.map((number) => sql`${number}::bigint`),
+              sql` + `,
+            )} as sum`.execute(store.db)
+          ).rows[0]?.sum;
+        for (let run = 0; run < 30; run += 1) assert.is(await sum([run, 2]), run + 2);
+        assert.is((await prepared()).length, 1);
+        // Texts of every length, each run often.
+        for (let length = 1; length <= 120; length += 1) {
+          for (let run = 0; run < 12; run += 1) assert.is(await sum(Array(length).fill(run)), length * run);
+        }
+        assert.is((await prepared()).length, 100);
+      } finally {
+        await store.close();
+      }
+    });
+  }
 
   on("search: every word, folded, the last as a prefix, best match first", async (store) => {
     const { id } = await account(store);

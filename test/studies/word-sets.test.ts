@@ -1,5 +1,4 @@
 /** Sets of common words stay true while studies are published, withdrawn, removed and put back. */
-import fc from "fast-check";
 import { sql } from "kysely";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -16,6 +15,7 @@ import { sqlite } from "../../src/studies/store/sqlite.js";
 import { openStore, type Store } from "../../src/studies/store/store.js";
 import { listStudies } from "../../src/studies/store/studies.js";
 import { WordSets } from "../../src/studies/store/word-sets.js";
+import { fc } from "../support/fc.js";
 import { startDatabases } from "./support/databases.js";
 import { samplePackage } from "./support/packages.js";
 

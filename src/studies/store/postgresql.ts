@@ -1,6 +1,7 @@
 import { Kysely, PostgresDialect, type RawBuilder, sql } from "kysely";
 import pg from "pg";
 import { type Dialect, type Match, type Search, type Streamable, type Tier, tiers } from "./dialect.js";
+import { preparing } from "./postgresql-statements.js";
 import { readTimes } from "./reading.js";
 import type { Database } from "./schema.js";
 
@@ -35,7 +36,7 @@ export function openPostgresql(url: string, durable: boolean, connections: numbe
   // in the pool and on connections that are lent out, it would end the process.
   pool.on("error", () => {});
   pool.on("connect", (connection) => connection.on("error", () => {}));
-  return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
+  return new Kysely<Database>({ dialect: new PostgresDialect({ pool: preparing(pool) }) });
 }
 
 /** Runs on one connection what may take longer than a request's statements: migrations, statistics. */
