@@ -100,7 +100,11 @@ function alternatives(failures: Failure[], { instancePath, keyword }: Failure): 
   // A list of texts has the type of a text as well.
   const some = accepted.some((word) => word.startsWith('"'));
   const words = accepted.filter((word) => !(some && word === "a string"));
-  return words.length < 2 ? undefined : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+  return words.length < 2 ? undefined : anyOf(words);
+}
+
+function anyOf(words: readonly string[]): string {
+  return words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
 }
 
 /** What one alternative would have taken, in words; nothing where it is not the kind of value that is wrong. */
@@ -126,8 +130,11 @@ function article(word: string): string {
 function unknownField(schema: TSchema, keys: string[]): InvalidInput {
   const parent = keys.slice(0, -1);
   const { properties } = schema as { properties?: object };
+  const names = Object.keys(properties ?? {});
   const accepted =
-    parent.length === 0 && properties !== undefined ? `; accepted are ${list(Object.keys(properties))}` : "";
+    parent.length === 0 && names.length > 0
+      ? `; accepted ${names.length === 1 ? "is" : "are"} ${list(names)}`
+      : "";
   return new InvalidInput(
     pathText(parent),
     `unknown field ${shown(keys.at(-1))}${accepted}.`,
@@ -149,7 +156,7 @@ function sentence(failure: Failure, keys: string[], actual: unknown): string {
       return `must be ${article(wanted)} ${wanted}, got ${shown(actual)}`;
     }
     case "enum":
-      return `must be ${(params.allowedValues as unknown[]).join(" or ")}, got ${shown(actual)}`;
+      return `must be ${anyOf((params.allowedValues as unknown[]).map(String))}, got ${shown(actual)}`;
     case "const":
       return `must be ${shown(params.allowedValue)}, got ${shown(actual)}`;
     case "minimum":

@@ -111,7 +111,7 @@ test("compare: what each intervention needs", () => {
   const cases: [object, string][] = [
     [
       { intervention: "noise" },
-      'intervention: must be scale or ablate or patch or steer or project_out or clamp, got "noise".',
+      'intervention: must be scale, ablate, patch, steer, project_out or clamp, got "noise".',
     ],
     [{ intervention: "patch" }, "donor_prompt: is required for patch."],
     [{ intervention: "steer" }, "positive: is required for steer."],
@@ -144,7 +144,7 @@ test("compare: what each intervention needs", () => {
     [{ ...clamp, min: 2 }, "min: must not exceed max, got 2 and 1."],
     [{ ...clamp, max: 1_000_001 }, "max: at most 1000000, got 1000001."],
     [{ strength_unit: "vector" }, "strength_unit: vector has a meaning for steer and clamp, not for scale."],
-    [{ strength_unit: "mile" }, 'strength_unit: must be unit or vector or row_norm, got "mile".'],
+    [{ strength_unit: "mile" }, 'strength_unit: must be unit, vector or row_norm, got "mile".'],
     [{ ...steer, strengths: [-6] }, "strengths[0]: at least -5, got -6."],
     [{ ...steer, strength_unit: "vector", strengths: [1, 101] }, "strengths[1]: at most 100, got 101."],
     [{ ...steer, strength_unit: "row_norm", strengths: [10.5] }, "strengths[0]: at most 10, got 10.5."],

@@ -247,7 +247,7 @@ test("a Lab that is not there is said as a result, and the next call finds it ag
 test("arguments are refused by their field with what it may be; lab_jobs has a limit", async () => {
   const mcp = await session("current, 2025");
   const cases: Array<[string, object, string]> = [
-    ["lab_submit", { operation: "guess", model: "demo" }, "operation: must be inspect or compare"],
+    ["lab_submit", { operation: "guess", model: "demo" }, "operation: must be inspect, compare"],
     [
       "lab_submit",
       { operation: "inspect", model: "demo", layers: "0-3" },
@@ -255,7 +255,7 @@ test("arguments are refused by their field with what it may be; lab_jobs has a l
     ],
     ["lab_job", {}, "id is required."],
     ["lab_jobs", { limit: 0 }, "limit: at least 1, got 0."],
-    ["lab_jobs", { count: 3 }, 'unknown field "count"; accepted are limit.'],
+    ["lab_jobs", { count: 3 }, 'unknown field "count"; accepted is limit.'],
   ];
   for (const [tool, input, sentence] of cases) {
     assert.match(refusal(await mcp.call(tool, input as Record<string, unknown>)), sentence);

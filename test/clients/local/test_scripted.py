@@ -64,7 +64,7 @@ class TestArguments(unittest.TestCase):
     def test_what_json_cannot_say_is_refused_by_its_field(self) -> None:
         with self.assertRaisesRegex(ValueError, "^strengths: "):
             self.sent("compare", "x", layers=[1], strengths=[float("nan")])
-        with self.assertRaisesRegex(TypeError, "^layers: A set cannot be sent as JSON"):
+        with self.assertRaisesRegex(TypeError, "^layers: A value of type set cannot be sent as JSON"):
             self.sent("inspect", "x", layers={1})
 
     def test_a_job_stands_for_its_id_everywhere(self) -> None:

@@ -106,7 +106,7 @@ def _plain(value: object) -> object:
         return list(value)
     as_list = getattr(value, "tolist", None)
     if as_list is None:
-        raise TypeError(f"A {type(value).__name__} cannot be sent as JSON.")
+        raise TypeError(f"A value of type {type(value).__name__} cannot be sent as JSON.")
     return as_list()
 
 
