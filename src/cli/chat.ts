@@ -15,7 +15,7 @@ interface ChatCommandOptions {
   maxTokens?: number;
   temperature?: number;
   seed?: number;
-  steer: Steering[];
+  steer?: Steering[];
   watch?: string;
 }
 
@@ -47,14 +47,14 @@ export function registerChat(program: Command): void {
       "--steer <vector:strength>",
       "steer every answer by a kept vector (tapline vector), in shares of each row's length; may be repeated",
       steering,
-      [],
     )
     .option("--watch <probe>", "show a kept probe's score (tapline probe) behind every token")
     .addHelpText(
       "after",
       `
-In the chat, /help lists what there is: /reset, /system, /think on|off. Ctrl-C stops an answer, twice it ends the
-chat, as Ctrl-D does. From a pipe every line is a message, and only answers are written.
+In the chat, /help lists what there is: /reset, /system, /think on|off. Ctrl-C
+stops an answer, twice it ends the chat, as Ctrl-D does. From a pipe every line
+is a message, and only answers are written.
 
 Examples:
   tapline chat
@@ -189,7 +189,7 @@ function temperature(text: string): number {
   return value;
 }
 
-function steering(text: string, earlier: Steering[]): Steering[] {
+function steering(text: string, earlier: Steering[] = []): Steering[] {
   const [, vector, amount = ""] = /^(.+?)(?::([^:]*))?$/.exec(text) ?? [];
   const strength = amount.trim() === "" ? Number.NaN : Number(amount);
   if (vector === undefined || !Number.isFinite(strength)) {
@@ -199,7 +199,7 @@ function steering(text: string, earlier: Steering[]): Steering[] {
 }
 
 /** The `tapline` object of every request; nothing where nothing of it is asked for. */
-function liveOf({ steer, watch }: ChatCommandOptions): LiveRequest | undefined {
+function liveOf({ steer = [], watch }: ChatCommandOptions): LiveRequest | undefined {
   if (steer.length === 0 && watch === undefined) return undefined;
   return {
     ...(steer.length > 0 && { interventions: steer.map(intervention) }),

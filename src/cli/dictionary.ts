@@ -38,8 +38,8 @@ export function registerDictionary(program: Command): void {
     .addHelpText(
       "after",
       `
-Layouts: SAELens, Gemma Scope 1 and 2, Llama Scope, sparsify, dictionary_learning, Qwen-Scope, Goodfire, and what
-tapline sae writes.
+Layouts: SAELens, Gemma Scope 1 and 2, Llama Scope, sparsify,
+dictionary_learning, Qwen-Scope, Goodfire, and what tapline sae writes.
 
 Examples:
   tapline dictionary add mine tapline-sae-1a2b3c4d/sae-layer-5.safetensors

@@ -61,7 +61,8 @@ export function registerExperiments(program: Command): void {
       examples(`
   tapline inspect "The capital of France is"
   tapline inspect "The capital of France is" --target " Tokyo"
-  tapline inspect --model ./model.gguf --layers 0-7 "When Mary and John went to the store, John gave a drink to"
+  tapline inspect --model ./model.gguf --layers 0-7 \\
+    "When Mary and John went to the store, John gave a drink to"
   echo "The capital of Japan is" | tapline inspect --json - > lens.json`),
     )
     .action(async (prompt: string | undefined, options: CommonOptions & { target?: string }) => {
@@ -120,10 +121,13 @@ export function registerExperiments(program: Command): void {
     .addHelpText(
       "after",
       examples(`
-  tapline compare "The capital of France is" --layers 5 --intervention patch --donor-prompt "The capital of Japan is"
-  tapline compare "The capital of France is" --layers 5 --intervention steer --strength-unit vector --controls \\
-    --positives invented.txt --negatives real.txt --strengths 0,1,1.5,2 --target-token " unknown"
-  tapline compare --prompts prompts.txt --layers 3 --intervention ablate --strengths 0,1`),
+  tapline compare "The capital of France is" --layers 5 --intervention patch \\
+    --donor-prompt "The capital of Japan is"
+  tapline compare "The capital of France is" --layers 5 --intervention steer \\
+    --strength-unit vector --positives invented.txt --negatives real.txt \\
+    --strengths 0,1,1.5,2 --target-token " unknown" --controls
+  tapline compare --prompts prompts.txt --layers 3 --intervention ablate \\
+    --strengths 0,1`),
     )
     .action(async (prompt: string | undefined, options: CompareOptions) => {
       const [layer, ...others] = options.layers ?? [];
@@ -164,7 +168,8 @@ export function registerExperiments(program: Command): void {
       "after",
       examples(`
   tapline probe --examples reviews.csv --layers 0-7
-  tapline probe --examples reviews.jsonl --model ./model.gguf --layers 12 --out sentiment`),
+  tapline probe --examples reviews.jsonl --model ./model.gguf --layers 12 \\
+    --out sentiment`),
     )
     .action((options: TrainingOptions) => trained("probe", options, {}));
 
@@ -215,7 +220,8 @@ function registerFeatures(program: Command): void {
       "after",
       examples(`
   tapline features --dictionary mine "The capital of France is"
-  tapline features --dictionary gemma --model ./gemma-2-2b-Q8_0.gguf --texts texts.txt --out read`),
+  tapline features --dictionary gemma --model ./gemma-2-2b-Q8_0.gguf \\
+    --texts texts.txt --out read`),
     )
     .action(async (prompt: string | undefined, options: FeaturesOptions) => {
       if (options.layers !== undefined) {
@@ -269,8 +275,8 @@ function withExamples(command: Command, form: string): Command {
 
 function examples(text: string): string {
   return `
-Without --lab the Lab at the usual port takes the job; where none runs, one is started for it ("--lab new" always
-does that) and ended.
+Without --lab the Lab at the usual port takes the job; where none runs, one is
+started for it ("--lab new" always does that) and ended.
 
 Examples:${text}`;
 }

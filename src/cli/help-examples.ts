@@ -4,7 +4,7 @@ import type { Command } from "commander";
 const examples: Record<string, string[]> = {
   demo: [
     "tapline demo",
-    'tapline demo --model ./model.gguf --prompt "The capital of Italy is" --out italy',
+    'tapline demo --model ./model.gguf --prompt "The capital of Italy is" \\\n    --out italy',
     "tapline demo --json | jq .chat.answer",
   ],
   serve: [

@@ -32,6 +32,8 @@ const program = new Command("tapline")
   .description("Open up a language model while it runs, on this machine.")
   .version(version)
   .showHelpAfterError("(add --help for what there is)")
+  // Descriptions behind long terms are wrapped, too, down to this width.
+  .configureHelp({ minWidthToWrap: 20 })
   .configureOutput({
     outputError: (text, write) =>
       write(text.replace(/^error: (\w)/, (_, first) => `tapline: ${first.toUpperCase()}`)),

@@ -26,8 +26,9 @@ export function registerMcp(program: Command): void {
 Environment:
   ${names.url}           https address of the studies service
   ${names.token}         token from its page Agent access
-  ${names.caFile}       PEM file to trust in place of the system's authorities
-  ${names.allowDrafts}  1 adds save_private_draft, if the token has the scope drafts:write`,
+  ${names.caFile}       PEM file to trust, not the system's authorities
+  ${names.allowDrafts}  1 adds save_private_draft; the token needs
+                               the scope drafts:write`,
     )
     .action(runResearch);
   mcp

@@ -17,7 +17,8 @@ export function registerPull(program: Command): void {
     .addHelpText(
       "after",
       `
-HF_HOME, HF_HUB_CACHE, HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE mean what they mean to the hub's other tools.
+HF_HOME, HF_HUB_CACHE, HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE mean what they
+mean to the hub's other tools.
 
 Examples:
   tapline pull ggml-org/gemma-3-1b-it-GGUF

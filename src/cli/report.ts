@@ -30,10 +30,11 @@ export function registerReport(program: Command): void {
       "after",
       `
 Examples:
-  tapline report                              the newest job of the Lab at the usual port
+  tapline report                              the newest job of the usual Lab
   tapline report 0f3a6c1d --out lens.html
   tapline report tapline-inspect-0f3a6c1d     what tapline inspect wrote
-  tapline inspect --json "The capital of France is" | tapline report --json - --out lens.html`,
+  tapline inspect --json "The capital of France is" |
+    tapline report --json - --out lens.html`,
     )
     .action(report);
 }

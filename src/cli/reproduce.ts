@@ -38,8 +38,9 @@ export function registerReproduce(program: Command): void {
     .addHelpText(
       "after",
       `
-Without --lab the Lab at the usual port runs it; where none runs, or with "--lab new", one is started for it. Ends with
-1 where a figure lies outside its range.
+Without --lab the Lab at the usual port runs it; where none runs, or with
+"--lab new", one is started for it. Ends with 1 where a figure lies outside its
+range.
 
 Examples:
   tapline reproduce --list

@@ -21,7 +21,8 @@ export function registerRm(program: Command): void {
 Examples:
   tapline rm 0f3a6c1d9b5e4f27a8c0d1e2f3a4b5c6
   tapline rm owner/name owner/name:Q8_0 owner/name/file.gguf
-  tapline jobs --json | jq -r '.jobs[] | select(.status == "failed").id' | xargs tapline rm`,
+  tapline jobs --json | jq -r '.jobs[] | select(.status == "failed").id' |
+    xargs tapline rm`,
     )
     .action(remove);
 }

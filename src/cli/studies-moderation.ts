@@ -99,9 +99,10 @@ export function registerModeration(
     },
   );
   reasoned(
-    command("suspend", `Suspend an account: its tokens and sessions end at once. ${who}.`).argument(
-      "<account>",
-    ),
+    command(
+      "suspend",
+      `Suspend an account: its tokens and sessions end at once. The account: ${who}.`,
+    ).argument("<account>"),
   ).action(async (account: string, options: Reasoned) => {
     const [{ accountNamed }, { suspend }] = await Promise.all([
       import("../studies/store/accounts.js"),

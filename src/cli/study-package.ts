@@ -61,7 +61,8 @@ export function registerStudyPackage(study: Command): void {
 
 Examples:
   tapline study package --job last --title "Where the capital comes up"
-  tapline study package --job tapline-inspect-0f3a6c1d tapline-compare-91b2c3d4 --draft
+  tapline study package --job tapline-inspect-0f3a6c1d \\
+    tapline-compare-91b2c3d4 --draft
   tapline study package --job last --words words.md --no-edit --out study.json`,
     )
     .action(packageStudy);

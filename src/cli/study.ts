@@ -66,7 +66,8 @@ Examples:
 
 Examples:
   tapline study get 12345678-1234-4234-8234-123456789abc
-  tapline study get 12345678-1234-4234-8234-123456789abc --json | jq .package > package.json
+  tapline study get 12345678-1234-4234-8234-123456789abc --json |
+    jq .package > package.json
   tapline study get 12345678-1234-4234-8234-123456789abc --discussion
   tapline study get 12345678-1234-4234-8234-123456789abc --version-number 1`,
     )

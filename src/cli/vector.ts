@@ -45,7 +45,7 @@ export function registerVector(program: Command): void {
     )
     .addHelpText(
       "after",
-      "\nExamples:\n  tapline vector make polite --positive polite.txt --negative blunt.txt --layers 4,5",
+      "\nExamples:\n  tapline vector make polite --positive polite.txt --negative blunt.txt \\\n    --layers 4,5",
     )
     .action(make);
   registerKept<StoredVector>(vector, {

@@ -1,4 +1,5 @@
 import { version } from "../contracts/index.js";
+import { operations } from "../contracts/submission.js";
 import { createApp, type FrontPage, frontPage, type Listening, listen, localAccess } from "../http/index.js";
 import { Lab, type LabOptions } from "./lab.js";
 import { libraryRoutes } from "./library.js";
@@ -55,7 +56,7 @@ function greeting(backend: string): FrontPage {
     endpoints: [
       ["GET /lab/v1/health", "what it can do, its limits, how many jobs wait"],
       ["GET /lab/v1/openapi.json", "every body and every answer"],
-      ["POST /lab/v1/jobs", "submits a job: inspect, compare, probe, sae"],
+      ["POST /lab/v1/jobs", `submits a job: ${operations.join(", ")}`],
       ["GET /lab/v1/jobs", "the latest jobs"],
       ["GET /lab/v1/jobs/{id}", "one job and its result"],
       ["GET /lab/vectors", "directions that are kept by name; /lab/probes the same"],

@@ -22,6 +22,11 @@ test("every command has a description, and help with an example", async () => {
     const help = await command([...path.split(" "), "--help"]);
     assert.match(help.stdout, /^Usage: tapline .*\n\n\S/, path);
     assert.match(help.stdout, /Examples:\n {2}\S/, path);
+    assert.equal(
+      help.stdout.split("\n").filter((line) => line.length > 80),
+      [],
+      path,
+    );
   }
 });
 
