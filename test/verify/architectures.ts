@@ -6,6 +6,7 @@
  *   --jobs N         models at the same time (default 2)
  *   --record         write the summary into docs/verification.md
  *   --quantised      the models quantised, against the same weights written back as F32, instead
+ *   --live           an edited and a plain request in one batch of the serving engine, each as alone, instead
  */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
@@ -15,16 +16,45 @@ import { parseArgs } from "node:util";
 import { BuildError } from "../../scripts/build/errors.js";
 import { buildTools } from "../../scripts/build/tools.js";
 import { writeModels } from "./architectures/models.js";
-import { quantisedHead, quantisedRow, record, summary, tableHead, tableRow } from "./architectures/print.js";
+import {
+  liveHead,
+  liveRow,
+  quantisedHead,
+  quantisedRow,
+  record,
+  summary,
+  tableHead,
+  tableRow,
+} from "./architectures/print.js";
 import type { Outcome } from "./architectures/report.js";
 import { runCheck } from "./architectures/run-check.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const checkModel = fileURLToPath(new URL("./architectures/check-model.ts", import.meta.url));
-const checkQuantised = fileURLToPath(new URL("./architectures/check-quantised.ts", import.meta.url));
+const script = (name: string) => fileURLToPath(new URL(`./architectures/${name}.ts`, import.meta.url));
+
+/** What can be checked: by which program with which of llama.cpp's tools, and how it is printed. */
+const kinds = {
+  all: {
+    check: script("check-model"),
+    tool: ["eval-callback-flushed"],
+    head: tableHead,
+    row: tableRow,
+    figures: "architectures.json",
+  },
+  quantised: {
+    check: script("check-quantised"),
+    tool: ["llama-quantize"],
+    head: quantisedHead,
+    row: quantisedRow,
+    figures: "quantised.json",
+  },
+  live: { check: script("check-live"), tool: [], head: liveHead, row: liveRow, figures: "live.json" },
+} as const;
 
 /** Of 127 models, so many carry one residual stream. */
 const atLeast = 123;
+/** And so many of them generate text that a live request can change. */
+const atLeastLive = 100;
 
 async function main(): Promise<boolean> {
   const { values } = parseArgs({
@@ -34,13 +64,13 @@ async function main(): Promise<boolean> {
       jobs: { type: "string", default: String(Math.min(2, availableParallelism())) },
       record: { type: "boolean", default: false },
       quantised: { type: "boolean", default: false },
+      live: { type: "boolean", default: false },
     },
   });
   const started = Date.now();
-  const [check, tool] = values.quantised
-    ? [checkQuantised, "llama-quantize"]
-    : [checkModel, "eval-callback-flushed"];
-  const tools = await buildTools(["test-llama-archs", tool]);
+  const kind = values.quantised ? "quantised" : values.live ? "live" : "all";
+  const { check, tool, head, row, figures } = kinds[kind];
+  const tools = await buildTools(["test-llama-archs", ...tool]);
   const folder = values.models ?? (await mkdtemp(join(tmpdir(), "tapline-architectures-")));
   const cleanUp = async () => {
     if (!values.models) await rm(folder, { recursive: true, force: true });
@@ -51,31 +81,34 @@ async function main(): Promise<boolean> {
     const names = await writeModels(tools["test-llama-archs"] ?? "", folder);
     const pattern = new RegExp(values.only ?? "");
     const chosen = names.filter((name) => pattern.test(name));
-    console.log(values.quantised ? quantisedHead() : tableHead());
+    console.log(head());
     const outcomes: Outcome[] = [];
     const worker = async () => {
       for (let name = chosen.shift(); name !== undefined; name = chosen.shift()) {
-        const outcome = await runCheck(name, check, [join(folder, `${name}.gguf`), tools[tool] ?? ""]);
+        const outcome = await runCheck(name, check, [
+          join(folder, `${name}.gguf`),
+          ...tool.map((each) => tools[each] ?? ""),
+        ]);
         outcomes.push(outcome);
-        console.log(values.quantised ? quantisedRow(outcome) : tableRow(outcome));
+        console.log(row(outcome));
       }
     };
     await Promise.all(Array.from({ length: Math.max(1, Number(values.jobs)) }, worker));
     outcomes.sort((a, b) => a.model.localeCompare(b.model));
 
     await mkdir(join(root, ".build", "verify"), { recursive: true });
-    const figures = values.quantised ? "quantised.json" : "architectures.json";
     await writeFile(join(root, ".build", "verify", figures), JSON.stringify(outcomes, null, 2));
     console.log(`\n${summary(outcomes)}`);
     console.log(`${Math.round((Date.now() - started) / 1000)} s. Every figure: .build/verify/${figures}`);
     if (values.record) {
-      await record(join(root, "docs", "verification.md"), outcomes, values.quantised ? "quantised" : "all");
+      await record(join(root, "docs", "verification.md"), outcomes, kind);
     }
 
     const count = (verdict: Outcome["verdict"]) => outcomes.filter((each) => each.verdict === verdict).length;
     if (outcomes.length === 0) console.log(`No model matches ${values.only}.`);
-    const enough = values.only === undefined ? count("holds") >= atLeast : outcomes.length > 0;
-    if (!enough) console.log(`At least ${atLeast} must hold.`);
+    const least = kind === "live" ? atLeastLive : atLeast;
+    const enough = values.only === undefined ? count("holds") >= least : outcomes.length > 0;
+    if (!enough) console.log(`At least ${least} must hold.`);
     return enough && count("failed") === 0;
   } finally {
     await cleanUp();

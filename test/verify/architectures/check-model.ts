@@ -15,6 +15,7 @@ import {
   totalVariation,
 } from "./arithmetic.js";
 import { type PrintedTensor, runEvalCallback, settings } from "./eval-callback.js";
+import { generate } from "./generate.js";
 import { type Check, type ModelReport, tolerances } from "./report.js";
 
 const prompt = "The quick brown fox jumps over the lazy dog and then it sleeps";
@@ -489,7 +490,7 @@ async function sweep(subject: Subject): Promise<Check> {
         problems.push(`${where}: not neutral`);
       for (const [e, row] of [trial.baseline, ...trial.rows].entries()) {
         const edit = { layer, ...(e === 0 ? {} : edits[e - 1]) };
-        const oracle = await generate(model, context, prompts[p]!, edit);
+        const oracle = await generate(model, context, prompts[p]!, edit, steps);
         const probability = Math.abs(oracle.first[trial.target]! - row.probability);
         largest = Math.max(largest, probability);
         if (!(probability <= tolerances.probability))
@@ -512,35 +513,6 @@ async function sweep(subject: Subject): Promise<Check> {
     detail: problems.slice(0, 3).join("; "),
     measured: { largest },
   };
-}
-
-/**
- * Greedy generation, one pass a token, with the last token's row edited in each; a token that ends a text ends it and
- * is left out.
- */
-async function generate(model: Model, context: Context, prompt: Int32Array, edit: Edit) {
-  const tokens: number[] = [];
-  const margins: number[] = [];
-  let first: Float64Array | undefined;
-  let next = prompt;
-  await context.reset();
-  while (tokens.length < steps) {
-    const { logits } = await context.advance({
-      tokens: next,
-      layers: [edit.layer],
-      rows: "last",
-      edits: [edit],
-      logits: true,
-    });
-    const probabilities = softmax(logits!);
-    first ??= probabilities;
-    const order = Array.from(probabilities.keys()).sort((a, b) => probabilities[b]! - probabilities[a]!);
-    margins.push(probabilities[order[0]!]! - probabilities[order[1]!]!);
-    if (model.info.endOfGeneration.includes(order[0]!)) break;
-    tokens.push(order[0]!);
-    next = Int32Array.of(order[0]!);
-  }
-  return { tokens, margins, first: first! };
 }
 
 const [path = "", tool = ""] = process.argv.slice(2);

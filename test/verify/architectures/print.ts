@@ -49,16 +49,59 @@ export function summary(outcomes: Outcome[]): string {
   return lines.join("\n");
 }
 
+const liveFigures = ["edited", "plain", "effect"] as const;
+
+export function liveHead(): string {
+  return `${"model".padEnd(24)} ${liveFigures.map((key) => key.padStart(8)).join(" ")}   verdict`;
+}
+
+/** The worst of all layers: the largest difference, the smallest effect. */
+export function liveRow({ model, verdict, reason, report }: Outcome): string {
+  const figures = liveFigures.map((key) => {
+    const values = (report?.checks ?? []).flatMap(({ measured }) => measured?.[key] ?? []);
+    const worst = key === "effect" ? Math.min(...values) : Math.max(...values);
+    return (values.length === 0 ? "-" : short(worst)).padStart(8);
+  });
+  return `${model.padEnd(24)} ${figures.join(" ")}   ${verdict}${reason === "" ? "" : `: ${reason}`}`;
+}
+
+function liveMarkdown(outcomes: Outcome[]): string {
+  const held = outcomes.filter(({ verdict }) => verdict === "holds");
+  const worst = (key: "edited" | "plain") => {
+    const found = held.map(({ model, report }) => ({
+      model,
+      value: Math.max(...(report?.checks ?? []).flatMap(({ measured }) => measured?.[key] ?? [])),
+    }));
+    const { model, value } = found.sort((a, b) => b.value - a.value)[0] as { model: string; value: number };
+    return `| ${key}, a token's probability off by | ${short(value)} | ${model} |`;
+  };
+  const lines = [
+    summary(outcomes).split("\n")[0] ?? "",
+    "",
+    "| Answer | Worst figure | Model |",
+    "| --- | --- | --- |",
+  ];
+  lines.push(worst("edited"), worst("plain"), "", "Not served so:", "");
+  for (const { model, reason } of outcomes.filter(({ verdict }) => verdict !== "holds")) {
+    lines.push(`- \`${model}\`: ${reason}`);
+  }
+  return lines.join("\n");
+}
+
 /** Replaces what stands between the two markers in the document. */
-export async function record(path: string, outcomes: Outcome[], which: "all" | "quantised"): Promise<void> {
-  const section = which === "all" ? "architectures" : "quantised";
+export async function record(
+  path: string,
+  outcomes: Outcome[],
+  which: "all" | "quantised" | "live",
+): Promise<void> {
+  const section = which === "all" ? "architectures" : which;
   const [from, to] = [`<!-- ${section}: begin -->`, `<!-- ${section}: end -->`];
   const text = await readFile(path, "utf8");
   const begin = text.indexOf(from);
   const end = text.indexOf(to);
   if (begin < 0 || end < begin) throw new Error(`${path} lacks the markers ${from} and ${to}.`);
   const head = text.slice(0, begin + from.length);
-  const written = which === "all" ? markdown(outcomes) : quantisedMarkdown(outcomes);
+  const written = { all: markdown, quantised: quantisedMarkdown, live: liveMarkdown }[which](outcomes);
   await writeFile(path, `${head}\n${written}\n${text.slice(end)}`);
 }
 
