@@ -696,6 +696,90 @@ test("bad input is one sentence that names the field", async () => {
   }
 });
 
+test("vectors and probes that cannot be this model's are refused by their numbers, when they come and when they are named", async () => {
+  const { nEmbd: width } = server.service.engine.info;
+  const { fingerprint, id } = server.service.library.model;
+  const numbers = (length: number, value = 1) => ({
+    shape: [length],
+    data: new Float32Array(length).fill(value),
+  });
+  const other = { model: "other", model_fingerprint: "0".repeat(64) };
+  const hashes = new RegExp(
+    `belongs to other \\(0{16}\\), not to ${id} \\(${fingerprint.slice(0, 16)}\\)\\.$`,
+  );
+  const probe = (length: number, value = 1, std = 1) => ({
+    weight: numbers(length, value),
+    mean: numbers(length),
+    std: numbers(length, std),
+    bias: { shape: [], data: Float32Array.of(0) },
+  });
+  const cases: [string, Buffer, RegExp][] = [
+    [
+      "vectors/bad",
+      encodeSafetensors({ layer_5: numbers(width - 1) }, {}),
+      new RegExp(`${width - 1} values a layer; the model's hidden size is ${width}`),
+    ],
+    ["vectors/bad", encodeSafetensors({ layer_5: numbers(width) }, other), hashes],
+    [
+      "vectors/bad",
+      encodeSafetensors({ layer_5: numbers(width, Number.NaN) }, {}),
+      /layer_5 holds .* not finite/,
+    ],
+    [
+      "vectors/bad",
+      encodeSafetensors({ layer_5: numbers(width, Number.POSITIVE_INFINITY) }, {}),
+      /layer_5 holds .* not finite/,
+    ],
+    ["vectors/bad", encodeSafetensors({ layer_8: numbers(width) }, {}), /layer 8; the model has 8, 0 to 7/],
+    ["vectors/bad", encodeSafetensors({ direction: numbers(width) }, {}), /says no layer.*\?layer=/],
+    ["vectors/bad?layer=9", encodeSafetensors({ direction: numbers(width) }, {}), /layer 9; the model has 8/],
+    [
+      "vectors/bad",
+      encodeSafetensors({ layer_5: numbers(width) }, { point: "attn_out" }),
+      /point attn_out; only block_out/,
+    ],
+    [
+      "vectors/bad",
+      encodeSafetensors({ layer_5: numbers(width) }, { operation: "probe" }),
+      /operation probe, not add/,
+    ],
+    [
+      "vectors/bad?model=another",
+      encodeSafetensors({ layer_5: numbers(width) }, {}),
+      /is served here, not another/,
+    ],
+    ["vectors/bad", Buffer.from("no file of any kind"), /safetensors/],
+    [
+      "probes/bad?layer=3",
+      encodeSafetensors(probe(width + 1), {}),
+      /129 values; the model's hidden size is 128/,
+    ],
+    ["probes/bad?layer=3", encodeSafetensors(probe(width), other), hashes],
+    ["probes/bad?layer=3", encodeSafetensors(probe(width, Number.NaN), {}), /weight holds .* not finite/],
+    ["probes/bad?layer=3", encodeSafetensors(probe(width, 1, 0), {}), /std must be above 0/],
+    ["probes/bad", encodeSafetensors(probe(width), {}), /does not say its layer/],
+  ];
+  for (const [path, file, sentence] of cases) {
+    const { status, body } = await server.put(`/lab/${path}`, file);
+    assert.is(status, 400, `${path}: ${JSON.stringify(body)}`);
+    assert.match(body.error, sentence);
+    assert.match(body.error, /^[^\n]+\.$/, "one sentence");
+    assert.is((await server.get(`/lab/${path.split("?")[0]}`)).status, 404, "nothing is kept");
+  }
+  // Kept by a server of another model, in the same library.
+  const model = { id: "other", fingerprint: "0".repeat(64), nEmbd: width, nLayer: 8 };
+  const kept = server.service.library;
+  await kept.vectors.put("foreign", new Map([[5, numbers(width).data]]), model, { note: "" });
+  const flat = { weight: numbers(width).data, mean: numbers(width).data, std: numbers(width).data, bias: 0 };
+  await kept.probes.put("foreign", 5, flat, model, { note: "" });
+  for (const tapline of [steer("foreign", 1), { watch: { probes: ["foreign"] } }]) {
+    const { status, body } = await server.post("/v1/completions", { prompt: "x", max_tokens: 1, tapline });
+    assert.is(status, 400);
+    assert.match(body.error.message, hashes);
+  }
+  await Promise.all([kept.vectors.remove("foreign"), kept.probes.remove("foreign")]);
+});
+
 /** A .safetensors file of numbers of 32 bits, read by the format's own description. */
 function readSafetensors(bytes: Buffer) {
   const length = Number(bytes.readBigUInt64LE(0));
