@@ -3,7 +3,7 @@
  * those whose files are named; `real-lens.svg`, of the real model, only when it is named.
  */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,7 +17,17 @@ const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const images = fileURLToPath(new URL("../../docs/images", import.meta.url));
 
 const examples = (name: string) => fileURLToPath(new URL(`../../docs/examples/${name}`, import.meta.url));
-const patch = ["--layers", "5", "--intervention", "patch", "--donor-prompt", "The capital of Japan is"];
+
+/** The words of a command as README tells them, so that a picture shows what its reader will see. */
+function readmeCommand(begins: string): string[] {
+  const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8").replaceAll("\\\n", " ");
+  const line = readme.split("\n").find((text) => text.startsWith(begins));
+  if (line === undefined) throw new Error(`README has no line that begins with ${begins}.`);
+  const words = [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(
+    ([, quoted, plain]) => quoted ?? (plain as string),
+  );
+  return words.slice(words.indexOf("tapline") + 1);
+}
 
 const pictures = [
   { file: "demo.svg", title: "npx tapline demo", words: ["demo"] },
@@ -29,19 +39,8 @@ const pictures = [
   {
     file: "compare.svg",
     title: "tapline compare",
-    words: [
-      "compare",
-      "The capital of France is",
-      ...patch,
-      "--strengths",
-      "0,0.25,0.5,0.75,1",
-      "--max-tokens",
-      "12",
-      "--lab",
-      "new",
-      "--no-out",
-      "--quiet",
-    ],
+    // README's own command: its picture stands below it.
+    words: [...readmeCommand("npx tapline compare"), "--lab", "new", "--no-out", "--quiet"],
   },
   {
     file: "probe.svg",

@@ -33,7 +33,10 @@ const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", arg
 try {
   const lab = new Lab(service.url);
   const examples = (await readExamples(examplesFile)) as Settings<"probe">["examples"];
-  const inspect = await page(lab, await lab.inspect("demo", "The capital of France is", { layers }));
+  const inspect = await page(
+    lab,
+    await lab.inspect("demo", "The capital of France is", { layers, follow_answer: true }),
+  );
   const compare = await page(
     lab,
     await lab.compare("demo", capitals[0] as string, { ...patch, prompts: capitals }),

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import type { CompareResult, ProbeResult } from "../../src/contracts/index.js";
+import type { CompareResult, InspectResult, ProbeResult } from "../../src/contracts/index.js";
 import { type Figure, findingsOf, readJob, renderReport } from "../../src/report/index.js";
 import { probePicture } from "../../src/terminal/probe-picture.js";
 import { compareJob, hostileJobs, inspectJob, probeJob, provenance, saeJob } from "./jobs.js";
@@ -87,6 +87,22 @@ test("report and terminal name the same best layer, by AUROC, with its intervals
 
 test("a lens says how many tokens a result keeps of each cell", async () => {
   assert.match(textOf(await renderReport(inspectJob())), /keeps the 3 most probable tokens/);
+});
+
+test("the answer's way up says where the lens was looked for it, and of another token only if one is followed", () => {
+  const job = inspectJob();
+  const result = job.result as InspectResult;
+  const said = (target_token_id?: number) => {
+    const { parts } = findingsOf({
+      ...job,
+      result: { ...result, ...(target_token_id !== undefined && { target_token_id }) },
+    });
+    return (parts.find(({ id }) => id === "answer-by-layer") as Figure).description;
+  };
+  const answer = (result.next_tokens[0] as { token_id: number }).token_id;
+  assert.match(said(), /three best\.$/);
+  assert.match(said(answer), /wherever it stands\.$/);
+  assert.match(said(answer + 1), /three best: this result follows another token\.$/);
 });
 
 test("nothing on the page points outside, and its policy allows its own scripts alone", async () => {

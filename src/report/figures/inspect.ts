@@ -177,7 +177,9 @@ function answerByLayer(result: InspectResult): Figure[] {
         `${visible(answer.token)}, ${
           target_token_id === answer.token_id
             ? "wherever it stands"
-            : "where it is among the lens's three best: this result follows another token"
+            : `where it is among the lens's three best${
+                target_token_id === undefined ? "" : ": this result follows another token"
+              }`
         }.`,
       chart: {
         kind: "lines",
