@@ -603,6 +603,16 @@ test("Responses and Messages take the same object, and tell the same, whole and 
     const line = bytes.toString().split(`event: ${last}\ndata: `)[1]!.split("\n")[0]!;
     const event = JSON.parse(line);
     const streamed = (event.response ?? event).tapline;
+    // Beside the deltas as they come, each token once and in order; the end of the turn has no delta of its own.
+    const deltas = bytes
+      .toString()
+      .split("\n\n")
+      .filter((part) => /^event: \S+delta\n/.test(part) && !part.startsWith("event: message_delta"))
+      .map((part) => JSON.parse(part.split("data: ")[1]!));
+    const beside: Told[] = deltas.flatMap((delta: Told) => delta.tapline?.tokens ?? []);
+    assert.ok(deltas.filter((delta: Told) => delta.tapline !== undefined).length >= 3, path);
+    assert.equal(beside, streamed.tokens.slice(0, beside.length), path);
+    assert.ok(beside.length >= streamed.tokens.length - 1, path);
     assert.equal(
       streamed.tokens.map(({ norms }: Told) => norms),
       told.tokens.map(({ norms }: Told) => norms),

@@ -31,19 +31,33 @@ export interface ChatChoice {
   tapline?: Record<string, unknown>;
 }
 
-/** What a request with a `tapline` object is told, part by part, as one object: at the end of other APIs' answers. */
+/**
+ * What a request with a `tapline` object is told: of each token beside the next delta of a stream, and all of it as one
+ * object at the end.
+ */
 export class Told {
   #told: Record<string, unknown> | undefined;
+  #fresh: unknown[] = [];
 
   add({ tapline, finish_reason }: ChatChoice): void {
     if (tapline === undefined) return;
-    const tokens = [...((this.#told?.tokens as unknown[]) ?? []), ...((tapline.tokens as unknown[]) ?? [])];
+    const added = (tapline.tokens as unknown[] | undefined) ?? [];
+    const tokens = [...((this.#told?.tokens as unknown[]) ?? []), ...added];
+    this.#fresh.push(...added);
     this.#told = {
       ...this.#told,
       ...tapline,
       ...(tokens.length > 0 && { tokens }),
       ...(finish_reason === "monitor" && { finish_reason }),
     };
+  }
+
+  /** To be spread into a delta: the tokens that no delta before it told of. */
+  delta(): { tapline?: { tokens: unknown[] } } {
+    if (this.#fresh.length === 0) return {};
+    const tokens = this.#fresh;
+    this.#fresh = [];
+    return { tapline: { tokens } };
   }
 
   /** To be spread into an answer; empty where nothing was told. */

@@ -132,7 +132,7 @@ export class MessagesForm implements AnswerForm {
       events += this.#tell("content_block_start", { content_block: block });
     }
     fill(this.#blocks.at(-1) as Block & { type: T });
-    return events + this.#tell("content_block_delta", { delta });
+    return events + this.#tell("content_block_delta", { delta, ...this.#told.delta() });
   }
 
   #close(): string {

@@ -109,7 +109,10 @@ export class ResponsesForm implements AnswerForm {
     }
     const item = this.#open as Item & { type: "reasoning" };
     (item.content[0] as { text: string }).text += delta;
-    return events + this.#tell("response.reasoning_text.delta", { ...this.#place(0), delta });
+    return (
+      events +
+      this.#tell("response.reasoning_text.delta", { ...this.#place(0), delta, ...this.#told.delta() })
+    );
   }
 
   #say(delta: string, logprobs: TokenLogprob[]): string {
@@ -129,7 +132,10 @@ export class ResponsesForm implements AnswerForm {
       part.text += delta;
       part.logprobs.push(...logprobs);
     }
-    return events + this.#tell("response.output_text.delta", { ...this.#place(0), delta, logprobs });
+    return (
+      events +
+      this.#tell("response.output_text.delta", { ...this.#place(0), delta, logprobs, ...this.#told.delta() })
+    );
   }
 
   #call(index: number, id: string | undefined, name: string | undefined, delta: string): string {
@@ -142,7 +148,10 @@ export class ResponsesForm implements AnswerForm {
     const item = this.#open as Item & { type: "function_call" };
     item.arguments += delta;
     if (delta === "") return events;
-    return events + this.#tell("response.function_call_arguments.delta", { ...this.#place(), delta });
+    return (
+      events +
+      this.#tell("response.function_call_arguments.delta", { ...this.#place(), delta, ...this.#told.delta() })
+    );
   }
 
   #add(item: Item): string {

@@ -143,6 +143,12 @@ class TestContract(unittest.TestCase):
                 ("position", "last"),
                 ("method", "difference"),
             ],
+            ServingModel.make_probe: ["name", "positive", "negative", "layer", ("position", "last")],
+            ServingModel.chat: ["messages", ("tapline", None), "**request"],
+            ServingModel.complete: ["prompt", ("tapline", None), "**request"],
+            ServingModel.capture: ["identifier"],
+            ServingModel.remove_vector: ["name"],
+            ServingModel.remove_probe: ["name"],
             ServingModel.inspect: ["prompt", ("layers", None), ("max_input_tokens", 128)],
         }
         for method, arguments in expected.items():

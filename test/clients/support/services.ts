@@ -17,10 +17,10 @@ interface Running {
 }
 
 /** Starts a command and waits until its output matches. */
-async function start(words: string[], pattern: RegExp): Promise<Running> {
+async function start(words: string[], pattern: RegExp, more: NodeJS.ProcessEnv = {}): Promise<Running> {
   const child = spawn(process.execPath, [...program, ...words], {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, DATABASE_URL: undefined },
+    env: { ...process.env, DATABASE_URL: undefined, ...more },
   });
   const ended = once(child, "close");
   const ready = await firstMatch(child, pattern, `tapline ${words.join(" ")}`);
@@ -58,7 +58,7 @@ export async function startLocal(): Promise<LocalServices> {
   const home = mkdtempSync(join(tmpdir(), "tapline-clients-"));
   const started = await Promise.allSettled([
     start(["lab", "--port", "0", "--home", home, "--queue", "8"], /ready at (http:\S+)/),
-    start(["serve", "--port", "0"], /ready at (http:\S+)/),
+    start(["serve", "--port", "0"], /ready at (http:\S+)/, { TAPLINE_HOME: home }),
   ]);
   const running = started.flatMap((entry) => (entry.status === "fulfilled" ? [entry.value] : []));
   const stop = async () => {

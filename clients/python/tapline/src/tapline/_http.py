@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import re
 import urllib.error
@@ -33,10 +34,12 @@ class Transport:
         ):
             self._opener.add_handler(handler)
 
-    def json(self, path: str, body: object = None, *, timeout: float | None = None) -> dict[str, Any]:
+    def json(
+        self, path: str, body: object = None, *, timeout: float | None = None, method: str | None = None
+    ) -> dict[str, Any]:
         """Sends a request, a POST where there is a body, and reads the JSON object that answers it."""
         data = None if body is None else _encoded(body)
-        with self._open(path, data, self.timeout if timeout is None else timeout) as response:
+        with self._open(path, data, self.timeout if timeout is None else timeout, method) as response:
             text = response.read()
         try:
             answer = json.loads(text)
@@ -45,6 +48,12 @@ class Transport:
         if not isinstance(answer, dict):
             raise TaplineError(f"The answer of {path} is not an object.")
         return answer
+
+    def content(self, path: str) -> bytes:
+        """An answer's body. Raises ContentTooShortError when it ends early."""
+        file = io.BytesIO()
+        self.download(path, file)
+        return file.getvalue()
 
     def download(self, path: str, file: BinaryIO) -> None:
         """Writes an answer's body to a file. Raises ContentTooShortError when it ends early."""
@@ -58,9 +67,11 @@ class Transport:
             raise urllib.error.ContentTooShortError(sentence, (path, response.headers))
 
     @contextmanager
-    def _open(self, path: str, data: bytes | None, timeout: float) -> Iterator[http.client.HTTPResponse]:
+    def _open(
+        self, path: str, data: bytes | None, timeout: float, method: str | None = None
+    ) -> Iterator[http.client.HTTPResponse]:
         headers = {} if data is None else {"Content-Type": "application/json"}
-        request = urllib.request.Request(self.origin + path, data, headers)
+        request = urllib.request.Request(self.origin + path, data, headers, method=method)
         try:
             with self._opener.open(request, timeout=timeout) as response:
                 yield response

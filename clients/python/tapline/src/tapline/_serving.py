@@ -1,11 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
 
 from ._errors import TaplineError
 from ._http import Transport
 from .types import Capabilities, CaptureResult
+
+if TYPE_CHECKING:
+    from .arrays import Capture
+
+# Many texts are many forward passes, and each waits for its turn.
+_MAKING = 600.0
 
 
 class ServingModel:
@@ -65,7 +72,67 @@ class ServingModel:
             "position": position,
             "method": method,
         }
-        return self._http.json("/lab/vectors", body)
+        return self._http.json("/lab/vectors", body, timeout=max(self._http.timeout, _MAKING))
+
+    def make_probe(
+        self,
+        name: str,
+        positive: Sequence[str],
+        negative: Sequence[str],
+        layer: int,
+        *,
+        position: str = "last",
+    ) -> dict[str, Any]:
+        """Trains a linear probe on two lists of texts on the resident model and keeps it under a name.
+
+        Texts like the positive ones score near 1. Every fifth text is held out; `separation` is the AUROC there,
+        `shuffled_separation` that of shuffled labels. Requests name it in `watch`, `when` and `stop_when`.
+        """
+        body = {
+            "name": name,
+            "positive": list(positive),
+            "negative": list(negative),
+            "layer": layer,
+            "position": position,
+        }
+        return self._http.json("/lab/probes", body, timeout=max(self._http.timeout, _MAKING))
+
+    def chat(
+        self, messages: str | Sequence[Mapping[str, Any]], *, tapline: Mapping[str, Any] | None = None, **request: Any
+    ) -> list[dict[str, Any]]:
+        """Answers to a conversation, or to one question: usually one, with `pair` or `n` several.
+
+        `tapline` steers and watches (see "Steer and watch a running model" in the documentation); `request` holds
+        further fields, such as `max_tokens` and `temperature`. Each choice has its `message`, and in `tapline` what
+        was watched and what each edit did; with `pair` the one without the edits says in `pair_of` beside which it is.
+        """
+        asked = [{"role": "user", "content": messages}] if isinstance(messages, str) else [dict(m) for m in messages]
+        return self._choices("/v1/chat/completions", {"messages": asked, **request}, tapline)
+
+    def complete(
+        self, prompt: str, *, tapline: Mapping[str, Any] | None = None, **request: Any
+    ) -> list[dict[str, Any]]:
+        """Texts that a raw prompt goes on with, no chat template; otherwise as `chat`. Each choice has its `text`."""
+        return self._choices("/v1/completions", {"prompt": prompt, **request}, tapline)
+
+    def _choices(self, path: str, body: dict[str, Any], tapline: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+        if tapline is not None:
+            body["tapline"] = dict(tapline)
+        return cast("list[dict[str, Any]]", self._http.json(path, body)["choices"])
+
+    def capture(self, identifier: str) -> Capture:
+        """Rows that a request kept (`watch` with `states`), as NumPy arrays; its answer says the id."""
+        from .arrays import capture
+
+        return capture(self._http.content(f"/lab/captures/{quote(identifier, safe='')}?format=npz"))
+
+    def remove_vector(self, name: str) -> None:
+        """Forgets a vector."""
+        self._http.json(f"/lab/vectors/{quote(name, safe='')}", method="DELETE")
+
+    def remove_probe(self, name: str) -> None:
+        """Forgets a probe."""
+        self._http.json(f"/lab/probes/{quote(name, safe='')}", method="DELETE")
 
     def vectors(self) -> list[dict[str, Any]]:
         """The vectors that requests can name."""

@@ -69,6 +69,26 @@ class Autoencoder:
         return activations
 
 
+@dataclass(frozen=True)
+class Capture:
+    """Rows of block outputs that a request kept."""
+
+    layers: dict[int, NDArray[np.float32]]
+    """[rows, hidden] of each layer."""
+    rows: NDArray[np.int32]
+    """Token indices."""
+    token_ids: NDArray[np.int32]
+    """Of the tokens that stand there; a generated token was chosen in the row before its own."""
+    prompt_tokens: int
+    """How many tokens the prompt has."""
+
+
+def capture(content: bytes) -> Capture:
+    arrays = _npz(content)
+    rows, token_ids, prompt = (arrays.pop(name) for name in ("rows", "token_ids", "prompt_tokens"))
+    return Capture({_layer(name): array for name, array in arrays.items()}, rows, token_ids, int(prompt.item()))
+
+
 def layers(artifacts: dict[str, bytes]) -> dict[int, NDArray[np.float32]]:
     arrays = _npz(artifacts["activations.npz"])
     return {_layer(name): array for name, array in arrays.items()}
