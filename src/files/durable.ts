@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { open, rename, rm } from "node:fs/promises";
+import { mkdir, open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 
 /**
@@ -28,6 +28,18 @@ export async function writeDurably(
     throw error;
   }
   await syncFolder(dirname(path));
+}
+
+/** Makes a folder, with those above it that are not there, private to this account and so that it lasts. */
+export async function makeFolderDurably(path: string): Promise<void> {
+  const first = await mkdir(path, { recursive: true, mode: 0o700 });
+  if (first === undefined) return;
+  for (let made = path; ; made = dirname(made)) {
+    await syncFolder(dirname(made)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "EACCES") throw error; // writable and not readable: nobody can sync it
+    });
+    if (made === first || made === dirname(made)) return;
+  }
 }
 
 /** Makes renames and removals in a folder last. Windows has no such call and needs none. */

@@ -3,7 +3,7 @@ import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Job, type JobSummary, jobIdPattern, terminalStatuses } from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
-import { syncFolder, writeDurably } from "../files/durable.js";
+import { makeFolderDurably, syncFolder, writeDurably } from "../files/durable.js";
 import { type FolderLock, lockFolder } from "./lock.js";
 
 const idPattern = new RegExp(jobIdPattern);
@@ -33,7 +33,7 @@ export class JobStore {
   static async open(home: string): Promise<JobStore> {
     const folder = join(home, "lab");
     try {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
+      await makeFolderDurably(folder);
       return new JobStore(folder, await lockFolder(folder));
     } catch (error) {
       if (error instanceof UserError) throw error;

@@ -1,8 +1,8 @@
-import { mkdir, readdir, rm, stat } from "node:fs/promises";
+import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { liveLimits } from "../contracts/live-limits.js";
 import { UserError } from "../contracts/user-error.js";
-import { syncFolder, writeDurably } from "../files/durable.js";
+import { makeFolderDurably, syncFolder, writeDurably } from "../files/durable.js";
 
 const extension = ".safetensors";
 
@@ -35,7 +35,7 @@ export class NamedFiles {
    * @throws UserError where there are as many as are kept
    */
   async put(name: string, content: Uint8Array | Iterable<Uint8Array>): Promise<void> {
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    await makeFolderDurably(this.#folder);
     const names = await this.names();
     if (!names.includes(name) && names.length >= liveLimits.stored) {
       throw new UserError(`At most ${liveLimits.stored} ${this.#plural} are kept; remove one first.`);

@@ -1,4 +1,4 @@
-import promises, { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import promises, { mkdtemp, readdir, readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -45,5 +45,42 @@ for (const [where, implementation] of [
     }
   });
 }
+
+test("an heir that died over a dead one's lock is waited for, then succeeded", async () => {
+  const path = join(folder, "lock");
+  const dead = (text: string) => text === "dead";
+  await writeFile(path, "dead");
+  await writeFile(`${path}.heir`, "");
+  // It may be about to take the lock.
+  assert.equal(await claim(path, "mine", dead), { taken: false, holder: undefined });
+  assert.is(await readFile(path, "utf8"), "dead");
+  const minuteAgo = new Date(Date.now() - 60_000);
+  await utimes(`${path}.heir`, minuteAgo, minuteAgo);
+  assert.ok((await claim(path, "mine", dead)).taken);
+  assert.is(await readFile(path, "utf8"), "mine");
+  assert.equal(await readdir(folder), ["lock"]);
+});
+
+test("of many that find a dead one's lock none takes it from the first heir", async () => {
+  const path = join(folder, "lock");
+  await writeFile(path, "dead");
+  // Each has read the dead one's text before the first has taken its place.
+  let arrived = 0;
+  let go = () => {};
+  const all = new Promise<void>((resolve) => {
+    go = resolve;
+  });
+  const dead = async (text: string) => {
+    if (++arrived === 20) go();
+    await all;
+    return text === "dead";
+  };
+  const claims = await Promise.all(
+    Array.from({ length: 20 }, (_, index) => claim(path, `mine ${index}`, dead)),
+  );
+  const winners = claims.flatMap(({ taken }, index) => (taken ? [`mine ${index}`] : []));
+  assert.equal(winners, [await readFile(path, "utf8")]);
+  assert.equal(await readdir(folder), ["lock"]);
+});
 
 test.run();

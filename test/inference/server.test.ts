@@ -37,6 +37,10 @@ test("an API key guards /v1 and the text endpoints, not health and not the insid
     assert.is(body.error.code, "invalid_api_key");
   }
   assert.is((await server.post("/tokenize", { content: "a" })).status, 401);
+  for (const path of ["/metrics", "/stats", "/props", "/slots", "/v1/models", "/openapi.json"]) {
+    assert.is((await server.get(path)).status, 401, path);
+    assert.is.not((await server.get(path, key)).status, 401, path);
+  }
   assert.is((await server.get("/health")).status, 200);
   assert.is((await server.get("/lab/capabilities")).status, 200);
   assert.is((await server.get("/v1/models", key)).status, 200);

@@ -242,6 +242,19 @@ test("removing one file leaves what is being downloaded beside it", async () => 
   assert.not.ok((await readdir(join(home, "hub"))).includes("models--tiny--demo"));
 });
 
+test("removing a file keeps the bytes that another file shares with it", async () => {
+  hub.repositories["tiny/demo"]!.files["demo-Q8_0.gguf"] = demo;
+  await resolveModel("tiny/demo:F16");
+  await resolveModel("tiny/demo:Q8_0");
+  assert.equal(await names(join(folder(), "blobs")), [sha256(demo)]);
+  assert.is((await removeCached("tiny/demo:F16")).freed, 0);
+  process.env.HF_HUB_OFFLINE = "1";
+  assert.ok(demo.equals(await readFile((await resolveModel("tiny/demo:Q8_0")).path)));
+  assert.match(await fault("tiny/demo:F16"), "is not in the cache");
+  assert.is((await removeCached("tiny/demo:Q8_0")).freed, demo.length);
+  assert.not.ok((await readdir(join(home, "hub"))).includes("models--tiny--demo"));
+});
+
 test("HF_HUB_CACHE is the cache itself, and a bad HF_ENDPOINT is told", async () => {
   process.env.HF_HUB_CACHE = join(home, "elsewhere");
   assert.match((await resolveModel("tiny/demo")).path, join(home, "elsewhere", "models--tiny--demo"));

@@ -4,7 +4,9 @@ import { attempt } from "../inference/support/bodies.js";
 import { startServer, untilIdle } from "../inference/support/serving.js";
 import { fc } from "../support/fc.js";
 
-test("5,000 generated bodies never give a 5xx and leave no slot busy", async () => {
+const runs = Number(process.env.TAPLINE_TEST_BODIES ?? 5000);
+
+test(`${runs} generated bodies never give a 5xx and leave no slot busy`, async () => {
   const server = await startServer();
   const statuses = new Map<number, number>();
   try {
@@ -16,11 +18,14 @@ test("5,000 generated bodies never give a 5xx and leave no slot busy", async () 
         assert.ok(status < 500, `${path} answered ${status}: ${text.slice(0, 500)}`);
         assert.not.match(text, '"type":"server_error"');
       }),
-      { numRuns: Number(process.env.TAPLINE_TEST_BODIES ?? 5000) },
+      { numRuns: runs },
     );
     await untilIdle(server.service);
     assert.equal(server.faults, []);
-    assert.ok((statuses.get(200) ?? 0) > 500, `too few were accepted: ${JSON.stringify([...statuses])}`);
+    assert.ok(
+      (statuses.get(200) ?? 0) > runs / 10,
+      `too few were accepted: ${JSON.stringify([...statuses])}`,
+    );
   } finally {
     await server.close();
   }

@@ -255,7 +255,54 @@ test("behind a named proxy, plain HTTP is refused, never redirected", async () =
   assert.is((await ask("/", { "X-Forwarded-Proto": "https", Host: "evil.example" })).status, 200);
   assert.is((await ask("/api/v1/studies", { "X-Forwarded-Proto": "https" })).status, 401);
   assert.is((await ask("/healthz")).status, 200);
+  // Browsers that came once never come by plain HTTP again.
+  for (const path of ["/", "/nothing"]) {
+    const { headers } = await ask(path, { "X-Forwarded-Proto": "https" });
+    const told = (headers as Record<string, string>)["strict-transport-security"] ?? "";
+    assert.ok(Number(/^max-age=(\d+)/.exec(told)?.[1]) >= 180 * 86_400, `${path}: ${told}`);
+  }
   await running.close();
+});
+
+test("what a proxy would say is believed of named proxies alone", async () => {
+  const running = await startStudies({
+    origin: "https://studies.example.org",
+    host: "127.0.0.1",
+    port: 0,
+    database: join(folder, "elsewhere.db"),
+    tls: null,
+    trustedProxies: ["192.0.2.1"],
+    disableFile: join(folder, "off"),
+    providers: () => [],
+  });
+  try {
+    for (const path of ["/", "/sign-in", "/api/v1/studies"]) {
+      const headers = { "X-Forwarded-Proto": "https", "X-Forwarded-For": "192.0.2.1" };
+      const status = await new Promise((resolve, reject) => {
+        request({ host: "127.0.0.1", port: running.port, path, headers }, (incoming) => {
+          incoming.resume().on("end", () => resolve(incoming.statusCode));
+        })
+          .on("error", reject)
+          .end();
+      });
+      assert.is(status, 403, path);
+    }
+  } finally {
+    await running.close();
+  }
+});
+
+test("publishing is for publishers: an agent's approval is none", async () => {
+  const cleo = await service.account("Cleo", ["agent"]);
+  const { token } = await service.token(cleo.id);
+  const body = JSON.stringify(samplePackage({ title: "Not yet" }));
+  const { json } = await service.api(token, "/api/v1/studies", { method: "POST", body });
+  const page = await service.call(`/drafts/${json.id}`, { headers: { Cookie: cleo.cookie } });
+  assert.match(page.text, "yours is not among them yet");
+  const csrf = await csrfOf(cleo.cookie);
+  const form = { csrf, reviewed: "yes", sha256: json.package_sha256, replaces: "" };
+  assert.is((await post(`/drafts/${json.id}/publish`, cleo.cookie, form)).status, 403);
+  assert.is((await service.call(`/studies/${json.id}`)).status, 404);
 });
 
 test("GitHub: state and code are checked, the verified primary address is taken", async () => {

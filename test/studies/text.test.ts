@@ -22,6 +22,45 @@ test("hidden characters, likely secrets and differences are found", () => {
   ]);
   assert.equal(codes("Ärger\t\n日本語 😀 عربى"), []);
   const kinds = (text: string) => findSecrets({ a: [text] }).map(({ kind }) => kind);
+  const [a16, a17, a20, a22, a30, a35, a36] = [16, 17, 20, 22, 30, 35, 36].map((length) =>
+    "A1b2".repeat(9).slice(0, length),
+  );
+  // What is one, and what is one character short of it or runs on.
+  for (const [kind, secret, ...others] of [
+    ["token of this service", `tpl_${"a".repeat(49)}`, `tpl_${"a".repeat(48)}`, `tpl_${"a".repeat(50)}`],
+    ["private key", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PUBLIC KEY-----", "BEGIN PRIVATE KEY"],
+    ["private key", "-----BEGIN OPENSSH PRIVATE KEY-----", "-----BEGIN CERTIFICATE-----"],
+    [
+      "AWS access key",
+      `AKIA${a16?.toUpperCase()}`,
+      `AKIA${a16?.toUpperCase().slice(1)}`,
+      `AKIA${a17?.toUpperCase()}`,
+    ],
+    ["AWS access key", `ASIA${a16?.toUpperCase()}`, `ABIA${a16?.toUpperCase()}`],
+    ...["ghp", "gho", "ghu", "ghs", "ghr"].map((kind) => [
+      "GitHub token",
+      `${kind}_${a36}`,
+      `${kind}_${a35}`,
+      `ghx_${a36}`,
+    ]),
+    ["GitHub token", `github_pat_${a22}`, `github_pat_${a20}`],
+    ["Hugging Face token", `hf_${a30}`, `hf_${a30?.slice(1)}`],
+    ["API key", `sk-${a20}`, `sk-${a20?.slice(1)}`],
+    ["API key", `sk-proj-${a20}`],
+    ["Slack token", `xoxb-${a16}`, "xoxb-123456789", `xoxz-${a16}`],
+    ["Google API key", `AIza${a35}`, `AIza${a35?.slice(1)}`],
+    ["bearer credential", `authorization: bearer ${a20}`, `bearer ${a20?.slice(1)}`],
+    ["password", "Password: hunter2", "password: abc", "the password is long"],
+    ["password", "api_key=abcdef", "api-keys of others", "secret santa"],
+    ["credentials in a URL", "postgres://me:pw@host/x", "https://host/x:y@z", "https://me@host"],
+    ["home folder", "/home/ada", "/homely"],
+    ["home folder", "/Users/ada", "/users/ada"],
+    ["home folder", "C:\\Users\\ada", "C:\\Windows"],
+    ["e-mail address", "ada@example.org", "ada@example", "@example.org"],
+  ] as [string, string, ...string[]][]) {
+    assert.equal(kinds(`see "${secret}" there`), [kind], secret);
+    for (const other of others) assert.not(kinds(`see "${other}" there`).includes(kind), other);
+  }
   assert.equal(kinds("-----BEGIN RSA PRIVATE KEY-----"), ["private key"]);
   assert.equal(kinds(`hf_${"a".repeat(34)}`), ["Hugging Face token"]);
   assert.equal(kinds("https://me:pw@host/x"), ["credentials in a URL"]);

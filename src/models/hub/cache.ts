@@ -68,7 +68,7 @@ export class CachedRepository {
     const path = join(this.folder, "refs", revision);
     await mkdir(dirname(path), { recursive: true });
     const temporary = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`;
-    await writeFile(temporary, commit);
+    await writeFile(temporary, commit, { flush: true });
     await rename(temporary, path);
   }
 

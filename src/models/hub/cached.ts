@@ -64,9 +64,11 @@ async function modelsOf(cached: CachedRepository): Promise<CachedModel[]> {
     for (const { files } of groupGgufFiles(await cached.files(commit))) {
       const paths = files.map((file) => cached.snapshot(commit, file));
       const blobs = await Promise.all(paths.map((path) => realpath(path)));
-      const known = found.get(blobs.join());
+      // Files of two names may share their bytes: each name is a model.
+      const key = JSON.stringify([files, blobs]);
+      const known = found.get(key);
       if (known !== undefined) known.commits.push(commit);
-      else found.set(blobs.join(), await describe(cached.repository, commit, files, paths, blobs));
+      else found.set(key, await describe(cached.repository, commit, files, paths, blobs));
     }
   }
   return [...found.values()];

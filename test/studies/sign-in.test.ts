@@ -1,0 +1,240 @@
+/** Signing in: what a provider may say of a person, how long things hold, and what a session leaves behind. */
+import { createHash, createSign, generateKeyPairSync } from "node:crypto";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { githubProvider } from "../../src/studies/auth/github.js";
+import { oidcProvider } from "../../src/studies/auth/oidc.js";
+import type { Provider } from "../../src/studies/auth/providers.js";
+import { findSession, startSession } from "../../src/studies/store/sessions.js";
+import { cleanUp } from "../../src/studies/store/upkeep.js";
+import { testClock } from "./support/clock.js";
+import { startDatabases } from "./support/databases.js";
+import { startService } from "./support/service.js";
+
+const databases = await startDatabases();
+test.after(() => databases.close());
+
+const json = (response: ServerResponse, body: object) =>
+  void response.setHeader("Content-Type", "application/json").end(JSON.stringify(body));
+
+/** A server of a provider for one test. */
+async function provider<T>(
+  answer: (path: string, response: ServerResponse) => void,
+  use: (url: string) => Promise<T>,
+): Promise<T> {
+  const server = createServer((request, response) => answer(request.url as string, response));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    return await use(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const callback = "https://studies.example.org/sign-in/x/callback";
+
+/** Who the person is, as an OpenID provider with these claims leads the service to believe. */
+async function throughOidc(claims: object) {
+  const base64 = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  let nonce: string | null = null;
+  let url = "";
+  const idToken = () => {
+    const now = Math.floor(Date.now() / 1000);
+    const payload = { iss: url, aud: "c", sub: "7", iat: now, exp: now + 3600, nonce };
+    const head = `${base64({ alg: "RS256", kid: "1" })}.${base64({ ...payload, ...claims })}`;
+    return `${head}.${createSign("sha256").update(head).sign(pair.privateKey, "base64url")}`;
+  };
+  return provider(
+    (path, response) => {
+      if (path === "/.well-known/openid-configuration") {
+        json(response, {
+          issuer: url,
+          authorization_endpoint: `${url}/authorize`,
+          token_endpoint: `${url}/token`,
+          jwks_uri: `${url}/keys`,
+          response_types_supported: ["code"],
+          subject_types_supported: ["public"],
+          id_token_signing_alg_values_supported: ["RS256"],
+        });
+      } else if (path === "/keys") {
+        json(response, {
+          keys: [{ ...pair.publicKey.export({ format: "jwk" }), kid: "1", use: "sig", alg: "RS256" }],
+        });
+      } else json(response, { access_token: "a", token_type: "Bearer", id_token: idToken() });
+    },
+    async (origin) => {
+      url = origin;
+      const oidc = oidcProvider({ issuer: origin, clientId: "c", clientSecret: "s" });
+      const { url: away, secrets } = await oidc.begin(callback);
+      nonce = away.searchParams.get("nonce");
+      assert.is(
+        away.searchParams.get("code_challenge"),
+        createHash("sha256").update(secrets.verifier).digest("base64url"),
+      );
+      return oidc.finish(new URL(`${callback}?code=x&state=${secrets.state}`), secrets);
+    },
+  );
+}
+
+test("OpenID: an address that the provider has not verified is nobody's", async () => {
+  const about = { name: "Eve", email: "ada@example.org" };
+  const verified = await throughOidc({ ...about, email_verified: true });
+  assert.equal([verified.subject, verified.email], ["7", "ada@example.org"]);
+  for (const email_verified of [false, undefined, null, "true", "false", 1]) {
+    assert.is((await throughOidc({ ...about, email_verified })).email, null, String(email_verified));
+  }
+});
+
+test("OpenID: what was meant for another sign-in, service or time lets nobody in", async () => {
+  const now = Math.floor(Date.now() / 1000);
+  for (const claims of [
+    { nonce: "n".repeat(43) },
+    { iss: "https://issuer.example" },
+    { aud: "another" },
+    { exp: now - 3600, iat: now - 7200 },
+  ]) {
+    const refused = await throughOidc(claims).catch((error: Error) => error);
+    assert.is((refused as Error).name, "SignInRefused", JSON.stringify(claims));
+  }
+});
+
+test("GitHub: only the primary address counts, and only if it is verified", async () => {
+  const through = (emails: object[]) =>
+    provider(
+      (path, response) =>
+        json(
+          response,
+          path === "/login/oauth/access_token"
+            ? { access_token: "gho_x" }
+            : path === "/user"
+              ? { id: 7, login: "Octo", name: "Eve" }
+              : emails,
+        ),
+      async (url) => {
+        const github = githubProvider({ clientId: "c", clientSecret: "s", url, apiUrl: url });
+        const { secrets } = await github.begin(callback);
+        return github.finish(new URL(`${callback}?code=x&state=${secrets.state}`), secrets);
+      },
+    );
+  const [own, ada] = ["eve@example.org", "ada@example.org"];
+  for (const [emails, expected] of [
+    [[{ email: ada, primary: true, verified: false }], null],
+    [
+      [
+        { email: ada, primary: true, verified: false },
+        { email: own, primary: false, verified: true },
+      ],
+      null,
+    ],
+    [
+      [
+        { email: ada, primary: false, verified: true },
+        { email: own, primary: true, verified: true },
+      ],
+      own,
+    ],
+    [[], null],
+  ] as const) {
+    const found = await through([...emails]);
+    assert.is(found.email, expected, JSON.stringify(emails));
+  }
+});
+
+/** Lets in whoever comes back, as the person that `who` names. */
+function letsIn(who: { subject: string }): Provider {
+  return {
+    key: "oidc",
+    label: "Test",
+    begin: async () => ({
+      url: new URL("https://provider.example/"),
+      secrets: { state: `${Math.random()}`, nonce: "", verifier: "" },
+    }),
+    finish: async () => ({
+      issuer: "test",
+      subject: who.subject,
+      name: who.subject,
+      email: null,
+      login: null,
+    }),
+  };
+}
+
+for (const database of databases.all) {
+  test(`${database.name}: a sign-in holds for ten minutes, a session for its 14 days, and a new one ends the old`, async () => {
+    const clock = testClock();
+    const who = { subject: "Ada" };
+    const service = await startService(database.fresh(), {
+      store: { dialect: clock.dialect },
+      providers: async () => [letsIn(who)],
+    });
+    const { store } = service.running.service;
+    const cookieOf = (answer: { headers: object }, name: string) => {
+      const set = ((answer.headers as Record<string, string[]>)["set-cookie"] ?? []).join("\n");
+      return new RegExp(`${name}=([^;]*)`).exec(set)?.[1] ?? "";
+    };
+    /** @returns the cookie of the sign-in that was begun */
+    const leave = async (cookie = "") => {
+      const answer = await service.call("/sign-in/oidc", {
+        method: "POST",
+        body: "",
+        headers: {
+          "Content-Type": "application/x-www-form-urlencoded",
+          Origin: service.running.origin,
+          ...(cookie === "" ? {} : { Cookie: cookie }),
+        },
+      });
+      assert.is(answer.status, 200);
+      return cookieOf(answer, "__Host-tapline-signin");
+    };
+    const comeBack = (ticket: string, session = "") =>
+      service.call("/sign-in/oidc/callback?code=x", {
+        headers: { Cookie: `__Host-tapline-signin=${ticket}; __Host-tapline-session=${session}` },
+      });
+    const isIn = async (session: string) =>
+      (await service.call("/drafts", { headers: { Cookie: `__Host-tapline-session=${session}` } })).status ===
+      200;
+    try {
+      const [late, soon] = [await leave(), await leave()];
+      clock.ms += 600_000;
+      const back = await comeBack(soon);
+      assert.is(back.status, 303);
+      const first = cookieOf(back, "__Host-tapline-session");
+      assert.ok(await isIn(first));
+      clock.ms += 1;
+      assert.is((await comeBack(late)).status, 400, "a moment beyond ten minutes");
+
+      // Who signs in anew in the same browser leaves no session behind, whoever it is.
+      who.subject = "Ben";
+      const second = cookieOf(await comeBack(await leave(), first), "__Host-tapline-session");
+      assert.ok(second.length > 40 && second !== first);
+      assert.equal([await isIn(first), await isIn(second)], [false, true]);
+
+      const days = 86_400_000;
+      const begun = clock.ms;
+      clock.ms = begun + 14 * days - 1;
+      assert.ok(await isIn(second), "seen a moment ago, and yet it ends at its time");
+      clock.ms = begun + 14 * days;
+      assert.not(await isIn(second));
+
+      // Upkeep takes what has ended, and nothing else.
+      const { id } = await service.account("Cleo");
+      const fresh = await startSession(store, id, "test");
+      await cleanUp(store);
+      const left = await store.db.selectFrom("sessions").select("account_id").execute();
+      assert.equal(
+        left.map(({ account_id }) => account_id),
+        [id, id],
+      );
+      assert.ok(await findSession(store, fresh));
+      assert.equal(await store.db.selectFrom("sign_ins").selectAll().execute(), []);
+    } finally {
+      await service.close();
+    }
+  });
+}
+
+test.run();
