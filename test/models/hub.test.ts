@@ -11,13 +11,17 @@ import promises, {
   symlink,
   writeFile,
 } from "node:fs/promises";
+import { createServer } from "node:http";
 import { syncBuiltinESMExports } from "node:module";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { UserError } from "../../src/contracts/user-error.js";
 import { listCached, removeCached } from "../../src/models/hub/cached.js";
+import { hubFetch } from "../../src/models/hub/hub-fetch.js";
+import { hubSettings } from "../../src/models/hub/settings.js";
 import { demoModelPath, type ResolveOptions, resolveModel } from "../../src/models/resolve.js";
 import { fc } from "../support/fc.js";
 import { TestRandom } from "../support/random.js";
@@ -281,6 +285,39 @@ test("a token goes to the hub and not to where the hub sends us", async () => {
   assert.match(await fault("tiny/demo"), "does not accept the token (HF_TOKEN); it may have expired.");
   process.env.HF_TOKEN = "two words";
   assert.match(await fault("tiny/demo"), "holds a space");
+});
+
+test("whatever address the hub names, directly or by a redirect, the token goes to its own origin alone", async () => {
+  const seen: string[] = [];
+  const listen = async (name: string, location?: string) => {
+    const server = createServer((request, response) => {
+      seen.push(`${name} ${request.headers.authorization ?? "nothing"}`);
+      response.writeHead(
+        location === undefined ? 200 : 302,
+        location === undefined ? {} : { Location: location },
+      );
+      response.end("{}");
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    return { server, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  };
+  const other = await listen("other");
+  const sends = await listen("hub", `${other.origin}/elsewhere`);
+  process.env.HF_ENDPOINT = sends.origin;
+  process.env.HF_TOKEN = "hf_mine";
+  try {
+    const ask = hubFetch(await hubSettings(), { repository: "a/b", revision: "main" } as never);
+    await ask(`${other.origin}/next-page`);
+    await ask(`${sends.origin}/file`);
+    await ask(sends.origin.replace("127.0.0.1", "localhost")).catch(() => {});
+    assert.equal(seen.slice(0, 3), ["other nothing", "hub Bearer hf_mine", "other nothing"]);
+    assert.is(seen.filter((line) => line.includes("hf_mine")).length, 1);
+  } finally {
+    for (const { server } of [other, sends]) {
+      server.closeAllConnections();
+      server.close();
+    }
+  }
 });
 
 test("gated: what to do with and without a token", async () => {

@@ -246,22 +246,25 @@ test("behind a named proxy, plain HTTP is refused, never redirected", async () =
         .on("error", reject)
         .end();
     });
-  for (const path of ["/", "/api/v1/studies"]) {
-    const plain = await ask(path);
-    assert.is(plain.status, 403);
-    assert.not.ok("location" in plain.headers);
-    assert.is((await ask(path, { "X-Forwarded-Proto": "http" })).status, 403);
+  try {
+    for (const path of ["/", "/api/v1/studies"]) {
+      const plain = await ask(path);
+      assert.is(plain.status, 403);
+      assert.not.ok("location" in plain.headers);
+      assert.is((await ask(path, { "X-Forwarded-Proto": "http" })).status, 403);
+    }
+    assert.is((await ask("/", { "X-Forwarded-Proto": "https", Host: "evil.example" })).status, 200);
+    assert.is((await ask("/api/v1/studies", { "X-Forwarded-Proto": "https" })).status, 401);
+    assert.is((await ask("/healthz")).status, 200);
+    // Browsers that came once never come by plain HTTP again.
+    for (const path of ["/", "/nothing"]) {
+      const { headers } = await ask(path, { "X-Forwarded-Proto": "https" });
+      const told = (headers as Record<string, string>)["strict-transport-security"] ?? "";
+      assert.ok(Number(/^max-age=(\d+)/.exec(told)?.[1]) >= 180 * 86_400, `${path}: ${told}`);
+    }
+  } finally {
+    await running.close();
   }
-  assert.is((await ask("/", { "X-Forwarded-Proto": "https", Host: "evil.example" })).status, 200);
-  assert.is((await ask("/api/v1/studies", { "X-Forwarded-Proto": "https" })).status, 401);
-  assert.is((await ask("/healthz")).status, 200);
-  // Browsers that came once never come by plain HTTP again.
-  for (const path of ["/", "/nothing"]) {
-    const { headers } = await ask(path, { "X-Forwarded-Proto": "https" });
-    const told = (headers as Record<string, string>)["strict-transport-security"] ?? "";
-    assert.ok(Number(/^max-age=(\d+)/.exec(told)?.[1]) >= 180 * 86_400, `${path}: ${told}`);
-  }
-  await running.close();
 });
 
 test("what a proxy would say is believed of named proxies alone", async () => {

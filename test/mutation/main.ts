@@ -1,0 +1,138 @@
+/**
+ * Puts small faults into the sources one at a time and runs tests on each: `npm run mutate -- FOLDER --tests PATHPART`.
+ * What no test notices is named with its line. The sources themselves stay as they are: faults go into a copy.
+ *   FOLDER         files or folders below the repository, such as src/router
+ *   --tests PART   what to run, as `npm test -- PART` takes it; may be given several times
+ *   --limit N      so many faults, chosen by --seed (default: 40)
+ *   --seed N       another choice (default: 1)
+ *   --timeout S    seconds per test file; a fault that makes tests hang is noticed (default: 120)
+ *   --least P      fails below so many percent noticed
+ */
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { TestRandom } from "../support/random.js";
+import { apply, type Mutant, mutantsOf } from "./mutants.js";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+
+function main(): void {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      tests: { type: "string", multiple: true },
+      limit: { type: "string", default: "40" },
+      seed: { type: "string", default: "1" },
+      timeout: { type: "string", default: "120" },
+      least: { type: "string", default: "0" },
+    },
+  });
+  const { tests = [] } = values;
+  if (positionals.length === 0 || tests.length === 0) {
+    throw new Error("Name a folder and its tests: npm run mutate -- src/router --tests router/");
+  }
+  const all = filesBelow(positionals).flatMap((file) =>
+    mutantsOf(readFileSync(join(root, file), "utf8")).map((mutant) => ({ file, mutant })),
+  );
+  const chosen = choose(all, Number(values.limit), Number(values.seed));
+  console.log(`${all.length} faults can be put into ${positionals.join(", ")}; ${chosen.length} are tried.`);
+  const copy = mkdtempSync(join(tmpdir(), "tapline-mutation-"));
+  process.on("exit", () => rmSync(copy, { recursive: true, force: true }));
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(1));
+  copyTo(copy);
+  const run = () => runTests(copy, tests, values.timeout);
+  const sound = run();
+  if (!sound.passed) throw new Error(`Without any fault the tests fail:\n${sound.output}`);
+  let noticed = 0;
+  let refused = 0;
+  for (const { file, mutant } of chosen) {
+    const source = readFileSync(join(root, file), "utf8");
+    writeFileSync(join(copy, file), apply(source, mutant));
+    const { passed, output } = run();
+    writeFileSync(join(copy, file), source);
+    if (/Transform failed|SyntaxError/.test(output)) {
+      refused++; // no program any more
+      continue;
+    }
+    if (!passed) noticed++;
+    console.log(`${passed ? "UNNOTICED" : "noticed  "} ${tell(file, source, mutant)}`);
+  }
+  const tried = chosen.length - refused;
+  const share = (100 * noticed) / Math.max(1, tried);
+  console.log(`\n${noticed} of ${tried} noticed (${share.toFixed(0)} %)`);
+  if (tried === 0 || share < Number(values.least)) process.exitCode = 1;
+}
+
+/** The TypeScript files of this checkout at or below some paths. */
+function filesBelow(paths: readonly string[]): string[] {
+  return trackedFiles().filter(
+    (file) =>
+      file.endsWith(".ts") &&
+      paths.some((path) => file === path || file.startsWith(`${path.replace(/\/+$/, "")}/`)),
+  );
+}
+
+function trackedFiles(): string[] {
+  return execFileSync("git", ["ls-files", "-co", "--exclude-standard"], {
+    cwd: root,
+    encoding: "utf8",
+    maxBuffer: 1e8,
+  })
+    .split("\n")
+    .filter((file) => file !== "" && existsSync(join(root, file)));
+}
+
+/** So many of them, by chance that can be repeated, in their order. */
+function choose<T>(all: readonly T[], count: number, seed: number): T[] {
+  const random = new TestRandom(seed);
+  return all
+    .map((value, place) => ({ value, place, lot: random.uniform() }))
+    .sort((a, b) => a.lot - b.lot)
+    .slice(0, count)
+    .sort((a, b) => a.place - b.place)
+    .map(({ value }) => value);
+}
+
+function copyTo(folder: string): void {
+  for (const file of trackedFiles()) {
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    copyFileSync(join(root, file), join(folder, file));
+  }
+  for (const name of ["node_modules", ".build"]) symlinkSync(join(root, name), join(folder, name));
+}
+
+function runTests(
+  folder: string,
+  tests: readonly string[],
+  timeout: string,
+): { passed: boolean; output: string } {
+  const words = ["--import", "tsx", "test/run.ts", ...tests, "--timeout", timeout];
+  const { status, stdout } = spawnSync(process.execPath, words, {
+    cwd: folder,
+    encoding: "utf8",
+    maxBuffer: 1e8,
+    // From the sources, which have the fault.
+    env: { ...process.env, TAPLINE_TEST_BUILT: "0" },
+  });
+  return { passed: status === 0, output: stdout };
+}
+
+function tell(file: string, source: string, { at, from, to }: Mutant): string {
+  const line = source.slice(0, at).split("\n").length;
+  const short = (text: string) => text.trim().replace(/\s+/g, " ").slice(0, 60);
+  return `${file}:${line}  ${short(from)} → ${short(to) || "nothing"}`;
+}
+
+main();
