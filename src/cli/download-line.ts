@@ -8,11 +8,14 @@ const everyMs = 100;
  * Tells a download: share, bytes, speed and what is left. Speed is that of the network: bytes that were here before, and
  * the time that it takes to read them, are no part of it.
  */
-export function downloadLine(line: ProgressLine): (progress: DownloadProgress) => void {
+export function downloadLine(
+  line: Pick<ProgressLine, "show" | "log">,
+  clock = () => performance.now(),
+): (progress: DownloadProgress) => void {
   let first: { at: number; received: number } | undefined;
   let shown = 0;
   return ({ file, done, total, received }) => {
-    const now = performance.now();
+    const now = clock();
     if (received > 0) first ??= { at: now, received };
     if (now - shown < everyMs && done < total) return;
     shown = now;
