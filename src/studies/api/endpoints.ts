@@ -36,7 +36,8 @@ import { readIdempotencyKey, readPackage } from "./read-package.js";
 
 export interface Answer {
   status: 200 | 201;
-  body: Buffer;
+  /** One after the other. */
+  body: Buffer | readonly Buffer[];
   /** Id of the study or draft, for the activity record. */
   resource: string | null;
 }
@@ -168,7 +169,7 @@ function envelope(service: Service, found: Readable | undefined, query = ""): An
   const head = `${JSON.stringify(fields).slice(0, -1)},"package":`;
   return {
     status: 200,
-    body: Buffer.concat([Buffer.from(head), found.bytes, Buffer.from("}")]),
+    body: [Buffer.from(head), found.bytes, Buffer.from("}")],
     resource: found.id,
   };
 }

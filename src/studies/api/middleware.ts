@@ -1,4 +1,5 @@
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
+import { Readable } from "node:stream";
 import type { Context, Middleware } from "koa";
 import { constantRequestId, type ErrorBody } from "../../contracts/studies/index.js";
 import { isDisconnect } from "../../http/errors.js";
@@ -7,7 +8,6 @@ import { isSecure } from "../http/transport.js";
 import { isDisabled, logFault, type Service } from "../service.js";
 import type { Credential } from "../store/admission.js";
 import { AccountSuspended } from "../store/store.js";
-import { sha256Hex } from "../store/tokens.js";
 import { authenticate, revoked } from "./authenticate.js";
 import {
   createEndpoint,
@@ -81,11 +81,18 @@ export function api(service: Service): Middleware {
   };
 }
 
-function send(ctx: Context, status: number, body: Buffer): void {
+function send(ctx: Context, status: number, body: Buffer | readonly Buffer[]): void {
   ctx.status = status;
   ctx.set("Content-Type", "application/json; charset=utf-8");
-  if (status < 300) ctx.set("X-Content-SHA256", sha256Hex(body));
-  ctx.body = body;
+  const parts = Buffer.isBuffer(body) ? [body] : body;
+  if (status < 300) {
+    const hash = createHash("sha256");
+    for (const part of parts) hash.update(part);
+    ctx.set("X-Content-SHA256", hash.digest("hex"));
+  }
+  // A package may have a megabyte: it goes out as it was read, not as a copy.
+  ctx.body = Buffer.isBuffer(body) ? body : Readable.from(body);
+  ctx.length = parts.reduce((length, part) => length + part.length, 0);
 }
 
 function refuse(service: Service, ctx: Context, requestId: string, error: unknown): void {

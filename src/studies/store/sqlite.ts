@@ -24,7 +24,8 @@ export async function openSqlite(path: string, synchronous: "FULL" | "NORMAL"): 
     file.exec(`pragma synchronous = ${synchronous}`);
     file.exec("pragma foreign_keys = ON");
     file.exec("pragma secure_delete = ON");
-    file.exec("pragma cache_size = -32000");
+    // Counters and activity need few pages.
+    file.exec(`pragma cache_size = ${synchronous === "FULL" ? -32000 : -4000}`);
     const db = new Kysely<Database>({
       dialect: new SqliteTurnsDialect({ database: file }, realpathSync(path)),
     });
