@@ -70,6 +70,50 @@ test("an answer arrives piece by piece, thinking apart from words", async () => 
   assert.equal(JSON.parse(service.seen[0]!.body), { max_tokens: 9, messages: question, stream: true });
 });
 
+test("whole answers of a pair: each choice's text and readings, in order, chats and raw prompts alike", async () => {
+  const event = (choice: object) => `data: ${JSON.stringify({ choices: [choice] })}\n\n`;
+  const token = (index: number) => ({ index, token_id: 40 + index, norms: { 3: 1.5 } });
+  const service = await scripted(({ path }, response) => {
+    const said = (text: string) => (path === "/v1/completions" ? { text } : { delta: { content: text } });
+    response.write(event({ index: 1, ...said("Par"), tapline: { tokens: [token(0)], pair_of: 0 } }));
+    response.write(event({ index: 0, ...said("un"), tapline: { tokens: [token(0)] } }));
+    response.write(event({ index: 0, ...said("known"), tapline: { tokens: [token(1), token(2)] } }));
+    response.write(event({ index: 1, ...said("is"), finish_reason: "stop" }));
+    const interventions = [{ rows: 3, sha256: "ab" }];
+    response.end(
+      `${event({ index: 0, finish_reason: "monitor", tapline: { interventions } })}data: [DONE]\n\n`,
+    );
+  });
+  const serving = new ServingModel(service.port);
+  const request = { tapline: { pair: true } };
+  for (const asked of ["The capital is", question]) {
+    assert.equal(await serving.answers(asked, { request }), [
+      {
+        choice: 0,
+        text: "unknown",
+        reasoning: "",
+        finishReason: "monitor",
+        tapline: { tokens: [token(0), token(1), token(2)], interventions: [{ rows: 3, sha256: "ab" }] },
+      },
+      {
+        choice: 1,
+        text: "Paris",
+        reasoning: "",
+        finishReason: "stop",
+        tapline: { tokens: [token(0)], pair_of: 0 },
+      },
+    ]);
+  }
+  await service.close();
+  assert.equal(
+    service.seen.map(({ path, body }) => [path, JSON.parse(body)]),
+    [
+      ["/v1/completions", { ...request, prompt: "The capital is", stream: true }],
+      ["/v1/chat/completions", { ...request, messages: question, stream: true }],
+    ],
+  );
+});
+
 test("refusals, faults in the middle and early ends of an answer all raise", async () => {
   const scripts: Array<(response: import("node:http").ServerResponse) => void> = [
     (response) =>
