@@ -6,6 +6,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Job } from "../../src/contracts/index.js";
 import { demoModelPath } from "../../src/models/resolve.js";
+import { writeTinyModel } from "../inference/support/tiny-models.js";
 import { demoInspect, gone, type Harness, openHarness, setMeddle } from "./harness.js";
 
 let harness: Harness;
@@ -50,6 +51,26 @@ test("a worker that runs out of heap is one sentence", async () => {
   assert.is(job.status, "failed");
   assert.match(job.error as string, /aborted, out of memory/);
   assert.match(readFileSync(join(harness.lab.folder, job.id, "worker.log"), "utf8"), /heap/);
+});
+
+test("a row that an edit leaves at zero, under a norm whose epsilon is 0, is one sentence", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "tapline-epsilon-"));
+  try {
+    const model = join(folder, "epsilon-0.gguf");
+    await writeTinyModel(model, { metadata: { "qwen3.attention.layer_norm_rms_epsilon": { f32: 0 } } });
+    const job = await runMeddled(undefined, {
+      ...{ operation: "compare", model, prompt: "a text", layers: [0], intervention: "scale" },
+      ...{ strengths: [1, 0], max_tokens: 2 },
+    });
+    assert.is(job.status, "failed");
+    assert.is(
+      job.error,
+      "At strength 0 the model's probabilities for prompt are not finite; the change is too large for its arithmetic, " +
+        "or leaves a row of zeros, which a norm whose epsilon is 0 divides by 0.",
+    );
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 });
 
 test("a model whose numbers are not finite fails every job with a sentence", async () => {

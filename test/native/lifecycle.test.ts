@@ -75,7 +75,10 @@ async function settles(cycles: number, cycle: () => Promise<void>, mib: number):
   } while (grown.at(-1)! >= mib);
 }
 
-test("opening and closing many times leaks nothing", async () => {
+/** A sanitizer keeps freed blocks for a while, to see who still uses them: it has a memory of its own. */
+const testMemory = process.env.TAPLINE_SANITIZED === undefined ? test : test.skip;
+
+testMemory("opening and closing many times leaks nothing", async () => {
   const cycle = async () => {
     const model = await Model.open(demo);
     const context = await model.createContext({ threads: 1, nCtx: 256, maxSequences: 4 });
@@ -90,7 +93,7 @@ test("opening and closing many times leaks nothing", async () => {
   await settles(40, cycle, 30);
 });
 
-test("results are given back to the garbage collector", async () => {
+testMemory("results are given back to the garbage collector", async () => {
   const model = await Model.open(demo);
   const context = await model.createContext({ threads: 1, nCtx: 256 });
   const tokens = someTokens(250, model.info.nVocab);

@@ -8,6 +8,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { Engine } from "../../../src/native/engine.js";
 import { type Context, Model } from "../../../src/native/index.js";
 import { randomSource, relativeDistance } from "./arithmetic.js";
 import { settings } from "./eval-callback.js";
@@ -98,9 +99,10 @@ async function checkQuantised(path: string, tool: string): Promise<ModelReport> 
       await run(tool, ["--allow-requantize", quantised, dequantised, "F32"]);
       const found = await compute(quantised);
       if (typeof found === "string") {
-        checks.push(refusal(type, found));
+        checks.push(refusal(type, found), await checkServing(type, quantised, found));
         continue;
       }
+      if (found.architecture === "minimax-01") checks.push(await checkServing(type, quantised, undefined));
       const expected = await compute(dequantised);
       if (typeof expected === "string") throw new Error(expected);
       checks.push(compare(type, found, expected));
@@ -110,6 +112,28 @@ async function checkQuantised(path: string, tool: string): Promise<ModelReport> 
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/**
+ * Whether a server takes the file: what is refused when it is opened is refused when it is served, with the same
+ * sentence, and quantised weights of minimax-01 are served to one request at a time.
+ */
+async function checkServing(type: string, path: string, refused: string | undefined): Promise<Check> {
+  const serving = (parallel: number) =>
+    Engine.open({ path, id: "x", parallel, ctxSize: 256 * parallel, threads: 1 }).then(
+      async (engine) => {
+        const { status } = await engine.request("native-completion", { prompt: [1, 2, 3], n_predict: 2 });
+        await engine.close();
+        return status === 200 ? "served" : `answered ${status}`;
+      },
+      (error: Error) => error.message,
+    );
+  const wanted = refused ?? "served";
+  const [one, two] = [await serving(1), await serving(2)];
+  const alone =
+    /is served with 2 slots, .* several texts of a quantised minimax-01 at once; .* --parallel 1\.$/;
+  const ok = one === wanted && (refused === undefined ? alone.test(two) : two === wanted);
+  return { name: `${type} served`, ok, detail: ok ? "" : `one slot: ${one}; two slots: ${two}` };
 }
 
 function refusal(type: string, reason: string): Check {
