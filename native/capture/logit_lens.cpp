@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <thread>
 
 #include "base/error.h"
+#include "base/thread_team.h"
 #include "capture/softmax.h"
 #include "ggml-backend.h"
 #include "ggml-cpp.h"
@@ -96,10 +96,8 @@ TopTokens top_tokens(const float* logits, size_t rows, int n_vocab, int k,
   if (n_workers < 2 || rows * static_cast<size_t>(n_vocab) < (1U << 18U)) {
     for (size_t worker = 0; worker < n_workers; ++worker) work(worker);
   } else {
-    std::vector<std::thread> threads;
-    for (size_t worker = 1; worker < n_workers; ++worker) threads.emplace_back(work, worker);
-    work(0);
-    for (std::thread& thread : threads) thread.join();
+    ThreadTeam team(static_cast<int>(n_workers));
+    team.parallel_for(static_cast<int>(n_workers), [&](int worker) { work(static_cast<size_t>(worker)); });
   }
   if (!std::all_of(top.probabilities.begin(), top.probabilities.end(),
                    [](float probability) { return std::isfinite(probability); })) {

@@ -33,6 +33,21 @@ Event error_event(const std::string& message, error_type type) {
   return event;
 }
 
+/// Throws kModelLoad where several requests in one batch would abort the process: on minimax-01 llama.cpp
+/// v0.5.0 then multiplies in four dimensions, which repacked weights do not take.
+void check_slots(const llama_model* model, const std::string& path, int slots) {
+  char architecture[32];
+  llama_model_meta_val_str(model, "general.architecture", architecture, sizeof(architecture));
+  const llama_ftype type = llama_model_ftype(model);
+  const bool exact =
+      type == LLAMA_FTYPE_ALL_F32 || type == LLAMA_FTYPE_MOSTLY_F16 || type == LLAMA_FTYPE_MOSTLY_BF16;
+  if (std::string(architecture) != "minimax-01" || exact || slots == 1) return;
+  throw Error(ErrorCode::kModelLoad,
+              "The model '" + path + "' is served with " + std::to_string(slots) +
+                  " slots, and llama.cpp v0.5.0 ends the process where it computes several "
+                  "texts of a quantised minimax-01 at once; serve it with --parallel 1.");
+}
+
 }  // namespace
 
 Engine::Engine(EngineOptions options, Deliver deliver, std::function<void(const std::string&)> failed)
@@ -76,21 +91,6 @@ void Engine::load(const LoadProgress& progress) {
   const int asked = options_.request_threads;
   const size_t threads = asked > 0 ? static_cast<size_t>(asked) : std::min<size_t>(8, cores());
   pool_ = std::make_unique<TaskPool>(threads, threads);
-}
-
-/// Throws kModelLoad where several requests in one batch would abort the process: on minimax-01 llama.cpp
-/// v0.5.0 then multiplies in four dimensions, which repacked weights do not take.
-void check_slots(const llama_model* model, const std::string& path, int slots) {
-  char architecture[32];
-  llama_model_meta_val_str(model, "general.architecture", architecture, sizeof(architecture));
-  const llama_ftype type = llama_model_ftype(model);
-  const bool exact =
-      type == LLAMA_FTYPE_ALL_F32 || type == LLAMA_FTYPE_MOSTLY_F16 || type == LLAMA_FTYPE_MOSTLY_BF16;
-  if (std::string(architecture) != "minimax-01" || exact || slots == 1) return;
-  throw Error(ErrorCode::kModelLoad,
-              "The model '" + path + "' is served with " + std::to_string(slots) +
-                  " slots, and llama.cpp v0.5.0 ends the process where it computes several "
-                  "texts of a quantised minimax-01 at once; serve it with --parallel 1.");
 }
 
 /// The generation thread: loads the model, then serves until the loop is stopped.

@@ -36,13 +36,7 @@ CaptureResult ResidentCapture::run(GenerationLoop& loop, const CaptureRequest& r
     throw Error(ErrorCode::kTokenLimit, "The prompt has " + std::to_string(count) + " tokens; at most " +
                                             std::to_string(request.max_tokens) + " are accepted here.");
   }
-  const int n_layer = model_->info().n_layer;
-  for (const int layer : request.layers) {
-    if (layer >= 0 && layer < n_layer) continue;
-    throw Error(ErrorCode::kLayerOutOfRange, "Layer " + std::to_string(layer) +
-                                                 " does not exist: the model has " + std::to_string(n_layer) +
-                                                 " layers, 0 to " + std::to_string(n_layer - 1) + ".");
-  }
+  for (const int layer : request.layers) model_->check_layer(layer);
   const Clock::time_point asked = Clock::now();
   loop.run_between_iterations(
       [&] {

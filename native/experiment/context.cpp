@@ -107,33 +107,20 @@ Context::Context(std::shared_ptr<Model> model, const ContextOptions& options)
 Context::~Context() = default;
 
 std::vector<int> Context::check_layers(const std::vector<int>& layers) const {
-  const int n_layer = model_->info().n_layer;
   if (!layers.empty() && !stream_.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream_.reason);
   std::vector<int> sorted = layers;
   std::sort(sorted.begin(), sorted.end());
   for (size_t i = 0; i < sorted.size(); ++i) {
-    if (sorted[i] < 0 || sorted[i] >= n_layer) {
-      throw Error(ErrorCode::kLayerOutOfRange,
-                  "Layer " + std::to_string(sorted[i]) + " does not exist: the model has " +
-                      std::to_string(n_layer) + " layers, 0 to " + std::to_string(n_layer - 1) + ".");
-    }
-    if (i > 0 && sorted[i] == sorted[i - 1]) {
+    model_->check_layer(sorted[i]);
+    if (i > 0 && sorted[i] == sorted[i - 1])
       throw Error(ErrorCode::kInvalidArgument, "Layer " + std::to_string(sorted[i]) + " is listed twice.");
-    }
   }
   return sorted;
 }
 
 void Context::check_tokens(const std::vector<llama_token>& tokens) const {
-  const int n_vocab = model_->info().n_vocab;
   if (tokens.empty()) throw Error(ErrorCode::kInvalidArgument, "There are no tokens to compute.");
-  for (const llama_token token : tokens) {
-    if (token < 0 || token >= n_vocab) {
-      throw Error(ErrorCode::kInvalidArgument, "Token id " + std::to_string(token) +
-                                                   " is outside the vocabulary of " +
-                                                   std::to_string(n_vocab) + " tokens.");
-    }
-  }
+  model_->check_tokens(tokens);
 }
 
 void Context::check_edits(const EditPlan& plan) const {

@@ -101,12 +101,10 @@ class Context : public Counted<Context> {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  const Model& model() const { return *model_; }
   const ResidualStream& stream() const { return stream_; }
   uint32_t n_ctx() const { return n_ctx_; }
   /// Tokens that one advance() may take.
   uint32_t n_batch() const { return n_batch_; }
-  uint32_t n_past() const { return n_past_; }
 
   /// Continues the context's one sequence with 1..n_batch() tokens. Call in chunks; the K/V cache is kept.
   /// Throws kCompute where a block output or a probability is not finite.

@@ -6,10 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
-
-// Of llama.cpp's own llama-model.h, which brings all of its inside along.
-const std::vector<std::pair<std::string, ggml_tensor*>>& llama_internal_get_tensor_map(
-    const llama_model* model);
+#include "model/tensor_map.h"
 
 namespace tapline {
 
@@ -113,6 +110,22 @@ Model::Model(llama_model* handle, bool owned, const std::string& path)
 
 Model::~Model() {
   if (owned_) llama_model_free(handle_);
+}
+
+void Model::check_tokens(const std::vector<llama_token>& tokens) const {
+  for (const llama_token token : tokens) {
+    if (token >= 0 && token < info_.n_vocab) continue;
+    throw Error(ErrorCode::kInvalidArgument, "Token id " + std::to_string(token) +
+                                                 " is outside the vocabulary of " +
+                                                 std::to_string(info_.n_vocab) + " tokens.");
+  }
+}
+
+void Model::check_layer(int layer) const {
+  if (layer >= 0 && layer < info_.n_layer) return;
+  throw Error(ErrorCode::kLayerOutOfRange,
+              "Layer " + std::to_string(layer) + " does not exist: the model has " +
+                  std::to_string(info_.n_layer) + " layers, 0 to " + std::to_string(info_.n_layer - 1) + ".");
 }
 
 bool Model::owns(const ggml_tensor* tensor) const {

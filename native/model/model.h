@@ -64,6 +64,11 @@ class Model : public Counted<Model> {
   llama_model* handle() const { return handle_; }
   const llama_vocab* vocab() const { return vocab_; }
   const ModelInfo& info() const { return info_; }
+  /// Throws kInvalidArgument unless all of them are in the vocabulary.
+  void check_tokens(const std::vector<llama_token>& tokens) const;
+  /// Throws kLayerOutOfRange unless the model has such a block.
+  void check_layer(int layer) const;
+
   /// Whether the tensor is one of the model's weights.
   bool owns(const ggml_tensor* tensor) const;
   /// The first weight of that name, or nothing.

@@ -8,10 +8,7 @@
 
 #include "base/error.h"
 #include "fit.h"
-
-// Of llama.cpp's own llama-model.h, which brings all of its inside along.
-const std::vector<std::pair<std::string, ggml_tensor*>>& llama_internal_get_tensor_map(
-    const llama_model* model);
+#include "model/tensor_map.h"
 
 namespace tapline {
 

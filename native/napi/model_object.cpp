@@ -34,23 +34,13 @@ struct Tokenize {
   Napi::Value result(Napi::Env env) { return to_js(env, tokens); }
 };
 
-void check_token_ids(const Model& model, const std::vector<llama_token>& tokens) {
-  for (const llama_token token : tokens) {
-    if (token < 0 || token >= model.info().n_vocab) {
-      throw Error(ErrorCode::kInvalidArgument, "Token id " + std::to_string(token) +
-                                                   " is outside the vocabulary of " +
-                                                   std::to_string(model.info().n_vocab) + " tokens.");
-    }
-  }
-}
-
 struct Pieces {
   std::shared_ptr<Model> model;
   std::vector<llama_token> tokens;
   std::vector<std::string> texts;
 
   void execute(const CancelToken&) {
-    check_token_ids(*model, tokens);
+    model->check_tokens(tokens);
     texts.reserve(tokens.size());
     for (const llama_token token : tokens) texts.push_back(model->piece(token));
   }
@@ -63,7 +53,7 @@ struct Detokenize {
   std::string text;
 
   void execute(const CancelToken&) {
-    check_token_ids(*model, tokens);
+    model->check_tokens(tokens);
     text = model->detokenize(tokens);
   }
   Napi::Value result(Napi::Env env) { return Napi::String::New(env, text); }

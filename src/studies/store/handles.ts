@@ -2,9 +2,6 @@ import { randomInt } from "node:crypto";
 import type { Kysely } from "kysely";
 import type { Database } from "./schema.js";
 
-/** A handle, without its `@`: lower-case letters, digits and single hyphens, a letter or digit at both ends. */
-export const handlePattern = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
-
 const longest = 32;
 
 /** What reads as if the service itself spoke. */
@@ -41,6 +38,7 @@ export async function freeHandle(db: Kysely<Database>, name: string): Promise<st
   }
 }
 
+/** Without its `@`: lower-case letters, digits and single hyphens, a letter or digit at both ends. */
 function handleOf(name: string): string {
   const folded = name
     .normalize("NFKD")
