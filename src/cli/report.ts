@@ -69,11 +69,19 @@ async function find(name: string | undefined, { json, lab }: ReportOptions): Pro
   return service.job(await findJob(service, name ?? "last"));
 }
 
-/** The file of a job where the name is one, or a folder that an experiment has written. */
+/**
+ * The file of a job where the name is one, or a folder that an experiment or the demo has written.
+ * @throws UsageError for any other folder
+ */
 export async function jobFile(name: string): Promise<string | undefined> {
   const found = await stat(name).catch(() => undefined);
   if (found === undefined) return undefined;
-  return found.isDirectory() ? join(name, "job.json") : name;
+  if (!found.isDirectory()) return name;
+  for (const file of ["job.json", "report.json"]) {
+    const path = join(name, file);
+    if ((await stat(path).catch(() => undefined)) !== undefined) return path;
+  }
+  throw new UsageError(`${name} holds no job.json: no experiment has written this folder.`);
 }
 
 function filled(text: string): string {

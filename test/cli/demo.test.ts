@@ -8,6 +8,7 @@ import { Capabilities, CaptureResult, Job, validate } from "../../src/contracts/
 import { story, width } from "../../src/terminal/index.js";
 import { readNpz } from "../lab/npz-reader.js";
 import { assertNothingLeft, demo } from "./demo-process.js";
+import { command } from "./in-process.js";
 import { isOpen } from "./processes.js";
 
 const root = mkdtempSync(join(tmpdir(), "tapline-demo-test-"));
@@ -80,6 +81,16 @@ test("for people: lens, norms, bars and where the files are, in the width that t
   assert.ok(flat.includes("tapline-demo/activations.npz (layer_0 … layer_7: float32 [1, 6, 128])"));
   assert.not(stdout.includes("\u001b"));
   await assertNothingLeft(run);
+  // The folder that it has written is what a report is made of next.
+  const page = join(root, "demo.html");
+  const made = await command(["report", join(run.folder, "tapline-demo"), "--out", page]);
+  assert.equal([made.code, made.stderr], [0, ""]);
+  assert.match(readFileSync(page, "utf8"), "The capital of Japan is");
+  const other = await command(["report", root]);
+  assert.equal(
+    [other.code, other.stderr],
+    [2, `tapline: ${root} holds no job.json: no experiment has written this folder.\n`],
+  );
 });
 
 test("a missing model is one sentence, and nothing is written", async () => {
