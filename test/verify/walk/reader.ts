@@ -47,6 +47,9 @@ export function cloneTo(folder: string, root: string, files: readonly string[]):
   shim("npm", 'echo "npm $*"'); // installing, and the tests, are the whole run's
 }
 
+/** A block that has not ended by then never will. */
+const stuckMs = 900_000;
+
 export interface Pasted {
   code: number;
   output: string;
@@ -124,7 +127,9 @@ while IFS= read -r line; do eval "$line"; done`;
     this.#shell.stdin?.write(
       `${run} < /dev/null >> '${output}' 2>&1; code=$?; set +euo pipefail; echo "$code"\n`,
     );
+    const stuck = setTimeout(() => this.#kill(), stuckMs);
     const { value } = await this.#answers.next();
+    clearTimeout(stuck);
     return { code: value === undefined ? 1 : Number(value), output: readFileSync(output, "utf8") };
   }
 
@@ -132,9 +137,12 @@ while IFS= read -r line; do eval "$line"; done`;
   async close(): Promise<void> {
     this.#shell.stdin?.end();
     if (this.#ended) return;
-    const kill = () => process.kill(-(this.#shell.pid as number), "SIGKILL");
-    const slow = setTimeout(kill, 20_000);
+    const slow = setTimeout(() => this.#kill(), 20_000);
     await once(this.#shell, "exit");
     clearTimeout(slow);
+  }
+
+  #kill(): void {
+    if (!this.#ended) process.kill(-(this.#shell.pid as number), "SIGKILL");
   }
 }
