@@ -1,7 +1,7 @@
 /** Output that cannot be written, and results that nothing was written of: never lost in silence, never 0. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -49,7 +49,8 @@ async function run(words: string[], { cwd = root, into, limit }: Place) {
 
 const inspect = ["inspect", "The capital of France is", "--layers", "7", "--json", "--quiet"];
 
-if (existsSync("/dev/full")) {
+// A program that runs as root and renames a file to that name leaves an ordinary one.
+if (statSync("/dev/full", { throwIfNoEntry: false })?.isCharacterDevice()) {
   for (const words of [
     ["completion", "bash"],
     ["models", "--json"],
@@ -62,7 +63,7 @@ if (existsSync("/dev/full")) {
       assert.is(stderr, "tapline: Standard output cannot be written (ENOSPC).\n");
     });
   }
-}
+} else test.skip("a full disk is told: /dev/full is no device here", () => {});
 
 test("a file that takes a part of the output is a loss, too", async () => {
   const into = join(root, "completion");
