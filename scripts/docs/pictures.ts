@@ -2,12 +2,14 @@
  * Draws the pictures of the documentation from what the programs really print: `npm run docs:pictures`, all or
  * those whose files are named; `real-lens.svg`, of the real model, only when it is named.
  */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { writeWhole } from "../../src/client/whole-file.js";
+import { freePort } from "../../test/support/free-port.js";
 import { realFolder } from "../../test/support/real/cache.js";
 import { smolLm2Model } from "../../test/support/real/models.js";
 import { terminalSvg } from "./terminal-svg.js";
@@ -70,24 +72,89 @@ if (process.argv.includes("real-lens.svg")) {
 }
 
 for (const { file, title, words } of pictures) {
-  // A folder of its own: the output names paths from where it was started.
+  await inFolder(async (folder) => {
+    // Where a cached model lies is nobody's business.
+    await draw(file, title, tapline(words, { folder }).replaceAll(`${realFolder}${sep}`, ""));
+  });
+}
+if (process.argv.length < 3 || process.argv.includes("live.svg")) await inFolder(drawLive);
+
+/** A chat with a server of its own, watched and then steered, too: the commands and what they say. */
+async function drawLive(folder: string): Promise<void> {
+  const port = await freePort();
+  const env = { TAPLINE_HOME: join(folder, "home"), TAPLINE_URL: `http://127.0.0.1:${port}` };
+  const loader = ["--import", import.meta.resolve("tsx"), main];
+  const server = spawn(process.execPath, [...loader, "serve", "--model", "demo", "--port", String(port)], {
+    env: { ...process.env, ...env },
+    stdio: "ignore",
+  });
+  try {
+    const sides = [
+      "--positive",
+      examples("invented-countries.txt"),
+      "--negative",
+      examples("real-countries.txt"),
+    ];
+    tapline(["ready"], { folder, env });
+    tapline(["vector", "make", "unknown", "--layers", "5", ...sides], { folder, env });
+    tapline(["probe", "make", "invented", "--layer", "5", ...sides], { folder, env });
+    const asked = ["What is the capital of Spain?", "What is the capital of Zubrowka?"];
+    const said = [[], ["--steer", "unknown:0.9"], ["--steer", "unknown:-0.9"]].map((steer) => {
+      const words = ["chat", ...steer, "--watch", "invented", "--think", "off", "--temperature", "0"];
+      const input = asked.map((question) => `${question}\n`).join("");
+      return `$ cat questions.txt | tapline ${words.join(" ")}\n${tapline(words, { folder, env, input })}`;
+    });
+    const shown = `$ cat questions.txt\n${asked.join("\n")}\n\n${said.join("\n")}`;
+    await draw("live.svg", "tapline chat --steer --watch", shown);
+  } finally {
+    const ended = once(server, "close");
+    server.kill();
+    await ended;
+  }
+}
+
+interface Surroundings {
+  folder: string;
+  env?: Record<string, string>;
+  input?: string;
+}
+
+/** What a command prints on a wide, coloured terminal; its progress only where nothing is read from it. */
+function tapline(words: readonly string[], { folder, env = {}, input }: Surroundings): string {
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ["--import", import.meta.resolve("tsx"), main, ...words],
+    {
+      cwd: folder,
+      encoding: "utf8",
+      ...(input === undefined ? {} : { input }),
+      env: { ...process.env, ...env, FORCE_COLOR: "3", COLUMNS: String(columns) },
+    },
+  );
+  if (status !== 0) throw new Error(`tapline ${words.join(" ")} ended with ${status}: ${stderr}`);
+  return input === undefined ? stdout : interleaved(stdout, stderr);
+}
+
+/** Answers and the line below each, as a terminal shows them. */
+function interleaved(answers: string, below: string): string {
+  const lines = below.trimEnd().split("\n");
+  return answers
+    .trimEnd()
+    .split("\n")
+    .map((answer, place) => `${answer}\n${lines[place] ?? ""}\n`)
+    .join("");
+}
+
+function draw(file: string, title: string, shown: string): Promise<unknown> {
+  console.log(`docs/images/${file}`);
+  return writeWhole(join(images, file), [Buffer.from(terminalSvg(shown, { columns, title }))]);
+}
+
+/** A folder of its own: the output names paths from where it was started. */
+async function inFolder(work: (folder: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "tapline-pictures-"));
   try {
-    const { status, stdout } = spawnSync(
-      process.execPath,
-      ["--import", import.meta.resolve("tsx"), main, ...words],
-      {
-        cwd: folder,
-        encoding: "utf8",
-        stdio: ["ignore", "pipe", "inherit"],
-        env: { ...process.env, FORCE_COLOR: "3", COLUMNS: String(columns) },
-      },
-    );
-    if (status !== 0) throw new Error(`tapline ${words.join(" ")} ended with ${status}.`);
-    // Where a cached model lies is nobody's business.
-    const shown = stdout.replaceAll(`${realFolder}${sep}`, "");
-    await writeWhole(join(images, file), [Buffer.from(terminalSvg(shown, { columns, title }))]);
-    console.log(`docs/images/${file}`);
+    await work(folder);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
