@@ -31,4 +31,12 @@ test("a lens on the device multiplies with the matrix that is there already", as
   assert.ok(uploadedByPass < 200_000, `${uploadedByPass} bytes uploaded by a pass with a lens`);
 });
 
+test("an edit of many rows writes them to the device at once", async () => {
+  const read = await pass(9, { layers: [3] });
+  const edits = [{ layer: 3, scale: 2, positions: "all" }];
+  const edited = await pass(9, { layers: [3], edits });
+  assert.is(edited.counts.uploads - read.counts.uploads, 1);
+  assert.equal(edited.counts.uploaded - read.counts.uploaded, 40 * 128 * 4);
+});
+
 test.run();
