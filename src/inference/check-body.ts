@@ -130,6 +130,32 @@ export function checkMessages(messages: ChatRequest["messages"], images = false)
   }
 }
 
+/**
+ * A last message of the assistant's is an answer to be continued. llama.cpp's grammars read it up to its first NUL
+ * only, and then hold no longer what they promise.
+ */
+export function checkContinued(body: ChatRequest): void {
+  const { messages, grammar, json_schema, response_format, tools } = body;
+  const last = messages.at(-1);
+  if (last?.role !== "assistant") return;
+  const shape =
+    grammar !== undefined
+      ? "grammar"
+      : json_schema !== undefined
+        ? "json_schema"
+        : response_format !== undefined && response_format.type !== "text"
+          ? "response_format"
+          : tools !== undefined && tools.length > 0
+            ? "tools"
+            : undefined;
+  const texts = [last.content ?? ""]
+    .flat()
+    .map((part) => (typeof part === "string" ? part : (part.text ?? "")));
+  if (shape === undefined || !texts.some((text) => text.includes("\0"))) return;
+  const field = `messages[${messages.length - 1}].content`;
+  throw refusal(field, `${field}: an answer that is continued under ${shape} cannot hold a NUL character.`);
+}
+
 /** Tokens of the vocabulary. */
 export function checkTokens({ nVocab }: { nVocab: number }, tokens: readonly number[]): readonly number[] {
   const unknown = tokens.find((token) => token >= nVocab);

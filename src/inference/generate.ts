@@ -23,7 +23,14 @@ import {
 import { HttpError, readJson } from "../http/index.js";
 import { NativeError } from "../native/index.js";
 import type { Outcome } from "../requests/index.js";
-import { checkBody, checkGeneration, checkMessages, checkTokens, refusal } from "./check-body.js";
+import {
+  checkBody,
+  checkContinued,
+  checkGeneration,
+  checkMessages,
+  checkTokens,
+  refusal,
+} from "./check-body.js";
 import { CompletionForm } from "./forms/completion.js";
 import type { AnswerForm, ChatAnswer } from "./forms/form.js";
 import { MessagesForm } from "./forms/messages-answer.js";
@@ -161,6 +168,7 @@ function withUsage(body: ChatRequest): ChatRequest {
 /** Checks a chat and says it in the engine's words. */
 function prepareChat(service: InferenceService, body: ChatRequest): ChatRequest {
   checkMessages(body.messages, service.engine.info.images === true);
+  checkContinued(body);
   checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
   return normalise(service, applyToolChoice(service, applyThinking(service, body)));
 }

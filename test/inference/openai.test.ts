@@ -109,6 +109,34 @@ test("structured output follows its schema", async () => {
   assert.type(value.sure, "boolean");
 });
 
+test("an answer that is continued under a schema begins as text that a grammar can read", async () => {
+  const asked = (content: unknown) => ({
+    messages: [
+      { role: "user", content: "Write JSON." },
+      { role: "assistant", content },
+    ],
+    max_tokens: 4,
+    response_format: { type: "json_schema", json_schema: { name: "x", schema: { type: "object" } } },
+  });
+  const path = "/v1/chat/completions";
+  for (const content of ["{\0", "\0", [{ type: "text", text: "{\0" }]]) {
+    const { status, body } = await server.post(path, asked(content));
+    assert.is(status, 400);
+    assert.equal(
+      [body.error.param, body.error.message],
+      [
+        "messages[1].content",
+        "messages[1].content: an answer that is continued under response_format cannot hold a NUL character.",
+      ],
+    );
+  }
+  const { status, body } = await server.post(path, asked("{"));
+  assert.is(status, 200);
+  assert.match(body.choices[0].message.content, /^\{/);
+  const { response_format: _, ...free } = asked("a\0b");
+  assert.is((await server.post(path, free)).status, 200);
+});
+
 test("a named tool is called with arguments of its schema, whole and streamed", async () => {
   const tools = await startServer({ chatTemplate: toolTemplate, parallel: 1 });
   try {

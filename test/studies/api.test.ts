@@ -315,6 +315,7 @@ for (const database of databases.all) {
     refused(await send(withChange({ schemaVersion: 2 })), 400, "invalid_value", "/schemaVersion");
     refused(await send(withChange({ title: "" })), 400, "invalid_value", "/title");
     refused(await send(withChange({ title: " \u3000\n" })), 400, "blank_title", "/title");
+    refused(await send(withChange({ title: "\u200b\u00ad\u2060" })), 400, "blank_title", "/title");
     refused(await send(withChange({ title: "😀".repeat(161) })), 400, "invalid_value", "/title");
     refused(await send(withChange({ license: "MIT" })), 400, "invalid_value", "/license");
     refused(

@@ -194,7 +194,10 @@ for (const database of databases.all) {
     assert.is(all.filter(({ outcome }) => outcome === "saved").length, 1);
     assert.is(new Set(all.map((answer) => (answer as { id: string }).id)).size, 1);
     assert.is((await save("[]")).outcome, "key_reused");
-    assert.is((await listDrafts(store, id)).length, 1);
+    const [draft, ...others] = await listDrafts(store, id);
+    assert.is(others.length, 0);
+    assert.is(await deleteDraft(store, id, draft!.id), true);
+    assert.is((await save("{}")).outcome, "deleted", "no id is answered of what its owner has deleted");
   });
 
   on("a draft is readable by its token alone; published, by all; deleted, by none", async (store) => {
@@ -405,6 +408,8 @@ for (const database of databases.all) {
     await Promise.all([ada, ben, ada, ben].map(({ id }) => setUpvote(store, id, study, true)));
     assert.is((await findStudy(store, study))!.upvotes, 2);
     await setUpvote(store, ben.id, study, false);
+    assert.is((await findStudy(store, study))!.upvotes, 1);
+    assert.is(await setUpvote(store, author.id, study, true), "own", "an author does not vote for themselves");
     assert.is((await findStudy(store, study))!.upvotes, 1);
     assert.is((await topStudies(store, 10, 0)).rows[0]!.id, study);
   });
