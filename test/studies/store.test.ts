@@ -409,7 +409,11 @@ for (const database of databases.all) {
     assert.is((await findStudy(store, study))!.upvotes, 2);
     await setUpvote(store, ben.id, study, false);
     assert.is((await findStudy(store, study))!.upvotes, 1);
-    assert.is(await setUpvote(store, author.id, study, true), "own", "an author does not vote for themselves");
+    assert.is(
+      await setUpvote(store, author.id, study, true),
+      "own",
+      "an author does not vote for themselves",
+    );
     assert.is((await findStudy(store, study))!.upvotes, 1);
     assert.is((await topStudies(store, 10, 0)).rows[0]!.id, study);
   });
