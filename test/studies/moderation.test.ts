@@ -257,8 +257,10 @@ for (const database of databases.all) {
       .where("identity", "=", "github:octocat")
       .execute();
     assert.equal(holders, [{ account_id: octocat.id }]);
-    // A name that two show is refused, with both named.
-    await person("9", "octocat");
+    // A name that two show is refused, with both named, in one order also where they came at once.
+    const third = await person("9", "octocat");
+    const both = store.db.updateTable("accounts").where("id", "in", [thief.id, third.id]);
+    await both.set({ created_at: 1 }).execute();
     await approve(store, "moderator", "github:octocat").then(
       () => assert.unreachable(),
       (error) => assert.match(error.message, /^2 accounts show github:octocat: @octocat-2 .* @octocat-3/),

@@ -99,13 +99,17 @@ export async function isApproved(
 /** The accounts that show a name at present: one by id, handle or provider's subject, any number by address or login. */
 export async function accountsNamed(db: Kysely<Database>, name: string): Promise<Account[]> {
   const identity = normalized(name);
-  return db
-    .selectFrom("accounts")
-    .selectAll()
-    .where((eb) => isNamed(eb, identity))
-    .orderBy("created_at")
-    .orderBy("id")
-    .execute();
+  return (
+    db
+      .selectFrom("accounts")
+      .selectAll()
+      .where((eb) => isNamed(eb, identity))
+      .orderBy("created_at")
+      // Of one millisecond: as anybody would look for them.
+      .orderBy("handle")
+      .orderBy("id")
+      .execute()
+  );
 }
 
 function isNamed(eb: ExpressionBuilder<Database, "accounts">, identity: string) {
