@@ -73,6 +73,12 @@ Napi::Value alive(const Napi::CallbackInfo& info) {
   return out;
 }
 
+/// Gives the memory of an ArrayBuffer back now; it is of length 0 then.
+Napi::Value release(const Napi::CallbackInfo& info) {
+  info[0].As<Napi::ArrayBuffer>().Detach();
+  return info.Env().Undefined();
+}
+
 /// Ends all that runs, for good. process.exit() runs no cleanup hooks, and no thread may outlive it.
 Napi::Value end_operations(const Napi::CallbackInfo& info) {
   tapline::AddonData::of(info.Env()).operations.close();
@@ -85,6 +91,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("backendInfo",
               Napi::Function::New<tapline::guarded_function<backend_info>>(env, "backendInfo"));
   exports.Set("alive", Napi::Function::New<tapline::guarded_function<alive>>(env, "alive"));
+  exports.Set("release", Napi::Function::New<tapline::guarded_function<release>>(env, "release"));
   exports.Set("endOperations",
               Napi::Function::New<tapline::guarded_function<end_operations>>(env, "endOperations"));
   tapline::CancelObject::define(env, exports);

@@ -41,12 +41,12 @@ struct Advance {
   Napi::Value result(Napi::Env env) {
     Napi::Object out = Napi::Object::New(env);
     out.Set("layers", array_of(env, outcome.layers.size(), [&](size_t i) {
-              const LayerStates& layer = outcome.layers[i];
+              LayerStates& layer = outcome.layers[i];
               Napi::Object entry = Napi::Object::New(env);
               entry.Set("layer", layer.layer);
               entry.Set("rows", static_cast<double>(layer.rows));
               entry.Set("norms", to_js(env, layer.norms));
-              if (!layer.states.empty()) entry.Set("states", to_js(env, layer.states));
+              if (!layer.states.empty()) entry.Set("states", hand_over(env, std::move(layer.states)));
               if (layer.lens.k > 0) entry.Set("lens", top_to_js(env, layer.lens));
               return entry;
             }));
@@ -75,7 +75,7 @@ struct Features {
     return array_of(env, outcome.layers.size(), [&](size_t i) {
       Napi::Object entry = Napi::Object::New(env);
       entry.Set("layer", outcome.layers[i]);
-      entry.Set("states", to_js(env, outcome.states[i]));
+      entry.Set("states", hand_over(env, std::move(outcome.states[i])));
       return entry;
     });
   }

@@ -148,6 +148,7 @@ export interface NativeBinding {
   connectRemotes(endpoints: readonly string[]): Promise<void>;
   estimateMemory(options: object): Promise<DeviceMemory[]>;
   CancelToken: new () => NativeCancelToken;
+  release(buffer: ArrayBuffer): void;
   /** Cancels every operation of this thread and waits for it to end. Later ones never settle. */
   endOperations(): void;
   openModel(options: object): Promise<NativeModel>;

@@ -42,3 +42,11 @@ export {
 export function backendInfo(): BackendInfo {
   return binding().backendInfo();
 }
+
+/**
+ * Gives the memory of rows that were written somewhere back at once, not when the collector comes: a chunk of a prompt
+ * at eight layers may be 128 MiB. The array is empty afterwards.
+ */
+export function release(rows: Float32Array): void {
+  binding().release(rows.buffer as ArrayBuffer);
+}

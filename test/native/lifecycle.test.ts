@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { Model } from "../../src/native/index.js";
+import { Model, release } from "../../src/native/index.js";
 import { until } from "../support/until.js";
 import { demo, logitsOf, someTokens } from "./demo-model.js";
 
@@ -28,6 +28,27 @@ test("close waits for what runs, and may be called again and again", async () =>
   assert.is(done[4], "close");
   await model.close();
   await context.close();
+});
+
+test("rows outlive their context, and are gone when they are released", async () => {
+  const model = await Model.open(demo);
+  const context = await model.createContext({ threads: 1, nCtx: 64 });
+  const { layers } = await context.advance({
+    tokens: someTokens(5, model.info.nVocab),
+    layers: [2],
+    lensTopK: 1,
+  });
+  const { states, norms } = layers[0]!;
+  await context.close();
+  await model.close();
+  const rows = states!.data;
+  assert.is(rows.length, 5 * model.info.nEmbd);
+  const first = rows.subarray(0, model.info.nEmbd);
+  assert.ok(Math.abs(Math.hypot(...first) / norms[0]! - 1) < 1e-5);
+  release(rows);
+  assert.is(rows.byteLength, 0);
+  assert.is(first.byteLength, 0);
+  release(rows);
 });
 
 test("a model that is closed while it creates a context waits for it", async () => {

@@ -1,7 +1,7 @@
 import type { Candidate, InspectConfig, InspectResult, Standing } from "../../contracts/index.js";
 import { topCounts } from "../../contracts/limits.js";
 import { NpzWriter } from "../../formats/npz-writer.js";
-import type { AdvanceResult, Context, TopTokens } from "../../native/index.js";
+import { type AdvanceResult, type Context, release, type TopTokens } from "../../native/index.js";
 import type { ArtifactFile } from "../artifacts.js";
 import { openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
@@ -88,7 +88,9 @@ async function store(captured: AdvanceResult, layers: LayerFindings[], npz: NpzW
     const found = layers[index] as LayerFindings;
     found.norms.push(...norms);
     if (lens !== undefined) found.lens.push(lens);
-    await npz.append(index, (states as NonNullable<typeof states>).data);
+    const rows = (states as NonNullable<typeof states>).data;
+    await npz.append(index, rows);
+    release(rows);
   }
 }
 
