@@ -12,7 +12,7 @@ export interface FileResult {
   problem?: string;
 }
 
-/** For as long, a process that a file has told to end may take to do so behind it. */
+/** For as long, a file may take to end behind its closing lines, and a process that it has told to end behind the file. */
 const drainMs = 60_000;
 
 /** The processes to end when the runner itself is ended. */
@@ -58,8 +58,19 @@ function runProcess(file: string, timeoutMs: number): Promise<Ending> {
   });
   running.add(child.pid ?? 0);
   const chunks: Buffer[] = [];
-  child.stdout.on("data", (chunk: Buffer) => chunks.push(chunk));
+  child.stdout.on("data", (chunk: Buffer) => {
+    chunks.push(chunk);
+    if (lingering === undefined && closingLines.test(plainText(Buffer.concat(chunks.slice(-3)).toString()))) {
+      lingering = setTimeout(() => {
+        chunks.push(
+          Buffer.from("\nThe file reported its result, but did not end: something is still open.\n"),
+        );
+        end(child.pid ?? 0);
+      }, drainMs);
+    }
+  });
   child.stderr.on("data", (chunk: Buffer) => chunks.push(chunk));
+  let lingering: NodeJS.Timeout | undefined;
   return new Promise((done, fail) => {
     let timedOut = false;
     let drained: NodeJS.Timeout | undefined;
@@ -70,6 +81,7 @@ function runProcess(file: string, timeoutMs: number): Promise<Ending> {
     const finish = (code: number | null, signal: NodeJS.Signals | null) => {
       clearTimeout(timer);
       clearTimeout(drained);
+      clearTimeout(lingering);
       running.delete(child.pid ?? 0);
       done({ output: Buffer.concat(chunks).toString(), code, signal, timedOut });
     };
@@ -99,11 +111,16 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.on(signal, () => process.exit(1));
 }
 
-/** Reads uvu's closing lines. */
-function judge(file: string, output: string): FileResult {
+/** What uvu prints when all suites of a file have run. */
+const closingLines = /^ {2}Total: +(\d+)\n {2}Passed: +(\d+)\n {2}Skipped: +(\d+)$/m;
+
+function plainText(output: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: colours start with an escape character
-  const plain = output.replace(/\u001b\[[0-9;]*m/g, "");
-  const match = /^ {2}Total: +(\d+)\n {2}Passed: +(\d+)\n {2}Skipped: +(\d+)$/m.exec(plain);
+  return output.replace(/\u001b\[[0-9;]*m/g, "");
+}
+
+function judge(file: string, output: string): FileResult {
+  const match = closingLines.exec(plainText(output));
   const base = { file, output, seconds: 0 };
   if (!match) {
     const problem = "reported no result: does it call test.run(), and does it run to its end?";
