@@ -16,7 +16,8 @@ import {
 } from "../http/index.js";
 import { executionRoutes } from "../requests/index.js";
 import type { ModelObject } from "./backend.js";
-import { cameBack } from "./forward.js";
+import { cameBack, unavailable } from "./forward.js";
+import { withVia } from "./headers.js";
 import { pick } from "./pick.js";
 import type { RouterService } from "./service.js";
 
@@ -114,13 +115,10 @@ function toldRoutes(service: RouterService) {
       const wanted = typeof model === "string" && model !== autoModel ? model : null;
       const backend = pick(service.backends, wanted, new Set(), performance.now());
       if (backend === null) {
-        const which = wanted === null ? "No backend" : `No backend that serves ${wanted.slice(0, 200)}`;
-        throw new HttpError(503, `${which} is healthy; try again later.`, {
-          headers: { "Retry-After": String(service.health.retryAfterSeconds()) },
-        });
+        throw unavailable(service, wanted);
       }
       const { status, body } = await service.health
-        .told(backend, path, via === "" ? service.via : `${via}, ${service.via}`)
+        .told(backend, path, withVia(via, service.via))
         .catch((error: Error) => {
           throw new HttpError(502, `${backend.url} does not tell its ${path}: ${error.message}.`);
         });

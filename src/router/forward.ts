@@ -31,6 +31,17 @@ export function cameBack(): HttpError {
   return new HttpError(508, "The request came back: a backend of this router leads to the router itself.");
 }
 
+/** The answer where no healthy backend serves the model; null: none at all. */
+export function unavailable({ backends, health }: RouterService, model: string | null): HttpError {
+  const healthy = backends.some(({ state }) => state === "healthy");
+  const nobody = healthy ? "No healthy backend lists a model" : "No backend is healthy";
+  const which = model === null ? nobody : `No backend that serves ${model.slice(0, 200)} is healthy`;
+  return new HttpError(503, `${which}; try again later.`, {
+    code: "unavailable",
+    headers: { "Retry-After": String(health.retryAfterSeconds()) },
+  });
+}
+
 /** Answers one request with a backend's answer. */
 export async function forward(
   service: RouterService,
@@ -217,20 +228,14 @@ class Forwarding {
   #nobody(): Outcome {
     const { model } = this.#ask;
     if (this.#refusal !== undefined) return this.#passRefusal(this.#refusal);
-    const { backends, health } = this.#service;
+    const { backends } = this.#service;
     if (model !== null && backends.some(({ listed }) => listed) && !this.#isListed(model)) {
       throw new HttpError(404, `The model ${model.slice(0, 200)} is not served by any backend.`, {
         param: "model",
         code: "model_not_found",
       });
     }
-    const healthy = backends.some(({ state }) => state === "healthy");
-    const nobody = healthy ? "No healthy backend lists a model" : "No backend is healthy";
-    const which = model === null ? nobody : `No backend that serves ${model.slice(0, 200)} is healthy`;
-    throw new HttpError(503, `${which}; try again later.`, {
-      code: "unavailable",
-      headers: { "Retry-After": String(health.retryAfterSeconds()) },
-    });
+    throw unavailable(this.#service, model);
   }
 
   /** Everybody said "not now": what the last one said is the answer. */

@@ -33,6 +33,11 @@ export interface ForwardedHeaders {
   keyIsOurs: boolean;
 }
 
+/** The Via header of a request that passes through one more. */
+export function withVia(before: string | undefined, own: string): string {
+  return before === undefined || before === "" ? own : `${before}, ${own}`;
+}
+
 /** The headers of a request as a backend gets them, names and values in turn. */
 export function requestHeaders(request: IncomingMessage, own: ForwardedHeaders): string[] {
   const { rawHeaders } = request;
@@ -46,8 +51,7 @@ export function requestHeaders(request: IncomingMessage, own: ForwardedHeaders):
     headers.push(rawHeaders[index] as string, rawHeaders[index + 1] as string);
   }
   if (own.apiKey !== undefined) headers.push("Authorization", `Bearer ${own.apiKey}`);
-  const before = request.headers.via;
-  headers.push("Via", before === undefined ? own.via : `${before}, ${own.via}`);
+  headers.push("Via", withVia(request.headers.via, own.via));
   const executionId = own.executionId ?? request.headers["x-tapline-execution-id"];
   if (typeof executionId === "string") headers.push("X-Tapline-Execution-ID", executionId);
   return headers;

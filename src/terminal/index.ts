@@ -20,4 +20,5 @@ export { ago, bytes, duration } from "./spans.js";
 export { statsPicture } from "./stats-picture.js";
 export { answerAt, story } from "./story.js";
 export { type Column, type Entry, table } from "./table.js";
+export { followedLayers } from "./target-grid.js";
 export { cut, fit, oneLine, visible, width, wrap } from "./text.js";

@@ -1,30 +1,33 @@
-import type { InspectResult } from "../contracts/index.js";
+import type { InspectLayer, InspectResult, Standing } from "../contracts/index.js";
 import type { Canvas } from "./canvas.js";
 import { shortNumber, shortProbability } from "./figures.js";
 import { probabilityScale } from "./paint.js";
 import { tokenGrid } from "./token-grid.js";
 
-/** What the lens says of one token; nothing where the result follows the model's answer after the last token alone. */
-export function targetGrid(
-  { tokens, layers }: Pick<InspectResult, "tokens" | "layers">,
-  canvas: Canvas,
-): string[] {
-  const rows = layers.flatMap(({ layer, target }) =>
-    target === undefined || target.length < tokens.length
-      ? []
-      : [
-          {
-            layer,
-            cells: target.map(({ probability, rank }) => ({
-              text: `#${rank < 10_000 ? rank : shortNumber(rank)}`,
-              // Far from the answer the order of magnitude is what moves.
-              figure: probability < 0.005 ? shortNumber(probability) : shortProbability(probability),
-              value: probability,
-              bold: rank === 1,
-            })),
-          },
-        ],
-  );
+/** The layers that tell where the target stands at every token, not after the last token alone, as the answer's do. */
+export function followedLayers({
+  tokens,
+  layers,
+}: Pick<InspectResult, "tokens" | "layers">): (InspectLayer & { target: Standing[] })[] {
+  return layers.flatMap((found) => {
+    const { target } = found;
+    return target === undefined || target.length < tokens.length ? [] : [{ ...found, target }];
+  });
+}
+
+/** What the lens says of one token, where the result follows it. */
+export function targetGrid(result: Pick<InspectResult, "tokens" | "layers">, canvas: Canvas): string[] {
+  const rows = followedLayers(result).map(({ layer, target }) => ({
+    layer,
+    cells: target.map(({ probability, rank }) => ({
+      text: `#${rank < 10_000 ? rank : shortNumber(rank)}`,
+      // Far from the answer the order of magnitude is what moves.
+      figure: probability < 0.005 ? shortNumber(probability) : shortProbability(probability),
+      value: probability,
+      bold: rank === 1,
+    })),
+  }));
   if (rows.length === 0) return [];
+  const { tokens } = result;
   return tokenGrid({ tokens, rows, scale: probabilityScale, figureOptional: true }, canvas);
 }

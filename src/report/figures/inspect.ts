@@ -1,5 +1,5 @@
-import type { InspectResult } from "../../contracts/index.js";
-import { answerAt, shortNumber, story, visible } from "../../terminal/index.js";
+import type { InspectResult, Standing } from "../../contracts/index.js";
+import { answerAt, followedLayers, shortNumber, story, visible } from "../../terminal/index.js";
 import { type Figure, type Findings, figureOf, percent } from "../figure.js";
 
 /** Logit lens, the answer's way up, norms and next tokens. */
@@ -89,15 +89,14 @@ function lens({ tokens, layers }: InspectResult): Figure[] {
 }
 
 /** Where the token that the request named stands in every cell. */
-function target({ tokens, layers, target_token }: InspectResult): Figure[] {
-  const cells = layers.flatMap(({ layer, target = [] }) =>
-    target.length < tokens.length
-      ? []
-      : target.map((standing, position) => ({ layer, position, ...standing, shown: `#${standing.rank}` })),
+function target(result: InspectResult): Figure[] {
+  const followed = followedLayers(result);
+  if (followed.length === 0) return [];
+  const { tokens } = result;
+  const named = visible(result.target_token ?? "");
+  const cells = followed.flatMap(({ layer, target }) =>
+    target.map((standing, position) => ({ layer, position, ...standing, shown: `#${standing.rank}` })),
   );
-  if (cells.length === 0) return [];
-  const named = visible(target_token ?? "");
-  const read = [...new Set(cells.map(({ layer }) => layer))];
   return [
     {
       id: "target",
@@ -134,12 +133,13 @@ function target({ tokens, layers, target_token }: InspectResult): Figure[] {
           `layer ${layer}, after ${visible(tokens[position] as string)} (token ${position})\n${named}  rank ${rank}, ${percent(probability)}`,
       ),
       table: {
-        head: ["token", ...read.map((layer) => `layer ${layer}`)],
+        head: ["token", ...followed.map(({ layer }) => `layer ${layer}`)],
         rows: tokens.map((token, position) => [
           visible(token),
-          ...cells
-            .filter((cell) => cell.position === position)
-            .map(({ shown, probability }) => `${shown} ${percent(probability)}`),
+          ...followed.map(({ target }) => {
+            const { rank, probability } = target[position] as Standing;
+            return `#${rank} ${percent(probability)}`;
+          }),
         ]),
       },
     },

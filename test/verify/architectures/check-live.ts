@@ -8,7 +8,7 @@ import { type Context, type Edit, Model } from "../../../src/native/index.js";
 import { randomSource, randomVector, relativeDistance } from "./arithmetic.js";
 import { settings } from "./eval-callback.js";
 import { type Alone, generate } from "./generate.js";
-import { type Check, type ModelReport, tolerances } from "./report.js";
+import { type Check, type ModelReport, reportOf, tolerances } from "./report.js";
 
 const steps = 4;
 
@@ -20,18 +20,10 @@ interface LiveChoice {
 async function checkLive(path: string): Promise<ModelReport> {
   const model = await Model.open(path, { gpuLayers: 0 });
   const context = await model.createContext({ ...settings, maxSequences: 2 });
-  const { architecture, nLayer, quantization } = model.info;
-  const { supported, reason, sidePath, tensorNames } = context.blockOutputs;
-  const report: ModelReport = {
-    architecture,
-    nLayer,
-    tensorNames: [...tensorNames],
-    sidePath,
-    lens: "",
-    refused: supported ? "" : reason,
-    checks: [{ name: "opens", ok: true, detail: "" }],
-  };
-  if (!supported) return report;
+  const { nLayer, quantization } = model.info;
+  const report = reportOf(model, context);
+  report.checks.push({ name: "opens", ok: true, detail: "" });
+  if (!context.blockOutputs.supported) return report;
   // The Lab keeps K and V of weights in F32 as they are.
   const exact = quantization === "all F32";
   const options = {

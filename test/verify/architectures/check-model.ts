@@ -16,7 +16,7 @@ import {
 } from "./arithmetic.js";
 import { type PrintedTensor, runEvalCallback, settings } from "./eval-callback.js";
 import { generate } from "./generate.js";
-import { type Check, type ModelReport, tolerances } from "./report.js";
+import { type Check, type ModelReport, reportOf, tolerances } from "./report.js";
 
 const prompt = "The quick brown fox jumps over the lazy dog and then it sleeps";
 
@@ -34,22 +34,12 @@ interface Subject {
 async function checkModel(path: string, tool: string): Promise<ModelReport> {
   const model = await Model.open(path, { gpuLayers: 0 });
   const context = await model.createContext({ ...settings, maxSequences: 8 });
-  const { architecture, nLayer } = model.info;
-  const { supported, reason, sidePath, tensorNames } = context.blockOutputs;
-  const report: ModelReport = {
-    architecture,
-    nLayer,
-    tensorNames: [...tensorNames],
-    sidePath,
-    lens: context.lens.supported ? "" : context.lens.reason,
-    refused: supported ? "" : reason,
-    checks: [],
-  };
+  const report = reportOf(model, context);
   const tokens = await model.tokenize(prompt, { parseSpecial: true });
-  if (!supported) {
+  if (!context.blockOutputs.supported) {
     report.checks.push(await refusesCapture(context, tokens));
   } else {
-    const layers = Array.from({ length: nLayer }, (_, i) => i);
+    const layers = Array.from({ length: model.info.nLayer }, (_, i) => i);
     const plain = await logitsOf(context, { tokens, layers: [] });
     const states = await statesOf(context, tokens, layers);
     const subject: Subject = { model, context, tokens, layers, plain, states };

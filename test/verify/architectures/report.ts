@@ -1,3 +1,5 @@
+import type { Context, Model } from "../../../src/native/index.js";
+
 /** What a check found. `measured` holds the worst figures seen, whether or not they pass. */
 export interface Check {
   name: string;
@@ -20,6 +22,21 @@ export interface ModelReport {
   /** Why the model is refused; empty where it is supported. */
   refused: string;
   checks: Check[];
+}
+
+/** What a model and its context say of themselves, before anything is checked. */
+export function reportOf(model: Model, context: Context): ModelReport {
+  const { architecture, nLayer } = model.info;
+  const { supported, reason, sidePath, tensorNames } = context.blockOutputs;
+  return {
+    architecture,
+    nLayer,
+    tensorNames: [...tensorNames],
+    sidePath,
+    lens: context.lens.supported ? "" : context.lens.reason,
+    refused: supported ? "" : reason,
+    checks: [],
+  };
 }
 
 export interface Outcome {
