@@ -1,8 +1,8 @@
-import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { studiesPort } from "../contracts/studies/limits.js";
 import { UserError } from "../contracts/user-error.js";
+import { taplineHome } from "../files/home.js";
 import { integerBetween } from "./options.js";
 import { stopSignal } from "./stop-signal.js";
 import { type DatabaseOptions, registerModeration } from "./studies-moderation.js";
@@ -16,7 +16,7 @@ interface Options extends Common {
 }
 
 function dataFolder(options: Common): string {
-  return options.data ?? join(process.env.TAPLINE_HOME ?? join(homedir(), ".tapline"), "studies");
+  return options.data ?? join(taplineHome(), "studies");
 }
 
 /** `tapline studies`: the research service, on this machine with `--dev` or as a configuration says. */

@@ -39,7 +39,10 @@ const summary = {
   model: Type.String(),
   thinking: orNull(Type.Boolean()),
   stream: Type.Boolean(),
-  truncated: Type.Boolean({ description: "Whether text or events were left out for the limits." }),
+  truncated: Type.Boolean({
+    description:
+      "Whether something was left out for the limits; a lifecycle event says where the answer's record ends.",
+  }),
   finish_reason: orNull(Type.String()),
   output_tokens: Type.Integer(),
   usage: orNull(Type.Record(Type.String(), Type.Unknown())),

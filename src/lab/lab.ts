@@ -173,13 +173,14 @@ export class Lab {
   }
 
   async #work(active: ActiveJob): Promise<Outcome> {
-    active.job = {
+    const running: Job = {
       ...active.job,
       status: "running",
       started: Date.now() / 1000,
       progress: progressOf("starting"),
     };
-    await this.#store.write(active.job);
+    await this.#store.write(running);
+    active.job = running;
     const log = await this.#store.openLog(active.job.id);
     try {
       return await runWorker({
@@ -276,15 +277,25 @@ export class Lab {
     );
   }
 
-  /** Removes a finished job with its artifacts. @throws HttpError 404, 409 */
+  /** Removes a finished job with its artifacts. @throws HttpError 404, 409, 500 where it is still there */
   async remove(id: string): Promise<void> {
     const active = this.#active.find(({ job }) => job.id === id);
     if (active !== undefined) {
       throw new HttpError(409, `Job ${id} is ${active.job.status}; cancel it before deleting it.`);
     }
-    if (!this.#finished.delete(id)) throw noSuchJob(id);
+    const stored = this.#finished.get(id);
+    if (stored === undefined) throw noSuchJob(id);
+    const unsaved = this.#unsaved.get(id);
+    // Before anything is awaited: of two callers, one removes it.
+    this.#finished.delete(id);
     this.#unsaved.delete(id);
-    await this.#store.remove(id);
+    try {
+      await this.#store.remove(id, this.#log);
+    } catch (error) {
+      this.#finished.set(id, stored);
+      if (unsaved !== undefined) this.#unsaved.set(id, unsaved);
+      throw new HttpError(500, `Job ${id} could not be removed (${(error as Error).message}); it is kept.`);
+    }
   }
 
   /** Path of an artifact that a completed job lists. @throws HttpError 404 */

@@ -75,12 +75,23 @@ export class JobStore {
     return JSON.parse(await readFile(join(this.jobFolder(id), "job.json"), "utf8")) as Job;
   }
 
-  /** Removes a job with everything it left. Its name goes first, so that no half of it can come back. */
-  async remove(id: string): Promise<void> {
+  /**
+   * Removes a job with everything it left. Its name goes first, so that no half of it can come back; what is then
+   * still there, the next start removes.
+   * @throws where the job is still there, whole
+   */
+  async remove(id: string, log: (line: string) => void): Promise<void> {
     const trash = join(this.folder, `.removed-${id}`);
     await rename(this.jobFolder(id), trash);
-    await syncFolder(this.folder);
-    await rm(trash, { recursive: true, force: true });
+    try {
+      await syncFolder(this.folder);
+    } catch (error) {
+      await rename(trash, this.jobFolder(id));
+      throw error;
+    }
+    await rm(trash, { recursive: true, force: true }).catch((error: Error) =>
+      log(`job ${id} is removed, but files of it stay until the next start: ${error.message}`),
+    );
   }
 
   /** The log file of a job's worker, for writing. */

@@ -135,10 +135,13 @@ export class Context {
   readonly #native: NativeContext;
   readonly #hidden: number;
   readonly #queue = new SerialQueue("context");
+  /** Called when it is freed. */
+  readonly #onClosed: () => void;
 
   /** @internal Use Model.createContext(). */
-  constructor(native: NativeContext, hidden: number) {
+  constructor(native: NativeContext, hidden: number, onClosed: () => void) {
     const info = native.info;
+    this.#onClosed = onClosed;
     this.#native = native;
     this.#hidden = hidden;
     this.nCtx = info.nCtx;
@@ -229,7 +232,10 @@ export class Context {
 
   /** Frees the context after its running operations. Safe to call twice. */
   close(): Promise<void> {
-    return this.#queue.close(() => this.#native.close());
+    return this.#queue.close(async () => {
+      await this.#native.close();
+      this.#onClosed();
+    });
   }
 }
 

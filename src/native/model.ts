@@ -83,7 +83,8 @@ export class Model {
     checkInteger("maxSequences", options.maxSequences, 1, limits.maxSequences);
     checkInteger("threads", options.threads, 1, limits.threads);
     return this.#track(async () => {
-      const context = new Context(await this.#native.createContext(options), this.info.nEmbd);
+      const native = await this.#native.createContext(options);
+      const context = new Context(native, this.info.nEmbd, () => this.#contexts.delete(context));
       this.#contexts.add(context);
       return context;
     });

@@ -78,6 +78,12 @@ export class ExecutionRecorder {
   }
 }
 
+/** Places and bytes that no answer takes: what happened to a request is told, however long its answer is. */
+const keptBack = { events: 32, bytes: 32_768 };
+const noteBytes = keptBack.bytes / keptBack.events;
+/** Told last, and in any case: that an answer is cut, and how the request ended. */
+const lastNotes = 2;
+
 const nothing: ExecutionTrace = {
   id: null,
   lifecycle() {},
@@ -95,7 +101,10 @@ class Recording implements ExecutionTrace {
   readonly #started = now();
   #ended: number | null = null;
   readonly #events: ExecutionEvent[] = [];
-  #room: number;
+  /** Bytes of the answer that still fit. Once something did not, nothing does: what is kept is its beginning. */
+  #room = limits.execution_text_bytes - keptBack.bytes;
+  #full = false;
+  #notes = 0;
   #truncated = false;
   #finishReason: string | null = null;
   #usage: Record<string, unknown> | null = null;
@@ -109,7 +118,6 @@ class Recording implements ExecutionTrace {
     const kept = input instanceof Uint8Array ? keepBytes(input) : keepValue(input);
     this.#input = kept.input;
     this.#truncated = !kept.whole;
-    this.#room = limits.execution_text_bytes;
     this.lifecycle("received");
   }
 
@@ -118,7 +126,7 @@ class Recording implements ExecutionTrace {
   }
 
   lifecycle(text: string): void {
-    this.#push("lifecycle", text, 0);
+    this.#note("lifecycle", text);
   }
 
   sent(data: string, tokens?: number, time = now()): void {
@@ -147,14 +155,14 @@ class Recording implements ExecutionTrace {
   }
 
   failed(sentence: string): void {
-    this.#push("error", sentence, 0);
+    this.#note("error", sentence);
   }
 
   ended(outcome: Outcome): void {
     if (this.status !== "running") return;
     this.status = outcome;
     this.#ended = now();
-    this.lifecycle(outcome);
+    this.#note("lifecycle", outcome, now(), lastNotes);
   }
 
   summary(): ExecutionSummary {
@@ -186,7 +194,7 @@ class Recording implements ExecutionTrace {
   /** Whether the answer carried text. */
   #take(answer: Answer, time: number): boolean {
     let text = false;
-    if (answer.error) this.#push("error", answer.error.message ?? "The answer failed.", 0, time);
+    if (answer.error) this.#note("error", answer.error.message ?? "The answer failed.", time);
     if (answer.usage) this.#usage = answer.usage;
     for (const choice of answer.choices ?? []) {
       const index = choice.index ?? 0;
@@ -211,25 +219,45 @@ class Recording implements ExecutionTrace {
     return text;
   }
 
-  /** Adds text to the last event where it continues it. */
-  #push(kind: ExecutionEvent["kind"], text: string, choice: number, time = now()): void {
-    const bytes = Buffer.byteLength(text);
-    if (bytes > this.#room) {
-      this.#truncated = true;
-      return;
-    }
+  /** Adds what an answer holds, to the last event where it continues it. */
+  #push(kind: ExecutionEvent["kind"], text: string, choice: number, time: number): void {
+    if (this.#full) return;
+    const kept = beginning(text, this.#room);
     const last = this.#events.at(-1);
-    if (last !== undefined && last.kind === kind && last.choice === choice && kind !== "lifecycle") {
-      last.text += text;
-      last.updated = time;
-    } else if (this.#events.length >= limits.execution_events) {
+    const goesOn = last?.kind === kind && last.choice === choice && kind !== "lifecycle";
+    const placed = goesOn || this.#events.length - this.#notes < limits.execution_events - keptBack.events;
+    if (placed && kept !== "") {
+      this.#room -= Buffer.byteLength(kept);
+      if (goesOn) Object.assign(last, { text: last.text + kept, updated: time });
+      else this.#add(kind, kept, choice, time);
+    }
+    if (placed && kept === text) return;
+    this.#full = true;
+    this.#truncated = true;
+    this.#note("lifecycle", "the record of the answer ends here: more is not kept", time, lastNotes);
+  }
+
+  /** Tells what happened to the request. */
+  #note(kind: "lifecycle" | "error", text: string, time = now(), lastPlaces = 0): void {
+    const kept = beginning(text, noteBytes);
+    if (kept !== text) this.#truncated = true;
+    if (this.#notes >= keptBack.events - lastNotes + lastPlaces) {
       this.#truncated = true;
       return;
-    } else {
-      this.#events.push({ id: this.#events.length, kind, text, time, updated: time, choice });
     }
-    this.#room -= bytes;
+    this.#notes++;
+    this.#add(kind, kept, 0, time);
   }
+
+  #add(kind: ExecutionEvent["kind"], text: string, choice: number, time: number): void {
+    this.#events.push({ id: this.#events.length, kind, text, time, updated: time, choice });
+  }
+}
+
+/** As much of a text's beginning as fits into so many bytes of UTF-8, in whole characters. */
+function beginning(text: string, bytes: number): string {
+  if (Buffer.byteLength(text) <= bytes) return text;
+  return new TextDecoder().decode(Buffer.from(text).subarray(0, bytes), { stream: true });
 }
 
 /** What does not fit is kept as the beginning of its text. */

@@ -1,9 +1,22 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import {
+  closeSync,
+  constants,
+  lstatSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Lab, TaplineError, TimeoutError } from "../../src/client/index.js";
+import { writeWhole } from "../../src/client/whole-file.js";
 import { scripted, sendJson } from "./scripted.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-client-"));
@@ -197,8 +210,47 @@ test("an artifact replaces what was there, in one step", async () => {
   assert.is(await new Lab(service.url).artifact(id, "activations.npz", destination), destination);
   await service.close();
   assert.ok(readFileSync(destination).equals(bytes));
-  assert.equal(readdirSync(folder), ["activations.npz"]);
+  assert.equal(
+    readdirSync(folder).filter((name) => name.startsWith("activations")),
+    ["activations.npz"],
+  );
   assert.is(service.seen[0]!.path, `/lab/v1/jobs/${id}/artifacts/activations.npz`);
+});
+
+/** Makes a special file in a folder of its own; undefined where that is not permitted, or no such file can be opened. */
+function special(...words: string[]): string | undefined {
+  const path = join(mkdtempSync(join(folder, "special-")), "there");
+  if (spawnSync("mknod", [path, ...words]).status !== 0) return undefined;
+  try {
+    closeSync(openSync(path, constants.O_RDWR | constants.O_NONBLOCK));
+    return path;
+  } catch {
+    return undefined; // a disk without devices
+  }
+}
+
+const pipe = special("p");
+(pipe === undefined ? test.skip : test)("a named pipe is written to and stays one", async () => {
+  // Open for reading and writing, so that neither side waits for the other.
+  const reader = openSync(pipe as string, constants.O_RDWR | constants.O_NONBLOCK);
+  try {
+    await writeWhole(pipe as string, [Buffer.from("some "), Buffer.from("bytes")]);
+    const read = Buffer.alloc(100);
+    assert.is(read.subarray(0, readSync(reader, read)).toString(), "some bytes");
+  } finally {
+    closeSync(reader);
+  }
+  assert.ok(lstatSync(pipe as string).isFIFO());
+  assert.equal(readdirSync(dirname(pipe as string)), ["there"]);
+});
+
+// Major 1, minor 7: Linux's device that is always full.
+const full = process.platform === "linux" ? special("c", "1", "7") : undefined;
+(full === undefined ? test.skip : test)("a device is not replaced; what it says is told", async () => {
+  const error = await rejection(writeWhole(full as string, [Buffer.from("some bytes")]));
+  assert.is((error as NodeJS.ErrnoException).code, "ENOSPC");
+  assert.ok(lstatSync(full as string).isCharacterDevice());
+  assert.equal(readdirSync(dirname(full as string)), ["there"]);
 });
 
 test("a download that fails or is aborted leaves the old file and no other", async () => {

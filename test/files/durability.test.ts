@@ -3,7 +3,8 @@
  * layer that remembers what was written, named and synced.
  */
 import { readFileSync } from "node:fs";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import promises, { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "kysely";
@@ -71,6 +72,42 @@ test("a job is on disk when its submission is answered, its end when it is told,
   } finally {
     setMeddle(undefined, folder);
     await lab.close();
+  }
+});
+
+test("a job runs, for everybody who asks, once that is on disk", async () => {
+  const lab = await openHarness({ home: folder, meddle: "hang" });
+  const { rename } = promises;
+  let asked = () => {};
+  let write = () => {};
+  const isAsked = new Promise<void>((resolve) => {
+    asked = resolve;
+  });
+  const mayBeWritten = new Promise<void>((resolve) => {
+    write = resolve;
+  });
+  promises.rename = async (from, to) => {
+    if (readFileSync(from, "utf8").includes('"status":"running"')) {
+      asked();
+      await mayBeWritten;
+    }
+    return rename(from, to);
+  };
+  syncBuiltinESMExports();
+  try {
+    const { id } = await lab.submit(demoInspect);
+    await isAsked;
+    const whileWritten = (await lab.request("GET", `/jobs/${id}`)).body;
+    assert.equal([whileWritten.status, whileWritten.started], ["queued", null]);
+    write();
+    await lab.until(id, ({ status }) => status === "running");
+    await lab.request("POST", `/jobs/${id}/cancel`, {});
+  } finally {
+    write();
+    promises.rename = rename;
+    syncBuiltinESMExports();
+    setMeddle(undefined, folder);
+    await lab.lab.close();
   }
 });
 

@@ -155,8 +155,60 @@ test("text and steps are bounded, and what is left out is said", () => {
   assert.is([...(record?.preview ?? "")].length, limits.execution_preview_characters);
   const steps = begin(recorder);
   for (let i = 0; i < 3000; i++) steps.sent(part({ content: "a" }, i % 2), 1);
-  assert.is(recorder.find(steps.id ?? "")?.events.length, limits.execution_events);
-  assert.is(recorder.find(steps.id ?? "")?.output_tokens, 3000);
+  const told = recorder.find(steps.id ?? "");
+  // Received, 992 of the 3000, and that there were more.
+  assert.equal(
+    told?.events.map(({ kind }) => kind),
+    ["lifecycle", ...Array(992).fill("output"), "lifecycle"],
+  );
+  assert.equal(
+    told?.events.slice(1, 993).map(({ choice }) => choice),
+    Array.from({ length: 992 }, (_, i) => i % 2),
+  );
+  assert.is(told?.output_tokens, 3000);
+});
+
+test("a record is the beginning of its answer, says where it ends, and tells the error and the end in any case", () => {
+  const recorder = new ExecutionRecorder();
+  const part = (content: string) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`;
+  const trace = begin(recorder);
+  const pieces = ["x".repeat(200_000), "é".repeat(20_000), "small"];
+  for (const piece of pieces) trace.sent(part(piece), 1);
+  for (let i = 0; i < 40; i++) trace.lifecycle(`sent to backend ${i}`);
+  trace.sent(`data: ${JSON.stringify({ error: { message: "no" } })}\n\n`);
+  trace.ended("failed");
+  const record = recorder.find(trace.id ?? "");
+  const texts = (kind: string) => (record?.events ?? []).filter((event) => event.kind === kind);
+  const output = texts("output")
+    .map(({ text }) => text)
+    .join("");
+  // 262144 bytes less the 32768 that are kept back: 200000 of one and 29376 / 2 characters of two.
+  assert.is(output.length, 200_000 + 14_688);
+  assert.ok(pieces.join("").startsWith(output));
+  assert.is(record?.truncated, true);
+  assert.match(record?.events[2]?.text ?? "", "ends here");
+  assert.is(record?.events.at(-1)?.text, "failed");
+
+  const failing = begin(recorder);
+  for (const piece of pieces) failing.sent(part(piece), 1);
+  failing.sent(`data: ${JSON.stringify({ error: { message: `no${"!".repeat(2000)}` } })}\n\n`);
+  failing.failed("broke off");
+  failing.ended("failed");
+  const said = recorder.find(failing.id ?? "")?.events.filter(({ kind }) => kind !== "output");
+  assert.equal(
+    said?.map(({ kind, text }) => [kind, text.length < 100 ? text : text.length]),
+    [
+      ["lifecycle", "received"],
+      ["lifecycle", "the record of the answer ends here: more is not kept"],
+      ["error", 1024],
+      ["error", "broke off"],
+      ["lifecycle", "failed"],
+    ],
+  );
+  assert.equal(
+    recorder.find(failing.id ?? "")?.events.map(({ id }) => id),
+    [0, 1, 2, 3, 4, 5],
+  );
 });
 
 test.run();

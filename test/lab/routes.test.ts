@@ -1,4 +1,4 @@
-import { writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Compile } from "typebox/compile";
 import { test } from "uvu";
@@ -131,6 +131,24 @@ test("DELETE: only finished jobs", async () => {
     assert.is((await harness.request("DELETE", `/jobs/${id}`)).status, 404);
     assert.is((await harness.request("GET", `/jobs/${id}`)).status, 404);
   }
+});
+
+test("a DELETE that fails leaves the job as it was, and can be tried again", async () => {
+  const job = await harness.submit(demoInspect);
+  await harness.request("POST", `/jobs/${job.id}/cancel`, {});
+  const before = (await harness.request("GET", `/jobs/${job.id}`)).body;
+  // A folder that is not empty stands where the job's would go.
+  const trash = join(harness.lab.folder, `.removed-${job.id}`);
+  await mkdir(join(trash, "in the way"), { recursive: true });
+  const failed = await harness.request("DELETE", `/jobs/${job.id}`);
+  assert.is(failed.status, 500);
+  assert.match(failed.body.error, `Job ${job.id} could not be removed`);
+  assert.equal((await harness.request("GET", `/jobs/${job.id}`)).body, before);
+  const { body } = await harness.request("GET", "/jobs");
+  assert.is(body.jobs[0].id, job.id);
+  await rm(trash, { recursive: true });
+  assert.is((await harness.request("DELETE", `/jobs/${job.id}`)).status, 200);
+  assert.is((await harness.request("GET", `/jobs/${job.id}`)).status, 404);
 });
 
 test("artifacts: listed names only, with ranges", async () => {

@@ -1,14 +1,15 @@
 /**
  * Puts small faults into the sources one at a time and runs tests on each: `npm run mutate -- FOLDER --tests PATHPART`.
+ * Of those, only the files that reach the fault's place run, the quickest first, until one fails.
  * What no test notices is named with its line. The sources themselves stay as they are: faults go into a copy.
  *   FOLDER         files or folders below the repository, such as src/router
  *   --tests PART   what to run, as `npm test -- PART` takes it; may be given several times
  *   --limit N      so many faults, chosen by --seed (default: 40)
  *   --seed N       another choice (default: 1)
- *   --timeout S    seconds per test file; a fault that makes tests hang is noticed (default: 120)
+ *   --timeout S    seconds per test file without a fault (default: 120); with one, five times what it took counts as noticed
  *   --least P      fails below so many percent noticed
  */
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import {
   copyFileSync,
   existsSync,
@@ -20,15 +21,18 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { findTests } from "../support/find-tests.js";
 import { TestRandom } from "../support/random.js";
+import { runFile } from "../support/run-file.js";
 import { apply, type Mutant, mutantsOf } from "./mutants.js";
+import { Reached } from "./reached.js";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
-function main(): void {
+async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
@@ -52,27 +56,64 @@ function main(): void {
   process.on("exit", () => rmSync(copy, { recursive: true, force: true }));
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(1));
   copyTo(copy);
-  const run = () => runTests(copy, tests, values.timeout);
-  const sound = run();
-  if (!sound.passed) throw new Error(`Without any fault the tests fail:\n${sound.output}`);
+  process.chdir(copy);
+  process.env.TAPLINE_TEST_BUILT = "0"; // from the sources, which have the fault
+  const files = findTests(join(copy, "test"), tests);
+  const sound = await runWithoutFault(copy, files, Number(values.timeout) * 1000);
   let noticed = 0;
   let refused = 0;
   for (const { file, mutant } of chosen) {
-    const source = readFileSync(join(root, file), "utf8");
+    const source = readFileSync(join(copy, file), "utf8");
     writeFileSync(join(copy, file), apply(source, mutant));
-    const { passed, output } = run();
+    const reaching = sound.filter(
+      ({ reached }) => !file.endsWith(".ts") || reached.has(join(copy, file), source, mutant.at),
+    );
+    const { by, output } = await firstToFail(reaching);
     writeFileSync(join(copy, file), source);
     if (/Transform failed|SyntaxError/.test(output)) {
       refused++; // no program any more
       continue;
     }
-    if (!passed) noticed++;
-    console.log(`${passed ? "UNNOTICED" : "noticed  "} ${tell(file, source, mutant)}`);
+    if (by !== undefined) noticed++;
+    const told = by === undefined ? `seen by ${reaching.length} files` : relative(join(copy, "test"), by);
+    console.log(`${by === undefined ? "UNNOTICED" : "noticed  "} ${tell(file, source, mutant)}  (${told})`);
   }
   const tried = chosen.length - refused;
   const share = (100 * noticed) / Math.max(1, tried);
   console.log(`\n${noticed} of ${tried} noticed (${share.toFixed(0)} %)`);
   if (tried === 0 || share < Number(values.least)) process.exitCode = 1;
+}
+
+/** A test file, how long it takes, and which places of the sources it reaches. */
+interface SoundFile {
+  test: string;
+  seconds: number;
+  reached: Reached;
+}
+
+/** Runs every file once; the quickest first. */
+async function runWithoutFault(copy: string, tests: string[], timeoutMs: number): Promise<SoundFile[]> {
+  const sound: SoundFile[] = [];
+  for (const test of tests) {
+    const folder = join(copy, ".coverage");
+    mkdirSync(folder);
+    process.env.NODE_V8_COVERAGE = folder;
+    const { seconds, failed, output } = await runFile(test, timeoutMs);
+    delete process.env.NODE_V8_COVERAGE;
+    if (failed > 0) throw new Error(`Without any fault the tests fail:\n${output}`);
+    sound.push({ test, seconds, reached: new Reached(folder) });
+    rmSync(folder, { recursive: true });
+  }
+  return sound.sort((a, b) => a.seconds - b.seconds);
+}
+
+/** Runs test files until one fails. One that takes five times as long as without a fault hangs. */
+async function firstToFail(tests: readonly SoundFile[]): Promise<{ by?: string; output: string }> {
+  for (const { test, seconds } of tests) {
+    const { failed, output } = await runFile(test, 1000 * (20 + 5 * seconds));
+    if (failed > 0) return { by: test, output };
+  }
+  return { output: "" };
 }
 
 /** The TypeScript files of this checkout at or below some paths. */
@@ -113,26 +154,10 @@ function copyTo(folder: string): void {
   for (const name of ["node_modules", ".build"]) symlinkSync(join(root, name), join(folder, name));
 }
 
-function runTests(
-  folder: string,
-  tests: readonly string[],
-  timeout: string,
-): { passed: boolean; output: string } {
-  const words = ["--import", "tsx", "test/run.ts", ...tests, "--timeout", timeout];
-  const { status, stdout } = spawnSync(process.execPath, words, {
-    cwd: folder,
-    encoding: "utf8",
-    maxBuffer: 1e8,
-    // From the sources, which have the fault.
-    env: { ...process.env, TAPLINE_TEST_BUILT: "0" },
-  });
-  return { passed: status === 0, output: stdout };
-}
-
 function tell(file: string, source: string, { at, from, to }: Mutant): string {
   const line = source.slice(0, at).split("\n").length;
   const short = (text: string) => text.trim().replace(/\s+/g, " ").slice(0, 60);
   return `${file}:${line}  ${short(from)} → ${short(to) || "nothing"}`;
 }
 
-main();
+await main();

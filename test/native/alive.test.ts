@@ -5,7 +5,7 @@ import { Worker } from "node:worker_threads";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Engine } from "../../src/native/engine.js";
-import { Model } from "../../src/native/index.js";
+import { Context, Model } from "../../src/native/index.js";
 import { trainProbe } from "../../src/native/train.js";
 import { alive, nothing, nothingIsLeft, rawAddon } from "../support/alive.js";
 import { demo, rejects, scratch, someTokens } from "./demo-model.js";
@@ -26,6 +26,29 @@ test("what is there is counted, and gone once it is closed", async () => {
   await running;
   assert.equal(alive(), { ...nothing, models: 1, contexts: 1 });
   await model.close();
+  await nothingIsLeft();
+});
+
+test("a model remembers no context that was closed", async () => {
+  const model = await Model.open(demo);
+  const [first, second, open] = await Promise.all(
+    Array.from({ length: 3 }, () => model.createContext({ threads: 1, nCtx: 64 })),
+  );
+  await first?.close();
+  await second?.close();
+  const closedByModel: unknown[] = [];
+  const { close } = Context.prototype;
+  Context.prototype.close = function (this: Context) {
+    closedByModel.push(this);
+    return close.call(this);
+  };
+  try {
+    await model.close();
+  } finally {
+    Context.prototype.close = close;
+  }
+  assert.is(closedByModel.length, 1);
+  assert.is(closedByModel[0], open);
   await nothingIsLeft();
 });
 

@@ -352,6 +352,21 @@ class TestFailures(unittest.TestCase):
                 self.assertEqual((destination.read_text(), os.listdir(folder)), ("old", ["a"]))
         self.assertEqual(service.seen[0][1], f"/lab/v1/jobs/{ID}/artifacts/a%20b")
 
+    def test_a_named_pipe_is_written_to_and_stays_one(self) -> None:
+        with Scripted(lambda handler, *_: send(handler, 200, b"bytes", {})) as service:
+            with tempfile.TemporaryDirectory() as folder:
+                pipe = Path(folder, "pipe")
+                os.mkfifo(pipe)
+                # Open for reading and writing, so that neither side waits for the other.
+                reader = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+                try:
+                    Lab(service.url).artifact(ID, "a", pipe)
+                    self.assertEqual(os.read(reader, 100), b"bytes")
+                finally:
+                    os.close(reader)
+                self.assertTrue(pipe.is_fifo())
+                self.assertEqual(os.listdir(folder), ["pipe"])
+
     def test_a_destination_that_cannot_be_written_is_the_system_s_error(self) -> None:
         with Scripted(lambda handler, *_: send(handler, 200, b"x", {})) as service:
             with self.assertRaises(FileNotFoundError):

@@ -157,9 +157,14 @@ class Lab:
     ) -> Path:
         """Downloads an artifact that the job lists and gives the destination's path.
 
-        The destination is overwritten, in one step and only by a complete file.
+        The destination is overwritten, in one step and only by a complete file. What is no file
+        (a device, a named pipe) is written to as it is.
         """
         path = Path(destination)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            with open(path, "wb") as stream:
+                self._http.download(_artifact_path(identifier, name), stream)
+            return path
         partial = path.with_name(f"{path.name}.{secrets.token_hex(6)}.part")
         try:
             with open(partial, "xb") as file:
