@@ -1,7 +1,7 @@
 import { readdir, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Recipe } from "../contracts/recipe.js";
 import { UserError } from "../contracts/user-error.js";
 import { exitCodes, UsageError } from "./exit-code.js";
@@ -11,6 +11,7 @@ interface ReproduceOptions {
   list?: boolean;
   model?: string;
   lab?: string;
+  url?: string;
   out?: string;
   json?: boolean;
   quiet?: boolean;
@@ -28,6 +29,11 @@ export function registerReproduce(program: Command): void {
     .option("--list", "show the recipes that come with tapline")
     .option("--model <model>", "another model than the recipe's own", filled)
     .addOption(labOption().argParser((text) => (text === "new" ? text : origin(text))))
+    .addOption(
+      new Option("--url <url>", "a running tapline serve for live steps (default: one for it)").argParser(
+        origin,
+      ),
+    )
     .option(
       "--out <dir>",
       "folder for reports and the study package (default: tapline-reproduce-<recipe>)",
@@ -39,13 +45,15 @@ export function registerReproduce(program: Command): void {
       "after",
       `
 Without --lab the Lab at the usual port runs it; where none runs, or with
-"--lab new", one is started for it. Ends with 1 where a figure lies outside its
-range.
+"--lab new", one is started for it. Live steps, which ask a serving model, get a
+server of their own with an empty library, or the one of --url. Ends with 1 where
+a figure lies outside its range.
 
 Examples:
   tapline reproduce --list
   tapline reproduce logit-lens-rise
   tapline reproduce sentiment-probe-real --model SmolLM2-135M-Instruct.Q8_0.gguf
+  tapline reproduce unknown-entities-chat
   tapline reproduce ./my-recipe --lab new`,
     )
     .action(reproduce);

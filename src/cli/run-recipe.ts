@@ -3,66 +3,91 @@ import { join, resolve } from "node:path";
 import type { Settings } from "../client/index.js";
 import { writeWhole } from "../client/whole-file.js";
 import type { Job, Operation, Result } from "../contracts/index.js";
-import type { Recipe } from "../contracts/recipe.js";
+import type { Recipe, RecipeModel } from "../contracts/recipe.js";
 import {
   chooseModel,
+  exchangesOf,
   figureText,
+  type LabTask,
+  type LiveTask,
+  livePage,
   type Outcome,
   outcomesOf,
   rangeText,
   reproductionPage,
   reproductionWords,
-  requestsOf,
+  tasksOf,
 } from "../recipe/index.js";
 import { readJob, renderReport } from "../report/index.js";
-import { assemble, faultsOf, jobEvidence, methodText } from "../study/index.js";
+import { assemble, type Evidence, faultsOf, jobEvidence, liveEvidence, methodText } from "../study/index.js";
 import { canvasOf, ProgressLine, table } from "../terminal/index.js";
+import { UsageError } from "./exit-code.js";
 import { type LabSession, openLab } from "./lab-session.js";
+import { joinServer, type LiveSession, startServer } from "./live-session.js";
 import { print, printJson, shortPath } from "./output.js";
 import { intervalMs, makeFolder } from "./run-experiment.js";
+import { runLiveStep } from "./run-live-step.js";
 import { endBy, stoppable } from "./stop-signal.js";
 
 interface RecipeOptions {
   model?: string;
   lab?: string;
+  url?: string;
   out?: string;
   json?: boolean;
   quiet?: boolean;
 }
 
+/** A step that was run. */
 interface Step {
   id: string;
   what: string;
-  job: Job & { result: Result };
+  result: unknown;
+  /** Its own page. */
+  page(): Promise<string>;
+  evidence: Evidence;
+}
+
+/** Where steps are run; each is opened where the recipe has steps for it. */
+interface Places {
+  lab: LabSession | undefined;
+  live: LiveSession | undefined;
 }
 
 /**
- * Runs a recipe's requests in a Lab, one after another, writes a page, a report of each step and a study package, and
- * shows what was expected and seen. @returns whether every figure held
+ * Runs a recipe's requests in a Lab and on a serving model, one after another, writes a page, a report of each step and a
+ * study package, and shows what was expected and seen. @returns whether every figure held
  */
 export async function runRecipe(
   name: string,
   recipe: Recipe,
   options: RecipeOptions,
 ): Promise<{ held: boolean }> {
+  checkPlaces(recipe, options);
   const signal = stoppable();
   const line = new ProgressLine(options.quiet ? { write: () => {} } : process.stderr);
   // A place that cannot be written to is told before anything is computed.
   const folder = await makeFolder(resolve(options.out ?? `tapline-reproduce-${name}`));
-  let session: LabSession | undefined;
+  const places: Places = { lab: undefined, live: undefined };
+  const close = async () => {
+    await places.live?.close();
+    await places.lab?.close();
+  };
   try {
-    session = await openLab(options.lab, () => line.show("starting a Lab for the occasion"));
-    const model = chooseModel(recipe, localPath(options.model));
+    const model = await openPlaces(places, recipe, options, signal, (stage) => line.show(stage));
     const steps: Step[] = [];
-    for (const [at, request] of requestsOf(recipe, model).entries()) {
-      const begin = `${name} ${at + 1}/${recipe.steps.length}: ${request.what}`;
-      steps.push({
-        ...request,
-        job: await runStep(session, model.id, request, signal, (stage) => line.show(`${begin} ${stage}`)),
-      });
+    for (const [at, task] of tasksOf(recipe, model).entries()) {
+      const begin = `${name} ${at + 1}/${recipe.steps.length}: ${task.what}`;
+      const onStage = (stage: string) => line.show(`${begin} ${stage}`);
+      signal.throwIfAborted();
+      steps.push(
+        "live" in task
+          ? await liveStep(places.live as LiveSession, task, signal, onStage)
+          : await labStep(places.lab as LabSession, model.id, task, signal, onStage),
+      );
     }
     line.clear();
-    const outcomes = outcomesOf(recipe, model, new Map(steps.map(({ id, job }) => [id, job.result])));
+    const outcomes = outcomesOf(recipe, model, new Map(steps.map(({ id, result }) => [id, result])));
     const files = await write(folder.path, name, recipe, model.id, steps, outcomes);
     const held = outcomes.every((outcome) => outcome.held);
     if (options.json) await printJson(asJson(name, model.id, held, outcomes, files));
@@ -72,14 +97,52 @@ export async function runRecipe(
     line.clear();
     await folder.undo();
     if (signal.aborted) {
-      await session?.close();
-      session = undefined;
+      await close();
+      places.lab = places.live = undefined;
       endBy(signal.reason);
     }
     throw error;
   } finally {
-    await session?.close();
+    await close();
   }
+}
+
+function isLive({ live }: Recipe["steps"][number]): boolean {
+  return live !== undefined;
+}
+
+/** @throws UsageError where an address is named that the recipe has nothing for, or that says another model */
+function checkPlaces({ steps }: Recipe, { url, model }: RecipeOptions): void {
+  if (url !== undefined && !steps.some(isLive)) {
+    throw new UsageError("The recipe has no live steps; --url is for those.");
+  }
+  if (url !== undefined && model !== undefined) {
+    throw new UsageError("The server of --url has its model already; leave --model out.");
+  }
+}
+
+/** @returns the model that the recipe runs on: the one that is served, where a server was named */
+async function openPlaces(
+  places: Places,
+  recipe: Recipe,
+  { lab, url, model: named }: RecipeOptions,
+  signal: AbortSignal,
+  onStage: (stage: string) => void,
+): Promise<RecipeModel> {
+  if (!recipe.steps.every(isLive)) {
+    places.lab = await openLab(lab, () => onStage("starting a Lab for the occasion"));
+  }
+  if (url !== undefined) {
+    places.live = await joinServer(url);
+    const { model } = places.live;
+    return chooseModel(recipe, model === "tapline-demo" ? "demo" : model);
+  }
+  const chosen = chooseModel(recipe, localPath(named));
+  if (recipe.steps.some(isLive)) {
+    const { id: model, revision } = chosen;
+    places.live = await startServer({ model, revision, signal, onStage });
+  }
+  return chosen;
 }
 
 /** The Lab has a folder of its own: paths are said from the root. */
@@ -87,25 +150,47 @@ function localPath(model: string | undefined): string | undefined {
   return model !== undefined && model !== "demo" && existsSync(model) ? resolve(model) : model;
 }
 
-async function runStep(
+async function labStep(
   { lab }: LabSession,
   model: string,
-  { operation, settings }: ReturnType<typeof requestsOf>[number],
+  { id, what, operation, settings }: LabTask,
   signal: AbortSignal,
   onStage: (stage: string) => void,
-): Promise<Job & { result: Result }> {
-  signal.throwIfAborted();
+): Promise<Step> {
   onStage("");
-  const { id } = await lab.submit(operation, model, settings as unknown as Settings<Operation>);
+  const submitted = await lab.submit(operation, model, settings as unknown as Settings<Operation>);
   try {
     const onProgress = ({ progress }: Job) => {
       if (progress !== undefined) onStage(`${progress.stage} ${progress.done}/${progress.total}`);
     };
-    return (await lab.wait(id, { intervalMs, signal, onProgress })) as Job & { result: Result };
+    const waited = await lab.wait(submitted.id, { intervalMs, signal, onProgress });
+    const job = waited as Job & { result: Result };
+    const page = () => renderReport(readJob(job));
+    return { id, what, result: job.result, page, evidence: jobEvidence(job) };
   } catch (error) {
-    if (signal.aborted) await lab.cancel(id).catch(() => {}); // a Lab that is gone has cancelled it
+    if (signal.aborted) await lab.cancel(submitted.id).catch(() => {}); // a Lab that is gone has cancelled it
     throw error;
   }
+}
+
+async function liveStep(
+  session: LiveSession,
+  { id, what, live }: LiveTask,
+  signal: AbortSignal,
+  onStage: (stage: string) => void,
+): Promise<Step> {
+  const { model, runtime } = session;
+  const result = await runLiveStep(session, live, signal, onStage);
+  const exchanges =
+    "post" in live ? exchangesOf(live, (result as { responses: readonly unknown[] }).responses) : [];
+  const method = "post" in live ? `${exchanges.length} answers of ${live.post}: ${what}.` : `${what}.`;
+  return {
+    id,
+    what,
+    result,
+    page: async () => livePage(what, model, live, result),
+    evidence: liveEvidence({ id, what, method, request: live, exchanges, result }, model, runtime),
+  };
 }
 
 async function write(
@@ -123,8 +208,8 @@ async function write(
   };
   const links = steps.map(({ id, what }) => ({ what, file: `${id}.html` }));
   await save("index.html", Buffer.from(reproductionPage(recipe, model, outcomes, links)));
-  for (const { id, job } of steps) await save(`${id}.html`, Buffer.from(await renderReport(readJob(job))));
-  const evidence = steps.map(({ job }) => jobEvidence(job));
+  for (const { id, page } of steps) await save(`${id}.html`, Buffer.from(await page()));
+  const evidence = steps.map((step) => step.evidence);
   const assembled = assemble(reproductionWords(name, recipe, outcomes, methodText(evidence)), evidence);
   const faults = faultsOf(assembled);
   if (faults.length > 0) throw new Error(`The study package is not complete: ${faults.join(" ")}`);

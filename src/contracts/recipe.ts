@@ -1,5 +1,6 @@
 import Type, { type Static } from "typebox";
 import { limits } from "./limits.js";
+import { Name } from "./live.js";
 import { operations } from "./submission.js";
 
 const closed = { additionalProperties: false };
@@ -13,6 +14,8 @@ const range = {
   source: words("Where the range comes from: a table of the paper, a measurement here.", 500),
 };
 
+const Part = Type.String({ minLength: 1, maxLength: 200 });
+
 /** Numbers that a step's result holds at a path. */
 export const Reading = Type.Object(
   {
@@ -20,7 +23,7 @@ export const Reading = Type.Object(
     path: Type.String({
       maxLength: 300,
       description:
-        "Parts between slashes: a field, an index (from the end when negative), `*` for all, `field=value` for the entries of that value; a text in quotes keeps its spaces.",
+        "Parts between slashes: a field, an index (from the end when negative), `from:to` for the entries up to but not with `to`, `*` for all, `field=value` for the entries of that value; a text in quotes keeps its spaces.",
     }),
     take: Type.Optional(
       Type.Enum(["mean", "min", "max"], { default: "mean", description: "One number of several." }),
@@ -29,10 +32,8 @@ export const Reading = Type.Object(
       Type.Number({ description: "The value where nothing is at the path; without it, that is a failure." }),
     ),
     contains: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 200,
-        description: "Texts count 1 where they contain this, else 0.",
+      Type.Union([Part, Type.Array(Part, { minItems: 1, maxItems: 64 })], {
+        description: "Texts count 1 where they contain this, or one of these, else 0.",
       }),
     ),
   },
@@ -40,13 +41,21 @@ export const Reading = Type.Object(
 );
 export type Reading = Static<typeof Reading>;
 
-/** A reading, one less another, or the mean of several steps' ones. */
+/** A reading, one less another, the mean of several steps' ones, or how often the values of two are the same. */
 export const Quantity = Type.Union([
   Reading,
   Type.Object({ difference: Type.Tuple([Reading, Reading]) }, { ...closed, title: "Difference" }),
   Type.Object(
     { mean: Type.Array(Reading, { minItems: 1, maxItems: 32 }) },
     { ...closed, title: "MeanOfReadings" },
+  ),
+  Type.Object(
+    {
+      same: Type.Tuple([Reading, Reading], {
+        description: "The share of places where both hold the same value; as many at one as at the other.",
+      }),
+    },
+    { ...closed, title: "ShareTheSame" },
   ),
 ]);
 export type Quantity = Static<typeof Quantity>;
@@ -89,17 +98,60 @@ export const RecipeModel = Type.Object(
 );
 export type RecipeModel = Static<typeof RecipeModel>;
 
+/** A vector in no particular direction, as long as another one at each of its layers. */
+export const RandomVector = Type.Object(
+  { name: Name, like: Name, seed: Type.Integer({ minimum: 0, maximum: limits.seed }) },
+  { ...closed, title: "RandomVector" },
+);
+export type RandomVector = Static<typeof RandomVector>;
+
+/** Requests of one step. */
+const mostRequests = 64;
+
+/** Requests to a serving model, one after another: a body, and what each of several has in place of its fields. */
+export const LivePost = Type.Object(
+  {
+    post: Type.Enum(["/v1/chat/completions", "/v1/completions"]),
+    body: Type.Object({}, { description: "The request's body, without `model` and `stream`." }),
+    each: Type.Optional(
+      Type.Array(Type.Object({}), {
+        minItems: 1,
+        maxItems: mostRequests,
+        description: "One request each: its fields take the place of the body's.",
+      }),
+    ),
+  },
+  { ...closed, title: "LivePost" },
+);
+export type LivePost = Static<typeof LivePost>;
+
+/** What a live step does: one field says which. Each is checked by the schema of its own request. */
+export const liveKinds = ["vector", "probe", "random", "post"] as const;
+
 export const RecipeStep = Type.Object(
   {
     id: name("Its name within the recipe."),
     what: words("What the step is for.", 300),
-    request: Type.Object(
-      { operation: Type.Enum([...operations]) },
-      { description: "The body of `POST /lab/v1/jobs`, without `model` and `revision`." },
+    request: Type.Optional(
+      Type.Object(
+        { operation: Type.Enum([...operations]) },
+        { description: "The body of `POST /lab/v1/jobs`, without `model` and `revision`." },
+      ),
+    ),
+    live: Type.Optional(
+      Type.Object(
+        {},
+        {
+          description:
+            "In its place, what is asked of a serving model: `vector` or `probe`, the body of `POST /lab/vectors` or " +
+            "`/lab/probes`; `random`, a vector as long as another; or `post`, requests to it.",
+        },
+      ),
     ),
   },
   { ...closed, title: "RecipeStep" },
 );
+export type RecipeStep = Static<typeof RecipeStep>;
 
 /** `recipes/NAME/recipe.json`: a published claim, and everything that is needed to see whether it holds. */
 export const Recipe = Type.Object(

@@ -109,7 +109,7 @@ export function readProbe(
 }
 
 /** @throws FormatError where a form cannot say it */
-export function writeVector(file: Shelved, form: FileForm): Buffer {
+export function writeVector(file: Pick<Shelved, "tensors" | "metadata">, form: FileForm): Buffer {
   if (form === "safetensors") return encodeSafetensors(Object.fromEntries(file.tensors), file.metadata);
   const layers = new Map<number, Float32Array>();
   for (const [name, { data }] of file.tensors) {

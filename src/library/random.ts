@@ -8,3 +8,17 @@ export function uniformNumbers(seed: number): () => number {
     return (((mixed ^ (mixed >>> 14)) >>> 0) + 0.5) / 2 ** 32;
   };
 }
+
+/**
+ * A vector of random direction and given length: independent normal values, so that no direction is likelier than
+ * another. Box and Muller's transform of the generator mulberry32, so that others can draw the same one.
+ */
+export function randomVector(hidden: number, length: number, seed: number): Float32Array {
+  const uniform = uniformNumbers(seed);
+  const values = Float64Array.from({ length: hidden }, () => {
+    const radius = Math.sqrt(-2 * Math.log(uniform()));
+    return radius * Math.cos(2 * Math.PI * uniform());
+  });
+  const scale = length / Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
+  return Float32Array.from(values, (value) => scale * value);
+}

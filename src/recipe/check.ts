@@ -1,5 +1,13 @@
 import { checkSubmission, UserError, validate } from "../contracts/index.js";
-import { type Expected, type Quantity, type Reading, Recipe, type RecipeModel } from "../contracts/recipe.js";
+import {
+  type Expected,
+  type Quantity,
+  type Reading,
+  Recipe,
+  type RecipeModel,
+  type RecipeStep,
+} from "../contracts/recipe.js";
+import { checkLive, type Made } from "./live.js";
 
 /** Everything about a recipe that can be known before it runs. @throws InvalidInput, UserError */
 export function checkRecipe(value: unknown): Recipe {
@@ -13,19 +21,29 @@ export function checkRecipe(value: unknown): Recipe {
     const twice = names.find((name, at) => names.indexOf(name) !== at);
     if (twice !== undefined) throw new UserError(`Two of the recipe's ${what} are called ${twice}.`);
   }
-  for (const { id, request } of recipe.steps) {
-    if ("model" in request || "revision" in request) {
-      throw new UserError(`Step ${id} names a model; a recipe names it in models, for all steps.`);
-    }
+  const made: Made = new Map();
+  for (const step of recipe.steps) {
     try {
-      checkSubmission({ model: "demo", ...request });
+      checkStep(step, made);
     } catch (error) {
-      throw new UserError(`Step ${id}: ${(error as Error).message}`);
+      throw new UserError(`Step ${step.id}: ${(error as Error).message}`);
     }
   }
   for (const expected of recipe.expected) checkExpected(expected, steps);
-  for (const model of recipe.models) checkModel(model, steps, ids);
+  for (const model of recipe.models) checkModel(model, recipe.steps, ids);
   return recipe;
+}
+
+function checkStep({ request, live }: RecipeStep, made: Made): void {
+  if ((request === undefined) === (live === undefined)) {
+    throw new UserError("has either request or live, and not both.");
+  }
+  if (live !== undefined) checkLive(live, made);
+  if (request === undefined) return;
+  if ("model" in request || "revision" in request) {
+    throw new UserError("names a model; a recipe names it in models, for all steps.");
+  }
+  checkSubmission({ model: "demo", ...request });
 }
 
 function checkExpected({ id, value, low, high }: Expected, steps: readonly string[]): void {
@@ -42,11 +60,20 @@ function checkExpected({ id, value, low, high }: Expected, steps: readonly strin
 
 function checkModel(
   { id, layers = {}, expected = {} }: RecipeModel,
-  steps: readonly string[],
+  steps: readonly RecipeStep[],
   ids: readonly string[],
 ) {
-  const step = Object.keys(layers).find((name) => !steps.includes(name));
-  if (step !== undefined) throw new UserError(`Model ${id} has layers for ${step}, which is no step.`);
+  for (const [name, own] of Object.entries(layers)) {
+    const step = steps.find((each) => each.id === name);
+    if (step === undefined) throw new UserError(`Model ${id} has layers for ${name}, which is no step.`);
+    const { live } = step;
+    if (live !== undefined && !("vector" in live || "probe" in live)) {
+      throw new UserError(`Model ${id} has layers for ${name}, which acts where its vectors and probes do.`);
+    }
+    if (live !== undefined && "probe" in live && own.length !== 1) {
+      throw new UserError(`Model ${id} has ${own.length} layers for ${name}; a probe has one.`);
+    }
+  }
   const figure = Object.keys(expected).find((name) => !ids.includes(name));
   if (figure !== undefined)
     throw new UserError(`Model ${id} has a range for ${figure}, which is not expected.`);
@@ -54,5 +81,6 @@ function checkModel(
 
 export function readingsOf(value: Quantity): readonly Reading[] {
   if ("difference" in value) return value.difference;
+  if ("same" in value) return value.same;
   return "mean" in value ? value.mean : [value];
 }

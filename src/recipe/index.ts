@@ -1,4 +1,16 @@
 export { checkRecipe } from "./check.js";
-export { chooseModel, figureText, type Outcome, outcomesOf, rangeText, requestsOf } from "./outcome.js";
+export { bodiesOf, type LiveStep } from "./live.js";
+export { exchangesOf } from "./live-answer.js";
+export { livePage } from "./live-page.js";
+export {
+  chooseModel,
+  figureText,
+  type LabTask,
+  type LiveTask,
+  type Outcome,
+  outcomesOf,
+  rangeText,
+  tasksOf,
+} from "./outcome.js";
 export { reproductionPage } from "./page.js";
 export { reproductionWords } from "./words.js";

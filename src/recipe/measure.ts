@@ -1,9 +1,8 @@
-import type { Result } from "../contracts/index.js";
 import { UserError } from "../contracts/index.js";
 import type { Quantity, Reading } from "../contracts/recipe.js";
 
-/** What a step left, by its id. */
-export type Results = ReadonlyMap<string, Result>;
+/** What a step left, by its id: a Lab's result, or what a serving model answered. */
+export type Results = ReadonlyMap<string, unknown>;
 
 /** The number that a recipe asks for. @throws UserError where the results hold no such number */
 export function measure(value: Quantity, results: Results): number {
@@ -12,23 +11,42 @@ export function measure(value: Quantity, results: Results): number {
     return read(a, results) - read(b, results);
   }
   if ("mean" in value) return mean(value.mean.map((reading) => read(reading, results)));
+  if ("same" in value) return same(value.same, results);
   return read(value, results);
+}
+
+/** The share of places where two readings hold the same, texts or numbers. */
+function same([a, b]: readonly [Reading, Reading], results: Results): number {
+  const [one, other] = [found(a, results), found(b, results)];
+  if (one.length === 0 || one.length !== other.length) {
+    throw new UserError(
+      `Steps ${a.step} and ${b.step} hold ${one.length} and ${other.length} values to compare, at ${a.path} and ${b.path}.`,
+    );
+  }
+  const counted = (value: unknown, { contains }: Reading) =>
+    contains === undefined ? JSON.stringify(value) : numberOf(value, contains);
+  const agreeing = one.filter((value, place) => counted(value, a) === counted(other[place], b));
+  return agreeing.length / one.length;
+}
+
+function found({ step, path }: Reading, results: Results): unknown[] {
+  return partsOf(path).reduce<unknown[]>(
+    (values, part) => values.flatMap((value) => go(value, part)),
+    [results.get(step)],
+  );
 }
 
 function read(reading: Reading, results: Results): number {
   const { step, path, take = "mean", otherwise, contains } = reading;
-  const found = partsOf(path).reduce<unknown[]>(
-    (values, part) => values.flatMap((value) => go(value, part)),
-    [results.get(step)],
-  );
-  const numbers = found.map((value) => numberOf(value, contains));
+  const values = found(reading, results);
+  const numbers = values.map((value) => numberOf(value, contains));
   if (numbers.length === 0) {
     if (otherwise !== undefined) return otherwise;
     throw new UserError(`The result of step ${step} holds nothing at ${path}.`);
   }
   const wrong = numbers.findIndex((number) => !Number.isFinite(number));
   if (wrong >= 0)
-    throw new UserError(`The result of step ${step} holds ${JSON.stringify(found[wrong])} at ${path}.`);
+    throw new UserError(`The result of step ${step} holds ${JSON.stringify(values[wrong])} at ${path}.`);
   if (take === "min") return Math.min(...numbers);
   if (take === "max") return Math.max(...numbers);
   return mean(numbers);
@@ -55,13 +73,20 @@ function go(value: unknown, part: string): unknown[] {
     const [field, wanted] = [part.slice(0, equals), part.slice(equals + 1)];
     return value.filter((entry) => String((entry as Record<string, unknown>)?.[field]) === wanted);
   }
+  const range = /^(-?\d+)?:(-?\d+)?$/.exec(part);
+  if (range !== null) {
+    const [from, to] = [range[1], range[2]].map((text) => (text === undefined ? undefined : Number(text)));
+    return value.slice(from, to);
+  }
   const index = /^-?\d+$/.test(part) ? Number(part) : Number.NaN;
   const entry = value.at(index);
   return Number.isNaN(index) || entry === undefined ? [] : [entry];
 }
 
-function numberOf(value: unknown, contains: string | undefined): number {
-  if (contains !== undefined)
-    return typeof value === "string" ? Number(value.includes(contains)) : Number.NaN;
+function numberOf(value: unknown, contains: Reading["contains"]): number {
+  if (contains !== undefined) {
+    if (typeof value !== "string") return Number.NaN;
+    return Number([contains].flat().some((part) => value.includes(part)));
+  }
   return typeof value === "number" ? value : Number.NaN;
 }

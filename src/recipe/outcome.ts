@@ -1,4 +1,6 @@
+import type { Operation } from "../contracts/index.js";
 import type { Expected, Recipe, RecipeModel } from "../contracts/recipe.js";
+import type { LiveStep } from "./live.js";
 import { measure, type Results } from "./measure.js";
 
 /** One expected figure, and what was seen. */
@@ -18,14 +20,36 @@ export function chooseModel({ models }: Recipe, named: string | undefined): Reci
   return models.find(({ id }) => id === named) ?? { id: named, tested: false };
 }
 
-/** The bodies of a recipe's requests for a model, in order. */
-export function requestsOf(recipe: Recipe, model: RecipeModel) {
-  return recipe.steps.map(({ id, what, request }) => {
+/** An experiment of a Lab that a step asks for. */
+export interface LabTask {
+  id: string;
+  what: string;
+  operation: Operation;
+  settings: Record<string, unknown>;
+}
+
+/** What a step asks of a serving model. */
+export interface LiveTask {
+  id: string;
+  what: string;
+  live: LiveStep;
+}
+
+/** What a recipe's steps ask for on a model, in order. */
+export function tasksOf(recipe: Recipe, model: RecipeModel): Array<LabTask | LiveTask> {
+  return recipe.steps.map(({ id, what, request, live }) => {
     const layers = model.layers?.[id];
+    if (live !== undefined) return { id, what, live: atLayers(live as LiveStep, layers) };
     const { operation, ...settings } = { ...request, ...(layers === undefined ? {} : { layers }) };
     const revision = model.revision === undefined ? {} : { revision: model.revision };
-    return { id, what, operation, settings: { ...settings, ...revision } };
+    return { id, what, operation: operation as Operation, settings: { ...settings, ...revision } };
   });
+}
+
+function atLayers(live: LiveStep, layers: number[] | undefined): LiveStep {
+  if (layers === undefined) return live;
+  if ("vector" in live) return { vector: { ...live.vector, layers } };
+  return "probe" in live ? { probe: { ...live.probe, layer: layers[0] as number } } : live;
 }
 
 /** Every expected figure beside what the steps left. @throws UserError */

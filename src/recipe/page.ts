@@ -1,18 +1,6 @@
 import type { Recipe } from "../contracts/recipe.js";
-import { htmlTag } from "../markup/html.js";
 import { figureText, type Outcome, rangeText } from "./outcome.js";
-
-const html = htmlTag((text) => text);
-
-const style = `
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: 0.3rem 0.8rem 0.3rem 0; border-bottom: 1px solid #8886; vertical-align: top; }
-td.number { font-variant-numeric: tabular-nums; }
-.failed { font-weight: 700; }
-dt { font-weight: 600; margin-top: 0.6rem; }
-dd { margin: 0; }`;
+import { html, sheet } from "./sheet.js";
 
 /** A step's own report, beside the page. */
 export interface StepLink {
@@ -28,18 +16,9 @@ export function reproductionPage(
   steps: readonly StepLink[],
 ): string {
   const failed = outcomes.filter(({ held }) => !held).length;
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${recipe.title}</title>
-<style>${style}</style>
-</head>
-<body>
-<h1>${recipe.title}</h1>
-<p>${failed === 0 ? "Every figure held." : `${failed} of ${outcomes.length} figures did not hold.`}</p>
+  return sheet(
+    recipe.title,
+    html`<p>${failed === 0 ? "Every figure held." : `${failed} of ${outcomes.length} figures did not hold.`}</p>
 <dl>
 <dt>Paper</dt><dd>${recipe.paper.title}, ${recipe.paper.url}</dd>
 <dt>Claim</dt><dd>${recipe.claim}</dd>
@@ -64,7 +43,6 @@ ${outcomes.map(
 <h2>Steps</h2>
 <ol>
 ${steps.map(({ what, file }) => html`<li><a href="${encodeURI(file)}">${what}</a></li>\n`)}</ol>
-</body>
-</html>
-`.markup;
+`,
+  );
 }

@@ -2,4 +2,5 @@ export { type Assembled, assemble, faultsOf, methodText } from "./assemble.js";
 export type { Evidence } from "./evidence.js";
 export { executionEvidence } from "./execution-evidence.js";
 export { jobEvidence } from "./job-evidence.js";
+export { type LiveWork, liveEvidence } from "./live-evidence.js";
 export { emptyWords, isBlank, readWords, type Words, writeWords } from "./words.js";

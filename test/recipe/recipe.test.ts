@@ -9,7 +9,7 @@ import type { Quantity, Reading } from "../../src/contracts/recipe.js";
 import { StudyPackage } from "../../src/contracts/studies/index.js";
 import { validate } from "../../src/contracts/validate.js";
 import { startLab } from "../../src/lab/index.js";
-import { checkRecipe, chooseModel, outcomesOf, requestsOf } from "../../src/recipe/index.js";
+import { checkRecipe, chooseModel, type LabTask, outcomesOf, tasksOf } from "../../src/recipe/index.js";
 import { measure } from "../../src/recipe/measure.js";
 import { command } from "../cli/in-process.js";
 import { compiledWorker } from "../support/program.js";
@@ -160,9 +160,9 @@ test("what is wrong with a recipe is said before it runs", () => {
 test("a model's own layers, revision and ranges take the place of the recipe's", () => {
   const recipe = checkRecipe(good);
   const other = chooseModel(recipe, "owner/name");
-  const [request] = requestsOf(recipe, other);
+  const [request] = tasksOf(recipe, other) as LabTask[];
   assert.equal(request!.settings, { prompt: "The capital of France is", layers: [3], revision: "abc" });
-  assert.equal(requestsOf(recipe, chooseModel(recipe, undefined))[0]!.settings, {
+  assert.equal((tasksOf(recipe, chooseModel(recipe, undefined)) as LabTask[])[0]!.settings, {
     prompt: "The capital of France is",
     layers: [7],
   });

@@ -1,7 +1,7 @@
 import { type Change, type CompareConfig, type CompareResult, positionText } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
-import { Dictionaries } from "../../library/index.js";
+import { Dictionaries, randomVector } from "../../library/index.js";
 import {
   type Context,
   type ContextOptions,
@@ -11,7 +11,7 @@ import {
   sweepCells,
 } from "../../native/index.js";
 import { compareNote } from "./compare-note.js";
-import { editFor, lengthOf, meanDifference, randomVector } from "./intervention.js";
+import { editFor, lengthOf, meanDifference } from "./intervention.js";
 import { openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { checkLayers, checkPositions, pieceLookup, targetToken, tokenizeInput } from "./tokens.js";

@@ -1,5 +1,5 @@
 import type { CompareConfig } from "../../contracts/index.js";
-import { editOf, uniformNumbers } from "../../library/index.js";
+import { editOf } from "../../library/index.js";
 import type { Edit, Positions } from "../../native/index.js";
 
 /**
@@ -39,18 +39,4 @@ export function meanDifference(rows: Float32Array, first: number, hidden: number
 /** L2 length of a vector. */
 export function lengthOf(vector: Float32Array): number {
   return Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
-}
-
-/**
- * A vector of random direction and given length: independent normal values, so that no direction is likelier than
- * another. Box and Muller's transform of the generator mulberry32, so that others can draw the same one.
- */
-export function randomVector(hidden: number, length: number, seed: number): Float32Array {
-  const uniform = uniformNumbers(seed);
-  const values = Float64Array.from({ length: hidden }, () => {
-    const radius = Math.sqrt(-2 * Math.log(uniform()));
-    return radius * Math.cos(2 * Math.PI * uniform());
-  });
-  const scale = length / Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
-  return Float32Array.from(values, (value) => scale * value);
 }

@@ -1,0 +1,57 @@
+import type { LiveStep } from "./live.js";
+import { type AnswerToken, type Exchange, exchangesOf } from "./live-answer.js";
+import { figureText } from "./outcome.js";
+import { html, sheet } from "./sheet.js";
+
+/** What a live step asked and what the model answered, as one page; each token stands on the score of its first probe. */
+export function livePage(what: string, model: string, live: LiveStep, result: unknown): string {
+  const answers =
+    "post" in live ? exchangesOf(live, (result as { responses: unknown[] }).responses).map(shown) : [];
+  return sheet(
+    what,
+    html`<p>${"post" in live ? `${live.post} of ${model}` : `Made on ${model}`}</p>
+${
+  answers.length > 0 &&
+  html`<table>
+<thead><tr><th>Asked</th><th>Answered</th><th>Ended by</th><th>What the edits did</th></tr></thead>
+<tbody>
+${answers}</tbody>
+</table>
+`
+}<details><summary>The request</summary><pre>${JSON.stringify(live, null, 1)}</pre></details>
+<details><summary>The answer</summary><pre>${JSON.stringify(result, null, 1)}</pre></details>
+`,
+  );
+}
+
+function shown({ asked, answer, finish, tokens, interventions }: Exchange) {
+  const scored = tokens.filter(({ probes }) => probes !== undefined);
+  return html`<tr>
+<td>${asked}</td>
+<td>${scored.length === 0 ? answer : scored.map(tokenSpan)}</td>
+<td>${finish}</td>
+<td>${interventions.map((told) => html`${editText(told)}<br>`)}</td>
+</tr>
+`;
+}
+
+/** The figure stands behind the token, for who sees no colours. */
+function tokenSpan({ token = "", probes = {} }: AnswerToken) {
+  const score = Object.values(probes)[0];
+  if (score === undefined || score === null) return html`${token}`;
+  return html`<span class="token" style="--score: ${(0.7 * score).toFixed(2)}">${token}<sub>${score.toFixed(2)}</sub></span>`;
+}
+
+function editText({
+  kind,
+  layer,
+  rows,
+  mean_change_length: change,
+  mean_row_length: row,
+}: Exchange["interventions"][number]) {
+  const lengths =
+    typeof change === "number" && typeof row === "number"
+      ? `, changed by ${figureText(change)} of ${figureText(row)}`
+      : "";
+  return `${String(kind)} at block ${String(layer)}: ${String(rows)} rows${lengths}`;
+}
