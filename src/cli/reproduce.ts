@@ -45,9 +45,9 @@ export function registerReproduce(program: Command): void {
       "after",
       `
 Without --lab the Lab at the usual port runs it; where none runs, or with
-"--lab new", one is started for it. Live steps, which ask a serving model, get a
-server of their own with an empty library, or the one of --url. Ends with 1 where
-a figure lies outside its range.
+"--lab new", one is started for it. Live steps, which ask a serving model, get
+a server of their own with an empty library, or the one of --url. Ends with 1
+where a figure lies outside its range.
 
 Examples:
   tapline reproduce --list
