@@ -1,11 +1,8 @@
 #include "capture/logit_lens.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
-#include "base/thread_team.h"
-#include "capture/softmax.h"
 #include "ggml-backend.h"
 #include "ggml-cpp.h"
 #include "ggml-cpu.h"
@@ -17,28 +14,6 @@ namespace {
 
 /// Logits held at a time: 64 MiB of floats, which is 105 rows of a 152k vocabulary.
 constexpr size_t kLogitsAtOnce = 16U << 20U;
-
-/// Whether token a comes before token b: the more probable one, the lower id of equals.
-bool before(const float* logits, int32_t a, int32_t b) {
-  return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
-}
-
-void top_of_row(const float* logits, int n_vocab, int k, int32_t* ids) {
-  // Insertion into a short sorted list: k is at most a few dozen.
-  int held = 0;
-  for (int i = 0; i < n_vocab; ++i) {
-    if (held == k && !(logits[i] > logits[ids[k - 1]])) continue;
-    int at = held < k ? held++ : k - 1;
-    for (; at > 0 && logits[i] > logits[ids[at - 1]]; --at) ids[at] = ids[at - 1];
-    ids[at] = i;
-  }
-}
-
-int32_t rank_of(const float* logits, int n_vocab, int32_t token) {
-  int32_t rank = 1;
-  for (int32_t i = 0; i < n_vocab; ++i) rank += before(logits, i, token) ? 1 : 0;
-  return rank;
-}
 
 template <typename T>
 void append(std::vector<T>& all, const std::vector<T>& part) {
@@ -69,43 +44,6 @@ ggml_tensor* apply(ggml_context* ctx, ggml_tensor* x, const LensStep& step) {
 }
 
 }  // namespace
-
-TopTokens top_tokens(const float* logits, size_t rows, int n_vocab, int k,
-                     const std::vector<int32_t>& targets, int n_threads) {
-  TopTokens top;
-  top.k = std::min(k, n_vocab);
-  const auto width = static_cast<size_t>(top.k);
-  top.ids.resize(rows * width);
-  top.probabilities.resize(rows * width);
-  top.target_probabilities.resize(targets.size());
-  top.target_ranks.resize(targets.size());
-  const size_t n_workers = std::min<size_t>(rows, static_cast<size_t>(std::max(1, n_threads)));
-  const auto work = [&](size_t first) {
-    for (size_t row = first; row < rows; row += n_workers) {
-      const float* of_row = logits + row * static_cast<size_t>(n_vocab);
-      const Softmax softmax(of_row, n_vocab);
-      top_of_row(of_row, n_vocab, top.k, top.ids.data() + row * width);
-      for (size_t j = row * width; j < (row + 1) * width; ++j)
-        top.probabilities[j] = softmax.probability(of_row[top.ids[j]]);
-      if (targets.empty() || targets[row] < 0) continue;
-      top.target_probabilities[row] = softmax.probability(of_row[targets[row]]);
-      top.target_ranks[row] = rank_of(of_row, n_vocab, targets[row]);
-    }
-  };
-  // A thread costs more than a small vocabulary's rows.
-  if (n_workers < 2 || rows * static_cast<size_t>(n_vocab) < (1U << 18U)) {
-    for (size_t worker = 0; worker < n_workers; ++worker) work(worker);
-  } else {
-    ThreadTeam team(static_cast<int>(n_workers));
-    team.parallel_for(static_cast<int>(n_workers), [&](int worker) { work(static_cast<size_t>(worker)); });
-  }
-  if (!std::all_of(top.probabilities.begin(), top.probabilities.end(),
-                   [](float probability) { return std::isfinite(probability); })) {
-    throw Error(ErrorCode::kCompute,
-                "The model's probabilities are not finite; the model file may be damaged.");
-  }
-  return top;
-}
 
 /// The backends that hold the model's weights, then the CPU.
 struct LogitLens::Devices {
@@ -175,7 +113,7 @@ void LogitLens::logits(const float* states, size_t rows, std::vector<float>& out
   ggml_backend_tensor_get(graph_->output, out.data(), 0, out.size() * sizeof(float));
 }
 
-TopTokens LogitLens::top(const float* states, size_t rows, int k, const std::vector<int32_t>& targets) {
+TopTokens LogitLens::top(const float* states, size_t rows, int k, const int32_t* targets) {
   TopTokens all;
   all.k = std::min(k, n_vocab_);
   const size_t at_once = std::max<size_t>(1, kLogitsAtOnce / static_cast<size_t>(n_vocab_));
@@ -183,9 +121,8 @@ TopTokens LogitLens::top(const float* states, size_t rows, int k, const std::vec
   for (size_t first = 0; first < rows; first += at_once) {
     const size_t count = std::min(at_once, rows - first);
     logits(states + first * static_cast<size_t>(n_embd_), count, buffer);
-    const auto from = targets.begin() + static_cast<ptrdiff_t>(targets.empty() ? 0 : first);
-    const std::vector<int32_t> of_part(from, targets.empty() ? from : from + static_cast<ptrdiff_t>(count));
-    const TopTokens part = top_tokens(buffer.data(), count, n_vocab_, k, of_part, n_threads_);
+    const TopTokens part = top_tokens(buffer.data(), count, n_vocab_, k,
+                                      targets == nullptr ? nullptr : targets + first, n_threads_);
     append(all.ids, part.ids);
     append(all.probabilities, part.probabilities);
     append(all.target_probabilities, part.target_probabilities);

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "chat.h"
+#include "engine/served_model.h"
 #include "log.h"
 #include "model/model.h"
 
@@ -31,21 +32,6 @@ Event error_event(const std::string& message, error_type type) {
   event.data = safe_json_to_str(json{{"error", error}});
   event.done = true;
   return event;
-}
-
-/// Throws kModelLoad where several requests in one batch would abort the process: on minimax-01 llama.cpp
-/// v0.5.0 then multiplies in four dimensions, which repacked weights do not take.
-void check_slots(const llama_model* model, const std::string& path, int slots) {
-  char architecture[32];
-  llama_model_meta_val_str(model, "general.architecture", architecture, sizeof(architecture));
-  const llama_ftype type = llama_model_ftype(model);
-  const bool exact =
-      type == LLAMA_FTYPE_ALL_F32 || type == LLAMA_FTYPE_MOSTLY_F16 || type == LLAMA_FTYPE_MOSTLY_BF16;
-  if (std::string(architecture) != "minimax-01" || exact || slots == 1) return;
-  throw Error(ErrorCode::kModelLoad,
-              "The model '" + path + "' is served with " + std::to_string(slots) +
-                  " slots, and llama.cpp v0.5.0 ends the process where it computes several "
-                  "texts of a quantised minimax-01 at once; serve it with --parallel 1.");
 }
 
 }  // namespace
@@ -124,8 +110,8 @@ void Engine::generate() {
     routes_->update_meta(*context_);
     meta_ = std::make_unique<server_context_meta>(context_->get_meta());
     model_ = const_cast<llama_model*>(llama_get_model(context_->get_llama_context()));
-    prepare_capture();
-    info_ = describe();
+    inside_.open(*context_, options_, params_, meta_->slot_n_ctx, live_requests_);
+    info_ = describe_served(*meta_, model_, params_, inside_);
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::kOutOfMemory, "There is not enough memory for this model and its context.");
   } catch (const Error& error) {
@@ -147,76 +133,12 @@ void Engine::generate() {
   }
 }
 
-/// A model that cannot be captured is still served.
-void Engine::prepare_capture() {
-  if (options_.capture_tokens <= 0) {
-    no_capture_reason_ = "Captures are switched off.";
-    return;
-  }
-  // A capture computes in a context of its own, which has neither: its numbers would be another model's.
-  if (!options_.loras.empty()) {
-    no_capture_reason_ = "Captures are not possible beside LoRA adapters; serve without --lora.";
-    return;
-  }
-  if (!options_.rope_scaling.empty() || options_.rope_scale > 0 || options_.rope_freq_base > 0) {
-    no_capture_reason_ = "Captures are not possible with another RoPE than the model's own.";
-    return;
-  }
-  try {
-    auto capture = std::make_unique<ResidentCapture>(model_, options_.path, options_.capture_tokens,
-                                                     params_.cpuparams.n_threads);
-    if (capture->supported()) {
-      capture_ = std::move(capture);
-      slots_ = std::make_unique<ServerSlots>(*context_);
-      live_ = std::make_unique<LiveBatch>(*slots_, live_requests_, capture_->stream(),
-                                          params_.cpuparams.n_threads);
-    } else {
-      no_capture_reason_ = capture->reason();
-    }
-  } catch (const std::exception& error) {
-    no_capture_reason_ = error.what();
-  }
-}
-
 CaptureResult Engine::capture(const CaptureRequest& request, const CancelToken& cancel) {
-  const std::lock_guard<std::mutex> lock(capture_mutex_);
-  if (!capture_) {
-    throw no_capture_reason_.empty() ? Error(ErrorCode::kClosed, "The engine is closed.")
-                                     : Error(ErrorCode::kUnsupportedArchitecture, no_capture_reason_);
-  }
-  return capture_->run(loop_, request, cancel);
+  return inside_.capture(loop_, request, cancel);
 }
 
-std::string Engine::describe() const {
-  char architecture[128] = {0};
-  llama_model_meta_val_str(model_, "general.architecture", architecture, sizeof architecture);
-  const auto& chat = meta_->chat_params;
-  json caps = json::object();
-  for (const auto& [name, supported] : meta_->chat_template_caps) caps[name] = supported;
-  return safe_json_to_str(json{
-      {"id", meta_->model_name},
-      {"path", meta_->model_path},
-      {"architecture", std::string(architecture)},
-      {"quantization", meta_->model_ftype},
-      {"nLayer", llama_model_n_layer(model_)},
-      {"nEmbd", llama_model_n_embd(model_)},
-      {"nVocab", meta_->model_vocab_n_tokens},
-      {"nCtxTrain", meta_->model_n_ctx_train},
-      {"nParams", meta_->model_n_params},
-      {"bytes", meta_->model_size},
-      {"slots", params_.n_parallel},
-      {"slotContext", meta_->slot_n_ctx},
-      {"batch", params_.n_batch},
-      {"threads", params_.cpuparams.n_threads},
-      {"embeddings", params_.embedding},
-      {"images", meta_->has_inp_image},
-      {"pooling", pooling_name(meta_->pooling_type)},
-      {"templateSupportsThinking", common_chat_templates_support_enable_thinking(chat.tmpls.get())},
-      {"thinking", chat.enable_thinking},
-      {"templateCapabilities", caps},
-      {"captures", capture_ != nullptr},
-      {"noCaptureReason", no_capture_reason_},
-  });
+ScoreResult Engine::score(const ScoreRequest& request, const CancelToken& cancel) {
+  return inside_.score(loop_, request, cancel);
 }
 
 RequestId Engine::open(Route route, std::string body, std::shared_ptr<LivePlan> live) {
@@ -356,13 +278,8 @@ void Engine::close() {
   queues_.reset();
   meta_.reset();
   routes_.reset();
-  {
-    const std::lock_guard<std::mutex> lock(capture_mutex_);  // one that was refused may still be returning
-    live_.reset();
-    capture_.reset();
-  }
+  inside_.close();
   context_.reset();
-  slots_.reset();
   model_ = nullptr;
 }
 

@@ -13,12 +13,11 @@
 #include "base/task_pool.h"
 #include "engine/event.h"
 #include "engine/generation_loop.h"
-#include "engine/live_batch.h"
+#include "engine/inside.h"
 #include "engine/live_registry.h"
 #include "engine/options.h"
 #include "engine/prepare.h"
 #include "engine/request.h"
-#include "engine/resident_capture.h"
 #include "engine/result_router.h"
 #include "server-context.h"
 
@@ -68,9 +67,9 @@ class Engine : public Counted<Engine> {
   void read(RequestId id);
   void cancel(RequestId id);
 
-  /// See ResidentCapture::run. Throws kUnsupportedArchitecture with the reason where captures are not
-  /// possible.
+  /// See Inside.
   CaptureResult capture(const CaptureRequest& request, const CancelToken& cancel);
+  ScoreResult score(const ScoreRequest& request, const CancelToken& cancel);
 
   /// Ends all requests, the threads and the model, in that order; blocks. Safe to call twice and from
   /// several threads. Waits for a load that is under way: llama.cpp cannot interrupt it.
@@ -78,12 +77,10 @@ class Engine : public Counted<Engine> {
 
  private:
   void generate();
-  void prepare_capture();
   void serve(const std::shared_ptr<Request>& request, Route route, const std::string& body,
              const std::shared_ptr<LivePlan>& live);
   void call(const server_http_context::handler_t& handler, const std::shared_ptr<Request>& request,
             const std::string& body);
-  std::string describe() const;
 
   const EngineOptions options_;
   const Deliver deliver_;
@@ -96,12 +93,8 @@ class Engine : public Counted<Engine> {
   std::unique_ptr<server_context_meta> meta_;
   llama_model* model_ = nullptr;
   std::string info_;
-  std::mutex capture_mutex_;
-  std::unique_ptr<ResidentCapture> capture_;  // empty when it could not be set up; then a reason is set
-  std::string no_capture_reason_;
   LiveRegistry live_requests_;
-  std::unique_ptr<ServerSlots> slots_;
-  std::unique_ptr<LiveBatch> live_;  // empty when captures are not possible
+  Inside inside_;
   GenerationLoop loop_;
   LoadProgress progress_;
   std::unique_ptr<server_response_reader> queues_;

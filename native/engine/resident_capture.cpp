@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace tapline {
 
@@ -22,9 +23,8 @@ ContextOptions context_options(uint32_t max_tokens, int threads) {
 
 }  // namespace
 
-ResidentCapture::ResidentCapture(llama_model* model, const std::string& path, uint32_t max_tokens,
-                                 int threads)
-    : model_(Model::borrow(model, path)), context_(model_, context_options(max_tokens, threads)) {}
+ResidentCapture::ResidentCapture(std::shared_ptr<Model> model, uint32_t max_tokens, int threads)
+    : model_(std::move(model)), context_(model_, context_options(max_tokens, threads)) {}
 
 CaptureResult ResidentCapture::run(GenerationLoop& loop, const CaptureRequest& request,
                                    const CancelToken& cancel) {

@@ -38,7 +38,7 @@ struct CaptureResult {
 class ResidentCapture {
  public:
   /// Creates the context, which is kept. Throws kOutOfMemory when it does not fit.
-  ResidentCapture(llama_model* model, const std::string& path, uint32_t max_tokens, int threads);
+  ResidentCapture(std::shared_ptr<Model> model, uint32_t max_tokens, int threads);
 
   /// Whether block outputs were found in this architecture; otherwise why not, in one sentence.
   bool supported() const { return context_.stream().supported; }

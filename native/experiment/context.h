@@ -47,16 +47,19 @@ struct AdvanceRequest {
   /// A token id for each token, whose log-probability after it is wanted; negative: none. Empty: nowhere.
   /// Every such row takes a head, so that no other answer may be asked for in the same pass.
   std::vector<llama_token> scored;
+  int scored_top = 0;       // top k of the tokens in their place; 0: none
   bool early_exit = false;  // compute no block behind the deepest captured one, when no head is wanted
   EditPlan edits;  // the tokens so far, these included, are the prompt; their layers are among `layers`
 };
 
 struct AdvanceResult {
-  std::vector<LayerStates> layers;        // in the order asked for
-  TopTokens next;                         // one row
-  std::vector<float> logits;              // [n_vocab]
-  std::vector<EditEffect> effects;        // one an edit
-  std::vector<double> log_probabilities;  // one a token where `scored`; 0 where none was wanted
+  std::vector<LayerStates> layers;                   // in the order asked for
+  TopTokens next;                                    // one row
+  std::vector<float> logits;                         // [n_vocab]
+  std::vector<EditEffect> effects;                   // one an edit
+  std::vector<double> log_probabilities;             // one a token where `scored`; 0 where none was wanted
+  std::vector<int32_t> scored_top_ids;               // [tokens, scored_top], most probable first
+  std::vector<double> scored_top_log_probabilities;  // [tokens, scored_top]
 };
 
 struct FeatureRequest {
@@ -103,6 +106,8 @@ class Context : public Counted<Context> {
 
   const ResidualStream& stream() const { return stream_; }
   uint32_t n_ctx() const { return n_ctx_; }
+  /// Whether a token's row depends on the tokens before it only, so that it says what comes next.
+  bool causal() const { return llama_get_memory(ctx_) != nullptr; }
   /// Tokens that one advance() may take.
   uint32_t n_batch() const { return n_batch_; }
 
@@ -137,7 +142,7 @@ class Context : public Counted<Context> {
   void check_edits(const EditPlan& plan) const;
   void check_scored(const AdvanceRequest& request) const;
   /// Of the pass that was just computed.
-  std::vector<double> log_probabilities(const std::vector<llama_token>& scored);
+  void score(const AdvanceRequest& request, AdvanceResult& result);
   /// Decodes with the tap armed; on any failure the context forgets everything and the error is thrown.
   void run_tapped(const TokenBatch& batch, std::vector<TapPoint> points, bool leave_early,
                   const BlockTap::Sink& sink, const CancelToken& cancel);

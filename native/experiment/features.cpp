@@ -34,7 +34,7 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto width = static_cast<size_t>(model_->info().n_embd);
   const size_t total = request.sequences.size();
-  const bool bidirectional = llama_get_memory(ctx_) == nullptr;
+  const bool bidirectional = !causal();
   const size_t most_sequences = bidirectional || !stream_.packs_sequences ? 1 : n_seq_max_;
   FeatureResult result;
   result.layers = check_layers(request.layers);

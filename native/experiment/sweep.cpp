@@ -137,7 +137,7 @@ std::vector<SweepTrial> Context::sweep(const SweepRequest& request, const Cancel
                                        const std::function<void(size_t, size_t)>& progress) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const ModelInfo& info = model_->info();
-  if (llama_get_memory(ctx_) == nullptr) {
+  if (!causal()) {
     throw Error(ErrorCode::kUnsupportedArchitecture,
                 "The architecture '" + info.architecture + "' does not generate text token by token.");
   }

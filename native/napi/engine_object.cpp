@@ -155,6 +155,29 @@ struct CaptureResident {
   Napi::Value result(Napi::Env env) { return capture_object(env, captured); }
 };
 
+Napi::Value scores_object(Napi::Env env, const ScoreResult& result) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("logProbabilities", to_js(env, result.log_probabilities));
+  object.Set("top", result.top);
+  object.Set("topIds", to_js(env, result.top_ids));
+  object.Set("topLogProbabilities", to_js(env, result.top_log_probabilities));
+  object.Set("ids", to_js(env, result.ids));
+  object.Set("pieces", array_of(env, result.pieces.size(), [&](size_t i) {
+               const std::string& piece = result.pieces[i];
+               return Napi::Buffer<char>::Copy(env, piece.data(), piece.size());
+             }));
+  return object;
+}
+
+struct ScorePrompt {
+  std::shared_ptr<EngineHandle> handle;
+  ScoreRequest request;
+  ScoreResult scored;
+
+  void execute(const CancelToken& cancel) { scored = handle->engine().score(request, cancel); }
+  Napi::Value result(Napi::Env env) { return scores_object(env, scored); }
+};
+
 }  // namespace
 
 void EngineObject::define(Napi::Env env, Napi::Object exports) {
@@ -164,6 +187,7 @@ void EngineObject::define(Napi::Env env, Napi::Object exports) {
                    while_open<&EngineObject::read>("read"),
                    method_named<&EngineObject::cancel>("cancel"),
                    while_open<&EngineObject::capture>("capture"),
+                   while_open<&EngineObject::score>("score"),
                    method_named<&EngineObject::close>("close"),
                });
   exports.Set("openEngine", Napi::Function::New<guarded_function<open_engine>>(env, "openEngine"));
@@ -196,6 +220,14 @@ Napi::Value EngineObject::capture(const Napi::CallbackInfo& info) {
       int_field(object, "nextTop", 0),
       name_field<KeptState>(object, "state", std::array{"none", "last", "mean"}, KeptState::kNone)};
   return run_async(info.Env(), CaptureResident{held_, std::move(request), {}},
+                   CancelObject::from(object.Get("cancel")));
+}
+
+/// score({ tokens, top, cancel })
+Napi::Value EngineObject::score(const Napi::CallbackInfo& info) {
+  const Napi::Object object = options_of(info);
+  ScoreRequest request{token_list(object.Get("tokens")), int_field(object, "top", 0)};
+  return run_async(info.Env(), ScorePrompt{held_, std::move(request), {}},
                    CancelObject::from(object.Get("cancel")));
 }
 

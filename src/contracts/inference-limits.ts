@@ -11,6 +11,8 @@ export const inferenceLimits = {
   stop_strings: 64,
   stop_characters: 1024,
   top_logprobs: 20,
+  /** Log-probabilities that one answer tells of its prompts. */
+  prompt_logprobs: 1_048_576,
   /** Tokens that a penalty looks back at: each slot reserves memory for them. */
   penalty_window: 65_536,
   logit_biases: 4096,

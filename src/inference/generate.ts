@@ -23,14 +23,7 @@ import {
 import { HttpError, readJson } from "../http/index.js";
 import { NativeError } from "../native/index.js";
 import type { Outcome } from "../requests/index.js";
-import {
-  checkBody,
-  checkContinued,
-  checkGeneration,
-  checkMessages,
-  checkTokens,
-  refusal,
-} from "./check-body.js";
+import { checkBody, checkContinued, checkGeneration, checkMessages, refusal } from "./check-body.js";
 import { CompletionForm } from "./forms/completion.js";
 import type { AnswerForm, ChatAnswer } from "./forms/form.js";
 import { MessagesForm } from "./forms/messages-answer.js";
@@ -99,15 +92,17 @@ export async function complete(service: InferenceService, ctx: Context): Promise
   if (best_of !== undefined && best_of !== perPrompt) {
     throw refusal("best_of", `best_of: must be n (${perPrompt}), got ${best_of}; ask for more and choose.`);
   }
-  if (echo && body.logprobs !== undefined) {
-    throw refusal("logprobs", "logprobs: not supported with echo, the prompt's tokens have none here.");
-  }
-  const wanted = body.logprobs ?? body.n_probs;
+  const wanted = body.logprobs ?? (body.n_probs === 0 ? undefined : body.n_probs);
   const silent = body.max_tokens === 0;
+  if (echo && wanted !== undefined) checkEchoed(service, body);
   const rewritten = echo === true || silent || (wanted !== undefined && body.post_sampling_probs !== true);
-  const prompts = echo ? await promptTexts(service, body.prompt, ctx) : [];
-  const form = rewritten ? new CompletionForm(prompts, perPrompt, wanted ?? 0, silent) : undefined;
-  await generate(service, ctx, "completion", body, normalise(service, body), null, form);
+  const form = async (signal: AbortSignal) => {
+    const asked = { prompts: promptsOf(body), top: wanted, answers: perPrompt };
+    const prompts = echo ? await service.scores.echo(asked, signal) : [];
+    return new CompletionForm(prompts, perPrompt, wanted ?? 0, silent);
+  };
+  const request = normalise(service, body);
+  await generate(service, ctx, "completion", body, request, null, rewritten ? form : undefined);
 }
 
 /** `POST /completion`, llama-server's own. */
@@ -144,21 +139,33 @@ export async function countTokens(
   return (JSON.parse(wholeBody(tokens)) as { tokens: unknown[] }).tokens.length;
 }
 
-/** The texts of prompts that may be tokens. */
-async function promptTexts(
-  { engine }: InferenceService,
-  prompt: CompletionRequest["prompt"],
-  ctx: Context,
-): Promise<string[]> {
-  const list = typeof prompt === "string" || typeof prompt[0] === "number" ? [prompt] : prompt;
-  const { signal } = clientGone(ctx);
-  return Promise.all(
-    (list as (string | number[])[]).map(async (entry) => {
-      if (typeof entry === "string") return entry;
-      const reply = await engine.request("detokenize", { tokens: checkTokens(engine.info, entry) }, signal);
-      return (JSON.parse(wholeBody(reply)) as { content: string }).content;
-    }),
-  );
+/** The prompts of a request, each a text or its tokens. */
+function promptsOf({ prompt }: Pick<CompletionRequest, "prompt">): (string | number[])[] {
+  const one = typeof prompt === "string" || typeof prompt[0] === "number";
+  return (one ? [prompt] : prompt) as (string | number[])[];
+}
+
+/** Where a prompt's log-probabilities would be of something else than what its answer was made with. */
+function checkEchoed({ engine }: InferenceService, body: CompletionRequest): void {
+  const { captures, noCaptureReason } = engine.info;
+  if (!captures) {
+    throw refusal(
+      "logprobs",
+      `logprobs: with echo the prompt's are made as captures are. ${noCaptureReason}`,
+    );
+  }
+  if (body.tapline?.interventions !== undefined && body.tapline.interventions.length > 0) {
+    throw refusal(
+      "logprobs",
+      "logprobs: with echo not beside interventions; the prompt's are those without any.",
+    );
+  }
+  if (body.post_sampling_probs === true) {
+    throw refusal(
+      "post_sampling_probs",
+      "post_sampling_probs: not with echo; a prompt's tokens are not sampled.",
+    );
+  }
 }
 
 function withUsage(body: ChatRequest): ChatRequest {
@@ -207,12 +214,12 @@ async function generate(
   input: object,
   { tapline, ...request }: { stream?: boolean; tapline?: LiveRequest; n?: number },
   thinking: boolean | null,
-  form?: AnswerForm,
+  given?: AnswerForm | ((signal: AbortSignal) => Promise<AnswerForm>),
 ): Promise<void> {
   const live = await openLive(service, ctx, tapline, {
     answers: answersOf(request),
     chat: route === "chat",
-    form: form !== undefined && route === "chat",
+    form: given !== undefined && route === "chat",
   });
   const scored = live?.watch?.probes === true;
   const leave = service.admission.enter();
@@ -230,6 +237,7 @@ async function generate(
   if (trace.id !== null) ctx.set("X-Tapline-Execution-ID", trace.id);
   let outcome: Outcome = "failed";
   try {
+    const form = typeof given === "function" ? await given(gone.signal) : given;
     const reply = await service.engine.request(route, request, gone.signal, live);
     if (reply.parts === null) {
       const body = wholeBody(reply);

@@ -6,6 +6,7 @@ import { ExecutionRecorder } from "../requests/index.js";
 import { Admission } from "./admission.js";
 import type { LiveLibrary } from "./live/library.js";
 import { RowStore } from "./live/row-store.js";
+import { PromptScores } from "./prompt-scores.js";
 import { ServingStats } from "./stats.js";
 
 /** What the routes of one inference server share. */
@@ -29,6 +30,8 @@ export interface InferenceService {
   readonly aliases: readonly string[];
   /** What requests mean that say nothing of how the next token is chosen. */
   readonly sampling: SamplingDefaults;
+  /** How probable prompts are. */
+  readonly scores: PromptScores;
   readonly stats: ServingStats;
   readonly admission: Admission;
   readonly executions: ExecutionRecorder;
@@ -60,6 +63,7 @@ export function createService(parts: ServiceParts, defaultCaptureWaitMs: number)
     cors: parts.cors ?? [],
     aliases: parts.aliases ?? [],
     sampling: parts.sampling ?? {},
+    scores: new PromptScores(parts.engine),
     stats: new ServingStats(),
     admission: new Admission(parts.engine.info.slots, parts.waiting),
     executions: new ExecutionRecorder(),

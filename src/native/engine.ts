@@ -1,6 +1,7 @@
 import type { NativeCancelToken } from "./binding.js";
 import { cancellable } from "./cancel.js";
 import { checkInteger, checkLayers } from "./check.js";
+import { tokenIds } from "./context.js";
 import { NativeError } from "./error.js";
 import { type KeptRows, type LivePlan, nativeLivePlan } from "./live.js";
 import { binding } from "./load.js";
@@ -180,6 +181,28 @@ export interface CaptureResult {
   readonly forwardMs: number;
 }
 
+export interface ScoreRequest {
+  /** Token ids of a prompt, at most `slotContext` of them. */
+  tokens: Int32Array;
+  /** Tokens to tell in the place of each. */
+  top: number;
+  /** Takes effect between two batches. */
+  signal?: AbortSignal;
+}
+
+/** How probable the model finds the tokens of a prompt, each after those before it; the first has no place here. */
+export interface PromptScores {
+  /** Natural logarithms. [tokens - 1] */
+  readonly logProbabilities: Float64Array;
+  readonly top: number;
+  /** Most probable first. [tokens - 1, top] */
+  readonly topIds: Int32Array;
+  /** [tokens - 1, top] */
+  readonly topLogProbabilities: Float64Array;
+  /** The bytes of every token that is told of. */
+  readonly pieces: ReadonlyMap<number, Uint8Array>;
+}
+
 /** The scheduler's counters; times in microseconds. */
 export interface EngineMetrics {
   readonly busy_slots: number;
@@ -212,6 +235,9 @@ interface NativeEngine {
   read(request: number): Promise<NativeEvent>;
   cancel(request: number): void;
   capture(request: object & { cancel: NativeCancelToken }): Promise<CaptureResult>;
+  score(
+    request: object & { cancel: NativeCancelToken },
+  ): Promise<Omit<PromptScores, "pieces"> & { ids: Int32Array; pieces: Uint8Array[] }>;
   close(): Promise<void>;
 }
 
@@ -226,7 +252,8 @@ interface EngineBinding {
 export class Engine {
   readonly info: EngineInfo;
   readonly #native: NativeEngine;
-  readonly #captures = new Set<Promise<unknown>>();
+  /** Captures and scores under way. */
+  readonly #passes = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
   private constructor(native: NativeEngine) {
@@ -316,12 +343,30 @@ export class Engine {
     checkLayers(request.layers);
     checkInteger("maxTokens", request.maxTokens ?? null, 1);
     checkInteger("nextTop", request.nextTop ?? null, 0);
-    const running = cancellable(signal, (cancel) => this.#native.capture({ ...rest, cancel }));
-    this.#captures.add(running);
+    return this.#awaited(cancellable(signal, (cancel) => this.#native.capture({ ...rest, cancel })));
+  }
+
+  /**
+   * How probable the model finds a prompt: its forward pass on the resident weights, in a context of its own, a batch
+   * at a time between two iterations of the scheduler. Possible where captures are.
+   * @throws NativeError TOKEN_LIMIT, UNSUPPORTED_ARCHITECTURE, COMPUTE, OUT_OF_MEMORY, CANCELLED, CLOSED
+   */
+  async score({ signal, ...request }: ScoreRequest): Promise<PromptScores> {
+    this.#assertOpen();
+    tokenIds(request.tokens);
+    checkInteger("top", request.top ?? null, 0);
+    const running = cancellable(signal, (cancel) => this.#native.score({ ...request, cancel }));
+    const { ids, pieces, ...scores } = await this.#awaited(running);
+    return { ...scores, pieces: new Map(pieces.map((piece, index) => [ids[index] as number, piece])) };
+  }
+
+  /** Waits for a pass that close() waits for, too. */
+  async #awaited<T>(running: Promise<T>): Promise<T> {
+    this.#passes.add(running);
     try {
       return await running;
     } finally {
-      this.#captures.delete(running);
+      this.#passes.delete(running);
     }
   }
 
@@ -353,7 +398,7 @@ export class Engine {
   async close(): Promise<void> {
     // Where there is no thread to close it on, it throws and is open still.
     this.#closing ??= translated(() => this.#native.close()).then(async () => {
-      await Promise.allSettled(this.#captures);
+      await Promise.allSettled(this.#passes);
     });
     return this.#closing;
   }

@@ -103,6 +103,26 @@ test("close ends what runs, is idempotent, and refuses what comes later", async 
   await fails("CLOSED", () => engine.capture({ prompt: "a", layers: [0], maxTokens: 8, nextTop: 1 }));
 });
 
+test("closing in the middle of a prompt's scores refuses or ends them, and what is asked wrongly is refused", async () => {
+  const engine = await open();
+  const tokens = Int32Array.from({ length: 400 }, () => 300);
+  const { logProbabilities, topIds, pieces } = await engine.score({ tokens: tokens.subarray(0, 3), top: 2 });
+  assert.equal([logProbabilities.length, topIds.length, pieces.has(300)], [2, 4, true]);
+  assert.is((await engine.score({ tokens: tokens.subarray(0, 1), top: 2 })).logProbabilities.length, 0);
+  await fails("INVALID_ARGUMENT", () => engine.score({ tokens, top: -1 }));
+  await fails("INVALID_ARGUMENT", () => engine.score({ tokens: Int32Array.of(1_000_000), top: 1 }));
+  await fails("TOKEN_LIMIT", () =>
+    engine.score({ tokens: new Int32Array(engine.info.slotContext + 1), top: 1 }),
+  );
+  const scores = Promise.allSettled(Array.from({ length: 4 }, () => engine.score({ tokens, top: 2 })));
+  await engine.close();
+  for (const score of await scores) {
+    if (score.status === "rejected") assert.is((score.reason as { code?: string }).code, "CLOSED");
+    else assert.is(score.value.logProbabilities.length, 399);
+  }
+  await fails("CLOSED", () => engine.score({ tokens, top: 2 }));
+});
+
 for (const step of ["loading", "loaded", "streaming", "capturing", "closed"]) {
   test(`a process that ends while ${step} ends cleanly`, async () => {
     const child = spawn(process.execPath, ["--import", "tsx", fixture, step], {

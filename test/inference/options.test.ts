@@ -76,6 +76,9 @@ test("a LoRA adapter gives what the merged weights give; at scale 0 it gives wha
     assert.equal([body.length, body[0].path, body[0].scale], [1, adapter, 0.5]);
     const capture = await server.post("/lab/activations", { model: "tiny", prompt: "a", layers: [0] });
     assert.match(capture.body.error, "beside LoRA adapters");
+    const scored = await server.post("/v1/completions", { prompt: "a", echo: true, logprobs: 1 });
+    assert.is(scored.status, 400);
+    assert.match(scored.body.error.message, /^logprobs: with echo .* beside LoRA adapters/);
     const live = await server.post("/v1/completions", {
       prompt: "a",
       tapline: { watch: { layers: [0], norms: true } },

@@ -16,8 +16,10 @@ const texts = [
   "John and Mary went to the shop. John gave a book to",
   "one two three",
 ];
+/** More than one batch. */
+const passage = `${"The capital of Japan is Tokyo. John gave a book to Mary. one two three four five. ".repeat(14)}`;
 
-/** What `logprobs` says, of greedy and of sampled answers, against numpy's forward pass of the same tokens. */
+/** What `logprobs` says, of greedy and of sampled answers and of prompts, against numpy's pass of the same tokens. */
 async function run(python: string, folder: string): Promise<Figure[]> {
   const server = await startServer({ parallel: 1 });
   const answers: unknown[] = [];
@@ -47,9 +49,20 @@ async function run(python: string, folder: string): Promise<Figure[]> {
         keep(await tokenize(prompt, true), body.completion_probabilities);
       }
     }
+    const prompts = await Promise.all(
+      [...texts, passage].map(async (content) => {
+        const tokens = Int32Array.from(await tokenize(content, true));
+        const { logProbabilities, topIds, topLogProbabilities } = await server.service.engine.score({
+          tokens,
+          top: 5,
+        });
+        const lists = { tokens, logProbabilities, topIds, topLogProbabilities };
+        return Object.fromEntries(Object.entries(lists).map(([name, list]) => [name, [...list]]));
+      }),
+    );
     await writeFile(
       join(folder, "answers.json"),
-      JSON.stringify({ model: server.service.resolved.path, answers }),
+      JSON.stringify({ model: server.service.resolved.path, answers, prompts }),
     );
   } finally {
     await server.close();
@@ -63,6 +76,12 @@ async function run(python: string, folder: string): Promise<Figure[]> {
       value: results.wrong_order ?? Number.NaN,
       bound: 0,
     },
+    {
+      what: "logprobs of prompts' tokens: greatest difference",
+      value: results.prompts ?? Number.NaN,
+      bound: 0.02,
+    },
+    { what: "probabilities of prompts compared", value: results.scored ?? 0, bound: 200, atLeast: true },
     { what: "probabilities compared", value: results.compared ?? 0, bound: 300, atLeast: true },
   ];
 }

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/cancel.h"
+#include "engine/generation_loop.h"
+#include "experiment/context.h"
+
+namespace tapline {
+
+struct ScoreRequest {
+  std::vector<llama_token> tokens;
+  int top = 0;  // tokens told in the place of each
+};
+
+struct ScoreResult {
+  std::vector<double> log_probabilities;  // [tokens - 1], natural logarithms, of each token after the first
+  int top = 0;
+  std::vector<int32_t> top_ids;               // [tokens - 1, top], most probable first
+  std::vector<double> top_log_probabilities;  // [tokens - 1, top]
+  std::vector<int32_t> ids;                   // every token that is told of, once
+  std::vector<std::string> pieces;            // the bytes of each of them
+};
+
+/// How probable the served model finds the tokens of a prompt, each after those before it. llama-server keeps
+/// no logits of a prompt: they are computed in a context of its own on the serving weights, on the generation
+/// thread, a batch at a time between two iterations.
+class PromptScorer {
+ public:
+  /// @param n_ctx the longest prompt, in tokens
+  PromptScorer(std::shared_ptr<Model> model, uint32_t n_ctx, int threads);
+
+  /// Blocks until it is done. `cancel` takes effect between two batches. The context comes with the first
+  /// prompt and grows with the longest. Throws kTokenLimit, kUnsupportedArchitecture, kOutOfMemory, kCompute,
+  /// kCancelled, kClosed. One call at a time.
+  ScoreResult run(GenerationLoop& loop, const ScoreRequest& request, const CancelToken& cancel);
+
+ private:
+  void prepare(size_t tokens);
+  void add(const AdvanceResult& part, ScoreResult& result) const;
+  void tell_pieces(const ScoreRequest& request, ScoreResult& result) const;
+
+  std::shared_ptr<Model> model_;
+  const uint32_t n_ctx_;
+  const int threads_;
+  std::unique_ptr<Context> context_;
+};
+
+}  // namespace tapline

@@ -1,0 +1,128 @@
+import { inferenceLimits as limits } from "../contracts/inference-limits.js";
+import { HttpError } from "../http/index.js";
+import type { Engine, PromptScores as Scores } from "../native/engine.js";
+import { NativeError } from "../native/index.js";
+import { checkTokens, refusal } from "./check-body.js";
+import type { EchoedPrompt, ScoredToken } from "./forms/completion.js";
+import { wholeBody } from "./reply.js";
+
+/** JSON has no minus infinity; llama-server says the least number of 32 bits in its place. */
+const leastLogprob = -3.4028234663852886e38;
+
+/** Prompts as `echo` puts them in front of their answers. */
+export interface EchoRequest {
+  prompts: readonly (string | number[])[];
+  /** Tokens to tell in the place of each token of the prompts; undefined: no log-probabilities. */
+  top: number | undefined;
+  /** Answers for each prompt. */
+  answers: number;
+}
+
+/** What `/v1/completions` says of its prompts. One is scored at a time: their passes run on the thread that generates. */
+export class PromptScores {
+  readonly #engine: Engine;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  /** @throws HttpError 400 where a prompt or the whole answer is too long, NativeError CANCELLED */
+  async echo({ prompts, top, answers }: EchoRequest, signal: AbortSignal): Promise<EchoedPrompt[]> {
+    if (top === undefined) {
+      return Promise.all(
+        prompts.map(async (prompt) => ({ text: await this.#text(prompt, signal), scored: [] })),
+      );
+    }
+    const tokens: number[][] = [];
+    for (const prompt of prompts) tokens.push(await this.#tokens(prompt, signal));
+    this.#checkSizes(tokens, (top + 1) * answers);
+    const echoed: EchoedPrompt[] = [];
+    for (const [index, ids] of tokens.entries()) {
+      const prompt = prompts[index];
+      echoed.push(
+        echoedPrompt(ids, await this.#score(ids, top, signal), typeof prompt === "string" ? prompt : null),
+      );
+    }
+    return echoed;
+  }
+
+  async #text(prompt: string | number[], signal: AbortSignal): Promise<string> {
+    if (typeof prompt === "string") return prompt;
+    const tokens = checkTokens(this.#engine.info, prompt);
+    const reply = await this.#engine.request("detokenize", { tokens }, signal);
+    return (JSON.parse(wholeBody(reply)) as { content: string }).content;
+  }
+
+  /** The tokens that the engine makes of a prompt. */
+  async #tokens(prompt: string | number[], signal: AbortSignal): Promise<number[]> {
+    if (typeof prompt !== "string") return [...checkTokens(this.#engine.info, prompt)];
+    const asked = { content: prompt, add_special: true, parse_special: true };
+    const reply = await this.#engine.request("tokenize", asked, signal);
+    return (JSON.parse(wholeBody(reply)) as { tokens: number[] }).tokens;
+  }
+
+  #checkSizes(tokens: readonly number[][], entries: number): void {
+    const { slotContext } = this.#engine.info;
+    const longest = tokens.reduce((most, ids) => Math.max(most, ids.length), 0);
+    if (longest >= slotContext) {
+      throw new HttpError(
+        400,
+        `prompt: ${longest} tokens and an answer do not fit into the context of ${slotContext}.`,
+        { param: "prompt", code: "context_length_exceeded" },
+      );
+    }
+    const told = tokens.reduce((sum, ids) => sum + ids.length, 0) * entries;
+    if (told > limits.prompt_logprobs) {
+      throw refusal(
+        "logprobs",
+        `logprobs: with echo an answer tells at most ${limits.prompt_logprobs} log-probabilities of its prompts, these are ${told}; ask for fewer prompts, alternatives or answers at once.`,
+      );
+    }
+  }
+
+  async #score(ids: readonly number[], top: number, signal: AbortSignal): Promise<Scores> {
+    const before = this.#last;
+    const scored = (async () => {
+      await before.catch(() => undefined);
+      return this.#engine.score({ tokens: Int32Array.from(ids), top, signal });
+    })();
+    this.#last = scored.catch(() => undefined);
+    try {
+      return await scored;
+    } catch (error) {
+      throw refused(error);
+    }
+  }
+}
+
+/** What the model or the machine cannot do is told: the sentence names it. */
+function refused(error: unknown): unknown {
+  if (!(error instanceof NativeError)) return error;
+  if (error.code === "UNSUPPORTED_ARCHITECTURE") return refusal("logprobs", `logprobs: ${error.message}`);
+  if (error.code === "OUT_OF_MEMORY") return new HttpError(503, error.message);
+  return error.code === "COMPUTE" ? new HttpError(500, error.message) : error;
+}
+
+/** @param text the prompt; null where it came as tokens */
+function echoedPrompt(ids: readonly number[], scores: Scores, text: string | null): EchoedPrompt {
+  const { logProbabilities, top, topIds, topLogProbabilities, pieces } = scores;
+  const bytes = (id: number) => pieces.get(id) ?? new Uint8Array();
+  const finite = (value: number) => Math.max(leastLogprob, value);
+  const scored = ids.map((id, place): ScoredToken => {
+    if (place === 0) return { bytes: bytes(id), logprob: null, top: null };
+    const row = place - 1;
+    const entries = Array.from({ length: top }, (_, i) => ({
+      bytes: bytes(topIds[row * top + i] as number),
+      logprob: finite(topLogProbabilities[row * top + i] as number),
+    }));
+    return { bytes: bytes(id), logprob: finite(logProbabilities[row] as number), top: entries };
+  });
+  const spelled = new TextDecoder("utf-8", { ignoreBOM: true }).decode(
+    Buffer.concat(ids.map((id) => bytes(id))),
+  );
+  // What a tokenizer puts in front of a text (a token, a space) is no part of it. Where it changes more than that, the
+  // answer begins with what the tokens say.
+  if (text === null || !spelled.endsWith(text)) return { text: spelled, scored, before: 0 };
+  return { text, scored, before: spelled.length - text.length };
+}
