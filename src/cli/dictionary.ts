@@ -4,6 +4,7 @@ import { limits } from "../contracts/limits.js";
 import { liveLimits, namePattern } from "../contracts/live-limits.js";
 import { UsageError } from "./exit-code.js";
 import { integerBetween } from "./options.js";
+import { stopSignal } from "./stop-signal.js";
 
 interface DictionaryOptions {
   json?: boolean;
@@ -12,6 +13,7 @@ interface DictionaryOptions {
 interface AddOptions extends DictionaryOptions {
   layer?: number;
   k?: number;
+  revision?: string;
 }
 
 /** `tapline dictionary`: published sparse dictionaries, kept by name for `tapline features` and `compare`. */
@@ -22,9 +24,9 @@ export function registerDictionary(program: Command): void {
   const command = (name: string, description: string) =>
     dictionary.command(name).description(description).option("--json", "print it as JSON, for programs");
 
-  command("add", "Keep a published dictionary: its folder, or its file of weights.")
+  command("add", "Keep a published dictionary: its folder or file of weights, here or on the hub.")
     .argument("<name>", "letters, digits, dots, dashes")
-    .argument("<path>")
+    .argument("<place>", "a path, or owner/name/folder of the hub")
     .option(
       "--layer <number>",
       "block whose output it reads, where its files do not say",
@@ -35,6 +37,7 @@ export function registerDictionary(program: Command): void {
       "features that stay active, where its files do not say",
       integerBetween(1, limits.feature_index),
     )
+    .option("--revision <revision>", "branch, tag or commit of the hub (default: main)")
     .addHelpText(
       "after",
       `
@@ -43,7 +46,8 @@ dictionary_learning, Qwen-Scope, Goodfire, and what tapline sae writes.
 
 Examples:
   tapline dictionary add mine tapline-sae-1a2b3c4d/sae-layer-5.safetensors
-  tapline dictionary add gemma layer_20/width_16k/average_l0_71 --layer 20`,
+  tapline dictionary add gemma --layer 20 \\
+    google/gemma-scope-2b-pt-res/layer_20/width_16k/average_l0_71`,
     )
     .action(add);
   command("list", "List the dictionaries that are kept.").action(list);
@@ -60,16 +64,41 @@ async function tools() {
   return { dictionaries: new Dictionaries(taplineHome()), print, printJson };
 }
 
-async function add(name: string, path: string, { layer, k, json }: AddOptions): Promise<void> {
+async function add(name: string, place: string, options: AddOptions): Promise<void> {
   const most = liveLimits.name_characters;
   if (!new RegExp(namePattern).test(name) || name.length > most) {
     throw new UsageError(
       `A name has up to ${most} letters, digits, dots, dashes, got ${JSON.stringify(name)}.`,
     );
   }
-  const { dictionaries, print, printJson } = await tools();
-  const stored = await dictionaries.add(name, path, { layer, k });
-  return json ? printJson(stored) : print(picture(stored));
+  const stopped = stopSignal();
+  const [{ dictionaries, print, printJson }, { resolveHubPlace }, { ProgressLine }, { downloadLine }] =
+    await Promise.all([
+      tools(),
+      import("../models/hub/index.js"),
+      import("../terminal/index.js"),
+      import("./download-line.js"),
+    ]);
+  const stop = new AbortController();
+  void stopped.then((signal) => stop.abort(signal));
+  const line = new ProgressLine(process.stderr);
+  const { layer, k, revision, json } = options;
+  try {
+    const stored = await dictionaries.add(name, place, { layer, k }, (asked, choose) =>
+      resolveHubPlace(asked, choose, {
+        ...(revision !== undefined && { revision }),
+        signal: stop.signal,
+        onDownload: downloadLine(line),
+      }),
+    );
+    line.clear();
+    return json ? await printJson(stored) : await print(picture(stored));
+  } catch (error) {
+    line.clear();
+    if (!stop.signal.aborted) throw error;
+    process.stderr.write("tapline: Stopped; the next add continues here.\n");
+    process.exitCode = 1;
+  }
 }
 
 async function list({ json }: DictionaryOptions): Promise<void> {
@@ -100,11 +129,13 @@ async function remove(name: string, { json }: DictionaryOptions): Promise<void> 
 }
 
 function picture(stored: StoredDictionary): string {
-  const { name, sha256, features, n_embd, layer, activation, k, layout, hook, trained_on, notes } = stored;
+  const { name, sha256, features, n_embd, layer, activation, k, layout, hook, trained_on, notes, source } =
+    stored;
   return [
     `${name}  ${sha256.slice(0, 16)}`,
     `${features} features of ${n_embd} values, ${activation}${k === null ? "" : ` (k = ${k})`}, from ${layout}`,
     `reads the output of block ${layer}${hook === null ? "" : ` (${hook})`}${trained_on === null ? "" : ` of ${trained_on}`}`,
+    ...(source == null ? [] : [`from ${source}`]),
     ...notes,
   ].join("\n");
 }

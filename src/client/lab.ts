@@ -18,6 +18,7 @@ import type {
   SaeResult,
   SaeSubmission,
 } from "../contracts/index.js";
+import type { DictionaryRequest, StoredDictionary } from "../contracts/library.js";
 import { limits, ports } from "../contracts/limits.js";
 import { TaplineError, TimeoutError } from "./errors.js";
 import { type CallOptions, Transport } from "./transport.js";
@@ -70,13 +71,18 @@ export interface WaitOptions extends CallOptions {
 /** The isolated research service: experiments that run in a worker of their own and stay on disk. */
 export class Lab {
   readonly #http: Transport;
+  /** For what may be downloaded first. */
+  readonly #adding: Transport;
 
   /**
    * @param baseUrl origin of the Lab, without /lab/v1
-   * @param options.timeoutMs longest silence within one request
+   * @param options.timeoutMs longest silence within one request: 10 s unless told otherwise, an hour where a dictionary
+   *   may be downloaded
    */
   constructor(baseUrl = `http://127.0.0.1:${ports.lab}`, options: { timeoutMs?: number } = {}) {
-    this.#http = new Transport(baseUrl, options.timeoutMs ?? 10_000, { service: "lab" });
+    const open = (usual: number) => new Transport(baseUrl, options.timeoutMs ?? usual, { service: "lab" });
+    this.#http = open(10_000);
+    this.#adding = open(3_600_000);
   }
 
   /** What the service can do, its limits, and what it is doing. */
@@ -152,6 +158,40 @@ export class Lab {
     return this.submit("features", model, { dictionary, texts, ...settings }, options);
   }
 
+  /** The sparse dictionaries that are kept by name. */
+  async dictionaries(options: CallOptions = {}): Promise<StoredDictionary[]> {
+    const { dictionaries } = await this.#http.json<{ dictionaries: StoredDictionary[] }>(
+      "/lab/dictionaries",
+      options,
+    );
+    return dictionaries;
+  }
+
+  /** One dictionary. @throws TaplineError where there is none of that name */
+  dictionary(name: string, options: CallOptions = {}): Promise<StoredDictionary> {
+    return this.#http.json(dictionaryPath(name), options);
+  }
+
+  /**
+   * Keeps a published sparse dictionary under a name, in place of one that had it.
+   * @param from its folder or file of weights on the service's machine, or owner/name/path of the hub, which is
+   *   downloaded first
+   */
+  addDictionary(
+    name: string,
+    from: string,
+    settings: Omit<DictionaryRequest, "from"> = {},
+    options: CallOptions = {},
+  ): Promise<StoredDictionary> {
+    const body = { from, ...settings };
+    return this.#adding.json(dictionaryPath(name), { ...options, method: "PUT", body });
+  }
+
+  /** Forgets a dictionary. @throws TaplineError where there is none of that name */
+  async removeDictionary(name: string, options: CallOptions = {}): Promise<void> {
+    await this.#http.json(dictionaryPath(name), { ...options, method: "DELETE" });
+  }
+
   /** The whole job. */
   job(id: string, options: CallOptions = {}): Promise<Job> {
     return this.#http.json(jobPath(id), options);
@@ -208,6 +248,10 @@ export class Lab {
     }
     return destination;
   }
+}
+
+function dictionaryPath(name: string): string {
+  return `/lab/dictionaries/${encodeURIComponent(name)}`;
 }
 
 function jobPath(id: string): string {

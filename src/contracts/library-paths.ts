@@ -1,6 +1,6 @@
 import Type, { type TSchema } from "typebox";
 import { ErrorBody } from "./job.js";
-import { StoredProbe, StoredVector } from "./library.js";
+import { DictionaryRequest, StoredDictionary, StoredProbe, StoredVector } from "./library.js";
 import { limits } from "./limits.js";
 import { Name } from "./live.js";
 import { liveLimits, vectorFormats } from "./live-limits.js";
@@ -15,12 +15,7 @@ const Forgotten = Type.Object({ deleted: Type.Literal(true) });
  * @param components where titled schemas go
  */
 export function libraryPaths(components: Json, common: { tags?: string[] } = {}): Record<string, Json> {
-  const json = (description: string, schema: TSchema) => ({
-    description,
-    content: { "application/json": { schema: withReferences(schema, components) } },
-  });
-  const refused = (...statuses: (keyof typeof refusals)[]) =>
-    Object.fromEntries(statuses.map((status) => [status, json(refusals[status], ErrorBody)]));
+  const { json, refused } = answers(components);
   const query = (name: string, schema: object, description: string) => ({
     name,
     in: "query",
@@ -60,15 +55,7 @@ export function libraryPaths(components: Json, common: { tags?: string[] } = {})
       },
     };
     const one = {
-      parameters: [
-        {
-          name: "name",
-          in: "path",
-          required: true,
-          schema: withReferences(Name, components),
-          description: "Its name.",
-        },
-      ],
+      parameters: [nameParameter(components)],
       get: {
         operationId: `get${title}`,
         ...common,
@@ -107,6 +94,73 @@ export function libraryPaths(components: Json, common: { tags?: string[] } = {})
     ] as const;
   });
   return Object.fromEntries(paths);
+}
+
+/**
+ * The paths below which sparse dictionaries are kept, on the Lab's port.
+ * @param components where titled schemas go
+ */
+export function dictionaryPaths(components: Json, common: { tags?: string[] } = {}): Record<string, Json> {
+  const { json, refused } = answers(components);
+  return {
+    "/lab/dictionaries": {
+      get: {
+        operationId: "listDictionaries",
+        ...common,
+        summary: "The sparse dictionaries that are kept",
+        responses: {
+          200: json("All of them.", Type.Object({ dictionaries: Type.Array(StoredDictionary) })),
+          ...refused(403),
+        },
+      },
+    },
+    "/lab/dictionaries/{name}": {
+      parameters: [nameParameter(components)],
+      get: {
+        operationId: "getDictionary",
+        ...common,
+        summary: "One dictionary",
+        responses: { 200: json("What is known of it.", StoredDictionary), ...refused(403, 404) },
+      },
+      put: {
+        operationId: "putDictionary",
+        ...common,
+        summary: "Keep a published dictionary from a folder or the hub, in place of one of that name",
+        description: "Answers when it is kept; what the hub has is downloaded into the shared cache first.",
+        requestBody: {
+          required: true,
+          content: { "application/json": { schema: withReferences(DictionaryRequest, components) } },
+        },
+        responses: { 200: json("What is known of it.", StoredDictionary), ...refused(400, 403) },
+      },
+      delete: {
+        operationId: "deleteDictionary",
+        ...common,
+        summary: "Forget a dictionary",
+        responses: { 200: json("Forgotten.", Forgotten), ...refused(403, 404) },
+      },
+    },
+  };
+}
+
+function answers(components: Json) {
+  const json = (description: string, schema: TSchema) => ({
+    description,
+    content: { "application/json": { schema: withReferences(schema, components) } },
+  });
+  const refused = (...statuses: (keyof typeof refusals)[]) =>
+    Object.fromEntries(statuses.map((status) => [status, json(refusals[status], ErrorBody)]));
+  return { json, refused };
+}
+
+function nameParameter(components: Json): Json {
+  return {
+    name: "name",
+    in: "path",
+    required: true,
+    schema: withReferences(Name, components),
+    description: "Its name.",
+  };
 }
 
 const refusals = {

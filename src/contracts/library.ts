@@ -98,6 +98,37 @@ export const StoredProbe = Type.Object(
 );
 export type StoredProbe = Static<typeof StoredProbe>;
 
+/** The body of `PUT /lab/dictionaries/{name}`: where a published dictionary is. */
+export const DictionaryRequest = Type.Object(
+  {
+    from: Type.String({
+      minLength: 1,
+      maxLength: limits.model_characters,
+      description:
+        "Its folder or its file of weights: a path on this machine, or owner/name/path of the hub.",
+    }),
+    layer: optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: limits.layer_index,
+        description: "The block whose output it reads, where its files do not say.",
+      }),
+    ),
+    k: optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: limits.feature_index,
+        description: "Features that stay active, where its files do not say.",
+      }),
+    ),
+    revision: optional(
+      Type.String({ minLength: 1, maxLength: 200, description: "Branch, tag or commit of the hub." }),
+    ),
+  },
+  { additionalProperties: false, title: "DictionaryRequest" },
+);
+export type DictionaryRequest = Static<typeof DictionaryRequest>;
+
 const maybe = <S extends TSchema>(schema: S) => Type.Union([schema, Type.Null()]);
 
 /** A sparse dictionary that is kept by name. */
@@ -118,6 +149,13 @@ export const StoredDictionary = Type.Object(
     hook: maybe(Type.String({ description: "The place that it reads, as the file calls it." })),
     prepend_bos: maybe(Type.Boolean({ description: "Whether texts began with a BOS token in training." })),
     notes: Type.Array(Type.String()),
+    source: Type.Optional(
+      maybe(
+        Type.String({
+          description: "Where on the hub it is from: owner/name/path@commit; null: a file here.",
+        }),
+      ),
+    ),
     bytes: Type.Integer(),
     created: Type.Number(),
   },

@@ -1,6 +1,7 @@
 export { apiKeyCheck } from "./api-key.js";
 export { type AppOptions, createApp, createRouter } from "./app.js";
 export { type BodyOptions, checked, readBytes, readJson } from "./body.js";
+export { clientGone } from "./client-gone.js";
 export {
   type ErrorBody,
   errorBodyAt,

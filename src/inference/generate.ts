@@ -20,7 +20,7 @@ import {
   unsupportedInNative,
   unsupportedInResponses,
 } from "../contracts/unsupported.js";
-import { HttpError, readJson } from "../http/index.js";
+import { clientGone, HttpError, readJson } from "../http/index.js";
 import { NativeError } from "../native/index.js";
 import type { Outcome } from "../requests/index.js";
 import { checkBody, checkContinued, checkGeneration, checkMessages, refusal } from "./check-body.js";
@@ -31,7 +31,7 @@ import { chatOfMessages } from "./forms/messages-request.js";
 import { ResponsesForm } from "./forms/responses-answer.js";
 import { chatOfResponses } from "./forms/responses-request.js";
 import { openLive } from "./live/request.js";
-import { clientGone, sendStream, wholeBody } from "./reply.js";
+import { sendStream, wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
 
 /** Reads and checks a body of the OpenAI-style endpoints, and that it asks for the served model. */

@@ -1,10 +1,10 @@
 import type Router from "@koa/router";
 import type { Context } from "koa";
-import { createRouter, HttpError } from "../http/index.js";
+import { clientGone, createRouter, HttpError } from "../http/index.js";
 import type { EngineRoute } from "../native/engine.js";
 import { completeNatively, infill } from "./generate.js";
 import { servingDocument } from "./openapi.js";
-import { clientGone, wholeBody } from "./reply.js";
+import { wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
 
 /** llama-server's own endpoints: the native completion, filling in, and what the server tells of itself. */

@@ -9,16 +9,6 @@ import { type AnswerForm, translate } from "./forms/form.js";
 const keepAlive = ": still working\n\n";
 const keepAliveMs = 15_000;
 
-/** Aborts when the client goes away before the answer was complete. */
-export function clientGone(ctx: Context): AbortController {
-  const gone = new AbortController();
-  ctx.res.once("close", () => {
-    if (!ctx.res.writableFinished) gone.abort();
-  });
-  if (ctx.res.destroyed) gone.abort();
-  return gone;
-}
-
 /**
  * The body of a whole answer.
  * @throws HttpError with the engine's sentence where it refused

@@ -3,10 +3,10 @@ import type { Context } from "koa";
 import type { TSchema } from "typebox";
 import { DetokenizeRequest, TemplateRequest, TokenizeRequest } from "../contracts/chat.js";
 import { inferenceLimits } from "../contracts/inference-limits.js";
-import { createRouter, readJson } from "../http/index.js";
+import { clientGone, createRouter, readJson } from "../http/index.js";
 import type { EngineRoute } from "../native/engine.js";
 import { checkBody, checkMessages, checkTokens } from "./check-body.js";
-import { clientGone, wholeBody } from "./reply.js";
+import { wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
 
 /** llama-server's endpoints between text and tokens. */

@@ -10,12 +10,12 @@ import {
   unsupportedInMessages,
   unsupportedInResponses,
 } from "../contracts/unsupported.js";
-import { createRouter, HttpError } from "../http/index.js";
+import { clientGone, createRouter, HttpError } from "../http/index.js";
 import { refusal } from "./check-body.js";
 import { chatOfCount } from "./forms/messages-request.js";
 import { chatOfResponses } from "./forms/responses-request.js";
 import { chat, complete, countTokens, isServed, messages, readBody, responses } from "./generate.js";
-import { clientGone, wholeBody } from "./reply.js";
+import { wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
 
 /** The OpenAI-style endpoints. */

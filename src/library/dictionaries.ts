@@ -1,9 +1,15 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import type { StoredDictionary } from "../contracts/library.js";
 import { UserError } from "../contracts/user-error.js";
-import { type Dictionary, type LayoutFiles, readDictionary } from "../formats/dictionaries/index.js";
+import {
+  type Dictionary,
+  dictionaryFiles,
+  filesBeside,
+  type LayoutFiles,
+  readDictionary,
+} from "../formats/dictionaries/index.js";
 import { FormatError } from "../formats/format-error.js";
 import { safetensorsHead, type Tensor } from "../formats/safetensors.js";
 import type { DictionaryPlaces } from "../native/index.js";
@@ -21,6 +27,15 @@ export interface DictionaryClaims {
   /** Features that stay active, for layouts whose files do not say. */
   k?: number | undefined;
 }
+
+/**
+ * Brings the files that `choose` takes from a place of the hub, `owner/name[/path]`.
+ * @returns where the weights are now, and what place they are of; nothing for what is no such place
+ */
+export type FromHub = (
+  place: string,
+  choose: (paths: readonly string[], at: string) => string[],
+) => Promise<{ path: string; source: string } | undefined>;
 
 /** A stored dictionary as native code reads it. */
 export interface OpenDictionary {
@@ -41,13 +56,17 @@ export class Dictionaries {
 
   /**
    * Reads a published dictionary and keeps it under a name, in place of one that had it.
-   * @param path its folder, or its file of weights
+   * @param place its folder, or its file of weights, on this machine or on the hub
+   * @param fromHub looks where there is nothing of that name here
    * @throws UserError
    */
-  async add(name: string, path: string, claims: DictionaryClaims = {}): Promise<StoredDictionary> {
-    const dictionary = await readDictionary(await layoutFiles(path), claims.k).catch((error) => {
-      throw error instanceof FormatError ? new UserError(error.message) : error;
-    });
+  async add(
+    name: string,
+    place: string,
+    claims: DictionaryClaims = {},
+    fromHub?: FromHub,
+  ): Promise<StoredDictionary> {
+    const { dictionary, source } = await readFrom(place, claims.k, fromHub).catch(asUserError);
     const { layer: own } = dictionary.origin;
     if (own !== undefined && claims.layer !== undefined && own !== claims.layer) {
       throw new UserError(`The file says that it reads block ${own}, not ${claims.layer}.`);
@@ -58,7 +77,7 @@ export class Dictionaries {
         "The file does not say which block's output it reads: name it (--layer, or `layer`); its publisher's page does.",
       );
     }
-    await this.#files.put(name, pieces(dictionary, layer));
+    await this.#files.put(name, pieces(dictionary, layer, source));
     return this.get(name);
   }
 
@@ -159,23 +178,58 @@ export class Dictionaries {
   }
 }
 
+async function readFrom(
+  place: string,
+  k: number | undefined,
+  fromHub: FromHub | undefined,
+): Promise<{ dictionary: Dictionary; source: string | null }> {
+  if ((await stat(place).catch(absent)) !== undefined) {
+    return { dictionary: await readDictionary(await layoutFiles(place), k), source: null };
+  }
+  checkSite(place);
+  const found = await fromHub?.(place, (paths, at) => {
+    try {
+      return dictionaryFiles(paths, at);
+    } catch (error) {
+      return asUserError(error);
+    }
+  });
+  if (found === undefined) throw new UserError(`There is no file or folder ${place}.`);
+  return { dictionary: await readDictionary(await layoutFiles(found.path), k), source: found.source };
+}
+
+function asUserError(error: unknown): never {
+  throw error instanceof FormatError ? new UserError(error.message) : error;
+}
+
+/** Gemma Scope's files do not say what they read; their repositories' names do. */
+function checkSite(place: string): void {
+  const [repository, site] =
+    /^google\/gemma-scope-(?:[^/]*-)?(att|mlp|transcoders)(?=$|\/|-)[^/]*/.exec(place) ?? [];
+  if (site !== undefined) {
+    throw new UserError(
+      `${repository} holds dictionaries of ${site}, as its name says; read are those of a block's output (-res).`,
+    );
+  }
+}
+
 /** The files that lie in a dictionary's folder, one level deep, as its layout calls them. */
 async function layoutFiles(path: string): Promise<LayoutFiles> {
   const found = await stat(path).catch(absent);
   if (found === undefined) throw new UserError(`There is no file or folder ${path}.`);
-  const folder = found.isDirectory() ? path : dirname(path);
+  const parent = dirname(path);
+  // One layout keeps its weights a folder deeper than its settings.
+  const above = basename(parent) === "checkpoints" ? dirname(parent) : parent;
+  const folder = found.isDirectory() ? path : above;
   const entries = await readdir(folder, { withFileTypes: true });
   const deeper = entries.filter((entry) => entry.isDirectory() && entry.name === "checkpoints");
   const below = await Promise.all(
     deeper.map(async ({ name }) => (await readdir(join(folder, name))).map((file) => `${name}/${file}`)),
   );
-  // Of a named file, its own folder's settings count, but no other weights.
-  const weights = /\.(safetensors|npz|pth?)$/;
-  const names = [...entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name), ...below.flat()]
-    .filter(
-      (name) => found.isDirectory() || name === basename(path) || !weights.test(name) || isScaling(name),
-    )
-    .sort();
+  const names = filesBeside(
+    [...entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name), ...below.flat()],
+    found.isDirectory() ? undefined : relative(folder, path).replaceAll("\\", "/"),
+  );
   return {
     names,
     json: async (name) => {
@@ -192,13 +246,8 @@ async function layoutFiles(path: string): Promise<LayoutFiles> {
   };
 }
 
-/** A file of weights that goes with another one. */
-function isScaling(name: string): boolean {
-  return name.startsWith("sae-normalization-");
-}
-
 /** A dictionary as its file holds it, in pieces. */
-function* pieces(dictionary: Dictionary, layer: number): Generator<Uint8Array> {
+function* pieces(dictionary: Dictionary, layer: number, source: string | null): Generator<Uint8Array> {
   const { hidden, features } = dictionary;
   const one = (data: Float32Array): Tensor => ({ shape: [data.length], data });
   const tensors: Record<string, Tensor> = {
@@ -229,6 +278,7 @@ function* pieces(dictionary: Dictionary, layer: number): Generator<Uint8Array> {
     hook: origin.hook ?? null,
     prepend_bos: origin.prependBos ?? null,
     notes: dictionary.notes,
+    source,
   };
   yield safetensorsHead(tensors, { tapline: "dictionary", dictionary: JSON.stringify(said) });
   yield* data;

@@ -79,7 +79,8 @@ function readRoutes(
   });
 }
 
-function nameOf(params: unknown): string {
+/** The name in a path, checked. */
+export function nameOf(params: unknown): string {
   return checked(Type.Object({ name: Name }), { name: (params as { name: string }).name }).name;
 }
 
@@ -121,7 +122,8 @@ function formOf(format: string | string[] | undefined): FileForm | undefined {
   throw new HttpError(400, "format: json, safetensors or gguf.");
 }
 
-async function found<T>(look: () => Promise<T>): Promise<T> {
+/** What is not there is 404. */
+export async function found<T>(look: () => Promise<T>): Promise<T> {
   try {
     return await look();
   } catch (error) {

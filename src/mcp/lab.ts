@@ -13,6 +13,8 @@ import {
   terminalStatuses,
   version,
 } from "../contracts/index.js";
+import { DictionaryRequest, StoredDictionary } from "../contracts/library.js";
+import { Name } from "../contracts/live.js";
 import { mcpLimits } from "../contracts/mcp.js";
 import { excerpt, pageOf, pieceAt } from "./excerpt.js";
 import { SubmissionInput } from "./lab-submission.js";
@@ -33,6 +35,7 @@ export interface LabTools {
 const closed = { additionalProperties: false };
 const id = Type.String({ pattern: jobIdPattern, description: "Job id: 32 lowercase hex characters." });
 const Nothing = Type.Object({}, closed);
+const DictionaryInput = Type.Object({ name: Name, ...DictionaryRequest.properties }, closed);
 const IdInput = Type.Object({ id }, closed);
 const JobInput = Type.Object(
   {
@@ -153,6 +156,36 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
         signal,
       });
       return shown({ job });
+    },
+  });
+  addTool(server, {
+    name: "lab_dictionaries",
+    title: "Sparse dictionaries that are kept",
+    description:
+      "Sparse autoencoders by name, for lab_submit's features and compare: what each one reads, and where it is from.",
+    input: Nothing,
+    output: resultSchema({ dictionaries: Type.Array(loose(StoredDictionary)), total: Type.Integer() }),
+    readOnly: true,
+    remote: false,
+    async call(_input, signal) {
+      const { value, hidden } = revealAll(await lab.dictionaries({ signal }));
+      const all = value as unknown[];
+      const { items } = pageOf(all, (index) => `/${index}`, mcpLimits.page_characters);
+      return quoted(local, hidden, { dictionaries: items, total: all.length });
+    },
+  });
+  addTool(server, {
+    name: "lab_add_dictionary",
+    title: "Keep a published dictionary",
+    description:
+      "Keeps a sparse autoencoder under a name, from a folder on this machine or from the hub (owner/name/path; it is " +
+      "downloaded first, which may take minutes).",
+    input: DictionaryInput,
+    output: resultSchema({ dictionary: loose(StoredDictionary) }),
+    readOnly: false,
+    remote: true,
+    async call({ name, from, ...settings }, signal) {
+      return shown({ dictionary: await lab.addDictionary(name, from, settings, { signal }) });
     },
   });
   addTool(server, {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -70,6 +70,47 @@ test("probes, too", async () => {
   assert.equal([put.body.layer, put.body.n_embd, put.body.operation], [4, width, "probe"]);
   assert.is((await ask("GET", "probes/odd")).body.sha256, put.body.sha256);
   assert.equal((await ask("DELETE", "probes/odd")).body, { deleted: true });
+});
+
+test("dictionaries are read from a folder, in a thread of their own", async () => {
+  assert.equal((await ask("GET", "dictionaries")).body, { dictionaries: [] });
+  const folder = join(harness.home, "published");
+  mkdirSync(folder);
+  const settings = {
+    architecture: "standard",
+    d_in: 3,
+    d_sae: 2,
+    metadata: { hook_name: "blocks.1.hook_resid_post" },
+  };
+  writeFileSync(join(folder, "cfg.json"), JSON.stringify(settings));
+  const matrix = (shape: number[]) => ({
+    shape,
+    data: new Float32Array(shape.reduce((a, b) => a * b)).fill(0.5),
+  });
+  const weights = { W_enc: matrix([3, 2]), W_dec: matrix([2, 3]), b_enc: matrix([2]), b_dec: matrix([3]) };
+  writeFileSync(join(folder, "sae_weights.safetensors"), encodeSafetensors(weights));
+  const put = await ask("PUT", "dictionaries/own", { from: folder });
+  assert.is(put.status, 200, JSON.stringify(put.body));
+  assert.equal([put.body.name, put.body.features, put.body.n_embd, put.body.layer], ["own", 2, 3, 1]);
+  assert.equal((await ask("GET", "dictionaries/own")).body, put.body);
+  assert.equal((await ask("GET", "dictionaries")).body, { dictionaries: [put.body] });
+  for (const [body, sentence] of [
+    [{ from: join(folder, "none") }, /^There is no file or folder .*none\.$/],
+    [{ from: folder, layer: 2 }, /^The file says that it reads block 1, not 2\.$/],
+    [{ from: folder, layers: 2 }, /unknown field "layers"/],
+    [{}, /from/],
+  ] as const) {
+    const { status, body: told } = await ask("PUT", "dictionaries/other", body);
+    assert.is(status, 400, JSON.stringify(told));
+    assert.match(told.error, sentence);
+  }
+  assert.equal((await ask("DELETE", "dictionaries/own")).body, { deleted: true });
+  const gone = await ask("GET", "dictionaries/own");
+  assert.equal(
+    [gone.status, gone.body.error],
+    [404, "There is no dictionary named own; there are no dictionaries yet."],
+  );
+  assert.is((await ask("DELETE", "dictionaries/own")).status, 404);
 });
 
 test("what cannot be right is refused in one sentence", async () => {

@@ -61,8 +61,10 @@ for (const kind of clients) {
   test(`${kind} client: an experiment from its submission to its files, and the model being served`, async () => {
     const mcp = await session(kind, ["--artifacts", folder]);
     assert.equal((await mcp.tools()).map(({ name }) => name).sort(), [
+      "lab_add_dictionary",
       "lab_artifacts",
       "lab_cancel",
+      "lab_dictionaries",
       "lab_health",
       "lab_job",
       "lab_jobs",

@@ -1,2 +1,3 @@
+export { dictionaryFiles, filesBeside } from "./choose.js";
 export type { Activation, Dictionary, DictionaryOrigin, RowScaling, TensorSource } from "./dictionary.js";
 export { type LayoutFiles, layouts, readDictionary } from "./read.js";

@@ -16,16 +16,16 @@ export interface LayoutFiles {
 
 interface Layout {
   name: string;
-  /** The file that holds the weights, where this layout's files are there. */
-  weights(names: readonly string[]): string | undefined;
+  /** The files of weights, one a dictionary, where this layout's files are there. */
+  weights(names: readonly string[]): string[];
   read(files: LayoutFiles, weights: string, k: number | undefined): Promise<Dictionary>;
 }
 
 /** The file of that name, where another one lies beside it. */
 const beside = (weights: string, other: string) => (names: readonly string[]) =>
-  names.includes(other) ? names.find((name) => name === weights) : undefined;
+  names.includes(other) ? names.filter((name) => name === weights) : [];
 
-const alone = (pattern: RegExp) => (names: readonly string[]) => names.find((name) => pattern.test(name));
+const alone = (pattern: RegExp) => (names: readonly string[]) => names.filter((name) => pattern.test(name));
 
 /** The layouts that are read, told apart by the names of their files. */
 export const layouts: readonly Layout[] = [
@@ -43,8 +43,8 @@ export const layouts: readonly Layout[] = [
     name: "Llama Scope (hyperparams.json, checkpoints/final.safetensors)",
     weights: (names) =>
       names.includes("hyperparams.json")
-        ? names.find((name) => /^(checkpoints\/)?final\.safetensors$/.test(name))
-        : undefined,
+        ? names.filter((name) => /^(checkpoints\/)?final\.safetensors$/.test(name))
+        : [],
     read: async (files, weights) =>
       readLlamaScope(await files.json("hyperparams.json"), await files.tensors(weights)),
   },
@@ -93,16 +93,34 @@ export const layouts: readonly Layout[] = [
   },
 ];
 
+/** Whether files of these names hold a dictionary, or several. */
+export function holdsOne(names: readonly string[]): boolean {
+  return layouts.some(({ weights }) => weights(names).length > 0);
+}
+
+/**
+ * The layout of files of these names, and the file that holds the weights; nothing where none fits.
+ * @throws FormatError where there is more than one dictionary
+ */
+export function layoutOf(names: readonly string[]): { weights: string; read: Layout["read"] } | undefined {
+  for (const { weights, read } of layouts) {
+    const [found, ...others] = weights(names);
+    if (found === undefined) continue;
+    if (others.length === 0) return { weights: found, read };
+    const some = [found, ...others].slice(0, 5).join(", ");
+    throw new FormatError(`The folder holds ${others.length + 1} dictionaries, such as ${some}: name one.`);
+  }
+  return undefined;
+}
+
 /**
  * Reads a dictionary from the files of its folder, whatever its layout.
  * @param k features that stay active, for a layout whose files do not say
  * @throws FormatError where no layout fits, or a file is not what its layout says
  */
 export async function readDictionary(files: LayoutFiles, k?: number): Promise<Dictionary> {
-  for (const { weights, read } of layouts) {
-    const found = weights(files.names);
-    if (found !== undefined) return checked(await read(files, found, k));
-  }
+  const layout = layoutOf(files.names);
+  if (layout !== undefined) return checked(await layout.read(files, layout.weights, k));
   throw new FormatError(
     `No layout that is read fits the files ${files.names.slice(0, 12).map(told).join(", ") || "(none)"}; read are ` +
       `${layouts.map(({ name }) => name).join("; ")}.`,

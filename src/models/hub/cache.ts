@@ -72,14 +72,13 @@ export class CachedRepository {
     await rename(temporary, path);
   }
 
-  /** Paths of the complete `.gguf` files of a commit, sorted. */
+  /** Paths of the complete files of a commit, sorted. */
   async files(commit: string): Promise<string[]> {
     const folder = this.snapshot(commit);
     // With the entries' types, links to folders are not followed: they could lead in a circle.
     const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
     const complete: string[] = [];
     for (const { name, parentPath } of entries) {
-      if (!name.toLowerCase().endsWith(".gguf")) continue;
       const path = join(parentPath, name);
       // A link whose blob is gone leads nowhere.
       const target = await stat(path).catch(() => undefined);

@@ -21,6 +21,23 @@ export function parseHubId(text: string): HubId | undefined {
   return { repository, ...(quant && { quant }), ...(file && { file }) };
 }
 
+/** A file or a folder of a repository. */
+export interface HubPlace {
+  /** `owner/name` */
+  repository: string;
+  /** Path in the repository; empty for all of it. */
+  path: string;
+}
+
+const placePattern = new RegExp(`^(${part}/${part})(?:/(\\S+?))?/?$`);
+
+/** Reads `owner/name`, `owner/name/folder` and `owner/name/folder/file`; nothing for what is none of them. */
+export function parseHubPlace(text: string): HubPlace | undefined {
+  const [, repository, path = ""] = placePattern.exec(text) ?? [];
+  if (repository === undefined || /--|\.\./.test(repository)) return undefined;
+  return path === "" || isSafePath(path) ? { repository, path } : undefined;
+}
+
 /** Whether a path of a repository stays inside the folder that it is joined to. */
 export function isSafePath(path: string): boolean {
   return (

@@ -5,7 +5,7 @@ import { CachedRepository } from "./cache.js";
 import { chooseFiles } from "./choose.js";
 import { downloadFile } from "./download.js";
 import { HubFault } from "./fault.js";
-import { checkRevision, type HubId, isCommit } from "./id.js";
+import { checkRevision, type HubId, isCommit, parseHubPlace } from "./id.js";
 import { type HubFile, Repository } from "./repository.js";
 import { type HubSettings, hubSettings } from "./settings.js";
 import { StreamSource } from "./stream-source.js";
@@ -35,14 +35,75 @@ export interface HubModel {
   commit: string;
 }
 
+/** What is looked for in a repository. */
+interface Wanted {
+  repository: string;
+  /** The paths that are meant, of those that there are. @throws UserError */
+  choose(paths: readonly string[]): string[];
+  /** How a sentence calls it. */
+  what: string;
+  /** Whether it is named so that a commit settles which files are meant. */
+  exact: boolean;
+}
+
+/** Files of the hub, on this machine. */
+interface HubFiles {
+  /** As they were chosen, in the snapshot of the commit. */
+  paths: string[];
+  commit: string;
+}
+
 /**
  * Finds a model of the hub in the shared cache, and downloads what is missing of it.
  * @throws UserError with one sentence
  */
-export function resolveHubModel(id: HubId, options: HubOptions = {}): Promise<HubModel> {
-  return locate(id, options, (settings, cached, revision) =>
-    fromHub(id, revision, settings, cached, options),
+export async function resolveHubModel(id: HubId, options: HubOptions = {}): Promise<HubModel> {
+  const { paths, commit } = await bring(wantedModel(id), options);
+  return { path: paths[0] as string, commit };
+}
+
+/**
+ * Finds files at a place of the hub, `owner/name[/path]`, in the shared cache, and downloads what is missing of them.
+ * @param choose takes the paths of the repository that belong to what lies at `at`, the one that is asked for last
+ * @returns that file's path here, beside which the others lie, and where it came from; nothing for what is no place
+ * @throws UserError with one sentence
+ */
+export async function resolveHubPlace(
+  place: string,
+  choose: (paths: readonly string[], at: string) => string[],
+  options: HubOptions = {},
+): Promise<{ path: string; source: string } | undefined> {
+  const id = parseHubPlace(place);
+  if (id === undefined) return undefined;
+  const { repository, path: at } = id;
+  let chosen: string[] = [];
+  const wanted: Wanted = {
+    repository,
+    choose: (paths) => {
+      chosen = choose(paths, at);
+      return chosen;
+    },
+    what: at === "" ? "it" : at,
+    exact: /\.[a-z]+$/.test(at),
+  };
+  const { paths, commit } = await bring(wanted, options);
+  return { path: paths.at(-1) as string, source: `${repository}/${chosen.at(-1)}@${commit}` };
+}
+
+function bring(wanted: Wanted, options: HubOptions): Promise<HubFiles> {
+  return locate(wanted, options, (settings, cached, revision) =>
+    fromHub(wanted, revision, settings, cached, options),
   );
+}
+
+function wantedModel(id: HubId): Wanted {
+  const { repository, file, quant } = id;
+  return {
+    repository,
+    choose: (paths) => chooseFiles(id, paths),
+    what: file ?? quant ?? "a model",
+    exact: file !== undefined || quant !== undefined,
+  };
 }
 
 /**
@@ -55,15 +116,16 @@ export async function readHubHead<T>(
   options: Pick<HubOptions, "revision" | "signal">,
   reader: (source: ByteSource) => Promise<T>,
 ): Promise<T> {
-  const found = await locate<HubModel | RemoteFile>(id, options, async (settings, cached, revision) => {
+  const wanted = wantedModel(id);
+  const found = await locate<HubFiles | RemoteFile>(wanted, options, async (settings, cached, revision) => {
     const repository = await Repository.open(settings, id.repository, revision, options.signal);
-    const [file] = filesOf(id, repository) as [HubFile];
+    const [file] = filesOf(wanted, repository) as [HubFile];
     const blob = cached.blob(file.hash);
     const here = await stat(blob).catch(() => undefined);
-    if (here?.size === file.size) return { path: blob, commit: repository.commit };
+    if (here?.size === file.size) return { paths: [blob], commit: repository.commit };
     return { repository, file };
   });
-  if ("path" in found) return fromFile(found.path, reader);
+  if ("paths" in found) return fromFile(found.paths[0] as string, reader);
   const source = new StreamSource(found.repository.read(found.file, 0, options.signal), found.file.size);
   try {
     return await reader(source);
@@ -77,52 +139,52 @@ interface RemoteFile {
   file: HubFile;
 }
 
-/** Where a model is: in the cache where that suffices, otherwise as `ask` finds out from the hub. */
+/** Where files are: in the cache where that suffices, otherwise as `ask` finds out from the hub. */
 async function locate<T>(
-  id: HubId,
+  wanted: Wanted,
   options: Pick<HubOptions, "revision">,
   ask: (settings: HubSettings, cached: CachedRepository, revision: string) => Promise<T>,
-): Promise<T | HubModel> {
+): Promise<T | HubFiles> {
   const { revision = "main" } = options;
   checkRevision(revision);
   const settings = await hubSettings();
-  const cached = new CachedRepository(settings.cache, id.repository);
-  if (settings.offline) return offline(id, revision, cached);
+  const cached = new CachedRepository(settings.cache, wanted.repository);
+  if (settings.offline) return offline(wanted, revision, cached);
   // A commit never changes, so a file of it that is here needs no question.
-  if (isCommit(revision) && (id.file !== undefined || id.quant !== undefined)) {
-    const here = await fromCache(id, revision, cached);
+  if (isCommit(revision) && wanted.exact) {
+    const here = await fromCache(wanted, revision, cached);
     if (here !== undefined) return here;
   }
   try {
     return await ask(settings, cached, revision);
   } catch (error) {
     // Without a network, what the revision last meant is better than nothing; it says which commit it is.
-    const here = error instanceof HubFault && error.passing && (await fromCache(id, revision, cached));
+    const here = error instanceof HubFault && error.passing && (await fromCache(wanted, revision, cached));
     if (here) return here;
     throw error;
   }
 }
 
-async function offline(id: HubId, revision: string, cached: CachedRepository): Promise<HubModel> {
-  const here = await fromCache(id, revision, cached);
+async function offline(wanted: Wanted, revision: string, cached: CachedRepository): Promise<HubFiles> {
+  const here = await fromCache(wanted, revision, cached);
   if (here !== undefined) return here;
-  const what = id.file ?? (id.quant === undefined ? "a model" : id.quant);
+  const { what, repository } = wanted;
   throw new UserError(
-    `HF_HUB_OFFLINE is set, and ${what} of ${id.repository} at ${revision} is not in the cache.`,
+    `HF_HUB_OFFLINE is set, and ${what} of ${repository} at ${revision} is not in the cache.`,
   );
 }
 
-/** The model as far as the cache knows it; nothing when a file of it is missing. */
+/** The files as far as the cache knows them; nothing when one is missing. */
 async function fromCache(
-  id: HubId,
+  { choose }: Wanted,
   revision: string,
   cached: CachedRepository,
-): Promise<HubModel | undefined> {
+): Promise<HubFiles | undefined> {
   const commit = await cached.ref(revision);
   if (commit === undefined) return undefined;
   try {
-    const [first] = chooseFiles(id, await cached.files(commit));
-    return { path: cached.snapshot(commit, first), commit };
+    const files = choose(await cached.files(commit));
+    return { paths: files.map((file) => cached.snapshot(commit, file)), commit };
   } catch (error) {
     if (error instanceof UserError) return undefined;
     throw error;
@@ -130,15 +192,15 @@ async function fromCache(
 }
 
 async function fromHub(
-  id: HubId,
+  wanted: Wanted,
   revision: string,
   settings: HubSettings,
   cached: CachedRepository,
   options: HubOptions,
-): Promise<HubModel> {
-  const repository = await Repository.open(settings, id.repository, revision, options.signal);
+): Promise<HubFiles> {
+  const repository = await Repository.open(settings, wanted.repository, revision, options.signal);
   const { commit } = repository;
-  const files = filesOf(id, repository);
+  const files = filesOf(wanted, repository);
   const total = files.reduce((sum, { size }) => sum + size, 0);
   let before = 0;
   let receivedBefore = 0;
@@ -161,14 +223,10 @@ async function fromHub(
     await cached.link(commit, file.path, file.hash);
   }
   await cached.writeRef(revision, commit);
-  return { path: cached.snapshot(commit, files[0]?.path), commit };
+  return { paths: files.map(({ path }) => cached.snapshot(commit, path)), commit };
 }
 
-/** The files of a repository that an id means, the first part first. */
-function filesOf(id: HubId, { files }: Repository): HubFile[] {
-  const paths = chooseFiles(
-    id,
-    files.map(({ path }) => path),
-  );
+function filesOf({ choose }: Wanted, { files }: Repository): HubFile[] {
+  const paths = choose(files.map(({ path }) => path));
   return paths.map((path) => files.find((file) => file.path === path)!);
 }

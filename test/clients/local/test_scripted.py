@@ -128,6 +128,9 @@ class TestContract(unittest.TestCase):
             Lab.probe: ["model", "examples", "**settings"],
             Lab.sae: ["model", "examples", "**settings"],
             Lab.features: ["model", "dictionary", "texts", "**settings"],
+            Lab.dictionaries: [],
+            Lab.add_dictionary: ["name", "source", ("layer", None), ("k", None), ("revision", None)],
+            Lab.remove_dictionary: ["name"],
             Lab.job: ["identifier"],
             Lab.wait: ["identifier", ("timeout", 1800), ("interval", 0.5)],
             Lab.cancel: ["identifier"],
@@ -181,6 +184,20 @@ class TestContract(unittest.TestCase):
         examples = [{"text": "t", "split": "train"}]
         sent = {"operation": "sae", "model": "m", "examples": examples, "steps": 3}
         self.assertEqual(json.loads(service.seen[5][2]), sent)
+
+    def test_a_dictionary_is_asked_for_by_what_was_said_alone(self) -> None:
+        with Scripted(lambda handler, *_: send_json(handler, 200, {"dictionaries": []})) as service:
+            lab = Lab(service.url)
+            lab.add_dictionary("a b", Path("/x/y"), layer=0)
+            self.assertEqual(lab.dictionaries(), [])
+            lab.remove_dictionary("one")
+            with self.assertRaisesRegex(TaplineError, "name is empty"):
+                lab.add_dictionary("", "x")
+        self.assertEqual(
+            [(method, path) for method, path, _ in service.seen],
+            [("PUT", "/lab/dictionaries/a%20b"), ("GET", "/lab/dictionaries"), ("DELETE", "/lab/dictionaries/one")],
+        )
+        self.assertEqual(json.loads(service.seen[0][2]), {"from": "/x/y", "layer": 0})
 
     def test_numbers_that_json_has_not_are_not_sent(self) -> None:
         with Scripted(lambda handler, *_: send_json(handler, 202, job("queued"))) as service:

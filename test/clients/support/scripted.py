@@ -29,7 +29,7 @@ class Scripted:
                 except ConnectionError:
                     pass  # the client has gone, as some tests want
 
-            do_POST = do_GET
+            do_POST = do_PUT = do_DELETE = do_GET
 
             def log_message(self, *_: Any) -> None:
                 pass

@@ -98,6 +98,25 @@ class AsyncLab:
         """Trains a small sparse autoencoder on final-token block outputs."""
         return await asyncio.to_thread(self._lab.sae, model, examples, **settings)
 
+    async def dictionaries(self) -> list[dict[str, Any]]:
+        """The sparse dictionaries that are kept by name."""
+        return await asyncio.to_thread(self._lab.dictionaries)
+
+    async def add_dictionary(
+        self,
+        name: str,
+        source: str | os.PathLike[str],
+        layer: int | None = None,
+        k: int | None = None,
+        revision: str | None = None,
+    ) -> dict[str, Any]:
+        """Keeps a published sparse dictionary under a name, as Lab.add_dictionary() does."""
+        return await asyncio.to_thread(self._lab.add_dictionary, name, source, layer, k, revision)
+
+    async def remove_dictionary(self, name: str) -> None:
+        """Forgets a dictionary."""
+        await asyncio.to_thread(self._lab.remove_dictionary, name)
+
     async def job(self, identifier: str | Job[Any]) -> Job[Any]:
         """The whole job as it is now, with its configuration and its result or error."""
         return await asyncio.to_thread(self._lab.job, identifier)

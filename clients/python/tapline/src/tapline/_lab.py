@@ -29,6 +29,9 @@ from .types import (
 R = TypeVar("R")
 Model = str | os.PathLike[str]
 
+_ADDING = 3600.0
+"""Patience where a dictionary may be downloaded."""
+
 
 class Lab:
     """The isolated research service (`tapline lab`): experiments that run in a worker of their own.
@@ -113,8 +116,35 @@ class Lab:
     def features(
         self, model: Model, dictionary: str, texts: Sequence[str], **settings: Any
     ) -> Job[FeaturesResult]:
-        """Reads texts through a sparse dictionary that `tapline dictionary add` has kept. Setting: top."""
+        """Reads texts through a sparse dictionary that add_dictionary() has kept. Setting: top."""
         return self.submit("features", model, dictionary=dictionary, texts=list(texts), **settings)
+
+    def dictionaries(self) -> list[dict[str, Any]]:
+        """The sparse dictionaries that are kept by name: what each one reads, and where it is from."""
+        return cast("list[dict[str, Any]]", self._http.json("/lab/dictionaries")["dictionaries"])
+
+    def add_dictionary(
+        self,
+        name: str,
+        source: str | os.PathLike[str],
+        layer: int | None = None,
+        k: int | None = None,
+        revision: str | None = None,
+    ) -> dict[str, Any]:
+        """Keeps a published sparse dictionary under a name, in place of one that had it.
+
+        `source` is its folder or file of weights on the service's machine, or `owner/name/path` of the hub, which is
+        downloaded first. `layer` is the block whose output it reads and `k` how many features stay active, where its
+        files do not say.
+        """
+        given = {"from": os.fspath(source), "layer": layer, "k": k, "revision": revision}
+        body = {key: value for key, value in given.items() if value is not None}
+        patience = max(self._http.timeout, _ADDING)
+        return self._http.json(_dictionary_path(name), body, timeout=patience, method="PUT")
+
+    def remove_dictionary(self, name: str) -> None:
+        """Forgets a dictionary."""
+        self._http.json(_dictionary_path(name), method="DELETE")
 
     def job(self, identifier: str | Job[Any]) -> Job[Any]:
         """The whole job as it is now, with its configuration and its result or error."""
@@ -194,6 +224,12 @@ def _path(identifier: str | Job[Any]) -> str:
     if not name:
         raise TaplineError("The job's id is empty.")
     return f"/lab/v1/jobs/{quote(name, safe='')}"
+
+
+def _dictionary_path(name: str) -> str:
+    if not name:
+        raise TaplineError("The dictionary's name is empty.")
+    return f"/lab/dictionaries/{quote(name, safe='')}"
 
 
 def _labelled(example: Any) -> Any:

@@ -1,0 +1,68 @@
+import { FormatError } from "../format-error.js";
+import { holdsOne, layoutOf } from "./read.js";
+
+const weights = /\.(safetensors|npz|pth?)$/;
+const settings = /^(cfg|config|hyperparams)\.json$/;
+/** A file of weights that goes with another one. */
+const scaling = /^sae-normalization-\d+\.npz$/;
+const listed = 5;
+
+/**
+ * Which of a folder's files can be a dictionary's: of a named file of weights, its own folder's settings count, but no
+ * other weights.
+ * @param named the file that was named in the folder; none: the folder itself
+ */
+export function filesBeside(names: readonly string[], named?: string): string[] {
+  return names
+    .filter((name) => named === undefined || name === named || !weights.test(name) || scaling.test(name))
+    .sort();
+}
+
+/**
+ * The files of one dictionary among all paths of a repository: its settings, then its weights.
+ * @param at a folder of it, or a file of weights; empty for its root
+ * @throws FormatError where there is no dictionary, or more than one
+ */
+export function dictionaryFiles(paths: readonly string[], at: string): string[] {
+  const folder = paths.includes(at) ? folderOf(at) : at;
+  const names = filesBeside(inFolder(paths, folder), paths.includes(at) ? below(folder, at) : undefined);
+  const layout = layoutOf(names);
+  if (layout === undefined) throw new FormatError(nothingAt(paths, at));
+  const beside = names.filter((name) => settings.test(name) || scaling.test(name));
+  return [...beside, layout.weights].map((name) => (folder === "" ? name : `${folder}/${name}`));
+}
+
+/** The folder of the dictionary that a file of weights belongs to: one layout keeps them a folder deeper. */
+function folderOf(path: string): string {
+  return path.replace(/(^|\/)(checkpoints\/)?[^/]*$/, "");
+}
+
+function below(folder: string, path: string): string {
+  return folder === "" ? path : path.slice(folder.length + 1);
+}
+
+/** The files of a folder, and of the one in it where a layout keeps its weights. */
+function inFolder(paths: readonly string[], folder: string): string[] {
+  const start = folder === "" ? "" : `${folder}/`;
+  return paths
+    .filter((path) => path.startsWith(start))
+    .map((path) => path.slice(start.length))
+    .filter((name) => /^(checkpoints\/)?[^/]+$/.test(name));
+}
+
+function nothingAt(paths: readonly string[], at: string): string {
+  const folders = (within: string) => [
+    ...new Set(paths.filter((path) => path.startsWith(within)).map(folderOf)),
+  ];
+  const withOne = (within: string) => folders(within).filter((folder) => holdsOne(inFolder(paths, folder)));
+  const near = withOne(at === "" ? "" : `${at}/`);
+  const all = near.length > 0 ? near : withOne("");
+  const where = at === "" ? "the repository's root" : at;
+  if (all.length === 0) return "The repository holds no dictionary of a layout that is read.";
+  return `There is no dictionary at ${where}; there are ${all.length}: ${some(all)}.`;
+}
+
+function some(names: readonly string[]): string {
+  const rest = names.length - listed;
+  return names.slice(0, listed).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
+}

@@ -1,0 +1,75 @@
+import { fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type Router from "@koa/router";
+import type { Context } from "koa";
+import { DictionaryRequest, type StoredDictionary } from "../contracts/library.js";
+import { limits } from "../contracts/limits.js";
+import { checked, clientGone, HttpError, readJson } from "../http/index.js";
+import { Dictionaries } from "../library/index.js";
+import { found, nameOf } from "../library/routes.js";
+import type { DictionaryTask, Taken } from "./dictionary-process.js";
+
+/** Sparse dictionaries by name, on the Lab's port: the list, one of them, a new one from a folder or the hub, its end. */
+export function dictionaryRoutes(router: Router, home: string): void {
+  const dictionaries = new Dictionaries(home);
+  // One at a time: each may need as much memory as its file has bytes.
+  let last: Promise<unknown> = Promise.resolve();
+  router.get("/lab/dictionaries", async (ctx) => {
+    ctx.body = { dictionaries: await dictionaries.list() };
+  });
+  router.get("/lab/dictionaries/:name", async (ctx) => {
+    const name = nameOf(ctx.params);
+    ctx.body = await found(() => dictionaries.get(name));
+  });
+  router.put("/lab/dictionaries/:name", async (context) => {
+    const ctx = context as unknown as Context;
+    const name = nameOf(context.params);
+    const { from, layer, k, revision } = checked(
+      DictionaryRequest,
+      await readJson(ctx, { limit: limits.job_body_bytes }),
+    );
+    const { signal } = clientGone(ctx);
+    const taken = last.then(() => take({ home, name, place: from, claims: { layer, k }, revision }, signal));
+    last = taken.catch(() => {});
+    ctx.body = await taken;
+  });
+  router.delete("/lab/dictionaries/:name", async (ctx) => {
+    const name = nameOf(ctx.params);
+    if (!(await dictionaries.remove(name))) throw new HttpError(404, `There is no dictionary named ${name}.`);
+    ctx.body = { deleted: true };
+  });
+}
+
+// The same file beside this one, from src/ under tsx and from dist/.
+const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+const program = fileURLToPath(new URL(`./dictionary-process.${extension}`, import.meta.url));
+
+/**
+ * Reads a dictionary in a process of its own: turning a gigabyte of weights into the one form takes seconds.
+ * @throws HttpError with its sentence where it is refused
+ */
+function take(task: DictionaryTask, signal: AbortSignal): Promise<StoredDictionary> {
+  const gone = () => new HttpError(400, "The client left.");
+  if (signal.aborted) return Promise.reject(gone());
+  const child = fork(program, [], { execArgv: process.execArgv, stdio: ["ignore", "ignore", "pipe", "ipc"] });
+  let said = "";
+  child.stderr?.on("data", (chunk: Buffer) => {
+    said = (said + chunk.toString()).slice(-2000);
+  });
+  // Not killed: a download leaves its lock in order.
+  const stop = () => {
+    if (child.connected) child.disconnect();
+  };
+  signal.addEventListener("abort", stop, { once: true });
+  return new Promise<StoredDictionary>((resolve, reject) => {
+    child.once("message", (answer: Taken) => {
+      if ("stored" in answer) resolve(answer.stored);
+      else reject(new HttpError(400, answer.refused));
+    });
+    child.once("error", reject);
+    child.once("close", () =>
+      reject(signal.aborted ? gone() : new Error(`No dictionary, and no word why: ${said}`)),
+    );
+    child.send(task, () => {});
+  }).finally(() => signal.removeEventListener("abort", stop));
+}
