@@ -67,7 +67,7 @@ export async function runDemo(options: DemoOptions): Promise<{ report: DemoRepor
     const home = await mkdtemp(join(tmpdir(), "tapline-demo-"));
     closers.push(() => rm(home, { recursive: true, force: true }));
     const { inference, lab } = await startServices(options, home, closers);
-    const serving = new ServingModel(Number(new URL(inference).port));
+    const serving = new ServingModel(inference);
     const model = await serving.capabilities({ signal: options.signal });
     const layers = options.layers ?? spread(range(model.n_layer ?? 0), limits.layers);
 

@@ -81,14 +81,14 @@ async function runLab(options: LabOptions): Promise<void> {
     import("../mcp/index.js"),
   ]);
   const labUrl = options.lab ?? usualLab;
-  const { hostname, port } = new URL(options.url);
+  const { hostname, origin } = new URL(options.url);
   if (!["localhost", "127.0.0.1", "[::1]"].includes(hostname)) {
     throw new UsageError(`Only a model served on this machine can be looked into, not one on ${hostname}.`);
   }
   const tools = {
     lab: new Lab(labUrl),
     labUrl,
-    serving: new ServingModel(Number(port || 80)),
+    serving: new ServingModel(origin),
     artifacts: options.artifacts ?? null,
   };
   await serveMcp(() => labServer(tools), protocol, stopped);

@@ -1,6 +1,5 @@
 import type { Command } from "commander";
-import type { Execution, ExecutionList } from "../contracts/execution.js";
-import type { Capabilities, CaptureResult } from "../contracts/index.js";
+import type { ExecutionList } from "../contracts/execution.js";
 import { defaults, limits } from "../contracts/limits.js";
 import type { RouterStats } from "../contracts/router.js";
 import type { Stats } from "../contracts/stats.js";
@@ -21,9 +20,6 @@ interface CaptureOptions extends ServerOptions {
 interface ExecutionsOptions extends ServerOptions {
   clear?: boolean;
 }
-
-/** A capture waits up to a minute for its turn. */
-const captureTimeoutMs = 75_000;
 
 /** `tapline capture`, `executions` and `stats`: the inside of a running `tapline serve`. */
 export function registerResident(program: Command): void {
@@ -74,21 +70,19 @@ async function tools() {
 }
 
 async function capture(prompt: string, options: CaptureOptions): Promise<void> {
-  const { Transport, terminal, print, printJson, TaplineError } = await tools();
-  const { readInput } = await import("./input-files.js");
+  const { terminal, print, printJson, TaplineError } = await tools();
+  const [{ ServingModel }, { readInput }] = await Promise.all([
+    import("../client/serving-model.js"),
+    import("./input-files.js"),
+  ]);
   const text = prompt === "-" ? (await readInput("-")).replace(/\r?\n$/, "") : prompt;
-  const http = new Transport(options.url, captureTimeoutMs, { service: "serve" });
-  const { model, n_layer } = await http.json<Capabilities>("/lab/capabilities");
+  const serving = new ServingModel(options.url);
+  const { model, n_layer } = await serving.capabilities();
   if (model === null) throw new TaplineError("The server holds no model at the moment.");
-  const layers = options.layers ?? spread([...Array(n_layer ?? 1).keys()], limits.capture_layers);
-  const result = await http.json<CaptureResult>("/lab/activations", {
-    method: "POST",
-    body: {
-      model,
-      prompt: text,
-      layers,
-      ...(options.maxInputTokens === undefined ? {} : { max_input_tokens: options.maxInputTokens }),
-    },
+  const result = await serving.inspect(text, {
+    model,
+    layers: options.layers ?? spread([...Array(n_layer ?? 1).keys()], limits.capture_layers),
+    maxInputTokens: options.maxInputTokens,
   });
   if (options.json) return printJson(result);
   const canvas = terminal.canvasOf(process.stdout);
@@ -104,7 +98,7 @@ async function capture(prompt: string, options: CaptureOptions): Promise<void> {
 }
 
 async function executions(name: string | undefined, options: ExecutionsOptions): Promise<void> {
-  const { Transport, terminal, print, printJson, TaplineError } = await tools();
+  const { Transport, terminal, print, printJson } = await tools();
   const http = new Transport(options.url, 10_000, { service: "serve" });
   const canvas = terminal.canvasOf(process.stdout);
   if (options.clear) {
@@ -115,18 +109,9 @@ async function executions(name: string | undefined, options: ExecutionsOptions):
     const list = await http.json<ExecutionList>("/executions");
     return options.json ? printJson(list) : print(terminal.executionList(list, canvas).join("\n"));
   }
-  const execution = await http.json<Execution>(`/executions/${await findExecution()}`);
+  const { findExecution } = await import("./find-execution.js");
+  const execution = await findExecution(http, name);
   return options.json ? printJson(execution) : print(terminal.executionPicture(execution, canvas).join("\n"));
-
-  async function findExecution(): Promise<string> {
-    if (/^[0-9a-f]{32}$/.test(name as string)) return name as string;
-    const { executions: all } = await http.json<ExecutionList>("/executions");
-    const found = name === "last" ? all.slice(0, 1) : all.filter(({ id }) => id.startsWith(name as string));
-    if (found.length === 1) return (found[0] as { id: string }).id;
-    throw new TaplineError(
-      found.length === 0 ? `There is no request ${name}.` : `${found.length} requests begin with ${name}.`,
-    );
-  }
 }
 
 async function stats(options: ServerOptions): Promise<void> {

@@ -2,7 +2,6 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
-import type { Execution, ExecutionList } from "../contracts/execution.js";
 import type { Job, JobStatus } from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
 import { version } from "../contracts/version.js";
@@ -105,8 +104,15 @@ async function gather({ job = [], execution = [], lab, url }: PackageOptions): P
   const { executionEvidence, jobEvidence } = await import("../study/index.js");
   const evidence: Evidence[] = [];
   for (const name of job) evidence.push(jobEvidence(await findJobNamed(name, lab)));
-  for (const name of execution) {
-    evidence.push(executionEvidence(await findExecution(name, url), `tapline ${version}`));
+  if (execution.length > 0) {
+    const [{ Transport }, { findExecution }] = await Promise.all([
+      import("../client/transport.js"),
+      import("./find-execution.js"),
+    ]);
+    const http = new Transport(url, 10_000, { service: "serve" });
+    for (const name of execution) {
+      evidence.push(executionEvidence(await findExecution(http, name), `tapline ${version}`));
+    }
   }
   return evidence;
 }
@@ -135,23 +141,6 @@ async function findJobNamed(name: string, lab: string | undefined): Promise<Job>
     throw new UserError(`Job ${job.id} is still ${job.status}; package it when it has ended.`);
   }
   return job;
-}
-
-async function findExecution(name: string, url: string): Promise<Execution> {
-  const { Transport } = await import("../client/transport.js");
-  const http = new Transport(url, 10_000, { service: "serve" });
-  const { executions } = await http.json<ExecutionList>("/executions");
-  const finished = executions.filter(({ status }) => status !== "running");
-  const found = name === "last" ? finished.slice(0, 1) : executions.filter(({ id }) => id.startsWith(name));
-  const [one] = found;
-  if (one === undefined || found.length > 1) {
-    throw new UserError(
-      one === undefined
-        ? `The server remembers no request ${name}; it keeps the last ones only.`
-        : `${found.length} requests begin with ${name}.`,
-    );
-  }
-  return http.json<Execution>(`/executions/${one.id}`);
 }
 
 async function readWordsFile(path: string): Promise<string> {

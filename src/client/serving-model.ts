@@ -29,12 +29,13 @@ export class ServingModel {
   readonly #making: Transport;
 
   /**
+   * @param service its port on this machine, or its address: `http://127.0.0.1:8971`
    * @param options.timeoutMs longest silence within one request; 75 s unless told otherwise, since a capture may wait a
    *   minute for its turn, and 10 minutes where a vector or a probe is made
    */
-  constructor(port: number = ports.inference, options: { timeoutMs?: number } = {}) {
-    const open = (usual: number) =>
-      new Transport(`http://127.0.0.1:${port}`, options.timeoutMs ?? usual, { service: "serve" });
+  constructor(service: number | string = ports.inference, options: { timeoutMs?: number } = {}) {
+    const url = typeof service === "string" ? service : `http://127.0.0.1:${service}`;
+    const open = (usual: number) => new Transport(url, options.timeoutMs ?? usual, { service: "serve" });
     this.#http = open(75_000);
     this.#making = open(600_000);
   }

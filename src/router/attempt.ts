@@ -115,13 +115,12 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(
-    controller: Dispatcher.DispatchController,
+    _controller: Dispatcher.DispatchController,
     status: number,
     _headers: unknown,
     statusText = "",
   ): void {
     if (status < 200) return;
-    this.#controller = controller;
     this.#backend.lastSeen = performance.now();
     this.#status = status;
     this.#statusText = statusText;

@@ -17,36 +17,63 @@ export function bestLayer<R extends { layer: number; auc: number; brier: number 
   );
 }
 
+export interface RocPoint {
+  falsePositiveRate: number;
+  truePositiveRate: number;
+  /** The least score that counts as positive here; above every score at the curve's beginning. */
+  threshold: number;
+}
+
 /**
- * The receiver operating characteristic: false against true positive rate, from (0, 0) to (1, 1). Examples with
- * equal scores make one step, so that their order does not matter.
+ * The receiver operating characteristic (Fawcett, 2006): one point for each distinct score, so that tied scores
+ * make one diagonal step, from (0, 0) to (1, 1).
  */
-export function rocCurve(examples: readonly Scored[]): Array<[x: number, y: number]> {
+export function roc(examples: readonly Scored[]): RocPoint[] {
+  const sorted = examples.toSorted((a, b) => b.score - a.score);
   const positives = examples.filter(({ label }) => label === 1).length;
   const negatives = examples.length - positives;
-  const sorted = [...examples].sort((a, b) => b.score - a.score);
-  const points: Array<[number, number]> = [[0, 0]];
+  const points: RocPoint[] = [
+    { falsePositiveRate: 0, truePositiveRate: 0, threshold: Number.POSITIVE_INFINITY },
+  ];
   let [hits, alarms] = [0, 0];
   sorted.forEach(({ label, score }, index) => {
-    if (label === 1) hits++;
-    else alarms++;
+    if (label === 1) hits += 1;
+    else alarms += 1;
     if (sorted[index + 1]?.score === score) return;
-    points.push([negatives === 0 ? 0 : alarms / negatives, positives === 0 ? 0 : hits / positives]);
+    points.push({
+      falsePositiveRate: negatives === 0 ? 0 : alarms / negatives,
+      truePositiveRate: positives === 0 ? 0 : hits / positives,
+      threshold: score,
+    });
   });
   return points;
 }
 
-/** Mean score against the share of class 1, for each of `bins` equal ranges of scores that holds examples. */
-export function calibration(
-  examples: readonly Scored[],
-  bins = 10,
-): Array<{ score: number; share: number; count: number }> {
-  const binOf = (score: number) => Math.min(bins - 1, Math.floor(score * bins));
-  return Array.from({ length: bins }, (_, bin) => examples.filter(({ score }) => binOf(score) === bin))
-    .filter(({ length }) => length > 0)
-    .map((members) => ({
-      score: members.reduce((sum, { score }) => sum + score, 0) / members.length,
-      share: members.filter(({ label }) => label === 1).length / members.length,
-      count: members.length,
-    }));
+export interface Bin {
+  from: number;
+  to: number;
+  size: number;
+  meanScore: number;
+  /** Share of the bin's examples whose label is 1. */
+  positiveShare: number;
+}
+
+/** Reliability: the examples in bins of equal width over [0, 1], empty ones left out. */
+export function calibration(examples: readonly Scored[], bins = 10): Bin[] {
+  return Array.from({ length: bins }, (_, index) => {
+    const inside = examples.filter(({ score }) => binOf(score, bins) === index);
+    const sum = (value: (example: Scored) => number) => inside.reduce((total, one) => total + value(one), 0);
+    return {
+      from: index / bins,
+      to: (index + 1) / bins,
+      size: inside.length,
+      meanScore: sum(({ score }) => score) / inside.length,
+      positiveShare: sum(({ label }) => label) / inside.length,
+    };
+  }).filter(({ size }) => size > 0);
+}
+
+/** Which of `bins` equal parts of [0, 1] a score falls into; 1 belongs to the last. */
+export function binOf(score: number, bins: number): number {
+  return Math.min(bins - 1, Math.max(0, Math.floor(score * bins)));
 }

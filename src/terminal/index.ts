@@ -1,7 +1,7 @@
 export { AnswerWriter, harmless } from "./answer-writer.js";
 export { bars } from "./bars.js";
 export { type Canvas, type Colors, canvasOf, colorsOf, narrowest } from "./canvas.js";
-export { bestLayer, calibration, rocCurve } from "./classification.js";
+export { bestLayer, binOf, calibration, roc } from "./classification.js";
 export { executionList, executionPicture } from "./execution-picture.js";
 export { shortNumber } from "./figures.js";
 export { inspectPicture, measurePicture } from "./inspect-picture.js";

@@ -1,6 +1,6 @@
 import type { ProbeResult } from "../contracts/index.js";
 import type { Canvas } from "./canvas.js";
-import { bestLayer, calibration, rocCurve, type Scored } from "./classification.js";
+import { bestLayer, calibration, roc, type Scored } from "./classification.js";
 import { beside, heading } from "./page.js";
 import { bold, dim, inScale, probabilityScale } from "./paint.js";
 import { type Axis, plot, type Series } from "./plot.js";
@@ -22,7 +22,7 @@ export function probePicture(result: Pick<ProbeResult, "reports">, canvas: Canva
     heading("Held out", `${best.test_size} examples that the probe has not seen`, "", canvas),
     "",
     ...beside(
-      [(half) => roc(reports, half), (half) => calibrated(best, half)],
+      [(half) => rocPlot(reports, half), (half) => calibrated(best, half)],
       { least: 34, gap: 4 },
       canvas,
     ),
@@ -45,9 +45,11 @@ function placeOf(index: number, count: number): number {
   return 0.35 + 0.45 * (count < 2 ? 0.5 : index / (count - 1));
 }
 
-function roc(reports: readonly Report[], canvas: Canvas): string[] {
+function rocPlot(reports: readonly Report[], canvas: Canvas): string[] {
   const series: Series[] = reports.map((report, index) => {
-    const points = rocCurve(heldOut(report));
+    const points = roc(heldOut(report)).map(
+      ({ falsePositiveRate, truePositiveRate }) => [falsePositiveRate, truePositiveRate] as const,
+    );
     // Each curve is marked at a spot of its own: curves of good probes lie on each other.
     const spot = Math.round(((index + 1) / (reports.length + 1)) * (points.length - 1));
     return {
@@ -62,7 +64,9 @@ function roc(reports: readonly Report[], canvas: Canvas): string[] {
 }
 
 function calibrated(report: Report, canvas: Canvas): string[] {
-  const points = calibration(heldOut(report)).map(({ score, share }) => [score, share] as const);
+  const points = calibration(heldOut(report)).map(
+    ({ meanScore, positiveShare }) => [meanScore, positiveShare] as const,
+  );
   const title = `Calibration, layer ${report.layer}, Brier ${report.brier.toFixed(3)}`;
   const series = [{ points, marker: "●", place: 0.65 }];
   return unitSquare(title, series, "share of label 1 against score; dotted: perfect", canvas);

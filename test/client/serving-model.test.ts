@@ -1,7 +1,10 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { findExecution } from "../../src/cli/find-execution.js";
 import { events } from "../../src/client/event-stream.js";
 import { ServingModel, TaplineError } from "../../src/client/index.js";
+import { Transport } from "../../src/client/transport.js";
+import type { Execution } from "../../src/contracts/execution.js";
 import { fc } from "../support/fc.js";
 import { until } from "../support/until.js";
 import { scripted, sendJson } from "./scripted.js";
@@ -16,7 +19,7 @@ test("inspecting asks for the resident model's exact name first", async () => {
   const service = await scripted(({ path }, response) =>
     sendJson(response, 200, path === "/lab/capabilities" ? { model: "the-model" } : { tokens: ["a"] }),
   );
-  const serving = new ServingModel(service.port);
+  const serving = new ServingModel(service.url);
   await serving.inspect("Hello", { layers: [0, 3], maxInputTokens: 7 });
   await serving.inspect("Hello");
   await serving.inspect("Hello", { model: "known" });
@@ -171,6 +174,28 @@ test("events are the same however the bytes are cut", async () => {
     }),
     { numRuns: 300 },
   );
+});
+
+test("the last request is the newest that has ended; a beginning names one request or none", async () => {
+  const ids = ["aa11", "bb22", "bb33"].map((start) => start.padEnd(32, "0"));
+  const executions = ids.map((id, at) => ({ id, status: at === 0 ? "running" : "completed" }));
+  const service = await scripted(({ path }, response) =>
+    sendJson(
+      response,
+      200,
+      path === "/executions" ? { executions } : { id: path.slice("/executions/".length) },
+    ),
+  );
+  const http = new Transport(service.url, 10_000);
+  const named = async (name: string) =>
+    (await findExecution(http, name).catch((error) => error)) as Execution & Error;
+  assert.is((await named("last")).id, ids[1]);
+  assert.is((await named("aa")).id, ids[0]);
+  assert.is((await named("bb3")).id, ids[2]);
+  assert.is((await named("bb")).message, "2 requests begin with bb.");
+  assert.is((await named("cc")).message, "The server remembers no request cc; it keeps the last ones only.");
+  assert.is((await named("f".repeat(32))).id, "f".repeat(32));
+  await service.close();
 });
 
 test.run();

@@ -6,6 +6,7 @@
  *   --tests PART   what to run, as `npm test -- PART` takes it; may be given several times
  *   --limit N      so many faults, chosen by --seed (default: 40)
  *   --seed N       another choice (default: 1)
+ *   --at FILE:LINE all faults of that line, and no others; may be given several times
  *   --timeout S    seconds per test file without a fault (default: 120); with one, five times what it took counts as noticed
  *   --least P      fails below so many percent noticed
  */
@@ -38,6 +39,7 @@ async function main(): Promise<void> {
     options: {
       tests: { type: "string", multiple: true },
       limit: { type: "string", default: "40" },
+      at: { type: "string", multiple: true },
       seed: { type: "string", default: "1" },
       timeout: { type: "string", default: "120" },
       least: { type: "string", default: "0" },
@@ -50,7 +52,10 @@ async function main(): Promise<void> {
   const all = filesBelow(positionals).flatMap((file) =>
     mutantsOf(readFileSync(join(root, file), "utf8")).map((mutant) => ({ file, mutant })),
   );
-  const chosen = choose(all, Number(values.limit), Number(values.seed));
+  const chosen =
+    values.at === undefined
+      ? choose(all, Number(values.limit), Number(values.seed))
+      : all.filter(({ file, mutant }) => values.at?.includes(`${file}:${lineOf(file, mutant)}`));
   console.log(`${all.length} faults can be put into ${positionals.join(", ")}; ${chosen.length} are tried.`);
   const copy = mkdtempSync(join(tmpdir(), "tapline-mutation-"));
   process.on("exit", () => rmSync(copy, { recursive: true, force: true }));
@@ -152,6 +157,10 @@ function copyTo(folder: string): void {
     copyFileSync(join(root, file), join(folder, file));
   }
   for (const name of ["node_modules", ".build"]) symlinkSync(join(root, name), join(folder, name));
+}
+
+function lineOf(file: string, { at }: Mutant): number {
+  return readFileSync(join(root, file), "utf8").slice(0, at).split("\n").length;
 }
 
 function tell(file: string, source: string, { at, from, to }: Mutant): string {

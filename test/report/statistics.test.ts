@@ -2,7 +2,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { difference } from "../../src/report/difference.js";
 import { percent, signed } from "../../src/report/figure.js";
-import { binOf, calibration, roc } from "../../src/report/statistics.js";
+import { binOf, calibration, roc } from "../../src/terminal/index.js";
 import { fc } from "../support/fc.js";
 
 const scored = fc

@@ -66,6 +66,16 @@ test("an unknown model is 404, unless a backend has it since", async () => {
     param: "model",
     code: "model_not_found",
   });
+  const { body: list } = await router.get("/executions");
+  const { body: record } = await router.get(`/executions/${list.executions[0].id}`);
+  assert.equal(
+    record.events.map(({ kind, text }: { kind: string; text: string }) => [kind, text]),
+    [
+      ["lifecycle", "received"],
+      ["error", "The model new is not served by any backend."],
+      ["lifecycle", "failed"],
+    ],
+  );
   one.options.models = [{ id: "m" }, { id: "new" }];
   await until(async () => (await router.chat({ model: "new", messages })).status === 200);
 });

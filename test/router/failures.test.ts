@@ -96,6 +96,8 @@ test("a refusal is asked elsewhere; when all refuse, the last one's words are th
   const two = await fake();
   const router = await routing([one.url, two.url]);
   for (let count = 0; count < 3; count++) assert.is((await router.chat({ messages })).status, 200);
+  // Each that came to the first was tried once more.
+  assert.is((await router.get("/stats")).body.requests.retried, one.got.length);
   two.options.post = busy;
   const refused = await router.chat({ messages });
   assert.is(refused.status, 503);
@@ -106,6 +108,21 @@ test("a refusal is asked elsewhere; when all refuse, the last one's words are th
     router.service.backends.map(({ state }) => state),
     ["healthy", "healthy"],
   );
+});
+
+test("who failed before its last recovery, or stands aside already, is not set aside for it", async () => {
+  const one = await fake();
+  const router = await routing([one.url]);
+  const [backend] = router.service.backends;
+  const { health } = router.service;
+  const state = () => [backend?.state, backend?.timesAside];
+  assert.ok(backend !== undefined);
+  health.failed(backend, backend.epoch - 1, "long ago");
+  assert.equal(state(), ["healthy", 0]);
+  health.failed(backend, backend.epoch, "now");
+  assert.equal(state(), ["aside", 1]);
+  health.failed(backend, backend.epoch, "once more");
+  assert.equal(state(), ["aside", 1]);
 });
 
 test("other errors are the answer", async () => {

@@ -10,7 +10,7 @@ import {
   calibration,
   jobList,
   jobPicture,
-  rocCurve,
+  roc,
   width,
 } from "../../src/terminal/index.js";
 import { example } from "./example.js";
@@ -148,10 +148,13 @@ test("the list shows whole ids and fits", () => {
   assert.equal(jobList([], plain), ["No jobs yet."]);
 });
 
+const curve = (examples: Parameters<typeof roc>[0]) =>
+  roc(examples).map(({ falsePositiveRate, truePositiveRate }) => [falsePositiveRate, truePositiveRate]);
+
 test("the ROC curve: ties make one step, and its area is the AUROC", () => {
   const scored = (pairs: Array<[0 | 1, number]>) => pairs.map(([label, score]) => ({ label, score }));
   assert.equal(
-    rocCurve(
+    curve(
       scored([
         [1, 0.9],
         [0, 0.1],
@@ -164,7 +167,7 @@ test("the ROC curve: ties make one step, and its area is the AUROC", () => {
     ],
   );
   assert.equal(
-    rocCurve(
+    curve(
       scored([
         [1, 0.5],
         [0, 0.5],
@@ -176,10 +179,10 @@ test("the ROC curve: ties make one step, and its area is the AUROC", () => {
     ],
   );
   for (const { scores, auc } of (probe.result as ProbeResult).reports) {
-    const points = rocCurve(scores.filter(({ split }) => split === "test"));
+    const points = curve(scores.filter(({ split }) => split === "test"));
     let area = 0;
-    points.slice(1).forEach(([x, y], index) => {
-      const [px, py] = points[index]!;
+    points.slice(1).forEach(([x = 0, y = 0], index) => {
+      const [px = 0, py = 0] = points[index]!;
       area += ((x - px) * (y + py)) / 2;
     });
     assert.ok(Math.abs(area - auc) < 1e-6, `${area} ${auc}`);
@@ -190,10 +193,10 @@ test("calibration: bins hold all examples", () => {
   const examples = [0, 0.05, 0.5, 0.99, 1].map((score) => ({ score, label: (score > 0.6 ? 1 : 0) as 0 | 1 }));
   const bins = calibration(examples);
   assert.is(
-    bins.reduce((sum, { count }) => sum + count, 0),
+    bins.reduce((sum, { size }) => sum + size, 0),
     5,
   );
-  assert.equal(bins.at(-1), { score: 0.995, share: 1, count: 2 });
+  assert.equal(bins.at(-1), { from: 0.9, to: 1, size: 2, meanScore: 0.995, positiveShare: 1 });
 });
 
 test.run();

@@ -1,8 +1,7 @@
 import type { ProbeResult } from "../../contracts/index.js";
-import { bestLayer } from "../../terminal/index.js";
+import { bestLayer, binOf, calibration, roc } from "../../terminal/index.js";
 import { count, type Figure, type Findings, figureOf, type Passage, percent } from "../figure.js";
 import { glimpse, type Html, html } from "../markup.js";
-import { binOf, calibration, roc } from "../statistics.js";
 
 type Report = ProbeResult["reports"][number];
 

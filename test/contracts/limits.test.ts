@@ -1,0 +1,214 @@
+/**
+ * Every limit, written out by hand from the specification, and from the documentation where the specification is
+ * silent: what reads a limit from the contract cannot notice that it changed.
+ */
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { inferenceLimits } from "../../src/contracts/inference-limits.js";
+import { defaults, limits, ports, topCounts } from "../../src/contracts/limits.js";
+import { liveLimits } from "../../src/contracts/live-limits.js";
+import { mcpLimits } from "../../src/contracts/mcp.js";
+import { researchLimits } from "../../src/contracts/research.js";
+import { routerLimits } from "../../src/contracts/router.js";
+import { errorCodes } from "../../src/contracts/studies/errors.js";
+import { siteLimits, studiesPort, studyLimits } from "../../src/contracts/studies/limits.js";
+
+test("the Lab's and the serving model's limits", () => {
+  assert.equal(limits, {
+    job_body_bytes: 500_000,
+    worker_deadline_seconds: 30 * 60,
+    concurrent_jobs: 1,
+    queue_capacity: 64,
+    job_list: 100,
+    model_characters: 4096,
+    layers: 8,
+    layer_index: 255,
+    max_input_tokens: 1024,
+    max_tokens: 128,
+    seed: 2_147_483_647,
+    examples_min: 8,
+    examples_per_split_min: 4,
+    examples: 512,
+    strengths: 9,
+    strength: 5,
+    strength_vector: 100,
+    strength_row_norm: 10,
+    projection: 1_000_000,
+    direction_texts: 256,
+    position_ranges: 16,
+    token_index: 4095,
+    prompts: 32,
+    features_min: 8,
+    features: 512,
+    steps: 500,
+    feature_texts: 512,
+    feature_tokens: 16_384,
+    feature_top: 64,
+    feature_index: 2 ** 26 - 1,
+    capture_body_bytes: 500_000,
+    capture_layers: 4,
+    capture_input_tokens: 256,
+    capture_prompt_characters: 32_768,
+    concurrent_captures: 1,
+    capture_queue_seconds: 60,
+    execution_history: 64,
+    execution_text_bytes: 256 * 1024,
+    execution_events: 1024,
+    execution_preview_characters: 180,
+  });
+  assert.equal(defaults, {
+    layers: [0],
+    max_input_tokens: 256,
+    max_tokens: 32,
+    seed: 0,
+    intervention: "scale",
+    strengths: [0, 0.5, 1, 1.5],
+    features: 64,
+    steps: 100,
+    feature_top: 8,
+    capture_input_tokens: 128,
+  });
+  assert.equal(topCounts, { predictions: 3, next_tokens: 5, features: 16 });
+  assert.equal([ports, studiesPort], [{ lab: 8980, inference: 8971, router: 8970 }, 8990]);
+});
+
+test("what a server and a router take", () => {
+  assert.equal(inferenceLimits, {
+    body_bytes: 8 * 1024 * 1024,
+    json_depth: 64,
+    messages: 4096,
+    tools: 128,
+    prompts: 64,
+    embedding_inputs: 2048,
+    prompt_tokens: 1024 * 1024,
+    stop_strings: 64,
+    stop_characters: 1024,
+    top_logprobs: 20,
+    penalty_window: 65_536,
+    logit_biases: 4096,
+    grammar_characters: 65_536,
+    grammar_depth: 64,
+    pattern_characters: 1024,
+    slots: 256,
+    waiting: 256,
+  });
+  assert.equal(liveLimits, {
+    interventions: 16,
+    layers: 8,
+    ranges: 64,
+    probes: 8,
+    projections: 8,
+    lens: 10,
+    strength: 1_000_000,
+    condition_tokens: 1024,
+    name_characters: 64,
+    file_bytes: 67_108_864,
+    stored: 1000,
+    capture_bytes: 67_108_864,
+    captures_bytes: 268_435_456,
+    texts: 512,
+    probe_texts: 5,
+    text_characters: 32_768,
+    text_tokens: 256,
+  });
+  assert.equal(routerLimits, {
+    backends: 64,
+    url_characters: 2048,
+    slots: 1024,
+    active: 4096,
+    deaths: 5,
+    answer_bytes: 4_194_304,
+  });
+  assert.equal(mcpLimits, {
+    page_characters: 40_000,
+    piece_characters: 12_000,
+    wait_seconds: 50,
+    answer_tokens: 4096,
+    usual_answer_tokens: 256,
+    scope_check_ms: 10_000,
+  });
+});
+
+test("the studies service's limits, and what its clients wait for", () => {
+  const day = 24 * 60 * 60 * 1000;
+  assert.equal(studyLimits, {
+    package_bytes: 1_000_000,
+    json_depth: 32,
+    title: 160,
+    question: 4000,
+    method: 8000,
+    limitations: 8000,
+    long_text: 100_000,
+    omissions: 100,
+    omission: 1000,
+    entries: 200,
+    entry_title: 300,
+    model_name: 300,
+    model_revision: 200,
+    model_runtime: 200,
+    context_messages: 200,
+    finish_reason: 100,
+    temperature: 10,
+    seed: 9_007_199_254_740_991,
+    max_tokens: 1_000_000,
+    q: 160,
+    list_limit: 50,
+    list_limit_default: 20,
+    offset: 10_000,
+    discussion_page: 50,
+    summary_question: 300,
+    requests: 60,
+    request_window_ms: 60_000,
+    drafts: 10,
+    draft_window_ms: day,
+    active_tokens: 10,
+    token_days: 30,
+    token_name: 100,
+    idempotency_key: 200,
+    idempotency_ms: day,
+    comment: 10_000,
+    comment_depth: 32,
+    reason: 1000,
+    activity_days: 30,
+    audit_days: 365,
+    session_days: 14,
+  });
+  assert.equal(siteLimits, {
+    form: { account: 300, address: 900, window_ms: 600_000 },
+    comment: { account: 30, address: 90, window_ms: 3_600_000 },
+    vote: { account: 120, address: 360, window_ms: 3_600_000 },
+    report: { account: 20, address: 60, window_ms: day },
+    "sign-in": { account: 30, address: 60, window_ms: 600_000 },
+  });
+  assert.equal(researchLimits, {
+    answer_bytes: 4_194_304,
+    deadline_ms: 30_000,
+    read_attempts: 3,
+    retry_wait_ms: 2000,
+    error_characters: 500,
+  });
+});
+
+test("each error code of the studies service has its status", () => {
+  const withStatus = (status: number) =>
+    Object.entries(errorCodes)
+      .filter(([, each]) => each === status)
+      .map(([code]) => code)
+      .sort();
+  assert.equal(
+    [401, 403, 404, 405, 410, 429, 503].map((status) => [status, ...withStatus(status)]),
+    [
+      [401, "token_expired", "token_invalid", "token_missing", "token_revoked"],
+      [403, "browser_request", "https_required", "scope_missing"],
+      [404, "not_found"],
+      [405, "method_not_allowed"],
+      [410, "draft_deleted", "removed", "withdrawn"],
+      [429, "draft_quota", "request_quota"],
+      [503, "disabled", "unavailable"],
+    ],
+  );
+  // All others are faults of what was sent.
+  assert.equal([withStatus(400).length, Object.keys(errorCodes).length], [22, 22 + 16]);
+});
+
+test.run();
