@@ -4,14 +4,24 @@
  */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import {
+  ChatRequest,
+  CompletionRequest,
+  InfillRequest,
+  NativeCompletionRequest,
+} from "../../src/contracts/chat.js";
 import { inferenceLimits } from "../../src/contracts/inference-limits.js";
 import { defaults, limits, ports, topCounts } from "../../src/contracts/limits.js";
+import { LiveRequest } from "../../src/contracts/live.js";
 import { liveLimits } from "../../src/contracts/live-limits.js";
 import { mcpLimits } from "../../src/contracts/mcp.js";
+import { CountRequest, MessagesRequest } from "../../src/contracts/messages.js";
 import { researchLimits } from "../../src/contracts/research.js";
+import { ResponsesRequest } from "../../src/contracts/responses.js";
 import { routerLimits } from "../../src/contracts/router.js";
 import { errorCodes } from "../../src/contracts/studies/errors.js";
 import { siteLimits, studiesPort, studyLimits } from "../../src/contracts/studies/limits.js";
+import { validate } from "../../src/contracts/validate.js";
 
 test("the Lab's and the serving model's limits", () => {
   assert.equal(limits, {
@@ -91,6 +101,7 @@ test("what a server and a router take", () => {
     pattern_characters: 1024,
     slots: 256,
     waiting: 256,
+    prompt_logprobs: 1024 * 1024,
   });
   assert.equal(liveLimits, {
     interventions: 16,
@@ -209,6 +220,83 @@ test("each error code of the studies service has its status", () => {
   );
   // All others are faults of what was sent.
   assert.equal([withStatus(400).length, Object.keys(errorCodes).length], [22, 22 + 16]);
+});
+
+const messages = [{ role: "user", content: "x" }];
+const chat = { messages };
+const native = { prompt: "x" };
+const infill = { input_prefix: "a", input_suffix: "b" };
+const count = { model: "m", messages };
+const anthropic = { ...count, max_tokens: 1 };
+const responses = { input: "x" };
+const times = (length: number) => "x".repeat(length);
+
+/** What a field takes at most (or least), and the first value that it does not. */
+const edges: [
+  schema: Parameters<typeof validate>[0],
+  body: object,
+  field: string,
+  most: unknown,
+  more: unknown,
+][] = [
+  [ChatRequest, chat, "temperature", 100, 100.1],
+  [ChatRequest, chat, "temperature", 0, -0.1],
+  [ChatRequest, chat, "top_k", -1, -2],
+  [ChatRequest, chat, "top_p", 1, 1.01],
+  [ChatRequest, chat, "min_p", 0, -0.01],
+  [ChatRequest, chat, "top_n_sigma", 1000, 1000.5],
+  [ChatRequest, chat, "repeat_penalty", 0.01, 0],
+  [ChatRequest, chat, "presence_penalty", -100, -101],
+  [ChatRequest, chat, "mirostat", 2, 3],
+  [ChatRequest, chat, "mirostat_tau", 100, 101],
+  [ChatRequest, chat, "mirostat_eta", 100, 101],
+  [ChatRequest, chat, "adaptive_decay", 0.99, 1],
+  [ChatRequest, chat, "dry_sequence_breakers", Array(32).fill(times(64)), [times(65)]],
+  [ChatRequest, chat, "dry_sequence_breakers", ["a"], []],
+  [ChatRequest, chat, "logit_bias", { a: 1000, b: -1000, c: false }, { a: 1001 }],
+  [ChatRequest, chat, "logit_bias", [[1, -1000]], [[1, -1001]]],
+  [ChatRequest, chat, "logit_bias", [[times(256), 1]], [[times(257), 1]]],
+  [NativeCompletionRequest, native, "response_fields", Array(64).fill(times(256)), Array(65).fill("x")],
+  [NativeCompletionRequest, native, "response_fields", [], [times(257)]],
+  [InfillRequest, infill, "response_fields", Array(64).fill(times(256)), Array(65).fill("x")],
+  [InfillRequest, infill, "response_fields", [], [times(257)]],
+  [
+    InfillRequest,
+    infill,
+    "input_extra",
+    [{ filename: times(4096), text: "" }],
+    [{ filename: times(4097), text: "" }],
+  ],
+  [CompletionRequest, native, "best_of", 256, 257],
+  [CompletionRequest, native, "best_of", 1, 0],
+  [CompletionRequest, native, "logprobs", 20, 21],
+  [MessagesRequest, anthropic, "max_tokens", 1, 0],
+  [
+    MessagesRequest,
+    anthropic,
+    "thinking",
+    { type: "enabled", budget_tokens: 0 },
+    { type: "enabled", budget_tokens: -1 },
+  ],
+  [CountRequest, count, "output_config", { effort: times(64) }, { effort: times(65) }],
+  [ResponsesRequest, responses, "include", Array(32).fill(times(128)), Array(33).fill("x")],
+  [ResponsesRequest, responses, "include", [], [times(129)]],
+  [ResponsesRequest, responses, "reasoning", { effort: times(64) }, { effort: times(65) }],
+  [ResponsesRequest, responses, "max_output_tokens", 1, 0],
+  [LiveRequest, {}, "stop_when", { probe: "p", above: 1, for: 1 }, { probe: "p", above: 1.01 }],
+  [LiveRequest, {}, "stop_when", { probe: "p", below: 0, for: 1024 }, { probe: "p", below: 0, for: 1025 }],
+  [LiveRequest, {}, "stop_when", { probe: "p", above: 0 }, { probe: "p", above: 0, for: 0 }],
+];
+
+test("the edges of what requests for text may say", () => {
+  for (const [schema, body, field, most, more] of edges) {
+    assert.not.throws(() => validate(schema, { ...body, [field]: most }), undefined, `${field} ${most}`);
+    assert.throws(
+      () => validate(schema, { ...body, [field]: more }),
+      (error: Error) => error.message.startsWith(field),
+      `${field}: ${JSON.stringify(more).slice(0, 50)}`,
+    );
+  }
 });
 
 test.run();

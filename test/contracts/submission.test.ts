@@ -150,6 +150,16 @@ test("compare: what each intervention needs", () => {
     [{ ...steer, strength_unit: "row_norm", strengths: [10.5] }, "strengths[0]: at most 10, got 10.5."],
     [{ ...clamp, strength_unit: "vector", strengths: [6] }, "strengths[0]: at most 5, got 6."],
     [{ positions: [[3, 2]] }, "positions[0]: must not begin behind its end, got 3 and 2."],
+    [{ positions: [[3, 0]] }, "positions[0]: must not begin behind its end, got 3 and 0."],
+    [{ positions: [[-1, -2]] }, "positions[0]: must not begin behind its end, got -1 and -2."],
+    [
+      { intervention: "steer", feature: ["gemma", 7], positive: "a" },
+      "positive: stands beside feature; give one or the other.",
+    ],
+    [
+      { intervention: "steer", feature: [7, "gemma"] },
+      "feature: is a dictionary's name and a feature's index, in this order.",
+    ],
     [{ positions: Array(17).fill([0, 1]) }, "positions: at most 16 ranges, got 17."],
     [{ strengths: [] }, "strengths: at least 1 number, got 0."],
     [{ strengths: Array(10).fill(1) }, "strengths: at most 9 numbers, got 10."],
@@ -174,6 +184,8 @@ test("compare: what each intervention needs", () => {
       strength_unit: "row_norm",
       strengths: [10],
     },
+    { ...steer, positions: [[0, -1]] },
+    { intervention: "steer", feature: ["gemma", 7] },
     { intervention: "project_out", positives: ["a", "b"], negatives: ["c"] },
     clamp,
     { ...clamp, min: -1, strength_unit: "row_norm" },
@@ -217,6 +229,19 @@ test("probe: splits, classes, duplicates", () => {
     "examples[8].split: must be train or test",
   );
   assert.is(sentence({ operation: "probe", model: "m" }), "examples is required.");
+});
+
+test("inspect follows one token; features read one prompt or texts", () => {
+  const both = { ...base, target_token: " Paris", follow_answer: true };
+  assert.is(sentence(both), "follow_answer: follows another token than target_token; give one of them.");
+  assert.is(sentence({ ...both, follow_answer: false }), "accepted");
+  assert.is(sentence({ ...base, follow_answer: true }), "accepted");
+  const features = { operation: "features", model: "demo", dictionary: "gemma" };
+  assert.is(sentence({ ...features, prompt: "a" }), "accepted");
+  assert.is(sentence({ ...features, texts: ["a"] }), "accepted");
+  for (const neither of [{}, { prompt: "a", texts: ["a"] }]) {
+    assert.is(sentence({ ...features, ...neither }), "prompt: give either prompt or texts.");
+  }
 });
 
 test("sae: labels are not needed; features and steps have limits", () => {

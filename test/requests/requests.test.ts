@@ -1,0 +1,185 @@
+/** What a service keeps of its requests, without a service. */
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { ExecutionRecorder, Histogram, percentiles } from "../../src/requests/index.js";
+
+function begin(recorder = new ExecutionRecorder(), input: unknown = {}) {
+  const start = {
+    endpoint: "/v1/responses",
+    parentId: null,
+    model: "m",
+    thinking: null,
+    stream: true,
+    input,
+  };
+  const trace = recorder.begin(start);
+  return { trace, read: () => recorder.find(trace.id as string) };
+}
+
+/** Kind and text of every event behind the first, which says that the request was received. */
+const told = (record: ReturnType<ReturnType<typeof begin>["read"]>) =>
+  record?.events.slice(1).map(({ kind, text }) => [kind, text]);
+
+const data = (...parts: object[]) => parts.map((part) => `data: ${JSON.stringify(part)}\n\n`).join("");
+
+test("durations: eight buckets to a doubling, from 10 microseconds to about 40 minutes", () => {
+  const histogram = new Histogram();
+  assert.equal(
+    [histogram.percentile(0.5), percentiles(histogram)],
+    [null, { p50: null, p95: null, p99: null }],
+  );
+  histogram.add(1, 90);
+  histogram.add(100, 10);
+  histogram.add(-5);
+  assert.equal([histogram.count, histogram.sum], [101, 1090]);
+  // Half a bucket is 2 ** (1 / 16) - 1 = 4.4 %; what is said lies within one of what was added.
+  for (const [fraction, seconds] of [
+    [0.5, 1],
+    [0.8, 1],
+    [0.95, 100],
+  ] as const) {
+    assert.ok(Math.abs(Math.log2((histogram.percentile(fraction) as number) / seconds)) <= 1 / 8);
+  }
+  assert.equal(
+    [0.5e-5, 1e-5, 0.9, 1.2, 90, 120, 1e9].map((seconds) => histogram.atMost(seconds)),
+    [0, 1, 1, 91, 91, 101, 101],
+  );
+  // All of one duration: its bucket's middle, in hundredths of a millisecond. 2 ** 17 * 1e-5 s is a bound.
+  const one = new Histogram();
+  one.add(2 ** 17 * 1e-5);
+  // 1,310.72 ms * 2 ** (-1 / 16)
+  assert.equal(percentiles(one), { p50: 1255.15, p95: 1255.15, p99: 1255.15 });
+  const long = new Histogram();
+  long.add(1e7);
+  // The last of 224 buckets: 2 ** (222.5 / 8) * 1e-5 s.
+  assert.ok(Math.abs((long.percentile(1) as number) - 2357.2) < 1);
+});
+
+test("what a tapline object was told stands in the record, as lines", () => {
+  const { trace, read } = begin();
+  const did = { kind: "steer", vector: "calm", layer: 3, strength: 2, strength_unit: "row_norm" };
+  trace.sent(
+    data({
+      choices: [
+        {
+          index: 1,
+          delta: {},
+          tapline: {
+            pair_of: 0,
+            interventions: [
+              { ...did, rows: 5, mean_row_length: 123.456, mean_change_length: 0.5, note: "Said so." },
+              { kind: "ablate", layer: 0, strength: 1, rows: 0 },
+            ],
+            capture: { id: "abc", rows: 7 },
+          },
+        },
+      ],
+    }),
+  );
+  assert.equal(told(read()), [
+    ["lifecycle", "stands beside choice 0 without its interventions"],
+    ["lifecycle", "steer calm at layer 3, strength 2 row_norm: 5 rows, changed by 0.5000 of 123.5. Said so."],
+    ["lifecycle", "ablate at layer 0, strength 1: 0 rows, changed by ? of ?"],
+    ["lifecycle", "kept 7 rows as abc"],
+  ]);
+  assert.equal(
+    read()?.events.map(({ choice }) => choice),
+    [0, 1, 1, 1, 1],
+  );
+});
+
+test("calls of tools are kept, whichever API's form they have; another item is none", () => {
+  const call = { type: "function_call", name: "f", arguments: "{}" };
+  const { trace, read } = begin();
+  trace.sent(
+    data(
+      { type: "response.output_item.done", item: { type: "message" } },
+      { type: "response.output_item.done", item: call },
+      { type: "response.failed", response: { error: { message: "too much" } } },
+    ),
+  );
+  assert.equal(told(read()), [
+    ["tool", JSON.stringify([call])],
+    ["error", "too much"],
+  ]);
+  const messages = begin();
+  const use = { type: "tool_use", name: "f", input: {} };
+  messages.trace.answered(JSON.stringify({ content: [use], stop_reason: "tool_use" }));
+  assert.equal(told(messages.read()), [["tool", JSON.stringify([use])]]);
+  assert.is(messages.read()?.finish_reason, "tool_use");
+});
+
+test("llama-server's own answers are kept, and its count of tokens", () => {
+  const { trace, read } = begin();
+  trace.sent(
+    data(
+      { content: "a", timings: { predicted_n: 3 } },
+      { content: "b", stop_type: "eos", timings: { predicted_n: 9 } },
+    ),
+  );
+  assert.equal(told(read()), [["output", "ab"]]);
+  assert.equal([read()?.output_tokens, read()?.finish_reason], [9, "eos"]);
+});
+
+test("what is no JSON is passed over; a request ends once", () => {
+  const { trace, read } = begin();
+  trace.answered("<html>");
+  trace.sent("data: {half\n\n: a comment\n\ndata: [DONE]\n\n");
+  trace.ended("cancelled");
+  trace.ended("completed");
+  assert.equal(told(read()), [["lifecycle", "cancelled"]]);
+  assert.is(read()?.status, "cancelled");
+});
+
+test("an input of 256 KiB is kept whole, as value and as bytes; of a longer one its beginning", () => {
+  const limit = 262_144;
+  for (const [length, truncated] of [
+    [limit, false],
+    [limit + 1, true],
+  ] as const) {
+    const text = "x".repeat(length - 2); // in quotation marks
+    const bytes = new TextEncoder().encode(JSON.stringify(text));
+    assert.is(bytes.length, length);
+    for (const input of [text, bytes]) {
+      const record = begin(undefined, input).read();
+      assert.is(record?.truncated, truncated);
+      assert.is(record?.input, truncated ? JSON.stringify(text).slice(0, limit) : text);
+    }
+  }
+  assert.is(begin(undefined, Buffer.from("no JSON")).read()?.input, "no JSON");
+});
+
+test("thirty things that happened are told, and the end; of each sentence 1,024 bytes", () => {
+  const { trace, read } = begin();
+  for (let count = 1; count < 30; count++) trace.lifecycle(`step ${count}`);
+  assert.is(read()?.truncated, false);
+  trace.lifecycle("one too many");
+  assert.is(read()?.truncated, true);
+  trace.ended("completed");
+  assert.equal(told(read())?.slice(-2), [
+    ["lifecycle", "step 29"],
+    ["lifecycle", "completed"],
+  ]);
+  for (const [length, truncated] of [
+    [1024, false],
+    [1025, true],
+  ] as const) {
+    const one = begin();
+    one.trace.failed("e".repeat(length));
+    assert.equal(told(one.read()), [["error", "e".repeat(1024)]]);
+    assert.is(one.read()?.truncated, truncated);
+  }
+});
+
+test("text that fills the record to its last byte is whole", () => {
+  const room = 262_144 - 32_768;
+  const piece = (length: number) => data({ choices: [{ delta: { content: "x".repeat(length) } }] });
+  const { trace, read } = begin();
+  trace.sent(piece(room - 1));
+  trace.sent(piece(1));
+  assert.equal([read()?.truncated, read()?.events.length], [false, 2]);
+  trace.sent(piece(1));
+  assert.equal([read()?.truncated, read()?.events.length], [true, 3]);
+});
+
+test.run();
