@@ -1,5 +1,6 @@
 import type { Static } from "typebox";
 import type { ChatMessage } from "../contracts/chat.js";
+import { addTold } from "../contracts/told.js";
 import { TaplineError } from "./errors.js";
 import { events } from "./event-stream.js";
 import type { CallOptions, Transport } from "./transport.js";
@@ -99,9 +100,7 @@ export async function wholeAnswers(deltas: AsyncIterable<ChatDelta>): Promise<An
     answer.text += content;
     answer.reasoning += reasoning;
     answer.finishReason = finishReason ?? answer.finishReason;
-    if (tapline === undefined) continue;
-    const tokens = [...(answer.tapline?.tokens ?? []), ...(tapline.tokens ?? [])];
-    answer.tapline = { ...answer.tapline, ...tapline, ...(tokens.length > 0 && { tokens }) };
+    if (tapline !== undefined) answer.tapline = addTold(answer.tapline, tapline);
   }
   return answers.filter((answer) => answer !== undefined);
 }

@@ -138,22 +138,22 @@ export function checkContinued(body: ChatRequest): void {
   const { messages, grammar, json_schema, response_format, tools } = body;
   const last = messages.at(-1);
   if (last?.role !== "assistant") return;
-  const shape =
-    grammar !== undefined
-      ? "grammar"
-      : json_schema !== undefined
-        ? "json_schema"
-        : response_format !== undefined && response_format.type !== "text"
-          ? "response_format"
-          : tools !== undefined && tools.length > 0
-            ? "tools"
-            : undefined;
+  const shape = Object.entries({
+    grammar,
+    json_schema,
+    response_format: response_format?.type === "text" ? undefined : response_format,
+    tools: tools?.[0],
+  }).find(([, given]) => given !== undefined);
+  if (shape === undefined) return;
   const texts = [last.content ?? ""]
     .flat()
     .map((part) => (typeof part === "string" ? part : (part.text ?? "")));
-  if (shape === undefined || !texts.some((text) => text.includes("\0"))) return;
+  if (!texts.some((text) => text.includes("\0"))) return;
   const field = `messages[${messages.length - 1}].content`;
-  throw refusal(field, `${field}: an answer that is continued under ${shape} cannot hold a NUL character.`);
+  throw refusal(
+    field,
+    `${field}: an answer that is continued under ${shape[0]} cannot hold a NUL character.`,
+  );
 }
 
 /** Tokens of the vocabulary. */

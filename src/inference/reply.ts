@@ -10,6 +10,17 @@ const keepAlive = ": still working\n\n";
 const keepAliveMs = 15_000;
 
 /**
+ * llama.cpp lets a grammar of its own making read what the answer begins with, and where that does not fit, the exception
+ * that says so is thrown again as one that says nothing (common_sampler_init).
+ */
+const unfit = {
+  theirs: "Failed to initialize samplers: std::exception",
+  ours:
+    "The answer that is to be continued, a last message from the assistant, does not fit the format that it has to follow " +
+    "(json_schema, response_format, text.format or tools).",
+};
+
+/**
  * The body of a whole answer.
  * @throws HttpError with the engine's sentence where it refused
  */
@@ -19,7 +30,8 @@ export function wholeBody(reply: EngineReply): string {
   // What this engine does not do is the request's fault, and so is a grammar that cannot be followed.
   const status = reply.status === 501 || error.message.includes("grammar stack") ? 400 : reply.status;
   const code = error.type === "exceed_context_size_error" ? "context_length_exceeded" : null;
-  throw new HttpError(status, error.message, code === null ? {} : { code });
+  const sentence = error.message === unfit.theirs ? unfit.ours : error.message;
+  throw new HttpError(status, sentence, code === null ? {} : { code });
 }
 
 /**

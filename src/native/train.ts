@@ -2,7 +2,7 @@
 import type { NdArray } from "ndarray";
 import type { NativeCancelToken } from "./binding.js";
 import { cancellable } from "./cancel.js";
-import { invalid } from "./check.js";
+import { checkInteger, invalid } from "./check.js";
 import { binding } from "./load.js";
 
 /** float32 [examples, hidden], or the same numbers row after row. Never changed; copied before training starts. */
@@ -192,7 +192,7 @@ export function trainSae(training: SaeTraining, options: TrainingOptions = {}): 
     const sizes = saeSizes(training);
     const { l1, learningRate, epsilon, lossEvery, foldDecoderNorms, init } = training;
     if (l1 !== undefined && !(l1 >= 0 && Number.isFinite(l1)))
-      throw invalid(`l1 must be at least 0, not ${l1}.`);
+      throw invalid(`l1 must be at least 0, got ${l1}.`);
     checkPositive("learningRate", learningRate);
     checkPositive("epsilon", epsilon);
     checkInteger("lossEvery", lossEvery, 1);
@@ -214,8 +214,9 @@ export function initialSaeWeights(options: {
 }): Promise<SaeWeights> {
   return run({}, () => {
     checkInteger("hidden", options.hidden, 1);
-    const seed = checkSeed(options.seed);
-    return native().initialSaeWeights({ hidden: options.hidden, ...saeSizes(options), ...defined({ seed }) });
+    const { hidden, seed } = options;
+    checkInteger("seed", seed, 0);
+    return native().initialSaeWeights({ hidden, ...saeSizes(options), ...defined({ seed }) });
   });
 }
 
@@ -263,7 +264,8 @@ function trainingSet({ features, train, seed, threads }: TrainingSet): NativeTra
     throw invalid(`train has ${train.length} entries for ${shape[0]} rows of features.`);
   }
   checkInteger("threads", threads, 1);
-  return { features: data, train, hidden: shape[1], ...defined({ seed: checkSeed(seed), threads }) };
+  checkInteger("seed", seed, 0);
+  return { features: data, train, hidden: shape[1], ...defined({ seed, threads }) };
 }
 
 /** The numbers of `features` in row-major order, and their shape. */
@@ -323,23 +325,9 @@ function checkBits(name: string, bits: Uint8Array, length: number): void {
   if (row >= 0) throw invalid(`${name} must be 0 or 1, but entry ${row} is ${bits[row]}.`);
 }
 
-function checkSeed(seed: number | undefined): number | undefined {
-  if (seed !== undefined && !(Number.isInteger(seed) && seed >= 0 && seed <= 2147483647)) {
-    throw invalid(`seed must be an integer from 0 to 2147483647, not ${seed}.`);
-  }
-  return seed;
-}
-
-function checkInteger(name: string, value: number | undefined, least: number): void {
-  if (value === undefined) return;
-  if (!Number.isInteger(value) || value < least || value > 0x7fffffff) {
-    throw invalid(`${name} must be an integer of at least ${least}, not ${value}.`);
-  }
-}
-
 function checkPositive(name: string, value: number | undefined): void {
   if (value !== undefined && !(value > 0 && Number.isFinite(value))) {
-    throw invalid(`${name} must be a positive number, not ${value}.`);
+    throw invalid(`${name} must be a positive number, got ${value}.`);
   }
 }
 

@@ -6,15 +6,21 @@ export interface Scored {
 
 /**
  * The layer that a probe's pictures name: the largest AUROC, which knows no threshold; among equal ones the smallest
- * Brier score, then the earliest.
+ * Brier score, then the earliest. `tie` says which of equal ones it is; empty where it is the only one.
  */
-export function bestLayer<R extends { layer: number; auc: number; brier: number }>(reports: readonly R[]): R {
-  return reports.reduce((best, one) =>
+export function bestLayer<R extends { layer: number; auc: number; brier: number }>(
+  reports: readonly R[],
+): { best: R; tie: string } {
+  const best = reports.reduce((best, one) =>
     one.auc > best.auc ||
     (one.auc === best.auc && (one.brier < best.brier || (one.brier === best.brier && one.layer < best.layer)))
       ? one
       : best,
   );
+  const equal = reports.filter(({ auc }) => auc === best.auc);
+  const earliest = equal.filter(({ brier }) => brier === best.brier).length > 1;
+  const which = earliest ? "the earliest" : "the one with the smallest Brier score";
+  return { best, tie: equal.length > 1 ? `, of ${equal.length} equal ones ${which}` : "" };
 }
 
 export interface RocPoint {

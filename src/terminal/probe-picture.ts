@@ -15,9 +15,9 @@ const worstShown = 3;
 /** A probe job: ROC, calibration and scores on held-out examples, then every layer beside its controls. */
 export function probePicture(result: Pick<ProbeResult, "reports">, canvas: Canvas): string[] {
   const reports = [...result.reports].sort((a, b) => a.layer - b.layer);
-  const best = bestLayer(reports);
+  const { best, tie } = bestLayer(reports);
   const chosen =
-    reports.length > 1 ? `layer ${best.layer}, the one with the largest AUROC` : `layer ${best.layer}`;
+    reports.length > 1 ? `layer ${best.layer}, the one with the largest AUROC${tie}` : `layer ${best.layer}`;
   return [
     heading("Held out", `${best.test_size} examples that the probe has not seen`, "", canvas),
     "",

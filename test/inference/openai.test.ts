@@ -137,6 +137,33 @@ test("an answer that is continued under a schema begins as text that a grammar c
   assert.is((await server.post(path, free)).status, 200);
 });
 
+test("an answer that is continued and does not fit its format is refused with a sentence", async () => {
+  const schema = { type: "object", properties: { a: { type: "integer" } }, required: ["a"] };
+  const messages = (content: string) => [...user("Write JSON."), { role: "assistant", content }];
+  const formats = [{ response_format: { type: "json_object" } }, { json_schema: schema }];
+  const cases = formats.flatMap((format) =>
+    [false, true].map((stream): [string, object] => [
+      "/v1/chat/completions",
+      { messages: messages("hello"), ...format, stream },
+    ]),
+  );
+  cases.push(["/v1/responses", { input: messages("hello"), text: { format: { type: "json_object" } } }]);
+  cases.push(["/v1/chat/completions", { messages: messages('{"b": 1'), json_schema: schema }]);
+  for (const [path, body] of cases) {
+    const answer = await server.post(path, { model, ...body });
+    assert.equal(
+      [answer.status, answer.body.error?.message, answer.body.error?.type],
+      [
+        400,
+        "The answer that is to be continued, a last message from the assistant, does not fit the format that it has to follow (json_schema, response_format, text.format or tools).",
+        "invalid_request_error",
+      ],
+    );
+  }
+  const fits = { messages: messages("{"), json_schema: schema, max_tokens: 2 };
+  assert.is((await server.post("/v1/chat/completions", fits)).status, 200);
+});
+
 test("a named tool is called with arguments of its schema, whole and streamed", async () => {
   const tools = await startServer({ chatTemplate: toolTemplate, parallel: 1 });
   try {

@@ -259,11 +259,11 @@ test("bad input gets a sentence with the actual value", async () => {
     [{ labels: set.labels.map(() => 2) }, /entry 0 is 2/],
     [{ labels: set.labels.map(() => 1) }, /only 1 does/],
     [{ train: set.train.map(() => 1) }, /one split/],
-    [{ seed: -1 }, /not -1/],
-    [{ seed: 2 ** 31 }, /not 2147483648/],
-    [{ c: 0 }, /c must be a positive number, not 0/],
-    [{ tolerance: Number.NaN }, /not NaN/],
-    [{ threads: 0 }, /threads .* not 0/],
+    [{ seed: -1 }, /got -1/],
+    [{ seed: 2 ** 31 }, /got 2147483648/],
+    [{ c: 0 }, /c must be a positive number, got 0/],
+    [{ tolerance: Number.NaN }, /got NaN/],
+    [{ threads: 0 }, /threads .* got 0/],
     [{ features: set.features.map((x, i) => (i === 13 ? Number.NaN : x)) }, /Activation 3 of example 2/],
   ];
   for (const [change, sentence] of cases) {

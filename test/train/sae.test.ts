@@ -284,11 +284,11 @@ test("bad input gets a sentence with the actual value", async () => {
   const set = small();
   const init = await initialSaeWeights({ hidden: set.hidden, nFeatures: 8 });
   const cases: Array<[object, RegExp]> = [
-    [{ nFeatures: 0 }, /nFeatures .* not 0/],
-    [{ steps: 1.5 }, /steps .* not 1.5/],
-    [{ l1: -1 }, /l1 .* not -1/],
-    [{ learningRate: 0 }, /learningRate .* not 0/],
-    [{ lossEvery: 0 }, /lossEvery .* not 0/],
+    [{ nFeatures: 0 }, /nFeatures .* got 0/],
+    [{ steps: 1.5 }, /steps .* got 1.5/],
+    [{ l1: -1 }, /l1 .* got -1/],
+    [{ learningRate: 0 }, /learningRate .* got 0/],
+    [{ lossEvery: 0 }, /lossEvery .* got 0/],
     [{ nFeatures: 9, init }, /init.encoderWeight must be a Float32Array of 360 numbers/],
     [{ nFeatures: 8, init: { ...init, decoderBias: init.encoderBias } }, /init.decoderBias .* 40 numbers/],
     [{ train: set.train.map(() => 0) }, /one split/],

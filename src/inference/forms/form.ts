@@ -1,3 +1,4 @@
+import { addTold } from "../../contracts/told.js";
 import type { HttpError } from "../../http/index.js";
 
 /** What of a token's probabilities answers tell. */
@@ -28,7 +29,7 @@ export interface ChatChoice {
   };
   delta?: { content?: string | null; reasoning_content?: string; tool_calls?: ToolCallDelta[] };
   /** What a live request is told. */
-  tapline?: Record<string, unknown>;
+  tapline?: { tokens?: unknown[] } & Record<string, unknown>;
 }
 
 /**
@@ -36,20 +37,14 @@ export interface ChatChoice {
  * object at the end.
  */
 export class Told {
-  #told: Record<string, unknown> | undefined;
+  #told: { tokens?: unknown[]; finish_reason?: string } | undefined;
   #fresh: unknown[] = [];
 
   add({ tapline, finish_reason }: ChatChoice): void {
     if (tapline === undefined) return;
-    const added = (tapline.tokens as unknown[] | undefined) ?? [];
-    const tokens = [...((this.#told?.tokens as unknown[]) ?? []), ...added];
-    this.#fresh.push(...added);
-    this.#told = {
-      ...this.#told,
-      ...tapline,
-      ...(tokens.length > 0 && { tokens }),
-      ...(finish_reason === "monitor" && { finish_reason }),
-    };
+    for (const token of tapline.tokens ?? []) this.#fresh.push(token);
+    this.#told = addTold(this.#told, tapline);
+    if (finish_reason === "monitor") this.#told.finish_reason = finish_reason;
   }
 
   /** To be spread into a delta: the tokens that no delta before it told of. */

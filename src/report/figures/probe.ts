@@ -36,11 +36,11 @@ function range(interval: { low: number; high: number } | undefined, decimals?: n
 function summary(reports: Report[]): string[] {
   const first = reports[0];
   if (first === undefined) return ["There are no reports."];
-  const best = bestLayer(reports);
+  const { best, tie } = bestLayer(reports);
   const shuffled = best.shuffled_labels;
   const name =
     reports.length > 1
-      ? `Layer ${best.layer} has the largest AUROC of ${reports.length} layers and reads`
+      ? `Layer ${best.layer} has the largest AUROC of ${reports.length} layers${tie}${tie && ","} and reads`
       : `Layer ${best.layer} reads`;
   const sentences = [
     `${name} the label of ${percent(best.accuracy)} of ${count(best.test_size, "held-out example")} right` +

@@ -1,0 +1,35 @@
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { addTold } from "../../src/contracts/told.js";
+
+interface Told {
+  tokens?: unknown[];
+  pair_of?: number;
+  interventions?: object[];
+}
+
+test("tokens of all events, whatever else the last one tells, and the events as they were", () => {
+  const parts: Told[] = [
+    { pair_of: 0 },
+    { tokens: [1] },
+    { tokens: [2, 3] },
+    { interventions: [{}] },
+    { tokens: [] },
+  ];
+  const before = structuredClone(parts);
+  let told: Told | undefined;
+  for (const part of parts) told = addTold(told, part);
+  assert.equal(told, { pair_of: 0, tokens: [1, 2, 3], interventions: [{}] });
+  assert.equal(parts, before);
+  assert.equal(addTold<Told>(undefined, { pair_of: 1 }), { pair_of: 1 });
+});
+
+test("a long answer is told in one list, not in a copy of it for each token", () => {
+  const told = addTold<Told>(undefined, { tokens: [0] });
+  const { tokens } = told;
+  for (let token = 1; token < 1000; ++token) addTold(told, { tokens: [token] });
+  assert.is(told.tokens, tokens);
+  assert.is(tokens?.length, 1000);
+});
+
+test.run();
