@@ -144,9 +144,17 @@ export async function restore(store: Store, path: string): Promise<number> {
       }
       await write();
     };
-    await pipeline(createReadStream(path), createGunzip(), insert).catch((error) => {
-      if (error instanceof UserError) throw error;
-      throw new UserError(`${path} is damaged (${(error as Error).message}); nothing was restored.`);
+    let fault: unknown;
+    const noted = (source: AsyncIterable<Buffer>) =>
+      insert(source).catch((error) => {
+        fault = error;
+        throw error;
+      });
+    await pipeline(createReadStream(path), createGunzip(), noted).catch((error) => {
+      // Whoever stops reading ends the pipeline, which then says only that it was ended.
+      const cause = fault ?? error;
+      if (cause instanceof UserError) throw cause;
+      throw new UserError(`${path} is damaged (${(cause as Error).message}); nothing was restored.`);
     });
     if (!whole.ended) throw new UserError(`${path} is cut off; nothing was restored.`);
     if (former) await completePublicSite(trx);

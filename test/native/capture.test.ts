@@ -186,9 +186,14 @@ test("chunks give what one pass gives", async () => {
     for (const size of [...sizes, tokens.length - sizes.reduce((a, b) => a + b, 0)]) {
       const last = first + size === tokens.length;
       const part = await context.advance({ tokens: tokens.slice(first, first + size), layers, logits: last });
-      part.layers.forEach(({ states: matrix }, i) => {
+      part.layers.forEach(({ states: matrix, norms }, i) => {
         const expected = whole[i]!.subarray(first * width, (first + size) * width);
         assert.ok(apart(matrix!.data, expected) < 5e-3, `block ${i}, token ${first}`);
+        assert.is(norms.length, size);
+        norms.forEach((norm, row) => {
+          const length = Math.hypot(...matrix!.data.subarray(row * width, (row + 1) * width));
+          assert.ok(Math.abs(norm / length - 1) < 1e-5, `block ${i}, token ${first + row}`);
+        });
       });
       if (part.logits) assert.ok(apart(part.logits, plain) < 5e-3);
       first += size;

@@ -161,4 +161,41 @@ test("a row whose logits are not finite says so, and the others go on", async ()
   await context.close();
 });
 
+test("plans that differ in one field only are computed apart, equal ones give the same", async () => {
+  const context = await model.createContext({ nCtx: 512, maxSequences: 32 });
+  const vector = direction().map((x) => 30 * x);
+  const plain: Edit = { layer: 0, strength: 20, unit: "unit", vector };
+  const clamp: Edit = { ...plain, kind: "clamp", min: 10, max: 40 };
+  const plans: Edit[] = [
+    plain,
+    { ...plain, vector: vector.slice() },
+    { ...plain, unit: "vector" },
+    { ...plain, unit: "row_norm" },
+    { ...plain, scale: 0.5 },
+    clamp,
+    { ...clamp, min: 30 },
+  ];
+  const [prompt] = (await prompts()) as [Int32Array];
+  const [trial] = await context.sweep({
+    prompts: [prompt],
+    plans: plans.map((edit) => [edit]),
+    maxTokens: 0,
+  });
+  const targets = Int32Array.of(trial?.target as number);
+  const alone: number[] = [];
+  for (const edit of plans) {
+    const [one] = await context.sweep({ prompts: [prompt], plans: [[edit]], targets, maxTokens: 0 });
+    alone.push(one?.rows[0]?.probability as number);
+  }
+  trial?.rows.forEach(({ probability }, at) => {
+    assert.ok(Math.abs(probability - (alone[at] as number)) < 1e-3, `plan ${at}`);
+  });
+  // They do differ, so that a plan that was taken for another would show.
+  const gap = (one: number, other: number) => Math.abs((alone[one] as number) - (alone[other] as number));
+  assert.ok(gap(0, 1) < 1e-3);
+  for (const other of [2, 3, 4]) assert.ok(gap(0, other) > 2e-3, `plan ${other}`);
+  assert.ok(gap(5, 6) > 2e-3);
+  await context.close();
+});
+
 test.run();

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { gunzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { sql } from "kysely";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -114,6 +114,18 @@ for (const from of databases.all) {
     });
   }
 }
+
+test("what is no backup is refused and changes nothing", async () => {
+  const target = await openStore((databases.all[0] as (typeof databases.all)[number]).fresh());
+  const file = join(folder, "other.gz");
+  for (const text of ['{"format":"another"}', '{"table":"accounts","row":{}}', "{}"]) {
+    writeFileSync(file, gzipSync(`${text}\n{"end":0}\n`));
+    const error = await restore(target, file).catch((thrown) => thrown);
+    assert.is(error.message, `${file} is not a backup of the studies service.`);
+    assert.equal(await target.db.selectFrom("accounts").select(sql.lit(1).as("one")).execute(), []);
+  }
+  await target.close();
+});
 
 for (const database of databases.all) {
   test(`${database.name}: a restore into a database that was touched changes nothing and names what it has`, async () => {

@@ -103,16 +103,12 @@ test("OpenID: what was meant for another sign-in, service or time lets nobody in
 });
 
 test("GitHub: only the primary address counts, and only if it is verified", async () => {
-  const through = (emails: object[]) =>
+  const through = (emails: object[], user: object = { id: 7, login: "Octo", name: "Eve" }) =>
     provider(
       (path, response) =>
         json(
           response,
-          path === "/login/oauth/access_token"
-            ? { access_token: "gho_x" }
-            : path === "/user"
-              ? { id: 7, login: "Octo", name: "Eve" }
-              : emails,
+          path === "/login/oauth/access_token" ? { access_token: "gho_x" } : path === "/user" ? user : emails,
         ),
       async (url) => {
         const github = githubProvider({ clientId: "c", clientSecret: "s", url, apiUrl: url });
@@ -141,6 +137,10 @@ test("GitHub: only the primary address counts, and only if it is verified", asyn
   ] as const) {
     const found = await through([...emails]);
     assert.is(found.email, expected, JSON.stringify(emails));
+  }
+  for (const user of [{}, { id: "7", login: "Octo" }, { id: 7 }, { login: "Octo" }, { id: 7, login: null }]) {
+    const refused = await through([], user).catch((error: Error) => error);
+    assert.is((refused as Error).name, "SignInRefused", JSON.stringify(user));
   }
 });
 
