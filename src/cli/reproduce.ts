@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Recipe } from "../contracts/recipe.js";
 import { UserError } from "../contracts/user-error.js";
+import type { Texts } from "../recipe/index.js";
 import { exitCodes, UsageError } from "./exit-code.js";
 import { labOption, origin } from "./service-address.js";
 
@@ -12,6 +13,8 @@ interface ReproduceOptions {
   model?: string;
   lab?: string;
   url?: string;
+  variant?: Record<string, string>;
+  texts?: Record<string, string>;
   out?: string;
   json?: boolean;
   quiet?: boolean;
@@ -29,6 +32,8 @@ export function registerReproduce(program: Command): void {
     .option("--list", "show the recipes that come with tapline")
     .option("--model <model>", "another model than the recipe's own", filled)
     .addOption(labOption().argParser((text) => (text === "new" ? text : origin(text))))
+    .option("--variant <name=model>", "another file for a form of the model that steps name", named)
+    .option("--texts <name=file>", "texts of yours in place of a list of the recipe's", named)
     .addOption(
       new Option("--url <url>", "a running tapline serve for live steps (default: one for it)").argParser(
         origin,
@@ -66,7 +71,7 @@ async function reproduce(name: string | undefined, options: ReproduceOptions): P
   }
   if (name === undefined)
     throw new UsageError("Name a recipe; tapline reproduce --list shows what there is.");
-  const found = await readRecipe(name);
+  const found = await readRecipe(name, await textsOf(options.texts));
   const { runRecipe } = await import("./run-recipe.js");
   const { held } = await runRecipe(found.name, found.recipe, options);
   if (!held) process.exitCode = exitCodes.failed;
@@ -94,7 +99,7 @@ async function list(json: boolean): Promise<void> {
 }
 
 /** One of our own by its name, else a file, or a folder that holds one. @throws UsageError */
-async function readRecipe(name: string): Promise<{ name: string; recipe: Recipe }> {
+async function readRecipe(name: string, texts: Texts = {}): Promise<{ name: string; recipe: Recipe }> {
   const own = /^[a-z0-9][a-z0-9-]*$/.test(name) ? join(ownRecipes, name, "recipe.json") : undefined;
   const place = own !== undefined && (await isThere(own)) ? own : await ofFile(name);
   const [{ checkRecipe }, { readConfig }] = await Promise.all([
@@ -102,7 +107,7 @@ async function readRecipe(name: string): Promise<{ name: string; recipe: Recipe 
     import("./input-files.js"),
   ]);
   try {
-    return { name: basename(dirname(resolve(place))), recipe: checkRecipe(await readConfig(place)) };
+    return { name: basename(dirname(resolve(place))), recipe: checkRecipe(await readConfig(place), texts) };
   } catch (error) {
     const { InvalidInput } = await import("../contracts/validate.js");
     if (error instanceof InvalidInput || (error instanceof UserError && !(error instanceof UsageError))) {
@@ -122,6 +127,22 @@ async function ofFile(name: string): Promise<string> {
 
 async function isThere(path: string): Promise<boolean> {
   return (await stat(path).catch(() => undefined)) !== undefined;
+}
+
+/** Lists from files, one text a line, or JSON, JSON Lines, CSV. @throws UsageError */
+async function textsOf(files: Record<string, string> = {}): Promise<Texts> {
+  const { readPrompts } = await import("./input-files.js");
+  const lists = await Promise.all(
+    Object.entries(files).map(async ([name, file]) => [name, await readPrompts(file)] as const),
+  );
+  return Object.fromEntries(lists);
+}
+
+/** Collects `name=value` for commander. */
+function named(text: string, before: Record<string, string> = {}): Record<string, string> {
+  const [, name, value] = /^([^=]+)=(.+)$/.exec(text) ?? [];
+  if (name === undefined || value === undefined) throw new InvalidArgumentError("It must be name=value.");
+  return { ...before, [name]: value };
 }
 
 function filled(text: string): string {

@@ -33,6 +33,7 @@ interface RecipeOptions {
   model?: string;
   lab?: string;
   url?: string;
+  variant?: Record<string, string>;
   out?: string;
   json?: boolean;
   quiet?: boolean;
@@ -83,7 +84,7 @@ export async function runRecipe(
       steps.push(
         "live" in task
           ? await liveStep(places.live as LiveSession, task, signal, onStage)
-          : await labStep(places.lab as LabSession, model.id, task, signal, onStage),
+          : await labStep(places.lab as LabSession, task, signal, onStage),
       );
     }
     line.clear();
@@ -125,7 +126,7 @@ function checkPlaces({ steps }: Recipe, { url, model }: RecipeOptions): void {
 async function openPlaces(
   places: Places,
   recipe: Recipe,
-  { lab, url, model: named }: RecipeOptions,
+  { lab, url, model: named, variant = {} }: RecipeOptions,
   signal: AbortSignal,
   onStage: (stage: string) => void,
 ): Promise<RecipeModel> {
@@ -137,7 +138,8 @@ async function openPlaces(
     const { model } = places.live;
     return chooseModel(recipe, model === "tapline-demo" ? "demo" : model);
   }
-  const chosen = chooseModel(recipe, localPath(named));
+  const forms = Object.entries(variant).map(([name, form]) => [name, localPath(form) as string]);
+  const chosen = chooseModel(recipe, localPath(named), Object.fromEntries(forms));
   if (recipe.steps.some(isLive)) {
     const { id: model, revision } = chosen;
     places.live = await startServer({ model, revision, signal, onStage });
@@ -152,8 +154,7 @@ function localPath(model: string | undefined): string | undefined {
 
 async function labStep(
   { lab }: LabSession,
-  model: string,
-  { id, what, operation, settings }: LabTask,
+  { id, what, model, operation, settings }: LabTask,
   signal: AbortSignal,
   onStage: (stage: string) => void,
 ): Promise<Step> {

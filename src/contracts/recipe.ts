@@ -28,6 +28,11 @@ export const Reading = Type.Object(
     take: Type.Optional(
       Type.Enum(["mean", "min", "max"], { default: "mean", description: "One number of several." }),
     ),
+    surprise: Type.Optional(
+      Type.Boolean({
+        description: "Each number is a probability, and minus its natural logarithm is meant.",
+      }),
+    ),
     otherwise: Type.Optional(
       Type.Number({ description: "The value where nothing is at the path; without it, that is a failure." }),
     ),
@@ -41,14 +46,20 @@ export const Reading = Type.Object(
 );
 export type Reading = Static<typeof Reading>;
 
-/** A reading, one less another, the mean of several steps' ones, or how often the values of two are the same. */
+const MeanOfReadings = Type.Object(
+  { mean: Type.Array(Reading, { minItems: 1, maxItems: 32 }) },
+  { ...closed, title: "MeanOfReadings" },
+);
+const ReadingOrMean = Type.Union([Reading, MeanOfReadings]);
+
+/**
+ * A reading, the mean of several steps' ones, one of these less another, or how often the values of two readings are the
+ * same.
+ */
 export const Quantity = Type.Union([
   Reading,
-  Type.Object({ difference: Type.Tuple([Reading, Reading]) }, { ...closed, title: "Difference" }),
-  Type.Object(
-    { mean: Type.Array(Reading, { minItems: 1, maxItems: 32 }) },
-    { ...closed, title: "MeanOfReadings" },
-  ),
+  MeanOfReadings,
+  Type.Object({ difference: Type.Tuple([ReadingOrMean, ReadingOrMean]) }, { ...closed, title: "Difference" }),
   Type.Object(
     {
       same: Type.Tuple([Reading, Reading], {
@@ -84,6 +95,20 @@ export const RecipeModel = Type.Object(
     }),
     revision: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
     bytes: Type.Optional(Type.Integer({ minimum: 0, description: "What has to be downloaded." })),
+    variants: Type.Optional(
+      Type.Record(
+        Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,31}$" }),
+        Type.Object(
+          {
+            id: Type.String({ minLength: 1, maxLength: limits.model_characters }),
+            revision: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+            bytes: Type.Optional(Type.Integer({ minimum: 0 })),
+          },
+          closed,
+        ),
+        { description: "Other forms of it, by the name that steps call them." },
+      ),
+    ),
     tested: Type.Boolean({ description: "Whether the expected figures were seen on it." }),
     layers: Type.Optional(
       Type.Record(Type.String(), Type.Array(Type.Integer({ minimum: 0 })), {
@@ -132,6 +157,12 @@ export const RecipeStep = Type.Object(
   {
     id: name("Its name within the recipe."),
     what: words("What the step is for.", 300),
+    variant: Type.Optional(
+      Type.String({
+        maxLength: 32,
+        description: "The model's form that a request runs on; without it the model.",
+      }),
+    ),
     request: Type.Optional(
       Type.Object(
         { operation: Type.Enum([...operations]) },
@@ -165,6 +196,13 @@ export const Recipe = Type.Object(
     data: Type.Object(
       { what: words("The texts, and who made them."), licence: words("Their licence.", 100) },
       closed,
+    ),
+    texts: Type.Optional(
+      Type.Record(
+        Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,63}$" }),
+        Type.Array(Type.String({ minLength: 1, maxLength: 4000 }), { minItems: 1, maxItems: 512 }),
+        { description: 'Lists that requests name as `{"texts": NAME}`; whoever runs it may give others.' },
+      ),
     ),
     steps: Type.Array(RecipeStep, { minItems: 1, maxItems: 32 }),
     expected: Type.Array(Expected, { minItems: 1, maxItems: 64 }),

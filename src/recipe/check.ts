@@ -8,10 +8,16 @@ import {
   type RecipeStep,
 } from "../contracts/recipe.js";
 import { checkLive, type Made } from "./live.js";
+import { type Texts, withTexts } from "./texts.js";
 
-/** Everything about a recipe that can be known before it runs. @throws InvalidInput, UserError */
-export function checkRecipe(value: unknown): Recipe {
-  const recipe = validate(Recipe, value);
+/**
+ * Everything about a recipe that can be known before it runs.
+ * @param given lists in place of the recipe's own texts, by name
+ * @returns the recipe with the lists where its requests name them
+ * @throws InvalidInput, UserError
+ */
+export function checkRecipe(value: unknown, given: Texts = {}): Recipe {
+  const recipe = withTexts(validate(Recipe, value), given);
   const steps = recipe.steps.map(({ id }) => id);
   const ids = recipe.expected.map(({ id }) => id);
   for (const [what, names] of [
@@ -34,10 +40,12 @@ export function checkRecipe(value: unknown): Recipe {
   return recipe;
 }
 
-function checkStep({ request, live }: RecipeStep, made: Made): void {
+function checkStep({ request, live, variant }: RecipeStep, made: Made): void {
   if ((request === undefined) === (live === undefined)) {
     throw new UserError("has either request or live, and not both.");
   }
+  if (live !== undefined && variant !== undefined)
+    throw new UserError("is live, and runs on the model itself.");
   if (live !== undefined) checkLive(live, made);
   if (request === undefined) return;
   if ("model" in request || "revision" in request) {
@@ -59,7 +67,7 @@ function checkExpected({ id, value, low, high }: Expected, steps: readonly strin
 }
 
 function checkModel(
-  { id, layers = {}, expected = {} }: RecipeModel,
+  { id, layers = {}, expected = {}, variants = {} }: RecipeModel,
   steps: readonly RecipeStep[],
   ids: readonly string[],
 ) {
@@ -74,13 +82,18 @@ function checkModel(
       throw new UserError(`Model ${id} has ${own.length} layers for ${name}; a probe has one.`);
     }
   }
+  for (const { id: step, variant } of steps) {
+    if (variant !== undefined && !(variant in variants)) {
+      throw new UserError(`Step ${step} runs on ${variant}, which is no variant of model ${id}.`);
+    }
+  }
   const figure = Object.keys(expected).find((name) => !ids.includes(name));
   if (figure !== undefined)
     throw new UserError(`Model ${id} has a range for ${figure}, which is not expected.`);
 }
 
 export function readingsOf(value: Quantity): readonly Reading[] {
-  if ("difference" in value) return value.difference;
+  if ("difference" in value) return value.difference.flatMap(readingsOf);
   if ("same" in value) return value.same;
   return "mean" in value ? value.mean : [value];
 }

@@ -13,4 +13,5 @@ export {
   tasksOf,
 } from "./outcome.js";
 export { reproductionPage } from "./page.js";
+export type { Texts } from "./texts.js";
 export { reproductionWords } from "./words.js";

@@ -8,7 +8,7 @@ export type Results = ReadonlyMap<string, unknown>;
 export function measure(value: Quantity, results: Results): number {
   if ("difference" in value) {
     const [a, b] = value.difference;
-    return read(a, results) - read(b, results);
+    return measure(a, results) - measure(b, results);
   }
   if ("mean" in value) return mean(value.mean.map((reading) => read(reading, results)));
   if ("same" in value) return same(value.same, results);
@@ -37,9 +37,11 @@ function found({ step, path }: Reading, results: Results): unknown[] {
 }
 
 function read(reading: Reading, results: Results): number {
-  const { step, path, take = "mean", otherwise, contains } = reading;
+  const { step, path, take = "mean", otherwise, contains, surprise = false } = reading;
   const values = found(reading, results);
-  const numbers = values.map((value) => numberOf(value, contains));
+  const numbers = values
+    .map((value) => numberOf(value, contains))
+    .map((number) => (surprise ? -Math.log(number) : number));
   if (numbers.length === 0) {
     if (otherwise !== undefined) return otherwise;
     throw new UserError(`The result of step ${step} holds nothing at ${path}.`);

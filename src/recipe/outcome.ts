@@ -1,4 +1,4 @@
-import type { Operation } from "../contracts/index.js";
+import { type Operation, UserError } from "../contracts/index.js";
 import type { Expected, Recipe, RecipeModel } from "../contracts/recipe.js";
 import type { LiveStep } from "./live.js";
 import { measure, type Results } from "./measure.js";
@@ -14,16 +14,29 @@ export interface Outcome {
   held: boolean;
 }
 
-/** The model of the list that a name means, or one that the recipe does not know. */
-export function chooseModel({ models }: Recipe, named: string | undefined): RecipeModel {
-  if (named === undefined) return models[0] as RecipeModel;
-  return models.find(({ id }) => id === named) ?? { id: named, tested: false };
+/**
+ * The model of the list that a name means, or one that the recipe does not know.
+ * @param variants forms of it in place of the recipe's, by the names that steps call them
+ */
+export function chooseModel(
+  { models }: Recipe,
+  named: string | undefined,
+  variants: Readonly<Record<string, string>> = {},
+): RecipeModel {
+  const known = named === undefined ? models[0] : models.find(({ id }) => id === named);
+  const model = known ?? { id: named as string, tested: false };
+  const forms = Object.entries(variants).map(([name, id]) => [name, { id }] as const);
+  return forms.length === 0
+    ? model
+    : { ...model, variants: { ...model.variants, ...Object.fromEntries(forms) } };
 }
 
 /** An experiment of a Lab that a step asks for. */
 export interface LabTask {
   id: string;
   what: string;
+  /** The model, or the form of it that the step is about. */
+  model: string;
   operation: Operation;
   settings: Record<string, unknown>;
 }
@@ -35,14 +48,27 @@ export interface LiveTask {
   live: LiveStep;
 }
 
-/** What a recipe's steps ask for on a model, in order. */
+/**
+ * What a recipe's steps ask for on a model, in order.
+ * @throws UserError where a step is about a form of the model that nobody named
+ */
 export function tasksOf(recipe: Recipe, model: RecipeModel): Array<LabTask | LiveTask> {
-  return recipe.steps.map(({ id, what, request, live }) => {
+  return recipe.steps.map(({ id, what, variant, request, live }) => {
     const layers = model.layers?.[id];
     if (live !== undefined) return { id, what, live: atLayers(live as LiveStep, layers) };
     const { operation, ...settings } = { ...request, ...(layers === undefined ? {} : { layers }) };
-    const revision = model.revision === undefined ? {} : { revision: model.revision };
-    return { id, what, operation: operation as Operation, settings: { ...settings, ...revision } };
+    const form = variant === undefined ? model : model.variants?.[variant];
+    if (form === undefined) {
+      throw new UserError(`Step ${id} runs on ${variant} of the model: name it with --variant ${variant}=….`);
+    }
+    const revision = form.revision === undefined ? {} : { revision: form.revision };
+    return {
+      id,
+      what,
+      model: form.id,
+      operation: operation as Operation,
+      settings: { ...settings, ...revision },
+    };
   });
 }
 

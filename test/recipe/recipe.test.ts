@@ -61,6 +61,13 @@ test("readings: fields, indices, all, entries of a value, quoted texts", () => {
   };
   assert.is(measure(several, results), 0.625);
   assert.throws(() => measure({ mean: [read("trials/3/probability")] }, results), /holds nothing/);
+  // -ln 0.25 = 2 ln 2; the mean over strength 2 of -ln 0.5 and -ln 1 is ln 2 / 2.
+  const nats = (path: string) => ({ ...read(path), surprise: true });
+  assert.ok(Math.abs(measure(nats("trials/0/probability"), results) - 2 * Math.LN2) < 1e-12);
+  const cost: Quantity = {
+    difference: [{ mean: [nats("trials/0/probability")] }, nats("trials/strength=2/probability")],
+  };
+  assert.ok(Math.abs(measure(cost, results) - 1.5 * Math.LN2) < 1e-12);
 });
 
 test("a reading that finds nothing, or no number, is a sentence and not a figure", () => {
@@ -171,6 +178,45 @@ test("a model's own layers, revision and ranges take the place of the recipe's",
   assert.is(outcomesOf(recipe, other, found)[0]!.held, true);
   assert.is(outcomesOf(recipe, chooseModel(recipe, "demo"), found)[0]!.held, false);
   assert.equal(chooseModel(recipe, "unknown"), { id: "unknown", tested: false });
+});
+
+test("a step may be about a form of the model, and whoever runs it may name another file for it", () => {
+  const several = {
+    ...structuredClone(good),
+    models: [{ id: "demo", tested: true, variants: { small: { id: "owner/name:Q4_K_M", revision: "abc" } } }],
+  };
+  Object.assign(several.steps[0]!, { variant: "small" });
+  const recipe = checkRecipe(several);
+  const [task] = tasksOf(recipe, chooseModel(recipe, undefined)) as LabTask[];
+  assert.equal([task!.model, task!.settings.revision], ["owner/name:Q4_K_M", "abc"]);
+  const own = chooseModel(recipe, undefined, { small: "/a.gguf" });
+  const [named] = tasksOf(recipe, own) as LabTask[];
+  assert.equal([named!.model, named!.settings.revision], ["/a.gguf", undefined]);
+  assert.throws(() => tasksOf(recipe, chooseModel(recipe, "/b.gguf")), "--variant small=");
+  assert.throws(
+    changed((r) => Object.assign(r.steps[0]!, { variant: "small" })),
+    /Step look runs on small, which is no variant of model demo/,
+  );
+});
+
+test("lists of texts stand where requests name them, and others may be given in their place", () => {
+  const compare = { operation: "compare", prompt: "a", prompts: { texts: "stems" }, layers: [7] };
+  const listed = { ...structuredClone(good), texts: { stems: ["One is", "Two is"] } };
+  listed.steps.push({ id: "both", what: "two", request: compare as never });
+  const promptsOf = (given?: Record<string, string[]>) => {
+    const recipe = checkRecipe(listed, given);
+    return [(recipe.steps[1]!.request as { prompts?: string[] }).prompts, recipe.differs];
+  };
+  assert.equal(promptsOf(), [["One is", "Two is"], "Everything."]);
+  assert.equal(promptsOf({ stems: ["Mine"] }), [
+    ["Mine"],
+    "Everything. Texts given by whoever ran it: stems (1).",
+  ]);
+  assert.throws(() => promptsOf({ others: ["Mine"] }), "The recipe has no texts others; it has stems.");
+  assert.throws(
+    () => checkRecipe({ ...listed, texts: undefined }),
+    /Step both: the recipe has no texts stems/,
+  );
 });
 
 test("every recipe that comes with tapline is one, and has a control", () => {

@@ -1,0 +1,42 @@
+import { UserError } from "../contracts/index.js";
+import type { Recipe } from "../contracts/recipe.js";
+
+/** Lists of texts by name. */
+export type Texts = Readonly<Record<string, readonly string[]>>;
+
+/**
+ * The recipe with its lists of texts where its requests name them, as `{"texts": NAME}`. Lists that somebody gives in
+ * place of the recipe's own are told among what differs.
+ * @throws UserError for a name that the recipe has no list of
+ */
+export function withTexts(recipe: Recipe, given: Texts): Recipe {
+  const own: Texts = recipe.texts ?? {};
+  const unknown = Object.keys(given).find((name) => !(name in own));
+  if (unknown !== undefined) {
+    const known = Object.keys(own).join(", ") || "none";
+    throw new UserError(`The recipe has no texts ${unknown}; it has ${known}.`);
+  }
+  const texts = { ...own, ...given };
+  const steps = recipe.steps.map((step) => {
+    try {
+      return { ...step, ...(filled({ request: step.request, live: step.live }, texts) as object) };
+    } catch (error) {
+      throw new UserError(`Step ${step.id}: ${(error as Error).message}`);
+    }
+  });
+  const others = Object.entries(given).map(([name, list]) => `${name} (${list.length})`);
+  const differs = others.length === 0 ? "" : ` Texts given by whoever ran it: ${others.join(", ")}.`;
+  return { ...recipe, differs: recipe.differs + differs, steps };
+}
+
+function filled(value: unknown, texts: Texts): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((entry) => filled(entry, texts));
+  const { texts: name, ...others } = value as Record<string, unknown>;
+  if (typeof name === "string" && Object.keys(others).length === 0) {
+    if (!(name in texts)) throw new UserError(`the recipe has no texts ${name}.`);
+    return texts[name];
+  }
+  const entries = Object.entries(value).filter(([, entry]) => entry !== undefined);
+  return Object.fromEntries(entries.map(([field, entry]) => [field, filled(entry, texts)]));
+}
