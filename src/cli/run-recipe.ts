@@ -11,6 +11,7 @@ import {
   type LabTask,
   type LiveTask,
   livePage,
+  modelText,
   type Outcome,
   outcomesOf,
   rangeText,
@@ -89,7 +90,7 @@ export async function runRecipe(
     }
     line.clear();
     const outcomes = outcomesOf(recipe, model, new Map(steps.map(({ id, result }) => [id, result])));
-    const files = await write(folder.path, name, recipe, model.id, steps, outcomes);
+    const files = await write(folder.path, name, recipe, modelText(recipe, model), steps, outcomes);
     const held = outcomes.every((outcome) => outcome.held);
     if (options.json) await printJson(asJson(name, model.id, held, outcomes, files));
     else await print(picture(recipe, model, held, outcomes, files).join("\n"));
@@ -232,7 +233,7 @@ function asJson(name: string, model: string, held: boolean, outcomes: readonly O
 
 function picture(
   recipe: Recipe,
-  model: { id: string; tested: boolean },
+  model: RecipeModel,
   held: boolean,
   outcomes: readonly Outcome[],
   files: readonly string[],
@@ -253,7 +254,7 @@ function picture(
   return [
     recipe.title,
     recipe.paper.title,
-    `Model: ${model.id}${model.tested ? "" : " (the recipe was not tested on it)"}`,
+    `Model: ${modelText(recipe, model)}${model.tested ? "" : " (the recipe was not tested on it)"}`,
     "",
     ...table(columns, rows, canvasOf(process.stdout)),
     "",

@@ -7,6 +7,7 @@ export {
   figureText,
   type LabTask,
   type LiveTask,
+  modelText,
   type Outcome,
   outcomesOf,
   rangeText,

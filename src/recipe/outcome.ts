@@ -1,5 +1,6 @@
 import { type Operation, UserError } from "../contracts/index.js";
 import type { Expected, Recipe, RecipeModel } from "../contracts/recipe.js";
+import { publicName } from "../study/index.js";
 import type { LiveStep } from "./live.js";
 import { measure, type Results } from "./measure.js";
 
@@ -29,6 +30,14 @@ export function chooseModel(
   return forms.length === 0
     ? model
     : { ...model, variants: { ...model.variants, ...Object.fromEntries(forms) } };
+}
+
+/** What a recipe ran on: the model, or those of its forms that steps are about. */
+export function modelText({ steps }: Recipe, { id, variants = {} }: RecipeModel): string {
+  const forms = [...new Set(steps.map(({ variant }) => variant))];
+  return forms
+    .map((form) => (form === undefined ? publicName(id) : `${form}: ${publicName(variants[form]?.id ?? id)}`))
+    .join(", ");
 }
 
 /** An experiment of a Lab that a step asks for. */

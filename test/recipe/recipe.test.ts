@@ -189,9 +189,11 @@ test("a step may be about a form of the model, and whoever runs it may name anot
   const recipe = checkRecipe(several);
   const [task] = tasksOf(recipe, chooseModel(recipe, undefined)) as LabTask[];
   assert.equal([task!.model, task!.settings.revision], ["owner/name:Q4_K_M", "abc"]);
-  const own = chooseModel(recipe, undefined, { small: "/a.gguf" });
+  const own = chooseModel(recipe, undefined, { small: "/home/me/a.gguf" });
+  assert.is(modelText(recipe, own), "small: a.gguf");
+  assert.is(modelText(checkRecipe(good), own), "demo");
   const [named] = tasksOf(recipe, own) as LabTask[];
-  assert.equal([named!.model, named!.settings.revision], ["/a.gguf", undefined]);
+  assert.equal([named!.model, named!.settings.revision], ["/home/me/a.gguf", undefined]);
   assert.throws(() => tasksOf(recipe, chooseModel(recipe, "/b.gguf")), "--variant small=");
   assert.throws(
     changed((r) => Object.assign(r.steps[0]!, { variant: "small" })),
