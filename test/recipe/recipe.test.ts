@@ -9,7 +9,14 @@ import type { Quantity, Reading } from "../../src/contracts/recipe.js";
 import { StudyPackage } from "../../src/contracts/studies/index.js";
 import { validate } from "../../src/contracts/validate.js";
 import { startLab } from "../../src/lab/index.js";
-import { checkRecipe, chooseModel, type LabTask, outcomesOf, tasksOf } from "../../src/recipe/index.js";
+import {
+  checkRecipe,
+  chooseModel,
+  type LabTask,
+  modelText,
+  outcomesOf,
+  tasksOf,
+} from "../../src/recipe/index.js";
 import { measure } from "../../src/recipe/measure.js";
 import { command } from "../cli/in-process.js";
 import { compiledWorker } from "../support/program.js";
