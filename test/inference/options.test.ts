@@ -113,10 +113,12 @@ test("RoPE: a base frequency given here acts as one in the file, a scale as posi
     assert.ok(distance(given, plain) > 1e-3, JSON.stringify(options));
     assert.ok(distance(given, inFile) < 1e-5, `${JSON.stringify(options)}: ${distance(given, inFile)}`);
   }
-  await served({ ropeFreqBase: 100 }, async (server) => {
-    const capture = await server.post("/lab/activations", { model: "tiny", prompt: "a", layers: [0] });
-    assert.match(capture.body.error, "another RoPE");
-  });
+  for (const options of [{ ropeFreqBase: 100 }, { yarnOriginalCtx: 64 }]) {
+    await served(options, async (server) => {
+      const capture = await server.post("/lab/activations", { model: "tiny", prompt: "a", layers: [0] });
+      assert.match(capture.body.error, "another RoPE");
+    });
+  }
 });
 
 test("a cache of q8_0 takes 34 bytes where f16 takes 64, and changes answers a little", async () => {
