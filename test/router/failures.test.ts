@@ -131,6 +131,7 @@ test("other errors are the answer", async () => {
   const { status, body } = await router.chat({ messages });
   assert.equal([status, body], [400, { error: { message: "no" } }]);
   assert.is(one.got.length, 1);
+  assert.is((await router.get("/stats")).body.requests.retried, 0);
 });
 
 test("with nobody healthy it is 503 with Retry-After, until somebody is", async () => {
