@@ -22,10 +22,11 @@ constexpr size_t kRowsAtOnce = 64;
 /// Depth of one slice of packed weights, 32 wide: 16 KiB.
 constexpr int kDepth = 128;
 
-/// How a row is scaled: x' = (x - centre) / divisor.
+/// How a row is scaled, x' = (x - centre) / divisor, and what was decoded back, y' * factor + centre.
 struct Scale {
   float centre = 0;
   float divisor = 1;
+  float factor = 1;
 };
 
 Scale scale_of(const float* row, int hidden, RowScaling scaling) {
@@ -36,13 +37,16 @@ Scale scale_of(const float* row, int hidden, RowScaling scaling) {
     sum += row[i];
     squares += static_cast<double>(row[i]) * row[i];
   }
-  if (scaling == RowScaling::kConstantNorm)
-    return {0, static_cast<float>(std::sqrt(squares / static_cast<double>(hidden)))};
+  if (scaling == RowScaling::kConstantNorm) {
+    const auto length = static_cast<float>(std::sqrt(squares / static_cast<double>(hidden)));
+    return {0, length, length};
+  }
   const double mean = sum / hidden;
   double spread = 0;
   for (int i = 0; i < hidden; ++i) spread += (row[i] - mean) * (row[i] - mean);
   const double deviation = hidden > 1 ? std::sqrt(spread / (hidden - 1)) : 0;
-  return {static_cast<float>(mean), static_cast<float>(deviation + 1e-5)};
+  // SAELens, where this scaling is from, undoes it without the epsilon.
+  return {static_cast<float>(mean), static_cast<float>(deviation + 1e-5), static_cast<float>(deviation)};
 }
 
 /// Columns [from, from + depth) of 32 rows of the weights, turned: out[k][j].
@@ -182,7 +186,7 @@ std::vector<float> Dictionary::decode(const SparseRows& sparse, const float* row
     }
     if (layout_.scaling == RowScaling::kNone) return;
     const Scale scale = scale_of(rows + row * hidden, layout_.hidden, layout_.scaling);
-    for (size_t j = 0; j < hidden; ++j) y[j] = y[j] * scale.divisor + scale.centre;
+    for (size_t j = 0; j < hidden; ++j) y[j] = y[j] * scale.factor + scale.centre;
   });
   cancel.check();
   return out;

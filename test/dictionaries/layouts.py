@@ -64,8 +64,8 @@ for architecture in ["standard", "jumprelu", "log_jumprelu", "topk", "rescaled_t
     undo = lambda y: y
     if architecture == "layer_norm":
         mu = z.mean(1, keepdims=True)
-        sd = z.std(1, ddof=1, keepdims=True) + 1e-5
-        z = (z - mu) / sd
+        sd = z.std(1, ddof=1, keepdims=True)
+        z = (z - mu) / (sd + 1e-5)
         undo = lambda y, mu=mu, sd=sd: y * sd + mu
         cfg.update(architecture="standard", normalize_activations="layer_norm")
     if architecture == "constant_norm":

@@ -17,6 +17,7 @@ import { directions } from "./real/directions.js";
 import { encoder } from "./real/encoder.js";
 import { computeOurs, type Ours, small, whole } from "./real/ours.js";
 import { quantised } from "./real/quantised.js";
+import { saelens } from "./real/saelens.js";
 import { type Checked, writeTables } from "./real/tables.js";
 
 async function main(): Promise<boolean> {
@@ -69,7 +70,12 @@ function checks(model: SmolLm2, folder: string, quick: boolean): RealCheck[] {
       name: peer,
       run: async () => against(peer, await computed(), model),
     })),
-    ...(quick ? [] : [{ name: "directions", run: () => directions(model, folder) }]),
+    ...(quick
+      ? []
+      : [
+          { name: "directions", run: () => directions(model, folder) },
+          { name: "saelens", run: () => saelens(folder) },
+        ]),
     { name: "quantised", run: () => quantised(model, quick ? small : whole) },
     { name: "encoder", run: async () => encoder(await miniLmModel()) },
   ];

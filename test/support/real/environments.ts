@@ -12,6 +12,7 @@ export const environmentNames = [
   "nnsight",
   "steering-vectors",
   "repeng",
+  "saelens",
   "interp-engine",
   "notebooks",
   "openai",

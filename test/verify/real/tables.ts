@@ -9,7 +9,15 @@ export interface Checked {
   figures: Figure[];
 }
 
-const order = ["transformers", "transformer-lens", "nnsight", "directions", "quantised", "encoder"];
+const order = [
+  "transformers",
+  "transformer-lens",
+  "nnsight",
+  "directions",
+  "saelens",
+  "quantised",
+  "encoder",
+];
 const page = fileURLToPath(new URL("../../../docs/verification.md", import.meta.url));
 const [begin, end] = ["<!-- real: begin -->", "<!-- real: end -->"];
 
