@@ -9,14 +9,19 @@ import { filledOutputs, writeTinyModel } from "./support/tiny-models.js";
 test("weights that are not finite are refused at the start, sound ones are served", async () => {
   const folder = await mkdtemp(join(tmpdir(), "tapline-start-"));
   try {
-    for (const [broken, refused] of [
-      [undefined, false],
-      [Number.NaN, true],
-      [Number.POSITIVE_INFINITY, true],
+    // With another RoPE than the model's own, nothing is captured: the weights are looked at all the same.
+    const stretched = { ropeScaling: "linear", ropeScale: 2 } as const;
+    for (const [broken, refused, options] of [
+      [undefined, false, {}],
+      [Number.NaN, true, {}],
+      [Number.POSITIVE_INFINITY, true, {}],
+      [undefined, false, stretched],
+      [Number.NaN, true, stretched],
+      [Number.POSITIVE_INFINITY, true, stretched],
     ] as const) {
       const path = join(folder, `tiny-${broken}.gguf`);
       await writeTinyModel(path, broken === undefined ? {} : { tensors: filledOutputs(broken) });
-      const started = await startServer({ model: path, parallel: 1 }).then(
+      const started = await startServer({ model: path, parallel: 1, ...options }).then(
         async (server) => {
           await server.close();
           return "";
