@@ -10,6 +10,7 @@ export type {
   StudyPage,
   StudySummary,
 } from "../contracts/studies/index.js";
+export type { ArtifactArray } from "./arrays.js";
 export type { Answer, ChatDelta, ChatOptions, LiveTold, Question, ToldToken } from "./chat.js";
 export { TaplineError, TimeoutError } from "./errors.js";
 export { type CompletedJob, type JobOf, Lab, type Settings, type WaitOptions } from "./lab.js";

@@ -20,6 +20,7 @@ import type {
 } from "../contracts/index.js";
 import type { DictionaryRequest, StoredDictionary } from "../contracts/library.js";
 import { limits, ports } from "../contracts/limits.js";
+import { type ArtifactArray, readArrays } from "./arrays.js";
 import { TaplineError, TimeoutError } from "./errors.js";
 import { type CallOptions, Transport } from "./transport.js";
 import { writeWhole } from "./whole-file.js";
@@ -235,12 +236,20 @@ export class Lab {
   }
 
   /**
+   * The arrays of an .npz artifact that the job lists, by name: `layer_<n>` of activations.npz [1, tokens, hidden].
+   * @throws TaplineError where there is no such artifact, or it holds no arrays
+   */
+  async arrays(id: string, name: string, options: CallOptions = {}): Promise<Map<string, ArtifactArray>> {
+    return readArrays(await this.#http.bytes(artifactPath(id, name), options));
+  }
+
+  /**
    * Downloads an artifact that the job lists. The destination is overwritten, in one step and only by a
    * complete file.
    * @returns the destination
    */
   async artifact(id: string, name: string, destination: string, options: CallOptions = {}): Promise<string> {
-    const response = await this.#http.open(`${jobPath(id)}/artifacts/${encodeURIComponent(name)}`, options);
+    const response = await this.#http.open(artifactPath(id, name), options);
     try {
       await writeWhole(destination, this.#http.chunks(response, options.signal));
     } finally {
@@ -252,6 +261,10 @@ export class Lab {
 
 function dictionaryPath(name: string): string {
   return `/lab/dictionaries/${encodeURIComponent(name)}`;
+}
+
+function artifactPath(id: string, name: string): string {
+  return `${jobPath(id)}/artifacts/${encodeURIComponent(name)}`;
 }
 
 function jobPath(id: string): string {

@@ -10,15 +10,25 @@ import { damaged, localHeaderBytes, type ZipEntry, zipDataStart, zipDirectory, z
  * @throws FormatError
  */
 export function decodeNpz(bytes: Uint8Array, most: number): Map<string, Tensor> {
+  const files = npzFiles(bytes, most);
+  return new Map([...files].map(([name, data]) => [name, readNpy(data, `${name}.npy`)]));
+}
+
+/**
+ * The .npy files in an .npz file, stored or deflated, by the names of their arrays.
+ * @param most bytes that all of them together may have, unpacked
+ * @throws FormatError
+ */
+export function npzFiles(bytes: Uint8Array, most: number): Map<string, Buffer> {
   const { start, count } = zipDirectory(bytes, ".npz");
-  const arrays = new Map<string, Tensor>();
+  const files = new Map<string, Buffer>();
   let left = most;
   for (const entry of zipEntries(bytes.subarray(start), count, ".npz")) {
     if (entry.size > left) throw new FormatError(`The arrays of the .npz file have more than ${most} bytes.`);
     left -= entry.size;
-    arrays.set(entry.name.replace(/\.npy$/, ""), readNpy(entryData(bytes, entry), entry.name));
+    files.set(entry.name.replace(/\.npy$/, ""), entryData(bytes, entry));
   }
-  return arrays;
+  return files;
 }
 
 function entryData(bytes: Uint8Array, entry: ZipEntry): Buffer {

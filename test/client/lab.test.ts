@@ -17,6 +17,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Lab, TaplineError, TimeoutError } from "../../src/client/index.js";
 import { writeWhole } from "../../src/client/whole-file.js";
+import { npyFile, zipOf } from "../support/npz-bytes.js";
 import { scripted, sendJson } from "./scripted.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-client-"));
@@ -66,6 +67,32 @@ test("a refusal becomes the library's error, with the service's sentence and sta
   assert.instance(error, TaplineError);
   assert.is(error.message, "A job is running.");
   assert.is(error.status, 409);
+});
+
+test("arrays of an artifact have NumPy's shapes and numbers", async () => {
+  const npz = zipOf({
+    layer_3: npyFile(Float32Array.of(0.5, -1, 2, 3, 4, 5), [1, 2, 3]),
+    counts: npyFile(Float32Array.of(0.25, 7), [2]),
+  });
+  const service = await scripted(({ path }, response) => {
+    if (path.endsWith("/activations.npz")) response.end(npz);
+    else if (path.endsWith("/cut.npz")) response.end(npz.subarray(0, 100));
+    else sendJson(response, 404, { error: "The job has no such artifact." });
+  });
+  const lab = new Lab(service.url);
+  const arrays = await lab.arrays("a/b", "activations.npz");
+  const cut = await rejection(lab.arrays(id, "cut.npz"));
+  const missing = await rejection(lab.arrays(id, "none.npz"));
+  await service.close();
+  assert.is(service.seen[0]?.path, "/lab/v1/jobs/a%2Fb/artifacts/activations.npz");
+  assert.equal([...arrays.keys()], ["layer_3", "counts"]);
+  const layer = arrays.get("layer_3")!;
+  assert.equal(layer.shape, [1, 2, 3]);
+  assert.equal([layer.get(0, 0, 1), layer.get(0, 1, 2)], [-1, 5]);
+  assert.is(arrays.get("counts")!.get(0), 0.25);
+  assert.instance(cut, TaplineError);
+  assert.match(cut.message, /npz/);
+  assert.is(missing.message, "The job has no such artifact.");
 });
 
 test("a refusal without a sentence still says what was asked and answered", async () => {

@@ -22,7 +22,7 @@ const arrows: Record<string, string[]> = {
   inference: ["contracts", "files", "formats", "http", "library", "models", "native", "requests"],
   router: ["contracts", "http", "requests"],
   studies: ["contracts", "http", "markup"],
-  client: ["contracts"],
+  client: ["contracts", "formats"],
   mcp: ["contracts", "client"],
   terminal: ["contracts"],
   report: ["contracts", "markup", "terminal"],
