@@ -158,6 +158,25 @@ test("the rows of the last block are its last rows where the text ends there", a
   }
 });
 
+test("a second pass for the last block's other rows leaves the answering row's bits, and counts no edit twice", async () => {
+  const last = layers.at(-1)!;
+  for (let seed = 1; seed <= 30; ++seed) {
+    const ids = someTokens(12, model.info.nVocab, seed);
+    const edits = [{ layer: 0, positions: "all" as const, scale: 0.9 }];
+    const run = async (rows: "all" | "last") => {
+      await context.reset();
+      return context.advance({ tokens: ids, layers: [0, last], rows, edits, logits: true });
+    };
+    const [all, alone] = [await run("all"), await run("last")];
+    const row = all.layers[1]!.states!.data.slice(-width);
+    assert.ok(
+      Buffer.from(row.buffer).equals(Buffer.from(alone.layers[1]!.states!.data.slice().buffer)),
+      `${seed}`,
+    );
+    assert.equal([all.effects![0]!.rows, alone.effects![0]!.rows], [12, 12]);
+  }
+});
+
 test("the last row alone is the last of all rows", async () => {
   const all = await states(tokens);
   await context.reset();
