@@ -24,7 +24,7 @@ const unfit = {
  * The body of a whole answer.
  * @throws HttpError with the engine's sentence where it refused
  */
-export function wholeBody(reply: EngineReply): string {
+export function wholeBody(reply: Pick<EngineReply, "status" | "body">): string {
   if (reply.status < 400) return reply.body;
   const { error } = JSON.parse(reply.body) as { error: { message: string; type: string } };
   // What this engine does not do is the request's fault, and so is a grammar that cannot be followed.

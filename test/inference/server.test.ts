@@ -4,6 +4,8 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Stats } from "../../src/contracts/stats.js";
 import { validate } from "../../src/contracts/validate.js";
+import type { HttpError } from "../../src/http/index.js";
+import { wholeBody } from "../../src/inference/reply.js";
 import { Histogram } from "../../src/requests/index.js";
 import { fc } from "../support/fc.js";
 import { attempt } from "./support/bodies.js";
@@ -231,6 +233,22 @@ test("a histogram's percentiles are within its bucket width", () => {
     ),
   );
   assert.is(new Histogram().percentile(0.5), null);
+});
+
+test("what the engine does not do, and a grammar that cannot be followed, are the request's fault", () => {
+  for (const [status, message, expected] of [
+    [501, "This server does not do that.", 400],
+    [500, "Unexpected empty grammar stack after accepting piece: x", 400],
+    [500, "Something broke.", 500],
+    [503, "Loading.", 503],
+  ] as const) {
+    const body = JSON.stringify({ error: { message, type: "x" } });
+    assert.throws(
+      () => wholeBody({ status, body }),
+      (error: HttpError) => error.status === expected && error.message === message,
+    );
+  }
+  assert.is(wholeBody({ status: 200, body: "{}" }), "{}");
 });
 
 test.run();
