@@ -34,7 +34,7 @@ const runs: Run[] = [
     sanitize: "address,undefined",
     runtime: "libasan.so",
     planted: { overflow: /heap-buffer-overflow/, shift: /shift exponent 40 is too large/ },
-    tests: ["native/", "train/", "engine/"],
+    tests: ["native/", "dictionaries/layouts", "train/", "engine/"],
     options: (log) => ({
       // V8 leaves its garbage to the end of the process.
       ASAN_OPTIONS: `detect_leaks=0:log_path=${log}`,
