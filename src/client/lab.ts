@@ -20,7 +20,7 @@ import type {
 } from "../contracts/index.js";
 import type { DictionaryRequest, StoredDictionary } from "../contracts/library.js";
 import { limits, ports } from "../contracts/limits.js";
-import { type ArtifactArray, readArrays } from "./arrays.js";
+import type { ArtifactArray } from "./arrays.js";
 import { TaplineError, TimeoutError } from "./errors.js";
 import { type CallOptions, Transport } from "./transport.js";
 import { writeWhole } from "./whole-file.js";
@@ -240,7 +240,9 @@ export class Lab {
    * @throws TaplineError where there is no such artifact, or it holds no arrays
    */
   async arrays(id: string, name: string, options: CallOptions = {}): Promise<Map<string, ArtifactArray>> {
-    return readArrays(await this.#http.bytes(artifactPath(id, name), options));
+    const file = await this.#http.bytes(artifactPath(id, name), options);
+    const { readArrays } = await import("./arrays.js");
+    return readArrays(file);
   }
 
   /**
