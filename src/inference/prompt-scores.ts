@@ -2,6 +2,7 @@ import { inferenceLimits as limits } from "../contracts/inference-limits.js";
 import { HttpError } from "../http/index.js";
 import type { Engine, PromptScores as Scores } from "../native/engine.js";
 import { NativeError } from "../native/index.js";
+import { SerialQueue } from "../native/serial.js";
 import { checkTokens, refusal } from "./check-body.js";
 import type { EchoedPrompt, ScoredToken } from "./forms/completion.js";
 import { wholeBody } from "./reply.js";
@@ -21,7 +22,7 @@ export interface EchoRequest {
 /** What `/v1/completions` says of its prompts. One is scored at a time: their passes run on the thread that generates. */
 export class PromptScores {
   readonly #engine: Engine;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new SerialQueue("scorer");
 
   constructor(engine: Engine) {
     this.#engine = engine;
@@ -82,14 +83,8 @@ export class PromptScores {
   }
 
   async #score(ids: readonly number[], top: number, signal: AbortSignal): Promise<Scores> {
-    const before = this.#last;
-    const scored = (async () => {
-      await before.catch(() => undefined);
-      return this.#engine.score({ tokens: Int32Array.from(ids), top, signal });
-    })();
-    this.#last = scored.catch(() => undefined);
     try {
-      return await scored;
+      return await this.#turns.run(() => this.#engine.score({ tokens: Int32Array.from(ids), top, signal }));
     } catch (error) {
       throw refused(error);
     }

@@ -7,13 +7,14 @@ import { limits } from "../contracts/limits.js";
 import { checked, clientGone, HttpError, readJson } from "../http/index.js";
 import { Dictionaries } from "../library/index.js";
 import { found, nameOf } from "../library/routes.js";
+import { SerialQueue } from "../native/serial.js";
 import type { DictionaryTask, Taken } from "./dictionary-process.js";
 
 /** Sparse dictionaries by name, on the Lab's port: the list, one of them, a new one from a folder or the hub, its end. */
 export function dictionaryRoutes(router: Router, home: string): void {
   const dictionaries = new Dictionaries(home);
   // One at a time: each may need as much memory as its file has bytes.
-  let last: Promise<unknown> = Promise.resolve();
+  const turns = new SerialQueue("library");
   router.get("/lab/dictionaries", async (ctx) => {
     ctx.body = { dictionaries: await dictionaries.list() };
   });
@@ -29,9 +30,8 @@ export function dictionaryRoutes(router: Router, home: string): void {
       await readJson(ctx, { limit: limits.job_body_bytes }),
     );
     const { signal } = clientGone(ctx);
-    const taken = last.then(() => take({ home, name, place: from, claims: { layer, k }, revision }, signal));
-    last = taken.catch(() => {});
-    ctx.body = await taken;
+    const task = { home, name, place: from, claims: { layer, k }, revision };
+    ctx.body = await turns.run(() => take(task, signal));
   });
   router.delete("/lab/dictionaries/:name", async (ctx) => {
     const name = nameOf(ctx.params);
