@@ -72,33 +72,19 @@ async function add(name: string, place: string, options: AddOptions): Promise<vo
     );
   }
   const stopped = stopSignal();
-  const [{ dictionaries, print, printJson }, { resolveHubPlace }, { ProgressLine }, { downloadLine }] =
-    await Promise.all([
-      tools(),
-      import("../models/hub/index.js"),
-      import("../terminal/index.js"),
-      import("./download-line.js"),
-    ]);
-  const stop = new AbortController();
-  void stopped.then((signal) => stop.abort(signal));
-  const line = new ProgressLine(process.stderr);
+  const [{ dictionaries, print, printJson }, { resolveHubPlace }, { downloading }] = await Promise.all([
+    tools(),
+    import("../models/hub/index.js"),
+    import("./download-line.js"),
+  ]);
   const { layer, k, revision, json } = options;
-  try {
-    const stored = await dictionaries.add(name, place, { layer, k }, (asked, choose) =>
-      resolveHubPlace(asked, choose, {
-        ...(revision !== undefined && { revision }),
-        signal: stop.signal,
-        onDownload: downloadLine(line),
-      }),
-    );
-    line.clear();
-    return json ? await printJson(stored) : await print(picture(stored));
-  } catch (error) {
-    line.clear();
-    if (!stop.signal.aborted) throw error;
-    process.stderr.write("tapline: Stopped; the next add continues here.\n");
-    process.exitCode = 1;
-  }
+  const stored = await downloading(stopped, "add", (download) =>
+    dictionaries.add(name, place, { layer, k }, (asked, choose) =>
+      resolveHubPlace(asked, choose, { ...download, ...(revision !== undefined && { revision }) }),
+    ),
+  );
+  if (stored === undefined) return;
+  return json ? printJson(stored) : print(picture(stored));
 }
 
 async function list({ json }: DictionaryOptions): Promise<void> {

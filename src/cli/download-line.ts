@@ -1,5 +1,5 @@
 import type { DownloadProgress } from "../models/hub/index.js";
-import { bytes, duration, type ProgressLine } from "../terminal/index.js";
+import { bytes, duration, ProgressLine } from "../terminal/index.js";
 
 const barWidth = 24;
 const everyMs = 100;
@@ -30,4 +30,31 @@ export function downloadLine(
     line.show(`${"█".repeat(full)}${"░".repeat(barWidth - full)} ${words}`);
     line.log(`${file} ${done >= total}`, `downloading ${words}`);
   };
+}
+
+/**
+ * Does what may download, with its line of progress. A signal ends it in order: what has arrived stays.
+ * @param stopped resolves with the signal
+ * @param again what goes on where this one stopped
+ * @returns nothing where it was stopped
+ */
+export async function downloading<T>(
+  stopped: Promise<NodeJS.Signals>,
+  again: string,
+  work: (options: { signal: AbortSignal; onDownload: (progress: DownloadProgress) => void }) => Promise<T>,
+): Promise<T | undefined> {
+  const stop = new AbortController();
+  const line = new ProgressLine(process.stderr);
+  void stopped.then((signal) => stop.abort(signal));
+  try {
+    return await work({ signal: stop.signal, onDownload: downloadLine(line) });
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+    line.clear();
+    process.stderr.write(`tapline: Stopped; the next ${again} continues here.\n`);
+    process.exitCode = 1;
+    return undefined;
+  } finally {
+    line.clear();
+  }
 }

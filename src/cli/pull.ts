@@ -29,31 +29,19 @@ Examples:
 
 async function pull(model: string, options: PullOptions): Promise<void> {
   const stopped = stopSignal();
-  const [{ resolveModel }, { bytes, ProgressLine }, { downloadLine }, { print, printJson }] =
-    await Promise.all([
-      import("../models/resolve.js"),
-      import("../terminal/index.js"),
-      import("./download-line.js"),
-      import("./output.js"),
-    ]);
-  const stop = new AbortController();
-  const line = new ProgressLine(process.stderr);
-  void stopped.then((signal) => stop.abort(signal));
-  try {
-    const resolved = await resolveModel(model, {
-      ...(options.revision !== undefined && { revision: options.revision }),
-      signal: stop.signal,
-      onDownload: downloadLine(line),
-    });
-    line.clear();
-    if (options.json) return await printJson(resolved);
-    const size = resolved.weights.reduce((sum, file) => sum + file.bytes, 0);
-    const commit = resolved.commit === null ? "" : ` (commit ${resolved.commit.slice(0, 12)})`;
-    await print(`${model} is at ${resolved.path}: ${bytes(size)}${commit}`);
-  } catch (error) {
-    line.clear();
-    if (!stop.signal.aborted) throw error;
-    process.stderr.write("tapline: Stopped; the next pull continues here.\n");
-    process.exitCode = 1;
-  }
+  const [{ resolveModel }, { bytes }, { downloading }, { print, printJson }] = await Promise.all([
+    import("../models/resolve.js"),
+    import("../terminal/index.js"),
+    import("./download-line.js"),
+    import("./output.js"),
+  ]);
+  const { revision } = options;
+  const resolved = await downloading(stopped, "pull", (download) =>
+    resolveModel(model, { ...download, ...(revision !== undefined && { revision }) }),
+  );
+  if (resolved === undefined) return;
+  if (options.json) return printJson(resolved);
+  const size = resolved.weights.reduce((sum, file) => sum + file.bytes, 0);
+  const commit = resolved.commit === null ? "" : ` (commit ${resolved.commit.slice(0, 12)})`;
+  await print(`${model} is at ${resolved.path}: ${bytes(size)}${commit}`);
 }
