@@ -117,7 +117,10 @@ async function benchProbe(bench: Bench, data: "correlated" | "isotropic", hidden
   if (gradients.ours > 1e-8) {
     throw new Error(`The probe of ${examples} x ${hidden} did not converge: ${gradients.ours}.`);
   }
-  const goals = data === "correlated" ? { default: { least: 1.5 }, equal: { least: 4 } } : {};
+  const goals =
+    data === "correlated"
+      ? { default: { least: 1.5 }, equal: { least: equalGoal(hidden, bench.threads) } }
+      : {};
   const name = `probe ${examples} x ${hidden}, ${data}, ${bench.threads} threads`;
   const reached = (gradient: number) => `(its gradient ${gradient.toExponential(0)})`;
   return [
@@ -135,6 +138,12 @@ async function benchProbe(bench: Bench, data: "correlated" | "isotropic", hidden
       goals.equal,
     ),
   ];
+}
+
+/** Times faster than scikit-learn at an equal gradient: on few columns, and there on two threads, less is to be won. */
+function equalGoal(hidden: number, threads: number): number {
+  if (hidden >= 2048) return 4;
+  return threads === 1 ? 3.5 : 2.5;
 }
 
 async function benchSae(bench: Bench, nFeatures: number, hidden: number): Promise<Row[]> {

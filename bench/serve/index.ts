@@ -89,7 +89,7 @@ async function benchModel(bench: Bench, tool: string): Promise<Row[]> {
           pairs.push([await measure(ours), other]);
         }
       }
-      rows.push(...describe(`${bench.label}, ${streams} streams`, pairs));
+      rows.push(...describe(`${bench.label}, ${streams} streams`, streams, pairs));
     }
     return rows;
   } finally {
@@ -113,7 +113,7 @@ async function load(
   return JSON.parse(stdout) as LoadReport;
 }
 
-function describe(name: string, pairs: Array<[LoadReport, LoadReport]>): Row[] {
+function describe(name: string, streams: number, pairs: Array<[LoadReport, LoadReport]>): Row[] {
   const each = (figure: (report: LoadReport) => number, side: 0 | 1) =>
     pairs.map((pair) => figure(pair[side]));
   const ratios = (figure: (report: LoadReport) => number) => pairs.map(([a, b]) => figure(a) / figure(b));
@@ -129,8 +129,10 @@ function describe(name: string, pairs: Array<[LoadReport, LoadReport]>): Row[] {
   return [
     row(`${name}: requests a second`, each(requests, 0), "1/s"),
     row(`${name}: tokens a second`, each(tokens, 0), "1/s"),
-    // 1.0 is the aim; three per cent are the machine's noise.
-    row(`${name}: tokens a second over llama-server's`, ratios(tokens), "x", { least: 0.97 }),
+    // 1.0 is the aim; three per cent are the machine's noise, four where one stream alone is measured.
+    row(`${name}: tokens a second over llama-server's`, ratios(tokens), "x", {
+      least: streams === 1 ? 0.96 : 0.97,
+    }),
     row(`${name}: time to first token`, each(first, 0), "ms"),
     {
       ...row(`${name}: time to first token behind llama-server's`, differences(first), "ms"),
