@@ -86,11 +86,9 @@ export class KeyGate extends Transform {
 }
 
 function onOneLine(text: string): string {
-  return (
-    text
-      .replace(/\r\n|\r|\n/g, lineBreak)
-      .replaceAll("\t", "    ")
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: pasted control characters are no keys
-      .replace(/[\u0000-\u001f\u007f]/g, "")
-  );
+  // Pasted control characters are no keys.
+  return text
+    .replace(/\r\n|\r|\n/g, lineBreak)
+    .replaceAll("\t", "    ")
+    .replace(/\p{Cc}/gu, "");
 }

@@ -43,9 +43,13 @@ export async function startServer({ model, revision, signal, onStage }: Serving)
   onStage("starting a server for the occasion");
   const { serve } = await import("../inference/process/supervisor.js");
   const home = await mkdtemp(join(tmpdir(), "tapline-serve-"));
-  const removeHome = () => rm(home, { recursive: true, force: true });
+  let serving: Awaited<ReturnType<typeof serve>> | undefined;
+  const close = async () => {
+    await serving?.close();
+    await rm(home, { recursive: true, force: true });
+  };
   try {
-    const serving = await serve({
+    serving = await serve({
       model,
       ...(revision !== undefined && { revision }),
       host: "127.0.0.1",
@@ -56,18 +60,9 @@ export async function startServer({ model, revision, signal, onStage }: Serving)
         if (event.event === "loading") onStage(`loading ${model}: ${Math.round(event.fraction * 100)} %`);
       },
     });
-    const close = async () => {
-      await serving.close();
-      await removeHome();
-    };
-    try {
-      return await session(new Transport(serving.url, makeTimeoutMs), serving.url, close);
-    } catch (error) {
-      await close();
-      throw error;
-    }
+    return await session(new Transport(serving.url, makeTimeoutMs), serving.url, close);
   } catch (error) {
-    await removeHome();
+    await close();
     throw error;
   }
 }

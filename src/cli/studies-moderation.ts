@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { lineOf } from "../contracts/hidden.js";
 import { UserError } from "../contracts/user-error.js";
 import type { Store } from "../studies/store/store.js";
 import { integerBetween } from "./options.js";
@@ -133,7 +134,7 @@ export function registerModeration(
       const reports = await openReports(store);
       for (const { id, study_id, comment_id, reporter, created_at, reason } of reports) {
         const what = comment_id === null ? `study ${study_id}` : `comment ${comment_id} on ${study_id}`;
-        console.log([time(created_at), `report ${id}`, what, `@${reporter}`, line(reason)].join("  "));
+        console.log([time(created_at), `report ${id}`, what, `@${reporter}`, lineOf(reason)].join("  "));
       }
       if (reports.length === 0) console.log("Nothing waits.");
     });
@@ -155,7 +156,7 @@ export function registerModeration(
       await withStore(options, async (store) => {
         for (const { at, actor, handle, action, target, detail } of await readAudit(store, options)) {
           const person = handle === null ? actor : `@${handle}`;
-          console.log([time(at), person, action, line(target), line(detail ?? "")].join("  ").trimEnd());
+          console.log([time(at), person, action, lineOf(target), lineOf(detail ?? "")].join("  ").trimEnd());
         }
       });
     });
@@ -163,11 +164,6 @@ export function registerModeration(
 
 function time(ms: number): string {
   return new Date(ms).toISOString();
-}
-
-/** Text of people in one line of a terminal: nothing in it moves the cursor or hides. */
-function line(text: string): string {
-  return text.replace(/[\p{C}\u2028\u2029]/gu, " ");
 }
 
 function done(changed: "changed" | "missing" | "already" | "moderator", what: string): void {

@@ -1,5 +1,6 @@
 import Type, { type Static, type TSchema } from "typebox";
-import { Compile, type Validator } from "typebox/compile";
+import { type Compiled, compile } from "../contracts/compile.js";
+import { lineOf } from "../contracts/hidden.js";
 import { researchLimits } from "../contracts/research.js";
 import {
   Discussion,
@@ -26,12 +27,12 @@ function tolerant(schema: unknown): unknown {
   return Object.fromEntries(kept.map(([name, value]) => [name, tolerant(value)]));
 }
 
-const validators = new WeakMap<TSchema, Validator>();
+const validators = new WeakMap<TSchema, Compiled>();
 
 function follows(schema: TSchema, value: unknown): boolean {
   let validator = validators.get(schema);
   if (validator === undefined) {
-    validator = Compile(tolerant(schema) as TSchema) as unknown as Validator;
+    validator = compile(tolerant(schema) as TSchema);
     validators.set(schema, validator);
   }
   return validator.Check(value);
@@ -111,9 +112,7 @@ function errorBody(body: Buffer): Static<typeof AnyError> | undefined {
 
 /** One line of bounded length, without the token and without characters that nobody sees. */
 function clean(text: string, token: string, most: number = researchLimits.error_characters): string {
-  const line = text
-    .replaceAll(token, "[token]")
-    .replace(/[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]+/gu, " ");
+  const line = lineOf(text.replaceAll(token, "[token]"));
   const characters = [...line];
   return characters.length > most ? `${characters.slice(0, most).join("")}…` : line;
 }

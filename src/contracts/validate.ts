@@ -1,5 +1,5 @@
 import type { Static, TSchema } from "typebox";
-import { Compile, type Validator } from "typebox/compile";
+import { type Compiled, compile, type Failure } from "./compile.js";
 import { namePattern } from "./live-limits.js";
 
 /** A body that does not follow its contract; the message is one sentence, `path` the field at fault. */
@@ -16,13 +16,7 @@ export class InvalidInput extends Error {
   }
 }
 
-type Failure = {
-  keyword: string;
-  instancePath: string;
-  params: Record<string, unknown>;
-};
-
-const validators = new WeakMap<TSchema, Validator>();
+const validators = new WeakMap<TSchema, Compiled>();
 
 /**
  * Checks a parsed JSON value against a schema and gives it back with the schema's defaults filled in, its fields
@@ -36,11 +30,11 @@ export function validate<S extends TSchema>(schema: S, value: unknown): Static<S
   }
   let validator = validators.get(schema);
   if (validator === undefined) {
-    validator = Compile(schema) as unknown as Validator;
+    validator = compile(schema);
     validators.set(schema, validator);
   }
   if (!validator.Check(value)) {
-    throw describe(schema, value, validator.Errors(value) as unknown as Failure[]);
+    throw describe(schema, value, validator.Errors(value));
   }
   return withDefaults(schema, value) as Static<S>;
 }

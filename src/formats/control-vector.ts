@@ -1,9 +1,8 @@
 import { FormatError, told } from "./format-error.js";
+import { GgufHeaderReader, ggufTypes, sourceOf } from "./gguf.js";
 
 const magic = 0x46554747; // "GGUF"
 const alignment = 32;
-const uint32 = 4;
-const string = 8;
 const f32 = 0;
 const mostTensors = 1024;
 const mostKeys = 4096;
@@ -14,34 +13,21 @@ const mostKeys = 4096;
  * llama_adapter_cvec::apply.)
  * @throws FormatError, also for `direction.0`, which llama.cpp never applies
  */
-export function decodeControlVector(bytes: Uint8Array): Map<number, Float32Array> {
-  const cursor = new Cursor(bytes);
-  if (cursor.uint32() !== magic) throw new FormatError("The file is no GGUF file.");
-  const version = cursor.uint32();
-  if (version !== 2 && version !== 3)
-    throw new FormatError(`GGUF version ${version} is not read; 2 and 3 are.`);
-  const tensors = cursor.count(mostTensors);
+export async function decodeControlVector(bytes: Uint8Array): Promise<Map<number, Float32Array>> {
+  const reader = await GgufHeaderReader.open(sourceOf(bytes));
+  atMost(reader.counts.tensors, mostTensors);
+  atMost(reader.counts.pairs, mostKeys);
   let padding = alignment;
   let architecture = "";
-  for (let keys = cursor.count(mostKeys); keys > 0; keys--) {
-    const key = cursor.string();
-    const type = cursor.uint32();
-    if (key === "general.alignment" && type === uint32) padding = cursor.uint32() || alignment;
-    else if (key === "general.architecture" && type === string) architecture = cursor.string();
-    else cursor.skip(type);
+  for await (const [key, value] of reader.pairs()) {
+    if (key === "general.alignment") padding = Number(value) || alignment;
+    if (key === "general.architecture") architecture = String(value);
   }
   if (architecture !== "controlvector") {
     throw new FormatError(`The GGUF file is of the architecture ${told(architecture)}, not a controlvector.`);
   }
   const places: { layer: number; length: number; offset: number }[] = [];
-  for (let tensor = 0; tensor < tensors; tensor++) {
-    const name = cursor.string();
-    const dimensions = cursor.uint32();
-    if (dimensions > 4) throw new FormatError(`The tensor ${told(name)} has ${dimensions} dimensions.`);
-    let length = 1;
-    for (let dimension = 0; dimension < dimensions; dimension++) length *= cursor.uint64();
-    const type = cursor.uint32();
-    const offset = cursor.uint64();
+  for await (const { name, length, type, offset } of reader.tensors()) {
     const layer = Number(/^direction\.(\d{1,3})$/.exec(name)?.[1] ?? Number.NaN);
     if (Number.isNaN(layer)) throw new FormatError(`The tensor ${told(name)} is no direction.<layer>.`);
     if (type !== f32) throw new FormatError(`${name} is not float32.`);
@@ -52,13 +38,25 @@ export function decodeControlVector(bytes: Uint8Array): Map<number, Float32Array
     }
     places.push({ layer, length, offset });
   }
-  const start = Math.ceil(cursor.at / padding) * padding;
+  const start = Math.ceil(reader.position / padding) * padding;
   return new Map(
     places.map(({ layer, length, offset }) => [
       layer,
-      cursor.floats(start + offset, length, `direction.${layer}`),
+      floats(bytes, start + offset, length, `direction.${layer}`),
     ]),
   );
+}
+
+function atMost(entries: number, most: number): void {
+  if (entries > most) {
+    throw new FormatError(`The GGUF file names ${entries} entries; at most ${most} are read.`);
+  }
+}
+
+function floats(bytes: Uint8Array, start: number, length: number, name: string): Float32Array {
+  if (start + length * 4 > bytes.length) throw new FormatError(`${name} does not lie in the file.`);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return Float32Array.from({ length }, (_, index) => view.getFloat32(start + index * 4, true));
 }
 
 /**
@@ -95,11 +93,11 @@ export function encodeControlVector(layers: ReadonlyMap<number, Float32Array>, m
     ["controlvector.model_hint", modelHint],
   ] as const) {
     text(key);
-    u32(string);
+    u32(ggufTypes.string);
     text(value);
   }
   text("controlvector.layer_count");
-  u32(uint32);
+  u32(ggufTypes.uint32);
   u32(entries.length);
   let offset = 0;
   for (const [layer, data] of entries) {
@@ -123,68 +121,4 @@ export function encodeControlVector(layers: ReadonlyMap<number, Float32Array>, m
 
 function padded(length: number): number {
   return Math.ceil(length / alignment) * alignment - length;
-}
-
-class Cursor {
-  at = 0;
-  readonly #bytes: Uint8Array;
-  readonly #view: DataView;
-
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  }
-
-  uint32(): number {
-    return this.#view.getUint32(this.#take(4), true);
-  }
-
-  uint64(): number {
-    const value = Number(this.#view.getBigUint64(this.#take(8), true));
-    if (!Number.isSafeInteger(value)) throw cut();
-    return value;
-  }
-
-  count(most: number): number {
-    const value = this.uint64();
-    if (value > most)
-      throw new FormatError(`The GGUF file names ${value} entries; at most ${most} are read.`);
-    return value;
-  }
-
-  string(): string {
-    const length = this.uint64();
-    const start = this.#take(length);
-    return new TextDecoder().decode(this.#bytes.subarray(start, start + length));
-  }
-
-  floats(start: number, length: number, name: string): Float32Array {
-    if (start + length * 4 > this.#bytes.length) throw new FormatError(`${name} does not lie in the file.`);
-    return Float32Array.from({ length }, (_, index) => this.#view.getFloat32(start + index * 4, true));
-  }
-
-  skip(type: number): void {
-    const widths = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];
-    if (type === string) {
-      this.#take(this.uint64());
-    } else if (type === 9) {
-      const of = this.uint32();
-      for (let left = this.count(1_000_000); left > 0; left--) this.skip(of);
-    } else if (widths[type]) {
-      this.#take(widths[type]);
-    } else {
-      throw new FormatError(`The GGUF file has a value of unknown type ${type}.`);
-    }
-  }
-
-  #take(length: number): number {
-    const start = this.at;
-    if (start + length > this.#bytes.length) throw cut();
-    this.at += length;
-    return start;
-  }
-}
-
-function cut(): FormatError {
-  return new FormatError("The GGUF file is cut off.");
 }

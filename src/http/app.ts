@@ -2,19 +2,36 @@ import Router from "@koa/router";
 import Koa, { type Context, type Middleware } from "koa";
 import { type ErrorBody, HttpError, isDisconnect, plainErrorBody, toHttpError } from "./errors.js";
 
+/** What a route is asked, and answers into. */
+export type RouteContext = Context & { params: Record<string, string> };
+
+type Route = (path: string, answer: (ctx: RouteContext) => unknown) => unknown;
+
+/** Routes of a service. */
+export interface Routes {
+  readonly get: Route;
+  readonly post: Route;
+  readonly put: Route;
+  readonly delete: Route;
+  readonly all: Route;
+  routes(): Middleware;
+}
+
 export interface AppOptions {
   /** Middleware that runs before any route: access rules, counters, recorders. In this order. */
   before?: Middleware[];
-  routers: Router[];
-  /** Shape of error bodies; `{"error": "<sentence>"}` unless told otherwise. */
-  errorBody?: ErrorBody;
+  routers: Routes[];
+  /** Shape of error bodies at a path; `{"error": "<sentence>"}` unless told otherwise. */
+  errorBodyAt?: (path: string) => ErrorBody;
   /** Receives one line for each fault of the service itself; standard error unless told otherwise. */
   log?: (line: string) => void;
 }
 
 /** A router whose paths match exactly: no other case, no trailing slash, so that no rule can be dodged. */
-export function createRouter(prefix?: string): Router {
-  return new Router({ sensitive: true, strict: true, ...(prefix === undefined ? {} : { prefix }) });
+export function createRouter(prefix?: string): Routes {
+  const router = new Router({ sensitive: true, strict: true, ...(prefix === undefined ? {} : { prefix }) });
+  // Its own types of a context are further than Koa's functions take.
+  return router as unknown as Routes;
 }
 
 /**
@@ -27,14 +44,14 @@ export function createApp(options: AppOptions): Koa {
   app.on("error", (error: unknown) => {
     if (!isDisconnect(error)) log(describeFault(error));
   });
-  app.use(answerErrors(options.errorBody ?? plainErrorBody, log));
+  app.use(answerErrors(options.errorBodyAt ?? (() => plainErrorBody), log));
   for (const middleware of options.before ?? []) app.use(middleware);
-  for (const router of options.routers) app.use(router.routes() as unknown as Middleware);
+  for (const router of options.routers) app.use(router.routes());
   app.use(refuseUnrouted);
   return app;
 }
 
-function answerErrors(errorBody: ErrorBody, log: (line: string) => void): Middleware {
+function answerErrors(errorBodyAt: (path: string) => ErrorBody, log: (line: string) => void): Middleware {
   return async (ctx, next) => {
     ctx.set("Cache-Control", "no-store");
     ctx.set("X-Content-Type-Options", "nosniff");
@@ -47,14 +64,14 @@ function answerErrors(errorBody: ErrorBody, log: (line: string) => void): Middle
       if (refusal.status >= 500 && refusal !== error && !isDisconnect(error)) log(describeFault(error));
       ctx.status = refusal.status;
       ctx.set(refusal.headers);
-      ctx.body = errorBody(refusal, ctx as Context);
+      ctx.body = errorBodyAt(ctx.path)(refusal);
     }
   };
 }
 
 /** Reached only when no route answered. */
 const refuseUnrouted: Middleware = (ctx) => {
-  const matched = (ctx as unknown as { matched?: { methods: string[] }[] }).matched ?? [];
+  const matched: { methods: string[] }[] = ctx.matched ?? [];
   const methods = [...new Set(matched.flatMap((layer) => layer.methods))].sort();
   if (methods.length === 0) throw new HttpError(404, `There is nothing at ${ctx.path}.`);
   throw new HttpError(405, `${ctx.path} accepts ${methods.join(", ")}, not ${ctx.method}.`, {

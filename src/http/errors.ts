@@ -1,4 +1,3 @@
-import type { Context } from "koa";
 import { llamaServerPaths } from "../contracts/llama-server.js";
 import { underPath } from "./local-access.js";
 
@@ -26,7 +25,7 @@ export class HttpError extends Error {
 }
 
 /** How a service writes an error's body. */
-export type ErrorBody = (error: HttpError, ctx: Context) => object;
+export type ErrorBody = (error: HttpError) => object;
 
 /** The shape of every local service: `{"error": "<sentence>"}`. */
 export const plainErrorBody: ErrorBody = (error) => ({ error: error.message });

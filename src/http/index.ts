@@ -1,5 +1,5 @@
 export { apiKeyCheck } from "./api-key.js";
-export { type AppOptions, createApp, createRouter } from "./app.js";
+export { type AppOptions, createApp, createRouter, type RouteContext, type Routes } from "./app.js";
 export { type BodyOptions, checked, readBytes, readJson } from "./body.js";
 export { clientGone } from "./client-gone.js";
 export {
@@ -10,9 +10,9 @@ export {
   plainErrorBody,
   toHttpError,
 } from "./errors.js";
-export { type EventStreamOptions, sendEventStream, serverSentEvent } from "./event-stream.js";
 export { type FrontPage, frontPage } from "./front-page.js";
 export {
+  closeServer,
   createHttpServer,
   describeBindFailure,
   type Listening,

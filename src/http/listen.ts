@@ -82,7 +82,11 @@ function closeBehind({ socket }: IncomingMessage, response: ServerResponse): voi
   response.once("close", () => socket.off("close", onGone));
 }
 
-function closeServer(server: Server, graceMs: number): Promise<void> {
+/** Stops accepting, lets running requests finish for the grace time, ends every connection. */
+export function closeServer(
+  server: Pick<Server, "close" | "closeAllConnections" | "closeIdleConnections">,
+  graceMs: number,
+): Promise<void> {
   return new Promise((resolve) => {
     const deadline = setTimeout(() => server.closeAllConnections(), graceMs);
     server.close(() => {

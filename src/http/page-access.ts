@@ -1,6 +1,6 @@
-import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
-import type { Context, Middleware } from "koa";
+import type { Middleware } from "koa";
 import { HttpError } from "./errors.js";
 import { headerValues, isLoopback } from "./local-access.js";
 
@@ -34,12 +34,12 @@ export function sharedAccessFault(request: IncomingMessage, origins: AllowedOrig
  * The headers that let a page of an allowed origin read the answer; for a preflight, those that let it ask. Empty
  * for any other origin, and for who sends none.
  */
-export function corsHeaders(request: IncomingMessage, origins: AllowedOrigins): OutgoingHttpHeaders {
+export function corsHeaders(request: IncomingMessage, origins: AllowedOrigins): Record<string, string> {
   const { headers } = request;
   if (origins.length === 0) return {};
-  const vary = origins.includes("*") ? {} : { Vary: "Origin" };
+  const vary: Record<string, string> = origins.includes("*") ? {} : { Vary: "Origin" };
   if (headers.origin === undefined || !isAllowed(headers.origin, origins)) return vary;
-  const answer: OutgoingHttpHeaders = {
+  const answer = {
     "Access-Control-Allow-Origin": origins.includes("*") ? "*" : headers.origin,
     "Access-Control-Expose-Headers": "Retry-After, X-Tapline-Execution-ID",
     ...vary,
@@ -68,7 +68,7 @@ export function sharedAccess(origins: AllowedOrigins, pages: (path: string) => b
     const fault = sharedAccessFault(ctx.req, allowed);
     if (fault !== null) throw new HttpError(403, fault);
     const headers = corsHeaders(ctx.req, allowed);
-    (ctx as unknown as Context).set(headers as Record<string, string>);
+    ctx.set(headers);
     if (headers["Access-Control-Allow-Origin"] === undefined || !isPreflight(ctx.req)) return next();
     ctx.status = 204;
     return undefined;

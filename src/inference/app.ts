@@ -3,7 +3,6 @@ import type { Middleware } from "koa";
 import {
   apiKeyCheck,
   createApp,
-  type ErrorBody,
   errorBodyAt,
   type FrontPage,
   frontPage,
@@ -55,7 +54,7 @@ export function inferenceApp(service: InferenceService, log?: (line: string) => 
       libraryRoutes(service),
       executionRoutes(service.executions),
     ],
-    errorBody: errorBody,
+    errorBodyAt: (path) => (anthropic(path) ? messagesErrorBody : errorBodyAt(path)),
     ...(log === undefined ? {} : { log }),
   });
 }
@@ -84,9 +83,6 @@ function greeting({ engine: { info }, aliases }: InferenceService): FrontPage {
   "messages": [{"role": "user", "content": "What is the capital of France?"}]}'`,
   };
 }
-
-const errorBody: ErrorBody = (error, ctx) =>
-  anthropic(ctx.path) ? messagesErrorBody(error) : errorBodyAt(ctx.path)(error, ctx);
 
 function checkApiKey(key: string | undefined): Middleware {
   const check = apiKeyCheck(key);

@@ -1,12 +1,10 @@
-import type Router from "@koa/router";
-import type { Context } from "koa";
 import { type Capabilities, CaptureRequest, limits } from "../contracts/index.js";
-import { checked, createRouter, readJson } from "../http/index.js";
+import { checked, createRouter, type Routes, readJson } from "../http/index.js";
 import { Captures } from "./capture.js";
 import type { InferenceService } from "./service.js";
 
 /** What only programs on this machine may ask: captures of the resident model. */
-export function insideRoutes(service: InferenceService): Router {
+export function insideRoutes(service: InferenceService): Routes {
   const router = createRouter();
   const captures = new Captures(service);
   router.get("/lab/capabilities", (ctx) => {
@@ -24,7 +22,7 @@ export function insideRoutes(service: InferenceService): Router {
     } satisfies Capabilities;
   });
   router.post("/lab/activations", async (ctx) => {
-    const body = await readJson(ctx as unknown as Context, { limit: limits.capture_body_bytes });
+    const body = await readJson(ctx, { limit: limits.capture_body_bytes });
     ctx.body = await captures.run(checked(CaptureRequest, body) as CaptureRequest);
   });
   return router;

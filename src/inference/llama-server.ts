@@ -1,6 +1,4 @@
-import type Router from "@koa/router";
-import type { Context } from "koa";
-import { clientGone, createRouter, HttpError } from "../http/index.js";
+import { clientGone, createRouter, HttpError, type Routes } from "../http/index.js";
 import type { EngineRoute } from "../native/engine.js";
 import { completeNatively, infill } from "./generate.js";
 import { servingDocument } from "./openapi.js";
@@ -8,15 +6,14 @@ import { wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
 
 /** llama-server's own endpoints: the native completion, filling in, and what the server tells of itself. */
-export function llamaServerRoutes(service: InferenceService): Router {
+export function llamaServerRoutes(service: InferenceService): Routes {
   const router = createRouter();
   for (const path of ["/completion", "/completions"]) {
-    router.post(path, (ctx) => completeNatively(service, ctx as unknown as Context));
+    router.post(path, (ctx) => completeNatively(service, ctx));
   }
-  router.post("/infill", (ctx) => infill(service, ctx as unknown as Context));
+  router.post("/infill", (ctx) => infill(service, ctx));
   const tell = (path: string, route: EngineRoute) => {
-    router.get(path, async (context) => {
-      const ctx = context as unknown as Context;
+    router.get(path, async (ctx) => {
       const reply = await service.engine.request(route, {}, clientGone(ctx).signal);
       ctx.body = JSON.parse(wholeBody(reply));
     });
@@ -24,8 +21,7 @@ export function llamaServerRoutes(service: InferenceService): Router {
   router.get("/openapi.json", (ctx) => {
     ctx.body = servingDocument(`http://${ctx.host}`);
   });
-  router.get("/props", async (context) => {
-    const ctx = context as unknown as Context;
+  router.get("/props", async (ctx) => {
     const props = JSON.parse(
       wholeBody(await service.engine.request("properties", {}, clientGone(ctx).signal)),
     );

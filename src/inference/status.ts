@@ -1,10 +1,9 @@
-import type Router from "@koa/router";
-import { createRouter } from "../http/index.js";
+import { createRouter, type Routes } from "../http/index.js";
 import { prometheusText } from "./prometheus.js";
 import type { InferenceService } from "./service.js";
 
 /** What watches the server: health, statistics, Prometheus' metrics. */
-export function statusRoutes(service: InferenceService): Router {
+export function statusRoutes(service: InferenceService): Routes {
   const router = createRouter();
   router.get("/health", (ctx) => {
     ctx.body = { status: "ok" };

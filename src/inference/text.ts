@@ -1,20 +1,17 @@
-import type Router from "@koa/router";
-import type { Context } from "koa";
 import type { TSchema } from "typebox";
 import { DetokenizeRequest, TemplateRequest, TokenizeRequest } from "../contracts/chat.js";
 import { inferenceLimits } from "../contracts/inference-limits.js";
-import { clientGone, createRouter, readJson } from "../http/index.js";
+import { clientGone, createRouter, type Routes, readJson } from "../http/index.js";
 import type { EngineRoute } from "../native/engine.js";
 import { checkBody, checkMessages, checkTokens } from "./check-body.js";
 import { wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
 
 /** llama-server's endpoints between text and tokens. */
-export function textRoutes(service: InferenceService): Router {
+export function textRoutes(service: InferenceService): Routes {
   const router = createRouter();
   const answer = (path: string, schema: TSchema, route: EngineRoute, check: (body: never) => void) => {
-    router.post(path, async (context) => {
-      const ctx = context as unknown as Context;
+    router.post(path, async (ctx) => {
       const body = checkBody(schema, await readJson(ctx, { limit: inferenceLimits.body_bytes }));
       check(body as never);
       const leave = service.admission.enter();

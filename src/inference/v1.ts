@@ -1,4 +1,3 @@
-import type Router from "@koa/router";
 import type { Context } from "koa";
 import type { Static, TSchema } from "typebox";
 import { ChatRequest, EmbeddingRequest, RerankRequest } from "../contracts/chat.js";
@@ -10,7 +9,7 @@ import {
   unsupportedInMessages,
   unsupportedInResponses,
 } from "../contracts/unsupported.js";
-import { clientGone, createRouter, HttpError } from "../http/index.js";
+import { clientGone, createRouter, HttpError, type Routes } from "../http/index.js";
 import { refusal } from "./check-body.js";
 import { chatOfCount } from "./forms/messages-request.js";
 import { chatOfResponses } from "./forms/responses-request.js";
@@ -19,7 +18,7 @@ import { wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
 
 /** The OpenAI-style endpoints. */
-export function v1Routes(service: InferenceService): Router {
+export function v1Routes(service: InferenceService): Routes {
   const router = createRouter("/v1");
   const count = <S extends TSchema>(
     path: string,
@@ -27,8 +26,7 @@ export function v1Routes(service: InferenceService): Router {
     unsupported: Unsupported,
     chatOf: (body: Static<S>) => ChatRequest,
   ) => {
-    router.post(path, async (context) => {
-      const ctx = context as unknown as Context;
+    router.post(path, async (ctx) => {
       const body = chatOf(await readBody(service, ctx, schema, unsupported));
       const input_tokens = await admitted(service, ctx, (signal) => countTokens(service, body, signal));
       // OpenAI's answers say what they are, Anthropic's do not.
@@ -48,20 +46,20 @@ export function v1Routes(service: InferenceService): Router {
     }
     ctx.body = modelObject(service);
   });
-  router.post("/chat/completions", (ctx) => chat(service, ctx as unknown as Context));
-  router.post("/completions", (ctx) => complete(service, ctx as unknown as Context));
+  router.post("/chat/completions", (ctx) => chat(service, ctx));
+  router.post("/completions", (ctx) => complete(service, ctx));
   router.get("/health", (ctx) => {
     ctx.body = { status: "ok" };
   });
-  router.post("/responses", (ctx) => responses(service, ctx as unknown as Context));
-  router.post("/messages", (ctx) => messages(service, ctx as unknown as Context));
+  router.post("/responses", (ctx) => responses(service, ctx));
+  router.post("/messages", (ctx) => messages(service, ctx));
   count("/chat/completions/input_tokens", ChatRequest, unsupportedInChat, (body) => body);
   count("/responses/input_tokens", ResponsesRequest, unsupportedInResponses, chatOfResponses);
   count("/messages/count_tokens", CountRequest, unsupportedInMessages, chatOfCount);
   for (const path of ["/rerank", "/reranking"]) {
-    router.post(path, (ctx) => rerank(service, ctx as unknown as Context));
+    router.post(path, (ctx) => rerank(service, ctx));
   }
-  router.post("/embeddings", (ctx) => embed(service, ctx as unknown as Context));
+  router.post("/embeddings", (ctx) => embed(service, ctx));
   return router;
 }
 

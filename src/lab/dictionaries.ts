@@ -1,30 +1,21 @@
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import type Router from "@koa/router";
-import type { Context } from "koa";
 import { DictionaryRequest, type StoredDictionary } from "../contracts/library.js";
 import { limits } from "../contracts/limits.js";
-import { checked, clientGone, HttpError, readJson } from "../http/index.js";
+import { checked, clientGone, HttpError, type Routes, readJson } from "../http/index.js";
 import { Dictionaries } from "../library/index.js";
-import { found, nameOf } from "../library/routes.js";
+import { nameOf, shelfRoutes } from "../library/routes.js";
 import { SerialQueue } from "../native/serial.js";
 import type { DictionaryTask, Taken } from "./dictionary-process.js";
 
 /** Sparse dictionaries by name, on the Lab's port: the list, one of them, a new one from a folder or the hub, its end. */
-export function dictionaryRoutes(router: Router, home: string): void {
+export function dictionaryRoutes(router: Routes, home: string): void {
   const dictionaries = new Dictionaries(home);
   // One at a time: each may need as much memory as its file has bytes.
   const turns = new SerialQueue("library");
-  router.get("/lab/dictionaries", async (ctx) => {
-    ctx.body = { dictionaries: await dictionaries.list() };
-  });
-  router.get("/lab/dictionaries/:name", async (ctx) => {
+  shelfRoutes(router, "dictionary", "dictionaries", dictionaries);
+  router.put("/lab/dictionaries/:name", async (ctx) => {
     const name = nameOf(ctx.params);
-    ctx.body = await found(() => dictionaries.get(name));
-  });
-  router.put("/lab/dictionaries/:name", async (context) => {
-    const ctx = context as unknown as Context;
-    const name = nameOf(context.params);
     const { from, layer, k, revision } = checked(
       DictionaryRequest,
       await readJson(ctx, { limit: limits.job_body_bytes }),
@@ -32,11 +23,6 @@ export function dictionaryRoutes(router: Router, home: string): void {
     const { signal } = clientGone(ctx);
     const task = { home, name, place: from, claims: { layer, k }, revision };
     ctx.body = await turns.run(() => take(task, signal));
-  });
-  router.delete("/lab/dictionaries/:name", async (ctx) => {
-    const name = nameOf(ctx.params);
-    if (!(await dictionaries.remove(name))) throw new HttpError(404, `There is no dictionary named ${name}.`);
-    ctx.body = { deleted: true };
   });
 }
 

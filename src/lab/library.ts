@@ -1,15 +1,15 @@
-import type Router from "@koa/router";
 import { ports } from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
-import { createRouter, HttpError } from "../http/index.js";
+import { FormatError } from "../formats/format-error.js";
+import { createRouter, HttpError, type Routes } from "../http/index.js";
 import { type ModelIdentity, modelFingerprint, Probes, Vectors } from "../library/index.js";
 import { keptRoutes } from "../library/routes.js";
-import { BadHeader, readGgufHeader } from "../models/gguf-header.js";
+import { readGgufHeader } from "../models/gguf-header.js";
 import { modelHere } from "../models/resolve.js";
 import { dictionaryRoutes } from "./dictionaries.js";
 
 /** The user's library on the Lab's port: what is kept, without a model that could make something new. */
-export function libraryRoutes(home: string): Router {
+export function libraryRoutes(home: string): Routes {
   const router = createRouter();
   const library = { vectors: new Vectors(home), probes: new Probes(home) };
   keptRoutes(router, library, async (named) => (named === undefined ? undefined : identityOf(named)));
@@ -40,7 +40,7 @@ async function identityOf(named: string): Promise<ModelIdentity> {
     throw new UserError(`model: there is no model ${named.slice(0, 200)} on this machine; give its file.`);
   }
   const { blocks, hidden } = await readGgufHeader(found.path).catch((error) => {
-    throw error instanceof BadHeader ? new UserError(`model: ${named} is damaged.`) : error;
+    throw error instanceof FormatError ? new UserError(`model: ${named} is damaged.`) : error;
   });
   if (blocks === null || hidden === null) {
     throw new UserError(`model: the file of ${named} does not say how many blocks it has, and how wide.`);

@@ -1,4 +1,3 @@
-import type Router from "@koa/router";
 import type { Context } from "koa";
 import {
   CancelBody,
@@ -11,15 +10,14 @@ import {
   validate,
   version,
 } from "../contracts/index.js";
-import { createRouter, HttpError, readJson, sendFile } from "../http/index.js";
+import { createRouter, HttpError, type Routes, readJson, sendFile } from "../http/index.js";
 import type { Lab } from "./lab.js";
 import { openApiDocument } from "./openapi.js";
 
 /** The routes under /lab/v1. */
-export function labRoutes(lab: Lab, backend: string): Router {
+export function labRoutes(lab: Lab, backend: string): Routes {
   const router = createRouter("/lab/v1");
-  const body = async (ctx: unknown, optional: boolean) =>
-    readJson(ctx as Context, { limit: limits.job_body_bytes, optional });
+  const body = (ctx: Context, optional: boolean) => readJson(ctx, { limit: limits.job_body_bytes, optional });
 
   router.get("/health", (ctx) => {
     ctx.body = {
@@ -64,10 +62,7 @@ export function labRoutes(lab: Lab, backend: string): Router {
   });
 
   router.get("/jobs/:id/artifacts/:name", async (ctx) => {
-    await sendFile(
-      ctx as unknown as Context,
-      lab.artifact(ctx.params.id as string, ctx.params.name as string),
-    );
+    await sendFile(ctx, lab.artifact(ctx.params.id as string, ctx.params.name as string));
   });
 
   return router;

@@ -57,7 +57,11 @@ async function vectorOf(bytes: Uint8Array, { model, layer, format, entry }: Read
     );
   }
   if (starts(bytes, "GGUF")) {
-    return { layers: decodeControlVector(bytes), note: "From a control vector's GGUF file.", metadata: {} };
+    return {
+      layers: await decodeControlVector(bytes),
+      note: "From a control vector's GGUF file.",
+      metadata: {},
+    };
   }
   const { tensors, metadata } = arraysOf(bytes);
   checkPoint(metadata, "add");

@@ -1,4 +1,3 @@
-import type Router from "@koa/router";
 import type { Context } from "koa";
 import Type, { type Static, type TSchema } from "typebox";
 import { limits } from "../contracts/limits.js";
@@ -6,7 +5,8 @@ import { Name } from "../contracts/live.js";
 import { liveLimits, vectorFormats } from "../contracts/live-limits.js";
 import { UserError } from "../contracts/user-error.js";
 import { FormatError } from "../formats/format-error.js";
-import { checked, HttpError, readBytes } from "../http/index.js";
+import { checked, HttpError, type Routes, readBytes } from "../http/index.js";
+import type { Dictionaries } from "./dictionaries.js";
 import { type FileForm, type Reading, readProbe, readVector, writeProbe, writeVector } from "./files.js";
 import type { ModelIdentity } from "./identity.js";
 import type { Probes } from "./probes.js";
@@ -27,13 +27,12 @@ export interface Kept {
 export type ModelNamed = (named: string | undefined) => Promise<ModelIdentity | undefined>;
 
 /** Vectors and probes by name: the list, one of them, its file, a new one from a file, its end. */
-export function keptRoutes(router: Router, { vectors, probes }: Kept, modelNamed: ModelNamed): void {
-  readRoutes(router, "vector", vectors, writeVector);
-  readRoutes(router, "probe", probes, writeProbe);
+export function keptRoutes(router: Routes, { vectors, probes }: Kept, modelNamed: ModelNamed): void {
+  shelfRoutes(router, "vector", "vectors", vectors, inForm(vectors, writeVector));
+  shelfRoutes(router, "probe", "probes", probes, inForm(probes, writeProbe));
   const put = (noun: string, keep: (name: string, bytes: Buffer, reading: Reading) => Promise<unknown>) =>
-    router.put(`/lab/${noun}s/:name`, async (context) => {
-      const ctx = context as unknown as Context;
-      const name = nameOf(context.params);
+    router.put(`/lab/${noun}s/:name`, async (ctx) => {
+      const name = nameOf(ctx.params);
       const claims = claimsOf(ctx, noun);
       const bytes = await readBytes(ctx, liveLimits.file_bytes);
       ctx.body = await refusing(async () => {
@@ -51,32 +50,41 @@ export function keptRoutes(router: Router, { vectors, probes }: Kept, modelNamed
   });
 }
 
-function readRoutes(
-  router: Router,
+/**
+ * What is kept under names: the list, one of them, its end.
+ * @param read what the answer to one of them is; what is known of it unless told otherwise
+ */
+export function shelfRoutes(
+  router: Routes,
   noun: string,
-  kept: Pick<Vectors | Probes, "list" | "get" | "file" | "remove">,
-  write: (file: Shelved, form: FileForm) => Buffer,
+  plural: string,
+  kept: Pick<Vectors | Probes | Dictionaries, "list" | "get" | "remove">,
+  read: (name: string, ctx: Context) => Promise<unknown> = (name) => kept.get(name),
 ): void {
-  const path = `/lab/${noun}s`;
+  const path = `/lab/${plural}`;
   router.get(path, async (ctx) => {
-    ctx.body = { [`${noun}s`]: await kept.list() };
+    ctx.body = { [plural]: await kept.list() };
   });
   router.get(`${path}/:name`, async (ctx) => {
     const name = nameOf(ctx.params);
-    const form = formOf(ctx.query.format);
-    const known = await found(() => kept.file(name));
-    if (form === undefined) {
-      ctx.body = await kept.get(name);
-      return;
-    }
-    ctx.type = "application/octet-stream";
-    ctx.body = await refusing(async () => write(known, form));
+    ctx.body = await found(() => read(name, ctx));
   });
   router.delete(`${path}/:name`, async (ctx) => {
     const name = nameOf(ctx.params);
     if (!(await kept.remove(name))) throw new HttpError(404, `There is no ${noun} named ${name}.`);
     ctx.body = { deleted: true };
   });
+}
+
+/** What is known of a thing, or its file in the form that the request names. */
+function inForm(kept: Vectors | Probes, write: (file: Shelved, form: FileForm) => Buffer) {
+  return async (name: string, ctx: Context): Promise<unknown> => {
+    const form = formOf(ctx.query.format);
+    const known = await kept.file(name);
+    if (form === undefined) return kept.get(name);
+    ctx.type = "application/octet-stream";
+    return refusing(async () => write(known, form));
+  };
 }
 
 /** The name in a path, checked. */
@@ -123,7 +131,7 @@ function formOf(format: string | string[] | undefined): FileForm | undefined {
 }
 
 /** What is not there is 404. */
-export async function found<T>(look: () => Promise<T>): Promise<T> {
+async function found<T>(look: () => Promise<T>): Promise<T> {
   try {
     return await look();
   } catch (error) {

@@ -1,6 +1,7 @@
 import type { Writable } from "node:stream";
 import type { McpServer } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
+import { lineOf } from "../contracts/hidden.js";
 
 /**
  * Speaks MCP over this process's stdin and stdout until the client closes either, or `stopped` resolves.
@@ -21,14 +22,10 @@ export async function serveMcp(
   });
   const handle = serveStdio(factory, {
     transport: new StdioServerTransport(process.stdin, protocol),
-    onerror: (error) => process.stderr.write(`tapline mcp: ${oneLine(error.message)}\n`),
+    onerror: (error) => process.stderr.write(`tapline mcp: ${lineOf(error.message).slice(0, 500)}\n`),
   });
   await Promise.race([ended, stopped]);
   await handle.close();
   // A client that only sent a signal still holds its end of stdin open; that must not keep this process.
   process.stdin.destroy();
-}
-
-function oneLine(text: string): string {
-  return text.replace(/\p{C}+/gu, " ").slice(0, 500);
 }

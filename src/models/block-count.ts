@@ -1,4 +1,5 @@
-import { BadHeader, fromFile, readBlockCount } from "./gguf-header.js";
+import { FormatError } from "../formats/format-error.js";
+import { fromFile, readBlockCount } from "./gguf-header.js";
 import { parseHubId } from "./hub/id.js";
 import type { HubOptions } from "./hub/index.js";
 import { modelHere } from "./resolve.js";
@@ -21,7 +22,7 @@ export async function blockCount(
     const { readHubHead } = await import("./hub/index.js");
     return (await readHubHead(id, options, readBlockCount)) ?? undefined;
   } catch (error) {
-    if (error instanceof BadHeader) return undefined;
+    if (error instanceof FormatError) return undefined;
     throw error;
   }
 }

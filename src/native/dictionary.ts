@@ -54,7 +54,7 @@ interface DictionaryBinding {
   decodeRows(options: object): Promise<Float32Array>;
 }
 
-const native = () => binding() as unknown as DictionaryBinding;
+const native = binding<DictionaryBinding>;
 
 /**
  * Which features of a dictionary fire on rows.

@@ -5,6 +5,7 @@ import { tokenIds } from "./context.js";
 import { NativeError } from "./error.js";
 import { type KeptRows, type LivePlan, nativeLivePlan } from "./live.js";
 import { binding } from "./load.js";
+import { SerialQueue } from "./serial.js";
 
 /** How the serving engine is started. */
 export interface EngineOptions {
@@ -270,7 +271,7 @@ export class Engine {
     for (const name of counts) checkInteger(name, options[name], name === "gpuLayers" ? -1 : 0);
     const flags = { embeddings: flag(embeddings), thinking: flag(thinking) };
     try {
-      return new Engine(await (binding() as unknown as EngineBinding).openEngine({ ...rest, ...flags }));
+      return new Engine(await binding<EngineBinding>().openEngine({ ...rest, ...flags }));
     } catch (error) {
       throw NativeError.from(error);
     }
@@ -452,13 +453,9 @@ function readParts(
       throw NativeError.from(error);
     }
   };
-  let tail: Promise<unknown> = Promise.resolve();
+  const turns = new SerialQueue("stream");
   return {
-    next() {
-      const result = tail.then(next);
-      tail = result.catch(() => undefined);
-      return result;
-    },
+    next: () => turns.run(next),
     async return() {
       end(true);
       return { done: true, value: undefined };

@@ -45,12 +45,13 @@ export function addonFiles(): { files: AddonFile[]; refused: string[] } {
 let loaded: { addon: NativeBinding; file: AddonFile; passedOver: string[] } | undefined;
 
 /**
- * Loads the addon on first use, so that whatever needs no model works without one and starts at once.
+ * Loads the addon on first use, so that whatever needs no model works without one and starts at once. Each file here
+ * names the part of it that it calls.
  * @throws AddonError
  */
-export function binding(): NativeBinding {
+export function binding<Part extends object = NativeBinding>(): Part {
   loaded ??= load();
-  return loaded.addon;
+  return loaded.addon as unknown as Part;
 }
 
 /**

@@ -151,7 +151,7 @@ interface TrainBinding {
   trainKernels(): string;
 }
 
-const native = () => binding() as unknown as TrainBinding;
+const native = binding<TrainBinding>;
 
 /**
  * Fits L2-regularised logistic regression (scikit-learn's objective with C = `c`: the sum of log losses plus

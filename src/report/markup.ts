@@ -1,5 +1,5 @@
 import { Html, htmlTag } from "../markup/html.js";
-import { cut, oneLine, visible } from "../terminal/index.js";
+import { cut, isPlain, oneLine, visible } from "../terminal/index.js";
 
 export { Html, type Value } from "../markup/html.js";
 
@@ -13,12 +13,9 @@ export const html = htmlTag(readable);
 export function readable(text: string): string {
   return text
     .split(/([ \t\n]+|\r\n)/)
-    .map((part, index) => (index % 2 === 1 || plain.test(part) ? part : visible(part)))
+    .map((part, index) => (index % 2 === 1 || isPlain(part) ? part : visible(part)))
     .join("");
 }
-
-/** Most words need no look at each character, which takes long for long ones. */
-const plain = /^[^\p{C}\p{Z}\p{M}\p{Default_Ignorable_Code_Point}]*$/u;
 
 /** A text of any length as one line of at most so many columns. */
 export function glimpse(text: string, columns: number): string {

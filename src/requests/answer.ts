@@ -134,17 +134,10 @@ function whole(blocks: readonly Block[], finish: string | null | undefined): Ans
           block.text ?? block.thinking ?? (block.content ?? []).map((part) => part.text ?? "").join(""),
       )
       .join("");
-  const calls = blocks.filter(({ type = "" }) => ["function_call", "tool_use"].includes(type));
   const message: Delta = {
     content: text(["text", "message"]),
     reasoning_content: text(["thinking", "reasoning"]),
+    tool_calls: blocks.filter(({ type = "" }) => ["function_call", "tool_use"].includes(type)),
   };
-  return {
-    choices: [
-      {
-        message: { ...message, ...(calls.length > 0 && { tool_calls: calls }) },
-        finish_reason: finish ?? null,
-      },
-    ],
-  };
+  return { choices: [{ message, finish_reason: finish ?? null }] };
 }

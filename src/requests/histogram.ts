@@ -34,11 +34,11 @@ export class Histogram {
   percentile(fraction: number): number | null {
     if (this.#count === 0) return null;
     let rest = fraction * this.#count;
-    for (let bucket = 0; bucket < Histogram.#size; bucket++) {
-      rest -= this.#counts[bucket] as number;
-      if (rest <= 0) return bound(bucket - 0.5);
-    }
-    return bound(Histogram.#size - 1);
+    const bucket = this.#counts.findIndex((count) => {
+      rest -= count;
+      return rest <= 0;
+    });
+    return bound(bucket - 0.5);
   }
 
   /** How many durations are at most `seconds`, to the width of a bucket. */

@@ -204,7 +204,7 @@ class Recording implements ExecutionTrace {
       const output = delta.content ?? choice.text;
       if (output) {
         this.#push("output", output, index, time);
-        if (index === 0 && this.#preview.length < limits.execution_preview_characters) {
+        if (index === 0) {
           this.#preview = [...(this.#preview + output).trimStart()]
             .slice(0, limits.execution_preview_characters)
             .join("");

@@ -1,9 +1,8 @@
-import type Router from "@koa/router";
-import { createRouter, HttpError } from "../http/index.js";
+import { createRouter, HttpError, type Routes } from "../http/index.js";
 import type { ExecutionRecorder } from "./recorder.js";
 
 /** What requests did: the list, one record, forgetting. Programs on this machine only: guard it with localAccess. */
-export function executionRoutes(executions: ExecutionRecorder): Router {
+export function executionRoutes(executions: ExecutionRecorder): Routes {
   const router = createRouter();
   router.get("/executions", (ctx) => {
     ctx.body = executions.list();

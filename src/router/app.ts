@@ -41,7 +41,7 @@ export function routerApp(service: RouterService, log: (line: string) => void): 
       statusRoutes(service),
       executionRoutes(service.executions),
     ],
-    errorBody: (error, ctx) => errorBodyAt(ctx.path)(error, ctx),
+    errorBodyAt,
     log,
   });
 }

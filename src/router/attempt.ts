@@ -1,4 +1,4 @@
-import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import type { Dispatcher } from "undici";
 import type { Backend } from "./backend.js";
 import { answerHeaders } from "./headers.js";
@@ -182,7 +182,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
       !known && response.req.httpVersion !== "1.0" && this.#status !== 204 && this.#status !== 304;
     if (this.#framed) headers.push("Transfer-Encoding", "chunked");
     // Raw pairs keep names, order and repetitions as the backend sent them.
-    response.writeHead(this.#status, this.#statusText, headers as unknown as OutgoingHttpHeaders);
+    response.writeHead(this.#status, this.#statusText, headers);
     // Its own chunks go out as one string each. Node would write each in four pieces, which costs twice as much.
     if (this.#framed) response.chunkedEncoding = false;
   }

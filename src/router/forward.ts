@@ -1,4 +1,4 @@
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { inferenceLimits } from "../contracts/inference-limits.js";
 import { autoModel, routerLimits } from "../contracts/router.js";
 import { corsHeaders, HttpError, localAccessFault, readBytes } from "../http/index.js";
@@ -246,7 +246,7 @@ class Forwarding {
     if (!kept.some((name, index) => index % 2 === 0 && /^retry-after$/i.test(name)))
       kept.push("Retry-After", "1");
     kept.push("Content-Length", String(body.length));
-    this.#response.writeHead(status, kept as unknown as OutgoingHttpHeaders).end(body);
+    this.#response.writeHead(status, kept).end(body);
     return "failed";
   }
 

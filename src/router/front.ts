@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders, IncomingMessage, RequestListener, ServerResponse } from "node:http";
-import type { Context } from "koa";
 import { forwardedPaths } from "../contracts/router.js";
 import { isDisconnect, toHttpError } from "../http/errors.js";
 import {
@@ -76,7 +75,7 @@ function refuse(
     response.destroy();
     return;
   }
-  const body = JSON.stringify(errorBodyAt(pathOf(request))(refusal, undefined as unknown as Context));
+  const body = JSON.stringify(errorBodyAt(pathOf(request))(refusal));
   response.writeHead(refusal.status, {
     "Content-Type": "application/json; charset=utf-8",
     "Content-Length": Buffer.byteLength(body),

@@ -1,5 +1,5 @@
 import { InvalidInput, UserError, validate } from "../contracts/index.js";
-import { StudyPackage, studyLimits } from "../contracts/studies/index.js";
+import { licenses, StudyPackage, studyLimits } from "../contracts/studies/index.js";
 import { characters, cut, type Evidence } from "./evidence.js";
 import type { Words } from "./words.js";
 
@@ -79,16 +79,16 @@ export function faultsOf({ study }: Assembled): string[] {
   const blank = (["title", "question", "method", "limitations"] as const)
     .filter((name) => study[name].trim() === "")
     .map((name) => `${name} must not be blank.`);
-  const allowed = (StudyPackage.properties.license as unknown as { enum: string[] }).enum;
-  if (!allowed.includes(study.license)) blank.push(`license must be ${allowed.join(" or ")}.`);
+  if (!licenses.some((license) => license === study.license)) {
+    blank.push(`license must be ${licenses.join(" or ")}.`);
+  }
   if (blank.length > 0) return blank;
-  const tooLong = (["title", "question", "hypothesis", "method", "finding", "limitations"] as const).flatMap(
-    (name) => {
-      const most = (StudyPackage.properties[name] as unknown as { maxLength: number }).maxLength;
-      const length = characters(study[name]);
-      return length > most ? [`${name}: at most ${most} characters, got ${length}.`] : [];
-    },
-  );
+  const { title, question, long_text, method, limitations } = studyLimits;
+  const longest = { title, question, hypothesis: long_text, method, finding: long_text, limitations };
+  const tooLong = Object.entries(longest).flatMap(([name, most]) => {
+    const length = characters(study[name as keyof typeof longest]);
+    return length > most ? [`${name}: at most ${most} characters, got ${length}.`] : [];
+  });
   if (tooLong.length > 0) return tooLong;
   try {
     validate(StudyPackage, study);

@@ -1,4 +1,4 @@
-import { StudyPackage, studyLimits } from "../contracts/studies/index.js";
+import { licenses, studyLimits } from "../contracts/studies/index.js";
 
 /** What only a person can say about a study. */
 export interface Words {
@@ -23,8 +23,6 @@ export const emptyWords: Words = {
   license: "",
   omissions: [],
 };
-
-const licenses = (StudyPackage.properties.license as unknown as { enum: string[] }).enum;
 
 /** The headings of the file, in its order, each with what belongs below it. */
 const sections: { name: keyof Words; hint: string }[] = [

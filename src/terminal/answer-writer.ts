@@ -7,9 +7,7 @@ interface Output {
 }
 
 /** Control characters but tab and line break, and characters that reorder a line. */
-const unsafe =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const unsafe = /(?![\t\n])[\p{Cc}\p{Bidi_Control}]/gu;
 
 /** A text as it came, but for what would move the cursor, start an escape sequence or turn a line around. */
 export function harmless(text: string): string {

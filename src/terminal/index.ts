@@ -21,4 +21,4 @@ export { statsPicture } from "./stats-picture.js";
 export { answerAt, story } from "./story.js";
 export { type Column, type Entry, table } from "./table.js";
 export { followedLayers } from "./target-grid.js";
-export { cut, fit, oneLine, visible, width, wrap } from "./text.js";
+export { cut, fit, isPlain, oneLine, visible, width, wrap } from "./text.js";

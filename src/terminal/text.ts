@@ -1,14 +1,21 @@
 import stringWidth from "string-width";
+import { unseenCharacters } from "../contracts/hidden.js";
 
 const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 // Joiners and variation selectors that do their work inside an emoji are not hidden characters.
 const pictograph = "\\p{Extended_Pictographic}\\uFE0F?\\p{Emoji_Modifier}?";
 const emojiOrCharacter = new RegExp(`(${pictograph}(?:\\u200D${pictograph})*)|[^]`, "gu");
-const unseen = /^[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]$/u;
+const unseen = new RegExp(`^[${unseenCharacters}]$`, "u");
+const plain = new RegExp(`^[^${unseenCharacters}\\p{M}]*$`, "u");
 
 /** Columns that a text takes in a terminal: 2 for wide characters and emoji, 0 for combining marks. */
 export function width(text: string): number {
   return stringWidth(text);
+}
+
+/** Whether a text shows all that it holds: most words need no look at each character. */
+export function isPlain(text: string): boolean {
+  return plain.test(text);
 }
 
 /**

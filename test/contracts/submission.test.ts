@@ -160,6 +160,24 @@ test("compare: what each intervention needs", () => {
       { intervention: "steer", feature: [7, "gemma"] },
       "feature: is a dictionary's name and a feature's index, in this order.",
     ],
+    ...(["gemma", 7] as const).map((word): [object, string] => [
+      { intervention: "steer", feature: [word, word] },
+      "feature: is a dictionary's name and a feature's index, in this order.",
+    ]),
+    ...(["positive", "negative"] as const).map((side): [object, string] => [
+      { intervention: "clamp", max: 1, feature: ["gemma", 7], [side]: "a" },
+      `${side}: stands beside feature; give one or the other.`,
+    ]),
+    ...(["positives", "negatives"] as const).map((side): [object, string] => [
+      { intervention: "project_out", feature: ["gemma", 7], [side]: ["a"] },
+      `${side}: stands beside feature; give one or the other.`,
+    ]),
+    [{ feature: ["gemma", 7] }, "feature: belongs to steer, project_out and clamp, not to scale."],
+    [{ intervention: "steer", negatives: ["a"] }, "positives: is required beside negatives."],
+    [
+      { intervention: "ablate", controls: true },
+      "controls: patch, steer, project_out and clamp have one, not ablate.",
+    ],
     [{ positions: Array(17).fill([0, 1]) }, "positions: at most 16 ranges, got 17."],
     [{ strengths: [] }, "strengths: at least 1 number, got 0."],
     [{ strengths: Array(10).fill(1) }, "strengths: at most 9 numbers, got 10."],
@@ -185,6 +203,15 @@ test("compare: what each intervention needs", () => {
       strengths: [10],
     },
     { ...steer, positions: [[0, -1]] },
+    {
+      ...steer,
+      positions: [
+        [2, 2],
+        [-1, -1],
+      ],
+    },
+    { intervention: "patch", donor_prompt: "d", controls: true },
+    { ...clamp, min: 1 },
     { intervention: "steer", feature: ["gemma", 7] },
     { intervention: "project_out", positives: ["a", "b"], negatives: ["c"] },
     clamp,

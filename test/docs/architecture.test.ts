@@ -14,7 +14,7 @@ const arrows: Record<string, string[]> = {
   formats: [],
   markup: [],
   native: [],
-  models: ["contracts", "files"],
+  models: ["contracts", "files", "formats"],
   http: ["contracts", "markup"],
   library: ["contracts", "files", "formats", "http", "native"],
   lab: ["contracts", "files", "formats", "http", "library", "models", "native"],

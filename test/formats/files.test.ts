@@ -87,8 +87,8 @@ function controlVector(names: [string, string]): Buffer {
   return Buffer.concat([pad(head), data(1, 2, 3), data(4, 5, 6)]);
 }
 
-test("control vectors: direction.N is block N's, what is written is read, layer 0 is nobody's", () => {
-  const read = decodeControlVector(controlVector(["direction.2", "direction.7"]));
+test("control vectors: direction.N is block N's, what is written is read, layer 0 is nobody's", async () => {
+  const read = await decodeControlVector(controlVector(["direction.2", "direction.7"]));
   assert.equal(
     [...read].map(([layer, data]) => [layer, ...data]),
     [
@@ -96,12 +96,19 @@ test("control vectors: direction.N is block N's, what is written is read, layer 
       [7, 4, 5, 6],
     ],
   );
-  assert.equal(decodeControlVector(encodeControlVector(read, "llama")), read);
-  assert.throws(() => decodeControlVector(controlVector(["direction.0", "direction.1"])), /direction\.0/);
+  assert.equal(await decodeControlVector(encodeControlVector(read, "llama")), read);
+  for (const [names, sentence] of [
+    [["direction.0", "direction.1"], /direction\.0 is applied by nobody/],
+    [["direction.1", "direction.1000"], /"direction\.1000" is no direction/],
+  ] as const) {
+    const error = await decodeControlVector(controlVector([...names])).catch((fault: Error) => fault);
+    assert.instance(error, FormatError);
+    assert.match((error as Error).message, sentence);
+  }
   assert.throws(() => encodeControlVector(new Map([[0, new Float32Array(3)]]), ""), /Layer 0/);
 });
 
-test("damaged files are refused in a sentence, whatever is damaged", () => {
+test("damaged files are refused in a sentence, whatever is damaged", async () => {
   const whole: [Buffer, (bytes: Uint8Array) => unknown][] = [
     [
       safetensors({ a: { dtype: "F32", shape: [4], data_offsets: [0, 16] } }, Buffer.alloc(16)),
@@ -111,17 +118,22 @@ test("damaged files are refused in a sentence, whatever is damaged", () => {
     [controlVector(["direction.2", "direction.7"]), decodeControlVector],
   ];
   for (const [file, decode] of whole) {
-    fc.assert(
-      fc.property(fc.nat(file.length - 1), fc.nat(255), fc.nat(file.length), (at, value, length) => {
-        const damaged = Buffer.from(file.subarray(0, length));
-        if (at < damaged.length) damaged[at] = value;
-        try {
-          decode(damaged);
-        } catch (error) {
-          assert.instance(error, FormatError);
-          assert.match((error as Error).message, /^[A-Z"'d].*\.$/);
-        }
-      }),
+    await fc.assert(
+      fc.asyncProperty(
+        fc.nat(file.length - 1),
+        fc.nat(255),
+        fc.nat(file.length),
+        async (at, value, length) => {
+          const damaged = Buffer.from(file.subarray(0, length));
+          if (at < damaged.length) damaged[at] = value;
+          try {
+            await decode(damaged);
+          } catch (error) {
+            assert.instance(error, FormatError);
+            assert.match((error as Error).message, /^[A-Z"'d].*\.$/);
+          }
+        },
+      ),
       { numRuns: 700 },
     );
   }

@@ -118,7 +118,7 @@ test("bytes that are no HTTP get a JSON sentence", async () => {
 
 test("OpenAI error shape", () => {
   const error = new HttpError(404, "No such model.", { param: "model", code: "model_not_found" });
-  assert.equal(openAiErrorBody(error, undefined as never), {
+  assert.equal(openAiErrorBody(error), {
     error: { message: "No such model.", type: "not_found_error", param: "model", code: "model_not_found" },
   });
 });

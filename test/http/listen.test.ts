@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { createApp, createRouter, listen, sendEventStream, serverSentEvent } from "../../src/http/index.js";
+import { createApp, createRouter, listen } from "../../src/http/index.js";
 
 function app(gate: Promise<unknown> = Promise.resolve()) {
   const router = createRouter();
@@ -83,73 +83,6 @@ test("a taken port is one sentence", async () => {
   } finally {
     await first.close();
   }
-});
-
-function streaming(
-  open: (signal: AbortSignal) => AsyncIterable<string>,
-  onError?: (error: unknown) => string,
-) {
-  const router = createRouter();
-  router.get("/", (ctx) => sendEventStream(ctx, open, onError === undefined ? {} : { onError }));
-  return listen(createApp({ routers: [router], log: () => {} }), { port: 0 });
-}
-
-test("an event stream arrives whole, several lines as one event", async () => {
-  const server = await streaming(async function* () {
-    yield serverSentEvent({ a: 1 });
-    yield serverSentEvent("two\nlines");
-    yield serverSentEvent("[DONE]");
-  });
-  const response = await fetch(server.url);
-  assert.match(response.headers.get("content-type") ?? "", "text/event-stream");
-  assert.is(await response.text(), 'data: {"a":1}\n\ndata: two\ndata: lines\n\ndata: [DONE]\n\n');
-  await server.close();
-});
-
-test("a source that fails in the middle ends with the error's event", async () => {
-  const server = await streaming(
-    // biome-ignore lint/correctness/useYield: the first event is the failure's
-    async function* () {
-      throw new Error("out of tune");
-    },
-    (error) => serverSentEvent({ error: (error as Error).message }),
-  );
-  assert.is(await (await fetch(server.url)).text(), 'data: {"error":"out of tune"}\n\n');
-  await server.close();
-});
-
-test("a client that goes away aborts a source that waits", async () => {
-  let aborted: (value?: unknown) => void = () => {};
-  const heard = new Promise((resolve) => (aborted = resolve));
-  const server = await streaming(async function* (signal) {
-    yield serverSentEvent("first");
-    await new Promise((resolve) => signal.addEventListener("abort", resolve));
-    aborted();
-  });
-  const stop = new AbortController();
-  const response = await fetch(server.url, { signal: stop.signal });
-  await response.body?.getReader().read();
-  stop.abort();
-  await heard;
-  await server.close();
-});
-
-test("a client that does not read holds the source back", async () => {
-  let produced = 0;
-  const server = await streaming(async function* () {
-    for (; produced < 2000; produced++) yield serverSentEvent("x".repeat(65536));
-  });
-  const socket = connect(server.port, "127.0.0.1");
-  socket.pause();
-  socket.write(`GET / HTTP/1.1\r\nHost: localhost:${server.port}\r\n\r\n`);
-  let last = -1;
-  while (produced === 0 || produced !== last) {
-    last = produced;
-    await sleep(200);
-  }
-  assert.ok(produced < 1000, `${produced} events of 64 KiB were produced for nobody`);
-  socket.destroy();
-  await server.close();
 });
 
 test.run();

@@ -1,6 +1,8 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { editFor } from "../../src/lab/operations/intervention.js";
+import { compareNote } from "../../src/lab/operations/compare-note.js";
+import { editFor, lengthOf, meanDifference } from "../../src/lab/operations/intervention.js";
+import { editOf } from "../../src/library/index.js";
 
 const vector = Float32Array.of(3, 4);
 
@@ -17,6 +19,85 @@ test("patch moves a row towards the vector, steer adds it, each on the last row 
   const steered = { layer: 1, positions: "all", vector, strength: -2, unit: "row_norm" };
   const config = { intervention: "steer", positions: "all", strength_unit: "row_norm" } as const;
   assert.equal(editFor(config, 1, -2, vector), steered);
+});
+
+test("steer is absolute and project_out and clamp are along the vector, on all rows, unless told otherwise", () => {
+  const common = { layer: 3, positions: "all", vector };
+  assert.equal(editOf({ kind: "steer", strength: 2 }, 3, vector), { ...common, strength: 2, unit: "unit" });
+  const without = { ...common, kind: "project_out", strength: 0.5 };
+  assert.equal(editOf({ kind: "project_out", strength: 0.5 }, 3, vector), without);
+  const clamped = { ...common, kind: "clamp", strength: 1, unit: "vector" };
+  const written = { kind: "clamp", strength: 1, strength_unit: "vector" } as const;
+  assert.equal(editOf({ ...written, min: -1, max: 0 }, 3, vector), { ...clamped, min: -1, max: 0 });
+  assert.equal(editOf({ ...written, max: 2 }, 3, vector), { ...clamped, max: 2 });
+  assert.equal(editOf({ ...written, min: 0 }, 3, vector), { ...clamped, min: 0 });
+  // Room is planned before the vector is there.
+  assert.equal(editFor({ intervention: "patch" }, 0, 0, undefined), {
+    layer: 0,
+    positions: "last",
+    scale: 1,
+    strength: 0,
+    unit: "vector",
+  });
+});
+
+test("a direction is the mean of the one side less the mean of the other; a length is Euclid's", () => {
+  // (1 + 3) / 2 - 5 and (2 + 4) / 2 - 9; two against one row of two values.
+  assert.equal([...meanDifference(Float32Array.of(1, 2, 3, 4, 5, 9), 2, 2)], [-3, -6]);
+  assert.equal([...meanDifference(Float32Array.of(1, 2, 3, 4, 5, 9), 1, 2)], [-3, -4.5]);
+  assert.is(lengthOf(vector), 5);
+});
+
+const config = {
+  operation: "compare",
+  model: "demo",
+  prompt: "x",
+  layers: [4],
+  intervention: "steer",
+  strengths: [0, 1, 2],
+} as unknown as Parameters<typeof compareNote>[0];
+const trial = (strength: number, length: number, rowLength: number) =>
+  ({ strength, change: { rows: 1, length, row_length: rowLength } }) as Parameters<
+    typeof compareNote
+  >[1][number];
+const plain =
+  "The target token's probabilities are compared at the same input; greedy continuations may diverge. The edit applies " +
+  "to the last token on every forward pass and the K/V cache is kept, so a token generated under an edit stays edited " +
+  "for the tokens after it.";
+
+test("a comparison's note: what was ignored, what the edit reaches, and strengths that hardly change anything", () => {
+  // Neutral strengths say nothing; of several prompts the largest share counts; a hundredth is enough.
+  const enough = [trial(0, 0, 100), trial(1, 0, 100), trial(1, 1, 100), trial(2, 5, 100)];
+  assert.is(compareNote(config, enough, ""), plain);
+  assert.is(
+    compareNote({ ...config, layers: [4, 5, 6] }, enough, "A side path."),
+    `Only the first selected layer, 4, is changed; 5, 6 had no part. ${plain} A side path.`,
+  );
+  assert.is(
+    compareNote(config, [trial(0, 0, 100), trial(1, 0.5, 100), trial(2, 0.999, 100)], ""),
+    `${plain} At strengths 1, 2 the change is less than 1 % of the row's length (at most 1.0 %), so little can follow ` +
+      "from it; strength_unit vector or row_norm reaches further than the unit vector.",
+  );
+  // A row of zeros: any change of it is all of it.
+  assert.is(
+    compareNote(config, [trial(0, 0, 0), trial(1, 0, 0), trial(2, 1e-9, 0)], ""),
+    `${plain} At strength 1 the intervention changed nothing.`,
+  );
+  // For scale, 1 is the neutral one.
+  const scaled = { ...config, intervention: "scale" } as typeof config;
+  assert.is(
+    compareNote(scaled, [trial(0, 100, 100), trial(1, 0, 100), trial(2, 0.25, 100)], ""),
+    `${plain} At strength 2 the change is less than 1 % of the row's length (at most 0.25 %), so little can follow from it.`,
+  );
+  const generated = compareNote({ ...config, positions: "generated" }, enough, "");
+  assert.match(
+    generated,
+    "so the probabilities after the prompt are the baseline's, and the first generated token is, too.",
+  );
+  assert.match(
+    compareNote({ ...config, positions: "all" }, enough, ""),
+    /The edit applies to all .*, and the K\/V cache is kept: what later/,
+  );
 });
 
 test.run();

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { BadHeader, readGgufHeader } from "../../src/models/gguf-header.js";
+import { FormatError } from "../../src/formats/format-error.js";
+import { readGgufHeader } from "../../src/models/gguf-header.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { Model } from "../../src/native/index.js";
 import { fc } from "../support/fc.js";
@@ -46,7 +47,7 @@ test("a header that is cut off or damaged anywhere is told, never believed beyon
           const { parameters } = await readGgufHeader(path);
           assert.type(parameters, "number");
         } catch (error) {
-          assert.instance(error, BadHeader);
+          assert.instance(error, FormatError);
         }
       },
     ),
@@ -71,7 +72,7 @@ test("lengths that a large file could hold and no header has", async () => {
     await writeFile(path, header);
     await truncate(path, 2 ** 36);
     const error = await readGgufHeader(path).catch((fault: unknown) => fault);
-    assert.instance(error, BadHeader);
+    assert.instance(error, FormatError);
   }
 });
 

@@ -9,6 +9,7 @@
  *   --at FILE:LINE all faults of that line, and no others; may be given several times
  *   --timeout S    seconds per test file without a fault (default: 120); with one, five times what it took counts as noticed
  *   --least P      fails below so many percent noticed
+ *   --planted      the faults of planted.ts instead, each with the tests that it names; `--planted PART` those that say it
  */
 import { execFileSync } from "node:child_process";
 import {
@@ -29,6 +30,7 @@ import { findTests } from "../support/find-tests.js";
 import { TestRandom } from "../support/random.js";
 import { runFile } from "../support/run-file.js";
 import { apply, type Mutant, mutantsOf } from "./mutants.js";
+import { planted } from "./planted.js";
 import { Reached } from "./reached.js";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -43,8 +45,10 @@ async function main(): Promise<void> {
       seed: { type: "string", default: "1" },
       timeout: { type: "string", default: "120" },
       least: { type: "string", default: "0" },
+      planted: { type: "boolean", default: false },
     },
   });
+  if (values.planted) return tryPlanted(positionals, Number(values.timeout) * 1000);
   const { tests = [] } = values;
   if (positionals.length === 0 || tests.length === 0) {
     throw new Error("Name a folder and its tests: npm run mutate -- src/router --tests router/");
@@ -57,12 +61,7 @@ async function main(): Promise<void> {
       ? choose(all, Number(values.limit), Number(values.seed))
       : all.filter(({ file, mutant }) => values.at?.includes(`${file}:${lineOf(file, mutant)}`));
   console.log(`${all.length} faults can be put into ${positionals.join(", ")}; ${chosen.length} are tried.`);
-  const copy = mkdtempSync(join(tmpdir(), "tapline-mutation-"));
-  process.on("exit", () => rmSync(copy, { recursive: true, force: true }));
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(1));
-  copyTo(copy);
-  process.chdir(copy);
-  process.env.TAPLINE_TEST_BUILT = "0"; // from the sources, which have the fault
+  const copy = makeCopy();
   const files = findTests(join(copy, "test"), tests);
   const sound = await runWithoutFault(copy, files, Number(values.timeout) * 1000);
   let noticed = 0;
@@ -89,6 +88,55 @@ async function main(): Promise<void> {
   if (tried === 0 || share < Number(values.least)) process.exitCode = 1;
 }
 
+/** Plants the faults of the list whose descriptions hold one of some words; all must be noticed. */
+async function tryPlanted(words: readonly string[], timeoutMs: number): Promise<void> {
+  const chosen = planted.filter(
+    ({ what }) => words.length === 0 || words.some((word) => what.includes(word)),
+  );
+  const copy = makeCopy();
+  const sound = new Map<string, number>();
+  let unnoticed = 0;
+  for (const { what, file, from, to, tests } of chosen) {
+    const path = join(copy, file);
+    const source = readFileSync(path, "utf8");
+    if (source.split(from).length !== 2) throw new Error(`${file} does not say once: ${from}`);
+    const found = findTests(join(copy, "test"), [...tests]);
+    for (const test of found) {
+      if (sound.has(test)) continue;
+      const { seconds, failed, output } = await runFile(test, timeoutMs);
+      if (failed > 0) throw new Error(`Without any fault the tests fail:\n${output}`);
+      sound.set(test, seconds);
+    }
+    writeFileSync(
+      path,
+      source.replace(from, () => to),
+    );
+    const { by, output } = await firstToFail(
+      found
+        .map((test) => ({ test, seconds: sound.get(test) as number }))
+        .sort((a, b) => a.seconds - b.seconds),
+    );
+    writeFileSync(path, source);
+    const broken = by !== undefined && /Transform failed|SyntaxError/.test(output);
+    if (by === undefined || broken) unnoticed++;
+    const told = broken ? "NO PROGRAM" : by === undefined ? "UNNOTICED " : `noticed   `;
+    console.log(`${told} ${what}  (${by === undefined ? file : relative(join(copy, "test"), by)})`);
+  }
+  console.log(`\n${chosen.length - unnoticed} of ${chosen.length} noticed`);
+  if (unnoticed > 0 || chosen.length === 0) process.exitCode = 1;
+}
+
+/** A copy of the sources that faults go into; this process goes there, and takes it away at its end. */
+function makeCopy(): string {
+  const copy = mkdtempSync(join(tmpdir(), "tapline-mutation-"));
+  process.on("exit", () => rmSync(copy, { recursive: true, force: true }));
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(1));
+  copyTo(copy);
+  process.chdir(copy);
+  process.env.TAPLINE_TEST_BUILT = "0"; // from the sources, which have the fault
+  return copy;
+}
+
 /** A test file, how long it takes, and which places of the sources it reaches. */
 interface SoundFile {
   test: string;
@@ -113,7 +161,9 @@ async function runWithoutFault(copy: string, tests: string[], timeoutMs: number)
 }
 
 /** Runs test files until one fails. One that takes five times as long as without a fault hangs. */
-async function firstToFail(tests: readonly SoundFile[]): Promise<{ by?: string; output: string }> {
+async function firstToFail(
+  tests: readonly Pick<SoundFile, "test" | "seconds">[],
+): Promise<{ by?: string; output: string }> {
   for (const { test, seconds } of tests) {
     const { failed, output } = await runFile(test, 1000 * (20 + 5 * seconds));
     if (failed > 0) return { by: test, output };

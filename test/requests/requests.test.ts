@@ -44,6 +44,11 @@ test("durations: eight buckets to a doubling, from 10 microseconds to about 40 m
     [0.5e-5, 1e-5, 0.9, 1.2, 90, 120, 1e9].map((seconds) => histogram.atMost(seconds)),
     [0, 1, 1, 91, 91, 101, 101],
   );
+  // Half of two is one: the shorter.
+  const two = new Histogram();
+  two.add(1);
+  two.add(100);
+  assert.ok((two.percentile(0.5) as number) < 2);
   // All of one duration: its bucket's middle, in hundredths of a millisecond. 2 ** 17 * 1e-5 s is a bound.
   const one = new Histogram();
   one.add(2 ** 17 * 1e-5);
@@ -180,6 +185,108 @@ test("text that fills the record to its last byte is whole", () => {
   assert.equal([read()?.truncated, read()?.events.length], [false, 2]);
   trace.sent(piece(1));
   assert.equal([read()?.truncated, read()?.events.length], [true, 3]);
+});
+
+test("answers in pieces: a tool's arguments, figures alone, and faults beside an event", () => {
+  const { trace, read } = begin();
+  trace.sent(
+    data(
+      { type: "content_block_delta", delta: { type: "input_json_delta", partial_json: '{"a"' } },
+      { type: "response.in_progress", error: { message: "slow" } },
+      { usage: { completion_tokens: 5 } },
+    ),
+  );
+  assert.equal(told(read()), [
+    ["tool", '[{"partial_json":"{\\"a\\""}]'],
+    ["error", "slow"],
+  ]);
+  assert.equal([read()?.output_tokens, read()?.usage], [5, { completion_tokens: 5 }]);
+  for (const body of ["5", "null", '"text"', "[]"]) {
+    const other = begin();
+    other.trace.answered(body);
+    assert.equal(told(other.read()), [], body);
+  }
+});
+
+test("where nobody counts, an event with text, thought or a tool's call is a token, and no other", () => {
+  const { trace, read } = begin();
+  const choice = (delta: object, more: object = {}) => ({ choices: [{ delta, ...more }] });
+  trace.sent(data(choice({ role: "assistant" })));
+  assert.is(read()?.output_tokens, 0);
+  const events = [
+    { content: "a" },
+    { reasoning_content: "b" },
+    { reasoning: "c" },
+    { tool_calls: [{ index: 0 }] },
+  ];
+  for (const delta of events) trace.sent(data(choice(delta)));
+  trace.sent(data(choice({ tool_calls: [] }), choice({}, { finish_reason: "stop" })));
+  assert.is(read()?.output_tokens, 4);
+  trace.sent(data(choice({ content: "d" })), 3);
+  assert.is(read()?.output_tokens, 7);
+  assert.is(read()?.finish_reason, "stop");
+});
+
+test("the oldest finished record makes room, one for one; forgetting forgets what was left out, too", () => {
+  const recorder = new ExecutionRecorder();
+  const traces = Array.from({ length: 67 }, () => {
+    const { trace } = begin(recorder);
+    trace.ended("completed");
+    return trace;
+  });
+  assert.equal(
+    recorder.list().executions.map(({ id }) => id),
+    traces
+      .slice(3)
+      .map(({ id }) => id)
+      .reverse(),
+  );
+  const full = new ExecutionRecorder();
+  for (let count = 0; count < 66; count++) begin(full);
+  assert.is(full.list().dropped, 2);
+  full.clear();
+  assert.equal([full.list().dropped, full.list().executions.length], [0, 64]);
+});
+
+test("times are Unix seconds; what reads an answer late is asked before anybody reads the record", () => {
+  const before = Date.now();
+  const recorder = new ExecutionRecorder();
+  const { trace, read } = begin(recorder);
+  assert.is(read()?.ended, null);
+  trace.beforeReading(() => trace.sent(data({ choices: [{ delta: { content: "late" } }] }), 1, 12.5));
+  assert.is(recorder.list().executions[0]?.preview, "late");
+  trace.beforeReading(() => {});
+  trace.ended("completed");
+  const record = read();
+  const after = Date.now();
+  for (const time of [record?.started, record?.ended, record?.events[0]?.time, record?.events.at(-1)?.time]) {
+    assert.ok((time as number) * 1000 >= before - 1 && (time as number) * 1000 <= after + 1, String(time));
+  }
+  assert.equal([record?.events[1]?.time, record?.events[1]?.updated], [12.5, 12.5]);
+});
+
+test("what is cut is cut between characters, and nothing is cut that fits", () => {
+  const { trace, read } = begin();
+  // 1,023 bytes and the first half of a character of two.
+  trace.failed(`${"e".repeat(1023)}é`);
+  // Half of a surrogate pair takes three bytes in UTF-8: 1,024 in all.
+  trace.failed(`\ud800${"e".repeat(1021)}`);
+  assert.equal(told(read()), [
+    ["error", "e".repeat(1023)],
+    ["error", `\ud800${"e".repeat(1021)}`],
+  ]);
+});
+
+test("a preview is the first answer's first 180 characters, without the space before them", () => {
+  const { trace, read } = begin();
+  const text = (content: string, index: number) => data({ choices: [{ index, delta: { content } }] });
+  trace.sent(text(" \n", 0));
+  trace.sent(text("other", 1));
+  trace.sent(text("😀".repeat(100), 0));
+  trace.sent(text("😀".repeat(79), 0));
+  assert.is(read()?.preview, "😀".repeat(179));
+  trace.sent(text("ab", 0));
+  assert.is(read()?.preview, `${"😀".repeat(179)}a`);
 });
 
 test.run();

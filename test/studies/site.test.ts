@@ -14,6 +14,7 @@ import { safeReturn } from "../../src/studies/site/visit.js";
 import { startStudies } from "../../src/studies/start.js";
 import { addComment } from "../../src/studies/store/discussion.js";
 import { listDrafts } from "../../src/studies/store/drafts.js";
+import { countAction } from "../../src/studies/store/limits.js";
 import { publishDraft } from "../../src/studies/store/publish.js";
 import { samplePackage } from "./support/packages.js";
 import { type Answer, startService, type TestService } from "./support/service.js";
@@ -153,6 +154,69 @@ test("publishing needs the review, the reviewed bytes, and one's own study to re
   assert.match(String(bytes.headers["content-disposition"]), /^attachment/);
 });
 
+test("a study that was taken down while its next version was reviewed is not replaced; the draft stays", async () => {
+  const { store } = service.running.service;
+  const study = await draft({ title: "First" });
+  const reviewed = (one: { id: string; sha256: string }) => ({
+    accountId: ada.id,
+    draftId: one.id,
+    reviewedSha256: one.sha256,
+  });
+  await publishDraft(store, { ...reviewed(study), replaces: null });
+  const next = await draft({ title: "Second" });
+  const csrf = await csrfOf(ada.cookie);
+  // Between the page's look and the publication: the author withdraws it in another window.
+  const { db } = store;
+  const form = { csrf, reviewed: "yes", sha256: next.sha256, replaces: study.id };
+  const taken = () => db.updateTable("studies").set({ listed: 0 }).where("id", "=", study.id).execute();
+  const begin = db.transaction.bind(db);
+  let meanwhile = false;
+  db.transaction = () => {
+    const transaction = begin();
+    const execute = transaction.execute.bind(transaction);
+    transaction.execute = async (work) => {
+      if (!meanwhile) {
+        meanwhile = true;
+        await taken();
+      }
+      return execute(work);
+    };
+    return transaction;
+  };
+  let answer: Answer;
+  try {
+    answer = await post(`/drafts/${next.id}/publish`, ada.cookie, form);
+  } finally {
+    db.transaction = begin;
+  }
+  assert.ok(meanwhile);
+  assert.equal(
+    [answer.status, /withdrawn or removed meanwhile; the draft stays/.test(answer.text)],
+    [409, true],
+  );
+  assert.is((await service.call(`/drafts/${next.id}`, { headers: { Cookie: ada.cookie } })).status, 200);
+});
+
+test("who does too much is told for how long to wait", async () => {
+  const eve = await service.account("Eve", []);
+  const csrf = await csrfOf(eve.cookie);
+  const { store } = service.running.service;
+  const from = { accountId: eve.id, address: "192.0.2.77" };
+  for (let count = 0; count < 20; count++) assert.is(await countAction(store, "report", from), 0);
+  const one = await draft();
+  await publishDraft(store, {
+    accountId: ada.id,
+    draftId: one.id,
+    reviewedSha256: one.sha256,
+    replaces: null,
+  });
+  const refused = await post(`/studies/${one.id}/report`, eve.cookie, { csrf, reason: "again" });
+  assert.is(refused.status, 429);
+  const seconds = Number(refused.headers["retry-after"]);
+  assert.ok(seconds > 86_000 && seconds <= 86_400, String(seconds));
+  assert.match(refused.text, "please try again in 1440 minutes");
+});
+
 test("comments are escaped, threaded and bounded", async () => {
   const one = await draft();
   await publishDraft(service.running.service.store, {
@@ -184,8 +248,9 @@ test("comments are escaped, threaded and bounded", async () => {
 });
 
 test("a token is shown once; names, days and scopes are checked", async () => {
-  const csrf = await csrfOf(ada.cookie);
-  const form = { csrf, name: "n", days: "30", scope: "public:read" };
+  const gil = await service.account("Gil");
+  const csrf = await csrfOf(gil.cookie);
+  const form = { csrf, name: "n".repeat(100), days: "30", scope: "public:read" };
   for (const wrong of [
     { name: " " },
     { name: "x".repeat(101) },
@@ -194,13 +259,14 @@ test("a token is shown once; names, days and scopes are checked", async () => {
     { days: "1.5" },
     { scope: "admin" },
   ]) {
-    assert.is((await post("/agents", ada.cookie, { ...form, ...wrong })).status, 400, JSON.stringify(wrong));
+    assert.is((await post("/agents", gil.cookie, { ...form, ...wrong })).status, 400, JSON.stringify(wrong));
   }
-  const made = await post("/agents", ada.cookie, form);
+  const made = await post("/agents", gil.cookie, form);
   const token = /tpl_\w{49}/.exec(made.text)?.[0] as string;
   assert.is((await service.api(token, "/api/v1/studies")).status, 200);
   assert.is(made.headers["cache-control"], "no-store");
-  assert.not.ok((await service.call("/agents", { headers: { Cookie: ada.cookie } })).text.includes(token));
+  assert.is((await post("/agents", gil.cookie, { ...form, days: "1" })).status, 200);
+  assert.not.ok((await service.call("/agents", { headers: { Cookie: gil.cookie } })).text.includes(token));
 });
 
 test("a return address stays on this site", () => {

@@ -1,7 +1,7 @@
+export { hiddenCharacters } from "../hidden.js";
 export { constantRequestId, ErrorBody, type ErrorCode, errorCodes } from "./errors.js";
-export { hiddenCharacters } from "./hidden.js";
 export { siteLimits, studiesPort, studyLimits } from "./limits.js";
-export { ContextMessage, Entry, Settings, StudyModel, StudyPackage, Uuid } from "./package.js";
+export { ContextMessage, Entry, licenses, Settings, StudyModel, StudyPackage, Uuid } from "./package.js";
 export {
   Author,
   Comment,

@@ -58,6 +58,9 @@ export const StudyModel = Type.Object(
   { ...strict, title: "Model" },
 );
 
+/** Under which a study may be published. */
+export const licenses = ["CC-BY-4.0", "CC0-1.0"] as const;
+
 /** The body of a draft's creation, and what a study's envelope carries. Lengths count code points. */
 export const StudyPackage = Type.Object(
   {
@@ -68,7 +71,7 @@ export const StudyPackage = Type.Object(
     method: filled(limits.method, "How it was done."),
     finding: longText("What was found; may be empty."),
     limitations: filled(limits.limitations, "What the finding does not show."),
-    license: Type.Enum(["CC-BY-4.0", "CC0-1.0"]),
+    license: Type.Enum([...licenses]),
     model: StudyModel,
     omissions: Type.Array(text(limits.omission, "Something left out, and why."), {
       maxItems: limits.omissions,

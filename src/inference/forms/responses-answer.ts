@@ -44,7 +44,7 @@ export class ResponsesForm implements AnswerForm {
 
   whole(answer: ChatAnswer): object {
     this.#take(answer);
-    this.#close();
+    this.#close(this.#status());
     return this.#response(this.#status());
   }
 
@@ -53,8 +53,8 @@ export class ResponsesForm implements AnswerForm {
   }
 
   end(): string {
-    const closing = `${this.#begin()}${this.#close()}`;
     const status = this.#status();
+    const closing = `${this.#begin()}${this.#close(status)}`;
     return closing + this.#tell(`response.${status}`, { response: this.#response(status) });
   }
 
@@ -167,10 +167,11 @@ export class ResponsesForm implements AnswerForm {
     return this.#tell("response.content_part.added", { ...this.#place(0), part });
   }
 
-  #close(): string {
+  /** @param status how it ended: only an answer's last item may have been cut off */
+  #close(status: "completed" | "incomplete" = "completed"): string {
     const item = this.#open;
     if (item === undefined) return "";
-    item.status = this.#finish === "length" && item === this.#output.at(-1) ? "incomplete" : "completed";
+    item.status = status;
     let events = "";
     if (item.type === "function_call") {
       const { name, arguments: text } = item;

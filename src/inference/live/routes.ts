@@ -1,9 +1,8 @@
-import type Router from "@koa/router";
 import type { Context } from "koa";
 import type { Static, TSchema } from "typebox";
 import { ProbeRequest, VectorRequest } from "../../contracts/library.js";
 import { liveLimits } from "../../contracts/live-limits.js";
-import { checked, clientGone, createRouter, HttpError, readJson } from "../../http/index.js";
+import { checked, clientGone, createRouter, HttpError, type Routes, readJson } from "../../http/index.js";
 import { keptRoutes, refusing } from "../../library/routes.js";
 import { NativeError } from "../../native/index.js";
 import { isServed } from "../generate.js";
@@ -13,7 +12,7 @@ import { makeVector } from "./make-vector.js";
 import { captureNpz, captureSafetensors } from "./row-store.js";
 
 /** The user's library on the inference port: vectors and probes that requests name. */
-export function libraryRoutes(service: InferenceService): Router {
+export function libraryRoutes(service: InferenceService): Routes {
   const router = createRouter();
   const { vectors, probes, model } = service.library;
   const making = async <S extends TSchema, T>(
@@ -35,12 +34,12 @@ export function libraryRoutes(service: InferenceService): Router {
   });
 
   router.post("/lab/vectors", async (context) => {
-    await making(context as unknown as Context, VectorRequest, (body, signal) =>
+    await making(context, VectorRequest, (body, signal) =>
       makeVector(service.engine, service.library, body, signal),
     );
   });
   router.post("/lab/probes", async (context) => {
-    await making(context as unknown as Context, ProbeRequest, (body, signal) =>
+    await making(context, ProbeRequest, (body, signal) =>
       makeProbe(service.engine, service.library, body, signal),
     );
   });
@@ -48,7 +47,7 @@ export function libraryRoutes(service: InferenceService): Router {
 }
 
 /** Rows that requests asked to keep. */
-function captureRoutes(router: Router, { rows }: InferenceService): void {
+function captureRoutes(router: Routes, { rows }: InferenceService): void {
   const path = "/lab/captures";
   const absent = (id: string) =>
     new HttpError(404, `There is no capture ${id.slice(0, 80)}; the oldest make room for new ones.`);

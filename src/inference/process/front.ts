@@ -17,7 +17,7 @@ export class Front {
     this.host = host;
     this.#away = createHttp((request, response) => {
       const error = new HttpError(503, this.#sentence, { code: "unavailable" });
-      const body = JSON.stringify(errorBodyAt(request.url ?? "")(error, undefined as never));
+      const body = JSON.stringify(errorBodyAt(request.url ?? "")(error));
       request.resume();
       response.writeHead(503, {
         "Content-Type": "application/json; charset=utf-8",

@@ -1,7 +1,8 @@
 import { readdir, realpath, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { UserError } from "../../contracts/user-error.js";
-import { BadHeader, type GgufHeader, readGgufHeader } from "../gguf-header.js";
+import { FormatError } from "../../formats/format-error.js";
+import { type GgufHeader, readGgufHeader } from "../gguf-header.js";
 import { groupGgufFiles } from "../split.js";
 import { CachedRepository } from "./cache.js";
 import { hasTag } from "./choose.js";
@@ -102,7 +103,7 @@ async function headerOf(blobs: string[]): Promise<GgufHeader | null> {
     return { ...(headers[0] as GgufHeader), parameters };
   } catch (error) {
     // What another account keeps to itself in a shared cache is in the list, too.
-    if (error instanceof BadHeader || (error as NodeJS.ErrnoException).code !== undefined) return null;
+    if (error instanceof FormatError || (error as NodeJS.ErrnoException).code !== undefined) return null;
     throw error;
   }
 }

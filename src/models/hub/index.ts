@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import { UserError } from "../../contracts/user-error.js";
-import { type ByteSource, fromFile } from "../gguf-header.js";
+import type { ByteSource } from "../../formats/gguf.js";
+import { fromFile } from "../gguf-header.js";
 import { CachedRepository } from "./cache.js";
 import { chooseFiles } from "./choose.js";
 import { downloadFile } from "./download.js";
@@ -48,7 +49,8 @@ interface Wanted {
 
 /** Files of the hub, on this machine. */
 interface HubFiles {
-  /** As they were chosen, in the snapshot of the commit. */
+  /** As they were chosen, in the repository and in the snapshot of the commit. */
+  files: readonly string[];
   paths: string[];
   commit: string;
 }
@@ -76,18 +78,14 @@ export async function resolveHubPlace(
   const id = parseHubPlace(place);
   if (id === undefined) return undefined;
   const { repository, path: at } = id;
-  let chosen: string[] = [];
   const wanted: Wanted = {
     repository,
-    choose: (paths) => {
-      chosen = choose(paths, at);
-      return chosen;
-    },
+    choose: (paths) => choose(paths, at),
     what: at === "" ? "it" : at,
     exact: /\.[a-z]+$/.test(at),
   };
-  const { paths, commit } = await bring(wanted, options);
-  return { path: paths.at(-1) as string, source: `${repository}/${chosen.at(-1)}@${commit}` };
+  const { files, paths, commit } = await bring(wanted, options);
+  return { path: paths.at(-1) as string, source: `${repository}/${files.at(-1)}@${commit}` };
 }
 
 function bring(wanted: Wanted, options: HubOptions): Promise<HubFiles> {
@@ -122,7 +120,7 @@ export async function readHubHead<T>(
     const [file] = filesOf(wanted, repository) as [HubFile];
     const blob = cached.blob(file.hash);
     const here = await stat(blob).catch(() => undefined);
-    if (here?.size === file.size) return { paths: [blob], commit: repository.commit };
+    if (here?.size === file.size) return { files: [file.path], paths: [blob], commit: repository.commit };
     return { repository, file };
   });
   if ("paths" in found) return fromFile(found.paths[0] as string, reader);
@@ -184,7 +182,7 @@ async function fromCache(
   if (commit === undefined) return undefined;
   try {
     const files = choose(await cached.files(commit));
-    return { paths: files.map((file) => cached.snapshot(commit, file)), commit };
+    return { files, paths: files.map((file) => cached.snapshot(commit, file)), commit };
   } catch (error) {
     if (error instanceof UserError) return undefined;
     throw error;
@@ -223,7 +221,8 @@ async function fromHub(
     await cached.link(commit, file.path, file.hash);
   }
   await cached.writeRef(revision, commit);
-  return { paths: files.map(({ path }) => cached.snapshot(commit, path)), commit };
+  const chosen = files.map(({ path }) => path);
+  return { files: chosen, paths: chosen.map((path) => cached.snapshot(commit, path)), commit };
 }
 
 function filesOf({ choose }: Wanted, { files }: Repository): HubFile[] {

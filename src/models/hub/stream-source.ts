@@ -1,4 +1,4 @@
-import type { ByteSource } from "../gguf-header.js";
+import type { ByteSource } from "../../formats/gguf.js";
 
 /** The beginning of a stream as bytes that can be read by position; nothing is taken from it before it is asked for. */
 export class StreamSource implements ByteSource {

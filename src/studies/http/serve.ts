@@ -3,6 +3,7 @@ import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type Koa from "koa";
 import { UserError } from "../../contracts/user-error.js";
+import { closeServer, describeBindFailure } from "../../http/listen.js";
 
 export interface Serving {
   readonly port: number;
@@ -33,15 +34,7 @@ export async function serve(
   }
   server.maxHeadersCount = 100;
   await new Promise<void>((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "EADDRINUSE") {
-        reject(new UserError(`Port ${port} on ${host} is already in use; choose another with --port.`));
-      } else if (error.code === "EACCES") {
-        reject(
-          new UserError(`Port ${port} on ${host} may not be used by this account; choose one above 1023.`),
-        );
-      } else reject(error);
-    });
+    server.once("error", (error) => reject(describeBindFailure(error, host, port)));
     server.listen(port, host, resolve);
   });
   // A client that speaks plain HTTP to the TLS port, or breaks off its handshake, is its own problem.
@@ -50,14 +43,7 @@ export async function serve(
   const serving: Serving = {
     port: (server.address() as AddressInfo).port,
     close() {
-      closed ??= new Promise((resolve) => {
-        const deadline = setTimeout(() => server.closeAllConnections(), 2000);
-        server.close(() => {
-          clearTimeout(deadline);
-          resolve();
-        });
-        server.closeIdleConnections();
-      });
+      closed ??= closeServer(server, 2000);
       return closed;
     },
   };

@@ -30,10 +30,10 @@ export async function seal(store: Store, value: unknown): Promise<string> {
 /** What was sealed; undefined where it was not, by this service. */
 export async function unseal(store: Store, sealed: string): Promise<unknown> {
   const bytes = Buffer.from(sealed, "base64url");
-  if (bytes.length < 28) return undefined;
-  const decipher = createDecipheriv("aes-256-gcm", await keyOf(store), bytes.subarray(0, 12));
-  decipher.setAuthTag(bytes.subarray(-16));
+  const key = await keyOf(store);
   try {
+    const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, 12), { authTagLength: 16 });
+    decipher.setAuthTag(bytes.subarray(-16));
     return JSON.parse(
       Buffer.concat([decipher.update(bytes.subarray(12, -16)), decipher.final()]).toString("utf8"),
     );

@@ -1,5 +1,4 @@
-import type { TSchema } from "typebox";
-import { Compile, type Validator } from "typebox/compile";
+import { type Compiled, compile, type Failure } from "../../contracts/compile.js";
 import {
   ContextMessage,
   Entry,
@@ -11,18 +10,16 @@ import {
 import { ApiError } from "../api-error.js";
 import { isBlank } from "./blank.js";
 
-type Failure = { keyword: string; instancePath: string; params: Record<string, unknown> };
-
-let compiled: Validator | undefined;
+let compiled: Compiled | undefined;
 
 /**
  * Checks a parsed body against the StudyPackage schema and the rules beyond it.
  * @throws ApiError that names the first fault, its limit and the actual value
  */
 export function checkPackage(value: unknown): StudyPackage {
-  compiled ??= Compile(StudyPackage as TSchema) as unknown as Validator;
+  compiled ??= compile(StudyPackage);
   if (!compiled.Check(value)) {
-    throw describe(value, compiled.Errors(shortened(value)) as unknown as Failure[]);
+    throw describe(value, compiled.Errors(shortened(value)));
   }
   const study = value as StudyPackage;
   if (isBlank(study.title)) {

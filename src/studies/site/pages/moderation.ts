@@ -76,8 +76,8 @@ ${suspended ? html`<p>It may sign in again; tokens have to be created anew.</p>`
 export async function moderationLog(visit: Visit): Promise<void> {
   requireModerator(visit);
   const text = new URLSearchParams(visit.ctx.querystring).get("before") ?? "";
-  const [, at, after] = /^(\d{1,15})-([0-9a-f-]{36})$/.exec(text) ?? [];
-  const before = at === undefined || after === undefined ? undefined : { at: Number(at), id: after };
+  const [, at, id] = /^(\d{1,15})-([0-9a-f-]{36})$/.exec(text) ?? [];
+  const before = id === undefined ? undefined : { at: Number(at), id };
   const log = await readAudit(visit.service.store, { before, limit: pageSize });
   page(
     visit,

@@ -1,0 +1,190 @@
+import { FormatError } from "./format-error.js";
+
+/** Bytes that a header is read from: a file, one on its way from the hub, or bytes that are here. */
+export interface ByteSource {
+  readonly size: number;
+  /** Fills the buffer from `position` on. @returns how many bytes it got, fewer only where the source ends */
+  read(buffer: Buffer, position: number): Promise<number>;
+}
+
+/** Bytes that are here. */
+export function sourceOf(bytes: Uint8Array): ByteSource {
+  const whole = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return { size: whole.length, read: async (buffer, position) => whole.copy(buffer, 0, position) };
+}
+
+/** How a file describes one tensor. */
+export interface GgufTensor {
+  name: string;
+  /** Elements. */
+  length: number;
+  /** ggml's number of its type; 0 is float32. */
+  type: number;
+  /** Bytes from where the data of all tensors begins. */
+  offset: number;
+}
+
+/** The format's numbers of types that something is written or looked up with. */
+export const ggufTypes = { uint32: 4, int32: 5, string: 8, array: 9, uint64: 10, int64: 11 } as const;
+
+/** Bytes of the scalar types, by their number in the format. */
+// biome-ignore format: a table
+const scalarBytes: Record<number, number> = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 };
+
+/** No key, name or template is longer; a damaged length could fill the memory before the file ends. */
+const longestText = 1 << 26;
+/** ggml's tensors have no more. */
+const mostDimensions = 4;
+
+/**
+ * The header of a GGUF file (versions 2 and 3, little-endian; ggml's gguf.md), read in its order and no further than asked:
+ * pairs of keys and values, then tensors. Nothing of the weights.
+ */
+export class GgufHeaderReader {
+  readonly #cursor: Cursor;
+  /** How many of each the file says that it has. */
+  readonly counts: { tensors: number; pairs: number };
+
+  private constructor(cursor: Cursor, counts: { tensors: number; pairs: number }) {
+    this.#cursor = cursor;
+    this.counts = counts;
+  }
+
+  /** @throws FormatError for what is no GGUF file, or another version's */
+  static async open(source: ByteSource): Promise<GgufHeaderReader> {
+    const cursor = new Cursor(source);
+    const magic = await cursor.take(4);
+    if (magic.toString("latin1") !== "GGUF") throw new FormatError("The file is no GGUF file.");
+    const version = await cursor.number(4);
+    if (version !== 2 && version !== 3) {
+      throw new FormatError(`GGUF version ${version} is not read; 2 and 3 are.`);
+    }
+    const tensors = await cursor.number(8);
+    return new GgufHeaderReader(cursor, { tensors, pairs: await cursor.number(8) });
+  }
+
+  /**
+   * Texts and whole numbers by their keys; values of other types are undefined.
+   * @throws FormatError where the file ends or names what there is not
+   */
+  async *pairs(): AsyncGenerator<[key: string, value: string | number | undefined]> {
+    for (let left = this.counts.pairs; left > 0; left--) {
+      const key = await this.#cursor.text();
+      yield [key, await this.#cursor.value(await this.#cursor.number(4))];
+    }
+  }
+
+  /** To be asked behind all pairs. @throws FormatError as pairs does */
+  async *tensors(): AsyncGenerator<GgufTensor> {
+    for (let left = this.counts.tensors; left > 0; left--) {
+      const name = await this.#cursor.text();
+      const dimensions = await this.#cursor.number(4);
+      if (dimensions > mostDimensions) throw new FormatError(`A tensor has ${dimensions} dimensions.`);
+      let length = 1;
+      for (let dimension = 0; dimension < dimensions; dimension++) length *= await this.#cursor.number(8);
+      const type = await this.#cursor.number(4);
+      yield { name, length, type, offset: await this.#cursor.number(8) };
+    }
+  }
+
+  /** How many bytes of the file are read. */
+  get position(): number {
+    return this.#cursor.position;
+  }
+}
+
+const blockBytes = 1 << 20;
+
+/** Reads a source from its start in blocks; what is asked for beyond its end is damage. */
+class Cursor {
+  readonly #source: ByteSource;
+  #block: Buffer = Buffer.alloc(0);
+  /** Position of the block in the file, and of the next byte in the block. */
+  #start = 0;
+  #at = 0;
+
+  constructor(source: ByteSource) {
+    this.#source = source;
+  }
+
+  get position(): number {
+    return this.#start + this.#at;
+  }
+
+  async take(bytes: number): Promise<Buffer> {
+    if (this.#at + bytes > this.#block.length) await this.#fill(bytes);
+    this.#at += bytes;
+    return this.#block.subarray(this.#at - bytes, this.#at);
+  }
+
+  #skip(bytes: number): void {
+    if (this.position + bytes > this.#source.size) throw cut();
+    this.#at += bytes; // beyond the block, the next take() reads there
+  }
+
+  async #fill(bytes: number): Promise<void> {
+    const from = this.position;
+    if (from + bytes > this.#source.size) throw cut();
+    const block = Buffer.alloc(Math.min(Math.max(bytes, blockBytes), this.#source.size - from));
+    const bytesRead = await this.#source.read(block, from);
+    if (bytesRead < bytes) throw cut();
+    this.#block = block.subarray(0, bytesRead);
+    this.#start = from;
+    this.#at = 0;
+  }
+
+  async number(bytes: 4 | 8): Promise<number> {
+    const buffer = await this.take(bytes);
+    const value = bytes === 4 ? buffer.readUInt32LE() : Number(buffer.readBigUInt64LE());
+    if (!Number.isSafeInteger(value)) throw cut();
+    return value;
+  }
+
+  async text(): Promise<string> {
+    const length = await this.number(8);
+    if (length > longestText) throw cut();
+    return (await this.take(length)).toString("utf8");
+  }
+
+  /** A text or a whole number; everything else is passed over. */
+  async value(type: number): Promise<string | number | undefined> {
+    switch (type) {
+      case ggufTypes.string:
+        return this.text();
+      case ggufTypes.uint32:
+        return this.number(4);
+      case ggufTypes.int32:
+        return (await this.take(4)).readInt32LE();
+      case ggufTypes.uint64:
+        return this.number(8);
+      case ggufTypes.int64:
+        return Number((await this.take(8)).readBigInt64LE());
+      case ggufTypes.array:
+        return this.#array();
+      default:
+        this.#skip(bytesOf(type));
+        return undefined;
+    }
+  }
+
+  async #array(): Promise<undefined> {
+    const type = await this.number(4);
+    const count = await this.number(8);
+    if (type !== ggufTypes.string) {
+      this.#skip(bytesOf(type) * count);
+      return undefined;
+    }
+    for (let left = count; left > 0; left--) this.#skip(await this.number(8));
+    return undefined;
+  }
+}
+
+function bytesOf(type: number): number {
+  const bytes = scalarBytes[type];
+  if (bytes === undefined) throw new FormatError(`The GGUF file has a value of unknown type ${type}.`);
+  return bytes;
+}
+
+function cut(): FormatError {
+  return new FormatError("The GGUF file is cut off.");
+}

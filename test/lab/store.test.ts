@@ -1,0 +1,154 @@
+import { existsSync, readdirSync } from "node:fs";
+import promises, { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import type { Job } from "../../src/contracts/index.js";
+import { JobStore } from "../../src/lab/store.js";
+
+let home: string;
+let store: JobStore;
+test.before.each(async () => {
+  home = await mkdtemp(join(tmpdir(), "tapline-store-"));
+  store = await JobStore.open(home);
+});
+test.after.each(async () => {
+  await store.close();
+  await rm(home, { recursive: true, force: true });
+});
+
+const quiet = () => {};
+
+function jobOf(id: string, created: number, status: Job["status"]): Job {
+  return {
+    id,
+    created,
+    started: null,
+    ended: null,
+    status,
+    operation: "inspect",
+    model: "demo",
+    progress: { stage: "queued", done: 0, total: 1 },
+    config: { operation: "inspect", model: "demo", prompt: "x" },
+  } as unknown as Job;
+}
+
+test("a removal that the disk refuses leaves the job where it was, whole", async () => {
+  const id = JobStore.newId();
+  const job = jobOf(id, 1, "completed");
+  await store.create(job);
+  await writeFile(store.artifactPath(id, "a.npz"), "bytes");
+  const { open } = promises;
+  let refused = 0;
+  promises.open = async (path, ...rest) => {
+    const handle = await open(path, ...rest);
+    if (path !== store.folder) return handle;
+    handle.sync = () => {
+      refused++;
+      return Promise.reject(new Error("EIO: i/o error, fsync"));
+    };
+    return handle;
+  };
+  syncBuiltinESMExports();
+  let error: unknown;
+  try {
+    error = await store.remove(id, quiet).catch((fault: unknown) => fault);
+  } finally {
+    promises.open = open;
+    syncBuiltinESMExports();
+  }
+  assert.is(refused, 1);
+  assert.match(String(error), "EIO");
+  assert.equal(await store.read(id), job);
+  assert.equal(readdirSync(store.jobFolder(id)).sort(), ["a.npz", "job.json"]);
+  await store.remove(id, quiet);
+  assert.not(readdirSync(store.folder).some((name) => name.includes(id)));
+});
+
+test("files of a removed job that cannot be deleted are told of, and go at the next start", async () => {
+  const id = JobStore.newId();
+  await store.create(jobOf(id, 1, "completed"));
+  const real = promises.rm;
+  promises.rm = () => Promise.reject(new Error("EBUSY: resource busy"));
+  syncBuiltinESMExports();
+  const said: string[] = [];
+  try {
+    await store.remove(id, (line) => said.push(line));
+  } finally {
+    promises.rm = real;
+    syncBuiltinESMExports();
+  }
+  assert.equal(said, [
+    `job ${id} is removed, but files of it stay until the next start: EBUSY: resource busy`,
+  ]);
+  assert.not(existsSync(store.jobFolder(id)));
+  assert.ok(existsSync(join(store.folder, `.removed-${id}`)));
+  assert.equal(await store.load(quiet), []);
+  assert.not(existsSync(join(store.folder, `.removed-${id}`)));
+});
+
+test("a start finds jobs in their order, ends what was unfinished, and leaves foreign things alone", async () => {
+  const [second, first, running] = ["b", "a", "c"].map((letter) => letter.repeat(32)) as [
+    string,
+    string,
+    string,
+  ];
+  await store.create({ ...jobOf(second, 20.5, "failed"), ended: 21, error: "no" });
+  await store.create({
+    ...jobOf(first, 10.5, "completed"),
+    ended: 11,
+    result: { artifacts: ["a.npz"] },
+  } as unknown as Job);
+  await store.create(jobOf(running, 30.5, "running"));
+  for (const id of [first, running]) {
+    for (const name of ["a.npz", "b.partial", "c.tmp", "worker.log"]) {
+      await writeFile(store.artifactPath(id, name), "bytes");
+    }
+  }
+  // Never acknowledged, another's, damaged, no id, no folder.
+  const [empty, moved, damaged] = ["d", "e", "f"].map((letter) => letter.repeat(32)) as [
+    string,
+    string,
+    string,
+  ];
+  for (const name of [empty, moved, damaged, "notes", "A".repeat(32)]) {
+    await mkdir(join(store.folder, name));
+  }
+  await writeFile(join(store.folder, moved, "job.json"), JSON.stringify(jobOf(first, 1, "completed")));
+  await writeFile(join(store.folder, damaged, "job.json"), "{");
+  const said: string[] = [];
+  const before = Date.now() / 1000;
+  const jobs = await store.load((line) => said.push(line));
+  assert.equal(
+    jobs.map(({ summary, artifacts }) => [summary.id, summary.status, artifacts]),
+    [
+      [first, "completed", ["a.npz"]],
+      [second, "failed", []],
+      [running, "interrupted", []],
+    ],
+  );
+  for (const field of ["config", "result"])
+    assert.not(field in (jobs[0] as (typeof jobs)[number]).summary, field);
+  const ended = await store.read(running);
+  assert.is(ended.error, "The service ended while the job was running.");
+  assert.ok((ended.ended as number) >= before);
+  assert.is((await store.read(first)).ended, 11);
+  assert.equal(readdirSync(store.jobFolder(first)).sort(), ["a.npz", "job.json", "worker.log"]);
+  assert.equal(readdirSync(store.jobFolder(running)).sort(), ["job.json", "worker.log"]);
+  assert.not(existsSync(store.jobFolder(empty)));
+  for (const name of [moved, damaged, "notes", "A".repeat(32)])
+    assert.ok(existsSync(join(store.folder, name)), name);
+  assert.is(said.length, 2);
+  assert.ok(
+    said.some((line) =>
+      line.startsWith(`job ${moved} is left out: its job.json cannot be used (it belongs to another job)`),
+    ),
+  );
+  assert.ok(
+    said.some((line) => line.startsWith(`job ${damaged} is left out: its job.json cannot be used (`)),
+  );
+});
+
+test.run();
