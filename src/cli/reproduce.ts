@@ -16,6 +16,8 @@ interface ReproduceOptions {
   variant?: Record<string, string>;
   texts?: Record<string, string>;
   out?: string;
+  yes?: boolean;
+  draft?: boolean;
   json?: boolean;
   quiet?: boolean;
 }
@@ -28,7 +30,10 @@ export function registerReproduce(program: Command): void {
   program
     .command("reproduce")
     .description("Check a published claim on a model: runs its recipe, and says what held.")
-    .argument("[recipe]", "a recipe of --list, or a folder or file of yours with a recipe.json")
+    .argument(
+      "[recipe]",
+      "a recipe of --list, a folder or file of yours with a recipe.json, or the address of a published study",
+    )
     .option("--list", "show the recipes that come with tapline")
     .option("--model <model>", "another model than the recipe's own", filled)
     .addOption(labOption().argParser((text) => (text === "new" ? text : origin(text))))
@@ -44,6 +49,11 @@ export function registerReproduce(program: Command): void {
       "folder for reports and the study package (default: tapline-reproduce-<recipe>)",
       filled,
     )
+    .option("--yes", "of a published study: run what it asks for without showing it first")
+    .option(
+      "--draft",
+      "of a published study: save the reproduction as a private draft of the studies service",
+    )
     .option("--json", "print the outcome as JSON, for programs")
     .option("--quiet", "show no progress")
     .addHelpText(
@@ -54,12 +64,19 @@ Without --lab the Lab at the usual port runs it; where none runs, or with
 a server of their own with an empty library, or the one of --url. Ends with 1
 where a figure lies outside its range.
 
+The address of a published study repeats that: it shows the Lab requests that
+the study tells and asks, runs them, compares every figure with the one that
+was published, and makes the draft of the reproduction. A model that was a
+file of its author's needs --model.
+
 Examples:
   tapline reproduce --list
   tapline reproduce logit-lens-rise
   tapline reproduce sentiment-probe-real --model SmolLM2-135M-Instruct.Q8_0.gguf
   tapline reproduce unknown-entities-chat
-  tapline reproduce ./my-recipe --lab new`,
+  tapline reproduce ./my-recipe --lab new
+  tapline reproduce \\
+    https://studies.example.org/studies/12345678-1234-4234-8234-123456789abc`,
     )
     .action(reproduce);
 }
@@ -71,6 +88,18 @@ async function reproduce(name: string | undefined, options: ReproduceOptions): P
   }
   if (name === undefined)
     throw new UsageError("Name a recipe; tapline reproduce --list shows what there is.");
+  const { isStudyAddress } = await import("../client/published-study.js");
+  if (isStudyAddress(name)) {
+    for (const flag of ["variant", "texts", "url"] as const) {
+      if (options[flag] !== undefined) throw new UsageError(`--${flag} is of recipes; a study has none.`);
+    }
+    const { reproduceStudy } = await import("./reproduce-study.js");
+    const { held } = await reproduceStudy(name, options);
+    if (!held) process.exitCode = exitCodes.failed;
+    return;
+  }
+  if (options.yes || options.draft)
+    throw new UsageError("--yes and --draft are of published studies; a recipe is no address of one.");
   const found = await readRecipe(name, await textsOf(options.texts));
   const { runRecipe } = await import("./run-recipe.js");
   const { held } = await runRecipe(found.name, found.recipe, options);

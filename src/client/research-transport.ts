@@ -8,7 +8,8 @@ import { ResearchError } from "./research-errors.js";
 export interface SecureExchange {
   url: URL;
   method: "GET" | "POST";
-  token: string;
+  /** None for what everybody may read. */
+  token: string | null;
   body?: Uint8Array;
   headers?: Record<string, string>;
   /** PEM certificates to trust in place of Node's own. */
@@ -63,7 +64,7 @@ export function exchange(call: SecureExchange): Promise<SecureAnswer> {
       headers: {
         Accept: "application/json",
         "Accept-Encoding": "identity",
-        Authorization: `Bearer ${call.token}`,
+        ...(call.token === null ? {} : { Authorization: `Bearer ${call.token}` }),
         ...(call.body === undefined
           ? {}
           : { "Content-Type": "application/json", "Content-Length": call.body.byteLength }),

@@ -110,7 +110,8 @@ export interface Passage {
   id: string;
   title: string;
   description: string;
-  body: Html;
+  /** Made when it is read: not every page shows passages. */
+  readonly body: Html;
 }
 
 /** What a report says about one kind of experiment. */

@@ -19,6 +19,8 @@ import { asOperator, audit } from "./store/audit.js";
 import type { IndexedStudy } from "./store/dialect.js";
 import { completePublicSite } from "./store/migration-public-site.js";
 import { withoutTimeout } from "./store/postgresql.js";
+import { completeFilters } from "./store/publish.js";
+import { findReproductions } from "./store/reproductions.js";
 import type { Database } from "./store/schema.js";
 import { indexed, listedPackages } from "./store/search-entry.js";
 import { readNow, type Store } from "./store/store.js";
@@ -159,6 +161,8 @@ export async function restore(store: Store, path: string): Promise<number> {
     if (!whole.ended) throw new UserError(`${path} is cut off; nothing was restored.`);
     if (former) await completePublicSite(trx);
     await indexStudies(store, trx);
+    await findReproductions(trx);
+    await completeFilters(trx);
     await audit(trx, await readNow(store, trx), {
       actor: "operator",
       action: "restore",

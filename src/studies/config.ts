@@ -70,12 +70,17 @@ export function readConfig(path: string, env: Environment): StudiesOptions {
   for (const address of config.trusted_proxies ?? []) {
     if (isIP(address) === 0) throw new UserError(`trusted_proxies must be IP addresses; ${address} is none.`);
   }
+  const readTls = () => ({
+    cert: read(file(config.tls?.certificate as string)),
+    key: read(file(config.tls?.key as string)),
+  });
   return {
     origin,
     host: config.host ?? (config.tls ? "::" : "127.0.0.1"),
     port: config.port ?? studiesPort,
     database: env.DATABASE_URL ?? file(config.database ?? "studies.db"),
-    tls: config.tls ? { cert: read(file(config.tls.certificate)), key: read(file(config.tls.key)) } : null,
+    tls: config.tls ? readTls() : null,
+    ...(config.tls ? { renewedTls: readTls } : {}),
     trustedProxies: config.trusted_proxies ?? null,
     disableFile: file(config.disable_file ?? "api-disabled"),
     providers: () => providersOf(config, env),

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import type { Providers } from "./auth/providers.js";
+import type { PublicPage } from "./site/public-pages.js";
 import type { ActivityLog } from "./store/activity.js";
 import type { Kept } from "./store/kept.js";
 import type { Store } from "./store/store.js";
@@ -16,6 +17,8 @@ export interface Service {
   activity: ActivityLog;
   /** Pages of the API's list, by the number of the public state. */
   lists: Kept<Buffer>;
+  /** The website's pages as everybody gets them, the same way. */
+  pages: Kept<PublicPage>;
   providers: Providers;
   /** Receives a line for each fault. */
   log: (line: string) => void;

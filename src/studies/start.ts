@@ -1,6 +1,6 @@
 import { createStudiesApp } from "./app.js";
 import type { Providers } from "./auth/providers.js";
-import { serve } from "./http/serve.js";
+import { serve, type Tls } from "./http/serve.js";
 import type { Service } from "./service.js";
 import { ActivityLog } from "./store/activity.js";
 import { Kept } from "./store/kept.js";
@@ -14,7 +14,9 @@ export interface StudiesOptions {
   port: number;
   /** Path of an SQLite file, or a `postgres://` URL. */
   database: string;
-  tls: { cert: string; key: string } | null;
+  tls: Tls | null;
+  /** Reads certificate and key again: they are renewed while the service runs. */
+  renewedTls?: () => Tls;
   trustedProxies: readonly string[] | null;
   disableFile: string;
   providers: (origin: string) => Promise<Providers> | Providers;
@@ -26,11 +28,37 @@ export interface RunningStudies {
   readonly service: Service;
   readonly origin: string;
   readonly port: number;
+  /** Takes over certificate and key if their files have changed; done by itself every minute. */
+  renewTls(): void;
   /** Idempotent. */
   close(): Promise<void>;
 }
 
+const minuteMs = 60_000;
 const hourMs = 3_600_000;
+
+/** Looks whether certificate and key have changed, and serves with them if they can be used; else the former ones stay. */
+function renewal(
+  { tls, renewedTls }: StudiesOptions,
+  renew: (tls: Tls) => void,
+  log: (line: string) => void,
+): () => void {
+  let last = JSON.stringify(tls === null ? null : [tls.cert, tls.key]);
+  return () => {
+    if (renewedTls === undefined) return;
+    try {
+      const renewed = renewedTls();
+      const now = JSON.stringify([renewed.cert, renewed.key]);
+      if (now === last) return;
+      last = now;
+      renew(renewed);
+      log("the TLS certificate was read again");
+    } catch (error) {
+      // Files are replaced one after the other: half of the change does not fit together, and the next look has both.
+      log(`the TLS certificate cannot be used: ${(error as { code?: string }).code ?? "unreadable"}`);
+    }
+  };
+}
 
 /** Starts the studies service. */
 export async function startStudies(options: StudiesOptions): Promise<RunningStudies> {
@@ -43,6 +71,7 @@ export async function startStudies(options: StudiesOptions): Promise<RunningStud
       disableFile: options.disableFile,
       activity: new ActivityLog(store),
       lists: new Kept(400),
+      pages: new Kept(100),
       providers: [],
       log: options.log ?? ((line) => void process.stderr.write(`${line}\n`)),
     };
@@ -53,15 +82,19 @@ export async function startStudies(options: StudiesOptions): Promise<RunningStud
       return createStudiesApp(service);
     });
     void store.wordSets.readAhead();
+    const renewTls = renewal(options, serving.renew, service.log);
+    const renewing = setInterval(renewTls, minuteMs).unref();
     const upkeep = setInterval(() => void cleanUp(store).catch(() => {}), hourMs).unref();
     let closed: Promise<void> | undefined;
     return {
       service,
       origin: service.origin,
       port: serving.port,
+      renewTls,
       close() {
         closed ??= (async () => {
           clearInterval(upkeep);
+          clearInterval(renewing);
           await serving.close();
           await service.activity.flush().catch(() => {});
           await store.close();

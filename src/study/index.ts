@@ -3,4 +3,16 @@ export { type Evidence, publicName } from "./evidence.js";
 export { executionEvidence } from "./execution-evidence.js";
 export { jobEvidence } from "./job-evidence.js";
 export { type LiveWork, liveEvidence } from "./live-evidence.js";
+export {
+  type Asked,
+  type Compared,
+  compareFigures,
+  isPublicModel,
+  outcomeOf,
+  requestsIn,
+  short,
+  type Tolerances,
+  usualTolerances,
+} from "./reproduction.js";
+export { type Repeated, reproductionWords } from "./reproduction-words.js";
 export { emptyWords, isBlank, readWords, type Words, writeWords } from "./words.js";

@@ -3,6 +3,7 @@ import { positionText } from "../contracts/position-text.js";
 import { studyLimits } from "../contracts/studies/index.js";
 import { findingsOf, glimpse } from "../report/index.js";
 import { characters, cut, type Evidence, Gatherer, publicName } from "./evidence.js";
+import { requestBlock, resultBlock } from "./result-block.js";
 
 /** Tables that tell a result; the others repeat it in finer steps. */
 const told = new Set([
@@ -43,11 +44,13 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
       `The folder of the model file of ${name} on the author's machine. The hash of the configuration is that of the whole one.`,
     );
   }
-  const { examples, ...settings } = {
-    examples: undefined,
-    ...config,
-    model: publicName(config.model),
-  } as Record<string, unknown>;
+  const request = { ...config, model: publicName(config.model) } as Record<string, unknown>;
+  const { examples, ...settings } = { examples: undefined, ...request } as Record<string, unknown>;
+  const submitted = `Job ${job.id}, submitted ${new Date(job.created * 1000).toISOString()}. Raw text, no chat template.`;
+  const block = requestBlock(job.id, request);
+  const whole = `${submitted}\n\n${block}`;
+  // Whoever reproduces the study sends what the block says; one that is too long for it is told in parts.
+  const fits = characters(whole) <= studyLimits.long_text;
   const asked = gatherer.add({
     kind: "prompt",
     title: `${job.operation}: ${subjectOf(job)}`,
@@ -62,10 +65,15 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
           },
         }
       : {}),
-    note:
-      `Job ${job.id}, submitted ${new Date(job.created * 1000).toISOString()}. Raw text, no chat template. ` +
-      `Configuration:\n${JSON.stringify(settings, null, 2)}`,
+    note: fits
+      ? whole
+      : `${submitted} Configuration:\n\`\`\`json\n${JSON.stringify(settings, null, 2)}\n\`\`\``,
   });
+  if (!fits) {
+    gatherer.omissions.push(
+      `The request of ${name} in one piece, which tapline reproduce would need: ${characters(block)} characters of at most ${studyLimits.long_text}.`,
+    );
+  }
   if (examples !== undefined) {
     const all = (config as ProbeConfig | SaeConfig).examples;
     const lines = all.map((example) => JSON.stringify(example)).join("\n");
@@ -112,7 +120,7 @@ function addResult(gatherer: Gatherer, job: Job, result: Result, asked: string, 
   for (const part of parts) {
     if (!("table" in part) || !told.has(part.id)) continue;
     const rows = [part.table.head, ...part.table.rows].map((row) => row.join(" | "));
-    const text = `\n\n${part.title}\n${rows.join("\n")}`;
+    const text = `\n\n${part.title}\n\`\`\`\n${rows.join("\n")}\n\`\`\``;
     if (characters(answer) + characters(text) <= studyLimits.long_text) answer += text;
     else
       gatherer.omissions.push(
@@ -127,7 +135,7 @@ function addResult(gatherer: Gatherer, job: Job, result: Result, asked: string, 
     ...("note" in result ? { note: result.note } : {}),
   });
   if (job.operation === "compare") addTrials(gatherer, result as CompareResult, made, name);
-  const { provenance, ...figures } = result;
+  const { provenance } = result;
   const shown = {
     ...provenance,
     requested_model: publicName(provenance.requested_model),
@@ -139,15 +147,33 @@ function addResult(gatherer: Gatherer, job: Job, result: Result, asked: string, 
     title: `Provenance of ${name}`,
     note: JSON.stringify(shown, null, 2),
   });
-  gatherer.addText(
-    made,
-    `Result of ${name} as JSON`,
-    JSON.stringify(figures),
-    `The whole result of ${name} as JSON`,
-  );
+  addResultBlock(gatherer, job, made, name);
   if (result.artifacts.length > 0) {
     gatherer.omissions.push(`Binary artifacts of ${name}: ${result.artifacts.join(", ")}.`);
   }
+}
+
+/**
+ * The result for machines, which the studies service draws. Where it does not fit into a field as it is, a shorter form
+ * is drawn, and the whole is there in parts.
+ */
+function addResultBlock(gatherer: Gatherer, job: Job, parent: string, name: string): void {
+  const title = `Result of ${name} as JSON`;
+  const what = `The whole result of ${name} as JSON`;
+  const found = resultBlock(job);
+  if (found !== null) {
+    const whole = found.leftOut === null;
+    const id = gatherer.add({
+      parent,
+      kind: "note",
+      title: whole ? title : `Figures of ${name}`,
+      note: found.text,
+    });
+    gatherer.spare.push({ what: whole ? what : `The figures of ${name}`, ids: [id] });
+    if (whole) return;
+  }
+  const { provenance: _, ...figures } = job.result as Result;
+  gatherer.addText(parent, title, JSON.stringify(figures), what);
 }
 
 /** A comparison prompt by prompt: the baseline as the answer, what each strength made of it in the note. */

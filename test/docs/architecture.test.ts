@@ -21,7 +21,7 @@ const arrows: Record<string, string[]> = {
   requests: ["contracts", "http"],
   inference: ["contracts", "files", "formats", "http", "library", "models", "native", "requests"],
   router: ["contracts", "http", "requests"],
-  studies: ["contracts", "http", "markup"],
+  studies: ["contracts", "http", "markup", "report"],
   client: ["contracts", "formats"],
   mcp: ["contracts", "client"],
   terminal: ["contracts"],

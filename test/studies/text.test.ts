@@ -2,9 +2,9 @@
 import { randomUUID } from "node:crypto";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { blocksOf } from "../../src/contracts/studies/index.js";
 import { differences } from "../../src/studies/text/differences.js";
 import { splitHidden } from "../../src/studies/text/hidden.js";
-import { blocksOf } from "../../src/studies/text/prose.js";
 import { findSecrets } from "../../src/studies/text/secrets.js";
 import { words } from "../../src/studies/text/words.js";
 import { samplePackage } from "./support/packages.js";

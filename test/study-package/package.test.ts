@@ -59,9 +59,21 @@ test("jobs of every kind and a request become a package that the service accepts
   assert.is(trial.answer, "one two three");
   assert.match(trial.note as string, /Strength 0\.5: probability 0\.5 \(change -0\.3\)/);
   for (const job of jobs()) {
-    const { provenance: _, ...figures } = job.result as object & { provenance: unknown };
+    const { provenance: _, artifacts: __, ...figures } = job.result as Record<string, unknown>;
     const whole = titled(study, `Result of ${job.operation} 01234567 as JSON`).note as string;
-    assert.equal(JSON.parse(whole), figures, "nothing of the result is lost");
+    const [, json = ""] = /^```tapline-result\n(.+)\n```$/.exec(whole) ?? [];
+    assert.equal(
+      JSON.parse(json),
+      { schemaVersion: 1, operation: job.operation, job: job.id, result: figures },
+      "nothing of the result is lost",
+    );
+    const asked = titled(study, `${job.operation}: `).note as string;
+    const [, request = ""] = /```tapline-request\n(.+)\n```$/.exec(asked) ?? [];
+    assert.equal(JSON.parse(request), {
+      schemaVersion: 1,
+      job: job.id,
+      request: { ...job.config, model: "small.gguf" },
+    });
     assert.ok(
       study.omissions.some((line) => job.result?.artifacts.every((name) => line.includes(name))) ||
         job.result?.artifacts.length === 0,

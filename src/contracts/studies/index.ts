@@ -1,5 +1,14 @@
 export { hiddenCharacters } from "../hidden.js";
+export {
+  blockLabels,
+  type Outcome,
+  outcomes,
+  ReproductionBlock,
+  RequestBlock,
+  ResultBlocks,
+} from "./blocks.js";
 export { constantRequestId, ErrorBody, type ErrorCode, errorCodes } from "./errors.js";
+export { blocksOf, labelledBlocks } from "./fences.js";
 export { siteLimits, studiesPort, studyLimits } from "./limits.js";
 export { ContextMessage, Entry, licenses, Settings, StudyModel, StudyPackage, Uuid } from "./package.js";
 export {

@@ -312,21 +312,23 @@ function deltaTable({ intervention }: CompareResult, prompts: PromptTrials[]): P
     id: "deltas",
     title: "Changes in figures",
     description: "The baseline's probability of the target token, and how far each strength moves it.",
-    body: html`<div class="scroll" tabindex="0" role="region" aria-label="Changes in figures"><table class="figures">
+    get body() {
+      return html`<div class="scroll" tabindex="0" role="region" aria-label="Changes in figures"><table class="figures">
 <thead><tr><th scope="col">prompt</th><th scope="col">target</th><th scope="col" class="number">baseline</th>${strengths.map(
-      (strength) =>
-        html`<th scope="col" class="number">s = ${strength}${strength === neutral && " (neutral)"}</th>`,
-    )}</tr></thead>
+        (strength) =>
+          html`<th scope="col" class="number">s = ${strength}${strength === neutral && " (neutral)"}</th>`,
+      )}</tr></thead>
 <tbody>${prompts.map(
-      ({ prompt, trials }) => html`<tr><th scope="row"><bdi class="text">${prompt}</bdi></th>
+        ({ prompt, trials }) => html`<tr><th scope="row"><bdi class="text">${prompt}</bdi></th>
 <td><code>${visible(trials[0]?.target_token ?? "")}</code></td>
 <td class="number">${figureOf(trials[0]?.baseline_probability ?? Number.NaN)}</td>${strengths.map(
-        (strength) => {
-          const trial = trials.find((candidate) => candidate.strength === strength);
-          return html`<td class="number">${trial === undefined ? "" : signed(trial.delta)}</td>`;
-        },
-      )}</tr>`,
-    )}</tbody></table></div>`,
+          (strength) => {
+            const trial = trials.find((candidate) => candidate.strength === strength);
+            return html`<td class="number">${trial === undefined ? "" : signed(trial.delta)}</td>`;
+          },
+        )}</tr>`,
+      )}</tbody></table></div>`;
+    },
   };
 }
 
@@ -337,20 +339,22 @@ function continuations(prompts: PromptTrials[]): Passage {
     description:
       "Greedy continuations without the intervention and with it. Words that only the baseline has are struck " +
       "through, words that only the intervention brings are underlined.",
-    body: html`${prompts.map(
-      ({ prompt, trials }, index) => html`<details class="prompt"${index < 4 && html` open`}>
+    get body() {
+      return html`${prompts.map(
+        ({ prompt, trials }, index) => html`<details class="prompt"${index < 4 && html` open`}>
 <summary><bdi class="text">${prompt}</bdi></summary>
 <p class="label">baseline</p><p><bdi class="text sample">${trials[0]?.baseline || "(nothing)"}</bdi></p>
 <div class="scroll" tabindex="0" role="region" aria-label="Continuations of prompt ${index + 1}"><table><thead><tr><th scope="col" class="number">strength</th><th scope="col">with the intervention, against the baseline</th></tr></thead>
 <tbody>${trials.map(
-        ({ strength, baseline, output }) =>
-          html`<tr><td class="number">${strength}</td><td>${
-            baseline === output
-              ? html`<span class="soft">the same</span>`
-              : html`<bdi class="text sample">${marked(baseline, output)}</bdi>`
-          }</td></tr>`,
-      )}</tbody></table></div></details>`,
-    )}`,
+          ({ strength, baseline, output }) =>
+            html`<tr><td class="number">${strength}</td><td>${
+              baseline === output
+                ? html`<span class="soft">the same</span>`
+                : html`<bdi class="text sample">${marked(baseline, output)}</bdi>`
+            }</td></tr>`,
+        )}</tbody></table></div></details>`,
+      )}`;
+    },
   };
 }
 

@@ -69,10 +69,12 @@ function tokens(text: FeaturesResult["texts"][number], index: number): Passage {
     id: `tokens-${index}`,
     title: `Text ${index + 1}`,
     description: "Each token with its strongest feature; the shade is that feature's activation.",
-    body: html`<ol>${text.tokens.map((token, at) => {
-      const [top] = text.top[at] ?? [];
-      const share = Math.max(0, Math.min(1, (top?.activation ?? 0) / greatest));
-      return html`<li><bdi class="text shaded" style="${new Html(`--share:${share.toFixed(3)}`)}">${glimpse(token, 40)}</bdi> <span class="number">${top === undefined ? "none" : `feature ${top.feature}, ${figureOf(top.activation)}`}</span></li>`;
-    })}</ol>`,
+    get body() {
+      return html`<ol>${text.tokens.map((token, at) => {
+        const [top] = text.top[at] ?? [];
+        const share = Math.max(0, Math.min(1, (top?.activation ?? 0) / greatest));
+        return html`<li><bdi class="text shaded" style="${new Html(`--share:${share.toFixed(3)}`)}">${glimpse(token, 40)}</bdi> <span class="number">${top === undefined ? "none" : `feature ${top.feature}, ${figureOf(top.activation)}`}</span></li>`;
+      })}</ol>`;
+    },
   };
 }

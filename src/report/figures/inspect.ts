@@ -40,7 +40,7 @@ function lens({ tokens, layers }: InspectResult): Figure[] {
       description:
         "For every block and token, the token that the block's output would answer with, coloured by its " +
         "probability. The deepest block is on top; the text runs from left to right below. Of each cell a result " +
-        `keeps the ${ranks} most probable tokens: hovering and the CSV file show them.`,
+        `keeps the ${ranks} most probable tokens: in a report, hovering and the CSV file show them.`,
       chart: {
         kind: "tokens",
         tokens: tokens.map(visible),

@@ -324,7 +324,9 @@ function worst(reports: Report[]): Passage {
     id: "worst",
     title: "Most wrong",
     description: "The held-out examples whose score is farthest from their label, at each layer.",
-    body: html`${reports.map((report, index) => worstAt(report, index === 0))}`,
+    get body() {
+      return html`${reports.map((report, index) => worstAt(report, index === 0))}`;
+    },
   };
 }
 

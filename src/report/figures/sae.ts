@@ -165,13 +165,15 @@ function topFeatures({ layer, features }: Report): Passage {
     description:
       "For each feature the held-out texts on which it is most active. The bar shows the activation at the " +
       "text's last token, the only one that this experiment reads; a full bar is the strongest of the layer.",
-    body: html`<div class="features">${features.map(
-      ({ feature, mean, frequency, examples }) => html`<section class="feature">
+    get body() {
+      return html`<div class="features">${features.map(
+        ({ feature, mean, frequency, examples }) => html`<section class="feature">
 <h3>feature ${feature}</h3><p class="soft">active on ${percent(frequency)}, mean ${figureOf(mean)}</p>
 <ol>${examples.map(({ text, activation }) => {
-        const share = Math.max(0, Math.min(1, activation / strongest));
-        return html`<li><bdi class="text">${glimpse(text, 240)}</bdi> <span class="number"><span class="bar" style="${new Html(`--share:${share.toFixed(3)}`)}"></span><span>${figureOf(activation)}</span></span></li>`;
-      })}</ol></section>`,
-    )}</div>`,
+          const share = Math.max(0, Math.min(1, activation / strongest));
+          return html`<li><bdi class="text">${glimpse(text, 240)}</bdi> <span class="number"><span class="bar" style="${new Html(`--share:${share.toFixed(3)}`)}"></span><span>${figureOf(activation)}</span></span></li>`;
+        })}</ol></section>`,
+      )}</div>`;
+    },
   };
 }

@@ -38,6 +38,8 @@ export interface Answer {
   status: 200 | 201;
   /** One after the other. */
   body: Buffer | readonly Buffer[];
+  /** Whether every token that may read it gets the same. */
+  shared?: boolean;
   /** Id of the study or draft, for the activity record. */
   resource: string | null;
 }
@@ -86,7 +88,7 @@ export const listEndpoint: Endpoint = {
       };
       return Buffer.from(JSON.stringify(page));
     });
-    return { status: 200, body, resource: null };
+    return { status: 200, body, shared: true, resource: null };
   },
 };
 
@@ -170,6 +172,7 @@ function envelope(service: Service, found: Readable | undefined, query = ""): An
   return {
     status: 200,
     body: [Buffer.from(head), found.bytes, Buffer.from("}")],
+    shared: found.visibility === "published",
     resource: found.id,
   };
 }
@@ -214,7 +217,7 @@ export const discussionEndpoint: Endpoint = {
         ...(comment.hidden === null ? {} : { state: comment.hidden }),
       })),
     };
-    return { status: 200, body: Buffer.from(JSON.stringify(discussion)), resource: id };
+    return { status: 200, body: Buffer.from(JSON.stringify(discussion)), shared: true, resource: id };
   },
 };
 

@@ -4,6 +4,7 @@ import type { Context, Middleware } from "koa";
 import { constantRequestId, type ErrorBody } from "../../contracts/studies/index.js";
 import { isDisconnect } from "../../http/errors.js";
 import { ApiError } from "../api-error.js";
+import { etagOf, isKnown, pack, sendPacked, wantsGzip } from "../http/conditional.js";
 import { isSecure } from "../http/transport.js";
 import { isDisabled, logFault, type Service } from "../service.js";
 import type { Credential } from "../store/admission.js";
@@ -55,7 +56,7 @@ export function api(service: Service): Middleware {
         throw new ApiError("https_required", "The API answers over HTTPS only.");
       }
       if (found === "openapi") {
-        send(ctx as Context, 200, description);
+        await send(ctx as Context, 200, description, true);
         return;
       }
       if (isDisabled(service)) {
@@ -71,9 +72,9 @@ export function api(service: Service): Middleware {
       });
       const answer = await endpoint.answer(service, ctx as Context, admitted, found.segment, found.version);
       record.resource = answer.resource;
-      send(ctx as Context, answer.status, answer.body);
+      await send(ctx as Context, answer.status, answer.body, answer.shared);
     } catch (error) {
-      refuse(service, ctx as Context, requestId, error);
+      await refuse(service, ctx as Context, requestId, error);
     }
     if (record.endpoint && record.credential) {
       service.activity.record(record.credential.tokenId, record.endpoint.action, ctx.status, record.resource);
@@ -81,21 +82,40 @@ export function api(service: Service): Middleware {
   };
 }
 
-function send(ctx: Context, status: number, body: Buffer | readonly Buffer[]): void {
+/** @param shared whether every token gets the same, so that it may be compressed */
+async function send(
+  ctx: Context,
+  status: number,
+  body: Buffer | readonly Buffer[],
+  shared = false,
+): Promise<void> {
   ctx.status = status;
   ctx.set("Content-Type", "application/json; charset=utf-8");
   const parts = Buffer.isBuffer(body) ? [body] : body;
   if (status < 300) {
     const hash = createHash("sha256");
     for (const part of parts) hash.update(part);
-    ctx.set("X-Content-SHA256", hash.digest("hex"));
+    const sha256 = hash.digest("hex");
+    ctx.set("X-Content-SHA256", sha256);
+    if (shared) {
+      if (wantsGzip(ctx)) {
+        return sendPacked(ctx, await pack(Buffer.concat(parts), sha256));
+      }
+      const etag = etagOf(sha256);
+      ctx.set("ETag", etag);
+      ctx.vary("Accept-Encoding");
+      if (isKnown(ctx, etag)) {
+        ctx.status = 304;
+        return;
+      }
+    }
   }
   // A package may have a megabyte: it goes out as it was read, not as a copy.
   ctx.body = Buffer.isBuffer(body) ? body : Readable.from(body);
   ctx.length = parts.reduce((length, part) => length + part.length, 0);
 }
 
-function refuse(service: Service, ctx: Context, requestId: string, error: unknown): void {
+async function refuse(service: Service, ctx: Context, requestId: string, error: unknown): Promise<void> {
   let refusal: ApiError;
   if (error instanceof ApiError) {
     refusal = error;
@@ -120,7 +140,7 @@ function refuse(service: Service, ctx: Context, requestId: string, error: unknow
     ...(refusal.reason === undefined ? {} : { reason: refusal.reason }),
     request_id: refusal.code === "not_found" ? constantRequestId : requestId,
   };
-  send(ctx, refusal.status, Buffer.from(JSON.stringify(body)));
+  await send(ctx, refusal.status, Buffer.from(JSON.stringify(body)));
 }
 
 function wrongMethod(methods: string[]): ApiError {

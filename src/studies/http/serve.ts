@@ -1,5 +1,5 @@
 import { createServer as createHttpServer, type Server } from "node:http";
-import { createServer as createHttpsServer } from "node:https";
+import { createServer as createHttpsServer, Server as HttpsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type Koa from "koa";
 import { UserError } from "../../contracts/user-error.js";
@@ -7,8 +7,16 @@ import { closeServer, describeBindFailure } from "../../http/listen.js";
 
 export interface Serving {
   readonly port: number;
+  /** Serves with another certificate from the next connection on. @throws where it cannot be used; the former one stays */
+  renew(tls: Tls): void;
   /** Stops accepting, lets running requests finish for two seconds, ends every connection. Idempotent. */
   close(): Promise<void>;
+}
+
+/** Certificate and key in PEM. */
+export interface Tls {
+  cert: string;
+  key: string;
 }
 
 /**
@@ -17,7 +25,7 @@ export interface Serving {
  * @param make makes the application once the port is known; requests wait for it
  */
 export async function serve(
-  { host, port, tls }: { host: string; port: number; tls: { cert: string; key: string } | null },
+  { host, port, tls }: { host: string; port: number; tls: Tls | null },
   make: (port: number) => Promise<Koa>,
 ): Promise<Serving> {
   const limits = { requestTimeout: 60_000, headersTimeout: 15_000, keepAliveTimeout: 30_000 };
@@ -42,6 +50,9 @@ export async function serve(
   let closed: Promise<void> | undefined;
   const serving: Serving = {
     port: (server.address() as AddressInfo).port,
+    renew(renewed) {
+      if (server instanceof HttpsServer) server.setSecureContext({ ...renewed, minVersion: "TLSv1.2" });
+    },
     close() {
       closed ??= closeServer(server, 2000);
       return closed;

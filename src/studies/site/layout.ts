@@ -47,6 +47,13 @@ export function signature(name: string, handle: string | null): Html {
   return html`<bdi>${revealed(name)}</bdi> ${handle === null ? null : html`<span class="handle">@${handle}</span>`}`;
 }
 
+/** The same, leading to what else they have published. */
+export function authorLink({ author, handle }: { author: string; handle: string | null }): Html {
+  return handle === null
+    ? signature(author, handle)
+    : html`<a class="author" href="/authors/${handle}">${signature(author, handle)}</a>`;
+}
+
 /** A field for a reason. Pages hold several: each has a name of its own. */
 export function reasonField(id: string, label: string): Html {
   return html`<div class="field"><label for="reason-${id}">${label}</label>

@@ -20,6 +20,11 @@ import {
   postWithdraw,
 } from "./pages/actions.js";
 import { agent, agents, postRevoke, postToken } from "./pages/agents.js";
+import { authorAtom, feedAtom } from "./pages/atom.js";
+import { author } from "./pages/author.js";
+import { changes } from "./pages/changes.js";
+import { cite } from "./pages/cite.js";
+import { robots, sitemap, sitemapPart } from "./pages/crawlers.js";
 import { docs } from "./pages/docs.js";
 import { downloadDraft, drafts, postDelete, postPublish, review } from "./pages/drafts.js";
 import { feed } from "./pages/feed.js";
@@ -33,17 +38,29 @@ import {
 } from "./pages/moderation.js";
 import { postSignIn, signIn, signInCallback } from "./pages/sign-in.js";
 import { downloadStudy, postComment, postUpvote, study } from "./pages/study.js";
+import { answerPublic, isPublic } from "./public-pages.js";
 import { icon, style } from "./style.js";
 import { NeedsSignIn, SiteError, seeOther, startVisit, type Visit } from "./visit.js";
 
-type Handler = (visit: Visit, id: string | undefined) => void | Promise<void>;
+type Handler = (visit: Visit, ...parts: (string | undefined)[]) => void | Promise<void>;
 
-/** Every page: method, path with at most one part that varies, what answers. */
+/** Every page: method, path with the parts that vary, what answers. */
 export const routes: [method: "GET" | "POST", path: RegExp, handler: Handler][] = [
   ["GET", /^\/$/, (visit) => feed(visit, "new")],
   ["GET", /^\/top$/, (visit) => feed(visit, "top")],
+  ["GET", /^\/reproduced$/, (visit) => feed(visit, "reproduced")],
   ["GET", /^\/studies\/([^/]+)$/, study],
   ["GET", /^\/studies\/([^/]+)\/package\.json$/, downloadStudy],
+  ["GET", /^\/studies\/([^/]+)\/changes$/, changes],
+  ["GET", /^\/studies\/([^/]+)\/v\/(\d+)$/, study],
+  ["GET", /^\/studies\/([^/]+)\/v\/(\d+)\/package\.json$/, downloadStudy],
+  ["GET", /^\/studies\/([^/]+)\/v\/(\d+)\/cite\.([a-z]+)$/, cite],
+  ["GET", /^\/feed\.atom$/, (visit) => feedAtom(visit)],
+  ["GET", /^\/authors\/([\w-]+)$/, author],
+  ["GET", /^\/authors\/([\w-]+)\/feed\.atom$/, authorAtom],
+  ["GET", /^\/sitemap\.xml$/, (visit) => sitemap(visit)],
+  ["GET", /^\/sitemap-([1-9]\d{0,3})\.xml$/, sitemapPart],
+  ["GET", /^\/robots\.txt$/, (visit) => robots(visit)],
   ["POST", /^\/studies\/([^/]+)\/comments$/, postComment],
   ["POST", /^\/studies\/([^/]+)\/upvote$/, postUpvote],
   ["POST", /^\/studies\/([^/]+)\/withdraw$/, postWithdraw],
@@ -133,7 +150,8 @@ async function answer(visit: Visit): Promise<void> {
     const match = path.exec(ctx.path);
     if (match === null) continue;
     if (accepted === method) {
-      await handler(visit, match[1]);
+      const make = async () => handler(visit, ...match.slice(1));
+      await (isPublic(visit) ? answerPublic(visit, make) : make());
       return;
     }
     allowed.push(accepted);

@@ -1,6 +1,9 @@
 import { type HiddenRun, splitHidden } from "../text/hidden.js";
 import { type Html, html } from "./html.js";
 
+/** How research text is shown: with hidden characters made visible. */
+export type Shown = (text: string) => Html;
+
 /** Marks of one page; what hides beyond them is shown as a plain character. */
 const mostMarks = 2000;
 const placeholder = "\u25AF";
@@ -10,7 +13,7 @@ export class Reveal {
   #left = mostMarks;
   #beyond = 0;
 
-  readonly show = (text: string): Html => {
+  readonly show: Shown = (text) => {
     const parts: (string | Html)[] = [];
     for (const part of splitHidden(text)) {
       if (typeof part === "string") parts.push(part);

@@ -1,3 +1,5 @@
+import { drawingStyle } from "../../report/index.js";
+
 /** The site's stylesheet: system fonts, two colour schemes, one column that narrows to a phone. */
 export const style = `
 :root { color-scheme: light dark;
@@ -40,7 +42,7 @@ label { font-size: .95rem; } .field { margin: .6rem 0; } .field > label { displa
 .feed h2, .feed h3 { font-size: 1.2rem; margin: 0 0 .15rem; } .feed h2 a { color: var(--ink); text-decoration: none; } .feed h2 a:hover { text-decoration: underline; }
 .feed p { margin: .25rem 0; }
 .badge { font-size: .72rem; font-weight: 600; text-transform: uppercase; letter-spacing: .05em; border: 1px solid var(--line); border-radius: 99px; padding: .1rem .55rem; color: var(--soft); background: var(--card); }
-.badge.result { border-color: var(--accent); color: var(--accent); } .badge.error, .badge.revoked, .badge.expired { border-color: var(--warn); color: var(--warn); }
+.badge.result { border-color: var(--accent); color: var(--accent); } .badge.outcome-held { border-color: var(--accent); color: var(--accent); } .badge.outcome-failed, .badge.error, .badge.revoked, .badge.expired { border-color: var(--warn); color: var(--warn); }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.2rem; margin: 1rem 0; }
 .notice { background: var(--warn-paper); border-left: 4px solid var(--warn); padding: .7rem 1rem; margin: 1rem 0; border-radius: 4px; font-size: .95rem; } .notice.good { background: var(--good); border-color: var(--accent); }
 .notice :last-child { margin-bottom: 0; } .notice ul { margin: .3rem 0; padding-left: 1.2rem; }
@@ -62,9 +64,18 @@ dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1re
 ins { background: var(--good); text-decoration: none; } del { background: var(--bad); } ins, del { display: block; white-space: pre-wrap; padding: .2rem .5rem; border-radius: 4px; max-height: 16rem; overflow: auto; }
 .pages { display: flex; justify-content: space-between; margin: 1.2rem 0; }
 .visually-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+.prose { margin: .3rem 0 .9rem; } .prose > :first-child { margin-top: 0; } .prose > :last-child { margin-bottom: 0; }
+.prose p, .prose li, .prose h3, .prose h4, .prose h5, .prose h6 { white-space: pre-wrap; } .prose li > p { margin: .2rem 0; } .prose ul, .prose ol { margin: .4rem 0 .9rem; padding-left: 1.6rem; } .prose li { margin: .15rem 0; }
+.prose h3 { font-size: 1.12rem; margin: 1.4rem 0 .3rem; } .prose h4, .prose h5, .prose h6 { font-size: 1rem; margin: 1.1rem 0 .2rem; } .prose hr { border: 0; border-top: 1px solid var(--line); margin: 1.2rem 0; }
+.prose code { background: var(--code); border-radius: 4px; padding: .05em .3em; } .prose table { width: auto; min-width: 50%; font-family: system-ui, sans-serif; } .prose .right { text-align: right; } .prose .center { text-align: center; } del.struck { display: inline; background: none; text-decoration: line-through; padding: 0; }
+.formula { overflow-x: auto; overflow-y: hidden; margin: .6rem 0; padding: .2rem 0; } math { font-size: 1.08em; max-width: 100%; } .entry .prose { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .5rem .9rem; }
+nav.toc { margin: 0 0 1rem; font-size: .88rem; } .toc ul { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1rem; } ul.plain { list-style: none; margin: 0; padding: 0; } a.author { color: inherit; } a.author:not(:hover) { text-decoration: none; }
+.permanent { color: var(--soft); text-decoration: none; font-size: .85em; padding: 0 .3em; } .permanent:hover, .permanent:focus { color: var(--accent); }
+${drawingStyle}.result figure { margin: 1.2rem 0; padding: 0; } figcaption { font-size: .9rem; color: var(--soft); margin-bottom: .5rem; font-family: system-ui, sans-serif; } figcaption strong { color: var(--ink); font-size: 1rem; display: block; } .drawing.narrow { display: none; } .result table { font-family: system-ui, sans-serif; }
+@media (max-width: 47rem) { .drawing.wide { display: none; } .drawing.narrow { display: flex; } }
 @media (max-width: 36rem) { html { font-size: 16px; } h1 { font-size: 1.5rem; } nav { margin-left: 0; } .tree-level { padding-left: .6rem; } dl.facts { grid-template-columns: 1fr; } dl.facts dd { margin-bottom: .4rem; }
   .depth-1, .depth-2, .depth-3, .depth-4, .depth-5 { margin-left: .8rem; } }
-@media print { header.top, footer, form, .tabs { display: none; } pre, ins, del { max-height: none; } }
+@media print { .drawing.wide { display: flex; } .drawing.narrow { display: none; } figure { break-inside: avoid; } header.top, footer, form, .tabs { display: none; } pre, ins, del { max-height: none; } }
 `;
 
 /** A tap over a line of text, in the site's colours. */

@@ -1,4 +1,4 @@
-import type { Kysely, OperationNodeSource, RawBuilder } from "kysely";
+import type { Expression, Kysely, OperationNodeSource, RawBuilder, SqlBool } from "kysely";
 import type { Pace } from "./read-ahead.js";
 import type { Reading } from "./reading.js";
 import type { Database } from "./schema.js";
@@ -59,8 +59,10 @@ export interface Search {
   few(db: Kysely<Database>, words: string[], most: number): Promise<Match[] | null>;
   /** Studies that have a word, or one that begins so, in a tier or a better one. */
   having(db: Kysely<Database>, word: string, beginning: boolean, tier: Tier): Promise<Reading>;
-  /** All studies that can be found. */
-  times(db: Kysely<Database>): Promise<Reading>;
+  /** All studies that can be found, or those that some conditions on `studies` hold for. */
+  times(db: Kysely<Database>, conditions?: readonly Expression<SqlBool>[]): Promise<Reading>;
+  /** Publication times of all studies in an order. */
+  ordered(db: Kysely<Database>, by: "upvotes" | "comment_count"): Promise<Float64Array>;
   /** Up to `most` words that more than so many studies have, the commonest first; by estimate, or none. */
   common(db: Kysely<Database>, which: { moreThan: number; most: number }, pace: Pace): Promise<string[]>;
 }

@@ -16,6 +16,11 @@ export class Kept<T> {
     return number === this.#number && this.#values.has(key);
   }
 
+  /** Lets a value go that is not worth its room. */
+  forget(key: string): void {
+    this.#values.delete(key);
+  }
+
   get(number: number, key: string, compute: () => Promise<T>): Promise<T> {
     // A request that saw an older state than the kept one computes for itself.
     if (number < this.#number) return compute();

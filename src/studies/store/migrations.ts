@@ -2,6 +2,8 @@ import { type Kysely, type Migration, Migrator, sql } from "kysely";
 import type { Dialect } from "./dialect.js";
 import { publicSite } from "./migration-public-site.js";
 import { withoutTimeout } from "./postgresql.js";
+import { completeFilters } from "./publish.js";
+import { findReproductions } from "./reproductions.js";
 import type { Database } from "./schema.js";
 
 /**
@@ -200,5 +202,34 @@ function migrations(dialect: Dialect): Record<string, Migration> {
       },
     },
     "003-public-site": publicSite(ordered),
+    "004-reading": {
+      async up(db: Kysely<Database>) {
+        for (const column of ["model_name", "methods"]) {
+          await db.schema
+            .alterTable("studies")
+            .addColumn(column, "text", (c) => c.notNull().defaultTo(""))
+            .execute();
+        }
+        await db.schema
+          .createTable("reproductions")
+          .addColumn("study_id", ordered, (c) => c.notNull().references("studies.id"))
+          .addColumn("version", "integer", (c) => c.notNull())
+          .addColumn("original_id", ordered, (c) => c.notNull().references("studies.id"))
+          .addColumn("original_version", "integer", (c) => c.notNull())
+          .addColumn("outcome", "text", (c) => c.notNull())
+          .addColumn("differed", "text")
+          .addPrimaryKeyConstraint("reproductions_key", ["study_id", "version", "original_id"])
+          .execute();
+        await db.schema
+          .createIndex("reproductions_original")
+          .on("reproductions")
+          .column("original_id")
+          .execute();
+        // Versions are gone through in the order in which they were published.
+        await db.schema.createIndex("versions_published").on("versions").column("published_at").execute();
+        await findReproductions(db);
+        await completeFilters(db);
+      },
+    },
   };
 }

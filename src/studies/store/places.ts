@@ -42,13 +42,18 @@ export class Places {
 
   /** Adds the place of a time to a set. */
   addTo(set: PlaceSet, time: number): void {
+    add(set, this.#placeOf(time));
+  }
+
+  /** The place of a time, or where it would belong. */
+  #placeOf(time: number): number {
     let low = 0;
     for (let high = this.#count; low < high; ) {
       const middle = (low + high) >>> 1;
       if ((this.#times[middle] as number) < time) low = middle + 1;
       else high = middle;
     }
-    add(set, low);
+    return low;
   }
 
   /**
@@ -88,6 +93,24 @@ export class Places {
     let count = 0;
     for (let at = 0; at < this.#listed.length; at += 1) count += ones(this.#common(sets, at));
     return count;
+  }
+
+  /** Those of some times, in their order, that are listed and in all of the sets: `limit` of them after `skip`. */
+  collectInOrder(
+    order: Float64Array,
+    sets: readonly PlaceSet[],
+    { skip, limit }: { skip: number; limit: number },
+  ): number[] {
+    const found: number[] = [];
+    let left = skip;
+    for (const time of order) {
+      const at = this.#placeOf(time);
+      if (this.#times[at] !== time || ((this.#common(sets, at >>> 5) >>> (at & 31)) & 1) === 0) continue;
+      if (left > 0) left -= 1;
+      else found.push(time);
+      if (found.length === limit) break;
+    }
+    return found;
   }
 
   /**

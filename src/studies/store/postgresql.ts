@@ -2,7 +2,7 @@ import { Kysely, PostgresDialect, type RawBuilder, sql } from "kysely";
 import pg from "pg";
 import { type Dialect, type Match, type Search, type Streamable, type Tier, tiers } from "./dialect.js";
 import { preparing } from "./postgresql-statements.js";
-import { readTimes } from "./reading.js";
+import { numbersOf, readTimes } from "./reading.js";
 import type { Database } from "./schema.js";
 
 const int8 = 20;
@@ -128,8 +128,15 @@ function vectors(): Search {
         );
       });
     },
-    async times(db) {
-      return readTimes(db, sql`select string_agg(published_at::text, ',') from studies where listed = 1`);
+    async times(db, conditions = []) {
+      const wanted = sql.join([sql`studies.listed = 1`, ...conditions], sql` and `);
+      return readTimes(db, sql`select string_agg(published_at::text, ',') from studies where ${wanted}`);
+    },
+    async ordered(db, by) {
+      const { rows } = await sql<{ list: string | null }>`
+        select string_agg(published_at::text, ',' order by ${sql.ref(by)} desc, published_at desc) as list
+        from studies where listed = 1`.execute(db);
+      return numbersOf(rows[0]?.list ?? null);
     },
     async common(db, { moreThan, most }, pace) {
       // What the planner was told of the column; nothing before the table was analysed for the first time.

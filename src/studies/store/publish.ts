@@ -1,9 +1,16 @@
-import { sql, type Transaction } from "kysely";
-import { type StudyPackage, studyLimits } from "../../contracts/studies/index.js";
+import { type Kysely, sql, type Transaction } from "kysely";
+import { type Operation, operations } from "../../contracts/index.js";
+import {
+  blockLabels,
+  labelledBlocks,
+  type StudyPackage,
+  studyLimits,
+} from "../../contracts/studies/index.js";
 import { displayable, firstCharacters } from "../text/display.js";
 import { audit } from "./audit.js";
+import { keepReproductions } from "./reproductions.js";
 import type { Database } from "./schema.js";
-import { searchEntry } from "./search-entry.js";
+import { listedPackages, searchEntry } from "./search-entry.js";
 import { bumpGeneration, type Store, withAccount } from "./store.js";
 
 export interface Publication {
@@ -100,6 +107,7 @@ export function publishDraft(store: Store, publication: Publication): Promise<Pu
         package: draft.package,
       })
       .execute();
+    await keepReproductions(trx, { id, version }, study);
     await store.dialect.search.add(trx, [{ publishedAt: published_at, entry: searchEntry(study) }]);
     await bumpGeneration(trx);
     await audit(trx, now, {
@@ -124,7 +132,36 @@ export async function nextPublication(store: Store, trx: Transaction<Database>):
   return value;
 }
 
-/** The columns that lists show. */
+/** Fills in what a former schema's rows lack, from what they are of. */
+export async function completeFilters(db: Kysely<Database>): Promise<void> {
+  for (;;) {
+    const found = await listedPackages(db)
+      .select("studies.id")
+      .where("studies.model_name", "=", "")
+      .limit(50)
+      .execute();
+    for (const { id, package: bytes } of found) {
+      const { model_name, methods } = summaryOf(JSON.parse(bytes.toString("utf8")));
+      await db.updateTable("studies").set({ model_name, methods }).where("id", "=", id).execute();
+    }
+    if (found.length < 50) return;
+  }
+}
+
+/** Operations of the results that a study tells for machines, each between spaces. */
+function methodsOf(study: StudyPackage): string {
+  const found = new Set<string>();
+  for (const text of labelledBlocks(study, blockLabels.result)) {
+    const operation = /"operation":"([a-z]+)"/.exec(text.slice(0, 200))?.[1];
+    if (operation !== undefined && operations.includes(operation as Operation)) found.add(operation);
+  }
+  return [...found]
+    .sort()
+    .map((name) => ` ${name} `)
+    .join("");
+}
+
+/** The columns that lists show, and those that they are narrowed down by. */
 export function summaryOf(study: StudyPackage) {
   return {
     title: displayable(study.title),
@@ -139,6 +176,8 @@ export function summaryOf(study: StudyPackage) {
       }),
     ),
     license: study.license,
+    model_name: displayable(study.model.name),
+    methods: methodsOf(study),
     entry_count: study.entries.length,
   };
 }

@@ -30,7 +30,7 @@ function isAscending(numbers: Float64Array): boolean {
 }
 
 /** Numbers that stand in a text with commas between; of none there is no text. */
-function numbersOf(text: string | null): Float64Array {
+export function numbersOf(text: string | null): Float64Array {
   if (text === null || text === "") return new Float64Array(0);
   let count = 1;
   for (let at = text.indexOf(","); at !== -1; at = text.indexOf(",", at + 1)) count += 1;

@@ -1,4 +1,5 @@
 import type { Generated } from "kysely";
+import type { Outcome } from "../../contracts/studies/index.js";
 
 /** Withdrawn by its author, removed by a moderator or operator. */
 export type Standing = "published" | "withdrawn" | "removed";
@@ -85,6 +86,10 @@ export interface Database {
     question: string;
     model: string;
     license: string;
+    /** The model's name alone, to look for. */
+    model_name: Generated<string>;
+    /** Operations whose results it tells, each between spaces. */
+    methods: Generated<string>;
     entry_count: number;
     created_at: number;
     /** Of the current version. Strictly increasing over all publications, so it also orders and names them. */
@@ -125,6 +130,15 @@ export interface Database {
     thread: string;
   };
   votes: { study_id: string; version: number; account_id: string; created_at: number };
+  /** Which version a version says that it repeats. Kept from the packages, so no backup holds it. */
+  reproductions: {
+    study_id: string;
+    version: number;
+    original_id: string;
+    original_version: number;
+    outcome: Outcome;
+    differed: string | null;
+  };
   reports: {
     id: string;
     study_id: string;

@@ -2,7 +2,7 @@ import { chmodSync, closeSync, openSync, realpathSync } from "node:fs";
 import { Kysely, type RawBuilder, sql } from "kysely";
 import { UserError } from "../../contracts/user-error.js";
 import { type Dialect, type Match, type Search, type Tier, tiers } from "./dialect.js";
-import { readTimes } from "./reading.js";
+import { numbersOf, readTimes } from "./reading.js";
 import type { Database } from "./schema.js";
 import { SqliteFile } from "./sqlite-file.js";
 import { holdsLock } from "./sqlite-lock.js";
@@ -105,9 +105,17 @@ function fts5(): Search {
         sql`select group_concat(rowid) from search where search match ${expressionOf(tier, one)}`,
       );
     },
-    async times(db) {
-      const all = sql`select published_at from studies where listed = 1 order by published_at`;
+    async times(db, conditions = []) {
+      const wanted = sql.join([sql`studies.listed = 1`, ...conditions], sql` and `);
+      const all = sql`select published_at from studies where ${wanted} order by published_at`;
       return readTimes(db, sql`select group_concat(published_at) from (${all})`);
+    },
+    async ordered(db, by) {
+      const all = sql`select published_at from studies where listed = 1
+        order by ${sql.ref(by)} desc, published_at desc`;
+      const { rows } = await sql<{ list: string | null }>`
+        select group_concat(published_at) as list from (${all})`.execute(db);
+      return numbersOf(rows[0]?.list ?? null);
     },
     async common(db, { moreThan, most }, pace) {
       await sql`create virtual table if not exists temp.vocabulary using fts5vocab(main, search, row)`.execute(

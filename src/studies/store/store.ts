@@ -2,6 +2,7 @@ import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Kysely, sql, type Transaction } from "kysely";
 import type { Dialect } from "./dialect.js";
+import { Kept } from "./kept.js";
 import { migrate } from "./migrations.js";
 import { openPostgresql, postgresql } from "./postgresql.js";
 import type { Database } from "./schema.js";
@@ -17,6 +18,8 @@ export interface Store {
   dialect: Dialect;
   /** Which studies have which common words. */
   wordSets: WordSets;
+  /** Publication times of all studies by upvotes and by comments, by the number of the public state. */
+  orders: Kept<Float64Array>;
   /** Idempotent. */
   close(): Promise<void>;
 }
@@ -56,6 +59,7 @@ export async function openStore(location: string, options: StoreOptions = {}): P
     quick,
     dialect,
     wordSets,
+    orders: new Kept(2),
     close() {
       closed ??= wordSets.close().then(async () => {
         await Promise.all([db.destroy(), quick.destroy()]);

@@ -2,6 +2,7 @@ import type { Selectable } from "kysely";
 import { studyLimits } from "../../contracts/studies/index.js";
 import { words } from "../text/words.js";
 import { type Counters, readCounters } from "./counters.js";
+import { type Filters, filterKey, matchesAll, type Order } from "./filters.js";
 import type { Database, Standing } from "./schema.js";
 import type { Store } from "./store.js";
 import { fewMatches } from "./word-sets.js";
@@ -34,23 +35,65 @@ export async function listStudies(
   limit: number,
   offset: number,
   known?: Counters,
+  { filters = {}, order = "relevance" }: { filters?: Filters; order?: Order } = {},
 ): Promise<StudyRows> {
-  const { publication, studies } = known ?? (await readCounters(store));
+  const { publication, generation, studies } = known ?? (await readCounters(store));
   const wanted = words(q);
-  if (wanted.length === 0) {
+  const plain =
+    filterKey(filters) === "" && (order === "relevance" || (order === "new" && wanted.length === 0));
+  if (wanted.length === 0 && plain) {
     const rows = await rowsOf(store, await newest(store, limit, offset));
     return { rows, total: studies, exact: true };
   }
-  if (!store.wordSets.has(wanted)) {
+  const by = order === "top" ? "upvotes" : order === "discussed" ? "comment_count" : null;
+  if (wanted.length > 0 && !store.wordSets.has(wanted)) {
     const few = await store.dialect.search.few(store.db, wanted, fewMatches);
     if (few !== null) {
       const ranked = few.sort((a, b) => a.tier - b.tier || b.publishedAt - a.publishedAt);
-      const keys = ranked.slice(offset, offset + limit).map(({ publishedAt }) => publishedAt);
-      return { rows: await rowsOf(store, keys), total: few.length, exact: true };
+      let keys = ranked.map(({ publishedAt }) => publishedAt);
+      if (!plain) keys = await narrowed(store, keys, filters, order);
+      return {
+        rows: await rowsOf(store, keys.slice(offset, offset + limit)),
+        total: keys.length,
+        exact: true,
+      };
     }
   }
-  const { keys, total } = await store.wordSets.find(publication, wanted, { limit, offset });
+  const { keys, total } = await store.wordSets.find(
+    publication,
+    wanted,
+    { limit, offset },
+    {
+      filters,
+      order:
+        by !== null
+          ? await store.orders.get(generation, by, () => store.dialect.search.ordered(store.db, by))
+          : order === "new"
+            ? "newest"
+            : "best",
+    },
+  );
   return { rows: await rowsOf(store, keys), total: Math.min(total, mostCounted), exact: total < mostCounted };
+}
+
+/** Of a few matches those that filters let through, in an order; best match first they are in already. */
+async function narrowed(store: Store, keys: number[], filters: Filters, order: Order): Promise<number[]> {
+  if (keys.length === 0) return keys;
+  const rows = await store.db
+    .selectFrom("studies")
+    .select(["published_at", "upvotes", "comment_count"])
+    .where("published_at", "in", keys)
+    .where("listed", "=", 1)
+    .where(matchesAll(filters))
+    .execute();
+  const byKey = new Map(rows.map((row) => [row.published_at, row]));
+  const found = keys.flatMap((key) => byKey.get(key) ?? []);
+  if (order !== "relevance") {
+    const value = (row: (typeof rows)[number]) =>
+      order === "top" ? row.upvotes : order === "discussed" ? row.comment_count : 0;
+    found.sort((a, b) => value(b) - value(a) || b.published_at - a.published_at);
+  }
+  return found.map(({ published_at }) => published_at);
 }
 
 /** Totals are told so far: beyond lies no page that can be asked for. */
@@ -69,7 +112,7 @@ async function newest(store: Store, limit: number, offset: number): Promise<numb
   return keys.map(({ published_at }) => published_at);
 }
 
-async function rowsOf(store: Store, keys: number[]): Promise<StudyRow[]> {
+export async function rowsOf(store: Store, keys: number[]): Promise<StudyRow[]> {
   if (keys.length === 0) return [];
   const rows = await studyRows(store)
     .where("studies.published_at", "in", keys)
@@ -92,6 +135,43 @@ export async function topStudies(store: Store, limit: number, offset: number): P
       .execute(),
   ]);
   return { rows, total: studies, exact: true };
+}
+
+/** What an account has published and stands, newest first. */
+export async function authorStudies(
+  store: Store,
+  accountId: string,
+  limit: number,
+  offset: number,
+): Promise<StudyRows> {
+  const [{ count }, rows] = await Promise.all([
+    store.db
+      .selectFrom("studies")
+      .select((eb) => eb.fn.countAll<number>().as("count"))
+      .where("account_id", "=", accountId)
+      .where("listed", "=", 1)
+      .executeTakeFirstOrThrow(),
+    studyRows(store)
+      .where("account_id", "=", accountId)
+      .where("listed", "=", 1)
+      .orderBy("published_at", "desc")
+      .limit(limit)
+      .offset(offset)
+      .execute(),
+  ]);
+  return { rows, total: count, exact: true };
+}
+
+/** Ids and times of published studies, oldest publication first. */
+export function listedIds(store: Store, limit: number, offset: number) {
+  return store.db
+    .selectFrom("studies")
+    .select(["id", "published_at"])
+    .where("listed", "=", 1)
+    .orderBy("published_at")
+    .limit(limit)
+    .offset(offset)
+    .execute();
 }
 
 export function findStudy(store: Store, id: string): Promise<StudyRow | undefined> {

@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { Kysely } from "kysely";
 import { type Search, type SearchEntry, type Tier, tiers } from "./dialect.js";
+import { type Filters, filterConditions, filterKey } from "./filters.js";
 import { type PlaceSet, Places } from "./places.js";
 import { ReadAhead } from "./read-ahead.js";
 import type { Database } from "./schema.js";
@@ -25,12 +26,28 @@ export interface RankedPage {
   total: number;
 }
 
-/** What a set is of: studies that have a word, or one that begins so, in a tier or a better one. */
-interface Wanted {
+/** What a set is of: studies that have a word, or one that begins so, in a tier or a better one; or that filters let through. */
+type Wanted = WantedWord | WantedFilter;
+
+interface WantedWord {
   word: string;
   beginning: boolean;
   tier: Tier;
 }
+
+interface WantedFilter {
+  filters: Filters;
+  key: string;
+}
+
+/** Which of the matches are wanted, and in which order. */
+export interface Narrowed {
+  filters: Filters;
+  /** Best match first, newest first, or in the order of these publication times. */
+  order: "best" | "newest" | Float64Array;
+}
+
+const everything: Narrowed = { filters: {}, order: "best" };
 
 /**
  * Searches for words that many studies have. Which studies have a word is read from the full-text index once and kept
@@ -87,10 +104,11 @@ export class WordSets {
     publication: number,
     words: string[],
     page: { limit: number; offset: number },
+    narrowed: Narrowed = everything,
   ): Promise<RankedPage> {
     for (;;) {
       const places = await this.#advance(publication);
-      const found = await this.#findAmong(places, words, page);
+      const found = await this.#findAmong(places, words, page, narrowed);
       // Places that were given anew meanwhile are not those that the first sets were of.
       if (places === this.#places) return found;
     }
@@ -100,8 +118,24 @@ export class WordSets {
     places: Places,
     words: string[],
     { limit, offset }: { limit: number; offset: number },
+    { filters, order }: Narrowed,
   ): Promise<RankedPage> {
-    const within = (tier: Tier) => Promise.all(wantedOf(words, tier).map((wanted) => this.#set(wanted)));
+    const key = filterKey(filters);
+    const kept = key === "" ? [] : [await this.#set({ filters, key: `filter ${key}` })];
+    const within = async (tier: Tier) => [
+      ...(await Promise.all(wantedOf(words, tier).map((wanted) => this.#set(wanted)))),
+      ...kept,
+    ];
+    if (order === "newest" || order instanceof Float64Array) {
+      const sets = await within("body");
+      const total = places.count(sets);
+      if (order !== "newest") {
+        return { keys: places.collectInOrder(order, sets, { skip: offset, limit }), total };
+      }
+      const newest: number[] = [];
+      places.collect(sets, null, { skip: offset, limit }, newest);
+      return { keys: newest, total };
+    }
     const keys: number[] = [];
     let skip = offset;
     let better: PlaceSet[] | null = null;
@@ -132,7 +166,10 @@ export class WordSets {
 
   async #read(wanted: Wanted): Promise<PlaceSet> {
     for (let tries = 1; ; tries += 1) {
-      const reading = await this.#search.having(this.#db, wanted.word, wanted.beginning, wanted.tier);
+      const reading =
+        "filters" in wanted
+          ? await this.#search.times(this.#db, filterConditions(wanted.filters))
+          : await this.#search.having(this.#db, wanted.word, wanted.beginning, wanted.tier);
       const places = await this.#advance(reading.publication);
       const set = places.setOf(reading.times);
       if (places !== this.#places) continue;
@@ -174,7 +211,12 @@ export class WordSets {
       return;
     }
     places.advance(now);
-    for (const { wanted, set } of this.#sets.values()) {
+    for (const [key, { wanted, set }] of this.#sets) {
+      // Whether a study was reproduced changes while it stays where it is; such sets are read again.
+      if ("filters" in wanted) {
+        this.#sets.delete(key);
+        continue;
+      }
       for (const { publishedAt, has } of entries) if (has(wanted)) places.addTo(set, publishedAt);
     }
   }
@@ -185,7 +227,7 @@ export class WordSets {
     if (came.length > mostCome) return null;
     const rows = await listedPackages(this.#db).where("studies.published_at", "in", came).execute();
     if (rows.length < came.length) return null;
-    const entries: { publishedAt: number; has: (wanted: Wanted) => boolean }[] = [];
+    const entries: { publishedAt: number; has: (wanted: WantedWord) => boolean }[] = [];
     for (const row of rows) {
       const { publishedAt, entry } = indexed(row);
       entries.push({ publishedAt, has: lookup(entry) });
@@ -196,7 +238,7 @@ export class WordSets {
 }
 
 /** Whether a study has a word, or one that begins so. */
-function lookup(entry: SearchEntry): (wanted: Wanted) => boolean {
+function lookup(entry: SearchEntry): (wanted: WantedWord) => boolean {
   const sorted = {
     title: [...entry.title].sort(),
     head: [...entry.title, ...entry.head].sort(),
@@ -214,10 +256,12 @@ function lookup(entry: SearchEntry): (wanted: Wanted) => boolean {
   };
 }
 
-function wantedOf(words: string[], tier: Tier): Wanted[] {
+function wantedOf(words: string[], tier: Tier): WantedWord[] {
   return words.map((word, place) => ({ word, beginning: place === words.length - 1, tier }));
 }
 
-function keyOf({ word, beginning, tier }: Wanted): string {
+function keyOf(wanted: Wanted): string {
+  if ("filters" in wanted) return wanted.key;
+  const { word, beginning, tier } = wanted;
   return `${tier} ${word}${beginning ? "*" : ""}`;
 }

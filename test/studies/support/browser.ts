@@ -39,7 +39,8 @@ export async function signIn(page: Page, account: string): Promise<void> {
   await page.goto(`${service.origin}/sign-in`);
   await page.getByRole("button", { name: /Sign in with/ }).click();
   await page.getByRole("button", { name: account }).click();
-  await page.getByRole("link", { name: account }).waitFor();
+  const navigation = page.getByRole("navigation", { name: "Main" });
+  await navigation.getByRole("link", { name: account }).waitFor();
 }
 
 /** A request to the API as an agent makes it, trusting the development certificate alone. */

@@ -3,16 +3,17 @@ import { isApproved } from "../../store/accounts.js";
 import { deleteDraft, listDrafts, readOwnDraft } from "../../store/drafts.js";
 import { publishDraft, StudyGone } from "../../store/publish.js";
 import { findBecome, findStudy, ownStudies, readVersion, type StudyRow } from "../../store/studies.js";
-import { differences } from "../../text/differences.js";
 import { type HiddenRun, splitHidden } from "../../text/hidden.js";
 import { findSecrets, type LikelySecret } from "../../text/secrets.js";
 import { strings } from "../../text/walk.js";
+import { studyPath } from "../address.js";
 import { type Html, html } from "../html.js";
 import { counted, csrfField, page, when } from "../layout.js";
 import { Pace } from "../pace.js";
-import { Reveal, revealed } from "../reveal.js";
+import { Reveal, revealed, type Shown } from "../reveal.js";
 import { idOf, isUuid, readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
-import { packageView, type Shown } from "./package-view.js";
+import { differenceView } from "./difference.js";
+import { packageView } from "./package-view.js";
 import { sendPackage } from "./study.js";
 
 /** The signed-in person's drafts and published studies. */
@@ -62,8 +63,8 @@ export async function review(visit: Visit, idText: string | undefined): Promise<
   const { store } = visit.service;
   const become = await findBecome(store, idOf(idText));
   if (become?.account_id === account.id) {
-    const query = become.version === become.current ? "" : `?version=${become.version}`;
-    seeOther(visit.ctx, `/studies/${become.study_id}${query}`);
+    const version = become.version === become.current ? undefined : become.version;
+    seeOther(visit.ctx, studyPath(become.study_id, version));
     return;
   }
   const draft = await ownDraft(visit, idText);
@@ -84,14 +85,13 @@ export async function review(visit: Visit, idText: string | undefined): Promise<
   const difference =
     former === undefined
       ? null
-      : await differenceView(
+      : html`<h2 id="difference">Difference from version ${former.version}</h2>${await differenceView(
           JSON.parse(former.package.toString("utf8")),
           content,
-          former.version,
           show,
           pace,
-        );
-  const readable = await packageView(content, show, pace);
+        )}`;
+  const readable = await packageView(content, { shown: show, pace, source: false });
   const exact = await exactView(text, show, pace);
   page(
     visit,
@@ -198,34 +198,6 @@ async function secretsNotice(content: StudyPackage, pace: Pace): Promise<Html | 
   if (found.length === 0) return null;
   return html`<div class="notice" role="note"><p><strong>Look at these twice.</strong> They look secret or personal:</p>
 <ul>${found.map(({ kind, pointer, start }) => html`<li>${kind} at <code>${pointer}</code>: ${revealed(start)}…</li>`)}</ul></div>`;
-}
-
-const mostDifferences = 300;
-const mostDifference = 1_500_000;
-
-async function differenceView(
-  before: StudyPackage,
-  after: StudyPackage,
-  version: number,
-  shown: Shown,
-  pace: Pace,
-): Promise<Html> {
-  const found = differences(before, after);
-  const parts: Html[] = [];
-  let left = mostDifference;
-  for (const one of found.slice(0, mostDifferences)) {
-    if (left <= 0) break;
-    await pace.turn();
-    const part = html`<p class="hint"><code>${shown(one.place)}</code></p>
-${one.before === null ? null : html`<del>${shown(one.before)}</del>`}${one.after === null ? null : html`<ins>${shown(one.after)}</ins>`}`;
-    parts.push(part);
-    left -= part.markup.length;
-  }
-  const more = found.length - parts.length;
-  return html`<h2 id="difference">Difference from version ${version}</h2>
-${found.length === 0 ? html`<p>The content is the same.</p>` : null}${parts}${
-  more > 0 ? html`<p class="notice">${more} more differences would make the page too large.</p>` : null
-}`;
 }
 
 export async function postPublish(visit: Visit, idText: string | undefined): Promise<void> {

@@ -1,34 +1,59 @@
 import { studyLimits } from "../../../contracts/studies/index.js";
+import { reproducedStudies } from "../../store/reproductions.js";
 import { listStudies, type StudyRow, type StudyRows, topStudies } from "../../store/studies.js";
 import { firstCharacters } from "../../text/display.js";
-import { html } from "../html.js";
-import { counted, page, signature, when } from "../layout.js";
+import { type Html, html } from "../html.js";
+import { authorLink, counted, page, when } from "../layout.js";
 import { revealed } from "../reveal.js";
 import type { Visit } from "../visit.js";
 
 const pageSize = 20;
 
-/** New and Top feeds, and search results. */
-export async function feed(visit: Visit, kind: "new" | "top"): Promise<void> {
+/** The part of a list that an address asks for. */
+export function pageOf({ ctx }: Visit): { number: number; offset: number; size: number } {
+  const asked = new URLSearchParams(ctx.querystring).get("page") ?? "";
+  const number = Math.min(mostPages, Math.max(1, Number(/^\d{1,4}$/.exec(asked)?.[0] ?? 1)));
+  return { number, offset: (number - 1) * pageSize, size: pageSize };
+}
+
+const mostPages = Math.floor(studyLimits.offset / pageSize);
+
+interface Pages {
+  path: string;
+  query: Record<string, string>;
+  number: number;
+  total: number;
+}
+
+/** Links to the pages before and after one. */
+export function pageLinks({ path, query, number, total }: Pages): Html {
+  const link = (to: number, text: string, rel: string) =>
+    html`<a rel="${rel}" href="${path}?${new URLSearchParams({ ...query, page: String(to) }).toString()}">${text}</a>`;
+  return html`<div class="pages"><span>${number > 1 ? link(number - 1, "← Newer", "prev") : null}</span>
+<span>${number * pageSize < total && number < mostPages ? link(number + 1, "Older →", "next") : null}</span></div>`;
+}
+
+const titles = { new: "New studies", top: "Top studies", reproduced: "Reproduced studies" } as const;
+
+/** The feeds, and search results. */
+export async function feed(visit: Visit, kind: keyof typeof titles): Promise<void> {
   const { ctx, service } = visit;
   const query = new URLSearchParams(ctx.querystring);
   const q = firstCharacters(query.get("q") ?? "", studyLimits.q);
-  const most = Math.floor(studyLimits.offset / pageSize);
-  const number = Math.min(most, Math.max(1, Number(/^\d{1,4}$/.exec(query.get("page") ?? "")?.[0] ?? 1)));
-  const offset = (number - 1) * pageSize;
+  const { number, offset } = pageOf(visit);
   const found: StudyRows =
     kind === "top"
       ? await topStudies(service.store, pageSize, offset)
-      : await listStudies(service.store, q, pageSize, offset);
+      : kind === "reproduced"
+        ? await reproducedStudies(service.store, pageSize, offset)
+        : await listStudies(service.store, q, pageSize, offset);
   const searching = kind === "new" && q.trim() !== "";
-  const path = kind === "top" ? "/top" : "/";
-  const link = (to: number, text: string, rel: string) => {
-    const parameters = new URLSearchParams({ ...(searching ? { q } : {}), page: String(to) });
-    return html`<a rel="${rel}" href="${path}?${parameters.toString()}">${text}</a>`;
-  };
+  const path = kind === "new" ? "/" : `/${kind}`;
+  const asked: Record<string, string> = searching ? { q } : {};
+  const atom = `/feed.atom${searching ? `?${new URLSearchParams(asked).toString()}` : ""}`;
   const tab = (name: string, to: string, text: string) =>
     html`<li><a href="${to}"${kind === name && !searching ? html` aria-current="page"` : null}>${text}</a></li>`;
-  const title = searching ? `Search: ${q}` : kind === "top" ? "Top studies" : "New studies";
+  const title = searching ? `Search: ${q}` : titles[kind];
   page(
     visit,
     title,
@@ -38,7 +63,7 @@ and answer, and what they do not show.</p>
 <form class="search" role="search" action="/"><label class="visually-hidden" for="q">Search studies</label>
 <input type="search" id="q" name="q" value="${q}" placeholder="Words in title, question, method, finding, model …">
 <button>Search</button></form>
-<ul class="tabs">${tab("new", "/", "New")}${tab("top", "/top", "Top")}</ul>
+<ul class="tabs">${tab("new", "/", "New")}${tab("top", "/top", "Top")}${tab("reproduced", "/reproduced", "Reproduced")}</ul>
 ${
   searching
     ? html`<p class="hint">${
@@ -49,9 +74,9 @@ ${
     : null
 }
 ${found.rows.length === 0 ? html`<p>${emptiness(found.total, searching)}</p>` : null}
-<ol class="feed">${found.rows.map(feedItem)}</ol>
-<div class="pages"><span>${number > 1 ? link(number - 1, "← Newer", "prev") : null}</span>
-<span>${offset + pageSize < found.total && number < most ? link(number + 1, "Older →", "next") : null}</span></div>`,
+<ol class="feed">${found.rows.map((row) => feedItem(row))}</ol>
+${pageLinks({ path, query: asked, number, total: found.total })}<p class="hint"><a href="${atom}">Atom feed</a></p>`,
+    { head: html`<link rel="alternate" type="application/atom+xml" href="${atom}">` },
   );
 }
 
@@ -62,14 +87,14 @@ function isCut(question: string): boolean {
 
 function emptiness(total: number, searching: boolean): string {
   if (total > 0) return "There are no more studies.";
-  return searching ? "No study has all of these words." : "Nothing has been published yet.";
+  return searching ? "No study has all of these words." : "Nothing is here yet.";
 }
 
-function feedItem(row: StudyRow) {
+export function feedItem(row: StudyRow): Html {
   const model = JSON.parse(row.model) as { name: string };
   return html`<li><h2 dir="auto"><a href="/studies/${row.id}">${revealed(row.title)}</a></h2>
 <p dir="auto">${revealed(row.question)}${isCut(row.question) ? "…" : null}</p>
-<ul class="meta"><li>${signature(row.author, row.handle)}</li><li>${when(row.published_at)}</li><li>${revealed(model.name)}</li>
+<ul class="meta"><li>${authorLink(row)}</li><li>${when(row.published_at)}</li><li>${revealed(model.name)}</li>
 <li>${counted(row.upvotes, "upvote")}</li><li>${counted(row.comment_count, "comment")}</li>
 <li>${counted(row.entry_count, "entry", "entries")}</li>${row.version > 1 ? html`<li>version ${row.version}</li>` : null}</ul></li>`;
 }

@@ -1,26 +1,37 @@
-import type { Entry, StudyPackage } from "../../../contracts/studies/index.js";
-import { blocksOf } from "../../text/prose.js";
+import { blocksOf, type Entry, type StudyPackage } from "../../../contracts/studies/index.js";
+import { resultFigures } from "../figures.js";
 import { type Html, html } from "../html.js";
+import { asWritten, codeBlock, Markdown } from "../markdown/render.js";
 import type { Pace } from "../pace.js";
-
-/** How research text is shown: with hidden characters made visible. */
-export type Shown = (text: string) => Html;
+import type { Shown } from "../reveal.js";
 
 /** Markup of a package in the readable view; what comes after is left to the exact bytes. */
 const mostMarkup = 3_000_000;
 
-/** A text in its own direction, code in it set as code. */
-export function prose(text: string, shown: Shown): Html {
+/** What was said to a model, as it was: every character of it counts. Code in it is set as code. */
+function verbatim(text: string, shown: Shown): Html {
   return html`${blocksOf(text).map(({ code, label, text: part }) =>
-    code
-      ? html`${label === "" ? null : html`<p class="hint code-label">${shown(label)}</p>`}<pre class="code" dir="ltr">${shown(part)}</pre>`
-      : html`<div class="text" dir="auto">${shown(part)}</div>`,
+    code ? codeBlock(part, label, shown) : asWritten(part, shown),
   )}`;
 }
 
+export interface ViewOptions {
+  shown: Shown;
+  pace: Pace;
+  /** Texts as they were written, not as Markdown. */
+  source: boolean;
+}
+
 /** The readable view of a package, within a bound, made in slices. */
-export async function packageView(study: StudyPackage, shown: Shown, pace: Pace): Promise<Html> {
-  return new PackageView(shown, pace).whole(study);
+export async function packageView(study: StudyPackage, options: ViewOptions): Promise<Html> {
+  return new PackageView(options).whole(study);
+}
+
+/** Shows comments, one after the other. */
+export function commentTexts(options: ViewOptions): (text: string) => Promise<Html> {
+  if (options.source) return async (text) => asWritten(text, options.shown);
+  const markdown = new Markdown(options);
+  return (text) => markdown.of(text, 3);
 }
 
 const deepest = 6;
@@ -28,12 +39,14 @@ const deepest = 6;
 class PackageView {
   readonly #shown: Shown;
   readonly #pace: Pace;
+  readonly #markdown: Markdown | null;
   #left = mostMarkup;
   #leftOut = 0;
 
-  constructor(shown: Shown, pace: Pace) {
-    this.#shown = shown;
-    this.#pace = pace;
+  constructor(options: ViewOptions) {
+    this.#shown = options.shown;
+    this.#pace = options.pace;
+    this.#markdown = options.source ? null : new Markdown({ ...options, fence: resultFigures });
   }
 
   async whole(study: StudyPackage): Promise<Html> {
@@ -45,16 +58,17 @@ class PackageView {
       ["Finding", study.finding],
       ["Limitations", study.limitations],
     ] as const) {
-      if (text !== "") parts.push(html`<h2>${heading}</h2>${await this.#prose(text)}`);
+      if (text !== "")
+        parts.push(html`<h2 id="${heading.toLowerCase()}">${heading}</h2>${await this.#prose(text, 2)}`);
     }
     if (study.omissions.length > 0) {
       const omissions: Html[] = [];
       for (const text of study.omissions) {
         omissions.push(await this.#bounded(() => html`<li dir="auto">${this.#shown(text)}</li>`));
       }
-      parts.push(html`<h2>Left out</h2><ul>${omissions}</ul>`);
+      parts.push(html`<h2 id="left-out">Left out</h2><ul>${omissions}</ul>`);
     }
-    parts.push(html`<h2>Entries</h2>${await this.#tree(study.entries)}`);
+    parts.push(html`<h2 id="entries">Entries</h2>${await this.#tree(study.entries)}`);
     if (this.#leftOut > 0) {
       parts.push(
         html`<p class="notice">This view ends here: ${this.#leftOut} more texts would make the page too large. The exact bytes hold all of them.</p>`,
@@ -63,19 +77,24 @@ class PackageView {
     return html`${parts}`;
   }
 
-  async #bounded(make: () => Html): Promise<Html> {
+  async #bounded(make: () => Html | Promise<Html>): Promise<Html> {
     if (this.#left <= 0) {
       this.#leftOut += 1;
       return html``;
     }
     await this.#pace.turn();
-    const made = make();
+    const made = await make();
     this.#left -= made.markup.length;
     return made;
   }
 
-  #prose(text: string): Promise<Html> {
-    return this.#bounded(() => prose(text, this.#shown));
+  /** What people wrote. */
+  #prose(text: string, heading: number): Promise<Html> {
+    return this.#bounded(() => this.#markdown?.of(text, heading) ?? asWritten(text, this.#shown));
+  }
+
+  #verbatim(text: string): Promise<Html> {
+    return this.#bounded(() => verbatim(text, this.#shown));
   }
 
   async #tree(entries: Entry[]): Promise<Html> {
@@ -102,26 +121,26 @@ class PackageView {
 
   async #entry(entry: Entry): Promise<Html> {
     const shown = this.#shown;
-    const part = async (heading: string, text: string | undefined, open = false) =>
+    const part = async (heading: string, text: string | undefined, { open = false, written = false }) =>
       text === undefined || text === ""
         ? null
-        : html`<details${open ? html` open` : null}><summary>${heading}</summary>${await this.#prose(text)}</details>`;
+        : html`<details${open ? html` open` : null}><summary>${heading}</summary>${await (written ? this.#prose(text, 3) : this.#verbatim(text))}</details>`;
     const context: Html[] = [];
     for (const { role, content } of entry.context ?? []) {
-      context.push(await this.#bounded(() => html`<p class="hint">${role}</p>${prose(content, shown)}`));
+      context.push(await this.#bounded(() => html`<p class="hint">${role}</p>${verbatim(content, shown)}`));
     }
     const { settings } = entry;
     return html`<article class="entry" id="entry-${entry.id}"><h3><span class="badge ${entry.kind}">${entry.kind}</span>
-${entry.title === "" ? "Untitled" : html`<bdi>${shown(entry.title)}</bdi>`}</h3>
+${entry.title === "" ? "Untitled" : html`<bdi>${shown(entry.title)}</bdi>`} <a class="permanent" href="#entry-${entry.id}" aria-label="Link to this entry">¶</a></h3>
 <ul class="meta">${entry.model === undefined ? null : html`<li>model ${shown(entry.model)}</li>`}${
       settings === undefined
         ? null
         : html`<li>temperature ${settings.temperature}</li><li>seed ${settings.seed}</li><li>at most ${settings.maxTokens} tokens</li><li>thinking ${settings.thinking}</li>`
     }${entry.finishReason == null ? null : html`<li>finished: ${shown(entry.finishReason)}</li>`}</ul>
-${await part("System prompt", entry.system)}${
+${await part("System prompt", entry.system, {})}${
   context.length === 0
     ? null
     : html`<details><summary>Context (${context.length})</summary>${context}</details>`
-}${await part("Prompt", entry.prompt, true)}${await part("Thinking", entry.thinking)}${await part("Answer", entry.answer, true)}${await part("Note", entry.note, true)}</article>`;
+}${await part("Prompt", entry.prompt, { open: true })}${await part("Thinking", entry.thinking, {})}${await part("Answer", entry.answer, { open: true, written: true })}${await part("Note", entry.note, { open: true, written: true })}</article>`;
   }
 }

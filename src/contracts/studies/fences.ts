@@ -1,3 +1,5 @@
+import type { StudyPackage } from "./package.js";
+
 /** A stretch of a text: prose, or what stands between two lines of three backticks or tildes. */
 export interface Block {
   code: boolean;
@@ -34,4 +36,29 @@ export function blocksOf(text: string, most = 200): Block[] {
   }
   turn(current);
   return blocks;
+}
+
+/** Blocks of one label that are looked for in a package. */
+const mostLabelled = 100;
+
+/** The fenced blocks of a package that have a label, wherever people write: their texts, in order. */
+export function labelledBlocks(study: StudyPackage, wanted: string): string[] {
+  const texts = [
+    study.question,
+    study.hypothesis,
+    study.method,
+    study.finding,
+    study.limitations,
+    ...study.entries.flatMap(({ answer = "", note = "" }) => [answer, note]),
+  ];
+  const found: string[] = [];
+  for (const text of texts) {
+    // Most texts have none, which shows at once.
+    if (!text.includes(wanted)) continue;
+    for (const { code, label, text: content } of blocksOf(text)) {
+      if (code && label === wanted) found.push(content);
+      if (found.length === mostLabelled) return found;
+    }
+  }
+  return found;
 }

@@ -1,0 +1,169 @@
+import type { Chart, Figure } from "../figure.js";
+import type { Html } from "../markup.js";
+import type { Row } from "./rows.js";
+import { extent, linear, logarithmic } from "./scale.js";
+import { box, cutText, label, svg, textWidth } from "./svg.js";
+
+type Tokens = Extract<Chart, { kind: "tokens" }>;
+type Differences = Extract<Chart, { kind: "differences" }>;
+
+const shades = 20;
+/** Cells that get their text; in more there is no room for it on any screen, and the table has all of them. */
+const mostLabelled = 1500;
+
+const [axisWidth, leastCell, widestCell, cellHeight] = [40, 64, 150, 28];
+
+/** Layers over tokens, the deepest on top; long texts continue in another picture below, like lines. */
+export function drawTokens(figure: Figure, chart: Tokens, rows: readonly Row[], width: number): Html[] {
+  const { tokens } = chart;
+  const layers = [...new Set(rows.map((row) => Number(row.layer)))].sort((a, b) => b - a);
+  const room = Math.max(leastCell, width - axisWidth - 4);
+  const pictures = Math.ceil(tokens.length / Math.max(1, Math.floor(room / leastCell)));
+  const perPicture = Math.ceil(tokens.length / pictures);
+  const cell = Math.min(widestCell, room / perPicture);
+  const share = shareOf(chart, rows);
+  const byPlace = new Map<number, Row[]>();
+  for (const row of rows) {
+    const picture = Math.floor(Number(row.position) / perPicture);
+    const own = byPlace.get(picture);
+    if (own === undefined) byPlace.set(picture, [row]);
+    else own.push(row);
+  }
+  const drawn = Array.from({ length: pictures }, (_, picture) => {
+    const first = picture * perPicture;
+    const count = Math.min(tokens.length - first, perPicture);
+    const height = layers.length * cellHeight;
+    return svg(
+      axisWidth + 4 + cell * count,
+      height + 26,
+      pictures > 1 ? `${figure.title}: tokens ${first} to ${first + count - 1}` : figure.title,
+      [
+        ...layers.map((layer, at) =>
+          label(String(layer), { x: axisWidth - 8, y: at * cellHeight + 18, anchor: "end", kind: "soft" }),
+        ),
+        label("layer", { x: axisWidth - 8, y: height + 17, anchor: "end", kind: "soft" }),
+        ...(byPlace.get(picture) ?? []).flatMap((row) => {
+          const x = axisWidth + (Number(row.position) - first) * cell;
+          const y = layers.indexOf(Number(row.layer)) * cellHeight;
+          const part = share(row);
+          return [
+            box(x + 0.5, y + 0.5, cell - 1, cellHeight - 1, part === null ? "blank" : `ramp a${part}`),
+            ...cellText(String(row[chart.label] ?? ""), x, y, cell, part ?? 0, rows.length),
+          ];
+        }),
+        ...tokens.slice(first, first + count).map((token, at) =>
+          label(cutText(token, cell - 4), {
+            x: axisWidth + (at + 0.5) * cell,
+            y: height + 17,
+            anchor: "middle",
+          }),
+        ),
+      ],
+    );
+  });
+  const ends = legendEnds(chart, rows);
+  return [rampLegend(chart.legend, ends, width), ...drawn];
+}
+
+/** Where a row's value lies between the ends of the shades; null where it has none. */
+function shareOf({ value, scale }: Tokens, rows: readonly Row[]): (row: Row) => number | null {
+  const known = rows.flatMap((row) => (row[value] === null ? [] : [Number(row[value])]));
+  const domain = ends(scale, known);
+  const log = scale === "magnitude" && domain[0] > 0;
+  const place = log ? logarithmic(domain, [0, shades]) : linear(domain, [0, shades]);
+  return (row) => (row[value] === null ? null : clamped(place(Number(row[value]))));
+}
+
+function ends(scale: Tokens["scale"], values: readonly number[]): [number, number] {
+  if (scale === "probability") return [0, 1];
+  const [low, high] = extent(values);
+  // A logarithm needs positive numbers, and a scale two different ends.
+  return low > 0 ? [low, high] : [0, Math.max(high, 1)];
+}
+
+function legendEnds({ value, scale }: Tokens, rows: readonly Row[]): [string, string] {
+  if (scale === "probability") return ["0 %", "100 %"];
+  const [low, high] = ends(
+    scale,
+    rows.flatMap((row) => (row[value] === null ? [] : [Number(row[value])])),
+  );
+  return [String(Number(low.toPrecision(3))), String(Number(high.toPrecision(3)))];
+}
+
+function clamped(place: number): number {
+  return Math.max(0, Math.min(shades, Math.round(Number.isFinite(place) ? place : 0)));
+}
+
+function cellText(text: string, x: number, y: number, cell: number, part: number, cells: number): Html[] {
+  const shown = cells > mostLabelled ? "" : cutText(text, cell - 6);
+  if (shown === "") return [];
+  return [label(shown, { x: x + cell / 2, y: y + 18, anchor: "middle", kind: `on ${onShade(part)}` })];
+}
+
+/** Text on a light, middling or full shade: which of them wants dark letters depends on the page's colours. */
+function onShade(part: number): string {
+  return part > shades * 0.68 ? "full" : part > shades * 0.42 ? "half" : "light";
+}
+
+function rampLegend(name: string, [low, high]: readonly [string, string], width: number): Html {
+  const [left, step] = [textWidth(low) + 6, 7];
+  const end = left + (shades + 1) * step;
+  return svg(width, 40, name, [
+    label(cutText(name, width), { x: 0, y: 12, kind: "soft" }),
+    label(low, { x: 0, y: 32, kind: "soft" }),
+    ...Array.from({ length: shades + 1 }, (_, at) => box(left + at * step, 20, step, 14, `ramp a${at}`)),
+    label(high, { x: end + 6, y: 32, kind: "soft" }),
+  ]);
+}
+
+/** A grid of differences around 0: upwards one colour, downwards the other. */
+export function drawDifferences(
+  figure: Figure,
+  chart: Differences,
+  rows: readonly Row[],
+  width: number,
+): Html[] {
+  const names = [...new Set(rows.map((row) => String(row[chart.y])))];
+  const columns = [...new Set(rows.map((row) => Number(row[chart.x])))].sort((a, b) => a - b);
+  const most = width * 0.42;
+  const left = Math.min(most, Math.max(...names.map(textWidth))) + 12;
+  const reach = Math.max(0.01, ...rows.map((row) => Math.abs(Number(row[chart.value]))));
+  const cell = Math.min(110, (width - left - 8) / columns.length);
+  const height = names.length * cellHeight;
+  const said = String(Number(reach.toPrecision(2)));
+  return [
+    svg(width, 40, chart.legend, [
+      label(cutText(chart.legend, width), { x: 0, y: 12, kind: "soft" }),
+      ...Array.from({ length: 2 * 10 + 1 }, (_, at) =>
+        box(60 + at * 7, 20, 7, 14, `${at < 10 ? "down" : "ramp"} a${Math.abs(at - 10) * 2}`),
+      ),
+      label(`-${said}`, { x: 54, y: 32, anchor: "end", kind: "soft" }),
+      label(`+${said}`, { x: 60 + 21 * 7 + 6, y: 32, kind: "soft" }),
+    ]),
+    svg(left + 8 + cell * columns.length, height + 42, figure.title, [
+      ...names.map((name, at) =>
+        label(cutText(name, most), { x: left - 8, y: at * cellHeight + 18, anchor: "end" }),
+      ),
+      ...rows.flatMap((row) => {
+        const x = left + columns.indexOf(Number(row[chart.x])) * cell;
+        const y = names.indexOf(String(row[chart.y])) * cellHeight;
+        const value = Number(row[chart.value]);
+        const part = clamped((Math.abs(value) / reach) * shades);
+        const text = `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+        return [
+          box(x + 0.5, y + 0.5, cell - 1, cellHeight - 1, `${value < 0 ? "down" : "ramp"} a${part}`),
+          ...cellText(text, x, y, cell, part, rows.length),
+        ];
+      }),
+      ...columns.map((value, at) =>
+        label(cutText(String(value), cell), {
+          x: left + (at + 0.5) * cell,
+          y: height + 16,
+          anchor: "middle",
+          kind: "soft",
+        }),
+      ),
+      label(chart.xAxis, { x: left + cell * columns.length, y: height + 34, anchor: "end", kind: "soft" }),
+    ]),
+  ];
+}

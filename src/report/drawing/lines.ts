@@ -1,0 +1,125 @@
+import type { Chart, Figure } from "../figure.js";
+import type { Html } from "../markup.js";
+import { type Area, axisX, axisY, type Series, seriesLegend } from "./frame.js";
+import type { Row } from "./rows.js";
+import { extent, linear, logarithmic, powers, ticks } from "./scale.js";
+import { box, cutText, dot, label, line, path, seriesKinds, svg } from "./svg.js";
+
+type Lines = Extract<Chart, { kind: "lines" }>;
+
+/** Lines and dots, a line a series; with `panel`, a small picture for each of its values. */
+export function drawLines(figure: Figure, chart: Lines, rows: readonly Row[], width: number): Html[] {
+  const names = [...new Set(rows.map((row) => String(row[chart.series])))];
+  const of = (name: string) => rows.filter((row) => String(row[chart.series]) === name);
+  if (chart.panel !== undefined) {
+    const { label: word } = chart.panel;
+    const across = Math.max(1, Math.min(names.length, Math.floor(width / 230)));
+    const each = Math.min(360, Math.floor((width - (across - 1) * 10) / across));
+    return names.map((name) => {
+      const title = `${word} ${name}`.trim();
+      return onePicture(figure.title, chart, of(name), [{ name, place: 0 }], each, title);
+    });
+  }
+  const others = names.filter((name) => name !== chart.emphasis);
+  const series = names.map((name): Series => {
+    if (name === chart.emphasis) return { name, place: 0, wide: true, dots: chart.dots };
+    const place = others.indexOf(name) + (chart.emphasis === undefined ? 0 : 1);
+    return { name, place: place % seriesKinds, dots: chart.dots };
+  });
+  const legend = series.length > 1 ? [seriesLegend(series, width)] : [];
+  return [...legend, onePicture(figure.title, chart, rows, series, width)];
+}
+
+function onePicture(
+  title: string,
+  chart: Lines,
+  rows: readonly Row[],
+  series: readonly Series[],
+  width: number,
+  part?: string,
+): Html {
+  const square = chart.xDomain !== undefined && chart.yDomain !== undefined;
+  const wide = square ? Math.min(width, 440) : width;
+  const height = square ? Math.round(wide * 0.85) + 20 : Math.min(340, Math.round(wide * 0.5) + 90);
+  const top = part === undefined && chart.mark === undefined ? 26 : 42;
+  const area: Area = { left: 50, right: wide - 16, top, bottom: height - 38 };
+  const known = rows.filter((row) => row[chart.x] !== null && row[chart.y] !== null);
+  const [xs, ys] = [known.map((row) => Number(row[chart.x])), known.map((row) => Number(row[chart.y]))];
+  const inset = chart.size === undefined ? 6 : 12;
+  const across = [area.left + inset, area.right - inset] as const;
+  const steps = [...new Set(xs)].sort((a, b) => a - b);
+  const xDomain = chart.xDomain ?? extent(xs);
+  const x = chart.steps
+    ? (value: number) => linear([0, Math.max(1, steps.length - 1)], across)(steps.indexOf(value))
+    : linear(xDomain, across);
+  const log = chart.logarithmic === true && ys.every((value) => value > 0) && ys.length > 0;
+  const reach = extent(ys);
+  const yDomain: [number, number] =
+    chart.yDomain ?? (log ? positive(reach) : [Math.min(0, reach[0]), reach[1]]);
+  const vertical = [area.bottom, area.top] as const;
+  const y = log ? logarithmic(yDomain, vertical) : linear(yDomain, vertical);
+  const largest =
+    chart.size === undefined ? 1 : Math.max(1, ...known.map((row) => Number(row[chart.size as string])));
+  // Strong lines are drawn last, on top.
+  const drawn = series.toSorted((a, b) => Number(a.wide ?? false) - Number(b.wide ?? false));
+  return svg(wide, height, part === undefined ? title : `${title}: ${part}`, [
+    ...axisY(area, y, log ? powers(yDomain, 5) : ticks(yDomain, 5), chart.yAxis),
+    ...axisX(area, x, chart.steps ? steps : ticks(xDomain, Math.max(2, Math.floor(wide / 80))), chart.xAxis),
+    ...(part === undefined
+      ? []
+      : [label(cutText(part, wide), { x: area.right, y: 28, anchor: "end", kind: "ink name" })]),
+    ...(chart.mark === undefined
+      ? []
+      : [
+          line(x(chart.mark.x), area.top, x(chart.mark.x), area.bottom, "mark"),
+          label(chart.mark.label, { x: x(chart.mark.x) + 5, y: area.top - 4, kind: "soft" }),
+        ]),
+    ...(chart.diagonal === undefined
+      ? []
+      : [
+          line(x(0), y(0), x(1), y(1), "mark"),
+          label(chart.diagonal, { x: x(0.62), y: y(0.54), kind: "soft" }),
+        ]),
+    ...drawn.flatMap((one, index) => {
+      const own = known.filter((row) => part !== undefined || String(row[chart.series]) === one.name);
+      const points = own.map((row) => [x(Number(row[chart.x])), y(Number(row[chart.y]))] as const);
+      const kind = `l${one.place % seriesKinds}`;
+      return [
+        path(points, one.wide ? `${kind} strong` : kind),
+        ...intervals(chart, own, x, y, kind, index - (drawn.length - 1) / 2),
+        ...(chart.dots
+          ? own.map((row, at) => {
+              const [px, py] = points[at] as readonly [number, number];
+              const size =
+                chart.size === undefined ? undefined : 2 + 7 * Math.sqrt(Number(row[chart.size]) / largest);
+              return dot(px, py, one.place, size ?? (one.wide ? 4.5 : 3.5));
+            })
+          : []),
+      ];
+    }),
+    ...(known.length === 0 ? [box(0, 0, 0, 0, "grid")] : []),
+  ]);
+}
+
+/** Upright lines from low to high, those of each series a little beside the others'. */
+function intervals(
+  { interval, x: xName }: Lines,
+  own: readonly Row[],
+  x: (value: number) => number,
+  y: (value: number) => number,
+  kind: string,
+  place: number,
+): Html[] {
+  if (interval === undefined) return [];
+  return own
+    .filter((row) => row[interval.low] !== null && row[interval.high] !== null)
+    .map((row) => {
+      const at = x(Number(row[xName])) + place * 4;
+      return line(at, y(Number(row[interval.low])), at, y(Number(row[interval.high])), kind);
+    });
+}
+
+/** A domain above 0, a little wider than the numbers. */
+function positive([low, high]: [number, number]): [number, number] {
+  return low > 0 ? [low * 0.9, high * 1.1] : [high / 20, high * 1.1];
+}

@@ -1,0 +1,99 @@
+import type { Chart, Figure } from "../figure.js";
+import type { Html } from "../markup.js";
+import { axisX, axisY, seriesLegend } from "./frame.js";
+import type { Row } from "./rows.js";
+import { extent, linear, ticks } from "./scale.js";
+import { box, dot, label, line, svg, textWidth } from "./svg.js";
+
+type Scatter = Extract<Chart, { kind: "scatter" }>;
+type Mirror = Extract<Chart, { kind: "mirror" }>;
+
+/** Single points, with their names where there is room beside them. */
+export function drawScatter(figure: Figure, chart: Scatter, rows: readonly Row[], width: number): Html[] {
+  const names = [...new Set(rows.map((row) => String(row[chart.series])))];
+  const height = Math.min(400, Math.round(width * 0.5) + 80);
+  const area = { left: 52, right: width - 28, top: 28, bottom: height - 38 };
+  const x = linear([0, 1], [area.left + 4, area.right]);
+  const top = Math.max(0, extent(rows.map((row) => Number(row[chart.y])))[1]) || 1;
+  const y = linear([0, top], [area.bottom, area.top]);
+  const points = rows.map((row) => ({
+    x: x(Number(row[chart.x])),
+    y: y(Number(row[chart.y])),
+    place: names.indexOf(String(row[chart.series])),
+    name: String(row[chart.label]),
+  }));
+  const taken = points.map((point) => ({ left: point.x - 5, right: point.x + 5, y: point.y }));
+  const named = points.flatMap((point) => {
+    const room = textWidth(point.name);
+    for (const left of [point.x + 7, point.x - 7 - room]) {
+      const place = { left, right: left + room, y: point.y };
+      const free = taken.every(
+        (other) => place.right < other.left || place.left > other.right || Math.abs(other.y - place.y) > 11,
+      );
+      if (!free || place.right > width - 2 || place.left < area.left) continue;
+      taken.push(place);
+      return [label(point.name, { x: left, y: point.y + 4, kind: "soft" })];
+    }
+    return [];
+  });
+  const series = names.map((name, place) => ({ name, place, dots: true, lines: false }));
+  return [
+    ...(names.length > 1 ? [seriesLegend(series, width)] : []),
+    svg(width, height, figure.title, [
+      ...axisY(area, y, ticks([0, top], 5), chart.yAxis),
+      ...axisX(area, x, ticks([0, 1], 5), chart.xAxis),
+      ...points.map((point) => dot(point.x, point.y, point.place, 4.5)),
+      ...named,
+    ]),
+  ];
+}
+
+/** Counts of two classes, one above the line and one below; a small picture for each combination of panels. */
+export function drawMirror(figure: Figure, chart: Mirror, rows: readonly Row[], width: number): Html[] {
+  const nameOf = (row: Row) =>
+    chart.panels
+      .map((name) => (typeof row[name] === "number" ? `${name} ${row[name]}` : String(row[name])))
+      .join(", ");
+  const groups = grouped(rows, nameOf);
+  const most = Math.max(1, Math.min(groups.size, Math.floor(width / 230)));
+  const across = most > 2 ? most - (most % 2) : most;
+  const each = Math.min(360, Math.floor((width - (across - 1) * 10) / across));
+  const legend = seriesLegend(
+    [
+      { name: "class 1 (above)", place: 0, wide: true },
+      { name: "class 0 (below)", place: 1, wide: true },
+    ],
+    width,
+  );
+  const pictures = [...groups].map(([name, own]) => {
+    const area = { left: 34, right: each - 10, top: 26, bottom: 156 };
+    const reach = Math.max(1, ...own.flatMap((row) => [Number(row[chart.up]), Number(row[chart.down])]));
+    const x = linear([0, 1], [area.left, area.right]);
+    const y = linear([-reach, reach], [area.bottom, area.top]);
+    const bar = (row: Row, from: number, to: number, kind: string) => {
+      const [left, right] = [x(Number(row[chart.from])), x(Number(row[chart.to]))];
+      return box(left + 0.5, Math.min(y(from), y(to)), right - left - 1, Math.abs(y(from) - y(to)), kind);
+    };
+    return svg(each, 194, `${figure.title}: ${name}`, [
+      label(name, { x: 0, y: 14, kind: "ink name" }),
+      ...axisY(area, y, [-reach, 0, reach], "", (value) => String(Math.abs(value))),
+      ...axisX(area, x, [0, 0.5, 1], chart.axis),
+      ...own.flatMap((row) => [
+        bar(row, 0, Number(row[chart.up]), "f0"),
+        bar(row, -Number(row[chart.down]), 0, "f1"),
+      ]),
+      line(area.left, y(0), area.right, y(0), "axis"),
+    ]);
+  });
+  return [legend, ...pictures];
+}
+
+function grouped(rows: readonly Row[], nameOf: (row: Row) => string): Map<string, Row[]> {
+  const groups = new Map<string, Row[]>();
+  for (const row of rows) {
+    const own = groups.get(nameOf(row));
+    if (own === undefined) groups.set(nameOf(row), [row]);
+    else own.push(row);
+  }
+  return groups;
+}

@@ -1,0 +1,82 @@
+import { width as columns } from "../../terminal/index.js";
+import { type Html, html } from "../markup.js";
+
+/**
+ * Pictures are SVG without script, style or colour of their own: classes say what a mark is, and the page's stylesheet
+ * (`drawingStyle`) what that looks like, in light, dark and print.
+ */
+export function svg(width: number, height: number, name: string, marks: readonly Html[]): Html {
+  const [wide, high] = [Math.ceil(width), Math.ceil(height)];
+  return html`<svg viewBox="0 0 ${wide} ${high}" width="${wide}" height="${high}" role="img" aria-label="${name}">${marks}</svg>`;
+}
+
+/** A coordinate with one digit after the point. */
+export function px(value: number): string {
+  return (Math.round(value * 10) / 10).toString();
+}
+
+/** Pixels of a column of text at 12 pixels: wider than most letters of most fonts, since nothing is measured here. */
+const column = 7;
+
+/** About how wide a text is at 12 pixels. */
+export function textWidth(text: string): number {
+  return columns(text) * column;
+}
+
+/** A text that takes at most so many pixels, `…` where something is missing. */
+export function cutText(text: string, room: number): string {
+  if (textWidth(text) <= room) return text;
+  let kept = "";
+  let taken = column;
+  for (const character of text) {
+    taken += columns(character) * column;
+    if (taken > room) break;
+    kept += character;
+  }
+  return kept === "" ? "" : `${kept}…`;
+}
+
+export interface TextPlace {
+  x: number;
+  y: number;
+  anchor?: "start" | "middle" | "end";
+  kind?: string;
+}
+
+/** Text on its baseline. */
+export function label(text: string, { x, y, anchor = "start", kind = "ink" }: TextPlace): Html {
+  return html`<text x="${px(x)}" y="${px(y)}" class="${kind}"${anchor === "start" ? null : html` text-anchor="${anchor}"`}>${text}</text>`;
+}
+
+export function box(x: number, y: number, width: number, height: number, kind: string): Html {
+  return html`<rect x="${px(x)}" y="${px(y)}" width="${px(Math.max(0, width))}" height="${px(Math.max(0, height))}" class="${kind}"/>`;
+}
+
+export function line(x1: number, y1: number, x2: number, y2: number, kind: string): Html {
+  return html`<path d="M${px(x1)},${px(y1)}L${px(x2)},${px(y2)}" class="${kind}"/>`;
+}
+
+/** Lines through points. */
+export function path(points: readonly (readonly [number, number])[], kind: string): Html {
+  return html`<path d="${points.map(([x, y], at) => `${at === 0 ? "M" : "L"}${px(x)},${px(y)}`).join("")}" class="${kind}"/>`;
+}
+
+/** Shapes tell series apart without colour, eight as there are colours. */
+const shapes: ((r: number) => string)[] = [
+  (r) => `M${px(-r)},0a${px(r)},${px(r)} 0 1 0 ${px(2 * r)},0a${px(r)},${px(r)} 0 1 0 ${px(-2 * r)},0`,
+  (r) => `M${px(-r)},${px(-r)}h${px(2 * r)}v${px(2 * r)}h${px(-2 * r)}z`,
+  (r) => `M0,${px(-1.3 * r)}L${px(1.2 * r)},${px(r)}H${px(-1.2 * r)}z`,
+  (r) => `M0,${px(-1.4 * r)}L${px(1.1 * r)},0L0,${px(1.4 * r)}L${px(-1.1 * r)},0z`,
+  (r) =>
+    `M${px(-r / 2)},${px(-1.3 * r)}h${px(r)}v${px(r)}h${px(r)}v${px(r)}h${px(-r)}v${px(r)}h${px(-r)}v${px(-r)}h${px(-r)}v${px(-r)}h${px(r)}z`,
+  (r) => `M0,${px(1.3 * r)}L${px(1.2 * r)},${px(-r)}H${px(-1.2 * r)}z`,
+  (r) => `M${px(-1.3 * r)},${px(-r / 2)}h${px(2.6 * r)}v${px(r)}h${px(-2.6 * r)}z`,
+  (r) => `M${px(-r / 2)},${px(-1.3 * r)}h${px(r)}v${px(2.6 * r)}h${px(-r)}z`,
+];
+
+export const seriesKinds = shapes.length;
+
+export function dot(x: number, y: number, series: number, radius = 3.5): Html {
+  const shape = shapes[series % seriesKinds] as (r: number) => string;
+  return html`<path transform="translate(${px(x)},${px(y)})" d="${shape(radius)}" class="f${series % seriesKinds}"/>`;
+}

@@ -1,0 +1,64 @@
+/** First capital, first small letter and first digit of an alphabet in Unicode's mathematical block; 0 where it has none. */
+const alphabets: Record<string, [capital: number, small: number, digit: number]> = {
+  bold: [0x1d400, 0x1d41a, 0x1d7ce],
+  italic: [0x1d434, 0x1d44e, 0],
+  "bold-italic": [0x1d468, 0x1d482, 0],
+  script: [0x1d49c, 0x1d4b6, 0],
+  fraktur: [0x1d504, 0x1d51e, 0],
+  "double-struck": [0x1d538, 0x1d552, 0x1d7d8],
+  "bold-fraktur": [0x1d56c, 0x1d586, 0],
+  "sans-serif": [0x1d5a0, 0x1d5ba, 0x1d7e2],
+  "bold-sans-serif": [0x1d5d4, 0x1d5ee, 0x1d7ec],
+  "sans-serif-italic": [0x1d608, 0x1d622, 0],
+  "sans-serif-bold-italic": [0x1d63c, 0x1d656, 0],
+  monospace: [0x1d670, 0x1d68a, 0x1d7f6],
+};
+
+/** Letters that Unicode had before it had the block. */
+const earlier: Record<string, string> = {
+  "script B": "ℬ",
+  "script E": "ℰ",
+  "script F": "ℱ",
+  "script H": "ℋ",
+  "script I": "ℐ",
+  "script L": "ℒ",
+  "script M": "ℳ",
+  "script R": "ℛ",
+  "script e": "ℯ",
+  "script g": "ℊ",
+  "script o": "ℴ",
+  "fraktur C": "ℭ",
+  "fraktur H": "ℌ",
+  "fraktur I": "ℑ",
+  "fraktur R": "ℜ",
+  "fraktur Z": "ℨ",
+  "double-struck C": "ℂ",
+  "double-struck H": "ℍ",
+  "double-struck N": "ℕ",
+  "double-struck P": "ℙ",
+  "double-struck Q": "ℚ",
+  "double-struck R": "ℝ",
+  "double-struck Z": "ℤ",
+  "italic h": "ℎ",
+};
+
+/**
+ * Text of a MathML element in the alphabet that its `mathvariant` names. Browsers know the attribute no longer (MathML
+ * Core, 2.1.6): the letters themselves say it.
+ */
+export function mathLetters(text: string, variant: string): string {
+  const alphabet = alphabets[variant];
+  if (alphabet === undefined) return text;
+  // What is escaped has letters that are none.
+  return text.replace(/&[a-z]+;|[A-Za-z0-9]/g, (letter) => {
+    if (letter.length > 1) return letter;
+    const known = earlier[`${variant} ${letter}`];
+    if (known !== undefined) return known;
+    const [from, start] = /[A-Z]/.test(letter)
+      ? [65, alphabet[0]]
+      : /[a-z]/.test(letter)
+        ? [97, alphabet[1]]
+        : [48, alphabet[2]];
+    return start === 0 ? letter : String.fromCodePoint(start + letter.charCodeAt(0) - from);
+  });
+}

@@ -1,0 +1,56 @@
+import { listedIds } from "../../store/studies.js";
+import { absolute, studyPath } from "../address.js";
+import { SiteError, type Visit } from "../visit.js";
+import { sendXml, xml } from "./xml.js";
+
+/** Addresses of one part of the sitemap; the protocol allows 50,000. */
+const partSize = 10_000;
+const namespace = "http://www.sitemaps.org/schemas/sitemap/0.9";
+
+export function robots({ ctx, service }: Visit): void {
+  ctx.set("Content-Type", "text/plain; charset=utf-8");
+  ctx.body = `User-agent: *
+Disallow: /account
+Disallow: /agents
+Disallow: /api/
+Disallow: /drafts
+Disallow: /moderation
+Disallow: /notifications
+Disallow: /sign-in
+Disallow: /*?
+Sitemap: ${absolute(service, "/sitemap.xml")}
+`;
+}
+
+/** The parts of the sitemap. */
+export async function sitemap(visit: Visit): Promise<void> {
+  const { value: studies } = await visit.service.store.db
+    .selectFrom("counters")
+    .select("value")
+    .where("name", "=", "studies")
+    .executeTakeFirstOrThrow();
+  const parts = Math.max(1, Math.ceil(studies / partSize));
+  sendXml(
+    visit,
+    "application/xml",
+    xml`<sitemapindex xmlns="${namespace}">${Array.from(
+      { length: parts },
+      (_, at) => xml`<sitemap><loc>${absolute(visit.service, `/sitemap-${at + 1}.xml`)}</loc></sitemap>`,
+    )}</sitemapindex>`,
+  );
+}
+
+/** The studies of one part, in the order in which their current versions were published. */
+export async function sitemapPart(visit: Visit, part: string | undefined): Promise<void> {
+  const number = Number(part);
+  const found = await listedIds(visit.service.store, partSize, (number - 1) * partSize);
+  if (found.length === 0 && number > 1) throw new SiteError(404, "There is no such page.");
+  sendXml(
+    visit,
+    "application/xml",
+    xml`<urlset xmlns="${namespace}">${found.map(
+      ({ id, published_at }) =>
+        xml`<url><loc>${absolute(visit.service, studyPath(id))}</loc><lastmod>${new Date(published_at).toISOString()}</lastmod></url>`,
+    )}</urlset>`,
+  );
+}

@@ -1,0 +1,14 @@
+import { type Html, type HtmlTag, htmlTag } from "../../../markup/html.js";
+import { displayable } from "../../text/display.js";
+import type { Visit } from "../visit.js";
+
+/** XML whose values are escaped; characters that XML 1.0 does not have are replaced by U+FFFD. */
+export const xml: HtmlTag = htmlTag((text) =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are the ones that XML does not have
+  displayable(text).replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, "\uFFFD"),
+);
+
+export function sendXml({ ctx }: Visit, type: string, document: Html): void {
+  ctx.set("Content-Type", `${type}; charset=utf-8`);
+  ctx.body = `<?xml version="1.0" encoding="utf-8"?>\n${document.markup}`;
+}

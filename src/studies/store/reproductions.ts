@@ -1,0 +1,120 @@
+import type { Kysely } from "kysely";
+import type { StudyPackage } from "../../contracts/studies/index.js";
+import { reproductionsIn } from "../text/blocks.js";
+import { displayable } from "../text/display.js";
+import type { Database } from "./schema.js";
+import type { Store } from "./store.js";
+import { rowsOf, type StudyRows } from "./studies.js";
+
+/** Reproductions that a page lists. */
+const mostListed = 100;
+
+/**
+ * Keeps which published versions a version says that it repeats. What it says of bytes that are not here, or of itself, is
+ * text and nothing more.
+ */
+export async function keepReproductions(
+  trx: Kysely<Database>,
+  study: { id: string; version: number },
+  content: StudyPackage,
+): Promise<void> {
+  for (const block of reproductionsIn(content)) {
+    if (block.study === study.id) continue;
+    const original = await trx
+      .selectFrom("versions")
+      .select("version")
+      .where("study_id", "=", block.study)
+      .where("version", "=", block.version)
+      .where("sha256", "=", block.package_sha256)
+      .executeTakeFirst();
+    if (original === undefined) continue;
+    await trx
+      .insertInto("reproductions")
+      .values({
+        study_id: study.id,
+        version: study.version,
+        original_id: block.study,
+        original_version: block.version,
+        outcome: block.outcome,
+        differed: block.differed === undefined ? null : displayable(block.differed),
+      })
+      .execute();
+  }
+}
+
+/** Fills the empty table from what is published, version by version: after the migration, and after a restore. */
+export async function findReproductions(db: Kysely<Database>): Promise<void> {
+  for (let last = 0; ; ) {
+    const found = await db
+      .selectFrom("versions")
+      .select(["study_id", "version", "published_at", "package"])
+      .where("published_at", ">", last)
+      .orderBy("published_at")
+      .limit(50)
+      .execute();
+    for (const { study_id, version, package: bytes } of found) {
+      if (!bytes.includes("tapline-reproduction")) continue;
+      await keepReproductions(db, { id: study_id, version }, JSON.parse(bytes.toString("utf8")));
+    }
+    last = found.at(-1)?.published_at ?? last;
+    if (found.length < 50) return;
+  }
+}
+
+/** Reproductions by the current versions of studies that stand. */
+function standing(store: Store) {
+  return store.db
+    .selectFrom("reproductions")
+    .innerJoin("studies", (join) =>
+      join
+        .onRef("studies.id", "=", "reproductions.study_id")
+        .onRef("studies.version", "=", "reproductions.version"),
+    )
+    .where("studies.listed", "=", 1);
+}
+
+/** Who has repeated a study, and what came of it; the newest first. */
+export function reproductionsOf(store: Store, studyId: string) {
+  return standing(store)
+    .innerJoin("accounts", "accounts.id", "studies.account_id")
+    .select([
+      "studies.id",
+      "studies.title",
+      "studies.author",
+      "accounts.handle",
+      "studies.published_at",
+      "reproductions.original_version",
+      "reproductions.outcome",
+      "reproductions.differed",
+    ])
+    .where("reproductions.original_id", "=", studyId)
+    .orderBy("studies.published_at", "desc")
+    .limit(mostListed)
+    .execute();
+}
+
+/** Which studies a version repeats, as far as they stand. */
+export function originalsOf(store: Store, study: { id: string; version: number }) {
+  return store.db
+    .selectFrom("reproductions")
+    .innerJoin("studies", "studies.id", "reproductions.original_id")
+    .select(["studies.id", "studies.title", "reproductions.original_version", "reproductions.outcome"])
+    .where("reproductions.study_id", "=", study.id)
+    .where("reproductions.version", "=", study.version)
+    .where("studies.listed", "=", 1)
+    .execute();
+}
+
+/** Studies that others, or their authors, have repeated: by publication, newest first. */
+export async function reproducedStudies(store: Store, limit: number, offset: number): Promise<StudyRows> {
+  const ids = standing(store).select("reproductions.original_id").distinct();
+  const times = await store.db
+    .selectFrom("studies")
+    .select("published_at")
+    .where("listed", "=", 1)
+    .where("id", "in", ids)
+    .execute();
+  const keys = times.map(({ published_at }) => published_at).sort((a, b) => b - a);
+  const rows = await rowsOf(store, keys.slice(offset, offset + limit));
+  return { rows, total: keys.length, exact: true };
+}

@@ -1,0 +1,35 @@
+import type { TSchema } from "typebox";
+import { Compile, type Validator } from "typebox/compile";
+import {
+  blockLabels,
+  labelledBlocks,
+  ReproductionBlock,
+  type StudyPackage,
+} from "../../contracts/studies/index.js";
+
+/** Studies that one can say that it reproduces. */
+const mostReproduced = 10;
+
+let validator: Validator | undefined;
+
+/** Which published studies a package says that it repeats: each once, the first word counts. Blocks that are not valid are text. */
+export function reproductionsIn(study: StudyPackage): ReproductionBlock[] {
+  validator ??= Compile(ReproductionBlock as TSchema) as unknown as Validator;
+  const found = new Map<string, ReproductionBlock>();
+  for (const text of labelledBlocks(study, blockLabels.reproduction)) {
+    const block = parsed(text);
+    if (!validator.Check(block)) continue;
+    const valid = block as ReproductionBlock;
+    const id = valid.study.toLowerCase();
+    if (!found.has(id) && found.size < mostReproduced) found.set(id, { ...valid, study: id });
+  }
+  return [...found.values()];
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

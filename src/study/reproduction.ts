@@ -1,0 +1,201 @@
+import { checkSubmission } from "../contracts/check-submission.js";
+import type { Config, Operation, Result } from "../contracts/index.js";
+import { InvalidInput } from "../contracts/index.js";
+import {
+  blockLabels,
+  labelledBlocks,
+  type Outcome,
+  type ReproductionBlock,
+  type StudyPackage,
+  studyLimits,
+} from "../contracts/studies/index.js";
+import { type Figure, findingsOf } from "../report/index.js";
+import { cut } from "./evidence.js";
+
+/** A request that a study tells, and the result that it got there where that is told, too. */
+export interface Asked {
+  job: string | undefined;
+  request: Config;
+  original: { operation: Operation; result: Result } | null;
+}
+
+/**
+ * What a study asked of its author's Lab, as far as its blocks are valid Lab requests: data, and nothing in it is done
+ * here.
+ * @returns the requests in order, and why blocks were left out
+ */
+export function requestsIn(study: StudyPackage): { asked: Asked[]; refused: string[] } {
+  const results = new Map<string, Asked["original"]>();
+  for (const text of labelledBlocks(study, blockLabels.result)) {
+    const block = parsed(text) as { job?: unknown; operation?: Operation; result?: Result } | null;
+    if (typeof block?.job === "string" && block.operation !== undefined && block.result !== undefined)
+      results.set(block.job, { operation: block.operation, result: block.result });
+  }
+  const asked: Asked[] = [];
+  const refused: string[] = [];
+  for (const text of labelledBlocks(study, blockLabels.request)) {
+    const block = parsed(text) as { schemaVersion?: unknown; job?: unknown; request?: unknown } | null;
+    const job = typeof block?.job === "string" ? block.job : undefined;
+    try {
+      if (block?.schemaVersion !== 1) throw new InvalidInput("", "The block is not of version 1.");
+      const request = checkSubmission(block.request);
+      const original = results.get(job ?? "") ?? null;
+      asked.push({ job, request, original: original?.operation === request.operation ? original : null });
+    } catch (error) {
+      if (!(error instanceof InvalidInput)) throw error;
+      refused.push(error.message);
+    }
+  }
+  return { asked, refused };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** Whether a model's name can mean the same here: the embedded one, or one of the hub; never a path. */
+export function isPublicModel(model: string): boolean {
+  return model === "demo" || /^[A-Za-z0-9][\w.-]*\/[\w.-]*[A-Za-z0-9](?::[\w.-]+)?$/.test(model);
+}
+
+/** How far a value may lie from the original's. */
+export interface Tolerances {
+  /** Of probabilities and shares. */
+  share: number;
+  /** Of everything else, relative to the original's value. */
+  relative: number;
+}
+
+export const usualTolerances: Tolerances = { share: 0.02, relative: 0.05 };
+
+/** A figure holds where so many of its values do. */
+const enough = 0.95;
+
+/** One figure of both results, value by value. */
+export interface Compared {
+  title: string;
+  /** Values that both have. */
+  values: number;
+  within: number;
+  /** Values that only one of them has. */
+  missing: number;
+  held: boolean;
+  /** The value that lies farthest outside. */
+  worst: { what: string; before: number; after: number } | null;
+}
+
+/** Derived from scores in steps, so that a hair's breadth makes other points of them; what they show is compared elsewhere. */
+const inSteps = new Set(["roc", "calibration", "scores"]);
+
+/**
+ * Compares two results of one request figure by figure: every value that is drawn, where it is drawn.
+ * @throws TypeError, RangeError where a result does not fit together
+ */
+export function compareFigures(
+  operation: Operation,
+  before: Result,
+  after: Result,
+  tolerances: Tolerances = usualTolerances,
+): Compared[] {
+  const figures = (result: Result) =>
+    findingsOf({ operation, result }).parts.filter(
+      (part): part is Figure => "chart" in part && !inSteps.has(part.id),
+    );
+  const now = new Map(figures(after).map((figure) => [figure.id, figure]));
+  return figures(before).map((figure) => compareFigure(figure, now.get(figure.id), tolerances));
+}
+
+function compareFigure(before: Figure, after: Figure | undefined, tolerances: Tolerances): Compared {
+  const [old, now] = [valuesOf(before), after === undefined ? new Map<string, number>() : valuesOf(after)];
+  const share = isShare(before);
+  let [within, values] = [0, 0];
+  let worst: Compared["worst"] = null;
+  let farthest = 1;
+  for (const [what, value] of old) {
+    const found = now.get(what);
+    if (found === undefined) continue;
+    values += 1;
+    const room = share ? tolerances.share : tolerances.relative * Math.max(Math.abs(value), 1e-6);
+    const away = Math.abs(found - value) / room;
+    if (away <= 1) within += 1;
+    else if (away > farthest) {
+      farthest = away;
+      worst = { what, before: value, after: found };
+    }
+  }
+  const missing = old.size + now.size - 2 * values;
+  const held = values > 0 && within / values >= enough && missing <= (1 - enough) * old.size;
+  return { title: before.title, values, within, missing, held, worst };
+}
+
+function isShare({ chart }: Figure): boolean {
+  switch (chart.kind) {
+    case "tokens":
+      return chart.scale === "probability";
+    case "bars":
+      return chart.domain?.[1] === 1;
+    case "lines":
+      return chart.yDomain?.[1] === 1;
+    case "differences":
+      return true;
+    default:
+      return false;
+  }
+}
+
+/** The values of a figure by where they stand in it. */
+function valuesOf({ chart, columns, rows }: Figure): Map<string, number> {
+  const at = (name: string) => columns.findIndex((column) => column.name === name);
+  const [value, ...keys] = (
+    chart.kind === "tokens"
+      ? [chart.value, "layer", "position"]
+      : chart.kind === "bars"
+        ? [chart.value, chart.label]
+        : chart.kind === "lines"
+          ? [chart.y, chart.series, chart.x]
+          : chart.kind === "differences"
+            ? [chart.value, chart.y, chart.x]
+            : chart.kind === "scatter"
+              ? [chart.y, chart.series, chart.label]
+              : [chart.up, chart.from, ...chart.panels]
+  ).map(at) as [number, ...number[]];
+  const names = keys.map((key) => columns[key]?.label ?? "");
+  const found = new Map<string, number>();
+  for (const row of rows) {
+    const where = keys.map((key, place) => `${names[place]} ${row[key] ?? ""}`).join(", ");
+    if (typeof row[value] === "number") found.set(where, row[value] as number);
+  }
+  return found;
+}
+
+export function outcomeOf(compared: readonly Compared[]): Outcome {
+  const held = compared.filter((one) => one.held).length;
+  return held === compared.length && held > 0 ? "held" : held > 0 ? "partly" : "failed";
+}
+
+/** What came out otherwise, in words that fit into the block. */
+export function differedText(compared: readonly Compared[]): string {
+  const lines = compared.flatMap(({ title, values, within, missing, held, worst }) => {
+    if (held) return [];
+    const far =
+      worst === null
+        ? ""
+        : `; farthest at ${worst.what}: ${short(worst.before)} there, ${short(worst.after)} here`;
+    const gone = missing === 0 ? "" : `, ${missing} that only one of them has`;
+    return [`${title}: ${within} of ${values} values within tolerance${gone}${far}.`];
+  });
+  return cut(lines.join(" "), studyLimits.reason);
+}
+
+export function short(value: number): string {
+  return String(Number(value.toPrecision(4)));
+}
+
+/** The block that says which study was repeated, and what came of it. */
+export function reproductionBlock(block: Omit<ReproductionBlock, "schemaVersion">): string {
+  return `\`\`\`${blockLabels.reproduction}\n${JSON.stringify({ schemaVersion: 1, ...block })}\n\`\`\``;
+}
