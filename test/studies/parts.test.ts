@@ -2,7 +2,7 @@
 import type { Context } from "koa";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import type { StudyPackage } from "../../src/contracts/studies/index.js";
+import { blocksOf, type StudyPackage } from "../../src/contracts/studies/index.js";
 import {
   integerParameter,
   offsetParameter,
@@ -18,7 +18,6 @@ import { Reveal } from "../../src/studies/site/reveal.js";
 import { windowState } from "../../src/studies/store/window.js";
 import { isBlank } from "../../src/studies/text/blank.js";
 import { displayable, firstCharacters } from "../../src/studies/text/display.js";
-import { blocksOf } from "../../src/studies/text/prose.js";
 import { samplePackage } from "./support/packages.js";
 
 const behind = (...trustedProxies: string[]) => ({ trustedProxies }) as unknown as Service;
@@ -187,11 +186,12 @@ test("of a page's hidden places 2,000 are labelled, the others counted", () => {
 
 test("a package's view ends where the page would become too large, and says what it left out", async () => {
   const shown = (text: string) => html`${text}`;
+  const options = () => ({ shown, pace: new Pace(), source: false });
   const view = async (change: Partial<StudyPackage>) =>
-    (await packageView(samplePackage(change) as StudyPackage, shown, new Pace())).markup;
+    (await packageView(samplePackage(change) as StudyPackage, options())).markup;
   const whole = await view({ omissions: ["left", "out"] });
   for (const heading of ["Question", "Method", "Limitations", "Left out", "Entries"]) {
-    assert.match(whole, `<h2>${heading}</h2>`);
+    assert.match(whole, new RegExp(`<h2 id="[a-z-]+">${heading}</h2>`));
   }
   assert.not.match(whole, "This view ends here");
   assert.not.match(await view({ hypothesis: "", omissions: [] }), /Hypothesis|Left out/);
