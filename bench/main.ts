@@ -29,7 +29,7 @@ const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Ro
   serve: async () => (await import("./serve/index.js")).benchServe,
   router: async () => (await import("./router/suite.js")).benchRouter,
   rpc: async () => (await import("./rpc.js")).benchRpc,
-  live: async () => (await import("./live.js")).benchLive,
+  live: async () => (await import("./live/index.js")).benchLive,
   levels: async () => (await import("./levels.js")).benchLevels,
   peers: async () => (await import("./peers/suite.js")).benchPeers,
   studies: async () => (await import("./studies.js")).benchStudies,

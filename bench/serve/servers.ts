@@ -22,7 +22,7 @@ export interface BenchServer {
 const cli = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
 /** `tapline serve`, as a person starts it. */
-export async function startTapline(settings: Settings): Promise<BenchServer> {
+export async function startTapline(settings: Settings, env = process.env): Promise<BenchServer> {
   const child = spawn(
     process.execPath,
     [
@@ -30,7 +30,7 @@ export async function startTapline(settings: Settings): Promise<BenchServer> {
       ...["--parallel", `${settings.slots}`, "--ctx-size", `${settings.slotContext}`],
       ...["--batch", `${settings.batch}`, "--threads", `${settings.threads}`, "--no-embeddings"],
     ],
-    { stdio: ["ignore", "pipe", "inherit"] },
+    { env, stdio: ["ignore", "pipe", "inherit"] },
   );
   for await (const line of createInterface({ input: child.stdout })) {
     const event = JSON.parse(line) as { event: string; url: string; info: { id: string } };
@@ -42,8 +42,12 @@ export async function startTapline(settings: Settings): Promise<BenchServer> {
   throw new Error("tapline serve ended before it was ready.");
 }
 
-/** llama.cpp's own server, from the same source, with the same settings. */
-export async function startLlamaServer(tool: string, settings: Settings): Promise<BenchServer> {
+/** llama.cpp's own server, from the same source, with the same settings and whatever more is said. */
+export async function startLlamaServer(
+  tool: string,
+  settings: Settings,
+  more: readonly string[] = [],
+): Promise<BenchServer> {
   const port = await freePort();
   const child = spawn(
     tool,
@@ -51,7 +55,7 @@ export async function startLlamaServer(tool: string, settings: Settings): Promis
       ...["-m", settings.path, "--host", "127.0.0.1", "--port", `${port}`, "--alias", "bench"],
       ...["-np", `${settings.slots}`, "-c", `${settings.slots * settings.slotContext}`, "--no-kv-unified"],
       ...["-b", `${settings.batch}`, "-ub", `${settings.batch}`, "-t", `${settings.threads}`],
-      ...["--cache-ram", "512", "-fit", "off", "--log-disable"],
+      ...["--cache-ram", "512", "-fit", "off", "--log-disable", ...more],
     ],
     { stdio: "ignore" },
   );

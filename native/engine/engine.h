@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -70,6 +71,7 @@ class Engine : public Counted<Engine> {
   /// See Inside.
   CaptureResult capture(const CaptureRequest& request, const CancelToken& cancel);
   ScoreResult score(const ScoreRequest& request, const CancelToken& cancel);
+  std::optional<TwinReport> twin() { return inside_.twin(); }
 
   /// Ends all requests, the threads and the model, in that order; blocks. Safe to call twice and from
   /// several threads. Waits for a load that is under way: llama.cpp cannot interrupt it.

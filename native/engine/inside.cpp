@@ -24,6 +24,7 @@ void Inside::open(server_context& server, const EngineOptions& options, const co
     scorer_ = std::make_unique<PromptScorer>(model, static_cast<uint32_t>(slot_tokens), threads);
     slots_ = std::make_unique<ServerSlots>(server);
     live_ = std::make_unique<LiveBatch>(*slots_, registry, capture_->stream(), threads);
+    if (options.twin) twin_ = std::make_unique<PlainTwin>(*slots_, registry, params);
   } catch (const std::exception& error) {
     reason_ = error.what();
   }
@@ -60,9 +61,16 @@ ScoreResult Inside::score(GenerationLoop& loop, const ScoreRequest& request, con
   return scorer_->run(loop, request, cancel);
 }
 
+std::optional<TwinReport> Inside::twin() {
+  const std::lock_guard<std::mutex> lock(twin_mutex_);
+  if (!twin_) return std::nullopt;
+  return twin_->report();
+}
+
 void Inside::close() {
   // One that was refused may still be returning.
-  const std::scoped_lock lock(capture_mutex_, score_mutex_);
+  const std::scoped_lock lock(capture_mutex_, score_mutex_, twin_mutex_);
+  twin_.reset();
   live_.reset();
   scorer_.reset();
   capture_.reset();

@@ -2,11 +2,13 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "engine/live_batch.h"
 #include "engine/live_registry.h"
 #include "engine/options.h"
+#include "engine/plain_twin.h"
 #include "engine/prompt_scorer.h"
 #include "engine/resident_capture.h"
 #include "engine/server_slots.h"
@@ -32,6 +34,9 @@ class Inside {
   CaptureResult capture(GenerationLoop& loop, const CaptureRequest& request, const CancelToken& cancel);
   ScoreResult score(GenerationLoop& loop, const ScoreRequest& request, const CancelToken& cancel);
 
+  /// Where the options asked for a twin, what it has seen so far.
+  std::optional<TwinReport> twin();
+
   /// After the loop has ended, before the server's context goes.
   void close();
 
@@ -46,6 +51,8 @@ class Inside {
   std::unique_ptr<PromptScorer> scorer_;
   std::unique_ptr<ServerSlots> slots_;  // until the server's context is gone
   std::unique_ptr<LiveBatch> live_;
+  std::mutex twin_mutex_;
+  std::unique_ptr<PlainTwin> twin_;
 };
 
 }  // namespace tapline

@@ -66,7 +66,7 @@ void LiveAnswer::finish(json& answer, size_t index, int decoded, const std::vect
   if (track.plain) {
     told["pair_of"] = request_->pair_of(index);
   } else if (!request_->plan.edits.empty()) {
-    told["interventions"] = interventions(track);
+    told["interventions"] = interventions(track.effects_before(track.n_prompt - 1 + decoded));
   }
   if (!kept.empty()) told["capture"] = std::move(kept);
   if (track.stopped) (*choice)["finish_reason"] = "monitor";
@@ -183,10 +183,10 @@ json LiveAnswer::reading(const LiveReading& row) const {
   return entry;
 }
 
-json LiveAnswer::interventions(LiveTrack& track) const {
+json LiveAnswer::interventions(const std::vector<EditEffect>& effects) const {
   json list = json::array();
-  for (size_t i = 0; i < track.effects.size(); ++i) {
-    const EditEffect& effect = track.effects[i];
+  for (size_t i = 0; i < effects.size(); ++i) {
+    const EditEffect& effect = effects[i];
     const double rows = std::max<double>(1, static_cast<double>(effect.rows));
     json entry = json::parse(request_->plan.labels[i]);
     entry["rows"] = effect.rows;

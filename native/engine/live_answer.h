@@ -32,7 +32,7 @@ class LiveAnswer {
   json keep_states(LiveTrack& track, size_t index, int decoded);
   json tokens(size_t index, int from, int to, const std::vector<llama_token>& last) const;
   json prompt(LiveTrack& track) const;
-  json interventions(LiveTrack& track) const;
+  json interventions(const std::vector<EditEffect>& effects) const;
   json reading(const LiveReading& row) const;
   std::string piece(llama_token token) const;
 

@@ -93,6 +93,13 @@ int LiveBatch::decode(llama_context* ctx, llama_batch batch) {
   return status;
 }
 
+std::vector<EditEffect>& LiveBatch::Owner::effects_at(int index) {
+  if (index < n_prompt) return effects;
+  std::vector<EditEffect>& of_row = answer_effects[index];
+  of_row.resize(effects.size());
+  return of_row;
+}
+
 /// Whether any row of the batch belongs to a live request.
 bool LiveBatch::find_owners(const llama_batch& batch) {
   if (++decodes_ % kSweepEvery == 0) {
@@ -156,7 +163,7 @@ void LiveBatch::plan(const llama_batch& batch) {
         owner.track->first_edited = std::min(owner.track->first_edited, index);
       return true;
     };
-    if (!owner.track->plain) edits_.add(plan.edits, owner.effects, i, acts);
+    if (!owner.track->plain && !plan.edits.empty()) edits_.add(plan.edits, owner.effects_at(index), i, acts);
     const bool next = next_watched(plan.watch, *owner.track, index, owner.n_prompt);
     const bool watched = next || own_watched(plan.watch, index, owner.n_prompt);
     if (!watched && (plan.conditions.empty() || index + 1 < owner.n_prompt)) continue;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,8 +33,13 @@ class LiveBatch {
     std::shared_ptr<LiveRequest> request;  // empty: the slot has none
     LiveTrack* track = nullptr;
     int n_prompt = 0;
-    std::vector<EditEffect> effects;  // of this decode; counted once it has succeeded
+    // Of this decode; counted once it has succeeded.
+    std::vector<EditEffect> effects;
+    std::map<int, std::vector<EditEffect>> answer_effects;
     bool edited = false;
+
+    /// Where the change of the row of token `index` is counted, one an edit.
+    std::vector<EditEffect>& effects_at(int index);
   };
   /// A row that is read in this decode.
   struct Row {

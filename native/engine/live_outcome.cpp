@@ -20,10 +20,12 @@ constexpr double kLongestRow = 1e18;
 void LiveBatch::commit(llama_context* ctx, const llama_batch& batch) {
   tell_lens();
   refuse_non_finite(ctx, batch);
-  for (const Owner& owner : owners_) {
+  for (Owner& owner : owners_) {
     if (!owner.request) continue;
-    const std::lock_guard<std::mutex> lock(owner.track->mutex);
-    for (size_t i = 0; i < owner.effects.size(); ++i) owner.track->effects[i].add(owner.effects[i]);
+    LiveTrack& track = *owner.track;
+    const std::lock_guard<std::mutex> lock(track.mutex);
+    for (size_t i = 0; i < owner.effects.size(); ++i) track.effects[i].add(owner.effects[i]);
+    for (auto& [index, of_row] : owner.answer_effects) track.answer_effects[index] = std::move(of_row);
   }
   for (Row& row : rows_) {
     LiveTrack& track = *owners_[static_cast<size_t>(row.slot)].track;
@@ -116,12 +118,14 @@ void LiveBatch::refuse_non_finite(llama_context* ctx, const llama_batch& batch) 
   const int step = std::max(1, n_vocab / kLogitsLookedAt);
   for (int i = 0; i < batch.n_tokens; ++i) {
     const int slot = batch.seq_id[i][0];
-    if (batch.logits[i] == 0 || !owners_[static_cast<size_t>(slot)].edited) continue;
+    Owner& owner = owners_[static_cast<size_t>(slot)];
+    if (batch.logits[i] == 0 || !owner.edited) continue;
     float* logits = llama_get_logits_ith(ctx, i);
     if (logits == nullptr) continue;
     bool finite = true;
-    for (const EditEffect& effect : owners_[static_cast<size_t>(slot)].effects)
-      finite = finite && effect.change_length < kLongestRow;
+    for (const auto* effects : {&owner.effects, &owner.effects_at(batch.pos[i])}) {
+      for (const EditEffect& effect : *effects) finite = finite && effect.change_length < kLongestRow;
+    }
     for (int token = 0; finite && token < n_vocab; token += step) finite = std::isfinite(logits[token]);
     if (finite) continue;
     std::fill_n(logits, n_vocab, 0.0F);

@@ -37,6 +37,15 @@ LiveTrack::LiveTrack(const LivePlan& plan, bool plain)
   if (follows) parts[0] = ThinkingState(plan.thinking);
 }
 
+std::vector<EditEffect> LiveTrack::effects_before(int end) const {
+  std::vector<EditEffect> sums = effects;
+  for (const auto& [index, of_row] : answer_effects) {
+    if (index >= end) break;
+    for (size_t i = 0; i < of_row.size(); ++i) sums[i].add(of_row[i]);
+  }
+  return sums;
+}
+
 LiveRequest::LiveRequest(LivePlan given, size_t completions) : plan(std::move(given)) {
   tracks_.resize(completions);
   for (size_t i = 0; i < completions; ++i)

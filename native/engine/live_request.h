@@ -107,8 +107,14 @@ struct LiveTrack {
   /// It wears none of the edits: the other one of a pair.
   const bool plain;
 
+  /// What each edit did to the prompt's rows and to those of generated tokens before `end`. Behind it are
+  /// guesses of a draft model that were rejected. Its mutex is held.
+  std::vector<EditEffect> effects_before(int end) const;
+
   std::mutex mutex;
-  std::vector<EditEffect> effects;  // one an edit
+  std::vector<EditEffect> effects;  // on rows of the prompt, one an edit
+  /// On the row of each generated token, by its index. The last write wins, as of the rows.
+  std::map<int, std::vector<EditEffect>> answer_effects;
   /// By token index. The last write wins, so that guesses which were rejected are undone.
   std::map<int, LiveReading> rows;
   std::map<int, llama_token> generated;  // by place in the answer, as far as the model has read them

@@ -24,6 +24,7 @@ struct EngineOptions {
   int embeddings = -1;       // -1: on, unless the output buffer for it would be large
   int thinking = -1;         // -1: on when the template supports it; 0: off; 1: on
   int capture_tokens = 256;  // longest prompt of a resident capture; 0: no captures
+  bool twin = false;         // every batch is computed a second time without edits, and compared
   int request_threads = 0;   // threads that prepare requests; 0: chosen from the cores
 
   std::string mmproj;                                // the model's image encoder; empty: none

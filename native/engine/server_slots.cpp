@@ -66,10 +66,33 @@ ServerSlots::Task ServerSlots::task(int slot) const {
   return {found.task->id, found.task->id_parent, found.task->n_tokens()};
 }
 
+llama_token ServerSlots::token(int slot, size_t index) const {
+  return slots_of(server_)[static_cast<size_t>(slot)].prompt.tokens[index];
+}
+
 void ServerSlots::set_decode(Decode decode) {
+  decode_ = std::move(decode);
+  set_hook();
+}
+
+void ServerSlots::set_observer(Observer observer) {
+  observer_ = std::move(observer);
+  set_hook();
+}
+
+void ServerSlots::set_hook() {
   const std::lock_guard<std::mutex> lock(hooks_mutex);
   hooks.erase(context());
-  if (decode) hooks.emplace(context(), std::make_shared<const Decode>(std::move(decode)));
+  if (!decode_) return;
+  Decode hook = decode_;
+  if (observer_) {
+    hook = [decode = decode_, observer = observer_](llama_context* ctx, llama_batch batch) {
+      const int status = decode(ctx, batch);
+      if (status == 0) observer(ctx, batch);
+      return status;
+    };
+  }
+  hooks.emplace(context(), std::make_shared<const Decode>(std::move(hook)));
 }
 
 void ServerSlots::set_reset(Reset reset) {

@@ -23,6 +23,7 @@ class ServerSlots {
   };
   using Decode = std::function<int(llama_context*, llama_batch)>;
   using Reset = std::function<void(int slot, int task)>;
+  using Observer = std::function<void(llama_context*, const llama_batch&)>;
 
   /// Once, after the model was loaded. The server's slots call this object until the server is gone.
   explicit ServerSlots(server_context& server);
@@ -32,9 +33,14 @@ class ServerSlots {
   llama_context* context() const;
   int count() const;
   Task task(int slot) const;
+  /// The token at `index` of what the slot's cache holds.
+  llama_token token(int slot, size_t index) const;
 
   /// `decode` is called in place of llama_decode for the serving context; empty: nothing is.
   void set_decode(Decode decode);
+
+  /// `observer` is called after each batch that the serving context has decoded; empty: nobody is.
+  void set_observer(Observer observer);
 
   /// `reset` is called when a slot is about to forget its task, for whatever reason it ended.
   void set_reset(Reset reset);
@@ -50,7 +56,11 @@ class ServerSlots {
   void stop_after_next_token(int slot);
 
  private:
+  void set_hook();
+
   server_context& server_;
+  Decode decode_;
+  Observer observer_;
   Reset reset_;
 };
 

@@ -47,6 +47,7 @@ EngineOptions engine_options(const Napi::Object& object) {
   options.embeddings = int_field(object, "embeddings", options.embeddings);
   options.thinking = int_field(object, "thinking", options.thinking);
   options.capture_tokens = int_field(object, "captureTokens", options.capture_tokens);
+  options.twin = bool_field(object, "twin", options.twin);
   options.request_threads = int_field(object, "requestThreads", options.request_threads);
   options.mmproj = string_field(object, "mmproj");
   options.cache_type_k = string_field(object, "cacheTypeK");
@@ -188,6 +189,7 @@ void EngineObject::define(Napi::Env env, Napi::Object exports) {
                    method_named<&EngineObject::cancel>("cancel"),
                    while_open<&EngineObject::capture>("capture"),
                    while_open<&EngineObject::score>("score"),
+                   method_named<&EngineObject::twin>("twin"),
                    method_named<&EngineObject::close>("close"),
                });
   exports.Set("openEngine", Napi::Function::New<guarded_function<open_engine>>(env, "openEngine"));
@@ -238,6 +240,28 @@ Napi::Value EngineObject::read(const Napi::CallbackInfo& info) {
 Napi::Value EngineObject::cancel(const Napi::CallbackInfo& info) {
   if (held_) held_->engine().cancel(static_cast<RequestId>(info[0].ToNumber().Int64Value()));
   return info.Env().Undefined();
+}
+
+/// What the twin has seen, undefined where there is none.
+Napi::Value EngineObject::twin(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const std::optional<TwinReport> report = held_ ? held_->engine().twin() : std::nullopt;
+  if (!report) return env.Undefined();
+  const auto counts = [env](const TwinCount& count) {
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("rows", static_cast<double>(count.rows));
+    object.Set("beside", static_cast<double>(count.beside));
+    object.Set("different", static_cast<double>(count.different));
+    return object;
+  };
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("batches", static_cast<double>(report->batches));
+  object.Set("plain", counts(report->plain));
+  object.Set("neutral", counts(report->neutral));
+  object.Set("edited", counts(report->edited));
+  object.Set("lost", static_cast<double>(report->lost));
+  object.Set("first", report->first);
+  return object;
 }
 
 /// Resolves when threads, requests and model are gone. A second call resolves at once.

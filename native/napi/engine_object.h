@@ -31,6 +31,7 @@ class EngineObject : public HandleObject<EngineObject, EngineHandle> {
   Napi::Value cancel(const Napi::CallbackInfo& info);
   Napi::Value capture(const Napi::CallbackInfo& info);
   Napi::Value score(const Napi::CallbackInfo& info);
+  Napi::Value twin(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
 };
 

@@ -61,6 +61,11 @@ export interface EngineOptions {
   mainGpu?: number;
   /** Blocks whose experts stay in the CPU's memory; negative: all. */
   cpuMoe?: number;
+  /**
+   * Compute every batch a second time, without anybody's edits, and compare the logits bit by bit: {@link Engine.twin}. A
+   * check that doubles the work; prompts that come back from `cacheRamMiB` cannot be followed.
+   */
+  twin?: boolean;
   /** Called with what is being loaded and the share done, 0..1. */
   onProgress?: (stage: string, fraction: number) => void;
   /** Called once when the scheduler died; the engine then answers nothing any more. */
@@ -217,6 +222,29 @@ export interface EngineMetrics {
   readonly decodes: number;
 }
 
+/** Rows of logits that a twin has compared. */
+export interface TwinCount {
+  readonly rows: number;
+  /** In a batch with rows of a request that edits. */
+  readonly beside: number;
+  /** By at least a bit. */
+  readonly different: number;
+}
+
+/** What {@link EngineOptions.twin} has seen, by what the requests wear. */
+export interface TwinReport {
+  readonly batches: number;
+  /** No edits: ordinary requests, watching ones, the plain one of a pair. */
+  readonly plain: TwinCount;
+  /** Edits that change nothing. */
+  readonly neutral: TwinCount;
+  readonly edited: TwinCount;
+  /** Requests that it could not follow. */
+  readonly lost: number;
+  /** The first row of a plain or neutral request that differed; empty: none. */
+  readonly first: string;
+}
+
 interface NativeEvent {
   status?: number;
   contentType?: string;
@@ -239,6 +267,7 @@ interface NativeEngine {
   score(
     request: object & { cancel: NativeCancelToken },
   ): Promise<Omit<PromptScores, "pieces"> & { ids: Int32Array; pieces: Uint8Array[] }>;
+  twin(): TwinReport | undefined;
   close(): Promise<void>;
 }
 
@@ -393,6 +422,11 @@ export class Engine {
   async metrics(): Promise<EngineMetrics> {
     const { body } = await this.request("metrics", {});
     return JSON.parse(body) as EngineMetrics;
+  }
+
+  /** What the twin has compared so far; nothing where there is none, or the engine is closed. */
+  twin(): TwinReport | undefined {
+    return this.#native.twin();
   }
 
   /** Ends every request, the threads and the model. Safe to call twice. */

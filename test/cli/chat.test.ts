@@ -121,6 +121,30 @@ test("from a pipe every line is answered, and only answers are written", async (
   ]);
 });
 
+test("--steer and --watch open the model in every request, and a score stands behind every token", async () => {
+  const words = ["--steer", "polite:0.2", "--steer", "kind:-1e-1", "--watch", "truth"];
+  const { code, stdout, stderr } = await tapline(["chat", "--url", server.url, ...words], {
+    input: "go\nagain",
+  });
+  assert.is(code, 0, stderr);
+  const steer = { kind: "steer", strength_unit: "row_norm" };
+  for (const request of server.requests) {
+    assert.equal(request.tapline, {
+      interventions: [
+        { ...steer, vector: "polite", strength: 0.2 },
+        { ...steer, vector: "kind", strength: -0.1 },
+      ],
+      watch: { probes: ["truth"] },
+    });
+  }
+  // Four characters are a score of 0.4.
+  assert.is(stdout, "one ₄two ₄three₅\none ₄two ₄three₅\n");
+  assert.match(stderr, /^digits are tenths of truth's score; mean 0\.43, highest 0\.50 at three$/m);
+  const bad = await tapline(["chat", "--url", server.url, "--steer", "polite"], { input: "go" });
+  assert.is(bad.code, 2);
+  assert.match(bad.stderr, /a vector's name and a strength, as polite:0\.2/);
+});
+
 test("when nobody reads the answers any more, nothing more is asked", async () => {
   const { code, stderr } = await tapline(["chat", "--url", server.url], {
     input: "count forever\nnever\n",

@@ -12,7 +12,8 @@ export interface SlowServer {
 
 /**
  * An OpenAI-style server that thinks, then counts: "one two three …", a word every `everyMs`. A message with
- * "forever" is answered until the client goes; one with "fail" with an error.
+ * "forever" is answered until the client goes; one with "fail" with an error. A watched probe's score of a word is a tenth
+ * of its characters.
  */
 export async function slowServer(everyMs = 15): Promise<SlowServer> {
   const requests: SlowServer["requests"] = [];
@@ -27,10 +28,15 @@ export async function slowServer(everyMs = 15): Promise<SlowServer> {
     if (asked.includes("fail"))
       return json(response, 400, { error: { message: "The server does not like it." } });
     response.writeHead(200, { "Content-Type": "text/event-stream" });
-    const send = (delta: object, finish_reason: string | null = null) =>
-      response.write(`data: ${JSON.stringify({ choices: [{ delta, finish_reason }] })}\n\n`);
+    const [probe] = parsed.tapline?.watch?.probes ?? [];
+    const send = (delta: { content?: string }, finish_reason: string | null = null) => {
+      const { content: token } = delta;
+      const tokens = token === undefined ? [] : [{ token, probes: { [probe]: token.length / 10 } }];
+      const choice = { delta, finish_reason, ...(probe !== undefined && { tapline: { tokens } }) };
+      response.write(`data: ${JSON.stringify({ choices: [choice] })}\n\n`);
+    };
     const words = ["one ", "two ", "three"];
-    send({ reasoning_content: "let me count" });
+    send({ reasoning_content: "let me count" } as object);
     for (let index = 0; asked.includes("forever") || index < words.length; index++) {
       await new Promise((resolve) => setTimeout(resolve, everyMs));
       if (response.destroyed || response.writableEnded || request.socket.destroyed) {

@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { demoModelPath } from "../../src/models/resolve.js";
-import { startServer, user } from "./support/serving.js";
+import { readNpz } from "../lab/npz-reader.js";
+import { npyFile, zipOf } from "../support/npz-bytes.js";
+import { startServer, type TestServer, user } from "./support/serving.js";
 
 const questions = ["What is the capital of France?", "Where is Kyoto?", "Who are you?", "one two three"];
 
@@ -96,6 +98,104 @@ test("without a draft model, log-probabilities are those of a distribution", asy
     );
   } finally {
     await server.close();
+  }
+});
+
+test("beside a draft model: edits, readings and kept rows are of accepted tokens, as without it; the draft is not steered", async () => {
+  const home = await mkdtemp(join(tmpdir(), "tapline-draft-live-"));
+  const layer = 5;
+  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever comes
+  const ask = async (server: TestServer, strength: number): Promise<any> => {
+    const intervention = { kind: "steer", vector: "wave", layer, strength, strength_unit: "row_norm" };
+    const { status, body } = await server.post("/v1/completions", {
+      ...{ prompt: "one two three four five six seven", max_tokens: 48, temperature: 0, ignore_eos: true },
+      tapline: {
+        interventions: [{ ...intervention, positions: "generated" }],
+        watch: { layers: [2, 6], norms: true, probes: ["odd"], states: true, positions: "all" },
+      },
+    });
+    assert.is(status, 200, JSON.stringify(body));
+    const { capture } = body.choices[0].tapline;
+    const kept = readNpz((await server.get(`/lab/captures/${capture.id}?format=npz`)).bytes);
+    return {
+      ...body.choices[0].tapline,
+      kept,
+      text: body.choices[0].text,
+      usage: body.usage,
+      timings: body.timings,
+    };
+  };
+  const close = (some: number, other: number, most: number, what: string) =>
+    assert.ok(Math.abs(some - other) <= most, `${what}: ${some}, not ${other}`);
+  const servers: TestServer[] = [];
+  try {
+    const plain = await startServer({ parallel: 1, home });
+    servers.push(plain);
+    const { nEmbd: width } = plain.service.engine.info;
+    const wave = Float32Array.from({ length: width }, (_, index) => Math.sin(12.9898 * (index + 1) ** 2));
+    const one = (value: number) => npyFile(new Float32Array(width).fill(value), [width]);
+    await plain.put("/lab/vectors/wave", zipOf({ layer_5: npyFile(wave, [width]) }));
+    const probe = {
+      weight: npyFile(wave, [width]),
+      mean: one(0),
+      std: one(60),
+      bias: npyFile(Float32Array.of(0), []),
+    };
+    assert.is((await plain.put("/lab/probes/odd?layer=4", zipOf(probe))).status, 200);
+    const drafted = await startServer({ parallel: 1, home, draft: "demo" });
+    servers.push(drafted);
+    for (const strength of [0, 0.5]) {
+      const alone = await ask(plain, strength);
+      const found = await ask(drafted, strength);
+      assert.is(found.text, alone.text);
+      const { prompt_tokens: prompt, completion_tokens: answer } = found.usage;
+      const { draft_n: guessed, draft_n_accepted: accepted } = found.timings;
+      // The draft does not wear the edit: what it guesses is the plain model's answer, and some of it is rejected.
+      if (strength === 0)
+        assert.ok(guessed > 10 && accepted > 0.8 * guessed, `${accepted} of ${guessed} accepted`);
+      else assert.ok(guessed - accepted >= 3, `${accepted} of ${guessed} accepted`);
+      const [told] = found.interventions;
+      const [expected] = alone.interventions;
+      // Every generated token that the model read again, once: rejected guesses were edited, too.
+      assert.is(told.rows, answer - 1);
+      assert.is(expected.rows, answer - 1);
+      close(told.mean_row_length / expected.mean_row_length, 1, 1e-3, "mean length of the rows");
+      close(told.mean_change_length, expected.mean_change_length, 1e-3 * expected.mean_row_length, "change");
+      assert.equal(
+        [...found.prompt, ...found.tokens].map(({ index, token_id: id }) => [index, id]),
+        [...alone.prompt, ...alone.tokens].map(({ index, token_id: id }) => [index, id]),
+      );
+      for (const [place, { norms, probes }] of found.tokens.entries()) {
+        const entry = alone.tokens[place];
+        for (const at of ["2", "6"])
+          close(norms[at] / entry.norms[at], 1, 1e-3, `norm of token ${place} at ${at}`);
+        close(probes.odd, entry.probes.odd, 1e-3, `score of token ${place}`);
+      }
+      assert.equal(
+        [...found.kept.get("rows").data],
+        Array.from({ length: prompt + answer - 1 }, (_, row) => row),
+      );
+      assert.equal([...found.kept.get("token_ids").data], [...alone.kept.get("token_ids").data]);
+      for (const at of ["layer_2", "layer_6"]) {
+        const { data } = alone.kept.get(at);
+        for (const [place, value] of found.kept.get(at).data.entries()) {
+          close(value, data[place], 5e-2, `${at} value ${place}`);
+        }
+      }
+    }
+    for (const tapline of [
+      { stop_when: { probe: "odd", above: 0.9 } },
+      { interventions: [{ kind: "scale", layer, strength: 2, when: { probe: "odd", above: 0.9 } }] },
+    ]) {
+      const { status, body } = await drafted.post("/v1/completions", { prompt: "x", max_tokens: 1, tapline });
+      assert.equal(
+        [status, body.error.message],
+        [400, "tapline: conditions cannot be followed beside a draft model (--draft)."],
+      );
+    }
+  } finally {
+    for (const server of servers) await server.close();
+    await rm(home, { recursive: true });
   }
 });
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request as open } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -709,6 +709,7 @@ test("bad input is one sentence that names the field", async () => {
 test("vectors and probes that cannot be this model's are refused by their numbers, when they come and when they are named", async () => {
   const { nEmbd: width } = server.service.engine.info;
   const { fingerprint, id } = server.service.library.model;
+  const kept = server.service.library;
   const numbers = (length: number, value = 1) => ({
     shape: [length],
     data: new Float32Array(length).fill(value),
@@ -723,6 +724,7 @@ test("vectors and probes that cannot be this model's are refused by their number
     std: numbers(length, std),
     bias: { shape: [], data: Float32Array.of(0) },
   });
+  const persona = readFileSync(new URL("../library/fixtures/persona.pt", import.meta.url));
   const cases: [string, Buffer, RegExp][] = [
     [
       "vectors/bad",
@@ -759,6 +761,9 @@ test("vectors and probes that cannot be this model's are refused by their number
       /is served here, not another/,
     ],
     ["vectors/bad", Buffer.from("no file of any kind"), /safetensors/],
+    ["vectors/bad", persona, /does not say what its rows are: say the format, one of persona/],
+    ["vectors/bad?format=persona", persona, /has 4 rows; persona vectors of a model with 8 blocks have 9/],
+    ["vectors/bad?format=other", persona, /format/],
     [
       "probes/bad?layer=3",
       encodeSafetensors(probe(width + 1), {}),
@@ -776,9 +781,14 @@ test("vectors and probes that cannot be this model's are refused by their number
     assert.match(body.error, /^[^\n]+\.$/, "one sentence");
     assert.is((await server.get(`/lab/${path.split("?")[0]}`)).status, 404, "nothing is kept");
   }
+  // Unless the caller says that it is this model's after all: by its own number of blocks, say, in another type.
+  const given = encodeSafetensors({ layer_5: numbers(width) }, other);
+  assert.is((await server.put("/lab/vectors/taken?restamp=1", given)).status, 200);
+  assert.equal((await server.get("/lab/vectors/taken")).body.model, { id, fingerprint });
+  assert.is((await complete("x", steer("taken", 0))).choices.length, 1);
+  await kept.vectors.remove("taken");
   // Kept by a server of another model, in the same library.
   const model = { id: "other", fingerprint: "0".repeat(64), nEmbd: width, nLayer: 8 };
-  const kept = server.service.library;
   await kept.vectors.put("foreign", new Map([[5, numbers(width).data]]), model, { note: "" });
   const flat = { weight: numbers(width).data, mean: numbers(width).data, std: numbers(width).data, bias: 0 };
   await kept.probes.put("foreign", 5, flat, model, { note: "" });

@@ -3,7 +3,7 @@
  * serving engine, each against what the Lab's own context generates alone.
  *   node --import tsx test/verify/architectures/check-live.ts MODEL
  */
-import { Engine } from "../../../src/native/engine.js";
+import { Engine, type TwinReport } from "../../../src/native/engine.js";
 import { type Context, type Edit, Model } from "../../../src/native/index.js";
 import { randomSource, randomVector, relativeDistance } from "./arithmetic.js";
 import { settings } from "./eval-callback.js";
@@ -35,6 +35,8 @@ async function checkLive(path: string): Promise<ModelReport> {
     ctxSize: 128,
     cacheRamMiB: 0,
     embeddings: false,
+    // Every batch a second time without edits.
+    twin: true,
     ...(exact && { cacheTypeK: "f32", cacheTypeV: "f32", flashAttention: "off" as const }),
   };
   let engine: Engine;
@@ -52,6 +54,7 @@ async function checkLive(path: string): Promise<ModelReport> {
     for (const layer of new Set([0, nLayer - 1])) {
       report.checks.push(await inOneBatch(model, context, engine, layer));
     }
+    report.checks.push(besideEdited(engine));
     if (report.checks.every(({ ok }) => ok)) return report;
     // Whether it is the edit at all: what the server makes of two plain requests without any.
     const off = await plainOnes(model, context, engine);
@@ -128,6 +131,14 @@ async function inOneBatch(model: Model, context: Context, engine: Engine, layer:
     detail: problems.slice(0, 3).join("; "),
     measured,
   };
+}
+
+/** Whether the plain answers' rows were, to the bit, those of the same batches without the edits beside them. */
+function besideEdited(engine: Engine): Check {
+  const { plain, edited, lost, first } = engine.twin() as TwinReport;
+  const ok = plain.beside > 0 && plain.different === 0 && edited.different > 0 && lost === 0;
+  const detail = ok ? "" : `${JSON.stringify({ plain, edited, lost })} ${first}`;
+  return { name: "same bits", ok, detail };
 }
 
 /** How far the first token's probabilities are off, at most; what else is wrong goes to `problems`. */

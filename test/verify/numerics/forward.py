@@ -65,10 +65,10 @@ class Qwen3:
         up = self.linear(x, f"{block}.ffn_up.weight")
         return self.linear(gate / (1 + np.exp(-gate)) * up, f"{block}.ffn_down.weight")
 
-    def forward(self, tokens, edit=None):
+    def forward(self, tokens, edit=None, change=None):
         """Block outputs before any edit, a list of [tokens, width], and the last token's logits.
 
-        edit: (layer, function of the last token's row).
+        edit: (layer, function of the last token's row). change: function of (layer, rows) that gives other rows.
         """
         x = self.weights["token_embd.weight"][tokens]
         states = []
@@ -80,6 +80,8 @@ class Qwen3:
             if edit is not None and edit[0] == layer:
                 x = x.copy()
                 x[-1] = edit[1](x[-1])
+            if change is not None:
+                x = change(layer, x)
         head = self.weights.get("output.weight", self.weights["token_embd.weight"])
         return states, self.norm(x[-1], "output_norm.weight") @ head.T
 

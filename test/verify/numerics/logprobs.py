@@ -48,4 +48,5 @@ def main(folder):
     json.dump({"worst": worst, "wrong_order": wrong_order, "compared": compared, "prompts": prompts, "scored": scored}, sys.stdout)
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,84 @@
+import { TestRandom } from "../../test/support/random.js";
+import { median } from "../figures.js";
+
+/** What one round measured. */
+export interface Round {
+  /** Tokens a second of all streams together. */
+  speed: number;
+  /** Milliseconds from sending a plain request to its first token, the mean of them; absent where nobody looks. */
+  first?: number;
+}
+
+export interface Variant {
+  run: () => Promise<Round>;
+  /** What the median of its speed over the base's has to reach. */
+  least?: number;
+  /** Rounds; default: until its median is clear of its goal. */
+  rounds?: number;
+}
+
+/** A variant's rounds, each over the mean of the two base rounds around it. */
+export interface Beside {
+  speed: number[];
+  /** Milliseconds later, and as a ratio. */
+  later: number[];
+  first: number[];
+}
+
+const leastRounds = 5;
+
+/**
+ * Measures variants against a base. Every round of a variant stands between two of the base, and is compared with their
+ * mean, so that a machine that slows down or wakes up meanwhile favours neither; the order of variants is drawn anew each
+ * time. Those with a goal go on until twice the standard error of their median is less than its distance from the goal,
+ * or until the time is over.
+ */
+export async function besideBase(
+  base: () => Promise<Round>,
+  variants: Readonly<Record<string, Variant>>,
+  { seconds, quick }: { seconds: number; quick: boolean },
+): Promise<Map<string, Beside>> {
+  const found = new Map(
+    Object.keys(variants).map((name) => [name, { speed: [], later: [], first: [] } as Beside]),
+  );
+  const random = new TestRandom(1);
+  const end = performance.now() + 1000 * seconds;
+  const wants = ([name, { least, rounds = least === undefined ? leastRounds : Number.POSITIVE_INFINITY }]: [
+    string,
+    Variant,
+  ]) => {
+    const { speed } = found.get(name) as Beside;
+    if (quick) return speed.length < 1;
+    if (speed.length < Math.min(rounds, leastRounds)) return true;
+    if (performance.now() > end || speed.length >= rounds) return false;
+    return least !== undefined && Math.abs(median(speed) - least) <= 2 * standardError(speed);
+  };
+  let before = await base();
+  for (;;) {
+    const next = Object.entries(variants).filter(wants);
+    if (next.length === 0) return found;
+    for (let last = next.length - 1; last > 0; last--) {
+      const other = random.below(last + 1);
+      [next[last], next[other]] = [next[other] as (typeof next)[0], next[last] as (typeof next)[0]];
+    }
+    for (const [name, { run }] of next) {
+      const round = await run();
+      const after = await base();
+      const kept = found.get(name) as Beside;
+      kept.speed.push((2 * round.speed) / (before.speed + after.speed));
+      if (round.first !== undefined && before.first !== undefined && after.first !== undefined) {
+        const usual = (before.first + after.first) / 2;
+        kept.later.push(round.first - usual);
+        kept.first.push(round.first / usual);
+      }
+      before = after;
+    }
+  }
+}
+
+/** Of the median, from the median distance to it, as if the rounds were normal. */
+function standardError(values: readonly number[]): number {
+  const middle = median(values);
+  const deviation = 1.4826 * median(values.map((value) => Math.abs(value - middle)));
+  return (1.2533 * deviation) / Math.sqrt(values.length);
+}

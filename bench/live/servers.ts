@@ -1,0 +1,109 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buildTools } from "../../scripts/build/tools.js";
+import { encodeControlVector } from "../../src/formats/control-vector.js";
+import { encodeSafetensors } from "../../src/formats/safetensors.js";
+import { send } from "../../test/support/request.js";
+import { type Row, row } from "../figures.js";
+import { type BenchServer, type Settings, startLlamaServer, startTapline } from "../serve/servers.js";
+import { type Beside, besideBase, type Round, type Variant } from "./beside.js";
+import { streams } from "./engine.js";
+
+interface ServerBench {
+  label: string;
+  path: string;
+  hidden: number;
+  nLayer: number;
+  tokens: number;
+  seconds: number;
+}
+
+/**
+ * Over HTTP: a server whose requests ask for nothing beside llama.cpp's own, and one with 16 requests steered each by a
+ * vector of its own beside llama.cpp's own with one control vector for all.
+ */
+export async function benchServers(bench: ServerBench, quick: boolean): Promise<Row[]> {
+  const { label, path, hidden, nLayer, tokens, seconds } = bench;
+  const { "llama-server": tool } = (await buildTools(["llama-server"])) as Record<string, string>;
+  const home = await mkdtemp(join(tmpdir(), "tapline-bench-live-"));
+  const settings: Settings = { path, slots: streams, slotContext: 256, batch: 512, threads: 2 };
+  const servers: BenchServer[] = [];
+  const started = async (starting: Promise<BenchServer>) => {
+    const server = await starting;
+    servers.push(server);
+    return server;
+  };
+  const layer = Math.floor(nLayer / 2);
+  const vector = (seed: number) =>
+    Float32Array.from({ length: hidden }, (_, index) => Math.sin((seed + 1) * 12.9898 * (index + 1)));
+  const measures = async (
+    what: string,
+    ours: Variant["run"],
+    theirs: () => Promise<Round>,
+    least?: number,
+  ) => {
+    for (const warm of [ours, theirs]) await warm();
+    const variant = { [what]: { run: ours, ...(least !== undefined && { least }) } };
+    const found = await besideBase(theirs, variant, { seconds, quick });
+    return row(
+      `${label}, ${streams} streams over HTTP: ${what}`,
+      (found.get(what) as Beside).speed,
+      "x",
+      least === undefined ? {} : { least },
+    );
+  };
+  try {
+    const tapline = await started(startTapline(settings, { ...process.env, TAPLINE_HOME: home }));
+    for (let stream = 0; stream < streams; stream += 2) {
+      const file = encodeSafetensors({ [`layer_${layer}`]: { shape: [hidden], data: vector(stream) } }, {});
+      const { status, body } = await send(`${tapline.url}/lab/vectors/v${stream}`, "PUT", file);
+      if (status !== 200) throw new Error(JSON.stringify(body));
+    }
+    const control = join(home, "control.gguf");
+    await writeFile(control, encodeControlVector(new Map([[layer, vector(0)]]), "qwen2"));
+    const llama = await started(startLlamaServer(tool as string, settings));
+    const rows = [
+      await measures(
+        "nobody steers or watches, tokens a second over llama-server's",
+        () => round(tapline, tokens),
+        () => round(llama, tokens),
+        0.99,
+      ),
+    ];
+    const steered = await started(
+      startLlamaServer(tool as string, settings, ["--control-vector-scaled", `${control}:0.01`]),
+    );
+    rows.push(
+      await measures(
+        "16 steered at 1 layer, tokens a second over llama-server's with one control vector for all",
+        () => round(tapline, tokens, layer),
+        () => round(steered, tokens),
+      ),
+    );
+    return rows;
+  } finally {
+    for (const server of servers) await server.close();
+    await rm(home, { recursive: true, force: true });
+  }
+}
+
+/** All streams at once; every second one is steered at `layer`, if any. */
+async function round({ url }: BenchServer, tokens: number, layer?: number): Promise<Round> {
+  const start = performance.now();
+  await Promise.all(
+    Array.from({ length: streams }, async (_, stream) => {
+      const steer = { kind: "steer", vector: `v${stream}`, layer, strength: 0.05, strength_unit: "row_norm" };
+      const { status, body } = await send(`${url}/v1/completions`, "POST", {
+        prompt: `stream ${stream}: a b c d e f`,
+        max_tokens: tokens,
+        ignore_eos: true,
+        temperature: 0,
+        cache_prompt: false,
+        ...(layer !== undefined && stream % 2 === 0 && { tapline: { interventions: [steer] } }),
+      });
+      if (status !== 200 || body.usage.completion_tokens !== tokens) throw new Error(JSON.stringify(body));
+    }),
+  );
+  return { speed: (streams * tokens) / ((performance.now() - start) / 1000) };
+}
