@@ -1,6 +1,7 @@
 #include "engine/plain_twin.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/error.h"

@@ -105,10 +105,11 @@ test("beside a draft model: edits, readings and kept rows are of accepted tokens
   const home = await mkdtemp(join(tmpdir(), "tapline-draft-live-"));
   const layer = 5;
   // biome-ignore lint/suspicious/noExplicitAny: tests read whatever comes
-  const ask = async (server: TestServer, strength: number): Promise<any> => {
+  const ask = async (server: TestServer, strength: number, more: object = {}): Promise<any> => {
     const intervention = { kind: "steer", vector: "wave", layer, strength, strength_unit: "row_norm" };
     const { status, body } = await server.post("/v1/completions", {
       ...{ prompt: "one two three four five six seven", max_tokens: 48, temperature: 0, ignore_eos: true },
+      ...more,
       tapline: {
         interventions: [{ ...intervention, positions: "generated" }],
         watch: { layers: [2, 6], norms: true, probes: ["odd"], states: true, positions: "all" },
@@ -127,6 +128,39 @@ test("beside a draft model: edits, readings and kept rows are of accepted tokens
   };
   const close = (some: number, other: number, most: number, what: string) =>
     assert.ok(Math.abs(some - other) <= most, `${what}: ${some}, not ${other}`);
+  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever comes
+  const compare = (alone: any, found: any) => {
+    assert.is(found.text, alone.text);
+    const { prompt_tokens: prompt, completion_tokens: answer } = found.usage;
+    const [told] = found.interventions;
+    const [expected] = alone.interventions;
+    // Every generated token that the model read again, once: rejected guesses were edited, too.
+    assert.is(told.rows, answer - 1);
+    assert.is(expected.rows, answer - 1);
+    close(told.mean_row_length, expected.mean_row_length, 1e-3 * expected.mean_row_length, "mean length");
+    close(told.mean_change_length, expected.mean_change_length, 1e-3 * expected.mean_row_length, "change");
+    assert.equal(
+      [...found.prompt, ...found.tokens].map(({ index, token_id: id }) => [index, id]),
+      [...alone.prompt, ...alone.tokens].map(({ index, token_id: id }) => [index, id]),
+    );
+    for (const [place, { norms, probes }] of found.tokens.entries()) {
+      const entry = alone.tokens[place];
+      for (const at of ["2", "6"])
+        close(norms[at] / entry.norms[at], 1, 1e-3, `norm of token ${place} at ${at}`);
+      close(probes.odd, entry.probes.odd, 1e-3, `score of token ${place}`);
+    }
+    assert.equal(
+      [...found.kept.get("rows").data],
+      Array.from({ length: prompt + answer - 1 }, (_, row) => row),
+    );
+    assert.equal([...found.kept.get("token_ids").data], [...alone.kept.get("token_ids").data]);
+    for (const at of ["layer_2", "layer_6"]) {
+      const { data } = alone.kept.get(at);
+      for (const [place, value] of found.kept.get(at).data.entries()) {
+        close(value, data[place], 5e-2, `${at} value ${place}`);
+      }
+    }
+  };
   const servers: TestServer[] = [];
   try {
     const plain = await startServer({ parallel: 1, home });
@@ -145,42 +179,19 @@ test("beside a draft model: edits, readings and kept rows are of accepted tokens
     const drafted = await startServer({ parallel: 1, home, draft: "demo" });
     servers.push(drafted);
     for (const strength of [0, 0.5]) {
-      const alone = await ask(plain, strength);
-      const found = await ask(drafted, strength);
-      assert.is(found.text, alone.text);
-      const { prompt_tokens: prompt, completion_tokens: answer } = found.usage;
-      const { draft_n: guessed, draft_n_accepted: accepted } = found.timings;
-      // The draft does not wear the edit: what it guesses is the plain model's answer, and some of it is rejected.
-      if (strength === 0)
-        assert.ok(guessed > 10 && accepted > 0.8 * guessed, `${accepted} of ${guessed} accepted`);
-      else assert.ok(guessed - accepted >= 3, `${accepted} of ${guessed} accepted`);
-      const [told] = found.interventions;
-      const [expected] = alone.interventions;
-      // Every generated token that the model read again, once: rejected guesses were edited, too.
-      assert.is(told.rows, answer - 1);
-      assert.is(expected.rows, answer - 1);
-      close(told.mean_row_length / expected.mean_row_length, 1, 1e-3, "mean length of the rows");
-      close(told.mean_change_length, expected.mean_change_length, 1e-3 * expected.mean_row_length, "change");
-      assert.equal(
-        [...found.prompt, ...found.tokens].map(({ index, token_id: id }) => [index, id]),
-        [...alone.prompt, ...alone.tokens].map(({ index, token_id: id }) => [index, id]),
-      );
-      for (const [place, { norms, probes }] of found.tokens.entries()) {
-        const entry = alone.tokens[place];
-        for (const at of ["2", "6"])
-          close(norms[at] / entry.norms[at], 1, 1e-3, `norm of token ${place} at ${at}`);
-        close(probes.odd, entry.probes.odd, 1e-3, `score of token ${place}`);
-      }
-      assert.equal(
-        [...found.kept.get("rows").data],
-        Array.from({ length: prompt + answer - 1 }, (_, row) => row),
-      );
-      assert.equal([...found.kept.get("token_ids").data], [...alone.kept.get("token_ids").data]);
-      for (const at of ["layer_2", "layer_6"]) {
-        const { data } = alone.kept.get(at);
-        for (const [place, value] of found.kept.get(at).data.entries()) {
-          close(value, data[place], 5e-2, `${at} value ${place}`);
-        }
+      const whole = await ask(plain, strength);
+      // A word in the middle ends the answer where the draft has guessed on.
+      const [word] = /\S+\s*$/.exec(whole.text.slice(0, whole.text.length / 2)) as RegExpExecArray;
+      for (const more of [{}, { stop: [word] }] as { stop?: string[] }[]) {
+        const alone = await ask(plain, strength, more);
+        const found = await ask(drafted, strength, more);
+        compare(alone, found);
+        if (more.stop !== undefined) continue;
+        // The draft does not wear the edit: what it guesses is the plain model's answer, and some of it is rejected.
+        const { draft_n: guessed, draft_n_accepted: accepted } = found.timings;
+        if (strength === 0)
+          assert.ok(guessed > 10 && accepted > 0.8 * guessed, `${accepted} of ${guessed} accepted`);
+        else assert.ok(guessed - accepted >= 3, `${accepted} of ${guessed} accepted`);
       }
     }
     for (const tapline of [
