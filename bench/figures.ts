@@ -9,6 +9,8 @@ export interface Row {
   /** What `value` has to reach, e.g. ">= 1.5"; absent for information. */
   goal?: string;
   ok: boolean;
+  /** Where it was measured in fewer rounds than what it stands beside. */
+  rounds?: number;
 }
 
 /** The median of the rounds as a row; `least` and `most` are its goal. */

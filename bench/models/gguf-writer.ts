@@ -10,15 +10,19 @@ export type Metadata = Record<
 export interface TensorSpec {
   name: string;
   dimensions: number[];
-  type: "f32" | "f16" | "q8_0";
+  type: TensorType;
   bytes: (size: number) => Buffer;
 }
 
 const types = {
   f32: { id: 0, block: 1, bytes: 4 },
   f16: { id: 1, block: 1, bytes: 2 },
+  q4_1: { id: 3, block: 32, bytes: 20 },
+  q5_0: { id: 6, block: 32, bytes: 22 },
+  q5_1: { id: 7, block: 32, bytes: 24 },
   q8_0: { id: 8, block: 32, bytes: 34 },
 } as const;
+export type TensorType = keyof typeof types;
 
 const alignment = 32;
 const padded = (size: number) => Math.ceil(size / alignment) * alignment;

@@ -10,9 +10,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { cacheFolder } from "../../scripts/build/source.js";
 import { byteTokenizer } from "./byte-tokenizer.js";
-import { type Metadata, type TensorSpec, writeGguf } from "./gguf-writer.js";
+import { type Metadata, type TensorSpec, type TensorType, writeGguf } from "./gguf-writer.js";
 
 export type WeightType = "q8_0" | "f16";
+
+/** Bytes of weights of about a standard deviation. */
+export type Weights = (size: number, deviation: number) => Buffer;
 
 /** Of a model with tied embeddings. */
 export interface Shape {
@@ -47,15 +50,23 @@ export async function randomModel(type: WeightType): Promise<string> {
 
 /** Another shape of the same architecture, and a little of it. */
 export function writeRandomModel(path: string, type: WeightType, shape: Shape): Promise<void> {
-  return writeGguf(path, metadata(type, shape), tensors(type, shape));
+  return writeModel(path, type, shape, random[type]);
 }
 
-function metadata(type: WeightType, shape: Shape): Metadata {
+/** The same with weights of one's own. */
+export function writeModel(path: string, type: TensorType, shape: Shape, weights: Weights): Promise<void> {
+  return writeGguf(path, metadata(type, shape), tensors(type, shape, weights));
+}
+
+/** llama.cpp's numbers for files of mostly one type. */
+const fileTypes = { f32: 0, f16: 1, q4_1: 3, q8_0: 7, q5_0: 8, q5_1: 9 } as const;
+
+function metadata(type: TensorType, shape: Shape): Metadata {
   const { blocks, hidden, feedForward, heads, kvHeads } = shape;
   return {
     "general.architecture": "qwen2",
     "general.name": shape === halfBillion ? "random weights in the shape of 0.5B" : "random weights",
-    "general.file_type": type === "q8_0" ? 7 : 1,
+    "general.file_type": fileTypes[type],
     "qwen2.block_count": blocks,
     "qwen2.context_length": 32_768,
     "qwen2.embedding_length": hidden,
@@ -68,7 +79,7 @@ function metadata(type: WeightType, shape: Shape): Metadata {
   };
 }
 
-function tensors(type: WeightType, shape: Shape): TensorSpec[] {
+function tensors(type: TensorType, shape: Shape, weights: Weights): TensorSpec[] {
   const { blocks, hidden, feedForward, heads, kvHeads, vocabulary: words } = shape;
   const kv = (hidden / heads) * kvHeads;
   const matrix = (name: string, inner: number, outer: number): TensorSpec => ({
@@ -76,7 +87,7 @@ function tensors(type: WeightType, shape: Shape): TensorSpec[] {
     dimensions: [inner, outer],
     type,
     // About 1 / sqrt(inner): activations keep their size through the blocks.
-    bytes: (size) => (type === "q8_0" ? randomQ8(size, 1 / Math.sqrt(inner)) : randomF16(size, inner)),
+    bytes: (size) => weights(size, 1 / Math.sqrt(inner)),
   });
   const vector = (name: string, length: number, value: number): TensorSpec => ({
     name,
@@ -105,6 +116,8 @@ function tensors(type: WeightType, shape: Shape): TensorSpec[] {
   return all;
 }
 
+const random: Record<WeightType, Weights> = { q8_0: randomQ8, f16: randomF16 };
+
 /** Blocks of 32 weights: a float16 scale, then 32 signed bytes, uniform. */
 function randomQ8(size: number, deviation: number): Buffer {
   const bytes = randomFillSync(Buffer.allocUnsafe(size));
@@ -114,9 +127,9 @@ function randomQ8(size: number, deviation: number): Buffer {
 }
 
 /** Float16 of random sign and mantissa in one binade: magnitudes between `low` and twice that. */
-function randomF16(size: number, inner: number): Buffer {
+function randomF16(size: number, deviation: number): Buffer {
   const bytes = randomFillSync(Buffer.allocUnsafe(size));
-  const exponent = halfBits(1 / Math.sqrt(inner) / 1.5) & 0x7c00;
+  const exponent = halfBits(deviation / 1.5) & 0x7c00;
   for (let at = 0; at < size; at += 2) {
     bytes.writeUInt16LE((bytes.readUInt16LE(at) & 0x83ff) | exponent, at);
   }

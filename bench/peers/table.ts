@@ -33,10 +33,11 @@ export async function writePeersTable(rows: readonly Row[]): Promise<void> {
 
 function figure(row: Row | undefined): string {
   if (row === undefined) return "";
-  const { value, unit } = row;
+  const { value, unit, rounds } = row;
+  const fewer = rounds === undefined ? "" : ` (${rounds === 1 ? "one round" : `${rounds} rounds`})`;
   return unit.endsWith("s") && value < 1
-    ? `${(1000 * value).toPrecision(3)} ${unit.replace(/s$/, "ms")}`
-    : `${short(value)} ${unit}`;
+    ? `${(1000 * value).toPrecision(3)} ${unit.replace(/s$/, "ms")}${fewer}`
+    : `${short(value)} ${unit}${fewer}`;
 }
 
 function ratio(row: Row | undefined): string {

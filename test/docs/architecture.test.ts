@@ -55,6 +55,7 @@ const nativeArrows: Record<string, string[]> = {
   experiment: ["base", "capture", "model"],
   train: ["base"],
   dictionary: ["base", "train"],
+  products: [],
   engine: ["base", "capture", "experiment", "model"],
   napi: ["base", "dictionary", "engine", "experiment", "model", "train"],
 };

@@ -1,7 +1,6 @@
 import { fileURLToPath } from "node:url";
-import { NativeError } from "../../../src/native/error.js";
-import { Model } from "../../../src/native/index.js";
 import { startServer } from "../../inference/support/serving.js";
+import { openHarness } from "../../lab/harness.js";
 import { runProgram } from "../../support/real/cache.js";
 import { environment } from "../../support/real/environments.js";
 import type { Figure } from "../numerics/check.js";
@@ -47,25 +46,41 @@ export async function encoder({ f32, folder }: { f32: string; folder: string }):
       value: cosine(ours[0] as number[], theirs[2] as number[]),
       bound: 0.9,
     },
-    { what: "texts refused without a sentence by the tap", value: await refusals(f32), bound: 0 },
+    {
+      what: "inspect, probe and sae: neither done nor refused with a sentence",
+      value: await unanswered(f32),
+      bound: 0,
+    },
   ];
 }
 
-/** inspect, probe and sae take block outputs, or say in a sentence why there are none. */
-async function refusals(path: string): Promise<number> {
-  const model = await Model.open(path, { gpuLayers: 0 });
+/** How many of the Lab's operations neither give finite block outputs nor say in a sentence why there are none. */
+async function unanswered(model: string): Promise<number> {
+  const examples = texts.slice(0, 16).map((text, i) => ({
+    ...{ text, label: Math.floor(i / 2) % 2 },
+    split: i % 2 === 0 ? "train" : "test",
+  }));
+  const lab = await openHarness({ backend: "cpu" });
+  let wrong = 0;
   try {
-    const context = await model.createContext({ nCtx: 256, threads: 1 });
-    const tokens = await model.tokenize(texts[0] as string);
-    const found = await context.features({ sequences: [tokens], layers: [0, 5] });
-    return found.size === 2 ? 0 : 1;
-  } catch (error) {
-    if (!(error instanceof NativeError) || !/^[A-Z].*\.$/s.test(error.message)) return 1;
-    console.log(`  refused: ${error.message}`);
-    return 0;
+    for (const request of [
+      { operation: "inspect", prompt: texts[0] },
+      { operation: "probe", examples },
+      { operation: "sae", examples, features: 8, steps: 5 },
+    ]) {
+      const { id } = await lab.submit({ ...request, model, layers: [0, 5] });
+      const { status, error } = await lab.finished(id);
+      if (status === "failed" && /^[A-Z].*'bert'.*\.$/s.test(error ?? "")) {
+        console.log(`  ${request.operation} refused: ${error}`);
+      } else if (status !== "completed") {
+        console.log(`  ${request.operation} ${status}: ${error}`);
+        wrong++;
+      }
+    }
   } finally {
-    await model.close();
+    await lab.close();
   }
+  return wrong;
 }
 
 function cosine(a: readonly number[], b: readonly number[]): number {

@@ -1,0 +1,167 @@
+// ggml's one door to faster matrix products is llamafile_sgemm, which it calls in every thread for each
+// product of more than one row. Here it leads to this folder's products first; what they do not take goes on
+// to ggml's own, which CMakeLists.txt has renamed.
+
+#include "ggml-cpu-impl.h"
+#include "ggml.h"
+#include "llamafile/sgemm.h"
+
+extern "C" bool ggml_own_sgemm(const ggml_compute_params*, int64_t, int64_t, int64_t, const void*, int64_t,
+                               const void*, int64_t, void*, int64_t, int, int, int);
+
+#include "products.h"
+
+#ifdef TAPLINE_PRODUCTS
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <type_traits>
+
+namespace tapline::products {
+
+namespace {
+
+/// Most bytes of packed tokens: more are multiplied in rounds.
+constexpr size_t kPacked = size_t{8} << 20U;
+
+/// A thread's own memory for packed tokens; it grows and stays.
+class Scratch {
+ public:
+  std::byte* at_least(size_t bytes) {
+    if (bytes > size_) {
+      data_.reset(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{64})));
+      size_ = bytes;
+    }
+    return data_.get();
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const { ::operator delete (data, std::align_val_t{64}); }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  size_t size_ = 0;
+};
+
+template <class Weight>
+struct Product {
+  using Token = typename TokenOf<Weight>::Type;
+
+  const ggml_compute_params* params;
+  int64_t rows;  // of weights
+  int64_t tokens;
+  int64_t depth;
+  const Weight* weights;
+  int64_t weights_stride;
+  const Token* inputs;
+  int64_t inputs_stride;
+  float* results;
+  int64_t results_stride;
+
+  static int64_t groups(int64_t count) { return (count + kLanes - 1) / kLanes; }
+
+  void pack_panel(int64_t panel, int64_t from, int64_t count, std::byte* to) const {
+    pack(inputs + (from + panel * kLanes) * inputs_stride, inputs_stride,
+         std::min(kLanes, count - panel * kLanes), depth,
+         to + static_cast<size_t>(panel) * panel_bytes<Token>(depth));
+  }
+
+  void multiply_group(int64_t group, int64_t from, int64_t count, const std::byte* panels) const {
+    const int64_t row = group * kLanes;
+    multiply(weights + row * weights_stride, weights_stride, std::min(kLanes, rows - row), depth, panels,
+             count, results + from * results_stride + row, results_stride);
+  }
+
+  /// Sixteen tokens or fewer: every thread packs them for itself, and nobody waits for anybody.
+  void compute_one_panel() const {
+    thread_local Scratch scratch;
+    std::byte* const panel = scratch.at_least(panel_bytes<Token>(depth));
+    pack_panel(0, 0, tokens, panel);
+    const int64_t all = groups(rows);
+    for (int64_t group = all * params->ith / params->nth; group < all * (params->ith + 1) / params->nth;
+         ++group)
+      multiply_group(group, 0, tokens, panel);
+  }
+
+  /// Tokens [from, from + count): threads share the packing, then take groups of rows as they come.
+  void compute_round(int64_t from, int64_t count) const {
+    thread_local Scratch scratch;
+    const int64_t panels = groups(count);
+    // The first thread's memory serves all of them. They learn its place where the results will be.
+    float* const place = results + from * results_stride;
+    std::byte* packed = nullptr;
+    if (params->ith == 0) {
+      packed = scratch.at_least(static_cast<size_t>(panels) * panel_bytes<Token>(depth));
+      std::memcpy(place, &packed, sizeof packed);
+      ggml_threadpool_chunk_set(params->threadpool, params->nth);
+    }
+    ggml_barrier(params->threadpool);
+    std::memcpy(&packed, place, sizeof packed);
+    for (int64_t panel = params->ith; panel < panels; panel += params->nth)
+      pack_panel(panel, from, count, packed);
+    ggml_barrier(params->threadpool);
+    for (int64_t group = params->ith; group < groups(rows);
+         group = ggml_threadpool_chunk_add(params->threadpool, 1))
+      multiply_group(group, from, count, packed);
+    ggml_barrier(params->threadpool);
+  }
+
+  void compute() const {
+    if (tokens <= kLanes) return compute_one_panel();
+    const auto fitting = static_cast<int64_t>(kPacked / panel_bytes<Token>(depth));
+    const int64_t most = std::max<int64_t>(1, fitting) * kLanes;
+    for (int64_t from = 0; from < tokens; from += most) compute_round(from, std::min(most, tokens - from));
+  }
+};
+
+/// From here on these products are faster than ggml's; one row is a product with a vector, which waits for
+/// memory.
+constexpr int64_t kLeastPlain = 6;
+constexpr int64_t kLeastQuantised = 2;
+
+/// Computes a product of these types, or says that it has none.
+bool product(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda,
+             const void* b, int64_t ldb, void* c, int64_t ldc, int a_type, int b_type) {
+  const auto of = [&](const auto* weights) {
+    using Weight = std::remove_const_t<std::remove_pointer_t<decltype(weights)>>;
+    using Token = typename TokenOf<Weight>::Type;
+    Product<Weight>{params, m, n, k, weights, lda, static_cast<const Token*>(b), ldb, static_cast<float*>(c),
+                    ldc}
+        .compute();
+    return true;
+  };
+  if (m < kLanes || params->use_ref) return false;
+  if (a_type == GGML_TYPE_F32 && b_type == GGML_TYPE_F32)
+    return n >= kLeastPlain && of(static_cast<const float*>(a));
+#ifdef TAPLINE_PRODUCTS_QUANTISED
+  if (n < kLeastQuantised) return false;
+  if (b_type == GGML_TYPE_Q8_0) {
+    if (a_type == GGML_TYPE_Q8_0) return of(static_cast<const Q8_0*>(a));
+    if (a_type == GGML_TYPE_Q5_0) return of(static_cast<const Q5_0*>(a));
+  }
+  if (b_type == GGML_TYPE_Q8_1) {
+    if (a_type == GGML_TYPE_Q4_1) return of(static_cast<const Q4_1*>(a));
+    if (a_type == GGML_TYPE_Q5_1) return of(static_cast<const Q5_1*>(a));
+  }
+#endif
+  return false;
+}
+
+}  // namespace
+
+}  // namespace tapline::products
+
+#endif
+
+extern "C" bool llamafile_sgemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
+                                const void* a, int64_t lda, const void* b, int64_t ldb, void* c, int64_t ldc,
+                                int a_type, int b_type, int c_type) {
+#ifdef TAPLINE_PRODUCTS
+  if (c_type == GGML_TYPE_F32 &&
+      tapline::products::product(params, m, n, k, a, lda, b, ldb, c, ldc, a_type, b_type))
+    return true;
+#endif
+  return ggml_own_sgemm(params, m, n, k, a, lda, b, ldb, c, ldc, a_type, b_type, c_type);
+}

@@ -1,0 +1,135 @@
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import type { TensorType } from "../../bench/models/gguf-writer.js";
+import { type Shape, writeModel } from "../../bench/models/random-model.js";
+import { type Context, Model } from "../../src/native/index.js";
+import { TestRandom } from "../support/random.js";
+import { apart, layersOf, scratch, someTokens } from "./demo-model.js";
+
+/**
+ * Passes of several tokens take the products of native/products where the processor has AVX-512, a pass of one token
+ * takes ggml's: two arithmetics of the same weights.
+ */
+const folder = scratch();
+
+/** Weights that are the same in every run, in a type's own form. */
+function weightsOf(type: TensorType): (size: number, deviation: number) => Buffer {
+  const random = new TestRandom(14);
+  if (type === "f32") {
+    return (size, deviation) =>
+      Buffer.from(random.normals(size / 4).map((value) => value * deviation).buffer);
+  }
+  // Bytes of a block, the deviation of its numbers before they are scaled, and what takes their mean away.
+  const [bytes, spread, least] = {
+    q8_0: [34, 74, undefined],
+    q4_1: [20, 4.6, -7.5],
+    q5_0: [22, 9.2, undefined],
+    q5_1: [24, 9.2, -15.5],
+  }[type as "q8_0" | "q4_1" | "q5_0" | "q5_1"] as [number, number, number | undefined];
+  return (size, deviation) => {
+    const buffer = Buffer.from(Uint8Array.from({ length: size }, () => random.below(256)));
+    const scale = 2 ** Math.round(Math.log2(deviation / spread));
+    for (let at = 0; at < size; at += bytes) {
+      buffer.writeUInt16LE(halfBits(scale), at);
+      if (least !== undefined) buffer.writeUInt16LE(halfBits(least * scale), at + 2);
+    }
+    return buffer;
+  };
+}
+
+/** Bits of a number in half precision that it holds exactly, in its normal range. */
+function halfBits(value: number): number {
+  const exponent = Math.floor(Math.log2(Math.abs(value)));
+  const fraction = (Math.abs(value) / 2 ** exponent - 1) * 1024;
+  return (value < 0 ? 0x8000 : 0) | ((exponent + 15) << 10) | fraction;
+}
+
+async function withModel(
+  type: TensorType,
+  shape: Shape,
+  run: (model: Model, open: (threads: number) => Promise<Context>) => Promise<void>,
+): Promise<void> {
+  const path = join(folder, `${type}.gguf`);
+  await writeModel(path, type, shape, weightsOf(type));
+  const model = await Model.open(path, { gpuLayers: 0 });
+  try {
+    await run(model, (threads) => model.createContext({ nCtx: 512, nBatch: 512, threads }));
+  } finally {
+    await model.close();
+    rmSync(path);
+  }
+}
+
+/** Block outputs of all tokens, in passes of so many. */
+async function states(
+  context: Context,
+  model: Model,
+  tokens: Int32Array,
+  each: number,
+): Promise<Float32Array[]> {
+  await context.reset();
+  const { nEmbd } = model.info;
+  const all = layersOf(model).map(() => new Float32Array(tokens.length * nEmbd));
+  for (let start = 0; start < tokens.length; start += each) {
+    const chunk = tokens.slice(start, start + each);
+    const { layers } = await context.advance({ tokens: chunk, layers: layersOf(model) });
+    for (const [at, layer] of layers.entries()) all[at]!.set(layer.states!.data, start * nEmbd);
+  }
+  return all;
+}
+
+// Rows and depths that no tile divides; in blocks of 32 a depth is a multiple of that.
+const inBlocks = { blocks: 1, hidden: 96, feedForward: 160, heads: 4, kvHeads: 1, vocabulary: 320 };
+const shapes = [
+  ["f32", { blocks: 2, hidden: 100, feedForward: 172, heads: 2, kvHeads: 1, vocabulary: 320 }, 1e-5],
+  // Where the last bit of a sum lets one activation be rounded to another of 255 steps, that is seen; a wrong product is
+  // ten times as far off.
+  ["q8_0", inBlocks, 0.02],
+  ["q4_1", inBlocks, 0.02],
+  ["q5_0", inBlocks, 0.02],
+  ["q5_1", inBlocks, 0.02],
+] as const;
+
+for (const [type, shape, bound] of shapes) {
+  test(`${type}: tokens in one pass come out as one by one, whatever their number`, async () => {
+    await withModel(type, shape, async (model, open) => {
+      const context = await open(1);
+      const tokens = someTokens(70, model.info.nVocab);
+      const alone = await states(context, model, tokens, 1);
+      for (const each of [2, 5, 6, 7, 15, 16, 17, 33, 70]) {
+        const together = await states(context, model, tokens, each);
+        for (const [layer, values] of together.entries()) {
+          const off = apart(values, alone[layer]!);
+          assert.ok(off <= bound, `block ${layer}, ${each} at a time: ${off}`);
+        }
+      }
+    });
+  });
+
+  test(`${type}: the number of threads changes no bit`, async () => {
+    await withModel(type, shape, async (model, open) => {
+      const tokens = someTokens(70, model.info.nVocab, 2);
+      const one = await open(1);
+      const three = await open(3);
+      for (const each of [7, 70]) {
+        assert.equal(await states(three, model, tokens, each), await states(one, model, tokens, each));
+      }
+    });
+  });
+}
+
+test("more tokens than are packed at once", async () => {
+  const shape = { blocks: 1, hidden: 64, feedForward: 8200, heads: 2, kvHeads: 1, vocabulary: 320 };
+  await withModel("f32", shape, async (model, open) => {
+    const context = await open(2);
+    // 16 panels of 8200 numbers by 16 tokens are 8 MiB.
+    const tokens = someTokens(300, model.info.nVocab, 3);
+    const [whole] = await states(context, model, tokens, 300);
+    const [parts] = await states(context, model, tokens, 100);
+    assert.ok(apart(whole!, parts!) <= 1e-5, `${apart(whole!, parts!)}`);
+  });
+});
+
+test.run();
