@@ -1,13 +1,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { Engine } from "../../src/native/engine.js";
+import { module, moduleAt } from "../support/program.js";
 
-const fixture = fileURLToPath(new URL("./fixtures/exit.ts", import.meta.url));
+const fixture = fileURLToPath(new URL("./fixtures/exit.mjs", import.meta.url));
+const engineModule = pathToFileURL(moduleAt("native/engine")).href;
 const open = () => Engine.open({ path: demoModelPath, id: "demo", threads: 1, parallel: 2 });
 const endless = { prompt: "The", max_tokens: 400, ignore_eos: true, stream: true };
 
@@ -125,7 +127,7 @@ test("closing in the middle of a prompt's scores refuses or ends them, and what 
 
 for (const step of ["loading", "loaded", "streaming", "capturing", "closed"]) {
   test(`a process that ends while ${step} ends cleanly`, async () => {
-    const child = spawn(process.execPath, ["--import", "tsx", fixture, step], {
+    const child = spawn(process.execPath, [...module, fixture, engineModule, step, demoModelPath], {
       stdio: ["ignore", "pipe", "pipe"],
     });
     let errors = "";

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { Compile } from "typebox/compile";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -6,6 +7,7 @@ import { meanDifference } from "../../src/lab/operations/intervention.js";
 import { randomVector } from "../../src/library/index.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { type Context, type Edit, Model } from "../../src/native/index.js";
+import { writeWideModel } from "../support/wide-model.js";
 import { type Harness, openHarness } from "./harness.js";
 
 const base = { operation: "compare", model: "demo", prompt: "The capital of France is", layers: [4] };
@@ -144,6 +146,13 @@ test("target_token: one token without special tokens, else the baseline's top to
   );
 });
 
+test("of several selected layers the first is the one that is changed", async () => {
+  const change = (layers: number[]) => run({ layers, strengths: [0.5], max_tokens: 1 });
+  const { trials } = await change([4, 2]);
+  assert.equal(trials, (await change([4])).trials);
+  assert.not.equal(trials[0]!.probability, (await change([2])).trials[0]!.probability);
+});
+
 test("what only the model can tell fails the job with the numbers", async () => {
   const long = "Paris ".repeat(30);
   assert.match(
@@ -171,8 +180,19 @@ test("what only the model can tell fails the job with the numbers", async () => 
 test("the most that the contract allows: 32 prompts, 9 strengths, 128 tokens", async () => {
   const prompts = Array.from({ length: 32 }, (_, index) => `${index}: the capital of France is`);
   const strengths = [-5, -2, -1, 0, 0.5, 1, 1.5, 2, 5];
-  const { trials, note } = await run({ prompts, strengths, max_tokens: 128, layers: [2, 3] });
+  // How many there are is the point, not how large the model is.
+  const small = join(harness.home, "small.gguf");
+  await writeWideModel(small, { hidden: 64, blocks: 4 });
+  const { trials, note } = await run({
+    model: small,
+    prompts,
+    strengths,
+    max_tokens: 128,
+    layers: [2, 3],
+    target_token: "a",
+  });
   assert.is(trials.length, 288);
+  assert.equal([...new Set(trials.map(({ layer }) => layer))], [2]);
   assert.match(note, "Only the first selected layer, 2, is changed; 3 had no part.");
 });
 

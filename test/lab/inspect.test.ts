@@ -187,6 +187,15 @@ test("a prompt longer than one batch is captured as in one pass", async () => {
   });
   assert.ok(Math.sqrt(difference / length) < 1e-3, `relative L2 ${Math.sqrt(difference / length)}`);
   assert.is(result.next_tokens[0]!.token_id, whole.next!.tokenIds[0]);
+  // A norm and three predictions for every token of every chunk, the norms those of the rows that were kept.
+  const hidden = result.provenance.n_embd;
+  for (const { norms, predictions } of result.layers) {
+    assert.equal([norms.length, predictions!.length], [tokens.length, tokens.length]);
+  }
+  result.layers[1]!.norms.forEach((norm, token) => {
+    const own = Math.hypot(...data.subarray(token * hidden, (token + 1) * hidden));
+    assert.ok(Math.abs(own - norm) <= 1e-4 * norm, `token ${token}: ${own} and ${norm}`);
+  });
   await context.close();
   await model.close();
 });

@@ -1,13 +1,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Model, release } from "../../src/native/index.js";
+import { module, moduleAt } from "../support/program.js";
 import { until } from "../support/until.js";
 import { demo, logitsOf, someTokens } from "./demo-model.js";
 
+const native = pathToFileURL(moduleAt("native/index")).href;
 const fixture = (name: string) => fileURLToPath(new URL(`./fixtures/${name}`, import.meta.url));
 
 test("close waits for what runs, and may be called again and again", async () => {
@@ -142,7 +144,7 @@ const stages = [
 ];
 for (const stage of stages) {
   test(`a process that ends in the middle (${stage}) ends without finishing, with its own code`, async () => {
-    const child = spawn(process.execPath, ["--import", "tsx", fixture("exit-during.ts"), stage, demo], {
+    const child = spawn(process.execPath, [...module, fixture("exit-during.mjs"), native, stage, demo], {
       stdio: ["ignore", "pipe", "pipe"],
     });
     let output = "";

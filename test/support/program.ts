@@ -25,4 +25,9 @@ export const compiledWorker = fromDist
 
 /** The same for a program of somebody's own, and the module that `tapline/client` names. */
 export const module: readonly string[] = fromDist ? [] : ["--import", tsx];
-export const clientModule = join(root, fromDist ? "dist/client/index.js" : "src/client/index.ts");
+export const clientModule = moduleAt("client/index");
+
+/** Where a module of the sources is: compiled, where that is the present one. Started with {@link module}. */
+export function moduleAt(name: string): string {
+  return join(root, fromDist ? `dist/${name}.js` : `src/${name}.ts`);
+}

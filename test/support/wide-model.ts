@@ -9,9 +9,14 @@ const head = 64;
 const feedForward = 32;
 const vocabulary = 320;
 
-/** A qwen3 of random weights with a residual stream of 8192 and one small head a block: 50 MB, quick to compute. */
-export async function writeWideModel(path: string): Promise<void> {
-  const { hidden, blocks } = wide;
+/**
+ * A qwen3 of random weights with one small head a block: with a residual stream of 8192 50 MB, quick to compute. Its tokens
+ * are bytes.
+ */
+export async function writeWideModel(
+  path: string,
+  { hidden, blocks }: { hidden: number; blocks: number } = wide,
+): Promise<void> {
   const matrix = (name: string, inner: number, outer: number): TensorSpec => ({
     name,
     dimensions: [inner, outer],
