@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Job } from "../../src/contracts/index.js";
+import { Lab } from "../../src/lab/lab.js";
 import { JobStore } from "../../src/lab/store.js";
 
 let home: string;
@@ -149,6 +150,26 @@ test("a start finds jobs in their order, ends what was unfinished, and leaves fo
   assert.ok(
     said.some((line) => line.startsWith(`job ${damaged} is left out: its job.json cannot be used (`)),
   );
+});
+
+test("the newest hundred jobs are listed, the newest first; older ones are there by their ids", async () => {
+  const ids: string[] = [];
+  for (let count = 0; count < 102; count++) {
+    const id = count.toString(16).padStart(32, "0");
+    ids.push(id);
+    await store.create({ ...jobOf(id, 1000 + count, "failed"), ended: 2000, error: "no" });
+  }
+  await store.close();
+  const lab = await Lab.open({ home, log: quiet });
+  try {
+    assert.equal(
+      lab.list().map(({ id }) => id),
+      ids.slice(2).reverse(),
+    );
+    assert.is((await lab.get(ids[0] as string)).error, "no");
+  } finally {
+    await lab.close();
+  }
 });
 
 test.run();
