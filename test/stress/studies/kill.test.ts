@@ -2,8 +2,6 @@
  * kill -9 during writes: what was acknowledged is there afterwards, whole, and what was not is there wholly or not.
  * Beside SQLite's writers a system's own sqlite3 reads all the time, where it is installed.
  */
-import { fork } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { sql } from "kysely";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -12,10 +10,10 @@ import { openStore } from "../../../src/studies/store/store.js";
 import { sha256Hex } from "../../../src/studies/store/tokens.js";
 import { startDatabases } from "../../studies/support/databases.js";
 import { readAllTheTime } from "../../studies/support/foreign-reader.js";
+import { forkWriter } from "./support/fork-writer.js";
 
 const kills = Number(process.env.TAPLINE_STRESS_KILLS ?? 100);
 const databases = await startDatabases(true);
-const writer = fileURLToPath(new URL("./support/writer.ts", import.meta.url));
 
 for (const database of databases.all) {
   test(`${database.name}: ${kills} kills lose nothing that was acknowledged`, async () => {
@@ -40,7 +38,7 @@ for (const database of databases.all) {
         [0, 1].map(
           () =>
             new Promise<void>((resolve, reject) => {
-              const child = fork(writer, [location, id, other.id], { execArgv: ["--import", "tsx"] });
+              const child = forkWriter(location, id, other.id);
               let saved = 0;
               let killing = false;
               child.on(

@@ -1,14 +1,13 @@
 /** A system's own sqlite3 beside processes that write and are killed: what it must not take away. */
-import { execFile, fork } from "node:child_process";
+import { execFile } from "node:child_process";
 import { rmSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import * as assert from "uvu/assert";
 import { signInAccount } from "../../../src/studies/store/accounts.js";
 import { openStore } from "../../../src/studies/store/store.js";
+import { forkWriter } from "../../stress/studies/support/fork-writer.js";
 
 const run = promisify(execFile);
-const writer = fileURLToPath(new URL("../../stress/studies/support/writer.ts", import.meta.url));
 
 export async function hasSqlite3(): Promise<boolean> {
   return run("sqlite3", ["--version"]).then(
@@ -93,8 +92,12 @@ interface Writer {
   kill(): Promise<void>;
 }
 
-function startWriter(location: string, accounts: readonly string[], acknowledged: Set<string>): Writer {
-  const child = fork(writer, [location, ...accounts], { execArgv: ["--import", "tsx"] });
+function startWriter(
+  location: string,
+  accounts: readonly [string, string],
+  acknowledged: Set<string>,
+): Writer {
+  const child = forkWriter(location, ...accounts);
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   let count = 0;
   child.on("message", (message: { draft?: string }) => {

@@ -1,22 +1,22 @@
-/**
- * A process that saves drafts, publishes, comments, votes and moderates until it is killed, and says what was
- * acknowledged. Arguments: database, author's account, another's.
- */
+// A process that saves drafts, publishes, comments, votes and moderates until it is killed, and says what was acknowledged.
+// Arguments: where the modules of src/studies/store are and how they end, a package as JSON, the database, the author's
+// account, another's.
+const [folder, extension, sample, location, accountId, otherId] = process.argv.slice(2);
+const moduleOf = (name) => import(`${folder}/${name}${extension}`);
+const [
+  { addComment, setUpvote },
+  { saveDraft },
+  { remove, setCommentHidden },
+  { publishDraft },
+  { openStore },
+  { sha256Hex },
+] = await Promise.all(["discussion", "drafts", "moderation", "publish", "store", "tokens"].map(moduleOf));
 
-import { addComment, setUpvote } from "../../../../src/studies/store/discussion.js";
-import { saveDraft } from "../../../../src/studies/store/drafts.js";
-import { remove, setCommentHidden } from "../../../../src/studies/store/moderation.js";
-import { publishDraft } from "../../../../src/studies/store/publish.js";
-import { openStore } from "../../../../src/studies/store/store.js";
-import { sha256Hex } from "../../../../src/studies/store/tokens.js";
-import { samplePackage } from "../../../studies/support/packages.js";
-
-const [location, accountId, otherId] = process.argv.slice(2) as [string, string, string];
 const store = await openStore(location);
 process.send?.({ ready: true });
 for (let count = 0; ; count += 1) {
   await store.db.updateTable("accounts").set({ recent_drafts: "[]" }).where("id", "=", accountId).execute();
-  const bytes = Buffer.from(JSON.stringify(samplePackage({ title: `${process.pid} ${count}` })));
+  const bytes = Buffer.from(JSON.stringify({ ...JSON.parse(sample), title: `${process.pid} ${count}` }));
   const saved = await saveDraft(store, { tokenId: accountId, accountId, scopes: [] }, bytes, "t", null);
   if (saved.outcome !== "saved") throw new Error(saved.outcome);
   process.send?.({ draft: saved.id, sha256: saved.sha256 });
