@@ -4,7 +4,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { samplePackage } from "../../../studies/support/packages.js";
 import { module, moduleAt } from "../../../support/program.js";
 
-const writer = fileURLToPath(new URL("./writer.mjs", import.meta.url));
+const writer = fileURLToPath(new URL("../fixtures/writer.mjs", import.meta.url));
 const store = moduleAt("studies/store/store");
 
 /** Starts a process that writes to a database until it is killed; see writer.mjs for what it says. */
