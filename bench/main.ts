@@ -33,6 +33,7 @@ const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Ro
   levels: async () => (await import("./levels.js")).benchLevels,
   peers: async () => (await import("./peers/suite.js")).benchPeers,
   studies: async () => (await import("./studies.js")).benchStudies,
+  dictionaries: async () => (await import("./dictionaries.js")).benchDictionaries,
 };
 
 async function main(): Promise<void> {

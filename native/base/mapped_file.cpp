@@ -73,14 +73,22 @@ MappedFile::~MappedFile() {
 #endif
 
 const float* MappedFile::floats(double offset, size_t count) const {
+  return reinterpret_cast<const float*>(numbers(offset, count, sizeof(float)));
+}
+
+const uint16_t* MappedFile::halves(double offset, size_t count) const {
+  return reinterpret_cast<const uint16_t*>(numbers(offset, count, sizeof(uint16_t)));
+}
+
+const unsigned char* MappedFile::numbers(double offset, size_t count, size_t width) const {
   const bool fits = offset >= 0 && offset <= static_cast<double>(size_) &&
-                    count <= (size_ - static_cast<size_t>(offset)) / sizeof(float);
-  if (!fits || static_cast<size_t>(offset) % sizeof(float) != 0) {
+                    count <= (size_ - static_cast<size_t>(offset)) / width;
+  if (!fits || static_cast<size_t>(offset) % width != 0) {
     throw Error(ErrorCode::kInvalidArgument, std::to_string(count) + " numbers at byte " +
                                                  std::to_string(offset) + " do not lie in a file of " +
                                                  std::to_string(size_) + " bytes.");
   }
-  return reinterpret_cast<const float*>(data_ + static_cast<size_t>(offset));
+  return data_ + static_cast<size_t>(offset);
 }
 
 }  // namespace tapline

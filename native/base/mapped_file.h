@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace tapline {
@@ -18,8 +19,12 @@ class MappedFile {
   /// `count` floats from byte `offset` on. Throws kInvalidArgument where they do not lie in the file, or not
   /// at a multiple of four.
   const float* floats(double offset, size_t count) const;
+  /// The same of numbers of 16 bits, at a multiple of two.
+  const uint16_t* halves(double offset, size_t count) const;
 
  private:
+  const unsigned char* numbers(double offset, size_t count, size_t width) const;
+
   const unsigned char* data_ = nullptr;
   size_t size_ = 0;
 };

@@ -47,6 +47,10 @@ bool Edit::neutral() const {
 /// What the direction is multiplied with before it is added to `row`.
 double Edit::coefficient(const float* row, size_t n_embd, double row_length) const {
   if (!direction || strength == 0.0F) return 0;
+  if (kind == EditKind::kHold) {
+    const Reading read = (*gauge)(row);
+    return strength * (std::max(std::min(read.value, most), least) - read.value) * read.unit;
+  }
   const double length = direction->length;
   const double one = unit == StrengthUnit::kVector ? length : unit == StrengthUnit::kRowNorm ? row_length : 1;
   if (kind == EditKind::kAffine) return strength * (one / length);
@@ -82,8 +86,8 @@ bool Edit::operator==(const Edit& other) const {
   const bool same_direction = direction == other.direction ||
                               (direction && other.direction && direction->values == other.direction->values);
   return layer == other.layer && positions == other.positions && kind == other.kind && scale == other.scale &&
-         strength == other.strength && unit == other.unit && same_direction && least == other.least &&
-         most == other.most;
+         strength == other.strength && unit == other.unit && same_direction && gauge == other.gauge &&
+         least == other.least && most == other.most;
 }
 
 }  // namespace tapline

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -24,8 +25,17 @@ enum class EditKind : uint8_t {
   /// h' = h - s (h.u) u: at s = 1 the component along the direction is gone.
   kProjectOut,
   /// h' = h + s (clip(h.u, least, most) - h.u) u: at s = 1 the projection is held between two bounds.
-  kClamp
+  kClamp,
+  /// h' = h + s (clip(f, least, most) - f) c v, with a reading's f and c: at s = 1 what is read is held.
+  kHold
 };
+
+/// What is read of a row, and how much of an edit's direction one unit of it stands for.
+struct Reading {
+  double value = 0;
+  double unit = 1;
+};
+using Gauge = std::function<Reading(const float* row)>;
 
 /// What one unit of an affine edit's strength is, and of a clamp's bounds.
 enum class StrengthUnit : uint8_t {
@@ -67,7 +77,8 @@ struct Edit {
   float strength = 1.0F;
   StrengthUnit unit = StrengthUnit::kVector;
   std::shared_ptr<const Direction> direction;  // null: none, in affine edits only
-  double least = 0;                            // bounds of a clamp, in `unit`
+  std::shared_ptr<const Gauge> gauge;          // of a hold
+  double least = 0;                            // bounds: of a clamp in `unit`, of a hold in what is read
   double most = 0;
 
   /// Whether it leaves every row as it is, to the bit.

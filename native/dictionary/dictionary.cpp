@@ -49,12 +49,28 @@ Scale scale_of(const float* row, int hidden, RowScaling scaling) {
   return {static_cast<float>(mean), static_cast<float>(deviation + 1e-5), static_cast<float>(deviation)};
 }
 
-/// Columns [from, from + depth) of 32 rows of the weights, turned: out[k][j].
-void pack(const float* weights, int hidden, int width, int from, int depth, float* out) {
+/// Columns [from, from + depth) of rows [first, first + width) of the weights, turned: out[k][j].
+void pack(const Weights& weights, size_t first, int width, int from, int depth, float* out) {
+  alignas(64) float buffer[kDepth];
   for (int j = 0; j < width; ++j) {
-    const float* row = weights + static_cast<size_t>(j) * static_cast<size_t>(hidden) + from;
+    const float* row = weights.read(first + static_cast<size_t>(j), static_cast<size_t>(from),
+                                    static_cast<size_t>(depth), buffer);
     for (int k = 0; k < depth; ++k) out[k * kPanel + j] = row[k];
   }
+}
+
+/// In sums that do not wait for each other.
+float dot(const float* a, const float* b, int count) {
+  constexpr int kSums = 16;
+  float sums[kSums] = {};
+  int i = 0;
+  for (; i + kSums <= count; i += kSums) {
+    for (int k = 0; k < kSums; ++k) sums[k] += a[i + k] * b[i + k];
+  }
+  float sum = 0;
+  for (const float part : sums) sum += part;
+  for (; i < count; ++i) sum += a[i] * b[i];
+  return sum;
 }
 
 /// The k largest values of a row, ties to the lower feature.
@@ -71,18 +87,29 @@ void keep_largest(Fired& fired, int k) {
 
 }  // namespace
 
-Dictionary::Dictionary(const Layout& layout) : layout_(layout), file_(layout.path) {
+namespace {
+
+const Layout& checked(const Layout& layout) {
   if (layout.hidden < 1 || layout.features < 1 || layout.hidden > (1 << 20) || layout.features > (1 << 26)) {
     throw Error(ErrorCode::kInvalidArgument, "A dictionary of " + std::to_string(layout.features) +
                                                  " features of " + std::to_string(layout.hidden) +
                                                  " values cannot be read.");
   }
-  const auto hidden = static_cast<size_t>(layout.hidden);
+  return layout;
+}
+
+}  // namespace
+
+Dictionary::Dictionary(const Layout& layout)
+    : layout_(checked(layout)),
+      file_(layout.path),
+      encoder_(file_, layout.encoder, layout.encoder_type, static_cast<size_t>(layout.features),
+               static_cast<size_t>(layout.hidden)),
+      encoder_bias_(file_.floats(layout.encoder_bias, static_cast<size_t>(layout.features))),
+      decoder_(file_, layout.decoder, layout.decoder_type, static_cast<size_t>(layout.features),
+               static_cast<size_t>(layout.hidden)),
+      decoder_bias_(file_.floats(layout.decoder_bias, static_cast<size_t>(layout.hidden))) {
   const auto features = static_cast<size_t>(layout.features);
-  encoder_ = file_.floats(layout.encoder, features * hidden);
-  encoder_bias_ = file_.floats(layout.encoder_bias, features);
-  decoder_ = file_.floats(layout.decoder, features * hidden);
-  decoder_bias_ = file_.floats(layout.decoder_bias, hidden);
   if (layout.activation == Activation::kJumpRelu) threshold_ = file_.floats(layout.threshold, features);
   if (layout.activation == Activation::kGated) {
     gain_ = file_.floats(layout.gain, features);
@@ -94,6 +121,12 @@ Dictionary::Dictionary(const Layout& layout) : layout_(layout), file_(layout.pat
                                                  std::to_string(layout.features) +
                                                  " features keeps 1 to all.");
   }
+}
+
+int Dictionary::checked_feature(int index) const {
+  if (index >= 0 && index < layout_.features) return index;
+  throw Error(ErrorCode::kInvalidArgument, "Feature " + std::to_string(index) + " does not exist: 0 to " +
+                                               std::to_string(layout_.features - 1) + " do.");
 }
 
 SparseRows Dictionary::encode(const float* rows, size_t count, int threads, const CancelToken& cancel) const {
@@ -127,12 +160,12 @@ SparseRows Dictionary::encode(const float* rows, size_t count, int threads, cons
     team.parallel_for(strips, [&](int strip) {
       alignas(64) float slice[kDepth * kPanel];
       const int width = std::min(kPanel, features - strip * kPanel);
-      const float* weights = encoder_ + static_cast<size_t>(strip) * kPanel * static_cast<size_t>(hidden);
+      const auto first_feature = static_cast<size_t>(strip) * kPanel;
       float* sums = products.data() + static_cast<size_t>(strip) * n * kPanel;
       for (int from = 0; from < padded; from += kDepth) {
         const int depth = std::min(kDepth, padded - from);
         if (width < kPanel || from + depth > hidden) std::fill_n(slice, depth * kPanel, 0.0F);
-        pack(weights, hidden, width, from, std::min(depth, hidden - from), slice);
+        pack(encoder_, first_feature, width, from, std::min(depth, hidden - from), slice);
         kernels.rows_times_panel(packed.panel(from / kPanel), packed.stride(), slice, depth / kPanel,
                                  static_cast<int>(n), sums, from > 0);
       }
@@ -153,17 +186,45 @@ SparseRows Dictionary::encode(const float* rows, size_t count, int threads, cons
 
 Fired Dictionary::fire(const float* products, size_t stride) const {
   Fired found;
-  const bool raw = layout_.activation == Activation::kTopKRaw;
   for (int feature = 0; feature < layout_.features; ++feature) {
     const float p =
         products[static_cast<size_t>(feature / kPanel) * stride + static_cast<size_t>(feature % kPanel)];
-    const float h = p + encoder_bias_[feature];
-    float value = raw ? h : std::max(h, 0.0F);
-    if (threshold_ != nullptr && !(h > threshold_[feature])) continue;
-    if (gain_ != nullptr) value = h > 0 ? std::max(gain_[feature] * p + magnitude_[feature], 0.0F) : 0.0F;
-    if (value != 0.0F) found.emplace_back(feature, value);
+    if (const float value = activation(p, feature); value != 0.0F) found.emplace_back(feature, value);
   }
   if (layout_.k > 0) keep_largest(found, layout_.k);
+  return found;
+}
+
+float Dictionary::activation(float product, int index) const {
+  const float h = product + encoder_bias_[index];
+  if (threshold_ != nullptr && !(h > threshold_[index])) return 0;
+  if (gain_ != nullptr) return h > 0 ? std::max(gain_[index] * product + magnitude_[index], 0.0F) : 0.0F;
+  return layout_.activation == Activation::kTopKRaw ? h : std::max(h, 0.0F);
+}
+
+FeatureOfRow Dictionary::feature(const float* row, int index) const {
+  const int hidden = layout_.hidden;
+  const Scale scale = scale_of(row, hidden, layout_.scaling);
+  std::vector<float> x(static_cast<size_t>(hidden));
+  std::vector<float> buffer(static_cast<size_t>(hidden));
+  for (int i = 0; i < hidden; ++i) {
+    const float bias = layout_.subtract_bias ? decoder_bias_[i] : 0.0F;
+    x[static_cast<size_t>(i)] = (row[i] - scale.centre) / scale.divisor - bias;
+  }
+  const auto value_of = [&](int feature) {
+    const float* weights =
+        encoder_.read(static_cast<size_t>(feature), 0, static_cast<size_t>(hidden), buffer.data());
+    return activation(dot(weights, x.data(), hidden), feature);
+  };
+  const float value = value_of(index);
+  FeatureOfRow found{value, scale.factor};
+  if (layout_.k == 0 || value == 0.0F) return found;
+  int before = 0;  // features that are kept before this one
+  for (int other = 0; other < layout_.features && before < layout_.k; ++other) {
+    const float theirs = other == index ? 0.0F : value_of(other);
+    if (theirs != 0.0F && (theirs > value || (theirs == value && other < index))) ++before;
+  }
+  if (before >= layout_.k) found.activation = 0;
   return found;
 }
 
@@ -175,13 +236,15 @@ std::vector<float> Dictionary::decode(const SparseRows& sparse, const float* row
   ThreadTeam team(threads > 0 ? threads : ThreadTeam::default_size());
   team.parallel_for(static_cast<int>(count), [&](int at) {
     if (cancel.cancelled()) return;
+    std::vector<float> buffer(hidden);
     const auto row = static_cast<size_t>(at);
     float* y = out.data() + row * hidden;
     std::copy_n(decoder_bias_, hidden, y);
     for (auto i = static_cast<size_t>(sparse.pointers[row]);
          i < static_cast<size_t>(sparse.pointers[row + 1]); ++i) {
       const float value = sparse.values[i];
-      const float* direction = decoder_ + static_cast<size_t>(sparse.indices[i]) * hidden;
+      const float* direction =
+          decoder_.read(static_cast<size_t>(sparse.indices[i]), 0, hidden, buffer.data());
       for (size_t j = 0; j < hidden; ++j) y[j] += value * direction[j];
     }
     if (layout_.scaling == RowScaling::kNone) return;

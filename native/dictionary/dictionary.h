@@ -7,6 +7,7 @@
 
 #include "base/cancel.h"
 #include "base/mapped_file.h"
+#include "dictionary/weights.h"
 
 namespace tapline::dictionary {
 
@@ -18,7 +19,7 @@ enum class Activation { kRelu, kJumpRelu, kTopK, kTopKRaw, kGated };
 enum class RowScaling { kNone, kConstantNorm, kLayerNorm };
 
 /// Where a dictionary's arrays lie in its file, in bytes from the file's start; matrices are
-/// [features, hidden] in float32.
+/// [features, hidden], everything else float32.
 struct Layout {
   std::string path;
   Activation activation = Activation::kRelu;
@@ -27,6 +28,7 @@ struct Layout {
   int hidden = 0;
   int features = 0;
   int k = 0;
+  WeightType encoder_type = WeightType::kF32, decoder_type = WeightType::kF32;
   double encoder = 0, encoder_bias = 0, decoder = 0, decoder_bias = 0;
   double threshold = 0;            // kJumpRelu
   double gain = 0, magnitude = 0;  // kGated
@@ -40,6 +42,12 @@ struct SparseRows {
   std::vector<float> values;
 };
 
+/// One feature of a row: its activation, and how much of its decoder row one unit of it adds to the row.
+struct FeatureOfRow {
+  double activation = 0;
+  double unit = 1;
+};
+
 using Fired = std::vector<std::pair<int32_t, float>>;
 
 /// A sparse dictionary in a file, its weights mapped and not copied.
@@ -51,6 +59,8 @@ class Dictionary {
   explicit Dictionary(const Layout& layout);
 
   int hidden() const { return layout_.hidden; }
+  /// The index itself; throws kInvalidArgument where there is no such feature.
+  int checked_feature(int index) const;
 
   /// Encodes `count` rows of `hidden` floats. Sums are taken in one order, whatever the number of threads.
   /// Throws kCancelled, and kCompute where a row is not finite.
@@ -61,15 +71,20 @@ class Dictionary {
   std::vector<float> decode(const SparseRows& sparse, const float* rows, int threads,
                             const CancelToken& cancel) const;
 
+  /// One feature of a row, [hidden]. Only where the k most active are kept, the others are looked at, too.
+  FeatureOfRow feature(const float* row, int index) const;
+
  private:
+  /// What a feature's product becomes before the k largest are kept; 0 where it does not fire.
+  float activation(float product, int index) const;
   /// The features of one row by their products, 32 beside each other every `stride` floats; ascending.
   Fired fire(const float* products, size_t stride) const;
 
   Layout layout_;
   MappedFile file_;
-  const float* encoder_;
+  Weights encoder_;
   const float* encoder_bias_;
-  const float* decoder_;
+  Weights decoder_;
   const float* decoder_bias_;
   const float* threshold_ = nullptr;
   const float* gain_ = nullptr;

@@ -62,12 +62,19 @@ struct AdvanceResult {
   std::vector<double> scored_top_log_probabilities;  // [tokens, scored_top]
 };
 
+/// Which rows of a sequence are wanted: its last token's, every token's, or the mean of its tokens'.
+enum class FeatureRows { kLast, kAll, kMean };
+
 struct FeatureRequest {
   std::vector<std::vector<llama_token>> sequences;
   std::vector<int> layers;
+  FeatureRows rows = FeatureRows::kLast;
+  /// Tokens at a sequence's beginning that a mean leaves out, where others follow: a BOS token's row is tens
+  /// of times longer than all others.
+  size_t skipped = 0;
 };
 
-/// Final-token block outputs: one [sequences, n_embd] matrix a layer, in the order asked for.
+/// Block outputs: one [rows, n_embd] matrix a layer, in the order asked for; sequence by sequence.
 struct FeatureResult {
   std::vector<int> layers;
   std::vector<std::vector<float>> states;
@@ -119,8 +126,9 @@ class Context : public Counted<Context> {
   /// early_exit a sequence can only be continued to the same depth, until reset().
   AdvanceResult advance(const AdvanceRequest& request, const CancelToken& cancel);
 
-  /// Final-token block outputs of many sequences, in packed batches that leave behind the deepest layer.
-  /// Forgets the context's sequence. `progress(done, total)` counts sequences.
+  /// Block outputs of many sequences, in packed batches that leave behind the deepest layer. Where every row
+  /// of the last block is wanted, a batch holds room for the logits of all of its tokens. Forgets the
+  /// context's sequence. `progress(done, total)` counts sequences.
   FeatureResult features(const FeatureRequest& request, const CancelToken& cancel,
                          const std::function<void(size_t, size_t)>& progress);
 

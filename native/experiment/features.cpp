@@ -10,22 +10,79 @@ namespace tapline {
 
 namespace {
 
+constexpr size_t kNowhere = static_cast<size_t>(-1);
+
+/// Where a value is that is not finite.
 struct Broken {
   size_t sequence;
+  size_t row;  // of its sequence
   int layer;
 };
 
+/// The rows that each sequence has in the result.
+class RowPlaces {
+ public:
+  explicit RowPlaces(const FeatureRequest& request) : all_(request.rows == FeatureRows::kAll) {
+    for (const auto& tokens : request.sequences)
+      starts_.push_back(starts_.back() + (all_ ? tokens.size() : 1));
+  }
+
+  size_t rows() const { return starts_.back(); }
+  size_t first(size_t sequence) const { return starts_[sequence]; }
+  size_t end(size_t sequence) const { return starts_[sequence + 1]; }
+
+ private:
+  bool all_;
+  std::vector<size_t> starts_{0};
+};
+
 /// The first of the sequences [first, end) with a value that is not finite; `end` where there is none.
-Broken first_not_finite(const FeatureResult& result, size_t first, size_t end, size_t width) {
+Broken first_not_finite(const FeatureResult& result, const RowPlaces& places, size_t first, size_t end,
+                        size_t width) {
   for (size_t sequence = first; sequence < end; ++sequence) {
     for (size_t l = 0; l < result.layers.size(); ++l) {
-      const float* row = result.states[l].data() + sequence * width;
-      if (!std::all_of(row, row + width, [](float value) { return std::isfinite(value); }))
-        return {sequence, result.layers[l]};
+      for (size_t row = places.first(sequence); row < places.end(sequence); ++row) {
+        const float* values = result.states[l].data() + row * width;
+        if (!std::all_of(values, values + width, [](float value) { return std::isfinite(value); }))
+          return {sequence, row - places.first(sequence), result.layers[l]};
+      }
     }
   }
-  return {end, -1};
+  return {end, 0, -1};
 }
+
+std::string place_text(const Broken& broken, FeatureRows rows) {
+  const std::string text = "text " + std::to_string(broken.sequence);
+  if (rows == FeatureRows::kMean) return "in the mean of " + text;
+  if (rows == FeatureRows::kLast) return "at the last token of " + text;
+  return "at token " + std::to_string(broken.row) + " of " + text;
+}
+
+/// Sums of the rows of one pass, in float64: [layers][sequences of the pass][width].
+class RowSums {
+ public:
+  RowSums(size_t layers, size_t sequences, size_t width)
+      : sequences_(sequences), width_(width), sums_(layers * sequences * width) {}
+
+  void add(size_t layer, size_t sequence, const float* row) {
+    double* sum = at(layer, sequence);
+    for (size_t i = 0; i < width_; ++i) sum[i] += static_cast<double>(row[i]);
+  }
+
+  void mean(size_t layer, size_t sequence, size_t count, float* out) {
+    const double* sum = at(layer, sequence);
+    for (size_t i = 0; i < width_; ++i) out[i] = static_cast<float>(sum[i] / static_cast<double>(count));
+  }
+
+ private:
+  double* at(size_t layer, size_t sequence) {
+    return sums_.data() + (layer * sequences_ + sequence) * width_;
+  }
+
+  size_t sequences_;
+  size_t width_;
+  std::vector<double> sums_;
+};
 
 }  // namespace
 
@@ -47,7 +104,15 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
                                               std::to_string(request.sequences[i].size()) + ".");
     }
   }
-  result.states.assign(result.layers.size(), std::vector<float>(total * width));
+  const RowPlaces places(request);
+  const bool mean = request.rows == FeatureRows::kMean;
+  // The last block computes the rows only that somebody wants an output of.
+  const bool every_output = bidirectional || (request.rows != FeatureRows::kLast &&
+                                              result.layers.back() == model_->info().n_layer - 1);
+  const auto skipped = [&](size_t sequence) {
+    return request.sequences[sequence].size() > request.skipped ? request.skipped : 0;
+  };
+  result.states.assign(result.layers.size(), std::vector<float>(places.rows() * width));
   std::vector<TapPoint> points;
   for (const int layer : result.layers) points.push_back({layer, true, nullptr});
 
@@ -58,32 +123,46 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
     // As many whole sequences as fit: fewer, larger batches use the machine best.
     clear_memory();
     TokenBatch batch(n_batch_);
-    std::vector<size_t> last_of;  // batch index of each packed sequence's last token
+    std::vector<size_t> row_of;       // of each token in the batch: where its row goes, or nowhere
+    std::vector<size_t> sequence_of;  // and which of the packed sequences it belongs to
     size_t next = done;
     const size_t most = done < alone_until ? 1 : most_sequences;
-    while (next < total && last_of.size() < most) {
+    while (next < total && next - done < most) {
       const std::vector<llama_token>& tokens = request.sequences[next];
       if (batch.size() + tokens.size() > std::min(n_batch_, n_ctx_)) break;
       for (size_t i = 0; i < tokens.size(); ++i) {
-        batch.add(tokens[i], static_cast<uint32_t>(i), static_cast<llama_seq_id>(last_of.size()),
-                  bidirectional || i + 1 == tokens.size());
+        const bool last = i + 1 == tokens.size();
+        batch.add(tokens[i], static_cast<uint32_t>(i), static_cast<llama_seq_id>(next - done),
+                  every_output || last);
+        const bool wanted = request.rows == FeatureRows::kLast ? last : !mean || i >= skipped(next);
+        const size_t row = places.first(next) + (request.rows == FeatureRows::kAll ? i : 0);
+        row_of.push_back(wanted ? row : kNowhere);
+        sequence_of.push_back(next - done);
       }
-      last_of.push_back(batch.size() - 1);
       ++next;
     }
+    RowSums sums(mean ? result.layers.size() : 0, next - done, width);
     const auto sink = [&](const TappedRows& tapped) {
       const auto at = std::lower_bound(result.layers.begin(), result.layers.end(), tapped.layer);
-      std::vector<float>& states = result.states[static_cast<size_t>(at - result.layers.begin())];
+      const auto layer = static_cast<size_t>(at - result.layers.begin());
       for (size_t row = 0; row < tapped.count; ++row) {
         const auto index = static_cast<size_t>((*tapped.indices)[row]);
-        const auto sequence = std::lower_bound(last_of.begin(), last_of.end(), index);
-        if (sequence == last_of.end() || *sequence != index) continue;
-        const size_t target = done + static_cast<size_t>(sequence - last_of.begin());
-        std::copy_n(tapped.values + row * width, width, states.data() + target * width);
+        const float* values = tapped.values + row * width;
+        if (row_of[index] == kNowhere) continue;
+        if (mean) {
+          sums.add(layer, sequence_of[index], values);
+        } else {
+          std::copy_n(values, width, result.states[layer].data() + row_of[index] * width);
+        }
       }
     };
     run_tapped(batch, points, /*leave_early=*/true, sink, cancel);
-    const auto broken = first_not_finite(result, done, next, width);
+    for (size_t sequence = done; mean && sequence < next; ++sequence) {
+      const size_t count = request.sequences[sequence].size() - skipped(sequence);
+      for (size_t l = 0; l < result.layers.size(); ++l)
+        sums.mean(l, sequence - done, count, result.states[l].data() + sequence * width);
+    }
+    const Broken broken = first_not_finite(result, places, done, next, width);
     if (broken.sequence < next) {
       // Where an architecture multiplies what a row must not see by zero, one text's NaN is its neighbours',
       // too.
@@ -94,8 +173,7 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
       }
       clear_memory();
       throw Error(ErrorCode::kCompute, "The output of block " + std::to_string(broken.layer) +
-                                           " is not finite at the last token of text " +
-                                           std::to_string(broken.sequence) +
+                                           " is not finite " + place_text(broken, request.rows) +
                                            "; the model file may be damaged.");
     }
     done = next;

@@ -14,6 +14,7 @@
 #include "napi/errors.h"
 #include "napi/machine.h"
 #include "napi/model_object.h"
+#include "napi/numbers.h"
 #include "napi/results.h"
 #include "napi/setup.h"
 #include "napi/trainers.h"
@@ -99,6 +100,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   tapline::ContextObject::define(env);
   tapline::define_trainers(env, exports);
   tapline::define_dictionaries(env, exports);
+  tapline::define_numbers(env, exports);
   tapline::EngineObject::define(env, exports);
   tapline::define_machine(env, exports);
   return exports;

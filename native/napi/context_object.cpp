@@ -1,5 +1,7 @@
 #include "napi/context_object.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "napi/args.h"
@@ -187,6 +189,9 @@ Napi::Value ContextObject::features(const Napi::CallbackInfo& info) {
   operation.context = held_;
   operation.request.layers = int_list_field(options, "layers");
   operation.request.sequences = token_lists(options.Get("sequences"));
+  operation.request.rows =
+      name_field<FeatureRows>(options, "rows", std::array{"last", "all", "mean"}, FeatureRows::kLast);
+  operation.request.skipped = static_cast<size_t>(std::max(0, int_field(options, "skipped", 0)));
   operation.progress = Progress(info.Env(), options.Get("onProgress"));
   return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));
 }

@@ -21,29 +21,7 @@ using dictionary::Dictionary;
 using dictionary::Layout;
 using dictionary::RowScaling;
 using dictionary::SparseRows;
-
-Layout layout_of(const Napi::Value& given) {
-  if (!given.IsObject()) wrong_type("a dictionary", "an object");
-  const auto object = given.As<Napi::Object>();
-  Layout layout;
-  layout.path = string_field(object, "path");
-  layout.activation = name_field<Activation>(object, "activation",
-                                             std::array{"relu", "jumprelu", "topk", "topk_raw", "gated"});
-  layout.scaling =
-      name_field<RowScaling>(object, "rowScaling", std::array{"none", "constant_norm", "layer_norm"});
-  layout.subtract_bias = bool_field(object, "subtractBias", false);
-  layout.hidden = int_field(object, "hidden", 0);
-  layout.features = int_field(object, "features", 0);
-  layout.k = int_field(object, "k", 0);
-  layout.encoder = number_field(object, "encoder", 0);
-  layout.encoder_bias = number_field(object, "encoderBias", 0);
-  layout.decoder = number_field(object, "decoder", 0);
-  layout.decoder_bias = number_field(object, "decoderBias", 0);
-  layout.threshold = number_field(object, "threshold", 0);
-  layout.gain = number_field(object, "gain", 0);
-  layout.magnitude = number_field(object, "magnitudeBias", 0);
-  return layout;
-}
+using dictionary::WeightType;
 
 size_t count_of(const std::vector<float>& rows, int hidden) {
   if (hidden < 1 || rows.size() % static_cast<size_t>(hidden) != 0)
@@ -103,7 +81,7 @@ struct Decode {
 Napi::Value encode(const Napi::CallbackInfo& info) {
   const Napi::Object options = options_of(info);
   return run_async(info.Env(),
-                   Encode{layout_of(options.Get("dictionary")),
+                   Encode{dictionary_layout(options.Get("dictionary")),
                           float_list(options.Get("rows")),
                           int_field(options, "threads", 0),
                           {}},
@@ -117,7 +95,7 @@ Napi::Value decode(const Napi::CallbackInfo& info) {
       copy_of<Napi::Int32Array, int32_t>(options.Get("indices"), napi_int32_array, "an Int32Array"),
       float_list(options.Get("values"))};
   return run_async(info.Env(),
-                   Decode{layout_of(options.Get("dictionary")),
+                   Decode{dictionary_layout(options.Get("dictionary")),
                           std::move(sparse),
                           float_list(options.Get("rows")),
                           int_field(options, "threads", 0),
@@ -126,6 +104,32 @@ Napi::Value decode(const Napi::CallbackInfo& info) {
 }
 
 }  // namespace
+
+dictionary::Layout dictionary_layout(const Napi::Value& given) {
+  if (!given.IsObject()) wrong_type("a dictionary", "an object");
+  const auto object = given.As<Napi::Object>();
+  Layout layout;
+  layout.path = string_field(object, "path");
+  layout.activation = name_field<Activation>(object, "activation",
+                                             std::array{"relu", "jumprelu", "topk", "topk_raw", "gated"});
+  layout.scaling =
+      name_field<RowScaling>(object, "rowScaling", std::array{"none", "constant_norm", "layer_norm"});
+  layout.subtract_bias = bool_field(object, "subtractBias", false);
+  layout.hidden = int_field(object, "hidden", 0);
+  layout.features = int_field(object, "features", 0);
+  layout.k = int_field(object, "k", 0);
+  constexpr std::array types{"f32", "f16", "bf16"};
+  layout.encoder_type = name_field<WeightType>(object, "encoderType", types, WeightType::kF32);
+  layout.decoder_type = name_field<WeightType>(object, "decoderType", types, WeightType::kF32);
+  layout.encoder = number_field(object, "encoder", 0);
+  layout.encoder_bias = number_field(object, "encoderBias", 0);
+  layout.decoder = number_field(object, "decoder", 0);
+  layout.decoder_bias = number_field(object, "decoderBias", 0);
+  layout.threshold = number_field(object, "threshold", 0);
+  layout.gain = number_field(object, "gain", 0);
+  layout.magnitude = number_field(object, "magnitudeBias", 0);
+  return layout;
+}
 
 void define_dictionaries(Napi::Env env, Napi::Object exports) {
   exports.Set("encodeRows", Napi::Function::New<guarded_function<encode>>(env, "encodeRows"));

@@ -4,7 +4,9 @@
 #include <memory>
 #include <utility>
 
+#include "dictionary/dictionary.h"
 #include "napi/args.h"
+#include "napi/dictionaries.h"
 #include "napi/results.h"
 
 namespace tapline {
@@ -20,6 +22,23 @@ Positions positions_of(const Napi::Object& object) {
   return positions;
 }
 
+namespace {
+
+/// The activation of a dictionary's feature. The file stays mapped as long as somebody may read it.
+std::shared_ptr<const Gauge> gauge_of(const Napi::Object& feature, size_t width) {
+  const auto dictionary =
+      std::make_shared<const dictionary::Dictionary>(dictionary_layout(feature.Get("dictionary")));
+  if (static_cast<size_t>(dictionary->hidden()) != width)
+    wrong_type("a feature", "one of the vector's width");
+  const int index = dictionary->checked_feature(int_field(feature, "index", -1));
+  return std::make_shared<const Gauge>([dictionary, index](const float* row) {
+    const dictionary::FeatureOfRow read = dictionary->feature(row, index);
+    return Reading{read.activation, read.unit};
+  });
+}
+
+}  // namespace
+
 EditPlan edit_plan(const Napi::Value& value) {
   EditPlan plan;
   each_object(value, "edits", [&](const Napi::Object& object) {
@@ -27,14 +46,18 @@ EditPlan edit_plan(const Napi::Value& value) {
     edit.layer = int_field(object, "layer", -1);
     object_field(object, "positions",
                  [&](const Napi::Object& positions) { edit.positions = positions_of(positions); });
-    edit.kind = name_field<EditKind>(object, "kind", std::array{"affine", "project_out", "clamp"});
+    edit.kind = name_field<EditKind>(object, "kind", std::array{"affine", "project_out", "clamp", "hold"});
     edit.scale = static_cast<float>(number_field(object, "scale", 1));
     edit.strength = static_cast<float>(number_field(object, "strength", 1));
     edit.unit = name_field<StrengthUnit>(object, "unit", std::array{"unit", "vector", "row_norm"});
     std::vector<float> vector = float_list(object.Get("vector"));
+    object_field(object, "feature",
+                 [&](const Napi::Object& feature) { edit.gauge = gauge_of(feature, vector.size()); });
     if (!vector.empty()) edit.direction = std::make_shared<const Direction>(std::move(vector));
     edit.least = number_field(object, "min", 0);
     edit.most = number_field(object, "max", 0);
+    if ((edit.kind == EditKind::kHold) != (edit.gauge != nullptr))
+      wrong_type("an edit", "a hold of a feature");
     plan.push_back(std::move(edit));
   });
   return plan;

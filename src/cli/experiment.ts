@@ -10,7 +10,7 @@ import { integerBetween } from "./options.js";
 import { labOption, origin } from "./service-address.js";
 
 /** What all experiments take. */
-interface CommonOptions {
+export interface CommonOptions {
   model?: string;
   revision?: string;
   layers?: number[];
@@ -237,7 +237,8 @@ function registerFeatures(program: Command): void {
     });
 }
 
-function experiment(program: Command, name: Operation, description: string): Command {
+/** A command that runs one operation, with the options of all. */
+export function experiment(program: Command, name: Operation, description: string): Command {
   return program
     .command(name)
     .description(description)
@@ -273,7 +274,8 @@ function withExamples(command: Command, form: string): Command {
   return command.option("--examples <file>", `${form}; - is standard input`);
 }
 
-function examples(text: string): string {
+/** Help that stands behind the options. */
+export function examples(text: string): string {
   return `
 Without --lab the Lab at the usual port takes the job; where none runs, one is
 started for it ("--lab new" always does that) and ended.
@@ -299,7 +301,7 @@ async function trained(
 }
 
 /** Puts a submission together, has it run, and shows what came out. */
-async function run(
+export async function run(
   operation: Operation,
   options: CommonOptions,
   given: Record<string, unknown>,

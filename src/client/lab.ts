@@ -3,6 +3,11 @@ import type { Static } from "typebox";
 import type {
   CompareResult,
   CompareSubmission,
+  DriftExample,
+  DriftResult,
+  DriftSubmission,
+  ExtractResult,
+  ExtractSubmission,
   FeaturesResult,
   FeaturesSubmission,
   InspectResult,
@@ -31,6 +36,8 @@ interface Submissions {
   probe: Static<typeof ProbeSubmission>;
   sae: Static<typeof SaeSubmission>;
   features: Static<typeof FeaturesSubmission>;
+  extract: Static<typeof ExtractSubmission>;
+  drift: Static<typeof DriftSubmission>;
 }
 
 interface Results {
@@ -39,6 +46,8 @@ interface Results {
   probe: ProbeResult;
   sae: SaeResult;
   features: FeaturesResult;
+  extract: ExtractResult;
+  drift: DriftResult;
 }
 
 /** A job of a known operation. */
@@ -157,6 +166,26 @@ export class Lab {
     options: CallOptions = {},
   ) {
     return this.submit("features", model, { dictionary, texts, ...settings }, options);
+  }
+
+  /**
+   * Writes the block outputs of a data set to disk.
+   * @param settings.data a .txt or .jsonl file on the service's machine, in place of `examples`
+   * @param settings.out a folder there; without it the files are artifacts
+   */
+  extract(model: string, settings: Settings<"extract">, options: CallOptions = {}) {
+    return this.submit("extract", model, settings, options);
+  }
+
+  /** What changes between two models of one architecture, on the same examples. */
+  drift(
+    model: string,
+    other: string,
+    examples: Static<typeof DriftExample>[],
+    settings: Settings<"drift", "other" | "examples"> = {},
+    options: CallOptions = {},
+  ) {
+    return this.submit("drift", model, { other, examples, ...settings }, options);
   }
 
   /** The sparse dictionaries that are kept by name. */

@@ -54,6 +54,12 @@ function checkDirection(config: CompareConfig): void {
       if (config[field] !== undefined)
         throw new InvalidInput(field, "stands beside feature; give one or the other.");
     }
+    if (intervention === "clamp" && config.strength_unit !== undefined) {
+      throw new InvalidInput(
+        "strength_unit",
+        "has no meaning for a feature's clamp: min and max are its activation.",
+      );
+    }
     return;
   }
   if (positives === undefined && negatives === undefined) {

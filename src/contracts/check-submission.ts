@@ -2,6 +2,8 @@ import { checkCompare } from "./check-compare.js";
 import { limits } from "./limits.js";
 import {
   type Config,
+  type DriftConfig,
+  type ExtractConfig,
   type Operation,
   operations,
   type ProbeConfig,
@@ -49,8 +51,47 @@ export function checkSubmission(body: unknown): Config {
         throw new InvalidInput("prompt", "give either prompt or texts.");
       }
       break;
+    case "extract":
+      checkExtract(config);
+      break;
+    case "drift":
+      checkDrift(config);
+      break;
   }
   return config;
+}
+
+function checkExtract({ examples, data, shard, out }: ExtractConfig): void {
+  if ((examples === undefined) === (data === undefined)) {
+    throw new InvalidInput("examples", "give either examples or data.");
+  }
+  for (const [field, path] of Object.entries({ data, out })) {
+    if (path !== undefined && !isAbsolute(path)) {
+      throw new InvalidInput(field, `must be a path from the root, got ${shown(path)}.`);
+    }
+  }
+  const [index, count] = shard ?? [0, 1];
+  if (!((index as number) < (count as number))) {
+    throw new InvalidInput("shard", `is [i, n] with i from 0 to n - 1, got [${shard?.join(", ")}].`);
+  }
+}
+
+/** What tells two classes apart needs both. */
+function checkDrift({ examples, probe, vector }: DriftConfig): void {
+  const field = probe !== undefined ? "probe" : "vector";
+  if (probe === undefined && vector === undefined) return;
+  const bare = examples.findIndex(({ label }) => label === undefined);
+  if (bare !== -1) throw new InvalidInput(`examples[${bare}].label`, `is required beside ${field}.`);
+  for (const label of [0, 1]) {
+    if (examples.every((example) => example.label !== label)) {
+      throw new InvalidInput("examples", `both classes must occur beside ${field}; none has label ${label}.`);
+    }
+  }
+}
+
+/** Of either system's: which one the Lab runs on is not known here. */
+function isAbsolute(path: string): boolean {
+  return /^(?:[/\\]|[A-Za-z]:[/\\])/.test(path);
 }
 
 function checkSplits(config: ProbeConfig | SaeConfig): void {

@@ -2,6 +2,8 @@ import Type, { type Static } from "typebox";
 import { limits } from "./limits.js";
 import {
   CompareResult,
+  DriftResult,
+  ExtractResult,
   FeaturesResult,
   InspectResult,
   ProbeResult,
@@ -11,6 +13,8 @@ import {
 import {
   CompareSubmission,
   type Config,
+  DriftSubmission,
+  ExtractSubmission,
   FeaturesSubmission,
   InspectSubmission,
   operations,
@@ -57,7 +61,15 @@ export const JobSummary = Type.Object({ ...summaryFields, error }, { title: "Job
 export type JobSummary = Static<typeof JobSummary>;
 
 export const Submission = Type.Union(
-  [InspectSubmission, CompareSubmission, ProbeSubmission, SaeSubmission, FeaturesSubmission],
+  [
+    InspectSubmission,
+    CompareSubmission,
+    ProbeSubmission,
+    SaeSubmission,
+    FeaturesSubmission,
+    ExtractSubmission,
+    DriftSubmission,
+  ],
   {
     title: "Submission",
     description: "What to run; the operation decides which fields apply.",
@@ -68,7 +80,17 @@ export const Job = Type.Object(
   {
     ...summaryFields,
     config: Submission,
-    result: Type.Optional(Type.Union([InspectResult, CompareResult, ProbeResult, SaeResult, FeaturesResult])),
+    result: Type.Optional(
+      Type.Union([
+        InspectResult,
+        CompareResult,
+        ProbeResult,
+        SaeResult,
+        FeaturesResult,
+        ExtractResult,
+        DriftResult,
+      ]),
+    ),
     error,
   },
   { title: "Job", description: "One experiment: `result` when completed, `error` when failed." },

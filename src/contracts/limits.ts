@@ -33,6 +33,11 @@ export const limits = {
   feature_tokens: 16_384,
   feature_top: 64,
   feature_index: 67_108_863,
+  extract_parts: 4096,
+  drift_examples_min: 2,
+  shard_tokens_min: 256,
+  shard_tokens: 1_048_576,
+  path_characters: 4096,
   capture_body_bytes: 500_000,
   capture_layers: 4,
   capture_input_tokens: 256,
@@ -56,6 +61,10 @@ export const defaults = {
   features: 64,
   steps: 100,
   feature_top: 8,
+  extract_rows: "all",
+  extract_dtype: "f32",
+  too_long: "refuse",
+  shard_tokens: 32_768,
   capture_input_tokens: 128,
 } as const;
 

@@ -1,6 +1,6 @@
-import Type, { type Static } from "typebox";
+import Type, { type Static, type TSchema } from "typebox";
 import { Provenance } from "./provenance.js";
-import { interventions, strengthUnits } from "./submission.js";
+import { extractRows, extractTypes, interventions, strengthUnits } from "./submission.js";
 
 export const Candidate = Type.Object(
   { token_id: Type.Integer(), token: Type.String(), probability: Type.Number() },
@@ -284,4 +284,124 @@ export const FeaturesResult = Type.Object(
 );
 export type FeaturesResult = Static<typeof FeaturesResult>;
 
-export type Result = InspectResult | CompareResult | ProbeResult | SaeResult | FeaturesResult;
+export const ExtractResult = Type.Object(
+  {
+    folder: Type.Union([Type.String(), Type.Null()], {
+      description: "Where the files are, on the Lab's machine; null where they are artifacts.",
+    }),
+    index: Type.Union([Type.String(), Type.Null()], {
+      description: "Name of the file that lists the others; null where only a plan was asked for.",
+    }),
+    data: Type.Object({ name: Type.String(), sha256: Type.String() }),
+    layers: Type.Array(Type.Integer()),
+    hidden: Type.Integer({ description: "Numbers in a row." }),
+    rows: Type.Enum([...extractRows]),
+    dtype: Type.Enum([...extractTypes]),
+    shard: Type.Array(Type.Integer(), { description: "[i, n]: the part of the texts that this is." }),
+    texts: Type.Integer(),
+    cut_texts: Type.Integer({ description: "Texts whose end was left out." }),
+    tokens: Type.Integer(),
+    row_count: Type.Integer({ description: "Rows of each layer." }),
+    bytes: Type.Integer({ description: "Of all files." }),
+    files: Type.Integer({ description: "Files of rows." }),
+    kept_files: Type.Integer({ description: "Those of them that were there already." }),
+    tokens_per_second: orNull("Of the files that this job made, the disk included; null where it made none."),
+    note: Type.String(),
+    artifacts,
+    provenance: Provenance,
+  },
+  { title: "ExtractResult" },
+);
+export type ExtractResult = Static<typeof ExtractResult>;
+
+const Measured = Type.Object(
+  { value: Type.Number(), low: Type.Number(), high: Type.Number() },
+  {
+    title: "Measured",
+    description: "A figure with its 95 % bootstrap interval: the examples drawn again with replacement.",
+  },
+);
+export type Measured = Static<typeof Measured>;
+const pair = <S extends TSchema>(schema: S, description: string) =>
+  Type.Tuple([schema, schema], { description: `${description}, in the first and in the second model.` });
+
+export const DriftResult = Type.Object(
+  {
+    models: pair(
+      Type.Object({ name: Type.String(), quantization: Type.String(), bytes: Type.Integer() }),
+      "What was compared",
+    ),
+    texts: Type.Integer(),
+    tokens: Type.Integer({ description: "Tokens that count: a text's BOS token does not." }),
+    layers: Type.Array(
+      Type.Object(
+        {
+          layer: Type.Integer(),
+          cosine: Measured,
+          relative_length: Measured,
+          relative_difference: Measured,
+        },
+        {
+          title: "DriftLayer",
+          description:
+            "Means over tokens of a block's output a in the first model and b in the second: cosine of a and b, |b| / |a|, " +
+            "|a - b| / |a|.",
+        },
+      ),
+    ),
+    dictionary: Type.Optional(
+      Type.Object(
+        {
+          name: Type.String(),
+          sha256: Type.String(),
+          layer: Type.Integer(),
+          features: Type.Integer(),
+          jaccard: Type.Union([Measured, Type.Null()]),
+          l0: pair(Type.Number(), "Features active in a token, on average"),
+          loss_recovered: Type.Union([pair(Measured, "Share of the loss"), Type.Null()]),
+          loss_recovered_difference: Type.Union([Measured, Type.Null()]),
+        },
+        {
+          title: "DriftDictionary",
+          description:
+            "jaccard: features active in both models, over those active in one, summed over tokens. Null: no feature is " +
+            "active, or the loss does not depend on the block.",
+        },
+      ),
+    ),
+    probe: Type.Optional(
+      Type.Object(
+        {
+          ...{ name: Type.String(), sha256: Type.String(), layer: Type.Integer() },
+          auroc: pair(Measured, "AUROC of its scores of the last tokens"),
+          difference: Measured,
+        },
+        { title: "DriftProbe" },
+      ),
+    ),
+    vector: Type.Optional(
+      Type.Object(
+        {
+          ...{ name: Type.String(), sha256: Type.String(), layer: Type.Integer() },
+          separation: pair(Measured, "AUROC of the last tokens' projections"),
+          difference: Measured,
+        },
+        { title: "DriftVector", description: "At the first of `layers` that the vector has." },
+      ),
+    ),
+    note: Type.String(),
+    artifacts,
+    provenance: Provenance,
+  },
+  { title: "DriftResult" },
+);
+export type DriftResult = Static<typeof DriftResult>;
+
+export type Result =
+  | InspectResult
+  | CompareResult
+  | ProbeResult
+  | SaeResult
+  | FeaturesResult
+  | ExtractResult
+  | DriftResult;

@@ -3,7 +3,7 @@ import { defaults, limits } from "./limits.js";
 import { Name } from "./live.js";
 import { interventions, positionNames, strengthUnits } from "./names.js";
 
-export const operations = ["inspect", "compare", "probe", "sae", "features"] as const;
+export const operations = ["inspect", "compare", "probe", "sae", "features", "extract", "drift"] as const;
 export type Operation = (typeof operations)[number];
 
 export { interventions, positionNames, strengthUnits };
@@ -96,7 +96,7 @@ export const CompareSubmission = Type.Object(
         description:
           "How a row h of the block output changes at strength s on every forward pass: scale s*h; ablate " +
           "(1-s)*h; patch (1-s)*h + s*donor; steer h + s*u; project_out h - s*(h.u)u; clamp " +
-          "h + s*(clip(h.u, min, max) - h.u)u. u is the unit direction of positive against negative.",
+          "h + s*(clip(h.u, min, max) - h.u)u, or with a feature of activation f and decoder row d h + s*(clip(f, min, max) - f)d. u is the unit direction of positive against negative.",
       }),
     ),
     strengths: Type.Optional(
@@ -164,8 +164,8 @@ export const CompareSubmission = Type.Object(
           "feature's decoder row.",
       }),
     ),
-    min: bound("For clamp: the least projection on u, in strength_unit."),
-    max: bound("For clamp: the greatest projection on u, in strength_unit."),
+    min: bound("For clamp: the least projection on u, in strength_unit; the least activation of a feature."),
+    max: bound("For clamp: the greatest projection on u, or a feature's greatest activation."),
     controls: Type.Optional(
       Type.Boolean({
         description:
@@ -241,7 +241,8 @@ export const SaeSubmission = Type.Object(
   },
 );
 
-const { layers: _layers, max_tokens: _maxTokens, ...commonOfFeatures } = common;
+const { max_tokens: _maxTokens, ...commonOfExtract } = common;
+const { layers: _layers, ...commonOfFeatures } = commonOfExtract;
 
 export const FeaturesSubmission = Type.Object(
   {
@@ -272,6 +273,116 @@ export const FeaturesSubmission = Type.Object(
   },
 );
 
+export const ExtractExample = Type.Object(
+  {
+    text: text("Raw text."),
+    label: Type.Optional(Type.Enum([0, 1], { description: "Not used." })),
+    split: Type.Optional(split),
+  },
+  { ...closed, title: "ExtractExample" },
+);
+
+const path = (description: string) =>
+  Type.Optional(Type.String({ minLength: 1, maxLength: limits.path_characters, description }));
+
+export const extractRows = ["all", "last", "mean"] as const;
+export const extractTypes = ["f32", "f16", "bf16"] as const;
+
+export const ExtractSubmission = Type.Object(
+  {
+    operation: Type.Literal("extract"),
+    ...commonOfExtract,
+    examples: Type.Optional(Type.Array(ExtractExample, { minItems: 1, maxItems: limits.examples })),
+    data: path(
+      "In place of `examples`: a file on the Lab's machine, from the root: .txt, a text a line, or .jsonl, whose " +
+        "entries are texts or have a `text` or a `prompt`.",
+    ),
+    rows: Type.Optional(
+      Type.Enum([...extractRows], {
+        default: defaults.extract_rows,
+        description:
+          "Every token's block output, the last token's of each text, or their mean, which leaves a BOS token out.",
+      }),
+    ),
+    dtype: Type.Optional(
+      Type.Enum([...extractTypes], { default: defaults.extract_dtype, description: "Numbers in the files." }),
+    ),
+    too_long: Type.Optional(
+      Type.Enum(["refuse", "cut"], {
+        default: defaults.too_long,
+        description:
+          "What happens to a text of more than max_input_tokens; the result counts those that are cut.",
+      }),
+    ),
+    shard: Type.Optional(
+      Type.Array(Type.Integer({ minimum: 0, maximum: limits.extract_parts }), {
+        minItems: 2,
+        maxItems: 2,
+        description:
+          "[i, n]: of n machines this is number i, from 0; it takes the texts whose index leaves i when divided by n.",
+      }),
+    ),
+    shard_tokens: Type.Optional(
+      Type.Integer({
+        minimum: limits.shard_tokens_min,
+        maximum: limits.shard_tokens,
+        default: defaults.shard_tokens,
+        description: "Tokens of a file: what is lost when the machine fails.",
+      }),
+    ),
+    out: path(
+      "A folder on the Lab's machine, from the root, that the files are written into (made where the folder above is " +
+        "there); where it holds finished files " +
+        "of the same extraction, the job goes on behind them. Otherwise they are artifacts.",
+    ),
+    plan: Type.Optional(
+      Type.Boolean({ description: "Only count texts, tokens and bytes: nothing is computed or written." }),
+    ),
+  },
+  {
+    ...closed,
+    title: "ExtractSubmission",
+    description: "Write the block outputs of a data set to disk, in .safetensors files.",
+  },
+);
+
+export const DriftExample = Type.Object(
+  {
+    text: text("Raw text."),
+    label: Type.Optional(Type.Enum([0, 1], { description: "Class; needed for a probe or a vector." })),
+    split: Type.Optional(split),
+  },
+  { ...closed, title: "DriftExample" },
+);
+
+const named = (description: string) => Type.Optional({ ...Name, description });
+
+export const DriftSubmission = Type.Object(
+  {
+    operation: Type.Literal("drift"),
+    ...commonOfExtract,
+    other: Type.String({
+      minLength: 1,
+      maxLength: limits.model_characters,
+      description:
+        "The model that is compared with `model`, named as that is: of one architecture and shape.",
+    }),
+    other_revision: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 255, description: "Pins a hub revision of `other`." }),
+    ),
+    examples: Type.Array(DriftExample, { minItems: limits.drift_examples_min, maxItems: limits.examples }),
+    dictionary: named("A stored dictionary: which features stay active, and what it recovers in each model."),
+    probe: named("A stored probe: how well it tells the examples' labels in each model."),
+    vector: named("A stored vector: how well its projections tell the labels in each model."),
+  },
+  {
+    ...closed,
+    title: "DriftSubmission",
+    description:
+      "What changes between two models of one architecture, such as a model and its quantised form.",
+  },
+);
+
 /** The body of `POST /lab/v1/jobs`, by operation. */
 export const submissions = {
   inspect: InspectSubmission,
@@ -279,6 +390,8 @@ export const submissions = {
   probe: ProbeSubmission,
   sae: SaeSubmission,
   features: FeaturesSubmission,
+  extract: ExtractSubmission,
+  drift: DriftSubmission,
 } as const;
 
 /** A validated submission, its defaults filled in. */
@@ -292,4 +405,16 @@ export type CompareConfig = Filled<
 export type ProbeConfig = Filled<Static<typeof ProbeSubmission>, CommonDefaults>;
 export type SaeConfig = Filled<Static<typeof SaeSubmission>, CommonDefaults | "features" | "steps">;
 export type FeaturesConfig = Filled<Static<typeof FeaturesSubmission>, CommonDefaults | "top">;
-export type Config = InspectConfig | CompareConfig | ProbeConfig | SaeConfig | FeaturesConfig;
+export type ExtractConfig = Filled<
+  Static<typeof ExtractSubmission>,
+  CommonDefaults | "rows" | "dtype" | "too_long" | "shard_tokens"
+>;
+export type DriftConfig = Filled<Static<typeof DriftSubmission>, CommonDefaults>;
+export type Config =
+  | InspectConfig
+  | CompareConfig
+  | ProbeConfig
+  | SaeConfig
+  | FeaturesConfig
+  | ExtractConfig
+  | DriftConfig;

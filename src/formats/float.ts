@@ -66,3 +66,38 @@ function half(bits: number): number {
   if (exponent === 0x1f) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
+
+/** The same numbers in 16 bits, F16 or BF16, where every one of them is there as it is; null where one is not. */
+export function narrowExactly(values: Float32Array): { dtype: "F16" | "BF16"; data: Uint16Array } | null {
+  const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  const half = allAs(bits, halfOf);
+  if (half !== null) return { dtype: "F16", data: half };
+  const upper = allAs(bits, (one) => ((one & 0xffff) === 0 ? one >>> 16 : -1));
+  return upper === null ? null : { dtype: "BF16", data: upper };
+}
+
+function allAs(bits: Uint32Array, narrow: (bits: number) => number): Uint16Array | null {
+  const out = new Uint16Array(bits.length);
+  for (let i = 0; i < bits.length; i++) {
+    const one = narrow(bits[i] as number);
+    if (one < 0) return null;
+    out[i] = one;
+  }
+  return out;
+}
+
+/** The binary16 that is the same number as a float32, by its bits; -1 where there is none. */
+function halfOf(bits: number): number {
+  const sign = (bits >>> 16) & 0x8000;
+  const exponent = (bits >>> 23) & 0xff;
+  const fraction = bits & 0x7fffff;
+  if (exponent === 0 && fraction === 0) return sign;
+  if (exponent >= 113 && exponent <= 142) {
+    return (fraction & 0x1fff) === 0 ? sign | ((exponent - 112) << 10) | (fraction >>> 13) : -1;
+  }
+  // Below 2^-14 a binary16 is a whole number of 2^-24.
+  if (exponent < 103 || exponent > 112) return -1;
+  const whole = 0x800000 | fraction;
+  const shift = 126 - exponent;
+  return (whole & ((1 << shift) - 1)) === 0 ? sign | (whole >>> shift) : -1;
+}

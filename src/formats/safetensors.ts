@@ -19,31 +19,58 @@ export interface SafetensorsFile {
 
 const headerBytes = 16 * 1024 ** 2;
 
+/** The head of a .safetensors file, and the byte of the file at which each tensor begins. */
+export interface SafetensorsPlan {
+  head: Buffer;
+  starts: Map<string, number>;
+  /** Of the whole file. */
+  bytes: number;
+}
+
+const writtenWidths = { F32: 4, F16: 2, BF16: 2, I32: 4 } as const;
+export type WrittenType = keyof typeof writtenWidths;
+
 /**
- * The head of a .safetensors file of numbers of 32 bits: the length of a JSON header (8 bytes, little-endian), the
- * header padded with spaces so that data begins at a multiple of 8. The data follow in the order given.
+ * Plans a .safetensors file: the length of a JSON header (8 bytes, little-endian), the header padded with spaces so
+ * that data begins at a multiple of 8, then the tensors in the order given.
  * (Format: the safetensors README, huggingface/safetensors.)
  */
-export function safetensorsHead(
-  tensors: Readonly<Record<string, WrittenTensor>>,
+export function planSafetensors(
+  tensors: Readonly<Record<string, { dtype: WrittenType; shape: readonly number[] }>>,
   metadata: Readonly<Record<string, string>> = {},
-): Buffer {
+): SafetensorsPlan {
   const header: Record<string, unknown> = { __metadata__: metadata };
+  const starts = new Map<string, number>();
   let offset = 0;
-  for (const [name, { shape, data }] of Object.entries(tensors)) {
-    if (shape.reduce((product, length) => product * length, 1) !== data.length) {
-      throw new RangeError(`${name} has ${data.length} values, its shape is [${shape.join(", ")}].`);
-    }
-    const dtype = data instanceof Int32Array ? "I32" : "F32";
-    header[name] = { dtype, shape, data_offsets: [offset, offset + data.byteLength] };
-    offset += data.byteLength;
+  for (const [name, { dtype, shape }] of Object.entries(tensors)) {
+    const bytes = shape.reduce((product, length) => product * length, 1) * writtenWidths[dtype];
+    header[name] = { dtype, shape, data_offsets: [offset, offset + bytes] };
+    starts.set(name, offset);
+    offset += bytes;
   }
   const text = Buffer.from(JSON.stringify(header));
   const json = Buffer.alloc(Math.ceil(text.length / 8) * 8, " ");
   text.copy(json);
   const length = Buffer.alloc(8);
   length.writeBigUInt64LE(BigInt(json.length));
-  return Buffer.concat([length, json]);
+  const head = Buffer.concat([length, json]);
+  for (const [name, start] of starts) starts.set(name, head.length + start);
+  return { head, starts, bytes: head.length + offset };
+}
+
+/** The head of a .safetensors file of numbers of 32 bits; the data follow in the order given. */
+export function safetensorsHead(
+  tensors: Readonly<Record<string, WrittenTensor>>,
+  metadata: Readonly<Record<string, string>> = {},
+): Buffer {
+  const planned: Record<string, { dtype: WrittenType; shape: readonly number[] }> = {};
+  for (const [name, { shape, data }] of Object.entries(tensors)) {
+    if (shape.reduce((product, length) => product * length, 1) !== data.length) {
+      throw new RangeError(`${name} has ${data.length} values, its shape is [${shape.join(", ")}].`);
+    }
+    planned[name] = { dtype: data instanceof Int32Array ? "I32" : "F32", shape };
+  }
+  return planSafetensors(planned, metadata).head;
 }
 
 /** A whole .safetensors file of numbers of 32 bits. */

@@ -3,15 +3,15 @@ import { join } from "node:path";
 import { UserError } from "../contracts/user-error.js";
 import { claim, unclaim } from "../files/claim.js";
 
-interface Holder {
+export interface Holder {
   pid: number;
   /** When the process with this pid started, where the system tells: a pid alone may have been reused. */
   started: string | null;
   since: string;
 }
 
-export interface FolderLock {
-  /** Gives the folder free. Idempotent. */
+export interface Lock {
+  /** Gives it free. Idempotent. */
   release(): Promise<void>;
 }
 
@@ -19,8 +19,21 @@ export interface FolderLock {
  * Takes a folder for this process. A lock whose holder has died is taken over.
  * @throws UserError that names the holder
  */
-export async function lockFolder(folder: string): Promise<FolderLock> {
-  const path = join(folder, "lock");
+export async function lockFolder(folder: string): Promise<Lock> {
+  return lock(join(folder, "lock"), (holder) =>
+    holder === null
+      ? `${folder} could not be locked; another tapline lab is starting there.`
+      : `${folder} is in use by process ${holder.pid}, a tapline lab running since ${holder.since}; ` +
+        "stop it or choose another folder with --home.",
+  );
+}
+
+/**
+ * Makes a lock file for this process, or takes it over from a holder that has died.
+ * @param inUse the sentence about a holder that lives; null where it cannot be told
+ * @throws UserError
+ */
+export async function lock(path: string, inUse: (holder: Holder | null) => string): Promise<Lock> {
   const holder: Holder = {
     pid: process.pid,
     started: processStart(process.pid),
@@ -31,14 +44,9 @@ export async function lockFolder(folder: string): Promise<FolderLock> {
     const claimed = await claim(path, text, isDead);
     if (claimed.taken) return { release: () => unclaim(path, text) };
     const other = parseHolder(claimed.holder);
-    if (other !== null) {
-      throw new UserError(
-        `${folder} is in use by process ${other.pid}, a tapline lab running since ${other.since}; ` +
-          "stop it or choose another folder with --home.",
-      );
-    }
+    if (other !== null) throw new UserError(inUse(other));
   }
-  throw new UserError(`${folder} could not be locked; another tapline lab is starting there.`);
+  throw new UserError(inUse(null));
 }
 
 function parseHolder(text = ""): Holder | null {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type Job, type JobSummary, jobIdPattern, terminalStatuses } from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
 import { makeFolderDurably, syncFolder, writeDurably } from "../files/durable.js";
-import { type FolderLock, lockFolder } from "./lock.js";
+import { type Lock, lockFolder } from "./lock.js";
 
 const idPattern = new RegExp(jobIdPattern);
 /** What every job's folder holds besides artifacts. */
@@ -22,9 +22,9 @@ export interface StoredJob {
  */
 export class JobStore {
   readonly folder: string;
-  readonly #lock: FolderLock;
+  readonly #lock: Lock;
 
-  private constructor(folder: string, lock: FolderLock) {
+  private constructor(folder: string, lock: Lock) {
     this.folder = folder;
     this.#lock = lock;
   }

@@ -10,9 +10,10 @@ import {
   type LayoutFiles,
   readDictionary,
 } from "../formats/dictionaries/index.js";
+import { floatsOf, narrowExactly } from "../formats/float.js";
 import { FormatError } from "../formats/format-error.js";
-import { safetensorsHead, type Tensor } from "../formats/safetensors.js";
-import type { DictionaryPlaces } from "../native/index.js";
+import { planSafetensors, type WrittenType } from "../formats/safetensors.js";
+import type { DictionaryPlaces, FeaturePlace, WeightType } from "../native/index.js";
 import type { ModelIdentity } from "./identity.js";
 import { absent, NamedFiles } from "./named-files.js";
 import { openTensors, readBytes, tensorPlaces } from "./tensor-files.js";
@@ -96,6 +97,7 @@ export class Dictionaries {
     try {
       const { places, metadata } = await tensorPlaces(path);
       const at = (tensor: string) => places.get(tensor)?.start;
+      const typeOf = (tensor: string) => places.get(tensor)?.dtype.toLowerCase() as WeightType;
       const said = JSON.parse(metadata.dictionary ?? "") as Omit<
         StoredDictionary,
         "name" | "created" | "bytes"
@@ -112,6 +114,8 @@ export class Dictionaries {
           hidden: said.n_embd,
           features: said.features,
           k: said.k ?? 0,
+          encoderType: typeOf("W_enc"),
+          decoderType: typeOf("W_dec"),
           encoder: at("W_enc") as number,
           encoderBias: at("b_enc") as number,
           decoder: at("W_dec") as number,
@@ -146,7 +150,7 @@ export class Dictionaries {
 
   /**
    * The decoder's row of a feature, [hidden]: what one unit of its activation adds to the output of the dictionary's own
-   * block; with the hash of the whole.
+   * block; with the hash of the whole, and where native code reads the feature.
    * @throws UserError where the dictionary is another layer's or another model's, or has no such feature
    */
   async direction(
@@ -154,7 +158,7 @@ export class Dictionaries {
     feature: number,
     layer: number,
     model: Pick<ModelIdentity, "nEmbd" | "nLayer">,
-  ): Promise<{ vector: Float32Array; sha256: string }> {
+  ): Promise<{ vector: Float32Array; sha256: string; feature: FeaturePlace }> {
     const { stored, places } = await this.fitting(name, model);
     if (stored.layer !== layer) {
       throw new UserError(
@@ -167,9 +171,11 @@ export class Dictionaries {
         `The dictionary ${stored.name} has ${stored.features} features, 0 to ${stored.features - 1}; got ${feature}.`,
       );
     }
-    const start = places.decoder + feature * stored.n_embd * 4;
-    const bytes = await readBytes(places.path, start, start + stored.n_embd * 4);
-    return { vector: new Float32Array(bytes.buffer), sha256: stored.sha256 };
+    const { decoder, decoderType = "f32", path } = places;
+    const width = stored.n_embd * (decoderType === "f32" ? 4 : 2);
+    const bytes = await readBytes(path, decoder + feature * width, decoder + (feature + 1) * width);
+    const vector = floatsOf(decoderType.toUpperCase(), bytes) as Float32Array;
+    return { vector, sha256: stored.sha256, feature: { dictionary: places, index: feature } };
   }
 
   /** Whether there was one. */
@@ -249,15 +255,25 @@ async function layoutFiles(path: string): Promise<LayoutFiles> {
 /** A dictionary as its file holds it, in pieces. */
 function* pieces(dictionary: Dictionary, layer: number, source: string | null): Generator<Uint8Array> {
   const { hidden, features } = dictionary;
-  const one = (data: Float32Array): Tensor => ({ shape: [data.length], data });
-  const tensors: Record<string, Tensor> = {
-    W_enc: { shape: [features, hidden], data: dictionary.encoder },
-    W_dec: { shape: [features, hidden], data: dictionary.decoder },
+  const one = (data: Float32Array) => ({ dtype: "F32" as WrittenType, shape: [data.length], data });
+  // Half as large, and half as much to read, where that loses nothing: published in 16 bits, they are kept so.
+  const matrix = (data: Float32Array) => ({
+    ...(narrowExactly(data) ?? { dtype: "F32" as const, data }),
+    shape: [features, hidden],
+  });
+  // Numbers of 32 bits first: those of 16 may be odd in number, and what lies behind them at no multiple of four.
+  const matrices = [
+    ["W_enc", matrix(dictionary.encoder)],
+    ["W_dec", matrix(dictionary.decoder)],
+  ] as const;
+  const tensors = {
+    ...Object.fromEntries(matrices.filter(([, { dtype }]) => dtype === "F32")),
     b_enc: one(dictionary.encoderBias),
     b_dec: one(dictionary.decoderBias),
     ...(dictionary.threshold && { threshold: one(dictionary.threshold) }),
     ...(dictionary.gain && { gain: one(dictionary.gain) }),
     ...(dictionary.magnitudeBias && { b_mag: one(dictionary.magnitudeBias) }),
+    ...Object.fromEntries(matrices.filter(([, { dtype }]) => dtype !== "F32")),
   };
   const data = Object.values(tensors).flatMap(({ data }) => slices(data));
   const hash = createHash("sha256");
@@ -280,11 +296,11 @@ function* pieces(dictionary: Dictionary, layer: number, source: string | null): 
     notes: dictionary.notes,
     source,
   };
-  yield safetensorsHead(tensors, { tapline: "dictionary", dictionary: JSON.stringify(said) });
+  yield planSafetensors(tensors, { tapline: "dictionary", dictionary: JSON.stringify(said) }).head;
   yield* data;
 }
 
-function slices(numbers: Float32Array): Uint8Array[] {
+function slices(numbers: Float32Array | Uint16Array): Uint8Array[] {
   const bytes = new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
   const count = Math.ceil(bytes.length / pieceBytes);
   return Array.from({ length: count }, (_, i) => bytes.subarray(i * pieceBytes, (i + 1) * pieceBytes));

@@ -1,5 +1,5 @@
 import type { LiveIntervention } from "../contracts/live.js";
-import type { Edit, LivePositions } from "../native/edit.js";
+import type { Edit, FeaturePlace, LivePositions } from "../native/edit.js";
 
 /** An intervention as people write it, at one layer, its vector looked up. */
 export type Written = Pick<LiveIntervention, "kind"> & {
@@ -9,9 +9,15 @@ export type Written = Pick<LiveIntervention, "kind"> & {
 /**
  * What an intervention of strength s does to a row h, with v for its vector and u for the unit vector along it: scale
  * s*h; ablate (1-s)*h; patch (1-s)*h + s*v; steer h + s*u, s*v or s*|h|*u by the unit; project_out h - s*(h.u)*u; clamp
- * h + s*(clip(h.u, min, max) - h.u)*u.
+ * h + s*(clip(h.u, min, max) - h.u)*u; with a feature of activation f, clamp h + s*(clip(f, min, max) - f)*v.
+ * @param feature whose decoder row the vector is
  */
-export function editOf(written: Written, layer: number, vector: Float32Array | undefined): Edit {
+export function editOf(
+  written: Written,
+  layer: number,
+  vector: Float32Array | undefined,
+  feature?: FeaturePlace,
+): Edit {
   const { kind, strength, strength_unit: unit = "unit", positions = "all" } = written;
   // These two leave a vector aside: an affine edit that carries one adds it.
   if (kind === "scale") return { layer, positions, scale: strength };
@@ -27,9 +33,8 @@ export function editOf(written: Written, layer: number, vector: Float32Array | u
     default:
       return {
         ...common,
-        kind: "clamp",
+        ...(feature === undefined ? { kind: "clamp", unit } : { kind: "hold", feature }),
         strength,
-        unit,
         ...(written.min !== undefined && { min: written.min }),
         ...(written.max !== undefined && { max: written.max }),
       };

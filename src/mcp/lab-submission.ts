@@ -11,7 +11,7 @@ export const SubmissionInput: TSchema = (() => {
     for (const [name, schema] of Object.entries(
       submissions[operation].properties as Record<string, TSchema>,
     )) {
-      // Of the two forms of examples, the later one is that of sae, whose label is optional.
+      // Of the forms of examples, the last ones have an optional label and an optional split.
       if (name !== "operation") fields[name] = schema;
     }
   }
@@ -23,7 +23,9 @@ export const SubmissionInput: TSchema = (() => {
           "inspect (prompt): norms and logit lens of each token at the layers. compare (prompt, intervention, " +
           "strengths, one layer): what changes when a block's output is scaled, ablated, patched, steered, freed of a direction or clamped. probe " +
           "(examples with label and split): a linear probe with controls. sae (examples with split): a small " +
-          "sparse autoencoder. features (dictionary, prompt or texts): which features of a stored dictionary are active.",
+          "sparse autoencoder. features (dictionary, prompt or texts): which features of a stored dictionary are active. " +
+          "extract (examples, or data and out, paths on the Lab's machine): block outputs of a data set in files. " +
+          "drift (other, examples): what changes between two models of one architecture.",
       }),
       model: model as TSchema,
       ...Object.fromEntries(Object.entries(others).map(([name, schema]) => [name, Type.Optional(schema)])),

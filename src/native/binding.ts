@@ -149,6 +149,7 @@ export interface NativeBinding {
   estimateMemory(options: object): Promise<DeviceMemory[]>;
   CancelToken: new () => NativeCancelToken;
   release(buffer: ArrayBuffer): void;
+  narrow(options: { values: Float32Array; type: string }): Promise<Uint16Array>;
   /** Cancels every operation of this thread and waits for it to end. Later ones never settle. */
   endOperations(): void;
   openModel(options: object): Promise<NativeModel>;

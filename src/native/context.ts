@@ -80,6 +80,10 @@ export interface FeatureRequest {
   /** Token ids of each sequence, 1 to `context.nBatch` each. */
   sequences: readonly Int32Array[];
   layers: readonly number[];
+  /** The last token's row of each sequence (default), every token's, or the mean of its tokens' rows. */
+  rows?: "last" | "all" | "mean";
+  /** Tokens at a sequence's beginning that a mean leaves out, where others follow. */
+  skipped?: number;
   signal?: AbortSignal;
   onProgress?: (done: number, total: number) => void;
 }
@@ -187,19 +191,25 @@ export class Context {
   }
 
   /**
-   * Final-token block outputs of many sequences, computed in packed batches that stop behind the deepest layer.
-   * Forgets the context's sequence.
-   * @returns float32 [sequences, hidden] for each layer, in the order asked for.
+   * Block outputs of many sequences, computed in packed batches that stop behind the deepest layer. Forgets the
+   * context's sequence.
+   * @returns float32 [rows, hidden] for each layer, in the order asked for: a row a sequence, or with `rows: "all"` a
+   *   row a token, sequence by sequence
    */
   features(request: FeatureRequest): Promise<Map<number, NdArray<Float32Array>>> {
     return this.#queue.run(async () => {
       const { signal, ...rest } = request;
       checkLayers(request.layers);
-      const count = request.sequences.length;
+      checkInteger("skipped", request.skipped, 0);
       const layers = await cancellable(signal, (cancel) =>
         this.#native.features({ ...rest, sequences: request.sequences.map(tokenIds), cancel }),
       );
-      return new Map(layers.map(({ layer, states }) => [layer, ndarray(states, [count, this.#hidden])]));
+      return new Map(
+        layers.map(({ layer, states }) => [
+          layer,
+          ndarray(states, [states.length / this.#hidden, this.#hidden]),
+        ]),
+      );
     });
   }
 

@@ -3,8 +3,12 @@ import { cancellable } from "./cancel.js";
 import { invalid } from "./check.js";
 import { binding } from "./load.js";
 
+/** Numbers of a matrix in a file. */
+export type WeightType = "f32" | "f16" | "bf16";
+
 /**
- * A sparse dictionary in a file: where its arrays lie, in bytes from the file's start, float32, at multiples of four.
+ * A sparse dictionary in a file: where its arrays lie, in bytes from the file's start, at multiples of four; float32
+ * where nothing else is said.
  * h = W_enc (n(x) - subtract b_dec) + b_enc, f = activation(h), y = n^-1(f W_dec + b_dec); n is the row scaling.
  */
 export interface DictionaryPlaces {
@@ -17,6 +21,8 @@ export interface DictionaryPlaces {
   features: number;
   /** For `topk` and `topk_raw`. */
   k: number;
+  encoderType?: WeightType;
+  decoderType?: WeightType;
   /** [features, hidden] */
   encoder: number;
   /** [features] */

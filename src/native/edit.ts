@@ -1,4 +1,5 @@
 import { invalid } from "./check.js";
+import type { DictionaryPlaces } from "./dictionary.js";
 
 /** What one unit of strength is: the unit vector, the vector as it is, or the edited row's own length. */
 export type StrengthUnit = "unit" | "vector" | "row_norm";
@@ -27,9 +28,11 @@ export interface Edit {
   /**
    * - `affine` (default): scale * h + strength * v, where `unit` may make v the unit vector or one as long as the row;
    * - `project_out`: h - strength * (h.u) u;
-   * - `clamp`: h + strength * (clip(h.u, min, max) - h.u) u, with the bounds in `unit`.
+   * - `clamp`: h + strength * (clip(h.u, min, max) - h.u) u, with the bounds in `unit`;
+   * - `hold`: h + strength * (clip(f, min, max) - f) v, with f for the activation of `feature`, and v in the length that
+   *   one unit of it adds to this row.
    */
-  kind?: "affine" | "project_out" | "clamp";
+  kind?: "affine" | "project_out" | "clamp" | "hold";
   /** Default 1. */
   scale?: number;
   /** Default 1. */
@@ -38,12 +41,20 @@ export interface Edit {
   unit?: StrengthUnit;
   /** [hidden] */
   vector?: Float32Array;
+  /** Of a hold. */
+  feature?: FeaturePlace;
   /** Default: no bound. */
   min?: number;
   /** Default: no bound. */
   max?: number;
   /** Default `last`. */
   positions?: LivePositions;
+}
+
+/** A feature of a dictionary in a file. */
+export interface FeaturePlace {
+  dictionary: DictionaryPlaces;
+  index: number;
 }
 
 /** What an edit did: rows that it met, and the mean length (L2) of these rows and of its change to them. */
@@ -53,8 +64,8 @@ export interface EditEffect {
   changeLength: number;
 }
 
-const fields = ["layer", "kind", "scale", "strength", "unit", "vector", "min", "max", "positions"];
-const kinds: readonly unknown[] = ["affine", "project_out", "clamp"];
+const fields = "layer,kind,scale,strength,unit,vector,feature,min,max,positions".split(",");
+const kinds: readonly unknown[] = ["affine", "project_out", "clamp", "hold"];
 const units: readonly unknown[] = ["unit", "vector", "row_norm"];
 
 /** The greatest token index: a range that ends there ends with the text. */
@@ -101,6 +112,11 @@ function nativeEdit(edit: Edit, hidden: number, live: boolean): object {
   } else if (vector.length !== hidden) {
     throw invalid(`An edit's vector has ${vector.length} values; the hidden size is ${hidden}.`);
   }
+  if ((kind === "hold") !== (edit.feature !== undefined)) {
+    throw invalid(
+      kind === "hold" ? "A hold needs a feature." : `An edit of the kind ${kind} has no feature.`,
+    );
+  }
   const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = edit;
   if (!(typeof min === "number" && typeof max === "number" && min <= max)) {
     throw invalid(`An edit's min must not exceed its max, got ${told(min)} and ${told(max)}.`);
@@ -110,6 +126,7 @@ function nativeEdit(edit: Edit, hidden: number, live: boolean): object {
     kind,
     unit,
     vector,
+    feature: edit.feature,
     min,
     max,
     scale: finite("scale", edit.scale ?? 1),

@@ -17,12 +17,19 @@ export {
   sweepCells,
   type TopTokens,
 } from "./context.js";
-export { type DictionaryPlaces, decodeRows, encodeRows, type SparseRows } from "./dictionary.js";
-export type { Edit, EditEffect, Positions, StrengthUnit } from "./edit.js";
+export {
+  type DictionaryPlaces,
+  decodeRows,
+  encodeRows,
+  type SparseRows,
+  type WeightType,
+} from "./dictionary.js";
+export type { Edit, EditEffect, FeaturePlace, Positions, StrengthUnit } from "./edit.js";
 export { NativeError, type NativeErrorCode, nativeErrorCodes } from "./error.js";
 export { addonFiles, addonInUse } from "./load.js";
 export { connectRemotes, estimateMemory, type MemoryQuestion } from "./machine.js";
 export { Model, type OpenOptions, type TokenizeOptions } from "./model.js";
+export { type NarrowType, narrow } from "./numbers.js";
 export {
   type Features,
   initialSaeWeights,

@@ -1,5 +1,7 @@
 import type {
   CompareResult,
+  DriftResult,
+  ExtractResult,
   FeaturesResult,
   InspectResult,
   ProbeResult,
@@ -7,6 +9,8 @@ import type {
 } from "../contracts/index.js";
 import type { Findings } from "./figure.js";
 import { compareFindings } from "./figures/compare.js";
+import { driftFindings } from "./figures/drift.js";
+import { extractFindings } from "./figures/extract.js";
 import { featuresFindings } from "./figures/features.js";
 import { inspectFindings } from "./figures/inspect.js";
 import { probeFindings } from "./figures/probe.js";
@@ -26,5 +30,9 @@ export function findingsOf({ operation, result }: ReportedJob): Findings {
       return saeFindings(result as SaeResult);
     case "features":
       return featuresFindings(result as FeaturesResult);
+    case "extract":
+      return extractFindings(result as ExtractResult);
+    case "drift":
+      return driftFindings(result as DriftResult);
   }
 }

@@ -1,5 +1,7 @@
 import {
   CompareResult,
+  DriftResult,
+  ExtractResult,
   FeaturesResult,
   InspectResult,
   InvalidInput,
@@ -28,6 +30,8 @@ const schemas = {
   probe: ProbeResult,
   sae: SaeResult,
   features: FeaturesResult,
+  extract: ExtractResult,
+  drift: DriftResult,
 };
 
 /**
@@ -47,7 +51,7 @@ export function readJob(value: unknown): ReportedJob {
   }
   if (operation === undefined) {
     throw new UserError(
-      "This JSON is neither a job nor the result of inspect, compare, probe, sae or features.",
+      "This JSON is neither a job nor the result of inspect, compare, probe, sae, features, extract or drift.",
     );
   }
   try {
@@ -67,7 +71,7 @@ export function readJob(value: unknown): ReportedJob {
   }
 }
 
-/** The job without the folders that models lie in: a report is passed on, and those tell of a machine and its user. */
+/** The job without the folders that models and data lie in: a report is passed on, and those tell of a machine and its user. */
 export function withoutFolders(job: ReportedJob): ReportedJob {
   const { provenance } = job.result;
   const { requested_model: model, resolved_model: resolved } = provenance;
@@ -77,8 +81,13 @@ export function withoutFolders(job: ReportedJob): ReportedJob {
     resolved_model: { ...resolved, path: fileName(resolved.path) },
   };
   const { config } = job;
-  const named = typeof config?.model === "string" ? { ...config, model: fileName(config.model) } : config;
-  const result = { ...job.result, provenance: bare };
+  const named = config === undefined ? undefined : { ...config };
+  for (const field of ["model", "other", "data", "out"]) {
+    if (typeof named?.[field] === "string") named[field] = fileName(named[field]);
+  }
+  const folder =
+    "folder" in job.result && job.result.folder !== null ? { folder: fileName(job.result.folder) } : {};
+  const result = { ...job.result, ...folder, provenance: bare };
   return { ...job, result, ...(named === undefined ? {} : { config: named }) };
 }
 
@@ -100,6 +109,8 @@ function operationOf(job: Record<string, unknown>, result: Record<string, unknow
     return job.operation as Operation;
   }
   if (asObject(result.fidelity) !== undefined) return "features";
+  if (result.kept_files !== undefined) return "extract";
+  if (Array.isArray(result.models)) return "drift";
   if (Array.isArray(result.tokens)) return "inspect";
   if (Array.isArray(result.trials)) return "compare";
   const [report] = Array.isArray(result.reports) ? result.reports : [];

@@ -1,5 +1,11 @@
 import { createHash } from "node:crypto";
-import type { CompareResult, FeaturesResult, InspectResult } from "../contracts/index.js";
+import type {
+  CompareResult,
+  DriftResult,
+  ExtractResult,
+  FeaturesResult,
+  InspectResult,
+} from "../contracts/index.js";
 import { version } from "../contracts/version.js";
 import { count, type Figure, type Passage } from "./figure.js";
 import { findingsOf } from "./findings.js";
@@ -97,6 +103,13 @@ function heading({ operation, result, config, id, created, started, ended }: Rep
       "Features in",
       String(config?.prompt ?? (result as FeaturesResult).texts?.[0]?.tokens.join("")),
     ],
+    drift: [
+      "What changes between",
+      (result as DriftResult).models
+        ?.map(({ name, quantization }) => `${name} ${quantization}`.trim())
+        .join(" and "),
+    ],
+    extract: ["Block outputs of", (result as ExtractResult).data?.name],
     sae: ["A sparse autoencoder on", `${provenance.requested_model}, layer ${provenance.layers.join(", ")}`],
   } as const;
   const [kind, subject] = subjects[operation];

@@ -14,13 +14,16 @@ const told = new Set([
   "accuracy-by-layer",
   "quality",
   "features",
+  "drift-by-layer",
+  "drift-artefacts",
 ]);
 
 /**
  * A finished job as entries: what was asked with which settings, what came out in words and tables, the trials of
  * a comparison prompt by prompt, the result and its provenance as JSON.
  */
-export function jobEvidence(job: Job): Evidence {
+export function jobEvidence(given: Job): Evidence {
+  const job = withoutFolder(given);
   const gatherer = new Gatherer();
   const name = `${job.operation} ${job.id.slice(0, 8)}`;
   const asked = addQuestion(gatherer, job, name);
@@ -44,7 +47,7 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
       `The folder of the model file of ${name} on the author's machine. The hash of the configuration is that of the whole one.`,
     );
   }
-  const request = { ...config, model: publicName(config.model) } as Record<string, unknown>;
+  const request = publicRequest(config);
   const { examples, ...settings } = { examples: undefined, ...request } as Record<string, unknown>;
   const submitted = `Job ${job.id}, submitted ${new Date(job.created * 1000).toISOString()}. Raw text, no chat template.`;
   const block = requestBlock(job.id, request);
@@ -75,7 +78,7 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
     );
   }
   if (examples !== undefined) {
-    const all = (config as ProbeConfig | SaeConfig).examples;
+    const all = examples as ProbeConfig["examples"] | SaeConfig["examples"];
     const lines = all.map((example) => JSON.stringify(example)).join("\n");
     gatherer.addText(
       asked,
@@ -87,10 +90,31 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
   return asked;
 }
 
+/** A job that wrote somewhere, without where that is on its author's machine. */
+function withoutFolder(job: Job): Job {
+  const { result } = job;
+  if (result === undefined || !("folder" in result) || result.folder === null) return job;
+  return { ...job, result: { ...result, folder: publicName(result.folder) } };
+}
+
+/** A configuration without the folders of its author's machine. */
+function publicRequest(config: Config): Record<string, unknown> {
+  const request: Record<string, unknown> = { ...config };
+  for (const field of ["model", "other", "data", "out"]) {
+    const value = request[field];
+    if (typeof value === "string") request[field] = publicName(value);
+  }
+  return request;
+}
+
 function subjectOf({ config }: Job): string {
   if (config.operation === "features") {
     const [first = config.prompt as string, ...more] = config.texts ?? [];
     return `${glimpse(first, 180)}${more.length > 0 ? ` and ${more.length} more` : ""}`;
+  }
+  if (config.operation === "extract") {
+    const what = config.data === undefined ? `${config.examples?.length} texts` : publicName(config.data);
+    return `${what}, layer ${config.layers.join(", ")}`;
   }
   if (!("prompt" in config)) return `${config.examples.length} examples, layer ${config.layers.join(", ")}`;
   const [first, ...more] =
@@ -227,6 +251,10 @@ function methodOf({ config }: Job): string {
       return `compare: ${config.intervention} at strengths ${config.strengths.join(", ")} ${config.strength_unit === undefined ? "" : `(${config.strength_unit}) `}on the ${config.positions === undefined ? "last token" : positionText(config.positions)}'s ${where}; greedy continuations of at most ${config.max_tokens} tokens.`;
     case "probe":
       return `probe: L2-regularised logistic regression on the last token's ${where}, with majority and shuffled-label controls.`;
+    case "drift":
+      return `drift: block outputs of ${publicName(config.model)} and of ${publicName(config.other)} on the same texts (${where}), with bootstrap intervals over texts.`;
+    case "extract":
+      return `extract: ${config.rows === "all" ? "every token's" : config.rows === "last" ? "the last token's" : "the mean"} ${where}, written to files as ${config.dtype}.`;
     case "sae":
       return `sae: ReLU autoencoder with ${config.features} features and L1 penalty, ${config.steps} steps, on the last token's ${where}.`;
   }

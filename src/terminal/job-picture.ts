@@ -2,6 +2,8 @@ import { basename } from "node:path";
 import type {
   CompareConfig,
   CompareResult,
+  DriftResult,
+  ExtractResult,
   FeaturesResult,
   InspectResult,
   Job,
@@ -12,6 +14,8 @@ import type {
 import { positionText } from "../contracts/position-text.js";
 import type { Canvas } from "./canvas.js";
 import { comparePicture } from "./compare-picture.js";
+import { driftPicture } from "./drift-picture.js";
+import { extractPicture } from "./extract-picture.js";
 import { featuresPicture } from "./features-picture.js";
 import { inspectPicture } from "./inspect-picture.js";
 import { labelled } from "./page.js";
@@ -71,6 +75,20 @@ function asked({ id, status, operation, model, started, ended, config }: Job, ca
     }
     case "probe":
       return [...lines, ...row("Probed", `${config.examples.length} examples, ${layers}`)];
+    case "drift":
+      return [
+        ...lines,
+        ...row("Other model", oneLine(config.other)),
+        ...row("Compared", `${config.examples.length} examples, ${layers}`),
+      ];
+    case "extract":
+      return [
+        ...lines,
+        ...row(
+          "Extracted",
+          `${config.data === undefined ? `${config.examples?.length} examples` : oneLine(config.data)}, ${layers}`,
+        ),
+      ];
     case "sae":
       return [
         ...lines,
@@ -94,6 +112,10 @@ function resultLines({ operation, result, config }: Job, canvas: Canvas): string
       return saePicture(result as SaeResult, (config as SaeConfig).features, canvas);
     case "features":
       return featuresPicture(result as FeaturesResult, canvas);
+    case "extract":
+      return extractPicture(result as ExtractResult, canvas);
+    case "drift":
+      return driftPicture(result as DriftResult, canvas);
   }
 }
 

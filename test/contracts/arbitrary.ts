@@ -118,11 +118,11 @@ export const nearlyValid: fc.Arbitrary<unknown> = fc
 export const anyBody: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue(),
   fc.record({
-    operation: fc.constantFrom("inspect", "compare", "probe", "sae", "features"),
+    operation: fc.constantFrom("inspect", "compare", "probe", "sae", "features", "extract", "drift"),
     extra: fc.jsonValue(),
   }),
   fc.record({
-    operation: fc.constantFrom("inspect", "compare", "probe", "sae", "features"),
+    operation: fc.constantFrom("inspect", "compare", "probe", "sae", "features", "extract", "drift"),
     model: odd,
     prompt: odd,
     layers: odd,

@@ -132,6 +132,40 @@ test("steering with a feature is steering with its decoder row, to the bit", asy
   assert.is.not(found.trials[0]?.probability, found.trials[0]?.baseline_probability);
 });
 
+test("a clamp of a feature holds its activation at a value", async () => {
+  const feature = hidden + 3; // the negative of value 3, where that is below 0
+  const seen = await run<InspectResult>({ operation: "inspect", prompt, layers: [layer] });
+  const file = readFileSync(join(lab.lab.folder, seen.id, "activations.npz"));
+  const states = readNpz(file).get(`layer_${layer}`)?.data as Float64Array;
+  const row = Float32Array.from(states.subarray(-hidden));
+  const own = Math.max(0, -(row[3] as number));
+  const found = await run<CompareResult>({
+    ...{ operation: "compare", prompt, intervention: "clamp", max_tokens: 1, layers: [layer] },
+    ...{ strengths: [0, 1], feature: ["exact", feature], min: own + 40, max: own + 40 },
+  });
+  const held = row.slice();
+  held[3] = (held[3] as number) - 40;
+  const model = await Model.open(demo);
+  const context = await model.createContext({ maxSequences: 2, threads: 1 });
+  const [trial] = await context.sweep({
+    prompts: [await model.tokenize(prompt)],
+    plans: [[{ layer, scale: 0, vector: held, strength: 1 }]],
+    maxTokens: 1,
+  });
+  await model.close();
+  const [neutral, clamped] = found.trials;
+  assert.is(neutral?.probability, neutral?.baseline_probability);
+  assert.ok(Math.abs((clamped?.change?.length as number) - 40) < 1e-3);
+  assert.ok(Math.abs((clamped?.probability as number) - (trial?.rows[0]?.probability as number)) < 1e-6);
+  assert.is.not(clamped?.probability, clamped?.baseline_probability);
+  const unit = await lab.request("POST", "/jobs", {
+    ...{ operation: "compare", model: "demo", prompt, intervention: "clamp", strengths: [1], min: 1 },
+    ...{ feature: ["exact", 0], strength_unit: "row_norm" },
+  });
+  assert.is(unit.status, 400);
+  assert.match(unit.body.error, /strength_unit: has no meaning for a feature's clamp/);
+});
+
 test("what does not fit is refused in a sentence", async () => {
   const refused = async (body: object) => {
     const job = await lab.finished((await lab.submit({ model: "demo", ...body })).id);

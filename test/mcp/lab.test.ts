@@ -78,7 +78,7 @@ for (const kind of clients) {
       "serving_make_vector",
     ]);
     const { health } = marked(await mcp.call("lab_health"));
-    assert.equal(health.operations, ["inspect", "compare", "probe", "sae", "features"]);
+    assert.equal(health.operations, ["inspect", "compare", "probe", "sae", "features", "extract", "drift"]);
     const prompt = "The capital of France is";
     const submission = { operation: "inspect", model: "demo", prompt, layers: [0, 7] };
     const { job } = marked(await mcp.call("lab_submit", submission));

@@ -140,7 +140,7 @@ test("edits that fit nothing", async () => {
     [{ layer: 1.5 }, /layer must be an index, got 1\.5/],
     [{ layer: "1" }, /layer must be an index, got "1"/],
     [{ layer: 1, vector: [1, 2] }, /must be a Float32Array/],
-    [{ layer: 1, kind: "erase" }, /kind must be affine, project_out, clamp, got "erase"/],
+    [{ layer: 1, kind: "erase" }, /kind must be affine, project_out, clamp, hold, got "erase"/],
     [{ layer: 1, unit: "metre" }, /unit must be unit, vector, row_norm, got "metre"/],
     [{ layer: 1, strength: Number.NaN }, /strength must be a finite number/],
     [{ layer: 1, scale: 1e39 }, /scale must be a finite number/],

@@ -239,7 +239,7 @@ test("what a report is made of: a job, the result alone, what --json prints, the
 test("degenerate results: no prompts read, one token, one strength, a lens that cannot be read", async () => {
   const inspect = inspectJob(["x"]);
   const { result } = inspect;
-  if (!("tokens" in result)) throw new Error("inspect");
+  if (!("token_ids" in result)) throw new Error("inspect");
   for (const layer of result.layers) {
     delete layer.predictions;
     layer.note = "This architecture has no usable head.";

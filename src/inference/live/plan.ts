@@ -1,7 +1,7 @@
 import type { LiveCondition, LiveIntervention, LiveRequest, LiveVector } from "../../contracts/live.js";
 import { UserError } from "../../contracts/user-error.js";
 import { editOf } from "../../library/index.js";
-import type { Edit } from "../../native/edit.js";
+import type { Edit, FeaturePlace } from "../../native/edit.js";
 import type { LivePlan } from "../../native/live.js";
 import { refusal } from "../check-body.js";
 import type { LiveLibrary } from "./library.js";
@@ -44,7 +44,7 @@ export async function livePlan(request: LiveRequest, library: LiveLibrary, chat:
           ? undefined
           : await vectorOf(`${path}.vector`, written.vector, layer, library);
       const strength = written.strength ?? 1;
-      edits.push(editOf({ ...written, strength }, layer, vector?.vector));
+      edits.push(editOf({ ...written, strength }, layer, vector?.vector, vector?.feature));
       gates.push(gate);
       labels.push(
         JSON.stringify({
@@ -52,7 +52,7 @@ export async function livePlan(request: LiveRequest, library: LiveLibrary, chat:
           layer,
           ...(vector && { vector: written.vector, sha256: vector.sha256 }),
           strength,
-          ...(vector && written.kind !== "patch" && { strength_unit: written.strength_unit ?? "unit" }),
+          ...(vector && !hasNoUnit(written) && { strength_unit: written.strength_unit ?? "unit" }),
           positions: written.positions ?? "all",
         }),
       );
@@ -98,6 +98,12 @@ function checkWritten(path: string, written: LiveIntervention): void {
   if (unit !== undefined && kind !== "steer" && kind !== "clamp") {
     throw refusal(`${path}.strength_unit`, `${path}.strength_unit: ${kind} has none; steer and clamp have.`);
   }
+  if (unit !== undefined && hasNoUnit(written)) {
+    throw refusal(
+      `${path}.strength_unit`,
+      `${path}.strength_unit has no meaning for a feature's clamp: min and max are its activation.`,
+    );
+  }
   if (kind !== "clamp" && (min !== undefined || max !== undefined)) {
     throw refusal(`${path}.min`, `${path}: min and max belong to clamp, not to ${kind}.`);
   }
@@ -107,6 +113,11 @@ function checkWritten(path: string, written: LiveIntervention): void {
   if (min !== undefined && max !== undefined && min > max) {
     throw refusal(`${path}.min`, `${path}: min (${min}) must not exceed max (${max}).`);
   }
+}
+
+/** A donor is put in as it is; a feature is held at an activation. */
+function hasNoUnit({ kind, vector }: LiveIntervention): boolean {
+  return kind === "patch" || (kind === "clamp" && typeof vector === "object");
 }
 
 async function layersOf(
@@ -145,7 +156,7 @@ function vectorOf(
   vector: LiveVector,
   layer: number,
   { vectors, dictionaries, model }: LiveLibrary,
-): Promise<{ vector: Float32Array; sha256: string }> {
+): Promise<{ vector: Float32Array; sha256: string; feature?: FeaturePlace }> {
   if (typeof vector === "string") return inField(path, vectors.layer(vector, layer, model));
   return inField(path, dictionaries.direction(...featureOf(path, vector), layer, model));
 }

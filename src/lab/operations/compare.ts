@@ -6,6 +6,7 @@ import {
   type Context,
   type ContextOptions,
   type EditEffect,
+  type FeaturePlace,
   type Model,
   type SweepTrial,
   sweepCells,
@@ -39,14 +40,16 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
     openContext(model, contextSize(config, model, prompts, given.flat(), tries)),
   );
   try {
-    const vector = await clock.measure("compute", () => editVector(input, context, layer, given));
+    const { vector, feature } = await clock.measure("compute", () =>
+      editVector(input, context, layer, given),
+    );
     const length = vector === undefined ? undefined : lengthOf(vector);
     const controls = seeds.map((seed) => randomVector(model.info.nEmbd, length ?? 0, seed));
     const trials = await clock.measure("compute", () =>
       context.sweep({
         prompts,
         plans: [vector, ...controls].flatMap((along) =>
-          config.strengths.map((strength) => [editFor(config, layer, strength, along)]),
+          config.strengths.map((strength) => [editFor(config, layer, strength, along, feature)]),
         ),
         targets: new Int32Array(prompts.length).fill(target),
         maxTokens: config.max_tokens,
@@ -131,14 +134,13 @@ async function editVector(
   context: Context,
   layer: number,
   sides: Int32Array[][],
-): Promise<Float32Array | undefined> {
+): Promise<{ vector?: Float32Array; feature?: FeaturePlace }> {
   if (config.feature !== undefined) {
     const [name, index] = config.feature as [string, number];
-    const { vector } = await new Dictionaries(taplineHome()).direction(name, index, layer, model.info);
-    return vector;
+    return new Dictionaries(taplineHome()).direction(name, index, layer, model.info);
   }
   const [first, second] = sides;
-  if (first === undefined) return undefined;
+  if (first === undefined) return {};
   progress({ stage: "capture", done: 0, total: sides.flat().length });
   const features = await context.features({
     sequences: sides.flat(),
@@ -147,7 +149,9 @@ async function editVector(
     ...(signal === undefined ? {} : { signal }),
   });
   const states = features.get(layer)?.data as Float32Array;
-  return second === undefined ? states.slice() : meanDifference(states, first.length, model.info.nEmbd);
+  const vector =
+    second === undefined ? states.slice() : meanDifference(states, first.length, model.info.nEmbd);
+  return { vector };
 }
 
 /** Room for as many prompts at once as fit into the cache's share of memory, and for at least one. */

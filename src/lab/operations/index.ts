@@ -1,5 +1,7 @@
 import type { Config, Result } from "../../contracts/index.js";
 import { compare } from "./compare.js";
+import { drift } from "./drift.js";
+import { extract } from "./extract.js";
 import { features } from "./features.js";
 import { inspect } from "./inspect.js";
 import type { Findings, OperationInput } from "./operation.js";
@@ -20,5 +22,9 @@ export async function runOperation(input: OperationInput<Config>): Promise<Findi
       return sae({ ...rest, config });
     case "features":
       return features({ ...rest, config });
+    case "extract":
+      return extract({ ...rest, config });
+    case "drift":
+      return drift({ ...rest, config });
   }
 }

@@ -1,23 +1,26 @@
 import type { CompareConfig } from "../../contracts/index.js";
 import { editOf } from "../../library/index.js";
-import type { Edit, Positions } from "../../native/index.js";
+import type { Edit, FeaturePlace, Positions } from "../../native/index.js";
 
 /**
  * What an intervention of a strength does to the rows of a block, as the contract says it: on the last token unless told
  * otherwise.
  * @param vector the donor's state, or the direction at its full length; [hidden]
+ * @param feature whose decoder row the vector is: what a clamp holds is its activation
  */
 export function editFor(
   config: Pick<CompareConfig, "intervention" | "strength_unit" | "positions" | "min" | "max">,
   layer: number,
   strength: number,
   vector: Float32Array | undefined,
+  feature?: FeaturePlace,
 ): Edit {
   const { intervention: kind, positions = "last", strength_unit, min, max } = config;
   return editOf(
     { kind, positions: positions as Positions, strength, strength_unit, min, max },
     layer,
     vector,
+    feature,
   );
 }
 

@@ -9,6 +9,8 @@ export interface OperationInput<C extends Config> {
   model: Model;
   artifacts: Artifacts;
   progress: (progress: Progress) => void;
+  /** Opens another model in the same process, for what compares two; what was resolved comes with it. */
+  openOther: (id: string, revision?: string) => Promise<Model>;
   /** Ends the operation between and inside native calls; a worker is rather killed. */
   signal?: AbortSignal;
   /** Books time under "compute" and "artifact". */

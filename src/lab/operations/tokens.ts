@@ -12,13 +12,19 @@ export async function tokenizeInput(
   maxInputTokens: number,
   what: string,
 ): Promise<Int32Array> {
-  const tokens = await model.tokenize(text, { special: true, parseSpecial: false });
-  if (tokens.length === 0) throw new UserError(`${what} gives no tokens with this model's vocabulary.`);
+  const tokens = await rawTokens(model, text, what);
   if (tokens.length > maxInputTokens) {
     throw new UserError(`${what} has ${tokens.length} tokens; max_input_tokens allows ${maxInputTokens}.`);
   }
   checkPositions(model, tokens.length, `${what} has ${tokens.length} tokens`);
   return tokens;
+}
+
+/** The same, however many there are. @throws UserError where there are none */
+export async function rawTokens(model: Model, text: string, what: string): Promise<Int32Array> {
+  const tokens = await model.tokenize(text, { special: true, parseSpecial: false });
+  if (tokens.length > 0) return tokens;
+  throw new UserError(`${what} gives no tokens with this model's vocabulary.`);
 }
 
 /** @throws UserError where a text and its continuation would leave the positions that the model was trained on */

@@ -55,7 +55,15 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
       }),
     );
     const artifacts = new Artifacts(task.folder);
-    const findings = await runOperation({ config, model, artifacts, progress, clock });
+    const openOther = async (id: string, revision?: string) => {
+      const other = await resolveModel(id, {
+        ...(revision !== undefined && { revision }),
+        onDownload: ({ done, total }) => progress({ stage: "download", done, total }),
+      });
+      await prepareMemory(native, other, config, { ...task.load, rpc: undefined });
+      return clock.measure("model", () => native.Model.open(other.path, { gpuLayers, devices }));
+    };
+    const findings = await runOperation({ config, model, artifacts, progress, clock, openOther });
     return { model, findings: { ...findings, artifacts: artifacts.names } };
   });
   // The process ends here: unmapping the model first would only make the answer late.

@@ -12,6 +12,9 @@ from ._progress import progress_display
 from ._waiting import Waiting
 from .types import (
     CompareResult,
+    DriftExample,
+    DriftResult,
+    ExtractResult,
     FeaturesResult,
     Health,
     InspectResult,
@@ -67,6 +70,14 @@ class AsyncLab:
         self, operation: Literal["features"], model: Model, **settings: Any
     ) -> Job[FeaturesResult]: ...
     @overload
+    async def submit(
+        self, operation: Literal["extract"], model: Model, **settings: Any
+    ) -> Job[ExtractResult]: ...
+    @overload
+    async def submit(
+        self, operation: Literal["drift"], model: Model, **settings: Any
+    ) -> Job[DriftResult]: ...
+    @overload
     async def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]: ...
     async def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]:
         """Hands an experiment in, as Lab.submit() does."""
@@ -87,6 +98,22 @@ class AsyncLab:
         return await asyncio.to_thread(
             lambda: self._lab.features(model, dictionary, texts, **settings)
         )
+
+    async def drift(
+        self, model: Model, other: Model, examples: Sequence[DriftExample], **settings: Any
+    ) -> Job[DriftResult]:
+        """Compares two models of one architecture on the same examples."""
+        return await asyncio.to_thread(lambda: self._lab.drift(model, other, examples, **settings))
+
+    async def extract(
+        self,
+        model: Model,
+        data: str | os.PathLike[str] | None = None,
+        out: str | os.PathLike[str] | None = None,
+        **settings: Any,
+    ) -> Job[ExtractResult]:
+        """Writes the block outputs of a data set to .safetensors files."""
+        return await asyncio.to_thread(lambda: self._lab.extract(model, data, out, **settings))
 
     async def probe(
         self, model: Model, examples: Sequence[ProbeExample], **settings: Any

@@ -15,7 +15,15 @@ def job_as_html(job: Mapping[str, Any]) -> str:
     if job.get("error"):
         return f"{about}<p>{_cell(job['error'])}</p>"
     result = job.get("result")
-    tables = {"inspect": _inspect, "compare": _compare, "probe": _probe, "sae": _sae, "features": _features}
+    tables = {
+        "inspect": _inspect,
+        "compare": _compare,
+        "probe": _probe,
+        "sae": _sae,
+        "features": _features,
+        "extract": _extract,
+        "drift": _drift,
+    }
     draw = tables.get(str(job["operation"]))
     return about if not result or draw is None else about + draw(result)
 
@@ -48,6 +56,17 @@ def _features(result: Mapping[str, Any]) -> str:
     fields = ("feature", "max", "mean", "frequency", "text", "token")
     strongest = ([each[field] for field in fields] for each in result["features"])
     return _table(figures, [[fidelity[figure] for figure in figures]]) + _table(fields, strongest)
+
+
+def _extract(result: Mapping[str, Any]) -> str:
+    fields = ("texts", "tokens", "row_count", "hidden", "dtype", "files", "bytes", "folder")
+    return _table(fields, [[result[field] for field in fields]])
+
+
+def _drift(result: Mapping[str, Any]) -> str:
+    measures = ("cosine", "relative_length", "relative_difference")
+    rows = ([each["layer"], *(each[name]["value"] for name in measures)] for each in result["layers"])
+    return _table(("layer", *measures), rows)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

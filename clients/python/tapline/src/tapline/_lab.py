@@ -16,6 +16,9 @@ from ._progress import progress_display
 from ._waiting import Waiting
 from .types import (
     CompareResult,
+    DriftExample,
+    DriftResult,
+    ExtractResult,
     FeaturesResult,
     Health,
     InspectResult,
@@ -72,6 +75,12 @@ class Lab:
         self, operation: Literal["features"], model: Model, **settings: Any
     ) -> Job[FeaturesResult]: ...
     @overload
+    def submit(
+        self, operation: Literal["extract"], model: Model, **settings: Any
+    ) -> Job[ExtractResult]: ...
+    @overload
+    def submit(self, operation: Literal["drift"], model: Model, **settings: Any) -> Job[DriftResult]: ...
+    @overload
     def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]: ...
     def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]:
         """Hands an experiment in. It is accepted, not done: wait() for it.
@@ -118,6 +127,35 @@ class Lab:
     ) -> Job[FeaturesResult]:
         """Reads texts through a sparse dictionary that add_dictionary() has kept. Setting: top."""
         return self.submit("features", model, dictionary=dictionary, texts=list(texts), **settings)
+
+    def extract(
+        self,
+        model: Model,
+        data: str | os.PathLike[str] | None = None,
+        out: str | os.PathLike[str] | None = None,
+        **settings: Any,
+    ) -> Job[ExtractResult]:
+        """Writes the block outputs of a data set to .safetensors files.
+
+        `data` is a .txt or .jsonl file on the service's machine (or give `examples`), `out` a folder there: a job
+        that finds finished files of the same extraction goes on behind them. Without `out` the files are artifacts.
+        Settings: layers, rows (all, last, mean), dtype (f32, f16, bf16), too_long (refuse, cut), shard (i, n),
+        shard_tokens, plan.
+        """
+        paths = {"data": data, "out": out}
+        given = {name: os.path.abspath(path) for name, path in paths.items() if path is not None}
+        return self.submit("extract", model, **given, **settings)
+
+    def drift(
+        self, model: Model, other: Model, examples: Sequence[DriftExample], **settings: Any
+    ) -> Job[DriftResult]:
+        """Compares two models of one architecture on the same examples, such as a model and its quantised form.
+
+        Settings: layers, seed, dictionary, probe, vector (stored ones, by name), other_revision.
+        """
+        name = other if isinstance(other, str) else os.path.abspath(other)
+        labelled = [_labelled(one) for one in examples]
+        return self.submit("drift", model, other=name, examples=labelled, **settings)
 
     def dictionaries(self) -> list[dict[str, Any]]:
         """The sparse dictionaries that are kept by name: what each one reads, and where it is from."""

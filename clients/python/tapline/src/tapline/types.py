@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-Operation = Literal["inspect", "compare", "probe", "sae", "features"]
+Operation = Literal["inspect", "compare", "probe", "sae", "features", "extract", "drift"]
 Status = Literal["queued", "running", "completed", "failed", "cancelled", "interrupted"]
 Split = Literal["train", "test"]
 
@@ -237,6 +237,10 @@ class ProbeResult(TypedDict):
     provenance: Provenance
 
 
+class _ExampleText(TypedDict):
+    text: str
+
+
 class _SaeExampleRequired(TypedDict):
     text: str
     split: Split
@@ -339,6 +343,107 @@ class FeaturesResult(TypedDict):
     note: str
     artifacts: list[str]
     provenance: Provenance
+
+
+class ExtractedData(TypedDict):
+    name: str
+    sha256: str
+
+
+class ExtractResult(TypedDict):
+    folder: str | None
+    """Where the files are, on the service's machine; None where they are artifacts."""
+    index: str | None
+    """Name of the file that lists the others; None where only a plan was asked for."""
+    data: ExtractedData
+    layers: list[int]
+    hidden: int
+    rows: Literal["all", "last", "mean"]
+    dtype: Literal["f32", "f16", "bf16"]
+    shard: list[int]
+    texts: int
+    cut_texts: int
+    tokens: int
+    row_count: int
+    """Rows of each layer."""
+    bytes: int
+    files: int
+    kept_files: int
+    """Those of them that were there already."""
+    tokens_per_second: float | None
+    note: str
+    artifacts: list[str]
+    provenance: Provenance
+
+
+class DriftExample(_ExampleText, total=False):
+    label: Literal[0, 1]
+    """Needed for a probe or a vector."""
+    split: Split
+
+
+class Measured(TypedDict):
+    """A figure with its 95 % bootstrap interval over the examples."""
+
+    value: float
+    low: float
+    high: float
+
+
+class DriftModel(TypedDict):
+    name: str
+    quantization: str
+    bytes: int
+
+
+class DriftLayer(TypedDict):
+    layer: int
+    cosine: Measured
+    relative_length: Measured
+    relative_difference: Measured
+
+
+class DriftDictionary(TypedDict):
+    name: str
+    sha256: str
+    layer: int
+    features: int
+    jaccard: Measured | None
+    l0: list[float]
+    loss_recovered: list[Measured] | None
+    loss_recovered_difference: Measured | None
+
+
+class DriftProbe(TypedDict):
+    name: str
+    sha256: str
+    layer: int
+    auroc: list[Measured]
+    difference: Measured
+
+
+class DriftVector(TypedDict):
+    name: str
+    sha256: str
+    layer: int
+    separation: list[Measured]
+    difference: Measured
+
+
+class _DriftResultRequired(TypedDict):
+    models: list[DriftModel]
+    texts: int
+    tokens: int
+    layers: list[DriftLayer]
+    note: str
+    artifacts: list[str]
+    provenance: Provenance
+
+
+class DriftResult(_DriftResultRequired, total=False):
+    dictionary: DriftDictionary
+    probe: DriftProbe
+    vector: DriftVector
 
 
 class Capabilities(TypedDict):

@@ -1,0 +1,203 @@
+/**
+ * Sparse dictionaries and extraction. `encode` against its matrix product alone, as PyTorch and NumPy compute it on the
+ * same threads (the faster of the two counts); the first feature of a large file, from a process that has just begun; and
+ * the block outputs of a data set on disk against llama-bench's prompt speed. Rounds alternate, so that a busy machine
+ * slows all sides.
+ */
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { createWriteStream } from "node:fs";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import os from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { buildTools } from "../scripts/build/tools.js";
+import { checkSubmission, type ExtractConfig, type ExtractResult } from "../src/contracts/index.js";
+import { Artifacts } from "../src/lab/artifacts.js";
+import { extract } from "../src/lab/operations/extract.js";
+import { StageClock } from "../src/lab/stage-clock.js";
+import { type DictionaryPlaces, encodeRows, Model, narrow } from "../src/native/index.js";
+import { pythonWith } from "../test/support/python.js";
+import { TestRandom } from "../test/support/random.js";
+import { median, type Row, row } from "./figures.js";
+import { randomModel } from "./models/random-model.js";
+import { textOf } from "./text-of.js";
+
+const run = promisify(execFile);
+const threads = os.availableParallelism();
+const hidden = 2304;
+const features = 16_384;
+const rows = 256;
+
+export async function benchDictionaries({ quick }: { quick: boolean }): Promise<Row[]> {
+  const python = pythonWith("numpy", "torch");
+  if (python === undefined)
+    throw new Error("Needs Debian's python3-numpy and python3-torch, or TAPLINE_PYTHON.");
+  const folder = await mkdtemp(join(os.tmpdir(), "tapline-bench-"));
+  try {
+    const rounds = quick ? 1 : 5;
+    const measured: Row[] = [];
+    for (const type of ["f32", "f16"] as const) {
+      const places = await writeDictionary(join(folder, type), type);
+      measured.push(...(await benchEncode(places, type, python, rounds)));
+      measured.push(await firstFeature(places, type, rounds));
+    }
+    measured.push(...(await benchExtract(folder, quick ? 1 : 3)));
+    return measured;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+type Places = (activation: DictionaryPlaces["activation"]) => DictionaryPlaces;
+
+/** A file of random weights: [features, hidden] twice, and what the activations need. */
+async function writeDictionary(path: string, type: "f32" | "f16"): Promise<Places> {
+  const random = new TestRandom(1);
+  const block = random.normals(hidden * 64).map((value) => value / Math.sqrt(hidden));
+  const numbers = type === "f32" ? block : await narrow(block, type);
+  const bytes = new Uint8Array(numbers.buffer);
+  const matrix = (features / 64) * bytes.length;
+  const file = createWriteStream(path);
+  for (let i = 0; i < (2 * features) / 64; i++) {
+    if (!file.write(bytes)) await once(file, "drain");
+  }
+  file.write(new Uint8Array(new Float32Array(features).fill(-1).buffer)); // bias
+  file.write(new Uint8Array(new Float32Array(features).fill(0.5).buffer)); // threshold
+  file.end(new Uint8Array(new Float32Array(hidden).buffer));
+  await once(file, "finish");
+  const small = 2 * matrix;
+  return (activation) => ({
+    ...{ path, activation, rowScaling: "none", subtractBias: true, hidden, features },
+    ...{ k: activation === "topk" ? 64 : 0, encoderType: type, decoderType: type },
+    ...{ encoder: 0, decoder: matrix, encoderBias: small, threshold: small + 4 * features },
+    decoderBias: small + 8 * features,
+  });
+}
+
+/** The product alone; in a process of its own, its best of several. */
+const productProgram = `
+import sys, time, numpy as np, torch
+rows, hidden, features, threads = map(int, sys.argv[1:])
+torch.set_num_threads(threads)
+x = np.random.default_rng(0).standard_normal((rows, hidden), dtype=np.float32)
+w = np.random.default_rng(1).standard_normal((features, hidden), dtype=np.float32)
+tx, tw = torch.from_numpy(x), torch.from_numpy(w)
+best = 1e9
+for work in (lambda: x @ w.T, lambda: tx @ tw.T):
+    work()
+    for _ in range(5):
+        start = time.perf_counter(); work(); best = min(best, time.perf_counter() - start)
+print(best)
+`;
+
+async function benchEncode(places: Places, type: string, python: string, rounds: number): Promise<Row[]> {
+  const random = new TestRandom(2);
+  const given = random.normals(rows * hidden);
+  const kinds = ["relu", "jumprelu", "topk"] as const;
+  const ratios: Record<(typeof kinds)[number], number[]> = { relu: [], jumprelu: [], topk: [] };
+  const products: number[] = [];
+  for (const kind of kinds) await encodeRows(places(kind), given, { threads });
+  for (let round = 0; round < rounds; round++) {
+    const environment = {
+      ...process.env,
+      OPENBLAS_NUM_THREADS: String(threads),
+      OMP_NUM_THREADS: String(threads),
+    };
+    const words = [rows, hidden, features, threads].map(String);
+    const { stdout } = await run(python, ["-c", productProgram, ...words], { env: environment });
+    const product = Number(stdout);
+    products.push(product);
+    for (const kind of kinds) {
+      const times: number[] = [];
+      for (let i = 0; i < 5; i++)
+        times.push(await seconds(() => encodeRows(places(kind), given, { threads })));
+      ratios[kind].push(Math.min(...times) / product);
+    }
+  }
+  const what = `encode, ${type} weights, ${rows} rows of ${hidden}, ${features} features`;
+  return kinds.map((kind) =>
+    row(
+      `${what}, ${kind}: over its matrix product of ${(median(products) * 1000).toFixed(0)} ms`,
+      ratios[kind],
+      "x",
+      { most: 1.25 },
+    ),
+  );
+}
+
+async function firstFeature(places: Places, type: string, rounds: number): Promise<Row> {
+  const addon = new URL("../src/native/index.ts", import.meta.url).href;
+  const program = `
+    const { encodeRows } = await import(${JSON.stringify(addon)});
+    const rows = new Float32Array(${hidden}).fill(1);
+    const { indices } = await encodeRows(${JSON.stringify(places("topk"))}, rows);
+    if (indices.length === 0) throw new Error("nothing fires");`;
+  const root = fileURLToPath(new URL("..", import.meta.url));
+  const times: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const node = ["--import", "tsx", "--input-type=module", "-e", program];
+    times.push(await seconds(() => run(process.execPath, node, { cwd: root })));
+  }
+  return row(`first feature of ${features} by ${hidden}, ${type}, from a new process`, times, "s", {
+    most: 5,
+  });
+}
+
+/** 512 texts of about 64 tokens; every token of one layer in the middle, and the last tokens of all layers. */
+async function benchExtract(folder: string, rounds: number): Promise<Row[]> {
+  const path = await randomModel("q8_0");
+  const { "llama-bench": tool } = await buildTools(["llama-bench"]);
+  const model = await Model.open(path);
+  try {
+    const text = await textOf(model, 64);
+    const data = join(folder, "texts.txt");
+    await writeFile(data, Array.from({ length: 512 }, () => text).join("\n"));
+    const { nLayer } = model.info;
+    // Every block but the last one is behind it: what llama-bench computes, less the head.
+    const kinds = {
+      "every token of one layer, f32": { layers: [nLayer - 2], rows: "all", dtype: "f32" },
+      "every token of eight layers, f16": {
+        ...{ layers: [2, 5, 8, 11, 14, 17, 20, nLayer - 2], rows: "all", dtype: "f16" },
+      },
+      "last tokens of one layer, f32": { layers: [nLayer - 2], rows: "last", dtype: "f32" },
+    };
+    const shares: Record<string, number[]> = {};
+    for (let round = 0; round < rounds; round++) {
+      const theirs = await promptSpeed(tool as string, path);
+      for (const [kind, settings] of Object.entries(kinds)) {
+        const out = join(folder, `out-${round}-${(await readdir(folder)).length}`);
+        const body = { operation: "extract", model: path, data, out, ...settings };
+        const config = checkSubmission(body) as ExtractConfig;
+        const artifacts = new Artifacts(folder);
+        const clock = new StageClock();
+        const openOther = () => Promise.reject(new Error("There is one model here."));
+        const made = await extract({ config, model, artifacts, progress: () => {}, clock, openOther });
+        shares[kind] ??= [];
+        shares[kind].push(((made as ExtractResult).tokens_per_second as number) / theirs);
+        await rm(out, { recursive: true });
+      }
+    }
+    return Object.entries(shares).map(([kind, values]) =>
+      row(`extract, 0.5B shape Q8_0, 512 texts, ${kind}: share of llama-bench's prompt speed`, values, "x", {
+        least: 0.95,
+      }),
+    );
+  } finally {
+    await model.close();
+  }
+}
+
+async function promptSpeed(tool: string, path: string): Promise<number> {
+  const { stdout } = await run(tool, [
+    ...["-m", path, "-t", String(threads), "-p", "512", "-n", "0", "-ub", "512", "-r", "2", "-o", "json"],
+  ]);
+  return (JSON.parse(stdout) as Array<{ avg_ts: number }>)[0]?.avg_ts ?? Number.NaN;
+}
+
+async function seconds(work: () => Promise<unknown>): Promise<number> {
+  const start = performance.now();
+  await work();
+  return (performance.now() - start) / 1000;
+}

@@ -1,0 +1,121 @@
+import { planSafetensors, type SafetensorsPlan, type WrittenType } from "../../formats/safetensors.js";
+
+/** What every row of an extraction has in common. */
+export interface RowForm {
+  layers: readonly number[];
+  hidden: number;
+  rows: "all" | "last" | "mean";
+  dtype: "f32" | "f16" | "bf16";
+}
+
+/** One file of an extraction: whole texts, and the rows of all layers. */
+export interface Shard {
+  file: string;
+  texts: number;
+  tokens: number;
+  /** Of each layer. */
+  rows: number;
+  bytes: number;
+  /** The byte of the file at which each tensor begins. */
+  offsets: Record<string, number>;
+}
+
+export interface Plan {
+  texts: number;
+  tokens: number;
+  rows: number;
+  bytes: number;
+  /** Texts whose end was left out. */
+  cut_texts: number;
+  shards: Shard[];
+}
+
+/** `2-of-8` in the names of files that are one of several parts; nothing where there is one. */
+export function partName([index, count]: readonly [number, number]): string {
+  return count === 1 ? "" : `-${index}-of-${count}`;
+}
+
+/** Collects texts into shards, in order: only what is counted is kept. */
+export class Planner {
+  readonly #form: RowForm;
+  readonly #part: readonly [number, number];
+  readonly #most: number;
+  readonly #shards: Shard[] = [];
+  #texts = 0;
+  #tokens = 0;
+  #cut = 0;
+
+  /** @param most tokens that a shard closes before, unless its first text alone has more */
+  constructor(form: RowForm, part: readonly [number, number], most: number) {
+    this.#form = form;
+    this.#part = part;
+    this.#most = most;
+  }
+
+  add(tokens: number, cut: boolean): void {
+    if (this.#texts > 0 && this.#tokens + tokens > this.#most) this.#close();
+    this.#texts++;
+    this.#tokens += tokens;
+    if (cut) this.#cut++;
+  }
+
+  get tokens(): number {
+    return this.#shards.reduce((sum, { tokens }) => sum + tokens, this.#tokens);
+  }
+
+  finish(): Plan {
+    if (this.#texts > 0) this.#close();
+    const sum = (of: "texts" | "tokens" | "rows" | "bytes") =>
+      this.#shards.reduce((all, shard) => all + shard[of], 0);
+    return {
+      texts: sum("texts"),
+      tokens: sum("tokens"),
+      rows: sum("rows"),
+      bytes: sum("bytes"),
+      cut_texts: this.#cut,
+      shards: this.#shards,
+    };
+  }
+
+  #close(): void {
+    const [texts, tokens] = [this.#texts, this.#tokens];
+    const rows = this.#form.rows === "all" ? tokens : texts;
+    const number = String(this.#shards.length).padStart(5, "0");
+    const { bytes, starts } = shardLayout({ texts, tokens, rows }, this.#form);
+    this.#shards.push({
+      file: `shard${partName(this.#part)}-${number}.safetensors`,
+      ...{ texts, tokens, rows, bytes, offsets: Object.fromEntries(starts) },
+    });
+    this.#texts = 0;
+    this.#tokens = 0;
+  }
+}
+
+const types: Record<RowForm["dtype"], WrittenType> = { f32: "F32", f16: "F16", bf16: "BF16" };
+
+/** Bytes of a number. */
+export function widthOf(dtype: RowForm["dtype"]): number {
+  return dtype === "f32" ? 4 : 2;
+}
+
+/**
+ * Where everything lies in a shard: `text_indices` [texts] and `text_starts` [texts + 1] (into the tokens), `token_ids`
+ * [tokens], and `layer_<n>` [rows, hidden].
+ */
+export function shardLayout(
+  { texts, tokens, rows }: Pick<Shard, "texts" | "tokens" | "rows">,
+  { layers, hidden, dtype, rows: kind }: RowForm,
+): SafetensorsPlan {
+  const whole = (length: number) => ({ dtype: "I32" as const, shape: [length] });
+  return planSafetensors(
+    {
+      text_indices: whole(texts),
+      text_starts: whole(texts + 1),
+      token_ids: whole(tokens),
+      ...Object.fromEntries(
+        layers.map((layer) => [`layer_${layer}`, { dtype: types[dtype], shape: [rows, hidden] }]),
+      ),
+    },
+    { format: "pt", rows: kind },
+  );
+}

@@ -1,0 +1,70 @@
+import { UserError } from "../../contracts/user-error.js";
+import { type NarrowType, narrow, release } from "../../native/index.js";
+import type { ArtifactFile } from "../artifacts.js";
+import { type RowForm, type Shard, shardLayout, widthOf } from "./plan.js";
+
+/** Writes a shard as its rows come; what it holds is known, so that each byte has its place from the start. */
+export class RowWriter {
+  readonly #file: ArtifactFile;
+  readonly #form: RowForm;
+  readonly #layout: ReturnType<typeof shardLayout>;
+  readonly #indices: Int32Array;
+  readonly #starts: Int32Array;
+  readonly #tokens: Int32Array;
+  #texts = 0;
+  #rows = 0;
+
+  constructor(file: ArtifactFile, shard: Shard, form: RowForm) {
+    this.#file = file;
+    this.#form = form;
+    this.#layout = shardLayout(shard, form);
+    this.#indices = new Int32Array(shard.texts);
+    this.#starts = new Int32Array(shard.texts + 1);
+    this.#tokens = new Int32Array(shard.tokens);
+  }
+
+  /** @param rows [rows, hidden] of each layer, given back when they are written */
+  async add(
+    texts: ReadonlyArray<{ index: number; tokens: Int32Array }>,
+    rows: ReadonlyMap<number, { data: Float32Array }>,
+  ): Promise<void> {
+    for (const { index, tokens } of texts) {
+      const start = this.#starts[this.#texts] as number;
+      this.#indices[this.#texts++] = index;
+      this.#tokens.set(tokens, start);
+      this.#starts[this.#texts] = start + tokens.length;
+    }
+    const { hidden, dtype } = this.#form;
+    let count = 0;
+    for (const [layer, { data }] of rows) {
+      count = data.length / hidden;
+      const numbers = dtype === "f32" ? data : await narrowed(data, dtype, layer);
+      const at = this.#start(`layer_${layer}`) + this.#rows * hidden * widthOf(dtype);
+      await this.#file.write(bytesOf(numbers), at);
+      release(data);
+    }
+    this.#rows += count;
+  }
+
+  /** The head and what is known of the tokens. */
+  async finish(): Promise<void> {
+    await this.#file.write(this.#layout.head, 0);
+    await this.#file.write(bytesOf(this.#indices), this.#start("text_indices"));
+    await this.#file.write(bytesOf(this.#starts), this.#start("text_starts"));
+    await this.#file.write(bytesOf(this.#tokens), this.#start("token_ids"));
+  }
+
+  #start(name: string): number {
+    return this.#layout.starts.get(name) as number;
+  }
+}
+
+async function narrowed(values: Float32Array, type: NarrowType, layer: number): Promise<Uint16Array> {
+  return narrow(values, type).catch((error: Error) => {
+    throw new UserError(`Layer ${layer}: ${error.message} Take ${type === "f16" ? "bf16 or f32" : "f32"}.`);
+  });
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: Float32Array | Uint16Array | Int32Array): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}

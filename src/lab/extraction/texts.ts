@@ -1,0 +1,114 @@
+import { createReadStream } from "node:fs";
+import { basename } from "node:path";
+import { UserError } from "../../contracts/user-error.js";
+
+/** Texts of a data set, one after another, as often as they are asked for. */
+export interface TextSource {
+  /** What a person calls it. */
+  name: string;
+  /** @param onBytes sees all that the texts were read from */
+  read(onBytes?: (bytes: Uint8Array) => void): AsyncIterable<string>;
+}
+
+/** No text is nearly as long; a file without line ends must not fill the memory. */
+const lineBytes = 16 * 1024 ** 2;
+
+/** The texts of a submission. */
+export function givenTexts(examples: ReadonlyArray<{ text: string }>): TextSource {
+  return {
+    name: "examples",
+    async *read(onBytes) {
+      for (const { text } of examples) {
+        onBytes?.(Buffer.from(`${JSON.stringify(text)}\n`));
+        yield text;
+      }
+    },
+  };
+}
+
+/**
+ * The texts of a local file: a line each, or JSON Lines whose entries are texts or have a `text` or a `prompt`. Empty
+ * lines count as nothing.
+ * @throws UserError for a file of another kind
+ */
+export function textsOfFile(path: string): TextSource {
+  const ending = /\.(jsonl|ndjson|txt)$/i.exec(path)?.[1]?.toLowerCase();
+  if (ending === undefined) {
+    throw new UserError(`${path} ends neither in .jsonl nor in .txt, so that its form is not known.`);
+  }
+  const textOf = ending === "txt" ? (line: string) => line : textOfEntry;
+  const name = basename(path);
+  return {
+    name,
+    async *read(onBytes) {
+      let number = 0;
+      for await (const line of linesOf(path, name, onBytes)) {
+        number++;
+        const text = decoded(line, number, name);
+        if (text.trim() !== "") yield textOf(text, number, name);
+      }
+    },
+  };
+}
+
+async function* linesOf(
+  path: string,
+  name: string,
+  onBytes: (bytes: Uint8Array) => void = () => {},
+): AsyncGenerator<Buffer> {
+  let rest: Buffer[] = [];
+  let kept = 0;
+  const stream = createReadStream(path, { highWaterMark: 1024 ** 2 });
+  try {
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      onBytes(chunk);
+      let from = 0;
+      for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, from)) {
+        yield Buffer.concat([...rest, chunk.subarray(from, end)]);
+        rest = [];
+        kept = 0;
+        from = end + 1;
+      }
+      rest.push(chunk.subarray(from));
+      kept += chunk.length - from;
+      if (kept > lineBytes) throw new UserError(`${name} has a line of more than ${lineBytes} bytes.`);
+    }
+    if (kept > 0) yield Buffer.concat(rest);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw error instanceof UserError || code === undefined
+      ? error
+      : new UserError(`${path} cannot be read (${code}).`);
+  } finally {
+    stream.destroy();
+  }
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+function decoded(line: Buffer, number: number, name: string): string {
+  try {
+    const text = utf8.decode(line).replace(/\r$/, "");
+    return number === 1 ? text.replace(/^\uFEFF/, "") : text; // editors on Windows begin a file with it
+  } catch {
+    throw new UserError(`Line ${number} of ${name} is not UTF-8.`);
+  }
+}
+
+function textOfEntry(line: string, number: number, name: string): string {
+  let entry: unknown;
+  try {
+    entry = JSON.parse(line);
+  } catch (error) {
+    throw new UserError(`Line ${number} of ${name} is not JSON: ${(error as Error).message}.`);
+  }
+  const { text, prompt } = Object(entry) as { text?: unknown; prompt?: unknown };
+  const found = typeof entry === "string" ? entry : (text ?? prompt);
+  if (typeof found !== "string" || found === "") {
+    throw new UserError(`Line ${number} of ${name} has neither a text nor a prompt.`);
+  }
+  if (/\p{Surrogate}/u.test(found)) {
+    throw new UserError(`Line ${number} of ${name} holds half of a surrogate pair.`);
+  }
+  return found;
+}

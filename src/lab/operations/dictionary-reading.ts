@@ -1,0 +1,149 @@
+import type { Fidelity } from "../../contracts/index.js";
+import type { OpenDictionary } from "../../library/index.js";
+import {
+  type Context,
+  decodeRows,
+  type Edit,
+  encodeRows,
+  type Model,
+  type SparseRows,
+} from "../../native/index.js";
+
+/** A text as the model and the dictionary see it. */
+export interface Reading {
+  tokens: Int32Array;
+  /** Block outputs, [tokens, hidden]. */
+  states: Float32Array;
+  /** [tokens, hidden] */
+  reconstruction: Float32Array;
+  sparse: SparseRows;
+  /** Log-probability of each next token: as the model is, with the reconstruction in place, with zeros. */
+  scores: { clean: Float64Array; reconstructed: Float64Array; ablated: Float64Array };
+}
+
+/**
+ * One text through a dictionary: what fires, what becomes of the block outputs, and what the model makes of that.
+ * @param context one of the model's; its sequence is forgotten
+ */
+export async function readThrough(
+  { model, signal }: { model: Model; signal?: AbortSignal | undefined },
+  context: Context,
+  { stored, places }: OpenDictionary,
+  tokens: Int32Array,
+): Promise<Reading> {
+  const { nEmbd } = model.info;
+  const { layer } = stored;
+  const states = new Float32Array(tokens.length * nEmbd);
+  const options = signal === undefined ? {} : { signal };
+  const clean = await scorePass(context, tokens, layer, options, (start, rows) =>
+    states.set(rows, start * nEmbd),
+  );
+  const sparse = await encodeRows(places, states, options);
+  const reconstruction = await decodeRows(places, sparse, states, options);
+  const first = firstCounted(model, tokens);
+  const replaced = (vectorOf: (token: number) => Float32Array | undefined) => (from: number, to: number) =>
+    Array.from({ length: Math.max(0, to - Math.max(from, first)) }, (_, i): Edit => {
+      const token = Math.max(from, first) + i;
+      const vector = vectorOf(token);
+      return { layer, positions: [[token, token]], scale: 0, ...(vector && { vector, strength: 1 }) };
+    });
+  const row = (token: number) => reconstruction.subarray(token * nEmbd, (token + 1) * nEmbd);
+  const reconstructed = await scorePass(context, tokens, layer, options, undefined, replaced(row));
+  const ablated = await scorePass(
+    context,
+    tokens,
+    layer,
+    options,
+    undefined,
+    replaced(() => undefined),
+  );
+  return { tokens, states, reconstruction, sparse, scores: { clean, reconstructed, ablated } };
+}
+
+/** Log-probabilities of a text's own next tokens, [tokens]; 0 for the last one, which has none. */
+async function scorePass(
+  context: Context,
+  tokens: Int32Array,
+  layer: number,
+  options: { signal?: AbortSignal },
+  onRows?: (start: number, rows: Float32Array) => void,
+  editsOf: (from: number, to: number) => Edit[] = () => [],
+): Promise<Float64Array> {
+  const scores = new Float64Array(tokens.length);
+  await context.reset();
+  for (let start = 0; start < tokens.length; start += context.nBatch) {
+    const chunk = tokens.slice(start, start + context.nBatch);
+    const end = start + chunk.length;
+    const found = await context.advance({
+      tokens: chunk,
+      layers: [layer],
+      rows: "all",
+      keepStates: onRows !== undefined,
+      scored: Int32Array.from(chunk, (_, i) => tokens[start + i + 1] ?? -1),
+      edits: editsOf(start, end),
+      ...options,
+    });
+    onRows?.(start, found.layers[0]?.states?.data as Float32Array);
+    scores.set(found.logProbabilities as Float64Array, start);
+  }
+  return scores;
+}
+
+/** The first token that counts: a BOS token's block output is tens of times longer than all others. */
+export function firstCounted(model: Model, tokens: Int32Array): number {
+  return model.info.addBos && tokens.length > 1 ? 1 : 0;
+}
+
+/** How well a dictionary fits texts. */
+export function fidelityOf(model: Model, readings: readonly Reading[]): Fidelity {
+  const { nEmbd } = model.info;
+  const mean = new Float64Array(nEmbd);
+  let [tokens, active, cosines, error, square] = [0, 0, 0, 0, 0];
+  const over = (visit: (x: Float32Array, y: Float32Array, reading: Reading, token: number) => void) => {
+    for (const reading of readings) {
+      for (let token = firstCounted(model, reading.tokens); token < reading.tokens.length; token++) {
+        const row = (data: Float32Array) => data.subarray(token * nEmbd, (token + 1) * nEmbd);
+        visit(row(reading.states), row(reading.reconstruction), reading, token);
+      }
+    }
+  };
+  over((x, y, { sparse }, token) => {
+    tokens++;
+    active += (sparse.pointers[token + 1] as number) - (sparse.pointers[token] as number);
+    let [product, xx, yy] = [0, 0, 0];
+    for (let i = 0; i < nEmbd; i++) {
+      const [a, b] = [x[i] as number, y[i] as number];
+      mean[i] = (mean[i] as number) + a;
+      error += (a - b) ** 2;
+      product += a * b;
+      xx += a * a;
+      yy += b * b;
+    }
+    square += xx;
+    cosines += xx > 0 && yy > 0 ? product / Math.sqrt(xx * yy) : 0;
+  });
+  let variance = 0;
+  over((x) => {
+    for (let i = 0; i < nEmbd; i++) variance += ((x[i] as number) - (mean[i] as number) / tokens) ** 2;
+  });
+  const entropy = crossEntropy(readings);
+  const span = entropy === null ? 0 : entropy.ablated - entropy.clean;
+  return {
+    tokens,
+    l0: active / tokens,
+    // Where the rows hardly vary, their variance is rounding.
+    explained_variance: variance > 1e-10 * square ? 1 - error / variance : null,
+    cosine: cosines / tokens,
+    cross_entropy: entropy,
+    loss_recovered:
+      entropy !== null && Math.abs(span) > 1e-6 ? (entropy.ablated - entropy.reconstructed) / span : null,
+  };
+}
+
+function crossEntropy(readings: readonly Reading[]): Fidelity["cross_entropy"] {
+  const scored = readings.reduce((sum, { tokens }) => sum + tokens.length - 1, 0);
+  if (scored === 0) return null;
+  const mean = (which: keyof Reading["scores"]) =>
+    -readings.reduce((sum, { scores }) => sum + scores[which].reduce((a, b) => a + b, 0), 0) / scored;
+  return { clean: mean("clean"), reconstructed: mean("reconstructed"), ablated: mean("ablated") };
+}

@@ -1,0 +1,317 @@
+import { createHash } from "node:crypto";
+import type { ExtractConfig, ExtractResult } from "../../contracts/index.js";
+import { UserError } from "../../contracts/user-error.js";
+import { version } from "../../contracts/version.js";
+import { modelFingerprint } from "../../library/index.js";
+import { backendInfo, type Context, type Model } from "../../native/index.js";
+import { Artifacts } from "../artifacts.js";
+import { bytesText } from "../extraction/bytes-text.js";
+import { ExtractionFolder, type IndexHead } from "../extraction/folder.js";
+import { type Plan, Planner, partName, type RowForm, type Shard } from "../extraction/plan.js";
+import { RowWriter } from "../extraction/row-writer.js";
+import { givenTexts, type TextSource, textsOfFile } from "../extraction/texts.js";
+import { openContext } from "./open-context.js";
+import type { Findings, OperationInput } from "./operation.js";
+import { checkLayers, checkPositions, rawTokens, tokenizeInput } from "./tokens.js";
+
+/** Tokens of one packed batch: more of them gain nothing on a processor, and a batch is what memory holds. */
+const batchTokens = 512;
+/** Texts that one packed batch holds. */
+const batchSequences = 64;
+/** Logits that llama.cpp holds for a batch of which the last block's rows are all wanted: 160 MiB. */
+const batchLogits = 40 * 1024 ** 2;
+
+/** What is extracted, once it is counted. */
+interface Extraction {
+  input: OperationInput<ExtractConfig>;
+  source: TextSource;
+  part: readonly [number, number];
+  form: RowForm;
+  plan: Plan;
+  /** Of the texts. */
+  sha256: string;
+  /** Tokens of the longest text. */
+  longest: number;
+}
+
+/** Writes the block outputs of a data set to disk: counted first, then shard by shard. */
+export async function extract(input: OperationInput<ExtractConfig>): Promise<Findings<ExtractResult>> {
+  const { config, model, clock } = input;
+  checkLayers(model, config.layers);
+  const source = config.data === undefined ? givenTexts(config.examples ?? []) : textsOfFile(config.data);
+  const extraction = await clock.measure("plan", () => planned(input, source));
+  if (config.plan === true) return describe(extraction, { kept: 0, computed: 0, seconds: 0 });
+
+  const head = await headOf(extraction);
+  if (config.out === undefined) {
+    const made = await makeShards(extraction, input.artifacts, new Set());
+    await input.artifacts.create(`index${partName(extraction.part)}.json`, async (file) => {
+      const index = { ...head, complete: true, ...extraction.plan };
+      await file.write(Buffer.from(`${JSON.stringify(index, null, 1)}\n`), 0);
+    });
+    return describe(extraction, made);
+  }
+  const folder = await ExtractionFolder.open(config.out, extraction.part);
+  try {
+    const finished = await folder.begin(head, extraction.plan);
+    const made = await makeShards(extraction, new Artifacts(folder.path), finished);
+    await folder.write(head, extraction.plan, true);
+    return describe(extraction, made);
+  } finally {
+    await folder.close();
+  }
+}
+
+async function planned(input: OperationInput<ExtractConfig>, source: TextSource): Promise<Extraction> {
+  const { config, model, progress } = input;
+  const { layers, rows, dtype } = config;
+  const part = (config.shard ?? [0, 1]) as [number, number];
+  const form = { layers, hidden: model.info.nEmbd, rows, dtype };
+  const planner = new Planner(form, part, config.shard_tokens);
+  const hash = createHash("sha256");
+  let longest = 0;
+  for await (const { tokens, cut } of tokensOf(input, source, part, 0, (bytes) => hash.update(bytes))) {
+    planner.add(tokens.length, cut);
+    longest = Math.max(longest, tokens.length);
+    progress({ stage: "counting tokens", done: planner.tokens, total: 0 });
+  }
+  const plan = planner.finish();
+  if (plan.texts === 0) {
+    const whole = part[1] === 1 ? "" : `, as part ${part[0]} of ${part[1]}`;
+    throw new UserError(`There are no texts in ${source.name}${whole}.`);
+  }
+  return { input, source, part, form, plan, sha256: hash.digest("hex"), longest };
+}
+
+interface Tokens {
+  /** In the data set. */
+  index: number;
+  tokens: Int32Array;
+  cut: boolean;
+}
+
+/** The texts of one part as the model reads them. @param skipped texts of the part that are not even tokenised */
+async function* tokensOf(
+  { config, model }: OperationInput<ExtractConfig>,
+  source: TextSource,
+  [own, parts]: readonly [number, number],
+  skipped: number,
+  onBytes?: (bytes: Uint8Array) => void,
+): AsyncGenerator<Tokens> {
+  let index = -1;
+  let left = skipped;
+  for await (const text of source.read(onBytes)) {
+    index++;
+    if (index % parts !== own || left-- > 0) continue;
+    const what = `Text ${index} of ${source.name}`;
+    if (config.too_long === "refuse") {
+      yield { index, tokens: await tokenizeInput(model, text, config.max_input_tokens, what), cut: false };
+      continue;
+    }
+    const tokens = await rawTokens(model, text, what);
+    const kept = tokens.slice(0, config.max_input_tokens);
+    checkPositions(model, kept.length, `${what} has ${kept.length} tokens`);
+    yield { index, tokens: kept, cut: kept.length < tokens.length };
+  }
+}
+
+/** Everything that decides the numbers, and what they were made with. */
+async function headOf({ input, source, part, form, sha256 }: Extraction): Promise<IndexHead> {
+  const { config, model } = input;
+  const { llamaCpp, backend } = backendInfo();
+  return {
+    format: "tapline extraction 1",
+    source: {
+      data: { name: source.name, sha256 },
+      shard: [...part],
+      model_fingerprint: await modelFingerprint(model.info.path),
+      ...form,
+      skipped_in_mean: skippedIn(model),
+      max_input_tokens: config.max_input_tokens,
+      too_long: config.too_long,
+      "llama.cpp": llamaCpp,
+      backend,
+    },
+    made_with: {
+      tapline: version,
+      model: model.info.name,
+      architecture: model.info.architecture,
+      quantization: model.info.quantization,
+    },
+  };
+}
+
+/** A BOS token's block output is tens of times longer than all others. */
+function skippedIn(model: Model): number {
+  return model.info.addBos ? 1 : 0;
+}
+
+interface Made {
+  /** Shards that were there. */
+  kept: number;
+  /** Tokens of those that were not. */
+  computed: number;
+  seconds: number;
+}
+
+async function makeShards(
+  extraction: Extraction,
+  artifacts: Artifacts,
+  finished: ReadonlySet<string>,
+): Promise<Made> {
+  const { input, plan, source, part } = extraction;
+  const missing = plan.shards.filter(({ file }) => !finished.has(file));
+  const made = { kept: plan.shards.length - missing.length, computed: 0, seconds: 0 };
+  if (missing.length === 0) return made;
+  const context = await input.clock.measure("context", () => openContext(input.model, shapeOf(extraction)));
+  const started = performance.now();
+  let texts: AsyncGenerator<Tokens> | undefined;
+  try {
+    let before = 0; // texts
+    let done = 0; // tokens
+    for (const [number, shard] of plan.shards.entries()) {
+      if (finished.has(shard.file)) {
+        await texts?.return(undefined);
+        texts = undefined;
+      } else {
+        texts ??= tokensOf(input, source, part, before);
+        const own = texts;
+        const stage = `extracting ${bytesText(plan.bytes)}, file ${number + 1} of ${plan.shards.length}`;
+        const onTokens = (tokens: number) =>
+          input.progress({ stage, done: done + tokens, total: plan.tokens });
+        onTokens(0);
+        await artifacts
+          .create(shard.file, async (file) => {
+            const writer = new RowWriter(file, shard, extraction.form);
+            await fillShard(extraction, context, own, { shard, writer, onTokens });
+            await input.clock.measure("artifact", () => writer.finish());
+          })
+          .catch((error) => Promise.reject(fullDisk(error, extraction, number)));
+        made.computed += shard.tokens;
+      }
+      before += shard.texts;
+      done += shard.tokens;
+    }
+  } finally {
+    await texts?.return(undefined);
+    await context.close();
+  }
+  made.seconds = (performance.now() - started) / 1000;
+  return made;
+}
+
+/** A context that holds one batch. */
+function shapeOf({ input, plan, form, longest }: Extraction) {
+  const { nLayer, nVocab } = input.model.info;
+  const everyOutput = form.rows !== "last" && form.layers.includes(nLayer - 1);
+  const most = everyOutput
+    ? Math.max(64, Math.min(batchTokens, Math.floor(batchLogits / nVocab)))
+    : batchTokens;
+  const nBatch = Math.max(longest, Math.min(most, plan.tokens));
+  return { nCtx: nBatch, nBatch, maxSequences: Math.min(plan.texts, batchSequences) };
+}
+
+interface Filling {
+  shard: Shard;
+  writer: RowWriter;
+  onTokens: (tokens: number) => void;
+}
+
+/** Computes batch after batch; the one before is written, and the next one tokenised, in the meantime. */
+async function fillShard(
+  { input, source, form }: Extraction,
+  context: Context,
+  texts: AsyncGenerator<Tokens>,
+  { shard, writer, onTokens }: Filling,
+): Promise<void> {
+  const { model, signal, clock } = input;
+  let left = shard.texts;
+  let waiting: Tokens | undefined;
+  const changed = () => new UserError(`${source.name} has changed while it was read.`);
+  const nextBatch = async (): Promise<Tokens[]> => {
+    const batch: Tokens[] = [];
+    let tokens = 0;
+    while (left > 0 && batch.length < batchSequences) {
+      if (waiting === undefined) {
+        const next = await texts.next();
+        if (next.done) throw changed();
+        waiting = next.value;
+      }
+      if (batch.length > 0 && tokens + waiting.tokens.length > context.nBatch) break;
+      tokens += waiting.tokens.length;
+      batch.push(waiting);
+      waiting = undefined;
+      left--;
+    }
+    return batch;
+  };
+  let written = Promise.resolve();
+  let coming = nextBatch();
+  let done = 0;
+  while (done < shard.tokens) {
+    const batch = await coming;
+    const tokens = batch.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    if (tokens === 0 || done + tokens > shard.tokens) throw changed();
+    coming = handled(nextBatch());
+    const rows = await clock.measure("compute", () =>
+      context.features({
+        sequences: batch.map(({ tokens }) => tokens),
+        layers: form.layers,
+        rows: form.rows,
+        skipped: skippedIn(model),
+        ...(signal === undefined ? {} : { signal }),
+      }),
+    );
+    await written;
+    written = handled(writer.add(batch, rows));
+    done += tokens;
+    onTokens(done);
+  }
+  if (left > 0) throw changed();
+  await clock.measure("artifact", () => written);
+}
+
+/** A promise that somebody awaits later: nobody is told before that it has failed. */
+function handled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
+}
+
+function fullDisk(error: unknown, { input, plan }: Extraction, number: number): unknown {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === undefined || !["ENOSPC", "EDQUOT", "EFBIG"].includes(code)) return error;
+  const { out } = input.config;
+  const kept =
+    out === undefined
+      ? "Name a folder with out, and what is finished there is kept."
+      : `The ${number} before it are kept in ${out}, and the same extraction goes on behind them.`;
+  return new UserError(
+    `The disk is full (${code}) at file ${number + 1} of ${plan.shards.length}, which has ${bytesText(plan.shards[number]?.bytes ?? 0)}. ${kept}`,
+  );
+}
+
+function describe(
+  { input, plan, form, part, source, sha256 }: Extraction,
+  { kept, computed, seconds }: Made,
+): Findings<ExtractResult> {
+  const { config, model } = input;
+  const planOnly = config.plan === true;
+  return {
+    folder: config.out ?? null,
+    index: planOnly ? null : `index${partName(part)}.json`,
+    data: { name: source.name, sha256 },
+    ...{ layers: config.layers, hidden: form.hidden, rows: form.rows, dtype: form.dtype, shard: [...part] },
+    ...{ texts: plan.texts, cut_texts: plan.cut_texts, tokens: plan.tokens, row_count: plan.rows },
+    ...{ bytes: plan.bytes, files: plan.shards.length, kept_files: kept },
+    tokens_per_second: computed > 0 ? computed / seconds : null,
+    note: [
+      planOnly ? "Only a plan: nothing was computed or written." : "",
+      form.rows === "mean" && skippedIn(model) > 0 ? "A text's BOS token is left out of its mean." : "",
+      form.rows === "all" && skippedIn(model) > 0
+        ? "The first row of each text is that of its BOS token, tens of times longer than the others."
+        : "",
+    ]
+      .filter((part) => part !== "")
+      .join(" "),
+  };
+}
