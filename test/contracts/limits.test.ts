@@ -55,6 +55,11 @@ test("the Lab's and the serving model's limits", () => {
     feature_tokens: 16_384,
     feature_top: 64,
     feature_index: 2 ** 26 - 1,
+    extract_parts: 4096,
+    drift_examples_min: 2,
+    shard_tokens_min: 256,
+    shard_tokens: 2 ** 20,
+    path_characters: 4096,
     capture_body_bytes: 500_000,
     capture_layers: 4,
     capture_input_tokens: 256,
@@ -76,6 +81,10 @@ test("the Lab's and the serving model's limits", () => {
     features: 64,
     steps: 100,
     feature_top: 8,
+    extract_rows: "all",
+    extract_dtype: "f32",
+    too_long: "refuse",
+    shard_tokens: 32_768,
     capture_input_tokens: 128,
   });
   assert.equal(topCounts, { predictions: 3, next_tokens: 5, features: 16 });

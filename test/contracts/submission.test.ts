@@ -65,12 +65,15 @@ test("each fault is one sentence with the limit and the actual value", () => {
     [null, "The body must be a JSON object."],
     [[], "The body must be a JSON object."],
     ["x", "The body must be a JSON object."],
-    [{}, "operation: is required; one of inspect, compare, probe, sae, features."],
+    [{}, "operation: is required; one of inspect, compare, probe, sae, features, extract, drift."],
     [
       { operation: "train" },
-      'operation: must be one of inspect, compare, probe, sae, features, got "train".',
+      'operation: must be one of inspect, compare, probe, sae, features, extract, drift, got "train".',
     ],
-    [{ operation: {} }, "operation: must be one of inspect, compare, probe, sae, features, got an object."],
+    [
+      { operation: {} },
+      "operation: must be one of inspect, compare, probe, sae, features, extract, drift, got an object.",
+    ],
     [{ operation: "inspect", model: "m" }, "prompt is required."],
     [{ operation: "inspect" }, "model and prompt are required."],
     [{ ...base, model: "" }, "model: must not be empty."],

@@ -3,11 +3,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import type { DriftResult, FeaturesResult, Job } from "../../src/contracts/index.js";
+import {
+  checkSubmission,
+  type DriftResult,
+  type FeaturesResult,
+  type Result,
+  UserError,
+} from "../../src/contracts/index.js";
 import { encodeSafetensors, type Tensor } from "../../src/formats/safetensors.js";
+import { Artifacts } from "../../src/lab/artifacts.js";
+import { runOperation } from "../../src/lab/operations/index.js";
+import type { Findings } from "../../src/lab/operations/operation.js";
+import { StageClock } from "../../src/lab/stage-clock.js";
 import { Dictionaries, modelFingerprint, Probes, Vectors } from "../../src/library/index.js";
 import { Model } from "../../src/native/index.js";
 import { randomMatrix, tensor, writeTinyModel } from "../inference/support/tiny-models.js";
+import { demo } from "../native/demo-model.js";
 import { TestRandom } from "../support/random.js";
 import { type Harness, openHarness } from "./harness.js";
 
@@ -30,6 +41,7 @@ let two: string;
 
 test.before(async () => {
   lab = await openHarness();
+  process.env.TAPLINE_HOME = lab.home;
   folder = mkdtempSync(join(tmpdir(), "tapline-drift-"));
   one = join(folder, "one.gguf");
   two = join(folder, "two.gguf");
@@ -59,15 +71,24 @@ test.after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function ended(body: object): Promise<Job> {
-  return lab.finished((await lab.submit({ operation: "drift", layers: [0, 1], examples, ...body })).id);
+const submission = (body: object) => ({ operation: "drift", model: one, layers: [0, 1], examples, ...body });
+
+/** An operation in this process. */
+async function run(body: object): Promise<Findings<Result>> {
+  const config = checkSubmission(body);
+  const model = await Model.open(config.model);
+  const artifacts = new Artifacts(mkdtempSync(join(folder, "artifacts-")));
+  try {
+    return await runOperation({
+      ...{ config, model, artifacts, progress: () => {}, clock: new StageClock() },
+      openOther: (id) => Model.open(id),
+    });
+  } finally {
+    await model.close();
+  }
 }
 
-async function run(body: object): Promise<DriftResult> {
-  const job = await ended(body);
-  if (job.result === undefined) throw new Error(job.error);
-  return job.result as DriftResult;
-}
+const drifted = async (body: object) => (await run(submission(body))) as Findings<DriftResult>;
 
 /** Rows of every text at a layer, by passes of their own. */
 async function rowsOf(path: string, at: number): Promise<Float32Array[][]> {
@@ -90,7 +111,12 @@ const near = (found: number | undefined, wanted: number, what: string, bound = 1
   assert.ok(Math.abs((found ?? Number.NaN) - wanted) <= bound, `${what}: ${found}, ${wanted}`);
 
 test("a model and itself: nothing changes, and nothing is uncertain about that", async () => {
-  const found = await run({ model: one, other: one, dictionary: "some" });
+  // Through the service: its worker opens the second model.
+  const { error, result } = await lab.finished(
+    (await lab.submit(submission({ other: one, dictionary: "some" }))).id,
+  );
+  const found = result as DriftResult;
+  assert.is(error, undefined);
   const same = { value: 1, low: 1, high: 1 };
   for (const { cosine, relative_length, relative_difference } of found.layers) {
     near(cosine.value, 1, "cosine", 1e-12);
@@ -102,7 +128,7 @@ test("a model and itself: nothing changes, and nothing is uncertain about that",
 });
 
 test("two models: every figure is what its definition says of their rows", async () => {
-  const found = await run({ model: one, other: two, dictionary: "some", probe: "tells", vector: "leads" });
+  const found = await drifted({ other: two, dictionary: "some", probe: "tells", vector: "leads" });
   assert.equal(
     found.layers.map((each) => each.layer),
     [0, 1],
@@ -154,20 +180,28 @@ test("two models: every figure is what its definition says of their rows", async
     near(found.probe?.auroc[i]?.value, wanted, "probe", 1e-12);
     near(found.vector?.separation[i]?.value, wanted, "vector", 1e-12);
     const texts = examples.map(({ text }) => text);
-    const { id } = await lab.submit({ operation: "features", model, dictionary: "some", texts });
-    const { fidelity } = (await lab.finished(id)).result as FeaturesResult;
+    const { fidelity } = (await run({
+      operation: "features",
+      model,
+      dictionary: "some",
+      texts,
+    })) as FeaturesResult;
     near(found.dictionary?.loss_recovered?.[i]?.value, fidelity.loss_recovered as number, "loss", 1e-6);
     near(found.dictionary?.l0[i], fidelity.l0, "l0", 1e-12);
   }
   const { auroc, difference } = found.probe as NonNullable<DriftResult["probe"]>;
   near(difference.value, auroc[1].value - auroc[0].value, "difference", 1e-12);
-  assert.equal(await run({ model: one, other: two, seed: 0 }).then(({ layers }) => layers), found.layers);
+  assert.equal(await drifted({ other: two, seed: 0 }).then(({ layers }) => layers), found.layers);
 });
 
 test("what are no two forms of one model is refused", async () => {
-  const refused = async (body: object) => (await ended({ model: one, ...body })).error ?? "";
+  const refused = (body: object) =>
+    drifted(body).then(
+      () => "",
+      (error) => (error instanceof UserError ? error.message : `${error.stack}`),
+    );
   assert.match(
-    await refused({ other: "demo" }),
+    await refused({ other: demo }),
     /The models differ in their (architecture|blocks|hidden size): /,
   );
   assert.match(await refused({ other: two, dictionary: "gone" }), /no dictionary named gone/);

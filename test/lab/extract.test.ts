@@ -15,6 +15,7 @@ import {
 } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { extract } from "../../src/lab/operations/extract.js";
+import type { Findings } from "../../src/lab/operations/operation.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { type Context, Model } from "../../src/native/index.js";
 import { demo } from "../native/demo-model.js";
@@ -51,10 +52,15 @@ async function ended(body: object): Promise<Job> {
   return lab.finished((await lab.submit({ operation: "extract", model: "demo", layers, ...body })).id);
 }
 
-async function run(body: object): Promise<ExtractResult & { id: string }> {
-  const job = await ended(body);
-  if (job.result === undefined) throw new Error(job.error);
-  return { ...(job.result as ExtractResult), id: job.id };
+/** The operation in this process: where its artifacts went comes with what it found. */
+async function run(body: object): Promise<Findings<ExtractResult> & { place: string; names: string[] }> {
+  const config = checkSubmission({ operation: "extract", model: "demo", layers, ...body }) as ExtractConfig;
+  const place = mkdtempSync(join(folder, "artifacts-"));
+  const artifacts = new Artifacts(place);
+  const openOther = () => Promise.reject(new Error("There is one model here."));
+  const clock = new StageClock();
+  const found = await extract({ config, model, artifacts, progress: () => {}, clock, openOther });
+  return { ...found, place, names: artifacts.names };
 }
 
 /** A file of more texts than one shard of 256 tokens takes; returns its path and the texts. */
@@ -90,7 +96,7 @@ test("every token's rows of packed texts are those of each text alone", async ()
   const result = await run({ data: path, out, shard_tokens: 256 });
   const index = JSON.parse(readFileSync(join(out, "index.json"), "utf8"));
   assert.ok(index.complete && result.files > 2);
-  assert.equal([result.folder, result.index, result.artifacts], [out, "index.json", []]);
+  assert.equal([result.folder, result.index, result.names], [out, "index.json", []]);
   let text = 0;
   for (const shard of index.shards) {
     const file = readFileSync(join(out, shard.file));
@@ -122,11 +128,11 @@ test("last rows, and means without the BOS token, by layer and as artifacts", as
   const examples = texts.map((text) => ({ text }));
   for (const rows of ["last", "mean"] as const) {
     const result = await run({ examples, rows });
-    assert.equal([...result.artifacts].sort(), ["index.json", "shard-00000.safetensors"]);
+    assert.equal([...result.names].sort(), ["index.json", "shard-00000.safetensors"]);
     assert.equal([result.folder, result.row_count], [null, texts.length]);
-    const file = readFileSync(join(lab.lab.folder, result.id, "shard-00000.safetensors"));
+    const file = readFileSync(join(result.place, "shard-00000.safetensors"));
     for (const layer of layers) {
-      const index = JSON.parse(readFileSync(join(lab.lab.folder, result.id, "index.json"), "utf8"));
+      const index = JSON.parse(readFileSync(join(result.place, "index.json"), "utf8"));
       const at = file.byteOffset + index.shards[0].offsets[`layer_${layer}`];
       const found = new Float32Array(file.buffer.slice(at, at + 4 * texts.length * hidden));
       for (const [i, text] of texts.entries()) {
@@ -242,7 +248,11 @@ test("a plan computes and writes nothing, and says what would be there", async (
 });
 
 test("what cannot be is refused in a sentence, and nothing that is there is touched", async () => {
-  const refused = async (body: object) => (await ended(body)).error ?? "";
+  const refused = (body: object) =>
+    run(body).then(
+      () => "",
+      (error) => (error instanceof UserError ? error.message : `${error.stack}`),
+    );
   const file = (name: string, content: string | Buffer) => {
     writeFileSync(join(folder, name), content);
     return join(folder, name);
@@ -286,7 +296,7 @@ test("what cannot be is refused in a sentence, and nothing that is there is touc
 
 test("a shard is a .safetensors file that its own head describes", async () => {
   const result = await run({ examples: [{ text: "a b c" }], layers: [0], rows: "last" });
-  const file = readFileSync(join(lab.lab.folder, result.id, "shard-00000.safetensors"));
+  const file = readFileSync(join(result.place, "shard-00000.safetensors"));
   const size = Number(file.readBigUInt64LE(0));
   const { __metadata__: metadata, ...header } = JSON.parse(file.subarray(8, 8 + size).toString());
   assert.equal(header.layer_0.shape, [1, hidden]);
@@ -298,20 +308,6 @@ test("a shard is a .safetensors file that its own head describes", async () => {
   }
   assert.is(file.length, 8 + size + at);
 });
-
-/** The operation in this process, where the disk can be made to fail. */
-async function here(body: object): Promise<unknown> {
-  const config = checkSubmission({ operation: "extract", model: "demo", layers, ...body }) as ExtractConfig;
-  const artifacts = new Artifacts(mkdtempSync(join(folder, "artifacts-")));
-  return extract({
-    config,
-    model,
-    artifacts,
-    progress: () => {},
-    clock: new StageClock(),
-    openOther: () => Promise.reject(),
-  });
-}
 
 test("a full disk is one sentence, and loses no finished file", async () => {
   const { path } = manyTexts("full.jsonl");
@@ -327,7 +323,7 @@ test("a full disk is one sentence, and loses no finished file", async () => {
     return Promise.reject(Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" }));
   };
   try {
-    await here({ data: path, out, shard_tokens: 256 });
+    await run({ data: path, out, shard_tokens: 256 });
     assert.unreachable();
   } catch (error) {
     assert.instance(error, UserError);
@@ -342,7 +338,7 @@ test("a full disk is one sentence, and loses no finished file", async () => {
     readdirSync(out).filter((name) => !name.startsWith("index")),
     ["shard-00000.safetensors"],
   );
-  const result = (await here({ data: path, out, shard_tokens: 256 })) as ExtractResult;
+  const result = await run({ data: path, out, shard_tokens: 256 });
   assert.is(result.kept_files, 1);
 });
 
@@ -351,7 +347,7 @@ test("a disk without the room is told before anything is computed", async () => 
   promises.statfs = (async () => ({ bavail: 20, bsize: 1000 })) as unknown as typeof statfs;
   syncBuiltinESMExports();
   try {
-    await here({ examples: texts.map((text) => ({ text })), out: join(folder, "no-room") });
+    await run({ examples: texts.map((text) => ({ text })), out: join(folder, "no-room") });
     assert.unreachable();
   } catch (error) {
     assert.match(

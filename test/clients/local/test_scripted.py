@@ -128,6 +128,8 @@ class TestContract(unittest.TestCase):
             Lab.probe: ["model", "examples", "**settings"],
             Lab.sae: ["model", "examples", "**settings"],
             Lab.features: ["model", "dictionary", "texts", "**settings"],
+            Lab.extract: ["model", ("data", None), ("out", None), "**settings"],
+            Lab.drift: ["model", "other", "examples", "**settings"],
             Lab.dictionaries: [],
             Lab.add_dictionary: ["name", "source", ("layer", None), ("k", None), ("revision", None)],
             Lab.remove_dictionary: ["name"],
