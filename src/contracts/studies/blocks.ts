@@ -1,6 +1,14 @@
 import Type, { type Static, type TSchema } from "typebox";
 import { Submission } from "../job.js";
-import { CompareResult, FeaturesResult, InspectResult, ProbeResult, SaeResult } from "../results.js";
+import {
+  CompareResult,
+  DriftResult,
+  ExtractResult,
+  FeaturesResult,
+  InspectResult,
+  ProbeResult,
+  SaeResult,
+} from "../results.js";
 import { studyLimits as limits } from "./limits.js";
 import { Uuid } from "./package.js";
 
@@ -44,6 +52,8 @@ export const ResultBlocks = {
   probe: result("probe", bare(ProbeResult)),
   sae: result("sae", bare(SaeResult)),
   features: result("features", bare(FeaturesResult)),
+  extract: result("extract", bare(ExtractResult)),
+  drift: result("drift", bare(DriftResult)),
 } as const;
 
 /** `tapline-request`: what was asked of the Lab. Whoever reproduces it sends it to their own, after a look and a yes. */
