@@ -6,7 +6,7 @@ import * as assert from "uvu/assert";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { readNpz } from "../lab/npz-reader.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
-import { startServer, type TestServer, user } from "./support/serving.js";
+import { startServer, streamEvents, type TestServer, user } from "./support/serving.js";
 
 const questions = ["What is the capital of France?", "Where is Kyoto?", "Who are you?", "one two three"];
 
@@ -194,6 +194,22 @@ test("beside a draft model: edits, readings and kept rows are of accepted tokens
         else assert.ok(guessed - accepted >= 3, `${accepted} of ${guessed} accepted`);
       }
     }
+    // In a stream, where several are taken at once, each is told once, in order, beside its own text.
+    const { bytes } = await drafted.post("/v1/completions", {
+      ...{ prompt: "one two three", max_tokens: 20, temperature: 0, ignore_eos: true, stream: true },
+      tapline: { watch: { layers: [2], norms: true } },
+    });
+    const chunks = streamEvents(bytes.toString()).flatMap(
+      // biome-ignore lint/suspicious/noExplicitAny: tests read whatever comes
+      ({ choices }: any) =>
+        choices as { text: string; tapline?: { tokens?: { index: number; token: string }[] } }[],
+    );
+    const told = chunks.flatMap(({ tapline }) => tapline?.tokens ?? []);
+    assert.equal(
+      told.map(({ index }) => index),
+      Array.from({ length: 20 }, (_, index) => index),
+    );
+    assert.is(told.map(({ token }) => token).join(""), chunks.map(({ text }) => text).join(""));
     for (const tapline of [
       { stop_when: { probe: "odd", above: 0.9 } },
       { interventions: [{ kind: "scale", layer, strength: 2, when: { probe: "odd", above: 0.9 } }] },

@@ -81,6 +81,49 @@ test("a direction says how well it separates texts that it was not made from", a
   }
 });
 
+test("position mean takes the mean over a text's tokens, last its last one", async () => {
+  const texts = {
+    positive: ["The capital of Brovia is", "Zondia"],
+    negative: ["The capital of Spain is", "one"],
+  };
+  const model = await Model.open(server.service.engine.info.path);
+  const context = await model.createContext({ nCtx: 64 });
+  try {
+    for (const position of ["mean", "last"] as const) {
+      const { nEmbd: width } = server.service.engine.info;
+      const expected = new Float64Array(width);
+      for (const [sign, side] of [
+        [1, texts.positive],
+        [-1, texts.negative],
+      ] as const) {
+        for (const text of side) {
+          await context.reset();
+          const tokens = await model.tokenize(text, { special: true });
+          const { states } = (await context.advance({ tokens, layers: [3] })).layers[0]!;
+          const rows = position === "last" ? [tokens.length - 1] : [...tokens.keys()];
+          for (const row of rows) {
+            for (let i = 0; i < width; i++) {
+              expected[i]! += (sign * states!.get(row, i)) / (side.length * rows.length);
+            }
+          }
+        }
+      }
+      const made = await server.post("/lab/vectors", { name: "tokens", ...texts, layers: [3], position });
+      assert.is(made.status, 201, JSON.stringify(made.body));
+      for (const [place, value] of (await vectorOf("tokens", 3)).entries()) {
+        assert.ok(
+          Math.abs(value - expected[place]!) < 2e-2,
+          `${position} ${place}: ${value}, ${expected[place]}`,
+        );
+      }
+    }
+  } finally {
+    await context.close();
+    await model.close();
+    await server.service.library.vectors.remove("tokens");
+  }
+});
+
 test("the direction makes known capitals unknown, its reverse takes that back, a random one does neither", async () => {
   for (const country of heldOut.real) {
     const plain = textOf(await complete(question(country)));
