@@ -9,6 +9,14 @@ export {
 } from "./blocks.js";
 export { constantRequestId, ErrorBody, type ErrorCode, errorCodes } from "./errors.js";
 export { blocksOf, labelledBlocks } from "./fences.js";
+export {
+  brokenFilter,
+  type StudyFilterName,
+  type StudyOrder,
+  studyFilterNames,
+  studyFilters,
+  studyOrders,
+} from "./filters.js";
 export { siteLimits, studiesPort, studyLimits } from "./limits.js";
 export { ContextMessage, Entry, licenses, Settings, StudyModel, StudyPackage, Uuid } from "./package.js";
 export {

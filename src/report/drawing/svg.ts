@@ -1,5 +1,5 @@
 import { width as columns } from "../../terminal/index.js";
-import { type Html, html } from "../markup.js";
+import { Html, html } from "../markup.js";
 
 /**
  * Pictures are SVG without script, style or colour of their own: classes say what a mark is, and the page's stylesheet
@@ -21,6 +21,14 @@ const column = 7;
 /** About how wide a text is at 12 pixels. */
 export function textWidth(text: string): number {
   return columns(text) * column;
+}
+
+/**
+ * Markup of numbers and of names of kinds, which are ours: pictures have thousands of marks, and a template that looks at
+ * every character of each takes most of the time.
+ */
+function mark(markup: string): Html {
+  return new Html(markup);
 }
 
 /** A text that takes at most so many pixels, `…` where something is missing. */
@@ -45,20 +53,23 @@ export interface TextPlace {
 
 /** Text on its baseline. */
 export function label(text: string, { x, y, anchor = "start", kind = "ink" }: TextPlace): Html {
-  return html`<text x="${px(x)}" y="${px(y)}" class="${kind}"${anchor === "start" ? null : html` text-anchor="${anchor}"`}>${text}</text>`;
+  const side = anchor === "start" ? "" : ` text-anchor="${anchor}"`;
+  return mark(`<text x="${px(x)}" y="${px(y)}" class="${kind}"${side}>${html`${text}`.markup}</text>`);
 }
 
 export function box(x: number, y: number, width: number, height: number, kind: string): Html {
-  return html`<rect x="${px(x)}" y="${px(y)}" width="${px(Math.max(0, width))}" height="${px(Math.max(0, height))}" class="${kind}"/>`;
+  const [wide, high] = [px(Math.max(0, width)), px(Math.max(0, height))];
+  return mark(`<rect x="${px(x)}" y="${px(y)}" width="${wide}" height="${high}" class="${kind}"/>`);
 }
 
 export function line(x1: number, y1: number, x2: number, y2: number, kind: string): Html {
-  return html`<path d="M${px(x1)},${px(y1)}L${px(x2)},${px(y2)}" class="${kind}"/>`;
+  return mark(`<path d="M${px(x1)},${px(y1)}L${px(x2)},${px(y2)}" class="${kind}"/>`);
 }
 
 /** Lines through points. */
 export function path(points: readonly (readonly [number, number])[], kind: string): Html {
-  return html`<path d="${points.map(([x, y], at) => `${at === 0 ? "M" : "L"}${px(x)},${px(y)}`).join("")}" class="${kind}"/>`;
+  const steps = points.map(([x, y], at) => `${at === 0 ? "M" : "L"}${px(x)},${px(y)}`);
+  return mark(`<path d="${steps.join("")}" class="${kind}"/>`);
 }
 
 /** Shapes tell series apart without colour, eight as there are colours. */
@@ -78,5 +89,6 @@ export const seriesKinds = shapes.length;
 
 export function dot(x: number, y: number, series: number, radius = 3.5): Html {
   const shape = shapes[series % seriesKinds] as (r: number) => string;
-  return html`<path transform="translate(${px(x)},${px(y)})" d="${shape(radius)}" class="f${series % seriesKinds}"/>`;
+  const place = `translate(${px(x)},${px(y)})`;
+  return mark(`<path transform="${place}" d="${shape(radius)}" class="f${series % seriesKinds}"/>`);
 }

@@ -7,11 +7,12 @@ import type {
   StudyPage,
   StudySummary,
 } from "../../contracts/studies/index.js";
-import { studyLimits } from "../../contracts/studies/index.js";
+import { studyFilterNames, studyLimits } from "../../contracts/studies/index.js";
 import { ApiError } from "../api-error.js";
 import type { Service } from "../service.js";
 import { readComments } from "../store/discussion.js";
 import { saveDraft } from "../store/drafts.js";
+import { filterKey } from "../store/filters.js";
 import {
   findStudy,
   type Gone,
@@ -27,6 +28,7 @@ import type { Admitted } from "./authenticate.js";
 import {
   idParameter,
   integerParameter,
+  narrowingParameters,
   offsetParameter,
   parseQuery,
   searchParameter,
@@ -67,7 +69,7 @@ export const listEndpoint: Endpoint = {
   action: "studies.list",
   scope: "public:read",
   async answer(service, ctx, { counters }) {
-    const parameters = parseQuery(ctx.querystring, ["q", "limit", "offset"]);
+    const parameters = parseQuery(ctx.querystring, ["q", "limit", "offset", ...studyFilterNames]);
     const q = searchParameter(parameters);
     const limit = integerParameter(parameters, "limit", {
       minimum: 1,
@@ -75,9 +77,13 @@ export const listEndpoint: Endpoint = {
       otherwise: studyLimits.list_limit_default,
     });
     const offset = offsetParameter(parameters);
-    const key = `${limit} ${offset} ${words(q).join(" ")}`;
+    const { filters, order } = narrowingParameters(parameters);
+    const key = `${limit} ${offset} ${order} ${filterKey(filters)} ${words(q).join(" ")}`;
     const body = await service.lists.get(counters.generation, key, async () => {
-      const { rows, total, exact } = await listStudies(service.store, q, limit, offset, counters);
+      const { rows, total, exact } = await listStudies(service.store, q, limit, offset, counters, {
+        filters,
+        order,
+      });
       const page: StudyPage = {
         items: rows.map(summaryOf),
         total,

@@ -13,6 +13,7 @@ import {
   StudyPackage,
   StudyPage,
   StudySummary,
+  studyFilters,
   studyLimits,
   Uuid,
 } from "../../contracts/studies/index.js";
@@ -135,6 +136,12 @@ export function openApi(origin: string): OpenApi {
               },
             },
             offset,
+            ...Object.entries(studyFilters).map(([name, { description, schema }]) => ({
+              name,
+              in: "query",
+              description,
+              schema,
+            })),
           ],
           responses: { "200": answer("A page of studies.", "StudyPage", checksum), ...refusals },
         },

@@ -1,5 +1,6 @@
-import { studyLimits, uuidPattern } from "../../contracts/studies/index.js";
+import { brokenFilter, studyFilterNames, studyLimits, uuidPattern } from "../../contracts/studies/index.js";
 import { ApiError } from "../api-error.js";
+import { narrowing } from "../store/filters.js";
 
 const uuid = new RegExp(uuidPattern);
 
@@ -60,6 +61,16 @@ export function integerParameter(
 
 export function offsetParameter(parameters: Map<string, string>): number {
   return integerParameter(parameters, "offset", { minimum: 0, maximum: studyLimits.offset, otherwise: 0 });
+}
+
+/** What the list is narrowed down by, and its order. */
+export function narrowingParameters(parameters: Map<string, string>) {
+  for (const name of studyFilterNames) {
+    const value = parameters.get(name);
+    const broken = value === undefined ? null : brokenFilter(name, value);
+    if (broken !== null) throw new ApiError("invalid_parameter", `${name} ${broken}.`, { field: name });
+  }
+  return narrowing((name) => parameters.get(name));
 }
 
 export function searchParameter(parameters: Map<string, string>): string {

@@ -29,6 +29,7 @@ export async function resultFigures(
   const block = readResult(text);
   if (block === null) return null;
   try {
+    await pace.turn();
     const { summary, parts } = findingsOf({ operation: block.operation, result: block.result });
     const figures: Html[] = [];
     for (const part of parts) {

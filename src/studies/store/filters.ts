@@ -1,6 +1,11 @@
 import { type Expression, type ExpressionBuilder, type SqlBool, sql } from "kysely";
 import type { Operation } from "../../contracts/index.js";
-import type { StudyPackage } from "../../contracts/studies/index.js";
+import {
+  type StudyFilterName,
+  type StudyOrder,
+  type StudyPackage,
+  studyFilterNames,
+} from "../../contracts/studies/index.js";
 import type { Database } from "./schema.js";
 
 /** What studies can be narrowed down by; all that is given must hold. */
@@ -18,9 +23,26 @@ export interface Filters {
   reproduced?: true;
 }
 
-/** In which order studies come; `relevance` is that of a search, and `new` without one. */
-export const orders = ["relevance", "new", "top", "discussed"] as const;
-export type Order = (typeof orders)[number];
+export type Order = StudyOrder;
+
+/** What parameters that keep their rules ask for. */
+export function narrowing(get: (name: StudyFilterName) => string | undefined): {
+  filters: Filters;
+  order: Order;
+} {
+  const { model, license, method, author, year, reproduced, sort } = Object.fromEntries(
+    studyFilterNames.map((name) => [name, get(name)]),
+  ) as Partial<Record<StudyFilterName, string>>;
+  const filters: Filters = {
+    ...(model === undefined ? {} : { model }),
+    ...(license === undefined ? {} : { license: license as StudyPackage["license"] }),
+    ...(method === undefined ? {} : { method: method as Operation }),
+    ...(author === undefined ? {} : { author }),
+    ...(year === undefined ? {} : { year: Number(year) }),
+    ...(reproduced === undefined ? {} : { reproduced: true }),
+  };
+  return { filters, order: (sort ?? "relevance") as Order };
+}
 
 /** Names a set of filters; empty for none. */
 export function filterKey(filters: Filters): string {

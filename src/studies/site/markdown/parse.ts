@@ -61,9 +61,12 @@ export function piecesOf(text: string): string[] {
   for (const line of text.split("\n")) {
     const length = at - start;
     const plain = blank && /^[^\s\d>*+-]/.test(line);
-    if (fence === "" && ((length >= pieceLength && plain) || length >= longestPiece)) {
+    // What only looks like the beginning of a formula holds no text together.
+    const open = fence === "" || (fence === "$$" && length >= pieceLength);
+    if (open && ((length >= pieceLength && (plain || fence === "$$")) || length >= longestPiece)) {
       pieces.push(text.slice(start, at));
       start = at;
+      fence = "";
     }
     const mark = /^ {0,3}(`{3,}|~{3,}|\$\$)/.exec(line)?.[1] ?? "";
     if (fence === "") {

@@ -7,6 +7,8 @@ import { longestParagraph, parsed, type Token } from "./parse.js";
 
 /** Characters of formulas that are set on one page; the others stay as they were written. */
 const mostFormulas = 20_000;
+/** What a formula takes beside its characters, as so many of them. */
+const formulaCost = 40;
 
 /** What a fenced block becomes that says by its label that it is more than code; null leaves it text. */
 export type Fence = (label: string, text: string, shown: Shown, pace: Pace) => Promise<Html | null>;
@@ -40,12 +42,12 @@ export class Markdown {
       if (parts.length % 50 === 0) await pace.turn();
       const more =
         token.type === "fence" ? await fence?.(token.info.trim(), token.content, shown, pace) : null;
-      parts.push(more ?? this.#block(token, levels));
+      parts.push(more ?? (await this.#block(token, levels)));
     }
     return html`<div class="prose">${parts}</div>`;
   }
 
-  #block(token: Token, levels: HeadingLevels): Html {
+  async #block(token: Token, levels: HeadingLevels): Promise<Html> {
     const { shown } = this.#options;
     switch (token.type) {
       case "inline":
@@ -74,8 +76,8 @@ export class Markdown {
   }
 
   /** What a paragraph, heading or cell holds. */
-  #line(token: Token): Html {
-    const { shown } = this.#options;
+  async #line(token: Token): Promise<Html> {
+    const { shown, pace } = this.#options;
     if (token.content.length > longestParagraph || token.children === null) return shown(token.content);
     const parts: Html[] = [];
     /** Links that are open, and whether each is one here. */
@@ -98,6 +100,7 @@ export class Markdown {
           parts.push(html`<br>`);
           break;
         case "formula":
+          await pace.turn();
           parts.push(this.#formula(child));
           break;
         case "image":
@@ -121,7 +124,7 @@ export class Markdown {
 
   #formula({ content, meta }: Token): Html {
     const { display, source } = meta as { display: boolean; source: string };
-    this.#formulas += content.length;
+    this.#formulas += content.length + formulaCost;
     const set = this.#formulas > mostFormulas ? null : formula(content, display);
     return set ?? html`<code class="tex" dir="ltr">${this.#options.shown(source)}</code>`;
   }

@@ -1,10 +1,20 @@
-import { studyLimits } from "../../../contracts/studies/index.js";
+import { operations } from "../../../contracts/index.js";
+import {
+  brokenFilter,
+  licenses,
+  type StudyFilterName,
+  studyFilterNames,
+  studyLimits,
+} from "../../../contracts/studies/index.js";
+import { narrowing } from "../../store/filters.js";
 import { reproducedStudies } from "../../store/reproductions.js";
 import { listStudies, type StudyRow, type StudyRows, topStudies } from "../../store/studies.js";
 import { firstCharacters } from "../../text/display.js";
+import { words } from "../../text/words.js";
 import { type Html, html } from "../html.js";
 import { authorLink, counted, page, when } from "../layout.js";
 import { revealed } from "../reveal.js";
+import { highlighted, snippets } from "../snippets.js";
 import type { Visit } from "../visit.js";
 
 const pageSize = 20;
@@ -35,21 +45,60 @@ export function pageLinks({ path, query, number, total }: Pages): Html {
 
 const titles = { new: "New studies", top: "Top studies", reproduced: "Reproduced studies" } as const;
 
+const orderNames = {
+  relevance: "best match",
+  new: "newest",
+  top: "most upvotes",
+  discussed: "most comments",
+};
+
+/** What a list can be narrowed down by, open where something is. */
+function filterFields(given: Partial<Record<StudyFilterName, string>>): Html {
+  const choice = (name: StudyFilterName, label: string, all: string, values: Record<string, string>) =>
+    html`<div class="field"><label for="${name}">${label}</label><select id="${name}" name="${name}">${
+      all === "" ? null : html`<option value="">${all}</option>`
+    }${Object.entries(values).map(
+      ([value, text]) =>
+        html`<option value="${value}"${given[name] === value ? html` selected` : null}>${text}</option>`,
+    )}</select></div>`;
+  const text = (name: StudyFilterName, label: string) =>
+    html`<div class="field"><label for="${name}">${label}</label><input type="text" id="${name}" name="${name}" value="${given[name] ?? ""}"></div>`;
+  const same = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name]));
+  return html`<details class="filters"${Object.keys(given).length > 0 ? html` open` : null}><summary>Narrow down and sort</summary><div class="filter-fields">
+${text("model", "Model, exactly")}${text("author", "Author's handle")}${text("year", "Year")}
+${choice("method", "Method", "any", same(operations))}${choice("license", "License", "any", same(licenses))}${choice("reproduced", "Reproduced", "any", { yes: "by somebody" })}${choice("sort", "Sort by", "", orderNames)}</div></details>`;
+}
+
 /** The feeds, and search results. */
 export async function feed(visit: Visit, kind: keyof typeof titles): Promise<void> {
   const { ctx, service } = visit;
   const query = new URLSearchParams(ctx.querystring);
   const q = firstCharacters(query.get("q") ?? "", studyLimits.q);
   const { number, offset } = pageOf(visit);
+  // What an address says wrongly narrows nothing.
+  const given: Partial<Record<StudyFilterName, string>> = {};
+  for (const name of studyFilterNames) {
+    const value = query.get(name);
+    if (kind === "new" && value !== null && brokenFilter(name, value) === null) given[name] = value;
+  }
   const found: StudyRows =
     kind === "top"
       ? await topStudies(service.store, pageSize, offset)
       : kind === "reproduced"
         ? await reproducedStudies(service.store, pageSize, offset)
-        : await listStudies(service.store, q, pageSize, offset);
-  const searching = kind === "new" && q.trim() !== "";
+        : await listStudies(
+            service.store,
+            q,
+            pageSize,
+            offset,
+            undefined,
+            narrowing((name) => given[name]),
+          );
+  const searching = kind === "new" && (q.trim() !== "" || Object.keys(given).length > 0);
+  const wanted = kind === "new" ? words(q) : [];
+  const told = await snippets(service.store, found.rows, wanted);
   const path = kind === "new" ? "/" : `/${kind}`;
-  const asked: Record<string, string> = searching ? { q } : {};
+  const asked: Record<string, string> = searching ? { ...(q.trim() === "" ? {} : { q }), ...given } : {};
   const atom = `/feed.atom${searching ? `?${new URLSearchParams(asked).toString()}` : ""}`;
   const tab = (name: string, to: string, text: string) =>
     html`<li><a href="${to}"${kind === name && !searching ? html` aria-current="page"` : null}>${text}</a></li>`;
@@ -62,7 +111,8 @@ export async function feed(visit: Visit, kind: keyof typeof titles): Promise<voi
 and answer, and what they do not show.</p>
 <form class="search" role="search" action="/"><label class="visually-hidden" for="q">Search studies</label>
 <input type="search" id="q" name="q" value="${q}" placeholder="Words in title, question, method, finding, model …">
-<button>Search</button></form>
+<button>Search</button>
+${filterFields(given)}</form>
 <ul class="tabs">${tab("new", "/", "New")}${tab("top", "/top", "Top")}${tab("reproduced", "/reproduced", "Reproduced")}</ul>
 ${
   searching
@@ -74,7 +124,7 @@ ${
     : null
 }
 ${found.rows.length === 0 ? html`<p>${emptiness(found.total, searching)}</p>` : null}
-<ol class="feed">${found.rows.map((row) => feedItem(row))}</ol>
+<ol class="feed">${found.rows.map((row) => feedItem(row, { wanted, snippet: told.get(row.published_at) }))}</ol>
 ${pageLinks({ path, query: asked, number, total: found.total })}<p class="hint"><a href="${atom}">Atom feed</a></p>`,
     { head: html`<link rel="alternate" type="application/atom+xml" href="${atom}">` },
   );
@@ -90,10 +140,16 @@ function emptiness(total: number, searching: boolean): string {
   return searching ? "No study has all of these words." : "Nothing is here yet.";
 }
 
-export function feedItem(row: StudyRow): Html {
+/** @param found folded words that were looked for, and where the study has them */
+export function feedItem(
+  row: StudyRow,
+  { wanted, snippet }: { wanted: readonly string[]; snippet?: string | undefined } = { wanted: [] },
+): Html {
   const model = JSON.parse(row.model) as { name: string };
-  return html`<li><h2 dir="auto"><a href="/studies/${row.id}">${revealed(row.title)}</a></h2>
-<p dir="auto">${revealed(row.question)}${isCut(row.question) ? "…" : null}</p>
+  return html`<li><h2 dir="auto"><a href="/studies/${row.id}">${highlighted(row.title, wanted)}</a></h2>
+<p dir="auto">${highlighted(row.question, wanted)}${isCut(row.question) ? "…" : null}</p>${
+    snippet === undefined ? null : html`<p class="snippet" dir="auto">${highlighted(snippet, wanted)}</p>`
+  }
 <ul class="meta"><li>${authorLink(row)}</li><li>${when(row.published_at)}</li><li>${revealed(model.name)}</li>
 <li>${counted(row.upvotes, "upvote")}</li><li>${counted(row.comment_count, "comment")}</li>
 <li>${counted(row.entry_count, "entry", "entries")}</li>${row.version > 1 ? html`<li>version ${row.version}</li>` : null}</ul></li>`;

@@ -1,0 +1,60 @@
+import { operations } from "../submission.js";
+import { studyLimits as limits } from "./limits.js";
+import { licenses } from "./package.js";
+
+/** Orders of a list: `relevance` is that of a search, and `new` without one. */
+export const studyOrders = ["relevance", "new", "top", "discussed"] as const;
+export type StudyOrder = (typeof studyOrders)[number];
+
+/** What a list of studies can be narrowed down by, as query parameters; all that is given must hold. */
+export const studyFilters = {
+  model: {
+    description: "Name of the model, exactly.",
+    schema: { type: "string", minLength: 1, maxLength: limits.model_name },
+  },
+  license: { description: "License of the study.", schema: { type: "string", enum: [...licenses] } },
+  method: {
+    description: "Operation of a result that the study tells for machines.",
+    schema: { type: "string", enum: [...operations] },
+  },
+  author: {
+    description: "Handle of who published it.",
+    schema: { type: "string", pattern: "^[a-z0-9-]{1,100}$" },
+  },
+  year: {
+    description: "Year of the current version's publication, in UTC.",
+    schema: { type: "string", pattern: "^[12]\\d{3}$" },
+  },
+  reproduced: {
+    description: "Whether a published study says that it repeats it.",
+    schema: { type: "string", enum: ["yes"] },
+  },
+  sort: {
+    description:
+      "Best match first (`relevance`, of a search), newest publication first (`new`), most upvotes of the current " +
+      "version first, or most comments first.",
+    schema: { type: "string", enum: [...studyOrders], default: "relevance" },
+  },
+} as const;
+export type StudyFilterName = keyof typeof studyFilters;
+export const studyFilterNames = Object.keys(studyFilters) as StudyFilterName[];
+
+/** A parameter's rule that a value breaks, in words; null where it keeps it. */
+export function brokenFilter(name: StudyFilterName, value: string): string | null {
+  const {
+    enum: allowed,
+    pattern,
+    maxLength,
+  } = studyFilters[name].schema as {
+    enum?: readonly string[];
+    pattern?: string;
+    maxLength?: number;
+  };
+  if (allowed !== undefined) return allowed.includes(value) ? null : `must be one of ${allowed.join(", ")}`;
+  if (pattern !== undefined) {
+    const what = name === "year" ? "a year of four digits" : "a handle";
+    return new RegExp(pattern).test(value) ? null : `must be ${what}`;
+  }
+  const length = [...value].length;
+  return length >= 1 && length <= (maxLength as number) ? null : `must have 1 to ${maxLength} characters`;
+}
