@@ -50,20 +50,30 @@ TwinReport PlainTwin::report() const {
 /// The server has decoded `batch`: so does the twin.
 void PlainTwin::follow(llama_context* served, const llama_batch& batch) {
   if (batch.token == nullptr) return;  // images: requests that carry them wear no edits
+  struct Start {
+    int slot;
+    ServerSlots::Task task;
+    size_t first;  // token of its part of the batch
+  };
+  std::vector<Start> starts;
   std::vector<bool> seen(sequences_.size());
   for (int i = 0; i < batch.n_tokens; ++i) {
-    const auto slot = static_cast<size_t>(batch.seq_id[i][0]);
-    if (seen[slot]) continue;
-    seen[slot] = true;
-    const ServerSlots::Task task = slots_.task(static_cast<int>(slot));
-    const auto first = static_cast<size_t>(batch.pos[i]);
-    const bool reached = reach(static_cast<int>(slot), task, first);
-    Sequence& sequence = sequences_[slot];
-    sequence.lost = !reached || (sequence.lost && sequence.task == task.id);
-    sequence.task = task.id;
+    const int slot = batch.seq_id[i][0];
+    if (seen[static_cast<size_t>(slot)]) continue;
+    seen[static_cast<size_t>(slot)] = true;
+    starts.push_back({slot, slots_.task(slot), static_cast<size_t>(batch.pos[i])});
+  }
+  // Who takes a copy of another slot does so before that one goes on.
+  std::stable_partition(starts.begin(), starts.end(),
+                        [](const Start& start) { return start.task.parent >= 0; });
+  for (const Start& start : starts) {
+    Sequence& sequence = sequences_[static_cast<size_t>(start.slot)];
+    const bool reached = reach(start.slot, start.task, start.first);
+    sequence.lost = !reached || (sequence.lost && sequence.task == start.task.id);
+    sequence.task = start.task.id;
     if (reached) continue;
-    llama_memory_seq_rm(llama_get_memory(context_.get()), static_cast<llama_seq_id>(slot), -1, -1);
-    sequence.tokens.assign(first, LLAMA_TOKEN_NULL);
+    llama_memory_seq_rm(llama_get_memory(context_.get()), start.slot, -1, -1);
+    sequence.tokens.assign(start.first, LLAMA_TOKEN_NULL);
     const std::lock_guard<std::mutex> lock(mutex_);
     ++report_.lost;
   }

@@ -1,3 +1,5 @@
+import type { WatchedToken } from "./watched.js";
+
 /** What of an answer a record keeps, whichever API's form it has. */
 export interface Delta {
   content?: string | null;
@@ -16,8 +18,9 @@ export interface Choice {
   tapline?: Told;
 }
 
-/** What the answer to a `tapline` object says at its end. */
+/** What the answer to a `tapline` object says of its tokens, and at its end of the whole. */
 interface Told {
+  tokens?: WatchedToken[];
   interventions?: (Record<string, unknown> & {
     rows?: number;
     mean_row_length?: number;
@@ -29,17 +32,24 @@ interface Told {
 }
 
 /** The same as lines that a person reads. */
-export function toldLines({ interventions = [], capture, pair_of }: Told): string[] {
+export function toldLines({ interventions = [], capture, pair_of }: Omit<Told, "tokens">): string[] {
   const figure = (value: unknown) => (typeof value === "number" ? value.toPrecision(4) : "?");
   return [
     ...(pair_of === undefined ? [] : [`stands beside choice ${pair_of} without its interventions`]),
     ...interventions.map(({ kind, layer, vector, strength, strength_unit: unit, ...did }) => {
-      const what = `${kind}${vector === undefined ? "" : ` ${vector}`} at layer ${layer}, strength ${strength}`;
+      const along = vector === undefined ? "" : ` ${nameOf(vector)}`;
+      const what = `${kind}${along} at layer ${layer}, strength ${strength}`;
       const how = `${did.rows} rows, changed by ${figure(did.mean_change_length)} of ${figure(did.mean_row_length)}`;
       return `${what}${unit === undefined ? "" : ` ${unit}`}: ${how}${did.note === undefined ? "" : `. ${did.note}`}`;
     }),
     ...(capture === undefined ? [] : [`kept ${capture.rows} rows as ${capture.id}`]),
   ];
+}
+
+/** A vector by its name, or a feature of a dictionary. */
+function nameOf(vector: unknown): string {
+  const { feature } = vector as { feature?: unknown };
+  return Array.isArray(feature) ? `feature ${feature.join(":")}` : String(vector);
 }
 
 export interface Answer {

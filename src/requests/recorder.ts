@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { Execution, ExecutionEvent, ExecutionList, ExecutionSummary } from "../contracts/execution.js";
 import { limits } from "../contracts/limits.js";
-import { type Answer, readAnswer, toldLines } from "./answer.js";
+import { type Answer, type Choice, readAnswer, toldLines } from "./answer.js";
+import { Watched } from "./watched.js";
 
 /** How a request ended. */
 export type Outcome = "completed" | "failed" | "cancelled";
@@ -101,6 +102,8 @@ class Recording implements ExecutionTrace {
   readonly #started = now();
   #ended: number | null = null;
   readonly #events: ExecutionEvent[] = [];
+  /** By choice. */
+  readonly #watched = new Map<number, Watched>();
   /** Bytes of the answer that still fit. Once something did not, nothing does: what is kept is its beginning. */
   #room = limits.execution_text_bytes - keptBack.bytes;
   #full = false;
@@ -162,6 +165,7 @@ class Recording implements ExecutionTrace {
     if (this.status !== "running") return;
     this.status = outcome;
     this.#ended = now();
+    this.#watched.clear();
     this.#note("lifecycle", outcome, now(), lastNotes);
   }
 
@@ -213,10 +217,20 @@ class Recording implements ExecutionTrace {
       const tools = delta.tool_calls?.length ? JSON.stringify(delta.tool_calls) : "";
       if (tools) this.#push("tool", tools, index, time);
       if (choice.finish_reason) this.#finishReason = choice.finish_reason;
-      for (const line of toldLines(choice.tapline ?? {})) this.#push("lifecycle", line, index, time);
+      for (const line of this.#toldOf(choice, index)) this.#push("lifecycle", line, index, time);
       text ||= Boolean(thinking || output || tools);
     }
     return text;
+  }
+
+  /** What a `tapline` object was told; of what it watches at the answer's end. */
+  #toldOf({ tapline, finish_reason }: Choice, index: number): string[] {
+    if (tapline === undefined) return [];
+    const watched = this.#watched.get(index) ?? new Watched();
+    if (Array.isArray(tapline.tokens)) watched.add(tapline.tokens);
+    // Choices of somebody else's backend may be any number.
+    if (this.#watched.size < limits.execution_events) this.#watched.set(index, watched);
+    return [...toldLines(tapline), ...(finish_reason ? watched.lines() : [])];
   }
 
   /** Adds what an answer holds, to the last event where it continues it. */

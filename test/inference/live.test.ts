@@ -202,6 +202,9 @@ test("row_norm moves a row by its own length; scale, ablate, project_out and cla
   const projected = await effect({ kind: "project_out", vector: "unknown" });
   assert.ok(projected > 0 && projected < 1);
   near(await effect({ kind: "clamp", vector: "unknown", min: -1e5, max: 1e5 }), 0);
+  const clamp = { kind: "clamp", vector: "unknown", layer, max: -1.5 };
+  const [told] = (await complete("x", { interventions: [clamp] })).choices[0].tapline.interventions;
+  assert.equal([told.min, told.max], [undefined, -1.5]);
 });
 
 test("neighbours of edited requests answer as if those were not there, edited ones each as alone", async () => {

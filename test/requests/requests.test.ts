@@ -93,6 +93,26 @@ test("what a tapline object was told stands in the record, as lines", () => {
   );
 });
 
+test("what was watched of an answer stands in the record at its end: mean and highest of each probe and direction", () => {
+  const { trace, read } = begin();
+  const token = (text: string, truth: number | null, polite: number) => ({
+    token: text,
+    probes: { truth },
+    projections: { polite },
+  });
+  const chunk = (more: object) => data({ choices: [{ index: 0, delta: {}, ...more }] });
+  trace.sent(chunk({ tapline: { tokens: [token("a", 0.25, -3), token(' "b"', 0.75, -1)] } }));
+  trace.sent(chunk({ tapline: { tokens: [token("c", null, -2), { probes: "odd" }, {}] } }));
+  const steered = { kind: "steer", vector: { feature: ["toy", 2] }, layer: 5, strength: 1 };
+  const interventions = [{ ...steered, rows: 1, mean_row_length: 2, mean_change_length: 1 }];
+  trace.sent(chunk({ finish_reason: "stop", tapline: { tokens: [token("", 0.2, -2)], interventions } }));
+  assert.equal(told(read()), [
+    ["lifecycle", "steer feature toy:2 at layer 5, strength 1: 1 rows, changed by 1.000 of 2.000"],
+    ["lifecycle", 'probe truth: mean 0.4000 of 3 tokens, highest 0.7500 at " \\"b\\""'],
+    ["lifecycle", 'projection polite: mean -2.000 of 4 tokens, highest -1.000 at " \\"b\\""'],
+  ]);
+});
+
 test("calls of tools are kept, whichever API's form they have; another item is none", () => {
   const call = { type: "function_call", name: "f", arguments: "{}" };
   const { trace, read } = begin();

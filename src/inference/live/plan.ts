@@ -52,6 +52,8 @@ export async function livePlan(request: LiveRequest, library: LiveLibrary, chat:
           layer,
           ...(vector && { vector: written.vector, sha256: vector.sha256 }),
           strength,
+          ...(written.min !== undefined && { min: written.min }),
+          ...(written.max !== undefined && { max: written.max }),
           ...(vector && !hasNoUnit(written) && { strength_unit: written.strength_unit ?? "unit" }),
           positions: written.positions ?? "all",
         }),
