@@ -1,11 +1,5 @@
-import {
-  type Context,
-  type LayerCapture,
-  Model,
-  sweepCells,
-  trainProbe,
-  trainSae,
-} from "../../src/native/index.js";
+import type { NdArray } from "ndarray";
+import { type Context, Model, sweepCells, trainProbe, trainSae } from "../../src/native/index.js";
 import type { Answer, Found, Task } from "./tasks.js";
 
 /** tapline on one file: the same work through its native interface. */
@@ -53,21 +47,15 @@ export class Ours {
     });
   }
 
-  /** One text after another: packed passes give the last token's rows only. */
   async #extract({ texts, layer }: Task & { task: "extract" }): Promise<() => Found> {
-    const states: LayerCapture[] = [];
-    for (const text of texts) {
-      await this.context.reset();
-      const found = await this.context.advance({
-        tokens: Int32Array.from(text),
-        layers: [layer],
-        earlyExit: true,
-      });
-      states.push(found.layers[0] as LayerCapture);
-    }
+    const sequences = texts.map((text) => Int32Array.from(text));
+    const found = await this.context.features({ sequences, layers: [layer], rows: "all" });
+    const { data, shape } = found.get(layer) as NdArray<Float32Array>;
+    const [rows, width] = shape as [number, number];
+    const ends = [texts[0]?.length ?? 0, rows];
     return () => ({
-      norms: [states[0], states.at(-1)].map((each) => each?.norms.at(-1) as number),
-      rows: states.reduce((sum, { norms }) => sum + norms.length, 0),
+      norms: ends.map((end) => Math.hypot(...data.subarray((end - 1) * width, end * width))),
+      rows,
     });
   }
 
