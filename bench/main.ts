@@ -31,6 +31,7 @@ const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Ro
   rpc: async () => (await import("./rpc.js")).benchRpc,
   live: async () => (await import("./live/index.js")).benchLive,
   levels: async () => (await import("./levels.js")).benchLevels,
+  patch: async () => (await import("./patch.js")).benchPatch,
   peers: async () => (await import("./peers/suite.js")).benchPeers,
   studies: async () => (await import("./studies.js")).benchStudies,
   dictionaries: async () => (await import("./dictionaries.js")).benchDictionaries,

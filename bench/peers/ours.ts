@@ -35,6 +35,8 @@ export class Ours {
         return this.#sweep({ ...task, layer: 0, vector: [], strengths: [] });
       case "learn":
         return this.#learn(task);
+      case "patch":
+        throw new Error("The suite patch times patch sweeps.");
     }
   }
 

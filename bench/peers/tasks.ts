@@ -17,6 +17,7 @@ export type Task =
       batched: boolean;
     }
   | { task: "generate"; tokens: number[]; count: number }
+  | { task: "patch"; clean: number[]; corrupted: number[]; target: number; foil: number }
   | {
       task: "learn";
       texts: number[][];
@@ -36,6 +37,8 @@ export interface Found {
   /** Rows of block outputs in all. */
   rows?: number;
   continuations?: number[][];
+  /** Logit difference of every patched block and token, layer by layer. */
+  patched?: number[];
   /** Of the probe on held-out texts. */
   accuracy?: number;
 }

@@ -48,13 +48,18 @@ def generate(tool, tokens, count):
     return lambda: {"continuations": [found]}
 
 
+def patch(tool, clean, corrupted, target, foil):
+    found = tool.patch(clean, corrupted, target, foil)
+    return lambda: {"patched": found.flatten().tolist()}
+
+
 def learn(tool, texts, labels, train, layer, features, steps):
     rows = torch.stack([rows[-1] for rows in tool.extract(texts, layer)]).numpy()
     found = probe_and_sae(rows, labels, train, features, steps)
     return lambda: found
 
 
-TASKS = {"capture": capture, "extract": extract, "compare": compare, "generate": generate, "learn": learn}
+TASKS = {"capture": capture, "extract": extract, "compare": compare, "generate": generate, "learn": learn, "patch": patch}
 
 
 def main(name, folder, threads):

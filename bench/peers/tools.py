@@ -118,6 +118,22 @@ class TransformerLens(Tool):
         return found[:, ids.shape[1] :]
 
 
+    def patch(self, clean, corrupted, target, foil):
+        """[layers, tokens] logit differences: `transformer_lens.patching`, a run for each site."""
+        from transformer_lens import patching
+
+        _, cache = self.model.run_with_cache(torch.tensor([clean]))
+        return patching.generic_activation_patch(
+            self.model,
+            torch.tensor([corrupted]),
+            cache,
+            lambda logits: logits[0, -1, target] - logits[0, -1, foil],
+            patching.layer_pos_patch_setter,
+            "resid_post",
+            ("layer", "pos"),
+        )
+
+
 class NNsight(Tool):
     """nnsight: traces that save blocks, stop behind one, or write to it at every step."""
 

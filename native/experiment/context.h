@@ -11,6 +11,7 @@
 #include "capture/block_tap.h"
 #include "capture/logit_lens.h"
 #include "capture/residual_stream.h"
+#include "experiment/patch_sweep.h"
 #include "llama-cpp.h"
 #include "model/model.h"
 
@@ -141,6 +142,16 @@ class Context : public Counted<Context> {
   std::vector<SweepTrial> sweep(const SweepRequest& request, const CancelToken& cancel,
                                 const std::function<void(size_t, size_t)>& progress);
 
+  /// Puts single rows of one prompt's block outputs into the run of another prompt, a site at a time: what
+  /// does the model answer then? Both prompts are computed once. A site at token p has the run's K/V before p
+  /// and computes the tokens from p on, in batches of many sites. Where that would change nothing, because
+  /// nothing reads the row or because both runs hold the same bits there, the answer is the run's own.
+  /// The context needs twice the prompt's tokens, batches of at least the prompt's, and two sequences; more
+  /// of each lets more sites share a batch. Forgets the context's sequence.
+  /// `progress(done, total)` counts the sites that are computed.
+  PatchSweepResult patch_sweep(const PatchSweepRequest& request, const CancelToken& cancel,
+                               const std::function<void(size_t, size_t)>& progress);
+
   /// Forgets all tokens.
   void reset();
 
@@ -176,6 +187,17 @@ class Context : public Counted<Context> {
   void sweep_alone(SweepState& state, size_t prompt, size_t row, const CancelToken& cancel);
   void generate(SweepState& state, std::vector<LiveRow> live, const CancelToken& cancel);
   void prefill(SweepState& state, size_t first_prompt, size_t n_prompts, const CancelToken& cancel);
+  struct PatchRun;
+  struct PatchSite;
+  struct PatchPlan;
+  void check_patch_sweep(const PatchSweepRequest& request) const;
+  PatchRun patch_run(const std::vector<llama_token>& tokens, const std::vector<int>& layers,
+                     const std::vector<int>& positions, const CancelToken& cancel);
+  bool shares_prefixes(size_t n_tokens) const;
+  void add_sites(PatchPlan& plan, std::vector<double>& patched, std::vector<double>& control,
+                 std::vector<double>& rows, double& restored) const;
+  void patch_sites(const PatchPlan& plan, const CancelToken& cancel,
+                   const std::function<void(size_t)>& advanced);
 
   std::shared_ptr<Model> model_;
   BlockTap tap_;

@@ -115,6 +115,34 @@ struct Sweep {
   }
 };
 
+struct PatchSweep {
+  std::shared_ptr<Context> context;
+  PatchSweepRequest request;
+  Progress progress;
+  PatchSweepResult outcome;
+
+  void execute(const CancelToken& cancel) {
+    outcome = context->patch_sweep(request, cancel, [this](size_t done, size_t total) {
+      progress.report(static_cast<double>(done), static_cast<double>(total));
+    });
+  }
+  Napi::Value result(Napi::Env env) {
+    Napi::Object out = Napi::Object::New(env);
+    out.Set("target", outcome.target);
+    out.Set("foil", outcome.foil);
+    out.Set("clean", outcome.clean);
+    out.Set("corrupted", outcome.corrupted);
+    out.Set("restored", outcome.restored);
+    out.Set("patched", to_js(env, outcome.patched));
+    if (!outcome.control.empty()) out.Set("control", to_js(env, outcome.control));
+    out.Set("changeLength", to_js(env, outcome.change_length));
+    out.Set("rowLength", to_js(env, outcome.row_length));
+    out.Set("computedSites", static_cast<double>(outcome.computed_sites));
+    out.Set("computedTokens", static_cast<double>(outcome.computed_tokens));
+    return out;
+  }
+};
+
 struct Forget {
   std::shared_ptr<Context> context;
 
@@ -144,6 +172,7 @@ void ContextObject::define(Napi::Env env) {
                    while_open<&ContextObject::advance>("advance"),
                    while_open<&ContextObject::features>("features"),
                    while_open<&ContextObject::sweep>("sweep"),
+                   while_open<&ContextObject::patch_sweep>("patchSweep"),
                    while_open<&ContextObject::reset>("reset"),
                    closing(),
                });
@@ -205,6 +234,23 @@ Napi::Value ContextObject::sweep(const Napi::CallbackInfo& info) {
   request.max_tokens = int_field(options, "maxTokens", 32);
   request.targets = token_list(options.Get("targets"));
   request.plans = edit_plans(options.Get("plans"));
+  operation.progress = Progress(info.Env(), options.Get("onProgress"));
+  return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));
+}
+
+Napi::Value ContextObject::patch_sweep(const Napi::CallbackInfo& info) {
+  const Napi::Object options = options_of(info);
+  PatchSweep operation;
+  operation.context = held_;
+  PatchSweepRequest& request = operation.request;
+  request.clean = token_list(options.Get("clean"));
+  request.corrupted = token_list(options.Get("corrupted"));
+  request.denoise = bool_field(options, "denoise", true);
+  request.layers = int_list_field(options, "layers");
+  request.positions = int_list_field(options, "positions");
+  request.target = int_field(options, "target", -1);
+  request.foil = int_field(options, "foil", -1);
+  request.controls = float_list(options.Get("controls"));
   operation.progress = Progress(info.Env(), options.Get("onProgress"));
   return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));
 }

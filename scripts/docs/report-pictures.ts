@@ -42,6 +42,10 @@ try {
     await lab.compare("demo", capitals[0] as string, { ...patch, prompts: capitals }),
   );
   const probe = await page(lab, await lab.probe("demo", examples, { layers }));
+  const sweep = await page(
+    lab,
+    await lab.patchSweep("demo", capitals[0] as string, "The capital of Japan is"),
+  );
   const sae = await page(lab, await lab.sae("demo", examples, { layers: [2, 5], steps: 200 }));
 
   await take(browser, inspect, "light", "#logit-lens", "report-lens-light", async (shown) => {
@@ -57,6 +61,7 @@ try {
       "document.querySelectorAll('details.prompt').forEach((one, index) => { one.open = index < 2 })",
     );
   });
+  await take(browser, sweep, "light", "#patch-map", "report-patch-light");
   await take(browser, probe, "light", "#accuracy-by-layer", "report-accuracy-light");
   await take(browser, probe, "dark", "#scores", "report-scores-dark");
   await take(browser, sae, "dark", "#features", "report-features-dark");

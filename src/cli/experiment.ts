@@ -3,9 +3,9 @@ import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Operation } from "../contracts/index.js";
 import { defaults, limits } from "../contracts/limits.js";
-import { interventions, positionNames, strengthUnits } from "../contracts/names.js";
+import { interventions, patchDirections, positionNames, strengthUnits } from "../contracts/names.js";
 import { UsageError } from "./exit-code.js";
-import { layerList } from "./layers.js";
+import { anyLayers, layerList } from "./layers.js";
 import { integerBetween } from "./options.js";
 import { labOption, origin } from "./service-address.js";
 
@@ -49,7 +49,7 @@ interface TrainingOptions extends CommonOptions {
   steps?: number;
 }
 
-/** `tapline inspect`, `compare`, `probe`, `sae` and `features`: one experiment in a Lab, drawn. */
+/** `tapline inspect`, `compare`, `probe`, `sae`, `features` and `patch`: one experiment in a Lab, drawn. */
 export function registerExperiments(program: Command): void {
   withPrompt(experiment(program, "inspect", "Look inside one forward pass: logit lens, norms, next tokens."))
     .option(
@@ -197,6 +197,7 @@ export function registerExperiments(program: Command): void {
     );
 
   registerFeatures(program);
+  registerPatch(program);
 }
 
 interface FeaturesOptions extends CommonOptions {
@@ -237,14 +238,73 @@ function registerFeatures(program: Command): void {
     });
 }
 
+interface PatchOptions extends CommonOptions {
+  corrupted?: string;
+  pairs?: string;
+  target?: string;
+  foil?: string;
+  positions?: number[];
+  direction?: string;
+  controls?: boolean;
+}
+
+function registerPatch(program: Command): void {
+  experiment(program, "patch_sweep", "Patch one prompt's states into another's run: where does it happen?")
+    .argument("[clean]", "raw text that is answered as it should be; - reads it from standard input")
+    .option("--corrupted <text>", "as many tokens that are answered otherwise")
+    .option(
+      "--pairs <file>",
+      `up to ${limits.patch_pairs} pairs: JSON, JSON Lines or CSV with clean and corrupted`,
+    )
+    .option("--target <token>", "one token (default: what the model says after the clean text)")
+    .option("--foil <token>", "the one that it is measured against (default: the corrupted text's)")
+    .option("--positions <list>", "token indices as 3,4,-1; negative from the end (default: all)", indexList)
+    .addOption(
+      new Option(
+        "--direction <direction>",
+        `denoise: clean states into the corrupted run; noise: the other way (default: ${defaults.patch_direction})`,
+      ).choices([...patchDirections]),
+    )
+    .option("--no-controls", "no random changes beside the patches")
+    .addHelpText(
+      "after",
+      examples(`
+  tapline patch "The capital of France is" \\
+    --corrupted "The capital of Japan is"
+  tapline patch --pairs docs/examples/pairs.jsonl --direction noise --out noise
+  tapline patch "Mary and John went out, John gave a drink to" \\
+    --corrupted "Mary and John went out, Mary gave a drink to" \\
+    --layers 3-7 --positions -4,-3,-2,-1`),
+    )
+    .action(async (clean: string | undefined, options: PatchOptions) => {
+      const { readPairs } = await import("./input-files.js");
+      await run("patch_sweep", options, {
+        clean: await promptOf(clean),
+        corrupted: options.corrupted,
+        pairs: options.pairs === undefined ? undefined : await readPairs(options.pairs),
+        target_token: options.target,
+        foil_token: options.foil,
+        positions: options.positions,
+        direction: options.direction,
+        controls: options.controls === false ? false : undefined,
+      });
+    });
+}
+
+/** The command of an operation. */
+function commandOf(operation: Operation): string {
+  return operation === "patch_sweep" ? "patch" : operation;
+}
+
 /** A command that runs one operation, with the options of all. */
-export function experiment(program: Command, name: Operation, description: string): Command {
+export function experiment(program: Command, operation: Operation, description: string): Command {
+  const name = commandOf(operation);
   return program
     .command(name)
     .description(description)
     .option("--model <model>", "demo, a .gguf file, a directory with one model, or a hub id (default: demo)")
     .option("--revision <revision>", "pins a hub revision")
-    .option("--layers <list>", layersHelp(name), layerList)
+    .option("--layers <list>", layersHelp(operation), operation === "patch_sweep" ? anyLayers : layerList)
     .option(
       "--max-input-tokens <number>",
       `tokens that a text may have, at most ${limits.max_input_tokens} (default: ${defaults.max_input_tokens})`,
@@ -253,7 +313,7 @@ export function experiment(program: Command, name: Operation, description: strin
     .option("--seed <number>", `experiment seed (default: ${defaults.seed})`, integerBetween(0, limits.seed))
     .option("--config <file>", "a submission or a job.json (- is standard input); flags win over its fields")
     .addOption(labOption().argParser((text) => (text === "new" ? text : origin(text))))
-    .option("--out <folder>", `where artifacts go (default: tapline-${name}-<first 8 of the id>)`)
+    .option("--out <folder>", `where artifacts go (default: tapline-${operation}-<first 8 of the id>)`)
     .option("--no-out", "write nothing")
     .option("--json", "print the whole job as JSON, for programs")
     .option("--detach", "only submit to a running Lab, and print the job's id")
@@ -261,6 +321,7 @@ export function experiment(program: Command, name: Operation, description: strin
 }
 
 function layersHelp(name: Operation): string {
+  if (name === "patch_sweep") return "blocks as 0,3,7 or 0-7 (default: all)";
   if (name === "compare") return `the block that is changed (default: ${defaults.layers.join(",")})`;
   const otherwise = name === "inspect" ? "evenly spread" : defaults.layers.join(",");
   return `up to ${limits.layers} blocks as 0,3,7 or 0-7 (default: ${otherwise})`;
@@ -371,6 +432,13 @@ function positions(text: string): string | Array<[number, number]> {
     if (first === undefined)
       throw new InvalidArgumentError(`Write ${positionNames.join(", ")}, or ranges as 0:3,-2:-1.`);
     return [Number(first), Number(last ?? first)];
+  });
+}
+
+function indexList(text: string): number[] {
+  return text.split(",").map((part) => {
+    if (!/^\s*-?\d+\s*$/.test(part)) throw new InvalidArgumentError("Write token indices as 3,4,-1.");
+    return Number(part);
   });
 }
 

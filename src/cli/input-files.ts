@@ -75,6 +75,20 @@ export async function readExamples(path: string): Promise<Record<string, unknown
   });
 }
 
+/** Pairs of prompts: JSON, JSON Lines, or CSV with a header; an empty field of a CSV is none. @throws UsageError */
+export async function readPairs(path: string): Promise<Record<string, unknown>[]> {
+  const text = await readInput(path);
+  const kind = kindOf(path, text);
+  if (kind === "text")
+    throw new UsageError(`${path} is neither JSON, JSON Lines nor CSV with the columns clean and corrupted.`);
+  return recordsOf(text, kind, path).map((record, index) => {
+    if (typeof record !== "object" || record === null)
+      throw new UsageError(`Entry ${index + 1} of ${path} is no pair with clean and corrupted.`);
+    const given = Object.entries(record);
+    return Object.fromEntries(kind === "csv" ? given.filter(([, value]) => value !== "") : given);
+  });
+}
+
 type Kind = "json" | "jsonl" | "csv" | "text";
 
 /** By the name, or for standard input and other names by how the text begins. */
@@ -86,7 +100,7 @@ function kindOf(path: string, text: string): Kind {
   const start = text.trimStart();
   if (start.startsWith("[")) return "json";
   if (start.startsWith("{")) return "jsonl";
-  return /^(?:[^\n]*,)?"?(?:text|prompt)"?\s*[,\r\n]/i.test(start) ? "csv" : "text";
+  return /^(?:[^\n]*,)?"?(?:text|prompt|clean)"?\s*[,\r\n]/i.test(start) ? "csv" : "text";
 }
 
 function recordsOf(text: string, kind: Exclude<Kind, "text">, path: string): unknown[] {

@@ -3,6 +3,13 @@ import { limits } from "../contracts/limits.js";
 
 /** Reads a list of block indices as people write it: `5`, `0,3,7`, `0-7`, `0-3,7`. For commander's options. */
 export function layerList(text: string): number[] {
+  const layers = anyLayers(text);
+  if (layers.length > limits.layers) throw refused(`At most ${limits.layers} layers, got ${layers.length}.`);
+  return layers;
+}
+
+/** The same, of any number of them. */
+export function anyLayers(text: string): number[] {
   const layers: number[] = [];
   for (const part of text.split(",")) {
     const [, from, to] = /^\s*(\d{1,3})(?:\s*-\s*(\d{1,3}))?\s*$/.exec(part) ?? [];
@@ -13,7 +20,6 @@ export function layerList(text: string): number[] {
     for (let layer = Number(from); layer <= last; layer++) layers.push(layer);
   }
   if (new Set(layers).size !== layers.length) throw refused("An index appears twice.");
-  if (layers.length > limits.layers) throw refused(`At most ${limits.layers} layers, got ${layers.length}.`);
   return layers;
 }
 

@@ -16,6 +16,8 @@ import type {
   JobSummary,
   LabHealth,
   Operation,
+  PatchSweepResult,
+  PatchSweepSubmission,
   ProbeExample,
   ProbeResult,
   ProbeSubmission,
@@ -38,6 +40,7 @@ interface Submissions {
   features: Static<typeof FeaturesSubmission>;
   extract: Static<typeof ExtractSubmission>;
   drift: Static<typeof DriftSubmission>;
+  patch_sweep: Static<typeof PatchSweepSubmission>;
 }
 
 interface Results {
@@ -48,6 +51,7 @@ interface Results {
   features: FeaturesResult;
   extract: ExtractResult;
   drift: DriftResult;
+  patch_sweep: PatchSweepResult;
 }
 
 /** A job of a known operation. */
@@ -186,6 +190,17 @@ export class Lab {
     options: CallOptions = {},
   ) {
     return this.submit("drift", model, { other, examples, ...settings }, options);
+  }
+
+  /** Where does it happen: states of one prompt in the run of another, for each layer and token. */
+  patchSweep(
+    model: string,
+    clean: string,
+    corrupted: string,
+    settings: Settings<"patch_sweep", "clean" | "corrupted" | "pairs"> = {},
+    options: CallOptions = {},
+  ) {
+    return this.submit("patch_sweep", model, { clean, corrupted, ...settings }, options);
   }
 
   /** The sparse dictionaries that are kept by name. */

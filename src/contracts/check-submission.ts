@@ -1,4 +1,5 @@
 import { checkCompare } from "./check-compare.js";
+import { checkPatchSweep } from "./check-patch-sweep.js";
 import { limits } from "./limits.js";
 import {
   type Config,
@@ -56,6 +57,9 @@ export function checkSubmission(body: unknown): Config {
       break;
     case "drift":
       checkDrift(config);
+      break;
+    case "patch_sweep":
+      checkPatchSweep(config);
       break;
   }
   return config;

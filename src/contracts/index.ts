@@ -1,8 +1,10 @@
 export * from "./capture.js";
+export { promptPairs } from "./check-patch-sweep.js";
 export { checkSubmission } from "./check-submission.js";
 export * from "./health.js";
 export * from "./job.js";
 export { defaults, limits, ports, topCounts } from "./limits.js";
+export * from "./patch-sweep.js";
 export { positionText } from "./position-text.js";
 export { Provenance } from "./provenance.js";
 export * from "./results.js";

@@ -1,5 +1,6 @@
 import Type, { type Static } from "typebox";
 import { limits } from "./limits.js";
+import { PatchSweepResult } from "./patch-sweep.js";
 import {
   CompareResult,
   DriftResult,
@@ -18,6 +19,7 @@ import {
   FeaturesSubmission,
   InspectSubmission,
   operations,
+  PatchSweepSubmission,
   ProbeSubmission,
   SaeSubmission,
 } from "./submission.js";
@@ -69,6 +71,7 @@ export const Submission = Type.Union(
     FeaturesSubmission,
     ExtractSubmission,
     DriftSubmission,
+    PatchSweepSubmission,
   ],
   {
     title: "Submission",
@@ -89,6 +92,7 @@ export const Job = Type.Object(
         FeaturesResult,
         ExtractResult,
         DriftResult,
+        PatchSweepResult,
       ]),
     ),
     error,

@@ -38,6 +38,8 @@ export const limits = {
   shard_tokens_min: 256,
   shard_tokens: 1_048_576,
   path_characters: 4096,
+  patch_pairs: 64,
+  patch_sites: 32_768,
   capture_body_bytes: 500_000,
   capture_layers: 4,
   capture_input_tokens: 256,
@@ -65,6 +67,8 @@ export const defaults = {
   extract_dtype: "f32",
   too_long: "refuse",
   shard_tokens: 32_768,
+  patch_direction: "denoise",
+  patch_controls: true,
   capture_input_tokens: 128,
 } as const;
 

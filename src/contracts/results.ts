@@ -1,4 +1,5 @@
 import Type, { type Static, type TSchema } from "typebox";
+import type { PatchSweepResult } from "./patch-sweep.js";
 import { Provenance } from "./provenance.js";
 import { extractRows, extractTypes, interventions, strengthUnits } from "./submission.js";
 
@@ -404,4 +405,5 @@ export type Result =
   | SaeResult
   | FeaturesResult
   | ExtractResult
-  | DriftResult;
+  | DriftResult
+  | PatchSweepResult;

@@ -1,12 +1,21 @@
 import Type, { type Static } from "typebox";
 import { defaults, limits } from "./limits.js";
 import { Name } from "./live.js";
-import { interventions, positionNames, strengthUnits } from "./names.js";
+import { interventions, patchDirections, positionNames, strengthUnits } from "./names.js";
 
-export const operations = ["inspect", "compare", "probe", "sae", "features", "extract", "drift"] as const;
+export const operations = [
+  "inspect",
+  "compare",
+  "probe",
+  "sae",
+  "features",
+  "extract",
+  "drift",
+  "patch_sweep",
+] as const;
 export type Operation = (typeof operations)[number];
 
-export { interventions, positionNames, strengthUnits };
+export { interventions, patchDirections, positionNames, strengthUnits };
 
 const text = (description: string) => Type.String({ minLength: 1, description });
 
@@ -383,6 +392,76 @@ export const DriftSubmission = Type.Object(
   },
 );
 
+const foilOrTarget = (what: string) =>
+  Type.Optional(text(`Text that encodes to exactly one token, without special tokens; otherwise ${what}`));
+const target_token = foilOrTarget("the clean run's most probable token.");
+const foil_token = foilOrTarget("the corrupted run's.");
+const clean = text("Raw text that is answered as it should be.");
+const corrupted = text("Raw text of as many tokens that is answered otherwise.");
+
+export const PromptPair = Type.Object(
+  { clean, corrupted, target_token, foil_token },
+  { ...closed, title: "PromptPair" },
+);
+export type PromptPair = Static<typeof PromptPair>;
+
+export const PatchSweepSubmission = Type.Object(
+  {
+    operation: Type.Literal("patch_sweep"),
+    ...commonOfFeatures,
+    clean: Type.Optional(clean),
+    corrupted: Type.Optional(corrupted),
+    pairs: Type.Optional(
+      Type.Array(PromptPair, {
+        minItems: 1,
+        maxItems: limits.patch_pairs,
+        description:
+          "Pairs in place of `clean` and `corrupted`: figures are means over them, with intervals.",
+      }),
+    ),
+    target_token,
+    foil_token,
+    layers: Type.Optional(
+      Type.Array(Type.Integer({ minimum: 0, maximum: limits.layer_index }), {
+        minItems: 1,
+        maxItems: limits.layer_index + 1,
+        uniqueItems: true,
+        description: "Zero-based block indices, any number of them; otherwise all blocks.",
+      }),
+    ),
+    positions: Type.Optional(
+      Type.Array(Type.Integer({ minimum: -limits.token_index, maximum: limits.token_index }), {
+        minItems: 1,
+        maxItems: limits.max_input_tokens,
+        uniqueItems: true,
+        description:
+          "Token indices, negative ones from the end: -1 is the last token. Otherwise every token. Pairs of different " +
+          "lengths need negative ones.",
+      }),
+    ),
+    direction: Type.Optional(
+      Type.Enum([...patchDirections], {
+        default: defaults.patch_direction,
+        description:
+          "denoise puts states of the clean run into the corrupted run: where is it enough? noise puts states of the " +
+          "corrupted run into the clean run: where is it needed?",
+      }),
+    ),
+    controls: Type.Optional(
+      Type.Boolean({
+        default: defaults.patch_controls,
+        description: "At each site also a random change, drawn from `seed`, as long as the patch's.",
+      }),
+    ),
+  },
+  {
+    ...closed,
+    title: "PatchSweepSubmission",
+    description:
+      "Put single block outputs of one prompt into the run of another, for each layer and token: where does it happen?",
+  },
+);
+
 /** The body of `POST /lab/v1/jobs`, by operation. */
 export const submissions = {
   inspect: InspectSubmission,
@@ -392,6 +471,7 @@ export const submissions = {
   features: FeaturesSubmission,
   extract: ExtractSubmission,
   drift: DriftSubmission,
+  patch_sweep: PatchSweepSubmission,
 } as const;
 
 /** A validated submission, its defaults filled in. */
@@ -410,6 +490,10 @@ export type ExtractConfig = Filled<
   CommonDefaults | "rows" | "dtype" | "too_long" | "shard_tokens"
 >;
 export type DriftConfig = Filled<Static<typeof DriftSubmission>, CommonDefaults>;
+export type PatchSweepConfig = Filled<
+  Static<typeof PatchSweepSubmission>,
+  Exclude<CommonDefaults, "layers"> | "direction" | "controls"
+>;
 export type Config =
   | InspectConfig
   | CompareConfig
@@ -417,4 +501,5 @@ export type Config =
   | SaeConfig
   | FeaturesConfig
   | ExtractConfig
-  | DriftConfig;
+  | DriftConfig
+  | PatchSweepConfig;

@@ -209,7 +209,11 @@ export function openApiDocument(origin: string): Json {
 
 function operationDiscriminator(options: { $ref: string }[]): Json {
   const mapping = options.map(({ $ref }) => [
-    ($ref.split("/").at(-1) as string).replace("Submission", "").toLowerCase(),
+    // PatchSweepSubmission is of patch_sweep.
+    ($ref.split("/").at(-1) as string)
+      .replace("Submission", "")
+      .replace(/(?<=[a-z])(?=[A-Z])/g, "_")
+      .toLowerCase(),
     $ref,
   ]);
   return { propertyName: "operation", mapping: Object.fromEntries(mapping) };

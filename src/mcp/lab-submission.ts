@@ -25,7 +25,8 @@ export const SubmissionInput: TSchema = (() => {
           "(examples with label and split): a linear probe with controls. sae (examples with split): a small " +
           "sparse autoencoder. features (dictionary, prompt or texts): which features of a stored dictionary are active. " +
           "extract (examples, or data and out, paths on the Lab's machine): block outputs of a data set in files. " +
-          "drift (other, examples): what changes between two models of one architecture.",
+          "drift (other, examples): what changes between two models of one architecture. " +
+          "patch_sweep (clean and corrupted, or pairs): where a block's output at one token moves the answer.",
       }),
       model: model as TSchema,
       ...Object.fromEntries(Object.entries(others).map(([name, schema]) => [name, Type.Optional(schema)])),

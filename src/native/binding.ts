@@ -47,6 +47,20 @@ export interface NativeSweepTrial {
   rows: NativeSweepRow[];
 }
 
+export interface NativePatchSweep {
+  target: number;
+  foil: number;
+  clean: number;
+  corrupted: number;
+  restored: number;
+  patched: Float64Array;
+  control?: Float64Array;
+  changeLength: Float64Array;
+  rowLength: Float64Array;
+  computedSites: number;
+  computedTokens: number;
+}
+
 export interface NativeContext {
   readonly info: {
     nCtx: number;
@@ -61,6 +75,7 @@ export interface NativeContext {
   advance(request: object): Promise<NativeAdvanceResult>;
   features(request: object): Promise<Array<{ layer: number; states: Float32Array }>>;
   sweep(request: object): Promise<NativeSweepTrial[]>;
+  patchSweep(request: object): Promise<NativePatchSweep>;
   reset(): Promise<void>;
   close(): Promise<void>;
 }

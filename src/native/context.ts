@@ -1,7 +1,13 @@
 import ndarray, { type NdArray } from "ndarray";
-import type { NativeContext, NativeSweepRow, NativeSweepTrial, NativeTop } from "./binding.js";
+import type {
+  NativeContext,
+  NativePatchSweep,
+  NativeSweepRow,
+  NativeSweepTrial,
+  NativeTop,
+} from "./binding.js";
 import { cancellable } from "./cancel.js";
-import { checkInteger, checkLayers } from "./check.js";
+import { checkInteger, checkLayers, invalid } from "./check.js";
 import { type Edit, type EditEffect, nativeEdits } from "./edit.js";
 import { NativeError } from "./error.js";
 import { SerialQueue } from "./serial.js";
@@ -110,6 +116,32 @@ export interface SweepRequest {
   signal?: AbortSignal;
   onProgress?: (done: number, total: number) => void;
 }
+
+export interface PatchSweepRequest {
+  /** Token ids of two prompts, as many in both. */
+  clean: Int32Array;
+  corrupted: Int32Array;
+  /** Clean states go into the corrupted run (default), or corrupted ones into the clean run. */
+  denoise?: boolean;
+  /** Distinct block indices and token indices. */
+  layers: readonly number[];
+  positions: readonly number[];
+  /** Default: the clean run's most probable token, and the corrupted run's. */
+  target?: number;
+  foil?: number;
+  /** float32 [layers, hidden]: the direction of each layer's random change, which is as long as the patch's. */
+  controls?: Float32Array;
+  signal?: AbortSignal;
+  /** Counts the sites that are computed. */
+  onProgress?: (done: number, total: number) => void;
+}
+
+/**
+ * Logit differences, target less foil, after the prompt: of both prompts by themselves, of the run with a row of its own
+ * put back, and [layers, positions] of every site, with the L2 length of the row and of its change, NaN where nothing
+ * reads the row. `computedSites` took `computedTokens`; the other sites change nothing, by construction.
+ */
+export type PatchSweep = NativePatchSweep;
 
 /**
  * Whether a model's block outputs were found and proven in its compute graph, and whether the path from them
@@ -235,6 +267,31 @@ export class Context {
     });
   }
 
+  /**
+   * Puts single rows of one prompt's block outputs into another prompt's run, a site at a time. A site at token p has
+   * the run's K/V before p and computes the tokens from p on; many sites share a batch. The context needs
+   * {@link patchCells} tokens, batches of at least the prompt's, and two sequences; more of each lets more sites share a
+   * batch. Forgets the context's sequence.
+   */
+  patchSweep(request: PatchSweepRequest): Promise<PatchSweep> {
+    return this.#queue.run(async () => {
+      const { signal, ...rest } = request;
+      checkLayers(request.layers);
+      if (!Array.isArray(request.positions)) throw invalid("Positions must be an array of token indices.");
+      for (const position of request.positions) checkInteger("A position", position ?? null, 0);
+      checkInteger("target", request.target, 0);
+      checkInteger("foil", request.foil, 0);
+      return cancellable(signal, (cancel) =>
+        this.#native.patchSweep({
+          ...rest,
+          clean: tokenIds(request.clean),
+          corrupted: tokenIds(request.corrupted),
+          cancel,
+        }),
+      );
+    });
+  }
+
   /** Forgets all tokens. */
   reset(): Promise<void> {
     return this.#queue.run(() => this.#native.reset());
@@ -258,6 +315,11 @@ export function sweepCells(promptTokens: number, plans: SweepRequest["plans"], m
     plan.some(({ positions = "last" }) => positions !== "last"),
   ).length;
   return promptTokens * (1 + recomputed) + (1 + plans.length) * maxTokens;
+}
+
+/** The tokens that a patch sweep holds: the prompt, and a batch of sites. */
+export function patchCells(promptTokens: number, batchTokens: number): number {
+  return promptTokens + Math.max(promptTokens, batchTokens);
 }
 
 /** The ids as the addon wants them. */

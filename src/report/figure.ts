@@ -43,6 +43,15 @@ export type Chart =
       /** Columns with the ends of an upright line through a dot; null where there is none. */
       interval?: { low: string; high: string };
     }
+  /** Differences around 0 of layers over the tokens of two prompts; rows whose `inside` is 0 are faint. */
+  | {
+      kind: "sites";
+      columns: { above: string; below: string }[];
+      value: string;
+      legend: string;
+      /** The colours reach at least so far. */
+      least: number;
+    }
   /** A grid of differences around 0. */
   | { kind: "differences"; x: string; y: string; value: string; xAxis: string; legend: string }
   /** Counts of two classes, one above the line and one below, one picture for each split and layer. */

@@ -4,6 +4,7 @@ import type {
   ExtractResult,
   FeaturesResult,
   InspectResult,
+  PatchSweepResult,
   ProbeResult,
   SaeResult,
 } from "../contracts/index.js";
@@ -13,6 +14,7 @@ import { driftFindings } from "./figures/drift.js";
 import { extractFindings } from "./figures/extract.js";
 import { featuresFindings } from "./figures/features.js";
 import { inspectFindings } from "./figures/inspect.js";
+import { patchSweepFindings } from "./figures/patch-sweep.js";
 import { probeFindings } from "./figures/probe.js";
 import { saeFindings } from "./figures/sae.js";
 import type { ReportedJob } from "./job.js";
@@ -34,5 +36,7 @@ export function findingsOf({ operation, result }: ReportedJob): Findings {
       return extractFindings(result as ExtractResult);
     case "drift":
       return driftFindings(result as DriftResult);
+    case "patch_sweep":
+      return patchSweepFindings(result as PatchSweepResult);
   }
 }

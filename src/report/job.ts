@@ -6,6 +6,7 @@ import {
   InspectResult,
   InvalidInput,
   type Operation,
+  PatchSweepResult,
   ProbeResult,
   type Result,
   SaeResult,
@@ -32,6 +33,7 @@ const schemas = {
   features: FeaturesResult,
   extract: ExtractResult,
   drift: DriftResult,
+  patch_sweep: PatchSweepResult,
 };
 
 /**
@@ -51,7 +53,7 @@ export function readJob(value: unknown): ReportedJob {
   }
   if (operation === undefined) {
     throw new UserError(
-      "This JSON is neither a job nor the result of inspect, compare, probe, sae, features, extract or drift.",
+      "This JSON is neither a job nor the result of inspect, compare, probe, sae, features, extract, drift or patch_sweep.",
     );
   }
   try {
@@ -108,6 +110,7 @@ function operationOf(job: Record<string, unknown>, result: Record<string, unknow
   if (typeof job.operation === "string" && Object.hasOwn(schemas, job.operation)) {
     return job.operation as Operation;
   }
+  if (Array.isArray(result.sites)) return "patch_sweep";
   if (asObject(result.fidelity) !== undefined) return "features";
   if (result.kept_files !== undefined) return "extract";
   if (Array.isArray(result.models)) return "drift";

@@ -5,6 +5,7 @@ import type {
   ExtractResult,
   FeaturesResult,
   InspectResult,
+  PatchSweepResult,
 } from "../contracts/index.js";
 import { version } from "../contracts/version.js";
 import { count, type Figure, type Passage } from "./figure.js";
@@ -110,6 +111,7 @@ function heading({ operation, result, config, id, created, started, ended }: Rep
         .join(" and "),
     ],
     extract: ["Block outputs of", (result as ExtractResult).data?.name],
+    patch_sweep: ["Where it happens in", patchedText(result as PatchSweepResult)],
     sae: ["A sparse autoencoder on", `${provenance.requested_model}, layer ${provenance.layers.join(", ")}`],
   } as const;
   const [kind, subject] = subjects[operation];
@@ -128,6 +130,13 @@ function heading({ operation, result, config, id, created, started, ended }: Rep
       ...(id === undefined ? [] : [html`job <code>${id}</code>`]),
     ],
   };
+}
+
+function patchedText({ pairs }: PatchSweepResult): string {
+  const [first] = pairs ?? [];
+  if (first === undefined) return "";
+  const text = `${first.clean.tokens.join("")} / ${first.corrupted.tokens.join("")}`;
+  return pairs.length === 1 ? text : `${count(pairs.length, "pair")}: ${glimpse(text, 80)}, …`;
 }
 
 /** What is read off a result of several prompts is not of the first alone. */

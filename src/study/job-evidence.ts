@@ -1,4 +1,13 @@
-import type { CompareResult, Config, Job, ProbeConfig, Result, SaeConfig } from "../contracts/index.js";
+import {
+  type CompareResult,
+  type Config,
+  type Job,
+  type ProbeConfig,
+  type PromptPair,
+  promptPairs,
+  type Result,
+  type SaeConfig,
+} from "../contracts/index.js";
 import { positionText } from "../contracts/position-text.js";
 import { studyLimits } from "../contracts/studies/index.js";
 import { findingsOf, glimpse } from "../report/index.js";
@@ -16,6 +25,7 @@ const told = new Set([
   "features",
   "drift-by-layer",
   "drift-artefacts",
+  "patch-map",
 ]);
 
 /**
@@ -116,6 +126,10 @@ function subjectOf({ config }: Job): string {
     const what = config.data === undefined ? `${config.examples?.length} texts` : publicName(config.data);
     return `${what}, layer ${config.layers.join(", ")}`;
   }
+  if (config.operation === "patch_sweep") {
+    const [{ clean, corrupted }, ...more] = promptPairs(config) as [PromptPair, ...PromptPair[]];
+    return `${glimpse(clean, 80)} / ${glimpse(corrupted, 80)}${more.length > 0 ? ` and ${more.length} more` : ""}`;
+  }
   if (!("prompt" in config)) return `${config.examples.length} examples, layer ${config.layers.join(", ")}`;
   const [first, ...more] =
     "prompts" in config && config.prompts !== undefined ? config.prompts : [config.prompt];
@@ -126,6 +140,13 @@ function promptOf(config: Config): { prompt?: string } {
   if (config.operation === "features") {
     return {
       prompt: promptText({ prompt: config.prompt ?? "", ...(config.texts && { prompts: config.texts }) }),
+    };
+  }
+  if (config.operation === "patch_sweep") {
+    return {
+      prompt: promptPairs(config)
+        .map(({ clean, corrupted }) => `${clean}\n${corrupted}`)
+        .join("\n\n"),
     };
   }
   return "prompt" in config ? { prompt: promptText(config) } : {};
@@ -242,6 +263,11 @@ function modelOf({ result, model }: Job): Evidence["model"] {
 function methodOf({ config }: Job): string {
   if (config.operation === "features") {
     return `features: the block output of each token encoded with the sparse dictionary ${config.dictionary}; explained variance, L0 and loss recovered on these texts.`;
+  }
+  if (config.operation === "patch_sweep") {
+    const layers = config.layers === undefined ? "every layer" : `layers ${config.layers.join(", ")}`;
+    const tokens = config.positions === undefined ? "every token" : `tokens ${config.positions.join(", ")}`;
+    return `patch_sweep (${config.direction}): single block outputs of ${layers} at ${tokens} put from one prompt's run into the other's; logit difference of two tokens${config.controls ? `, beside random changes as long (seed ${config.seed})` : ""}.`;
   }
   const where = `block output of layer ${config.layers.join(", ")}, seed ${config.seed}`;
   switch (config.operation) {

@@ -141,6 +141,7 @@ function isShare({ chart }: Figure): boolean {
     case "lines":
       return chart.yDomain?.[1] === 1;
     case "differences":
+    case "sites":
       return true;
     default:
       return false;
@@ -161,7 +162,9 @@ function valuesOf({ chart, columns, rows }: Figure): Map<string, number> {
             ? [chart.value, chart.y, chart.x]
             : chart.kind === "scatter"
               ? [chart.y, chart.series, chart.label]
-              : [chart.up, chart.from, ...chart.panels]
+              : chart.kind === "sites"
+                ? [chart.value, "layer", "position"]
+                : [chart.up, chart.from, ...chart.panels]
   ).map(at) as [number, ...number[]];
   const names = keys.map((key) => columns[key]?.label ?? "");
   const found = new Map<string, number>();

@@ -3,6 +3,7 @@ import type {
   FeaturesResult,
   InspectResult,
   Job,
+  PatchSweepResult,
   ProbeResult,
   Result,
   SaeResult,
@@ -137,6 +138,23 @@ function* shorter(
             texts: texts.slice(0, most),
             features: whole.features.filter(({ text }) => text < most),
           },
+        ];
+      }
+      return;
+    }
+    case "patch_sweep": {
+      const whole = result as Bare<PatchSweepResult>;
+      const sites = whole.sites.map(
+        ({ layer, position, logit_difference, change, recovery, change_length, row_length }) => ({
+          ...{ layer, position, logit_difference, change, recovery, change_length, row_length },
+        }),
+      );
+      yield [`${digits}, as do the controls and intervals of each site.`, { ...whole, sites }];
+      for (let step = 2; step <= whole.layers.length; step *= 2) {
+        const layers = whole.layers.filter((_, index) => index % step === 0);
+        yield [
+          `${digits}, as do the controls and intervals of each site and all but ${layers.length} of ${whole.layers.length} layers.`,
+          { ...whole, layers, sites: sites.filter(({ layer }) => layers.includes(layer)) },
         ];
       }
     }

@@ -7,6 +7,8 @@ import type {
   FeaturesResult,
   InspectResult,
   Job,
+  PatchSweepConfig,
+  PatchSweepResult,
   ProbeResult,
   SaeConfig,
   SaeResult,
@@ -19,6 +21,7 @@ import { extractPicture } from "./extract-picture.js";
 import { featuresPicture } from "./features-picture.js";
 import { inspectPicture } from "./inspect-picture.js";
 import { labelled } from "./page.js";
+import { patchSweepPicture } from "./patch-sweep-picture.js";
 import { probePicture } from "./probe-picture.js";
 import { saePicture } from "./sae-picture.js";
 import { duration } from "./spans.js";
@@ -45,6 +48,13 @@ function asked({ id, status, operation, model, started, ended, config }: Job, ca
       ...row("Job", `${id}, ${operation}, ${status}${took}`),
       ...row("Model", oneLine(model)),
       ...row("Read", `${shown}, through the dictionary ${config.dictionary}`),
+    ];
+  }
+  if (config.operation === "patch_sweep") {
+    return [
+      ...row("Job", `${id}, ${operation}, ${status}${took}`),
+      ...row("Model", oneLine(model)),
+      ...row("Patched", patchedText(config)),
     ];
   }
   const layers = `${config.layers.length === 1 ? "layer" : "layers"} ${config.layers.join(", ")}`;
@@ -100,6 +110,13 @@ function asked({ id, status, operation, model, started, ended, config }: Job, ca
   }
 }
 
+function patchedText({ direction, pairs, clean = "", corrupted = "" }: PatchSweepConfig): string {
+  const said = { clean: pairs?.[0]?.clean ?? clean, corrupted: pairs?.[0]?.corrupted ?? corrupted };
+  const [from, into] = direction === "denoise" ? [said.clean, said.corrupted] : [said.corrupted, said.clean];
+  const more = pairs === undefined || pairs.length === 1 ? "" : `, and ${pairs.length - 1} pairs more`;
+  return `states of “${oneLine(from)}” into the run of “${oneLine(into)}”${more}`;
+}
+
 function resultLines({ operation, result, config }: Job, canvas: Canvas): string[] {
   switch (operation) {
     case "inspect":
@@ -116,6 +133,8 @@ function resultLines({ operation, result, config }: Job, canvas: Canvas): string
       return extractPicture(result as ExtractResult, canvas);
     case "drift":
       return driftPicture(result as DriftResult, canvas);
+    case "patch_sweep":
+      return patchSweepPicture(result as PatchSweepResult, canvas);
   }
 }
 

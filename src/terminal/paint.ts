@@ -45,6 +45,20 @@ export const magnitudeScale: Scale = {
   ink: { stops: [0.42, 0.6], indexed: [125, 131, 167], basic: [45, 41] },
 };
 
+/** For differences: 0 is in the middle and says nothing, both ends are bright, in hues that no eye confuses. */
+export const differenceScale: Scale = {
+  stops: [
+    [255, 154, 77],
+    [150, 88, 46],
+    [58, 58, 62],
+    [38, 112, 122],
+    [108, 199, 209],
+  ],
+  indexed: [215, 172, 130, 94, 59, 66, 30, 37, 80],
+  basic: [43, 40, 46],
+  ink: { stops: [0, 1], indexed: [172, 59, 37], basic: [43, 46] },
+};
+
 const start = "\u001b[";
 const reset = `${start}0m`;
 

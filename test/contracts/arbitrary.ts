@@ -88,9 +88,21 @@ const sae = fc.record({
   steps: optional(fc.integer({ min: 1, max: 500 })),
 });
 
+const { layers: _layers, max_tokens: _maxTokens, ...commonOfPatches } = common;
+const patchSweep = fc.record({
+  operation: fc.constant("patch_sweep"),
+  ...commonOfPatches,
+  clean: text,
+  corrupted: text,
+  layers: optional(fc.uniqueArray(fc.integer({ min: 0, max: 255 }), { minLength: 1, maxLength: 256 })),
+  positions: optional(fc.uniqueArray(fc.integer({ min: -4095, max: 4095 }), { minLength: 1, maxLength: 40 })),
+  direction: optional(fc.constantFrom("denoise", "noise")),
+  controls: optional(fc.boolean()),
+});
+
 /** Bodies that the contract accepts. */
 export const validSubmission: fc.Arbitrary<Record<string, unknown>> = fc
-  .oneof(inspect, compare, patch, steer, along, probe, sae)
+  .oneof(inspect, compare, patch, steer, along, probe, sae, patchSweep)
   .map((body) => JSON.parse(JSON.stringify(withoutAbsent(body))));
 
 const odd: fc.Arbitrary<unknown> = fc.oneof(
@@ -118,11 +130,29 @@ export const nearlyValid: fc.Arbitrary<unknown> = fc
 export const anyBody: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue(),
   fc.record({
-    operation: fc.constantFrom("inspect", "compare", "probe", "sae", "features", "extract", "drift"),
+    operation: fc.constantFrom(
+      "inspect",
+      "compare",
+      "probe",
+      "sae",
+      "features",
+      "extract",
+      "drift",
+      "patch_sweep",
+    ),
     extra: fc.jsonValue(),
   }),
   fc.record({
-    operation: fc.constantFrom("inspect", "compare", "probe", "sae", "features", "extract", "drift"),
+    operation: fc.constantFrom(
+      "inspect",
+      "compare",
+      "probe",
+      "sae",
+      "features",
+      "extract",
+      "drift",
+      "patch_sweep",
+    ),
     model: odd,
     prompt: odd,
     layers: odd,

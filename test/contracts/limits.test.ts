@@ -60,6 +60,8 @@ test("the Lab's and the serving model's limits", () => {
     shard_tokens_min: 256,
     shard_tokens: 2 ** 20,
     path_characters: 4096,
+    patch_pairs: 64,
+    patch_sites: 32_768,
     capture_body_bytes: 500_000,
     capture_layers: 4,
     capture_input_tokens: 256,
@@ -85,6 +87,8 @@ test("the Lab's and the serving model's limits", () => {
     extract_dtype: "f32",
     too_long: "refuse",
     shard_tokens: 32_768,
+    patch_direction: "denoise",
+    patch_controls: true,
     capture_input_tokens: 128,
   });
   assert.equal(topCounts, { predictions: 3, next_tokens: 5, features: 16 });

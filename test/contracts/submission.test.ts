@@ -65,14 +65,17 @@ test("each fault is one sentence with the limit and the actual value", () => {
     [null, "The body must be a JSON object."],
     [[], "The body must be a JSON object."],
     ["x", "The body must be a JSON object."],
-    [{}, "operation: is required; one of inspect, compare, probe, sae, features, extract, drift."],
+    [
+      {},
+      "operation: is required; one of inspect, compare, probe, sae, features, extract, drift, patch_sweep.",
+    ],
     [
       { operation: "train" },
-      'operation: must be one of inspect, compare, probe, sae, features, extract, drift, got "train".',
+      'operation: must be one of inspect, compare, probe, sae, features, extract, drift, patch_sweep, got "train".',
     ],
     [
       { operation: {} },
-      "operation: must be one of inspect, compare, probe, sae, features, extract, drift, got an object.",
+      "operation: must be one of inspect, compare, probe, sae, features, extract, drift, patch_sweep, got an object.",
     ],
     [{ operation: "inspect", model: "m" }, "prompt is required."],
     [{ operation: "inspect" }, "model and prompt are required."],
@@ -272,6 +275,39 @@ test("inspect follows one token; features read one prompt or texts", () => {
   for (const neither of [{}, { prompt: "a", texts: ["a"] }]) {
     assert.is(sentence({ ...features, ...neither }), "prompt: give either prompt or texts.");
   }
+});
+
+test("patch_sweep: two prompts, or pairs of them; any number of layers, positions from either end", () => {
+  const capitals = { clean: "a", corrupted: "b" };
+  const patch = (body: object) => sentence({ operation: "patch_sweep", model: "demo", ...body });
+  assert.equal(checkSubmission({ operation: "patch_sweep", model: "demo", ...capitals }), {
+    operation: "patch_sweep",
+    model: "demo",
+    ...capitals,
+    max_input_tokens: 256,
+    seed: 0,
+    direction: "denoise",
+    controls: true,
+  });
+  assert.is(patch({ ...capitals, layers: [...Array(256).keys()], positions: [0, -1] }), "accepted");
+  assert.is(patch({ pairs: Array(64).fill(capitals), target_token: " x" }), "accepted");
+  assert.is(patch({ clean: "a" }), "corrupted: is required beside clean.");
+  assert.is(patch({ corrupted: "a" }), "clean: is required, with corrupted, or give pairs.");
+  assert.is(patch({ ...capitals, pairs: [capitals] }), "clean: stands beside pairs; give one or the other.");
+  assert.is(
+    patch({ ...capitals, target_token: "x", foil_token: "x" }),
+    "foil_token: must differ from target_token.",
+  );
+  assert.is(
+    patch({ pairs: [capitals, { ...capitals, foil_token: "x" }], target_token: "x" }),
+    "pairs[1].foil_token: must differ from target_token.",
+  );
+  assert.is(patch({ pairs: Array(65).fill(capitals) }), "pairs: at most 64 entries, got 65.");
+  assert.is(patch({ ...capitals, max_tokens: 3 }), "max_tokens: is not a known field.");
+  assert.is(
+    patch({ ...capitals, direction: "both" }),
+    'direction: must be one of denoise, noise, got "both".',
+  );
 });
 
 test("sae: labels are not needed; features and steps have limits", () => {

@@ -78,7 +78,16 @@ for (const kind of clients) {
       "serving_make_vector",
     ]);
     const { health } = marked(await mcp.call("lab_health"));
-    assert.equal(health.operations, ["inspect", "compare", "probe", "sae", "features", "extract", "drift"]);
+    assert.equal(health.operations, [
+      "inspect",
+      "compare",
+      "probe",
+      "sae",
+      "features",
+      "extract",
+      "drift",
+      "patch_sweep",
+    ]);
     const prompt = "The capital of France is";
     const submission = { operation: "inspect", model: "demo", prompt, layers: [0, 7] };
     const { job } = marked(await mcp.call("lab_submit", submission));

@@ -161,8 +161,20 @@ test("every field of every request takes anything", async () => {
     onProgress: undefined,
     cancel: undefined,
   };
+  const patchSweep = {
+    clean: Int32Array.of(1, 2),
+    corrupted: Int32Array.of(1, 3),
+    denoise: true,
+    layers: [1],
+    positions: [1],
+    target: 4,
+    foil: 5,
+    controls: new Float32Array(128).fill(1),
+    onProgress: undefined,
+    cancel: undefined,
+  };
   for (const value of garbage()) {
-    for (const [name, request] of Object.entries({ advance, features, sweep })) {
+    for (const [name, request] of Object.entries({ advance, features, sweep, patchSweep })) {
       await survive(() => context[name]!(value));
       for (const field of Object.keys(request)) {
         await survive(() => context.reset!());
@@ -233,6 +245,7 @@ test("the typed interface answers any arguments with a result or an Error", asyn
       () => context.advance(value),
       () => context.features(value),
       () => context.sweep(value),
+      () => context.patchSweep(value),
       ...[
         "layers",
         "rows",

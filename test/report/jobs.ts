@@ -2,6 +2,7 @@
 import type {
   CompareResult,
   InspectResult,
+  PatchSweepResult,
   ProbeResult,
   Provenance,
   SaeResult,
@@ -28,6 +29,64 @@ export const provenance: Provenance = {
 };
 
 const id = "0123456789abcdef0123456789abcdef";
+
+/** Two blocks by the tokens of a prompt whose second token is another one in the corrupted prompt. */
+export function patchJob(tokens = ["The", " cat", " sat"]): ReportedJob {
+  const prompt = (all: string[], logit_difference: number) => ({
+    tokens: all,
+    token_ids: all.map((_, index) => index),
+    logit_difference,
+  });
+  const positions = tokens.map((_, position) => position);
+  const result: PatchSweepResult = {
+    direction: "denoise",
+    layers: [0, 3],
+    positions,
+    pairs: [
+      {
+        clean: prompt(tokens, 4),
+        corrupted: prompt(tokens.with(1, ` ${tokens.at(-1)} dog`), -4),
+        restored: -4.001,
+        target_token: ` ${tokens[0]}`,
+        target_token_id: 1,
+        foil_token: " b",
+        foil_token_id: 2,
+      },
+    ],
+    clean: 4,
+    corrupted: -4,
+    restored: -4.001,
+    sites: [0, 3].flatMap((layer) =>
+      positions.map((position) => {
+        const inside = position > 0 && (layer < 3 || position === tokens.length - 1);
+        const recovery = inside ? ((layer === 0) === (position === 1) ? 0.75 : -0.25) : 0;
+        return {
+          layer,
+          position,
+          logit_difference: -4 + 8 * recovery,
+          change: 8 * recovery,
+          recovery,
+          change_length: inside ? 3 : layer < 3 ? 0 : null,
+          row_length: inside || layer < 3 ? 12 : null,
+          control: { logit_difference: -3.9, change: inside ? 0.1 : 0, recovery: 0.0125 },
+        };
+      }),
+    ),
+    computed_sites: 7,
+    computed_tokens: 11,
+    control_seed: 0,
+    note: "A note of the Lab.",
+    artifacts: ["patch-sweep.npz"],
+    provenance,
+  };
+  const [clean, corrupted] = [tokens.join(""), tokens.with(1, " dog").join("")];
+  return {
+    id,
+    operation: "patch_sweep",
+    result,
+    config: { operation: "patch_sweep", model: "small.gguf", clean, corrupted, direction: "denoise" },
+  };
+}
 
 /** What must never become markup, end a script, or turn the reading direction. */
 export const hostile = [
@@ -174,5 +233,5 @@ export function saeJob(text = (index: number) => `text ${index}`): ReportedJob {
 /** A report of each kind in which every text is hostile. */
 export function hostileJobs(): ReportedJob[] {
   const at = (index: number) => `${hostile[index % hostile.length]} ${index}`;
-  return [inspectJob(hostile), compareJob(hostile), probeJob(at), saeJob(at)];
+  return [inspectJob(hostile), compareJob(hostile), probeJob(at), saeJob(at), patchJob(hostile)];
 }

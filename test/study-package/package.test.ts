@@ -174,6 +174,8 @@ test("hostile texts, odd requests and failures are packaged, not trusted", () =>
   const settings = {
     prompt: "a",
     prompts: hostile,
+    clean: hostile.join(" "),
+    corrupted: "b",
     intervention: "ablate",
     strengths: [0, 0.5, 1],
     examples: [],

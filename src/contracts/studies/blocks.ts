@@ -1,5 +1,6 @@
 import Type, { type Static, type TSchema } from "typebox";
 import { Submission } from "../job.js";
+import { PatchSweepResult } from "../patch-sweep.js";
 import {
   CompareResult,
   DriftResult,
@@ -54,6 +55,7 @@ export const ResultBlocks = {
   features: result("features", bare(FeaturesResult)),
   extract: result("extract", bare(ExtractResult)),
   drift: result("drift", bare(DriftResult)),
+  patch_sweep: result("patch_sweep", bare(PatchSweepResult)),
 } as const;
 
 /** `tapline-request`: what was asked of the Lab. Whoever reproduces it sends it to their own, after a look and a yes. */

@@ -5,6 +5,7 @@ import { extract } from "./extract.js";
 import { features } from "./features.js";
 import { inspect } from "./inspect.js";
 import type { Findings, OperationInput } from "./operation.js";
+import { patchSweep } from "./patch-sweep.js";
 import { probe } from "./probe.js";
 import { sae } from "./sae.js";
 
@@ -26,5 +27,7 @@ export async function runOperation(input: OperationInput<Config>): Promise<Findi
       return extract({ ...rest, config });
     case "drift":
       return drift({ ...rest, config });
+    case "patch_sweep":
+      return patchSweep({ ...rest, config });
   }
 }

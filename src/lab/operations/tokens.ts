@@ -45,13 +45,13 @@ export function checkLayers(model: Model, layers: readonly number[]): void {
   );
 }
 
-/** @throws UserError with the pieces where a `target_token` is not exactly one token */
-export async function targetToken(model: Model, text: string): Promise<number> {
+/** @throws UserError with the pieces where a `target_token`, or the field of that name, is not exactly one token */
+export async function targetToken(model: Model, text: string, field = "target_token"): Promise<number> {
   const tokens = await model.tokenize(text, { special: false, parseSpecial: false });
   if (tokens.length === 1) return tokens[0] as number;
   const pieces = await model.pieces(tokens);
   throw new UserError(
-    `target_token must encode to exactly one token; ${JSON.stringify(text)} gives ${tokens.length}: ` +
+    `${field} must encode to exactly one token; ${JSON.stringify(text)} gives ${tokens.length}: ` +
       `${pieces.map((piece) => JSON.stringify(piece)).join(" ")}.`,
   );
 }

@@ -134,6 +134,51 @@ export function bootstrapIntervals(
   return { accuracy: middle(accuracies), auc: middle(aucs) };
 }
 
+/**
+ * How often each of `count` pairs is drawn in each of many draws with replacement, [resamples, count]: the same draws
+ * for everything that is said of the pairs.
+ */
+export function pairDraws(
+  count: number,
+  { resamples, seed }: { resamples: number; seed: number },
+): Uint16Array[] {
+  const uniform = uniformFrom(seed);
+  return Array.from({ length: resamples }, () => {
+    const times = new Uint16Array(count);
+    for (let drawn = 0; drawn < count; drawn++) {
+      const index = Math.floor(uniform() * count);
+      times[index] = (times[index] as number) + 1;
+    }
+    return times;
+  });
+}
+
+/**
+ * 95 % percentile bootstrap interval (Efron & Tibshirani, 1993) of the mean of `values` over the pairs, or of its share
+ * of the mean of `whole`; draws in which that one is nothing have no share and are left out.
+ * @returns undefined where no draw has one
+ */
+export function drawnInterval(
+  draws: readonly Uint16Array[],
+  values: ArrayLike<number>,
+  whole?: { values: ArrayLike<number>; least: number },
+): Interval | undefined {
+  const found = new Float64Array(draws.length);
+  let count = 0;
+  for (const times of draws) {
+    let [sum, all] = [0, 0];
+    for (let pair = 0; pair < times.length; pair++) {
+      const often = times[pair] as number;
+      sum += often * (values[pair] as number);
+      if (whole !== undefined) all += often * (whole.values[pair] as number);
+    }
+    if (whole === undefined) all = times.length;
+    else if (Math.abs(all / times.length) < whole.least) continue;
+    found[count++] = sum / all;
+  }
+  return count === 0 ? undefined : middle(found.subarray(0, count));
+}
+
 /** Accuracy, and the share of (1, 0) pairs ranked right, ties half, with each example counted so many `times`. */
 function figuresOf(sorted: readonly Scored[], times: Uint32Array): { accuracy: number; auc: number } {
   let [right, ones, zeros, pairs] = [0, 0, 0, 0];

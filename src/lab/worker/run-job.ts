@@ -1,5 +1,5 @@
 // Values come from their own files, not from the index: the schemas would cost a worker more than its model.
-import type { Config, FeaturesResult, Progress, Result } from "../../contracts/index.js";
+import type { Config, FeaturesResult, PatchSweepResult, Progress, Result } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
 import { hostMemory, judgeMemory } from "../../models/memory.js";
 import { provenance } from "../../models/provenance.js";
@@ -74,7 +74,7 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
         ...config,
         config,
         revision: config.revision ?? null,
-        layers: config.operation === "features" ? [layerOf(findings)] : config.layers,
+        layers: ("layers" in config ? config.layers : undefined) ?? layersOf(findings),
       },
       { resolved, info: model.info, backend },
       clock.seconds,
@@ -82,9 +82,10 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
   } as Result;
 }
 
-/** The block that a dictionary reads, which the job found out. */
-function layerOf(findings: object): number {
-  return (findings as Pick<FeaturesResult, "layer">).layer;
+/** The blocks that a job found out: the one that a dictionary reads, or all of a patch sweep. */
+function layersOf(findings: object): number[] {
+  const { layer, layers } = findings as Partial<FeaturesResult & PatchSweepResult>;
+  return layers ?? [layer as number];
 }
 
 /** Reaches the rpc-servers, then sees whether the model fits. @throws UserError when it cannot */

@@ -7,7 +7,7 @@ import { box, cutText, label, svg, textWidth } from "./svg.js";
 type Tokens = Extract<Chart, { kind: "tokens" }>;
 type Differences = Extract<Chart, { kind: "differences" }>;
 
-const shades = 20;
+export const shades = 20;
 /** Cells that get their text; in more there is no room for it on any screen, and the table has all of them. */
 const mostLabelled = 1500;
 
@@ -90,11 +90,18 @@ function legendEnds({ value, scale }: Tokens, rows: readonly Row[]): [string, st
   return [String(Number(low.toPrecision(3))), String(Number(high.toPrecision(3)))];
 }
 
-function clamped(place: number): number {
+export function clamped(place: number): number {
   return Math.max(0, Math.min(shades, Math.round(Number.isFinite(place) ? place : 0)));
 }
 
-function cellText(text: string, x: number, y: number, cell: number, part: number, cells: number): Html[] {
+export function cellText(
+  text: string,
+  x: number,
+  y: number,
+  cell: number,
+  part: number,
+  cells: number,
+): Html[] {
   const shown = cells > mostLabelled ? "" : cutText(text, cell - 6);
   if (shown === "") return [];
   return [label(shown, { x: x + cell / 2, y: y + 18, anchor: "middle", kind: `on ${onShade(part)}` })];
@@ -116,6 +123,18 @@ function rampLegend(name: string, [low, high]: readonly [string, string], width:
   ]);
 }
 
+/** What the colours of differences mean, from less to more. */
+export function differenceLegend(name: string, reach: string, width: number): Html {
+  return svg(width, 40, name, [
+    label(cutText(name, width), { x: 0, y: 12, kind: "soft" }),
+    ...Array.from({ length: 2 * 10 + 1 }, (_, at) =>
+      box(60 + at * 7, 20, 7, 14, `${at < 10 ? "down" : "ramp"} a${Math.abs(at - 10) * 2}`),
+    ),
+    label(`-${reach}`, { x: 54, y: 32, anchor: "end", kind: "soft" }),
+    label(`+${reach}`, { x: 60 + 21 * 7 + 6, y: 32, kind: "soft" }),
+  ]);
+}
+
 /** A grid of differences around 0: upwards one colour, downwards the other. */
 export function drawDifferences(
   figure: Figure,
@@ -132,14 +151,7 @@ export function drawDifferences(
   const height = names.length * cellHeight;
   const said = String(Number(reach.toPrecision(2)));
   return [
-    svg(width, 40, chart.legend, [
-      label(cutText(chart.legend, width), { x: 0, y: 12, kind: "soft" }),
-      ...Array.from({ length: 2 * 10 + 1 }, (_, at) =>
-        box(60 + at * 7, 20, 7, 14, `${at < 10 ? "down" : "ramp"} a${Math.abs(at - 10) * 2}`),
-      ),
-      label(`-${said}`, { x: 54, y: 32, anchor: "end", kind: "soft" }),
-      label(`+${said}`, { x: 60 + 21 * 7 + 6, y: 32, kind: "soft" }),
-    ]),
+    differenceLegend(chart.legend, said, width),
     svg(left + 8 + cell * columns.length, height + 42, figure.title, [
       ...names.map((name, at) =>
         label(cutText(name, most), { x: left - 8, y: at * cellHeight + 18, anchor: "end" }),

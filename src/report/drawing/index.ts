@@ -5,6 +5,7 @@ import { drawDifferences, drawTokens } from "./grids.js";
 import { drawLines } from "./lines.js";
 import { drawMirror, drawScatter } from "./points.js";
 import { rowsOf } from "./rows.js";
+import { drawSites } from "./sites.js";
 
 /** Marks of one picture; a figure with more rows has its table alone. */
 const mostRows = 6000;
@@ -28,6 +29,8 @@ export function drawFigure(figure: Figure, width: number): Html[] {
       return drawLines(figure, chart, rows, width);
     case "differences":
       return drawDifferences(figure, chart, rows, width);
+    case "sites":
+      return drawSites(figure, chart, rows, width);
     case "mirror":
       return drawMirror(figure, chart, rows, width);
     case "scatter":

@@ -3,6 +3,7 @@ import { drawDifferences } from "./differences.js";
 import { drawLines } from "./lines.js";
 import { drawMirror } from "./mirror.js";
 import { drawScatter } from "./scatter.js";
+import { drawSites } from "./sites.js";
 import { drawTokens } from "./tokens.js";
 
 /** @type {Record<string, (figure: PageFigure, rows: Row[], space: Space) => Drawn>} */
@@ -13,6 +14,7 @@ const kinds = {
   differences: drawDifferences,
   mirror: drawMirror,
   scatter: drawScatter,
+  sites: drawSites,
 };
 
 /**

@@ -130,6 +130,7 @@ class TestContract(unittest.TestCase):
             Lab.features: ["model", "dictionary", "texts", "**settings"],
             Lab.extract: ["model", ("data", None), ("out", None), "**settings"],
             Lab.drift: ["model", "other", "examples", "**settings"],
+            Lab.patch_sweep: ["model", ("clean", None), ("corrupted", None), "**settings"],
             Lab.dictionaries: [],
             Lab.add_dictionary: ["name", "source", ("layer", None), ("k", None), ("revision", None)],
             Lab.remove_dictionary: ["name"],

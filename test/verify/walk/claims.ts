@@ -56,4 +56,5 @@ export const claims: Readonly<Record<string, Claims>> = {
   "docs/experiments/probe.md": oneReport,
   "docs/experiments/sae.md": oneReport,
   "docs/experiments/features.md": oneReport,
+  "docs/experiments/patch.md": oneReport,
 };

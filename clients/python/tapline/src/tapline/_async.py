@@ -19,6 +19,7 @@ from .types import (
     Health,
     InspectResult,
     JobSummary,
+    PatchSweepResult,
     ProbeExample,
     ProbeResult,
     SaeExample,
@@ -78,6 +79,10 @@ class AsyncLab:
         self, operation: Literal["drift"], model: Model, **settings: Any
     ) -> Job[DriftResult]: ...
     @overload
+    async def submit(
+        self, operation: Literal["patch_sweep"], model: Model, **settings: Any
+    ) -> Job[PatchSweepResult]: ...
+    @overload
     async def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]: ...
     async def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]:
         """Hands an experiment in, as Lab.submit() does."""
@@ -114,6 +119,14 @@ class AsyncLab:
     ) -> Job[ExtractResult]:
         """Writes the block outputs of a data set to .safetensors files."""
         return await asyncio.to_thread(lambda: self._lab.extract(model, data, out, **settings))
+
+    async def patch_sweep(
+        self, model: Model, clean: str | None = None, corrupted: str | None = None, **settings: Any
+    ) -> Job[PatchSweepResult]:
+        """Puts single block outputs of one prompt into the run of another."""
+        return await asyncio.to_thread(
+            lambda: self._lab.patch_sweep(model, clean, corrupted, **settings)
+        )
 
     async def probe(
         self, model: Model, examples: Sequence[ProbeExample], **settings: Any

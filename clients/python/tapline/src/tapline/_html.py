@@ -23,6 +23,7 @@ def job_as_html(job: Mapping[str, Any]) -> str:
         "features": _features,
         "extract": _extract,
         "drift": _drift,
+        "patch_sweep": _sites,
     }
     draw = tables.get(str(job["operation"]))
     return about if not result or draw is None else about + draw(result)
@@ -67,6 +68,14 @@ def _drift(result: Mapping[str, Any]) -> str:
     measures = ("cosine", "relative_length", "relative_difference")
     rows = ([each["layer"], *(each[name]["value"] for name in measures)] for each in result["layers"])
     return _table(("layer", *measures), rows)
+
+
+def _sites(result: Mapping[str, Any]) -> str:
+    runs = ("clean", "corrupted", "restored")
+    fields = ("layer", "position", "logit_difference", "change", "recovery")
+    furthest = sorted(result["sites"], key=lambda site: -abs(float(site["change"])))
+    sites = ([site[field] for field in fields] for site in furthest)
+    return _table(runs, [[result[run] for run in runs]]) + _table(fields, sites)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

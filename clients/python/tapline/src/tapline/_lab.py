@@ -23,6 +23,7 @@ from .types import (
     Health,
     InspectResult,
     JobSummary,
+    PatchSweepResult,
     ProbeExample,
     ProbeResult,
     SaeExample,
@@ -80,6 +81,10 @@ class Lab:
     ) -> Job[ExtractResult]: ...
     @overload
     def submit(self, operation: Literal["drift"], model: Model, **settings: Any) -> Job[DriftResult]: ...
+    @overload
+    def submit(
+        self, operation: Literal["patch_sweep"], model: Model, **settings: Any
+    ) -> Job[PatchSweepResult]: ...
     @overload
     def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]: ...
     def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]:
@@ -156,6 +161,16 @@ class Lab:
         name = other if isinstance(other, str) else os.path.abspath(other)
         labelled = [_labelled(one) for one in examples]
         return self.submit("drift", model, other=name, examples=labelled, **settings)
+
+    def patch_sweep(
+        self, model: Model, clean: str | None = None, corrupted: str | None = None, **settings: Any
+    ) -> Job[PatchSweepResult]:
+        """Puts single block outputs of one prompt into the run of another: where does it happen?
+
+        Settings: pairs (a list of {"clean", "corrupted", "target_token", "foil_token"}, in place of the two texts),
+        target_token, foil_token, layers, positions, direction (denoise or noise), controls.
+        """
+        return self.submit("patch_sweep", model, clean=clean, corrupted=corrupted, **settings)
 
     def dictionaries(self) -> list[dict[str, Any]]:
         """The sparse dictionaries that are kept by name: what each one reads, and where it is from."""

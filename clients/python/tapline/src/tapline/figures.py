@@ -39,9 +39,10 @@ def figure(operation: str, result: Mapping[str, Any]) -> Figure:
 
     compare: the target token's probability by strength, a line for each prompt, controls dashed. probe: accuracy on
     held-out examples by layer, beside shuffled labels and the more frequent label. sae: the loss by step. inspect: the
-    lens's first candidate of every token and layer, darker where it is more probable.
+    lens's first candidate of every token and layer, darker where it is more probable. patch_sweep: recovery (or the
+    change) of every layer and token, blue above 0 and orange below.
     """
-    draw = {"compare": _compare, "probe": _probe, "sae": _sae, "inspect": _inspect}.get(operation)
+    draw = {"compare": _compare, "probe": _probe, "sae": _sae, "inspect": _inspect, "patch_sweep": _patched}.get(operation)
     if draw is None:
         raise TaplineError(f"A result of {operation} has no figure.")
     return Figure(draw(result))
@@ -114,6 +115,38 @@ def _inspect(result: Mapping[str, Any]) -> str:
         parts.append(_text(LEFT + column * wide + wide / 2 - 1, below, _short(token), anchor="middle"))
     parts.append(_text(LEFT, TOP - 14, "logit lens: the most probable next token of every block", size=13))
     return _svg(LEFT + wide * len(tokens) + 8, below + 12, parts)
+
+
+def _patched(result: Mapping[str, Any]) -> str:
+    shares = any(site["recovery"] is not None for site in result["sites"])
+    value = {
+        (site["layer"], site["position"]): float(site["recovery" if shares else "change"] or 0)
+        for site in result["sites"]
+    }
+    tokens = result["pairs"][0]["clean"]["tokens"]
+    positions = sorted(result["positions"], key=lambda place: place % len(tokens))
+    layers = sorted(result["layers"], reverse=True)
+    reach = max([1.0 if shares else 1e-9, *(abs(each) for each in value.values())])
+    wide, high = 60, 22
+    parts = [_text(LEFT, TOP - 14, "patch_sweep: " + ("recovery" if shares else "change"), size=13)]
+    for row, layer in enumerate(layers):
+        y = TOP + row * high
+        parts.append(_text(LEFT - 6, y + 15, f"block {layer}", anchor="end"))
+        for column, position in enumerate(positions):
+            here, x = value[layer, position], LEFT + column * wide
+            strength = abs(here) / reach
+            ink = "#ffffff" if strength > 0.5 else "#222222"
+            parts.append(
+                f'<rect x="{x}" y="{y}" width="{wide - 2}" height="{high - 2}" fill="{COLOURS[here < 0]}" '
+                f'fill-opacity="{strength:.3f}"/>'
+            )
+            parts.append(_text(x + wide / 2 - 1, y + 15, f"{here:.2f}", anchor="middle", ink=ink))
+    below = TOP + len(layers) * high + 16
+    for side, under in (("clean", 0), ("corrupted", 16)):
+        for column, position in enumerate(positions):
+            token = result["pairs"][0][side]["tokens"][position]
+            parts.append(_text(LEFT + column * wide + wide / 2 - 1, below + under, _short(token, 8), anchor="middle"))
+    return _svg(LEFT + wide * len(positions) + 8, below + 28, parts)
 
 
 def _norms(result: Mapping[str, Any]) -> str:

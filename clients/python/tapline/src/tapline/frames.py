@@ -21,6 +21,7 @@ def frame(operation: str, result: Mapping[str, Any]) -> pd.DataFrame:
     compare: a row for each trial; what is nested (`change`, `control`) becomes columns such as `control.delta`.
     probe: a row for each example and layer, with its score. sae: a row for each feature and layer.
     features: a row for each feature that the result names of a token.
+    patch_sweep: a row for each layer and position.
     inspect: a row for each token and layer, with its norm and the lens's first candidate.
     """
     make = {
@@ -29,6 +30,7 @@ def frame(operation: str, result: Mapping[str, Any]) -> pd.DataFrame:
         "sae": _features,
         "inspect": _tokens,
         "features": _active,
+        "patch_sweep": _sites,
     }.get(operation)
     if make is None:
         raise TaplineError(f"A result of {operation} has no table.")
@@ -64,6 +66,10 @@ def _active(result: Mapping[str, Any]) -> list[dict[str, Any]]:
         for position, (token, top) in enumerate(zip(text["tokens"], text["top"]))
         for named in top
     ]
+
+
+def _sites(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [dict(site) for site in result["sites"]]
 
 
 def _tokens(result: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-Operation = Literal["inspect", "compare", "probe", "sae", "features", "extract", "drift"]
+Operation = Literal["inspect", "compare", "probe", "sae", "features", "extract", "drift", "patch_sweep"]
 Status = Literal["queued", "running", "completed", "failed", "cancelled", "interrupted"]
 Split = Literal["train", "test"]
 
@@ -444,6 +444,70 @@ class DriftResult(_DriftResultRequired, total=False):
     dictionary: DriftDictionary
     probe: DriftProbe
     vector: DriftVector
+
+
+class Bounds(TypedDict):
+    low: float
+    high: float
+
+
+class PatchControl(TypedDict):
+    logit_difference: float
+    change: float
+    recovery: float | None
+
+
+class _PatchSiteRequired(TypedDict):
+    layer: int
+    position: int
+    logit_difference: float
+    change: float
+    recovery: float | None
+    """Share of the way from the run that is patched to the run that the states are from."""
+    change_length: float | None
+    row_length: float | None
+
+
+class PatchSite(_PatchSiteRequired, total=False):
+    change_interval: Bounds
+    recovery_interval: Bounds
+    control: PatchControl
+
+
+class PatchedPrompt(TypedDict):
+    tokens: list[str]
+    token_ids: list[int]
+    logit_difference: float
+
+
+class PatchPair(TypedDict):
+    clean: PatchedPrompt
+    corrupted: PatchedPrompt
+    restored: float
+    target_token: str
+    target_token_id: int
+    foil_token: str
+    foil_token_id: int
+
+
+class _PatchSweepRequired(TypedDict):
+    direction: Literal["denoise", "noise"]
+    layers: list[int]
+    positions: list[int]
+    pairs: list[PatchPair]
+    clean: float
+    corrupted: float
+    restored: float
+    sites: list[PatchSite]
+    computed_sites: int
+    computed_tokens: int
+    note: str
+    artifacts: list[str]
+    provenance: Provenance
+
+
+class PatchSweepResult(_PatchSweepRequired, total=False):
+    control_seed: int
 
 
 class Capabilities(TypedDict):

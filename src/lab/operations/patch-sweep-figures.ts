@@ -1,0 +1,153 @@
+import type { PatchPair, PatchSite, PatchSweepConfig, PatchSweepResult } from "../../contracts/index.js";
+import type { Model, PatchSweep } from "../../native/index.js";
+import type { Findings } from "./operation.js";
+import { pieceLookup } from "./tokens.js";
+import { drawnInterval, pairDraws } from "./uncertainty.js";
+
+/** Draws of the bootstrap over pairs. */
+const resamples = 1000;
+/** Runs whose logit differences are closer than this have no way between them. */
+const leastDifference = 1e-6;
+
+/** The sites: each layer at each position, which may count from the end. */
+export interface Grid {
+  layers: number[];
+  positions: number[];
+}
+
+/** A pair as the model sees it, and where it is patched. */
+export interface Pair {
+  clean: Int32Array;
+  corrupted: Int32Array;
+  target?: number;
+  foil?: number;
+  /** Token indices, from 0. */
+  positions: number[];
+}
+
+/** Logit differences of the run that is patched, and of the one that the states are from. */
+interface Sides {
+  base: number;
+  donor: number;
+}
+
+/** What the sweeps of all pairs say together: means over the pairs, and how far chance alone moves them. */
+export async function describePatches(
+  config: PatchSweepConfig,
+  model: Model,
+  grid: Grid,
+  pairs: Pair[],
+  sweeps: PatchSweep[],
+  sidePath: string,
+): Promise<Findings<PatchSweepResult>> {
+  const denoise = config.direction === "denoise";
+  const sides: Sides[] = sweeps.map(({ clean, corrupted }) =>
+    denoise ? { base: corrupted, donor: clean } : { base: clean, donor: corrupted },
+  );
+  const sum = (of: (sweep: PatchSweep) => number) => sweeps.reduce((total, sweep) => total + of(sweep), 0);
+  const mean = (of: (sweep: PatchSweep) => number) => sum(of) / sweeps.length;
+  const described = await describePairs(model, pairs, sweeps);
+  return {
+    direction: config.direction,
+    ...grid,
+    pairs: described,
+    clean: mean(({ clean }) => clean),
+    corrupted: mean(({ corrupted }) => corrupted),
+    restored: mean(({ restored }) => restored),
+    sites: sitesOf(config, grid, sweeps, sides),
+    computed_sites: sum(({ computedSites }) => computedSites),
+    computed_tokens: sum(({ computedTokens }) => computedTokens),
+    ...(config.controls ? { control_seed: config.seed } : {}),
+    note: noteOf(config, described, sides, sidePath),
+  };
+}
+
+async function describePairs(model: Model, pairs: Pair[], sweeps: PatchSweep[]): Promise<PatchPair[]> {
+  const ids = pairs.flatMap(({ clean, corrupted }) => [...clean, ...corrupted]);
+  const piece = await pieceLookup(model, [...ids, ...sweeps.flatMap(({ target, foil }) => [target, foil])]);
+  const prompt = (tokens: Int32Array, logit_difference: number) => ({
+    tokens: Array.from(tokens, piece),
+    token_ids: [...tokens],
+    logit_difference,
+  });
+  return pairs.map(({ clean, corrupted }, index) => {
+    const sweep = sweeps[index] as PatchSweep;
+    return {
+      clean: prompt(clean, sweep.clean),
+      corrupted: prompt(corrupted, sweep.corrupted),
+      restored: sweep.restored,
+      target_token: piece(sweep.target),
+      target_token_id: sweep.target,
+      foil_token: piece(sweep.foil),
+      foil_token_id: sweep.foil,
+    };
+  });
+}
+
+function sitesOf(
+  config: PatchSweepConfig,
+  { layers, positions }: Grid,
+  sweeps: PatchSweep[],
+  sides: Sides[],
+): PatchSite[] {
+  const count = sweeps.length;
+  const average = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / count;
+  const base = average(sides.map((side) => side.base));
+  const ways = sides.map((side) => side.donor - side.base);
+  const way = average(ways);
+  const draws = count < 2 ? [] : pairDraws(count, { resamples, seed: config.seed });
+  const figures = (values: number[]) => {
+    const change = average(values) - base;
+    return {
+      logit_difference: average(values),
+      change,
+      recovery: Math.abs(way) < leastDifference ? null : change / way,
+    };
+  };
+  const known = (values: number[]) => (values.some(Number.isNaN) ? null : average(values));
+  return layers.flatMap((layer, row) =>
+    positions.map((position, column): PatchSite => {
+      const place = row * positions.length + column;
+      const of = (array: (sweep: PatchSweep) => Float64Array | undefined) =>
+        sweeps.map((sweep) => array(sweep)?.[place] as number);
+      const patched = of((sweep) => sweep.patched);
+      const changes = patched.map((value, index) => value - (sides[index] as Sides).base);
+      const spread = draws.length === 0 ? undefined : drawnInterval(draws, changes);
+      const found = figures(patched);
+      const share =
+        draws.length === 0 || found.recovery === null
+          ? undefined
+          : drawnInterval(draws, changes, { values: ways, least: leastDifference });
+      return {
+        layer,
+        position,
+        ...found,
+        ...(spread === undefined ? {} : { change_interval: spread }),
+        ...(share === undefined ? {} : { recovery_interval: share }),
+        change_length: known(of((sweep) => sweep.changeLength)),
+        row_length: known(of((sweep) => sweep.rowLength)),
+        ...(config.controls ? { control: figures(of((sweep) => sweep.control)) } : {}),
+      };
+    }),
+  );
+}
+
+function noteOf(config: PatchSweepConfig, pairs: PatchPair[], sides: Sides[], sidePath: string): string {
+  const [from, into] = config.direction === "denoise" ? ["clean", "corrupted"] : ["corrupted", "clean"];
+  const same = sides.filter(({ base, donor }) => Math.abs(donor - base) < leastDifference).length;
+  const wrong = pairs.filter(({ clean }) => clean.logit_difference <= 0).length;
+  const of = pairs.length === 1 ? "the pair" : `${pairs.length} pairs`;
+  return [
+    `Each site puts one block output of the ${from} run into the ${into} run, at one token; later tokens compute with it.`,
+    config.direction === "denoise"
+      ? "A site that restores the answer is enough for it; that does not say that it is needed."
+      : "A site that spoils the answer is needed for it; that does not say that it is enough.",
+    same === 0
+      ? ""
+      : `The two runs of ${same} of ${of} do not differ, so nothing can be recovered between them.`,
+    wrong === 0 ? "" : `The clean run of ${wrong} of ${of} gives the foil at least the target's logit.`,
+    sidePath,
+  ]
+    .filter((part) => part !== "")
+    .join(" ");
+}

@@ -1,0 +1,60 @@
+import type { Chart, Figure } from "../figure.js";
+import type { Html } from "../markup.js";
+import { cellText, clamped, differenceLegend, shades } from "./grids.js";
+import type { Row } from "./rows.js";
+import { box, cutText, label, svg } from "./svg.js";
+
+type Sites = Extract<Chart, { kind: "sites" }>;
+
+const [axisWidth, leastCell, widestCell, cellHeight] = [40, 48, 110, 26];
+
+/** Differences around 0 of layers over the tokens of two prompts, which stand below each other; faint where nothing can change. */
+export function drawSites(figure: Figure, chart: Sites, rows: readonly Row[], width: number): Html[] {
+  const { columns, value } = chart;
+  const layers = [...new Set(rows.map((row) => Number(row.layer)))].sort((a, b) => b - a);
+  const room = Math.max(leastCell, width - axisWidth - 4);
+  const pictures = Math.ceil(columns.length / Math.max(1, Math.floor(room / leastCell)));
+  const perPicture = Math.ceil(columns.length / pictures);
+  const cell = Math.min(widestCell, room / perPicture);
+  const reach = Math.max(chart.least, 1e-9, ...rows.map((row) => Math.abs(Number(row[value] ?? 0))));
+  const height = layers.length * cellHeight;
+  const cellsOf = (first: number, count: number) =>
+    rows.flatMap((row) => {
+      const column = Number(row.column) - first;
+      if (column < 0 || column >= count) return [];
+      const x = axisWidth + column * cell;
+      const y = layers.indexOf(Number(row.layer)) * cellHeight;
+      const found = Number(row[value] ?? 0);
+      const part = clamped((Math.abs(found) / reach) * shades);
+      if (!row.inside) return [box(x + 0.5, y + 0.5, cell - 1, cellHeight - 1, "grid")];
+      return [
+        box(x + 0.5, y + 0.5, cell - 1, cellHeight - 1, `${found < 0 ? "down" : "ramp"} a${part}`),
+        ...cellText(found.toFixed(2).replace("-", "−"), x, y, cell, part, rows.length),
+      ];
+    });
+  const drawn = Array.from({ length: pictures }, (_, picture) => {
+    const first = picture * perPicture;
+    const count = Math.min(columns.length - first, perPicture);
+    return svg(
+      axisWidth + 4 + cell * count,
+      height + 42,
+      pictures > 1 ? `${figure.title}: columns ${first} to ${first + count - 1}` : figure.title,
+      [
+        ...layers.map((layer, at) =>
+          label(String(layer), { x: axisWidth - 8, y: at * cellHeight + 17, anchor: "end", kind: "soft" }),
+        ),
+        label("layer", { x: axisWidth - 8, y: height + 17, anchor: "end", kind: "soft" }),
+        ...cellsOf(first, count),
+        ...columns.slice(first, first + count).flatMap(({ above, below }, at) => {
+          const x = axisWidth + (at + 0.5) * cell;
+          const under = { x, y: height + 34, anchor: "middle", kind: "soft" } as const;
+          return [
+            label(cutText(above, cell - 4), { x, y: height + 17, anchor: "middle" }),
+            ...(below === "" ? [] : [label(cutText(below, cell - 4), under)]),
+          ];
+        }),
+      ],
+    );
+  });
+  return [differenceLegend(chart.legend, String(Number(reach.toPrecision(2))), width), ...drawn];
+}

@@ -1,0 +1,90 @@
+import type { PatchSweepResult } from "../contracts/index.js";
+import { type Canvas, narrowest } from "./canvas.js";
+import { shortNumber } from "./figures.js";
+import { legend } from "./legend.js";
+import { heading, labelled } from "./page.js";
+import { bold, differenceScale, dim } from "./paint.js";
+import { columnName, type PlacedSite, patchStory, patchTokens, placedSites } from "./patch-sweep-sites.js";
+import { visible, wrap } from "./text.js";
+import { tokenGrid } from "./token-grid.js";
+
+/** A patch sweep: its heat map of layers over tokens, what it says in a sentence, and its controls. */
+export function patchSweepPicture(
+  result: Omit<PatchSweepResult, "note" | "artifacts" | "provenance">,
+  canvas: Canvas,
+): string[] {
+  const sites = placedSites(result);
+  const shares = sites.some(({ recovery }) => recovery !== null);
+  const value = (site: PlacedSite) => (shares ? (site.recovery ?? 0) : site.change);
+  const reach = Math.max(shares ? 1 : Number.MIN_VALUE, ...sites.map((site) => Math.abs(value(site))));
+  const tokens = patchTokens(result);
+  const rows = result.layers.map((layer) => ({
+    layer,
+    cells: sites
+      .filter((site) => site.layer === layer)
+      .sort((a, b) => a.column - b.column)
+      .map((site) => ({
+        text: "",
+        figure: site.inside ? signed(value(site)) : "·",
+        value: 0.5 + value(site) / reach / 2,
+        bold: shares && value(site) >= 0.5,
+      })),
+  }));
+  const [title, meaning] = shares
+    ? ["Recovery", "share of the way that one patched state moves the logit difference"]
+    : ["Change", "of the logit difference by one patched state"];
+  const total = Math.max(narrowest, canvas.width);
+  return [
+    heading(title, meaning, legend(differenceScale, shortNumber(-reach), shortNumber(reach), canvas), canvas),
+    ...tokenGrid(
+      { tokens: tokens.map(columnName), rows, scale: differenceScale, figureOptional: false },
+      canvas,
+    ),
+    ...wrap("· cannot change anything: nothing reads it, or both runs are the same there", total).map(
+      (line) => dim(line, canvas.colors),
+    ),
+    "",
+    ...wrap(patchStory(result), total).map((line) => bold(line, canvas.colors)),
+    "",
+    ...measured(result, sites, canvas),
+  ];
+}
+
+/** The runs by themselves, and what the controls do. */
+function measured(
+  result: Omit<PatchSweepResult, "note" | "artifacts" | "provenance">,
+  sites: PlacedSite[],
+  canvas: Canvas,
+): string[] {
+  const [pair] = result.pairs;
+  const of =
+    result.pairs.length === 1 && pair !== undefined
+      ? `“${visible(pair.target_token)}” less “${visible(pair.foil_token)}”`
+      : `target less foil, mean of ${result.pairs.length} pairs`;
+  const base = result.direction === "denoise" ? result.corrupted : result.clean;
+  const controls = sites.flatMap(({ control, inside }) =>
+    control === undefined || !inside ? [] : [control],
+  );
+  const strongest = controls.reduce((most, { change }) => Math.max(most, Math.abs(change)), 0);
+  const figure = (number: number) => Number(number.toPrecision(4)).toString();
+  return [
+    ...labelled(
+      "Logits",
+      `${of}: clean ${figure(result.clean)}, corrupted ${figure(result.corrupted)}`,
+      canvas,
+    ),
+    ...labelled(
+      "Controls",
+      `a row of its own put back moves the run by ${figure(result.restored - base)}` +
+        (controls.length === 0
+          ? ""
+          : `; random changes as long as the patch's by at most ${figure(strongest)}`),
+      canvas,
+    ),
+  ];
+}
+
+function signed(value: number): string {
+  const text = Math.abs(value) < 9.995 ? value.toFixed(2) : shortNumber(value);
+  return /^-0\.00$/.test(text) ? "0.00" : text;
+}

@@ -1,0 +1,92 @@
+import type { PatchSite, PatchSweepResult } from "../contracts/index.js";
+import { visible } from "./text.js";
+
+type Sweep = Pick<
+  PatchSweepResult,
+  "direction" | "layers" | "positions" | "pairs" | "sites" | "clean" | "corrupted"
+>;
+
+/** A site, and where its token stands in the first pair. */
+export interface PlacedSite extends PatchSite {
+  /** Column, in the order of the text. */
+  column: number;
+  /** Whether patching there could change anything: something reads the row, and the two runs differ in it. */
+  inside: boolean;
+}
+
+/** Columns in the order of the text, as indices into `positions`. */
+function columns({ positions, pairs }: Sweep): number[] {
+  const length = pairs[0]?.clean.tokens.length ?? 0;
+  const place = (index: number) => {
+    const position = positions[index] as number;
+    return position < 0 ? length + position : position;
+  };
+  return positions.map((_, index) => index).sort((a, b) => place(a) - place(b));
+}
+
+/** The sites with their columns. */
+export function placedSites(result: Sweep): PlacedSite[] {
+  const order = columns(result);
+  const columnOf = new Map(order.map((index, column) => [result.positions[index] as number, column]));
+  return result.sites.map((site) => ({
+    ...site,
+    column: columnOf.get(site.position) as number,
+    inside: site.change_length !== null && site.change_length > 0,
+  }));
+}
+
+/**
+ * The two prompts' tokens of each column, in the order of the text; undefined where the pairs have different ones.
+ */
+export function patchTokens(result: Sweep): { position: number; clean?: string; corrupted?: string }[] {
+  return columns(result).map((index) => {
+    const position = result.positions[index] as number;
+    const shared = (side: "clean" | "corrupted") => {
+      const tokens = result.pairs.map((pair) => pair[side].tokens.at(position) as string);
+      return tokens.every((token) => token === tokens[0]) ? tokens[0] : undefined;
+    };
+    const [clean, corrupted] = [shared("clean"), shared("corrupted")];
+    return {
+      position,
+      ...(clean === undefined ? {} : { clean }),
+      ...(corrupted === undefined ? {} : { corrupted }),
+    };
+  });
+}
+
+/** A column's name: the token, or both where the prompts differ. */
+export function columnName({ position, clean, corrupted }: ReturnType<typeof patchTokens>[number]): string {
+  if (clean === undefined && corrupted === undefined) return `#${position}`;
+  if (clean === corrupted) return visible(clean as string);
+  const name = (token: string | undefined) => (token === undefined ? "…" : visible(token));
+  return `${name(clean)}/${name(corrupted)}`;
+}
+
+/** Where most of the way is gone, in a sentence. */
+export function patchStory(result: Sweep): string {
+  const inside = placedSites(result).filter((site) => site.inside);
+  const tokens = patchTokens(result);
+  const [first, ...others] = inside;
+  if (first === undefined)
+    return "No site could change anything: the two prompts give the model the same states there.";
+  const size = (site: PlacedSite) => site.recovery ?? Math.abs(site.change);
+  const best = others.reduce((most, site) => (size(site) > size(most) ? site : most), first);
+  const where = `block ${best.layer} at “${columnName(tokens[best.column] as (typeof tokens)[number])}” (token ${best.position})`;
+  if (best.recovery === null) {
+    return `Both runs have the same logit difference; it moves most, by ${best.change.toPrecision(3)}, with ${where}.`;
+  }
+  const [from, into] = result.direction === "denoise" ? ["clean", "corrupted"] : ["corrupted", "clean"];
+  const { recovery_interval: interval } = best;
+  const spread =
+    interval === undefined
+      ? ""
+      : `, 95 % interval over ${result.pairs.length} pairs ${share(interval.low)} to ${share(interval.high)}`;
+  return (
+    `One state goes furthest: ${where}, put from the ${from} run into the ${into} run, moves the logit difference ` +
+    `${share(best.recovery)} of the way${spread}.`
+  );
+}
+
+function share(value: number): string {
+  return `${Number((100 * value).toPrecision(3))} %`;
+}

@@ -1,0 +1,164 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import {
+  checkSubmission,
+  type PatchSite,
+  type PatchSweepConfig,
+  type PatchSweepResult,
+} from "../../src/contracts/index.js";
+import { Artifacts } from "../../src/lab/artifacts.js";
+import { patchSweep } from "../../src/lab/operations/patch-sweep.js";
+import { StageClock } from "../../src/lab/stage-clock.js";
+import { Model } from "../../src/native/index.js";
+import { type Harness, openHarness } from "./harness.js";
+import { readNpz } from "./npz-reader.js";
+
+const demo = fileURLToPath(new URL("../../models/demo/tapline-demo.gguf", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "tapline-patch-"));
+let model: Model;
+let harness: Harness;
+test.before(async () => {
+  harness = await openHarness();
+  model = await Model.open(demo);
+});
+test.after(async () => {
+  await harness.close();
+  await model.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const capitals = { clean: "The capital of France is", corrupted: "The capital of Japan is" };
+
+/** The operation itself, as a worker runs it. */
+async function result(body: object): Promise<Omit<PatchSweepResult, "artifacts" | "provenance">> {
+  const config = checkSubmission({ operation: "patch_sweep", model: "demo", ...body }) as PatchSweepConfig;
+  const artifacts = new Artifacts(mkdtempSync(join(folder, "job-")));
+  return patchSweep({ config, model, artifacts, progress: () => {}, clock: new StageClock() });
+}
+
+async function refusal(body: object): Promise<string> {
+  return result(body).then(
+    () => assert.unreachable("it was refused"),
+    (error) => (error as Error).message,
+  ) as Promise<string>;
+}
+
+test("the subject is handed over to the last token between blocks 3 and 5, as the model's card says", async () => {
+  const { id } = await harness.submit({ operation: "patch_sweep", model: "demo", ...capitals });
+  const job = await harness.finished(id);
+  assert.is(job.status, "completed", job.error);
+  const found = job.result as PatchSweepResult;
+  assert.equal(found.layers, [0, 1, 2, 3, 4, 5, 6, 7]);
+  assert.equal(found.positions, [0, 1, 2, 3, 4, 5]);
+  const [pair] = found.pairs;
+  assert.equal(pair?.clean.tokens.slice(1), ["The", " capital", " of", " France", " is"]);
+  assert.equal([pair?.target_token, pair?.foil_token], [" Paris", " Tokyo"]);
+  const site = (layer: number, position: number) =>
+    found.sites.find((one) => one.layer === layer && one.position === position) as PatchSite;
+  const recovery = (layer: number, position: number) => site(layer, position).recovery as number;
+  // Up to block 3 the subject's state decides; from block 5 on, the last token's does.
+  for (const layer of [0, 1, 2, 3, 5, 6]) {
+    const [subject, last] = [recovery(layer, 4), recovery(layer, 5)];
+    const [holder, other] = layer < 4 ? [subject, last] : [last, subject];
+    const [most, least] = layer === 3 || layer === 5 ? [0.5, 0.5] : [0.8, 0.2];
+    assert.ok(holder > most && other < least, `block ${layer}: subject ${subject}, last token ${last}`);
+  }
+  // What both prompts begin with, and what nobody reads, changes nothing, to the bit.
+  for (const one of found.sites) {
+    const idle = one.position < 4 || (one.layer === 7 && one.position < 5);
+    assert.is(one.change === 0, idle, `${one.layer}, ${one.position}`);
+    assert.is(one.change_length === null, one.layer === 7 && one.position < 5);
+  }
+  assert.ok(Math.abs(recovery(7, 5) - 1) < 1e-5);
+  assert.ok(Math.abs(found.restored - found.corrupted) < 1e-3);
+  const controls = found.sites.map(({ control }) => Math.abs(control?.recovery as number));
+  assert.ok(Math.max(...controls) < 0.5, "random changes do little");
+  assert.match(found.note, /puts one block output of the clean run into the corrupted run/);
+  assert.equal(found.provenance.layers, found.layers);
+  assert.equal(found.artifacts, ["patch-sweep.npz"]);
+  const arrays = readNpz(readFileSync(join(harness.lab.folder, id, "patch-sweep.npz")));
+  assert.equal(arrays.get("logit_difference")?.shape, [1, 8, 6]);
+  assert.equal(
+    [...(arrays.get("logit_difference")?.data ?? [])],
+    found.sites.map(({ logit_difference }) => logit_difference),
+  );
+});
+
+test("pairs: figures are means, recovery is the share of the mean way, intervals hold them", async () => {
+  const pairs = [
+    capitals,
+    { clean: "The capital of Italy is", corrupted: "The capital of Spain is" },
+    { clean: "The capital of Germany is", corrupted: "The capital of Egypt is" },
+  ];
+  const settings = { layers: [1, 6], positions: [-2, -1], controls: false };
+  const alone: Awaited<ReturnType<typeof result>>[] = [];
+  for (const pair of pairs) alone.push(await result({ ...settings, ...pair }));
+  const together = await result({ ...settings, pairs, direction: "denoise" });
+  const mean = (of: (one: (typeof alone)[number]) => number) =>
+    alone.reduce((sum, one) => sum + of(one), 0) / alone.length;
+  assert.ok(Math.abs(together.clean - mean(({ clean }) => clean)) < 1e-9);
+  for (const [index, site] of together.sites.entries()) {
+    const change = mean(({ sites }) => sites[index]?.change as number);
+    assert.ok(Math.abs(site.change - change) < 1e-9);
+    const way = mean(({ clean, corrupted }) => clean - corrupted);
+    assert.ok(Math.abs((site.recovery as number) - change / way) < 1e-9);
+    const { change_interval: interval } = site;
+    assert.ok((interval?.low as number) <= change && change <= (interval?.high as number));
+    assert.is(site.control, undefined);
+  }
+  assert.is(together.control_seed, undefined);
+});
+
+test("noise goes the other way: the clean run is spoiled", async () => {
+  const found = await result({ ...capitals, direction: "noise", layers: [6], positions: [-1] });
+  const [site] = found.sites as [PatchSite];
+  assert.ok((site.recovery as number) > 0.8);
+  assert.ok(site.change < 0);
+  assert.ok(Math.abs(found.restored - found.clean) < 1e-3);
+});
+
+test("runs that do not differ have nothing to recover", async () => {
+  const same = {
+    clean: capitals.clean,
+    corrupted: capitals.clean,
+    target_token: " Paris",
+    foil_token: " Tokyo",
+  };
+  const found = await result({ ...same, controls: false });
+  assert.ok(found.sites.every(({ change, recovery }) => change === 0 && recovery === null));
+  assert.match(found.note, /The two runs of 1 of the pair do not differ/);
+});
+
+test("what only the model can tell fails the job with a sentence", async () => {
+  assert.match(
+    await refusal({ ...capitals, corrupted: "The capital of the country of Japan is" }),
+    /^clean has 6 tokens and corrupted 9; positions need as many in both: .*" France".* against .*" country"/,
+  );
+  assert.match(
+    await refusal({ ...capitals, positions: [6] }),
+    /^positions: 6 does not exist; clean has 6 tokens, 0 to 5 or -6 to -1\.$/,
+  );
+  assert.match(
+    await refusal({ ...capitals, positions: [5, -1] }),
+    /^positions: 5 and -1 are the same of 6 tokens\.$/,
+  );
+  assert.match(
+    await refusal({ ...capitals, layers: [8] }),
+    /^layers: 8 does not exist; the model has 8 blocks/,
+  );
+  assert.match(
+    await refusal({ ...capitals, foil_token: " two words" }),
+    /^foil_token must encode to exactly one token/,
+  );
+  const longer = { clean: "The capital city of Italy is", corrupted: "The capital city of Spain is" };
+  assert.match(
+    await refusal({ pairs: [capitals, longer] }),
+    /^pairs\[0\] has 6 tokens and pairs\[1\] 7; .*count from the end/,
+  );
+});
+
+test.run();

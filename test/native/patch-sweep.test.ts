@@ -1,0 +1,207 @@
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { type Context, Model, type PatchSweepRequest, patchCells } from "../../src/native/index.js";
+import { demo, layersOf, logitsOf, rejects } from "./demo-model.js";
+
+let model: Model;
+let context: Context;
+let single: Context;
+let clean: Int32Array;
+let corrupted: Int32Array;
+let layers: number[];
+let positions: number[];
+
+test.before(async () => {
+  model = await Model.open(demo);
+  clean = await model.tokenize("The capital of France is");
+  corrupted = await model.tokenize("The capital of Japan is");
+  assert.is(clean.length, corrupted.length);
+  layers = layersOf(model);
+  positions = [...clean.keys()];
+  const nCtx = patchCells(clean.length, 64);
+  context = await model.createContext({ nCtx, nBatch: 64, maxSequences: 32 });
+  single = await model.createContext({ nCtx: 64 });
+});
+test.after(() => model.close());
+
+const tokenOf = async (text: string) => (await model.tokenize(text, { special: false }))[0] as number;
+
+/** Clean and corrupted, at every site, with the capitals as target and foil. */
+async function everywhere(): Promise<PatchSweepRequest> {
+  return {
+    clean,
+    corrupted,
+    layers,
+    positions,
+    target: await tokenOf(" Paris"),
+    foil: await tokenOf(" Tokyo"),
+  };
+}
+
+/** Block outputs, [tokens, hidden] a layer. */
+async function statesOf(tokens: Int32Array): Promise<Float32Array[]> {
+  await single.reset();
+  const result = await single.advance({ tokens, layers });
+  return result.layers.map(({ states }) => states?.data as Float32Array);
+}
+
+/** The plain way: one whole forward pass a site, its answer without any shared K/V. */
+async function oneByOne(
+  request: PatchSweepRequest,
+  vectorOf: (layer: number, position: number) => Float32Array,
+) {
+  const { target = 0, foil = 0, denoise = true } = request;
+  const tokens = denoise ? request.corrupted : request.clean;
+  const found: number[] = [];
+  for (const layer of layers) {
+    for (const position of positions) {
+      // Nobody reads the last block's earlier rows, and an edit needs a row that is computed.
+      const dead = layer === layers.length - 1 && position < tokens.length - 1;
+      const place = [[position, position]] as const;
+      const edits = dead ? [] : [{ layer, positions: place, scale: 0, vector: vectorOf(layer, position) }];
+      const logits = await logitsOf(single, { tokens, layers: [layer], rows: "last", edits });
+      found.push((logits[target] as number) - (logits[foil] as number));
+    }
+  }
+  return found;
+}
+
+const near = (found: ArrayLike<number>, expected: ArrayLike<number>, bound: number, what: string) => {
+  assert.is(found.length, expected.length);
+  for (let i = 0; i < found.length; i++) {
+    const gap = Math.abs((found[i] as number) - (expected[i] as number));
+    assert.ok(gap <= bound, `${what}, site ${i}: ${found[i]} against ${expected[i]}`);
+  }
+};
+
+for (const denoise of [true, false]) {
+  test(`every site equals a forward pass of its own: ${denoise ? "denoise" : "noise"}`, async () => {
+    const request = { ...(await everywhere()), denoise };
+    const donor = await statesOf(denoise ? clean : corrupted);
+    const width = model.info.nEmbd;
+    const row = (layer: number, position: number) =>
+      (donor[layer] as Float32Array).slice(position * width, (position + 1) * width);
+    const expected = await oneByOne(request, row);
+    const sweep = await context.patchSweep(request);
+    near(sweep.patched, expected, 1e-4, "patched");
+    const base = denoise ? sweep.corrupted : sweep.clean;
+    const other = denoise ? sweep.clean : sweep.corrupted;
+    assert.ok(Math.abs(sweep.restored - base) <= 1e-4, `restored: ${sweep.restored}, not ${base}`);
+    // The last block's last row is all that the answer is read from.
+    const last = sweep.patched.at(-1) as number;
+    assert.ok(Math.abs(last - other) <= 1e-5, `last site: ${last}, not ${other}`);
+    assert.ok(sweep.clean > 5 && sweep.corrupted < -5, "the prompts have different answers");
+  });
+}
+
+test("a context that holds one site at a time finds the same", async () => {
+  const request = await everywhere();
+  const least = await model.createContext({ nCtx: 2 * clean.length, nBatch: clean.length, maxSequences: 2 });
+  const [narrow, wide] = [await least.patchSweep(request), await context.patchSweep(request)];
+  near(narrow.patched, wide.patched, 1e-4, "narrow");
+  assert.is(narrow.computedTokens, wide.computedTokens);
+  await least.close();
+});
+
+test("layers and positions come back in the order asked for, whatever else is asked for", async () => {
+  const request = await everywhere();
+  const all = await context.patchSweep(request);
+  const some = await context.patchSweep({ ...request, layers: [5, 2], positions: [5, 3, 4] });
+  const site = (layer: number, position: number) =>
+    all.patched[layer * positions.length + position] as number;
+  const expected = [site(5, 5), site(5, 3), site(5, 4), site(2, 5), site(2, 3), site(2, 4)];
+  near(some.patched, expected, 1e-4, "chosen");
+});
+
+test("a prompt patched into itself changes nothing, to the bit", async () => {
+  const request = { ...(await everywhere()), corrupted: clean };
+  const sweep = await context.patchSweep(request);
+  assert.is(sweep.clean, sweep.corrupted);
+  assert.ok(sweep.patched.every((value) => value === sweep.clean));
+  // A row put back where nothing else is computed: one site.
+  assert.is(sweep.computedSites, 1);
+  const lengths = [...sweep.changeLength].filter((value) => !Number.isNaN(value));
+  assert.ok(lengths.every((length) => length === 0));
+});
+
+test("only what can change anything is computed", async () => {
+  // BOS, The, capital, of, France | Japan, is: the prompts part at token 4, and block 7 counts at token 5 alone.
+  assert.is(clean.length, 6);
+  const sweep = await context.patchSweep(await everywhere());
+  // 7 blocks of token 4 and 8 of token 5, and one row put back at token 4.
+  assert.is(sweep.computedSites, 7 + 8 + 1);
+  assert.is(sweep.computedTokens, 7 * 2 + 8 * 1 + 2);
+  const known = [...sweep.changeLength].map((length) => !Number.isNaN(length));
+  assert.is(known.filter(Boolean).length, 7 * 6 + 1);
+});
+
+test("a random change is as long as the patch's, and in the direction that was given", async () => {
+  const request = await everywhere();
+  const width = model.info.nEmbd;
+  const direction = Float32Array.from({ length: width }, (_, i) => Math.sin(i * 1.7));
+  const controls = new Float32Array(layers.length * width);
+  for (const layer of layers) controls.set(direction, layer * width);
+  const sweep = await context.patchSweep({ ...request, controls });
+  const base = await statesOf(corrupted);
+  const length = Math.hypot(...direction);
+  const expected = await oneByOne(request, (layer, position) => {
+    const far = sweep.changeLength[layer * positions.length + position] as number;
+    return (base[layer] as Float32Array)
+      .slice(position * width, (position + 1) * width)
+      .map((value, i) => value + (far / length) * (direction[i] as number));
+  });
+  near(sweep.control as Float64Array, expected, 1e-4, "control");
+  assert.is(sweep.computedSites, 2 * (7 + 8) + 1);
+});
+
+test("without tokens to measure by, the prompts' own answers are them", async () => {
+  const { target: paris, foil: tokyo, ...rest } = await everywhere();
+  const { target, foil } = await context.patchSweep({ ...rest, layers: [7], positions: [5] });
+  assert.equal([target, foil], [paris, tokyo]);
+});
+
+test("what cannot be swept is told in a sentence", async () => {
+  const request = await everywhere();
+  const sweep = (change: Partial<PatchSweepRequest>) => context.patchSweep({ ...request, ...change });
+  await rejects(
+    sweep({ corrupted: corrupted.slice(1) }),
+    "INVALID_ARGUMENT",
+    /^The clean prompt has 6 tokens and the corrupted one 5; positions need as many in both\.$/,
+  );
+  await rejects(
+    sweep({ positions: [6] }),
+    "INVALID_ARGUMENT",
+    /Position 6 does not exist; the prompts have 6 tokens, 0 to 5/,
+  );
+  await rejects(sweep({ positions: [1, 1] }), "INVALID_ARGUMENT", /Position 1 is listed twice/);
+  await rejects(sweep({ positions: [] }), "INVALID_ARGUMENT", /needs layers and positions/);
+  await rejects(sweep({ layers: [8] }), "LAYER_OUT_OF_RANGE");
+  await rejects(sweep({ target: model.info.nVocab }), "INVALID_ARGUMENT", /outside the vocabulary/);
+  await rejects(
+    sweep({ controls: new Float32Array(3) }),
+    "INVALID_ARGUMENT",
+    /have 3 values; 1024 are needed/,
+  );
+  const small = await model.createContext({ nCtx: 256, nBatch: 5, maxSequences: 2 });
+  await rejects(
+    small.patchSweep(request),
+    "TOKEN_LIMIT",
+    /takes a context of 12 and batches of 6 in two sequences/,
+  );
+  await small.close();
+});
+
+test("a cancelled sweep ends, and the context works on", async () => {
+  const request = await everywhere();
+  const expected = await context.patchSweep(request);
+  const cancelled = context.patchSweep({ ...request, signal: AbortSignal.abort() });
+  await cancelled.then(
+    () => assert.unreachable("it was cancelled"),
+    (error) =>
+      assert.is((error as Error).name === "NativeError" || (error as Error).name === "AbortError", true),
+  );
+  const again = await context.patchSweep(request);
+  assert.equal([...again.patched], [...expected.patched]);
+});
+
+test.run();
