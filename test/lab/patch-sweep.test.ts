@@ -33,11 +33,13 @@ test.after(async () => {
 
 const capitals = { clean: "The capital of France is", corrupted: "The capital of Japan is" };
 
+const openOther = () => Promise.reject(new Error("One model is enough."));
+
 /** The operation itself, as a worker runs it. */
 async function result(body: object): Promise<Omit<PatchSweepResult, "artifacts" | "provenance">> {
   const config = checkSubmission({ operation: "patch_sweep", model: "demo", ...body }) as PatchSweepConfig;
   const artifacts = new Artifacts(mkdtempSync(join(folder, "job-")));
-  return patchSweep({ config, model, artifacts, progress: () => {}, clock: new StageClock() });
+  return patchSweep({ config, model, artifacts, progress: () => {}, clock: new StageClock(), openOther });
 }
 
 async function refusal(body: object): Promise<string> {
