@@ -7,6 +7,7 @@ import { summaryOf } from "../src/studies/store/publish.js";
 import type { Store } from "../src/studies/store/store.js";
 import { newToken, sha256Hex } from "../src/studies/store/tokens.js";
 import { samplePackage } from "../test/studies/support/packages.js";
+import { studyWithResults } from "../test/studies/support/results.js";
 import { TestRandom } from "../test/support/random.js";
 
 /** The ten words that nearly every study has; the others are `word10`, `word11` and so on, ever rarer. */
@@ -30,7 +31,7 @@ export function wordAt(rank: number): string {
 
 /**
  * Studies with words as frequent as in a language: the word at rank r is drawn with a probability near 1 / r². Each
- * has a word of its own, `rareN`, and the last one is 1 MB long.
+ * has a word of its own, `rareN`; the last one is 1 MB long, and the one before it has results of all operations to draw.
  */
 export async function fill(store: Store, count: number): Promise<void> {
   const random = new TestRandom(7);
@@ -53,6 +54,7 @@ export async function fill(store: Store, count: number): Promise<void> {
         method: `${text(80)} rare${index}`,
         finding: text(60),
         ...(index === count - 1 ? large() : {}),
+        ...(index === count - 2 ? { entries: studyWithResults().entries } : {}),
       });
       const published_at = now - count + index;
       const times = { created_at: published_at, published_at };

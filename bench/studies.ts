@@ -53,7 +53,7 @@ async function benchDatabase(name: string, location: string, count: number, told
   if (before === 0) await fill(store, count);
   else if (before !== count) throw new Error(`${location} holds ${before} studies, not ${count}.`);
   const tokens = await makeTokens(store, tokenCount);
-  const large = (await listStudies(store, "", 1, 0)).rows[0]?.id;
+  const [large, drawn] = (await listStudies(store, "", 2, 0)).rows.map(({ id }) => id);
   const hard = await hardDrafts(store);
   await store.close();
   const child = fork(server, [location], { execArgv: ["--import", "tsx"] });
@@ -102,6 +102,14 @@ async function benchDatabase(name: string, location: string, count: number, told
     const rare = () => count / 10 + ((turn() * 37) % (count * 0.9));
     await load("rare word", () => `${list}?q=rare${rare()}`, { least: 1000, most: 40 });
     await load("common words", () => `${list}?q=${commonWords(turn())}`, { most: 250 });
+    await load(
+      "common words, an author, by upvotes",
+      () => `${list}?q=${commonWords(turn())}&author=bench&sort=top`,
+      {
+        most: 250,
+      },
+    );
+    await load("page of a study with figures", () => `/studies/${drawn}`, { least: 1000, most: 40 });
     await load("offset near 10,000", () => `${list}?offset=${Math.min(10_000, count) - (turn() % 500)}`, {
       most: 100,
     });

@@ -192,6 +192,7 @@ test("the studies service's limits, and what its clients wait for", () => {
     idempotency_ms: day,
     comment: 10_000,
     comment_depth: 32,
+    comment_edit_ms: 900_000,
     reason: 1000,
     activity_days: 30,
     audit_days: 365,

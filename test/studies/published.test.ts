@@ -7,12 +7,13 @@ import { gunzipSync } from "node:zlib";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { StudyPackage } from "../../src/contracts/studies/index.js";
-import { addComment, setUpvote } from "../../src/studies/store/discussion.js";
+import { addComment, deleteComment, editComment, setUpvote } from "../../src/studies/store/discussion.js";
 import { withdraw } from "../../src/studies/store/moderation.js";
 import { publishDraft } from "../../src/studies/store/publish.js";
 import { bibtex, type Citable, cff, ris } from "../../src/studies/text/cite.js";
 import { matchesIn, snippetOf } from "../../src/studies/text/matches.js";
 import { inspectJob } from "../report/jobs.js";
+import { testClock } from "./support/clock.js";
 import { startDatabases } from "./support/databases.js";
 import { samplePackage } from "./support/packages.js";
 import { resultBlock } from "./support/results.js";
@@ -234,6 +235,35 @@ for (const database of databases.all) {
     );
     assert.match((await service.call(`/studies/${id}`)).text, "New words.");
     assert.equal(service.log, []);
+    await service.close();
+  });
+}
+
+for (const database of databases.all) {
+  test(`${database.name}: a comment can be changed by its author, for 15 minutes`, async () => {
+    const clock = testClock();
+    const service = await startService(database.fresh(), { store: { dialect: clock.dialect } });
+    const { store } = service.running.service;
+    const [ada, ben] = [await service.account("Ada"), await service.account("Ben")];
+    const { id, token } = await (await publishing(service, ada))({});
+    const said = await addComment(store, { accountId: ben.id, name: "Ben" }, id, null, "Frist.");
+    const comment = (said as { id: string }).id;
+    assert.is(await editComment(store, ada.id, comment, "Mine."), null, "another's");
+    clock.ms += 899_000;
+    assert.is(await editComment(store, ben.id, comment, "First."), id);
+    const read = async () => (await service.api(token, `/api/v1/studies/${id}/discussion`)).json.comments[0];
+    const changed = await read();
+    assert.equal(
+      [changed.body, Date.parse(changed.edited_at) - Date.parse(changed.created_at)],
+      ["First.", 899_000],
+    );
+    assert.match((await service.call(`/studies/${id}`)).text, "changed <time");
+    clock.ms += 1000;
+    assert.is(await editComment(store, ben.id, comment, "Late."), null);
+    await deleteComment(store, ben.id, comment);
+    clock.ms -= 10_000;
+    assert.is(await editComment(store, ben.id, comment, "Back."), null, "what is deleted stays so");
+    assert.is((await read()).body, "");
     await service.close();
   });
 }

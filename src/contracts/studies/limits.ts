@@ -36,6 +36,7 @@ export const studyLimits = {
   idempotency_ms: 86_400_000,
   comment: 10_000,
   comment_depth: 32,
+  comment_edit_ms: 900_000,
   reason: 1000,
   activity_days: 30,
   audit_days: 365,

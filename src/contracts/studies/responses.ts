@@ -86,6 +86,7 @@ export const Comment = Type.Object(
     parent_id: Type.Union([Uuid, Type.Null()]),
     author: Author,
     created_at: time("When it was written"),
+    edited_at: Type.Optional(time("When its author last changed it, within 15 minutes of writing it")),
     body: Type.String({ description: "Empty where the comment was deleted or hidden." }),
     state: Type.Optional(
       Type.Enum(["deleted", "hidden"], { description: "Why there is no body: its author or a moderator." }),

@@ -219,6 +219,7 @@ export const discussionEndpoint: Endpoint = {
         parent_id: comment.parent_id,
         author: authorOf(comment.author, comment.handle),
         created_at: isoTime(comment.created_at),
+        ...(comment.edited_at === null ? {} : { edited_at: isoTime(comment.edited_at) }),
         body: comment.hidden === null ? comment.body : "",
         ...(comment.hidden === null ? {} : { state: comment.hidden }),
       })),

@@ -37,7 +37,7 @@ import {
   postUnsuspend,
 } from "./pages/moderation.js";
 import { postSignIn, signIn, signInCallback } from "./pages/sign-in.js";
-import { downloadStudy, postComment, postUpvote, study } from "./pages/study.js";
+import { downloadStudy, postComment, postEditComment, postUpvote, study } from "./pages/study.js";
 import { answerPublic, isPublic } from "./public-pages.js";
 import { icon, style } from "./style.js";
 import { NeedsSignIn, SiteError, seeOther, startVisit, type Visit } from "./visit.js";
@@ -67,6 +67,7 @@ export const routes: [method: "GET" | "POST", path: RegExp, handler: Handler][] 
   ["POST", /^\/studies\/([^/]+)\/remove$/, postRemove],
   ["POST", /^\/studies\/([^/]+)\/reinstate$/, postReinstate],
   ["POST", /^\/studies\/([^/]+)\/report$/, postReport],
+  ["POST", /^\/comments\/([^/]+)\/edit$/, postEditComment],
   ["POST", /^\/comments\/([^/]+)\/delete$/, postDeleteComment],
   ["POST", /^\/comments\/([^/]+)\/report$/, postReportComment],
   ["POST", /^\/comments\/([^/]+)\/hide$/, postHideComment],

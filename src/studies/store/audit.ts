@@ -16,6 +16,7 @@ export type AuditAction =
   | "backup"
   | "comment.add"
   | "comment.delete"
+  | "comment.edit"
   | "comment.erase"
   | "comment.hide"
   | "comment.show"

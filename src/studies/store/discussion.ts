@@ -75,6 +75,33 @@ export function addComment(
   });
 }
 
+/**
+ * Changes a comment of its author's soon after it was written; answers that stand by then stay where they are.
+ * @returns its study; null where there is no such comment any more that may be changed
+ */
+export function editComment(
+  store: Store,
+  accountId: string,
+  id: string,
+  body: string,
+): Promise<string | null> {
+  return withAccount(store, accountId, async (trx, now) => {
+    const edited = await trx
+      .updateTable("comments")
+      .set({ body: displayable(body), edited_at: now })
+      .where("id", "=", id)
+      .where("account_id", "=", accountId)
+      .where("hidden", "is", null)
+      .where("created_at", ">", now - studyLimits.comment_edit_ms)
+      .returning("study_id")
+      .executeTakeFirst();
+    if (edited === undefined) return null;
+    await bumpGeneration(trx);
+    await audit(trx, now, { actor: { accountId }, action: "comment.edit", target: id });
+    return edited.study_id;
+  });
+}
+
 /** Deletes a comment of its author's: its place in the thread stays, its text does not. Whether there was one. */
 export function deleteComment(store: Store, accountId: string, id: string): Promise<string | null> {
   return withAccount(store, accountId, async (trx, now) => {

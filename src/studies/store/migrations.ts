@@ -231,5 +231,10 @@ function migrations(dialect: Dialect): Record<string, Migration> {
         await completeFilters(db);
       },
     },
+    "005-comment-edits": {
+      async up(db: Kysely<Database>) {
+        await db.schema.alterTable("comments").addColumn("edited_at", "bigint").execute();
+      },
+    },
   };
 }

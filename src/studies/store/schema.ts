@@ -123,6 +123,8 @@ export interface Database {
     author: string;
     created_at: number;
     body: string;
+    /** When its author last changed it; null where never. */
+    edited_at: number | null;
     /** Deleted by its author (the body is gone), hidden by a moderator, or null. */
     hidden: "deleted" | "hidden" | null;
     reason: string | null;

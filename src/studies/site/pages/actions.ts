@@ -1,3 +1,4 @@
+import { studyLimits } from "../../../contracts/studies/index.js";
 import { deleteComment, findComment } from "../../store/discussion.js";
 import {
   eraseComment,
@@ -97,6 +98,17 @@ interface CommentRow {
   study_id: string;
   account_id: string;
   hidden: "deleted" | "hidden" | null;
+  created_at: number;
+  body: string;
+}
+
+/** The form that changes a comment, as long as its author may. */
+function editForm(visit: Visit, { id, created_at, hidden, body }: CommentRow): Html | null {
+  if (hidden !== null || Date.now() >= created_at + studyLimits.comment_edit_ms) return null;
+  return html`<details><summary>Edit</summary><form class="card" method="post" action="/comments/${id}/edit">${csrfField(visit)}
+<div class="field"><label for="edit-${id}">Your comment, until ${studyLimits.comment_edit_ms / 60_000} minutes after you wrote it</label>
+<textarea id="edit-${id}" name="body" required maxlength="${studyLimits.comment}">
+${body}</textarea></div><button>Change</button></form></details>`;
 }
 
 /** Forms below a comment, by who looks at it. */
@@ -109,7 +121,7 @@ export function commentActions(visit: Visit, comment: CommentRow): Html | null {
   const form = (name: string, label: string, question: string) =>
     html`<details><summary>${label}</summary><form class="card" method="post" action="/comments/${comment.id}/${name}">${csrfField(visit)}${reasonField(`${name}-${comment.id}`, question)}<button class="danger">${label}</button></form></details>`;
   const shown = comment.hidden === null;
-  return html`${mine ? button("delete", "Delete") : shown ? form("report", "Report", "What is wrong with this comment") : null}${
+  return html`${mine ? editForm(visit, comment) : null}${mine ? button("delete", "Delete") : shown ? form("report", "Report", "What is wrong with this comment") : null}${
     session.isModerator
       ? html`${shown ? form("hide", "Hide", "Why, as readers will see") : button("show", "Show again")}${form("erase", "Erase", "Why, as readers will see")}`
       : null

@@ -1,5 +1,12 @@
 import { hiddenCharacters, type StudyPackage, studyLimits } from "../../../contracts/studies/index.js";
-import { addComment, depthOf, hasUpvoted, readComments, setUpvote } from "../../store/discussion.js";
+import {
+  addComment,
+  depthOf,
+  editComment,
+  hasUpvoted,
+  readComments,
+  setUpvote,
+} from "../../store/discussion.js";
 import { originalsOf, reproductionsOf } from "../../store/reproductions.js";
 import { findStudy, listVersions, type StudyRow } from "../../store/studies.js";
 import { isBlank } from "../../text/blank.js";
@@ -184,7 +191,11 @@ async function commentView(
   const seen = comment.hidden === null || (comment.hidden === "hidden" && visit.session?.isModerator);
   const reply = html`<details><summary>Reply</summary>${commentForm(visit, study.id, comment.id)}</details>`;
   const open = comment.hidden === null && study.listed === 1;
-  return html`<li class="depth-${depth}" id="comment-${comment.id}"><ul class="meta"><li>${signature(comment.author, comment.handle)}</li><li>${when(comment.created_at)}</li></ul>
+  return html`<li class="depth-${depth}" id="comment-${comment.id}"><ul class="meta"><li>${signature(comment.author, comment.handle)}</li><li><a class="permanent" href="#comment-${comment.id}" aria-label="Link to this comment">${when(comment.created_at)}</a></li>${
+    comment.edited_at === null || comment.hidden !== null
+      ? null
+      : html`<li>changed ${when(comment.edited_at)}</li>`
+  }</ul>
 ${comment.hidden === null ? null : html`<p class="gone">${hiddenSentence(comment)}</p>`}${seen ? await shown(comment.body) : null}
 ${visit.session === null ? null : html`<div class="actions">${open ? reply : null}${commentActions(visit, comment)}</div>`}</li>`;
 }
@@ -203,15 +214,36 @@ ${parent === null ? null : html`<input type="hidden" name="parent" value="${pare
 <button>${parent === null ? "Comment" : "Reply"}</button></form>`;
 }
 
+/** A comment that a form gives. */
+function commentOf(form: URLSearchParams): string {
+  const body = (form.get("body") ?? "").replace(/\r\n/g, "\n").trim();
+  if (isBlank(body) || [...body].length > studyLimits.comment) {
+    throw new SiteError(400, `A comment has 1 to ${studyLimits.comment} characters.`);
+  }
+  return body;
+}
+
+export async function postEditComment(visit: Visit, idText: string | undefined): Promise<void> {
+  const id = idOf(idText);
+  const form = await readForm(visit);
+  const { account } = requireSession(visit);
+  await countVisit(visit, "comment");
+  const study = await editComment(visit.service.store, account.id, id, commentOf(form));
+  if (study === null) {
+    throw new SiteError(
+      409,
+      "There is no comment of yours that could still be changed; a reply can correct it.",
+    );
+  }
+  seeOther(visit.ctx, `/studies/${study}#comment-${id}`);
+}
+
 export async function postComment(visit: Visit, idText: string | undefined): Promise<void> {
   const id = idOf(idText);
   const form = await readForm(visit);
   const { account } = requireSession(visit);
   await countVisit(visit, "comment");
-  const body = (form.get("body") ?? "").replace(/\r\n/g, "\n").trim();
-  if (isBlank(body) || [...body].length > studyLimits.comment) {
-    throw new SiteError(400, `A comment has 1 to ${studyLimits.comment} characters.`);
-  }
+  const body = commentOf(form);
   const parent = form.get("parent") === null ? null : idOf(form.get("parent") as string);
   const author = { accountId: account.id, name: account.name };
   const added = await addComment(visit.service.store, author, id, parent, body);
