@@ -57,7 +57,8 @@ for (const javaScriptEnabled of [true, false]) {
     assert.is(await page.title(), `${study.title} · tapline studies`, "the stored script did not run");
     await page.getByLabel("Your comment").fill("Reproduced. <b>Well</b> done.");
     await page.getByRole("button", { name: "Comment", exact: true }).click();
-    await page.getByText("Reproduced. <b>Well</b> done.").waitFor();
+    const said = page.getByRole("paragraph").filter({ hasText: "Reproduced. <b>Well</b> done." });
+    await said.waitFor();
     assert.is(await page.getByRole("button", { name: /Upvote/ }).count(), 0, "no vote for oneself");
     await page.goto(service.origin);
     await page

@@ -52,6 +52,7 @@ inBrowser(
         assert.ok((await figure.locator("table").textContent())?.length, "its data as a table");
       }
       assert.ok((await page.locator("math").count()) >= 3);
+      assert.is(await page.getByRole("button", { name: "Copy" }).count(), 1, "one piece of code, one button");
       await assertLooksWell(page, `figures, ${colorScheme}, ${width}`);
       if (pictures !== undefined)
         await page.screenshot({ path: join(pictures, `study-${colorScheme}-${width}.png`), fullPage: true });
@@ -76,7 +77,7 @@ async function traces(page: Page): Promise<unknown> {
     return {
       broken: (globalThis as { broken?: unknown }).broken ?? null,
       elements: document.querySelectorAll(
-        "script, iframe, img, object, embed, style, base, form[action^='http'], input[type=image], [onload], [onerror], [onclick], [style], math a, svg a, svg image, foreignObject",
+        "script:not(head > script[src^='/assets/']), iframe, img, object, embed, style, base, form[action^='http'], input[type=image], [onload], [onerror], [onclick], [style], math a, svg a, svg image, foreignObject",
       ).length,
       addresses: [...document.querySelectorAll("main a")]
         .map((link) => link.protocol)
@@ -117,7 +118,14 @@ inBrowser("hostile Markdown, formulas, results and links: nothing is injected, r
       );
       if (javaScriptEnabled)
         assert.equal(await traces(page), { broken: null, elements: 0, addresses: [] }, path);
-      else assert.ok((await page.locator("figure svg").count()) > 0 || path === "?view=source");
+      else {
+        assert.is(
+          await page.getByRole("button", { name: "Copy" }).count(),
+          0,
+          "no button that could do nothing",
+        );
+        assert.ok((await page.locator("figure svg").count()) > 0 || path === "?view=source");
+      }
     }
     assert.equal([...new Set(asked)], [new URL(service.origin).host], "no request leaves for another host");
     await visitor.close();

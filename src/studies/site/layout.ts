@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { hiddenCharacters, studyLimits } from "../../contracts/studies/index.js";
+import { copyScriptPath } from "./copy-script.js";
 import { type Html, html } from "./html.js";
 import { revealed } from "./reveal.js";
 import { style } from "./style.js";
@@ -7,12 +8,15 @@ import type { Visit } from "./visit.js";
 
 export const stylePath = `/assets/${createHash("sha256").update(style).digest("hex").slice(0, 16)}.css`;
 
-/** Answers with a whole page. */
+/**
+ * Answers with a whole page.
+ * @param extra `code` where it may show code: such a page has a script, one file of ours, and its policy names that alone
+ */
 export function page(
   visit: Visit,
   title: string,
   body: Html,
-  extra: { status?: number; head?: Html } = {},
+  extra: { status?: number; head?: Html; code?: boolean } = {},
 ): void {
   const { ctx, session } = visit;
   const link = (path: string, text: string | Html) =>
@@ -21,7 +25,9 @@ export function page(
   const visibleTitle = title.replace(hiddenCharacters, "");
   const document = html`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>${visibleTitle} · tapline studies</title><link rel="icon" href="/favicon.svg" type="image/svg+xml">
-<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="stylesheet" href="${stylePath}">${extra.head}</head>
+<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="stylesheet" href="${stylePath}">${extra.head}${
+    extra.code ? html`<script src="${copyScriptPath}" defer></script>` : null
+  }</head>
 <body><a class="skip" href="#main">Skip to content</a>
 <header class="top"><div><a class="brand" href="/"><span>tap</span>line studies</a>
 <nav aria-label="Main">${link("/", "Studies")}${
@@ -37,6 +43,10 @@ export function page(
 <main id="main">${body}</main>
 <footer><p>Research text on this site was written by its authors and their models; nobody has verified its claims.
 <a href="/docs">API</a> · <a href="/api/v1/openapi.json">OpenAPI</a></p></footer></body></html>`;
+  if (extra.code) {
+    const policy = ctx.response.get("Content-Security-Policy");
+    ctx.set("Content-Security-Policy", `${policy}; script-src ${visit.service.origin}${copyScriptPath}`);
+  }
   ctx.status = extra.status ?? 200;
   ctx.set("Content-Type", "text/html; charset=utf-8");
   ctx.body = document.markup;

@@ -5,6 +5,7 @@ import { isSecure } from "../http/transport.js";
 import { logFault, type Service } from "../service.js";
 import { NotModerator } from "../store/audit.js";
 import { AccountSuspended } from "../store/store.js";
+import { copyScript, copyScriptPath } from "./copy-script.js";
 import { html } from "./html.js";
 import { page, stylePath } from "./layout.js";
 import { account, postEndOthers, postEndSession, postSignOut } from "./pages/account.js";
@@ -98,7 +99,7 @@ export const routes: [method: "GET" | "POST", path: RegExp, handler: Handler][] 
   ["GET", /^\/docs$/, docs],
 ];
 
-/** No script, no other host, no framing; forms go home only. */
+/** No script (pages with code name theirs, see `page`), no other host, no framing; forms go home only. */
 const policy =
   "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
@@ -125,6 +126,12 @@ export function site(service: Service): Middleware {
       ctx.set("Content-Type", "text/css; charset=utf-8");
       ctx.set("Cache-Control", "public, max-age=31536000, immutable");
       ctx.body = style;
+      return;
+    }
+    if (ctx.path === copyScriptPath) {
+      ctx.set("Content-Type", "text/javascript; charset=utf-8");
+      ctx.set("Cache-Control", "public, max-age=31536000, immutable");
+      ctx.body = copyScript;
       return;
     }
     if (ctx.path === "/favicon.svg" || ctx.path === "/favicon.ico") {

@@ -13,7 +13,13 @@ export interface PublicPage {
   packed: Packed;
 }
 
-const headersOfPages = ["Content-Type", "Content-Disposition", "X-Content-SHA256", "X-Study-Version"];
+const headersOfPages = [
+  "Content-Security-Policy",
+  "Content-Type",
+  "Content-Disposition",
+  "X-Content-SHA256",
+  "X-Study-Version",
+];
 
 /** Addresses whose pages are the same for everybody who is not signed in. */
 const publicPaths =

@@ -72,12 +72,13 @@ ins { background: var(--good); text-decoration: none; } del { background: var(--
 nav.toc { margin: 0 0 1rem; font-size: .88rem; } .toc ul { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1rem; } ul.plain { list-style: none; margin: 0; padding: 0; } a.author { color: inherit; } a.author:not(:hover) { text-decoration: none; }
 .search { flex-wrap: wrap; } details.filters { flex-basis: 100%; } .filter-fields { display: grid; grid-template-columns: repeat(auto-fill, minmax(12rem, 1fr)); gap: .2rem 1rem; } .filter-fields input, .filter-fields select { width: 100%; }
 .snippet { color: var(--soft); font-size: .92rem; border-left: 3px solid var(--line); padding-left: .7rem; } mark { background: var(--warn-paper); color: inherit; border-radius: 2px; }
+.copy { float: right; font-size: .75rem; padding: .15rem .5rem; margin: .45rem .45rem 0 0; position: relative; background: var(--card); }
 .permanent { color: var(--soft); text-decoration: none; font-size: .85em; padding: 0 .3em; } .permanent:hover, .permanent:focus { color: var(--accent); }
 ${drawingStyle}.result figure { margin: 1.2rem 0; padding: 0; } figcaption { font-size: .9rem; color: var(--soft); margin-bottom: .5rem; font-family: system-ui, sans-serif; } figcaption strong { color: var(--ink); font-size: 1rem; display: block; } .drawing.narrow { display: none; } .result table { font-family: system-ui, sans-serif; }
 @media (max-width: 47rem) { .drawing.wide { display: none; } .drawing.narrow { display: flex; } }
 @media (max-width: 36rem) { html { font-size: 16px; } h1 { font-size: 1.5rem; } nav { margin-left: 0; } .tree-level { padding-left: .6rem; } dl.facts { grid-template-columns: 1fr; } dl.facts dd { margin-bottom: .4rem; }
   .depth-1, .depth-2, .depth-3, .depth-4, .depth-5 { margin-left: .8rem; } }
-@media print { .drawing.wide { display: flex; } .drawing.narrow { display: none; } figure { break-inside: avoid; } header.top, footer, form, .tabs { display: none; } pre, ins, del { max-height: none; } }
+@media print { .copy { display: none; } .drawing.wide { display: flex; } .drawing.narrow { display: none; } figure { break-inside: avoid; } header.top, footer, form, .tabs { display: none; } pre, ins, del { max-height: none; } }
 `;
 
 /** A tap over a line of text, in the site's colours. */

@@ -102,7 +102,7 @@ ${
       ? commentForm(visit, id, null)
       : null
 }</section>`,
-    { head: head(visit, citableOf(visit, found, content), content.question, gone !== null) },
+    { head: head(visit, citableOf(visit, found, content), content.question, gone !== null), code: true },
   );
 }
 

@@ -1,0 +1,26 @@
+import { createHash } from "node:crypto";
+
+/**
+ * The site's only script, on pages that show code: a button before each piece that copies it. Without scripts there is no
+ * button, and nothing else is missing.
+ */
+export const copyScript = `"use strict";
+for (const code of document.querySelectorAll("pre.code")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "quiet copy";
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(code);
+      button.textContent = "Selected";
+    }
+  });
+  code.before(button);
+}
+`;
+
+export const copyScriptPath = `/assets/${createHash("sha256").update(copyScript).digest("hex").slice(0, 16)}.js`;
