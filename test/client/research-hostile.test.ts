@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
+import { syncBuiltinESMExports } from "node:module";
 import type { AddressInfo } from "node:net";
+import timers from "node:timers/promises";
 import { inspect } from "node:util";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -234,6 +236,41 @@ test("reads are tried again when the connection breaks or a proxy falters, and n
   service.seen.length = 0;
   const off = await rejection(client().listStudies());
   assert.equal([off.status, off.retryAfter, service.seen.length], [503, 60, 1]);
+});
+
+test("the pause before a read is tried again grows, is what the service asks for up to two seconds, and ends where it asks for more", async () => {
+  const { setTimeout: real } = timers;
+  const pauses: number[] = [];
+  timers.setTimeout = ((ms: number, ...rest: unknown[]) => {
+    pauses.push(ms);
+    return (real as (...words: unknown[]) => Promise<unknown>)(0, ...rest);
+  }) as typeof timers.setTimeout;
+  syncBuiltinESMExports();
+  const tried = async (status: number, headers: Record<string, string> = {}) => {
+    reply(status, "", headers);
+    service.seen.length = 0;
+    pauses.length = 0;
+    const error = await rejection(client().listStudies());
+    assert.is(error.status, status);
+    return [service.seen.length, ...pauses];
+  };
+  try {
+    for (const status of [502, 503, 504]) assert.equal(await tried(status), [3, 250, 500], String(status));
+    assert.equal(await tried(503, { "Retry-After": "0" }), [3, 250, 500]);
+    assert.equal(await tried(503, { "Retry-After": "1" }), [3, 1000, 1000]);
+    assert.equal(await tried(503, { "Retry-After": "2" }), [3, 2000, 2000]);
+    assert.equal(await tried(503, { "Retry-After": "3" }), [1]);
+    for (const status of [400, 404, 408, 429, 500, 501, 505]) {
+      assert.equal(await tried(status, { "Retry-After": "1" }), [1], String(status));
+    }
+    service.answer = (_request, response) => void response.destroy();
+    pauses.length = 0;
+    await rejection(client().listStudies());
+    assert.equal(pauses, [250, 500]);
+  } finally {
+    timers.setTimeout = real;
+    syncBuiltinESMExports();
+  }
 });
 
 test("a save is one request, and where its outcome is open the error says that the draft may exist", async () => {

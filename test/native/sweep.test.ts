@@ -198,4 +198,39 @@ test("plans that differ in one field only are computed apart, equal ones give th
   await context.close();
 });
 
+test("each prompt has the target that was named for it, or its own most probable token", async () => {
+  const context = await model.createContext({ nCtx: 256, maxSequences: 8 });
+  const single = await model.createContext({ nCtx: 128 });
+  const texts = await prompts();
+  const edit: Edit = { layer: 3, scale: 0.5 };
+  const named = [300, -1, 17];
+  const trials = await context.sweep({
+    prompts: texts,
+    plans: [[edit]],
+    targets: Int32Array.from(named),
+    maxTokens: 0,
+  });
+  assert.is(trials.length, 3);
+  for (const [index, { target, baseline, rows }] of trials.entries()) {
+    for (const [seen, edits] of [
+      [baseline.probability, []],
+      [rows[0]?.probability, [edit]],
+    ] as const) {
+      await single.reset();
+      const tokens = texts[index] as Int32Array;
+      const { logits } = await single.advance({ tokens, layers: [3], logits: true, edits: [...edits] });
+      const all = logits as Float32Array;
+      if (edits.length === 0) {
+        assert.is(target, named[index] === -1 ? all.indexOf(Math.max(...all)) : (named[index] as number));
+      }
+      const most = Math.max(...all);
+      const total = all.reduce((sum, value) => sum + Math.exp(value - most), 0);
+      const expected = Math.exp((all[target] as number) - most) / total;
+      assert.ok(Math.abs((seen as number) - expected) < 1e-4, `prompt ${index}: ${seen} and ${expected}`);
+    }
+  }
+  await context.close();
+  await single.close();
+});
+
 test.run();
