@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
+import type { Middleware } from "koa";
 import { HttpError } from "./errors.js";
 
 /**
@@ -18,6 +19,15 @@ export function apiKeyCheck(key: string | undefined): (headers: IncomingHttpHead
       code: "invalid_api_key",
       headers: { "WWW-Authenticate": "Bearer" },
     });
+  };
+}
+
+/** Asks for the key, where there is one, of every request whose path `applies` names. */
+export function keyAccess(key: string | undefined, applies: (path: string) => boolean): Middleware {
+  const check = apiKeyCheck(key);
+  return (ctx, next) => {
+    if (applies(ctx.path)) check(ctx.headers);
+    return next();
   };
 }
 

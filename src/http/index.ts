@@ -1,4 +1,4 @@
-export { apiKeyCheck } from "./api-key.js";
+export { apiKeyCheck, keyAccess } from "./api-key.js";
 export { type AppOptions, createApp, createRouter, type RouteContext, type Routes } from "./app.js";
 export { type BodyOptions, checked, readBytes, readJson } from "./body.js";
 export { clientGone } from "./client-gone.js";

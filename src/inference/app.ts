@@ -1,13 +1,13 @@
 import type Koa from "koa";
 import type { Middleware } from "koa";
 import {
-  apiKeyCheck,
   createApp,
   errorBodyAt,
   type FrontPage,
   frontPage,
   HttpError,
   isLoopback,
+  keyAccess,
   localAccess,
   sharedAccess,
   underPath,
@@ -41,7 +41,7 @@ export function inferenceApp(service: InferenceService, log?: (line: string) => 
       localAccess(inside),
       sharedAccess(service.cors, openAi),
       shareWithoutKey(service.apiKey),
-      checkApiKey(service.apiKey),
+      keyAccess(service.apiKey, (path) => !inside(path) && !open(path)),
       countRefusals(service),
       answerForEngine,
     ],
@@ -81,14 +81,6 @@ function greeting({ engine: { info }, aliases }: InferenceService): FrontPage {
     ],
     example: (url) => `curl -s ${url}/v1/chat/completions -d '{
   "messages": [{"role": "user", "content": "What is the capital of France?"}]}'`,
-  };
-}
-
-function checkApiKey(key: string | undefined): Middleware {
-  const check = apiKeyCheck(key);
-  return (ctx, next) => {
-    if (!inside(ctx.path) && !open(ctx.path)) check(ctx.headers);
-    return next();
   };
 }
 

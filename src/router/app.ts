@@ -1,15 +1,14 @@
 import type Koa from "koa";
-import type { Middleware } from "koa";
 import { llamaServerPaths } from "../contracts/llama-server.js";
 import { autoModel } from "../contracts/router.js";
 import {
-  apiKeyCheck,
   createApp,
   createRouter,
   errorBodyAt,
   type FrontPage,
   frontPage,
   HttpError,
+  keyAccess,
   localAccess,
   sharedAccess,
   underPath,
@@ -33,7 +32,7 @@ export function routerApp(service: RouterService, log: (line: string) => void): 
       frontPage(() => greeting(service)),
       localAccess((path) => !shared(path)),
       sharedAccess(service.cors, shared),
-      checkApiKey(service.apiKey),
+      keyAccess(service.apiKey, shared),
     ],
     routers: [
       v1Routes(service),
@@ -60,14 +59,6 @@ function greeting({ backends }: RouterService): FrontPage {
     ],
     example: (url) => `curl -s ${url}/v1/chat/completions -d '{
   "model": "auto", "messages": [{"role": "user", "content": "What is the capital of France?"}]}'`,
-  };
-}
-
-function checkApiKey(key: string | undefined): Middleware {
-  const check = apiKeyCheck(key);
-  return (ctx, next) => {
-    if (shared(ctx.path)) check(ctx.headers);
-    return next();
   };
 }
 
