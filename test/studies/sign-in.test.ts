@@ -204,6 +204,7 @@ for (const database of databases.all) {
       assert.is(back.status, 303);
       const first = cookieOf(back, "__Host-tapline-session");
       assert.ok(await isIn(first));
+      assert.is((await comeBack(soon)).status, 400, "nobody comes back twice");
       clock.ms += 1;
       assert.is((await comeBack(late)).status, 400, "a moment beyond ten minutes");
 
