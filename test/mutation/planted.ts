@@ -221,14 +221,14 @@ export const planted: readonly Planted[] = [
     file: "src/studies/store/approvals.ts",
     from: ".onConflict((conflict) => conflict.doNothing())",
     to: '.onConflict((conflict) => conflict.columns(["identity", "role"]).doUpdateSet({ account_id: null }))',
-    tests: ["studies/sign-in", "studies/access", "studies/moderation"],
+    tests: ["studies/sign-in"],
   },
   {
     what: "another role does for publishing",
     file: "src/studies/store/accounts.ts",
     from: '    .where("role", "=", role)\n',
     to: "",
-    tests: ["studies/sign-in", "studies/access", "studies/store"],
+    tests: ["studies/sign-in", "studies/site.test"],
   },
   {
     what: "the hub's token is sent to any origin",

@@ -7,7 +7,10 @@ import * as assert from "uvu/assert";
 import { githubProvider } from "../../src/studies/auth/github.js";
 import { oidcProvider } from "../../src/studies/auth/oidc.js";
 import type { Provider } from "../../src/studies/auth/providers.js";
+import { isApproved, signInAccount } from "../../src/studies/store/accounts.js";
+import { approve } from "../../src/studies/store/approvals.js";
 import { findSession, startSession } from "../../src/studies/store/sessions.js";
+import { openStore } from "../../src/studies/store/store.js";
 import { cleanUp } from "../../src/studies/store/upkeep.js";
 import { testClock } from "./support/clock.js";
 import { startDatabases } from "./support/databases.js";
@@ -234,6 +237,30 @@ for (const database of databases.all) {
       assert.equal(await store.db.selectFrom("sign_ins").selectAll().execute(), []);
     } finally {
       await service.close();
+    }
+  });
+
+  test(`${database.name}: an approval stays whose it was, whatever else is approved, and whoever shows its name now`, async () => {
+    const store = await openStore(database.fresh());
+    try {
+      const identity = { issuer: "test", subject: "a", name: "Ada", email: "ada@example.org", login: null };
+      const ada = await signInAccount(store, identity);
+      for (const role of ["publisher", "moderator", "agent", "publisher"] as const) {
+        await approve(store, role, "ada@example.org");
+      }
+      for (const role of ["publisher", "moderator", "agent"] as const) {
+        assert.ok(await isApproved(store, ada, role), role);
+      }
+      // Her address is another person's now, and is approved once more.
+      await signInAccount(store, { ...identity, email: "new@example.org" });
+      const ben = await signInAccount(store, { ...identity, subject: "b", name: "Ben" });
+      await approve(store, "publisher", "ada@example.org");
+      assert.equal(
+        [await isApproved(store, ada, "publisher"), await isApproved(store, ben, "publisher")],
+        [true, false],
+      );
+    } finally {
+      await store.close();
     }
   });
 }
