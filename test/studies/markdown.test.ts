@@ -253,7 +253,7 @@ test("hostile texts: nothing becomes markup but what Markdown has", async () => 
         assertHarmless(await set(text), text);
       },
     ),
-    { numRuns: 400 },
+    { numRuns: 200 },
   );
   await fc.assert(
     fc.property(
@@ -289,7 +289,7 @@ test("hostile texts: nothing becomes markup but what Markdown has", async () => 
         if (made !== null) assertHarmless(made.markup, parts.join(""));
       },
     ),
-    { numRuns: 400 },
+    { numRuns: 200 },
   );
 });
 

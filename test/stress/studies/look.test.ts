@@ -141,7 +141,7 @@ inBrowser("the keyboard alone: past the navigation, search, open, comment", asyn
   await page.keyboard.type("Written without a mouse.");
   await tabTo(page, "Comment");
   await page.keyboard.press("Enter");
-  await page.getByText("Written without a mouse.").waitFor();
+  await page.getByRole("paragraph").filter({ hasText: "Written without a mouse." }).waitFor();
   await visitor.close();
 });
 
@@ -172,7 +172,7 @@ inBrowser("axe finds nothing serious in what moderators and readers of taken dow
 
 /** Presses Tab until the element in focus begins with a text, or has it as its id. */
 async function tabTo(page: Page, wanted: string): Promise<void> {
-  for (let presses = 0; presses < 60; presses += 1) {
+  for (let presses = 0; presses < 300; presses += 1) {
     await page.keyboard.press("Tab");
     const found = await page.evaluate(
       `document.activeElement.id === ${JSON.stringify(wanted)} ||
