@@ -476,21 +476,21 @@ export const planted: readonly Planted[] = [
     file: "src/inference/reply.ts",
     from: "&& !res.destroyed) await drained(res);",
     to: "&& !res.destroyed) await 0;",
-    tests: ["inference/server"],
+    tests: ["inference/parts"],
   },
   {
     what: "a silent stream says nothing",
     file: "src/inference/reply.ts",
     from: "() => res.write(keepAlive)",
     to: "() => {}",
-    tests: ["inference/server"],
+    tests: ["inference/parts"],
   },
   {
     what: "a stream goes on saying that it works behind its end",
     file: "src/inference/reply.ts",
     from: "clearInterval(silence);",
     to: "",
-    tests: ["inference/server"],
+    tests: ["inference/parts"],
   },
   // Router
   {

@@ -117,6 +117,29 @@ test("a refusal is kept and nothing of it passed on; a client that goes away end
   assert.equal(two.called, ["abort"]);
 });
 
+test("which statuses mean that another backend is asked", async () => {
+  for (const [status, kind] of [
+    [429, "refused"],
+    [500, "answered"],
+    [501, "answered"],
+    [502, "refused"],
+    [503, "refused"],
+    [504, "refused"],
+    [505, "answered"],
+    [508, "refused"],
+    [400, "answered"],
+    [200, "answered"],
+  ] as const) {
+    const { end, controller, handler } = attempt(new Client());
+    const raw = controller();
+    handler.onRequestStart(raw, {});
+    handler.onResponseStart(raw, status, {});
+    handler.onResponseData(raw, Buffer.from("x"));
+    handler.onResponseEnd(raw, {});
+    assert.is((await end).kind, kind, String(status));
+  }
+});
+
 test("a backend that is retired closes both its pools; a check that is due is not told as one in the past", async () => {
   const backend = new Backend({ url: "http://127.0.0.1:9" });
   backend.state = "aside";

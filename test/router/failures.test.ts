@@ -259,6 +259,32 @@ test("back-off doubles while a backend is down, up to its longest", async () => 
   }
 });
 
+test("back-off begins anew once a backend was healthy for ten seconds, and is not lengthened by asking before its time", async () => {
+  const { now } = performance;
+  let ms = 1_000_000;
+  performance.now = () => ms;
+  try {
+    const one = await fake();
+    const router = await routing([one.url, "http://127.0.0.1:9"]);
+    const { backends, health } = router.service;
+    const [well, gone] = backends as [(typeof backends)[0], (typeof backends)[0]];
+    well.failures = 3;
+    ms += 10_000;
+    assert.ok(await health.check(well));
+    assert.is(well.failures, 3);
+    ms += 1;
+    assert.ok(await health.check(well));
+    assert.is(well.failures, 0);
+
+    await until(() => gone.nextCheck > ms && gone.checking === undefined);
+    const { failures, nextCheck } = gone;
+    assert.not(await health.check(gone));
+    assert.equal([gone.failures, gone.nextCheck], [failures, nextCheck]);
+  } finally {
+    performance.now = now;
+  }
+});
+
 test("a frozen backend loses the requests that it has not begun to answer", async () => {
   const frozen = await fake({ post: silent, models: [{ id: "m" }, { id: "only" }] });
   const router = await routing([frozen.url], { timing: quickly });
