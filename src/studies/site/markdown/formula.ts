@@ -1,7 +1,11 @@
-import katex from "katex";
+import { createRequire } from "node:module";
+import type { KatexOptions } from "katex";
 import { hiddenCharacters } from "../../../contracts/studies/index.js";
 import { Html } from "../../../markup/html.js";
 import { mathLetters } from "./math-letters.js";
+
+/** Loaded with the first formula: a service whose studies have none does without its 5 MB. */
+let katex: { renderToString(tex: string, options: KatexOptions): string } | undefined;
 
 /** Characters of a formula that is set; longer ones stay as they were written. A formula of so many takes up to 20 ms. */
 const longest = 1000;
@@ -33,6 +37,7 @@ const joiners = /[\u200b\u2061-\u2064]/g;
  */
 export function formula(source: string, display: boolean): Html | null {
   if (source.length > longest || isHiding(source)) return null;
+  katex ??= createRequire(import.meta.url)("katex") as NonNullable<typeof katex>;
   let markup: string;
   try {
     markup = katex.renderToString(source, {
