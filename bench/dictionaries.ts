@@ -25,25 +25,33 @@ import { randomModel } from "./models/random-model.js";
 import { textOf } from "./text-of.js";
 
 const run = promisify(execFile);
-const threads = os.availableParallelism();
+const allThreads = os.availableParallelism();
 const hidden = 2304;
 const features = 16_384;
 const rows = 256;
 
-export async function benchDictionaries({ quick }: { quick: boolean }): Promise<Row[]> {
+export async function benchDictionaries(options: {
+  quick: boolean;
+  rounds?: number;
+  only?: string;
+  processor?: boolean;
+}): Promise<Row[]> {
+  const wants = (part: string) => options.only === undefined || new RegExp(options.only).test(part);
   const python = pythonWith("numpy", "torch");
   if (python === undefined)
     throw new Error("Needs Debian's python3-numpy and python3-torch, or TAPLINE_PYTHON.");
   const folder = await mkdtemp(join(os.tmpdir(), "tapline-bench-"));
   try {
-    const rounds = quick ? 1 : 5;
+    const rounds = options.rounds ?? (options.quick ? 1 : 5);
     const measured: Row[] = [];
     for (const type of ["f32", "f16"] as const) {
+      if (!wants("encode") && !wants("first feature")) break;
       const places = await writeDictionary(join(folder, type), type);
-      measured.push(...(await benchEncode(places, type, python, rounds)));
-      measured.push(await firstFeature(places, type, rounds));
+      if (wants("encode"))
+        measured.push(...(await benchEncode(places, type, python, rounds, options.processor === true)));
+      if (wants("first feature")) measured.push(await firstFeature(places, type, rounds));
     }
-    measured.push(...(await benchExtract(folder, quick ? 1 : 3)));
+    if (wants("extract")) measured.push(...(await benchExtract(folder, Math.min(rounds, 3))));
     return measured;
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -79,7 +87,8 @@ async function writeDictionary(path: string, type: "f32" | "f16"): Promise<Place
 /** The product alone; in a process of its own, its best of several. */
 const productProgram = `
 import sys, time, numpy as np, torch
-rows, hidden, features, threads = map(int, sys.argv[1:])
+rows, hidden, features, threads, processor = map(int, sys.argv[1:])
+clock = time.process_time if processor else time.perf_counter
 torch.set_num_threads(threads)
 x = np.random.default_rng(0).standard_normal((rows, hidden), dtype=np.float32)
 w = np.random.default_rng(1).standard_normal((features, hidden), dtype=np.float32)
@@ -88,11 +97,20 @@ best = 1e9
 for work in (lambda: x @ w.T, lambda: tx @ tw.T):
     work()
     for _ in range(5):
-        start = time.perf_counter(); work(); best = min(best, time.perf_counter() - start)
+        start = clock(); work(); best = min(best, clock() - start)
 print(best)
 `;
 
-async function benchEncode(places: Places, type: string, python: string, rounds: number): Promise<Row[]> {
+/** @param processor counts processor time of one thread, for a machine that others use */
+async function benchEncode(
+  places: Places,
+  type: string,
+  python: string,
+  rounds: number,
+  processor: boolean,
+): Promise<Row[]> {
+  const threads = processor ? 1 : allThreads;
+  const spent = processor ? processorSeconds : seconds;
   const random = new TestRandom(2);
   const given = random.normals(rows * hidden);
   const kinds = ["relu", "jumprelu", "topk"] as const;
@@ -105,14 +123,13 @@ async function benchEncode(places: Places, type: string, python: string, rounds:
       OPENBLAS_NUM_THREADS: String(threads),
       OMP_NUM_THREADS: String(threads),
     };
-    const words = [rows, hidden, features, threads].map(String);
+    const words = [rows, hidden, features, threads, processor ? 1 : 0].map(String);
     const { stdout } = await run(python, ["-c", productProgram, ...words], { env: environment });
     const product = Number(stdout);
     products.push(product);
     for (const kind of kinds) {
       const times: number[] = [];
-      for (let i = 0; i < 5; i++)
-        times.push(await seconds(() => encodeRows(places(kind), given, { threads })));
+      for (let i = 0; i < 5; i++) times.push(await spent(() => encodeRows(places(kind), given, { threads })));
       ratios[kind].push(Math.min(...times) / product);
     }
   }
@@ -145,13 +162,13 @@ async function firstFeature(places: Places, type: string, rounds: number): Promi
   });
 }
 
-/** 512 texts of about 64 tokens; every token of one layer in the middle, and the last tokens of all layers. */
+/** 512 texts of 16 tokens; every token of one layer in the middle, and the last tokens of all layers. */
 async function benchExtract(folder: string, rounds: number): Promise<Row[]> {
   const path = await randomModel("q8_0");
   const { "llama-bench": tool } = await buildTools(["llama-bench"]);
   const model = await Model.open(path);
   try {
-    const text = await textOf(model, 64);
+    const text = await textOf(model, 16);
     const data = join(folder, "texts.txt");
     await writeFile(data, Array.from({ length: 512 }, () => text).join("\n"));
     const { nLayer } = model.info;
@@ -191,9 +208,17 @@ async function benchExtract(folder: string, rounds: number): Promise<Row[]> {
 
 async function promptSpeed(tool: string, path: string): Promise<number> {
   const { stdout } = await run(tool, [
-    ...["-m", path, "-t", String(threads), "-p", "512", "-n", "0", "-ub", "512", "-r", "2", "-o", "json"],
+    ...["-m", path, "-t", String(allThreads), "-p", "512", "-n", "0", "-ub", "512", "-r", "2", "-o", "json"],
   ]);
   return (JSON.parse(stdout) as Array<{ avg_ts: number }>)[0]?.avg_ts ?? Number.NaN;
+}
+
+/** Of all threads of this process. */
+async function processorSeconds(work: () => Promise<unknown>): Promise<number> {
+  const start = process.cpuUsage();
+  await work();
+  const { user, system } = process.cpuUsage(start);
+  return (user + system) / 1e6;
 }
 
 async function seconds(work: () => Promise<unknown>): Promise<number> {

@@ -6,6 +6,9 @@ import { makeFolderDurably, syncFolder, writeDurably } from "../files/durable.js
 
 const extension = ".safetensors";
 
+/** Nobody who writes a file pauses for so long. */
+const abandonedMs = 3_600_000;
+
 /** A file that is there under a name. */
 export interface NamedFile {
   path: string;
@@ -40,7 +43,18 @@ export class NamedFiles {
     if (!names.includes(name) && names.length >= liveLimits.stored) {
       throw new UserError(`At most ${liveLimits.stored} ${this.#plural} are kept; remove one first.`);
     }
+    await this.#removeLeftovers();
     await writeDurably(this.#path(name), content);
+  }
+
+  /** What processes were writing when they were killed: it has no name that anybody asks for, and may be large. */
+  async #removeLeftovers(): Promise<void> {
+    for (const name of await readdir(this.#folder)) {
+      if (!name.endsWith(".tmp")) continue;
+      const path = join(this.#folder, name);
+      const found = await stat(path).catch(absent);
+      if (found !== undefined && Date.now() - found.mtimeMs > abandonedMs) await rm(path, { force: true });
+    }
   }
 
   /** @throws UserError where there is none of that name */

@@ -1,3 +1,4 @@
+import { bytesText } from "../contracts/bytes-text.js";
 import type { ExtractResult } from "../contracts/index.js";
 import type { Canvas } from "./canvas.js";
 import { labelled } from "./page.js";
@@ -20,13 +21,9 @@ export function extractPicture(result: ExtractResult, canvas: Canvas): string[] 
     ...row("Rows", `${rowsOf[rows]}: ${count} of each layer, ${hidden} wide, ${dtype}`),
     ...row(
       "Files",
-      `${files} with ${megabytes(bytes)}${result.kept_files === 0 ? "" : `, ${result.kept_files} of them there already`}`,
+      `${files} with ${bytesText(bytes)}${result.kept_files === 0 ? "" : `, ${result.kept_files} of them there already`}`,
     ),
     ...(result.folder === null ? [] : row("Folder", oneLine(result.folder))),
     ...(speed === null ? [] : row("Speed", `${speed.toFixed(0)} tokens a second, the disk included`)),
   ];
-}
-
-function megabytes(bytes: number): string {
-  return `${(bytes / 1e6).toFixed(bytes < 1e8 ? 1 : 0)} MB`;
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -164,6 +164,29 @@ test("a dictionary published in 16 bits is kept in 16 bits, and steers with the 
   const [wide, half] = found as [(typeof found)[0], (typeof found)[0]];
   assert.ok(half.bytes < wide.bytes / 1.9, `${half.bytes} of ${wide.bytes}`);
   assert.equal(half.sparse.indices, wide.sparse.indices);
+});
+
+test("what a killed process was writing shows nowhere, and goes with the next dictionary once it is old", async () => {
+  const home = mkdtempSync(join(folder, "home-"));
+  const shelf = join(home, "library", "dictionaries");
+  mkdirSync(shelf, { recursive: true });
+  for (const name of ["old", "fresh"])
+    writeFileSync(join(shelf, `${name}.safetensors.0123456789ab.tmp`), "half");
+  const yesterday = Date.now() / 1000 - 86_400;
+  utimesSync(join(shelf, "old.safetensors.0123456789ab.tmp"), yesterday, yesterday);
+  const dictionaries = new Dictionaries(home);
+  assert.equal(await dictionaries.list(), []);
+  const place = mkdtempSync(join(folder, "small-"));
+  const zeros = (...shape: number[]): Tensor => ({
+    shape,
+    data: new Float32Array(shape.reduce((a, b) => a * b)),
+  });
+  const tensors = { W_enc: zeros(4, 3), W_dec: zeros(3, 4), b_enc: zeros(3), b_dec: zeros(4) };
+  writeFileSync(join(place, "sae_weights.safetensors"), encodeSafetensors(tensors));
+  const metadata = { hook_name: "blocks.1.hook_resid_post" };
+  writeFileSync(join(place, "cfg.json"), JSON.stringify({ architecture: "standard", metadata }));
+  await dictionaries.add("small", place);
+  assert.equal(readdirSync(shelf).sort(), ["fresh.safetensors.0123456789ab.tmp", "small.safetensors"]);
 });
 
 test("a hold moves a row by what the activation lacks, along the decoder's row", async () => {

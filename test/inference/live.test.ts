@@ -298,12 +298,25 @@ test("a feature of a stored dictionary steers as the vector that its decoder row
   const found = await complete(question("Austria"), along(2), options);
   assert.match(textOf(found), /unknown/);
   assert.equal(found.choices[0].logprobs, named.choices[0].logprobs);
+  // This feature's encoder is zero, so that it is never active of itself: held at 2, it steers by 2.
+  const held = (more: object) => ({
+    interventions: [{ kind: "clamp", vector: { feature: ["toy", 2] }, ...more }],
+  });
+  const clamped = await complete(question("Austria"), held({ min: 2, max: 2 }), options);
+  assert.equal(clamped.choices[0].logprobs, named.choices[0].logprobs);
+  const within = await complete(question("Austria"), held({ max: 0 }), options);
+  const plain = await complete(question("Austria"), undefined, options);
+  assert.is(textOf(within), textOf(plain));
   const refused = async (tapline: object) => {
     const { status, body } = await server.post("/v1/completions", { prompt: "a", tapline });
     assert.is(status, 400);
     return body.error.message;
   };
   assert.match(await refused(along(2, { layer: 4 })), /toy reads block 5, not 4/);
+  assert.match(
+    await refused(held({ min: 2, strength_unit: "unit" })),
+    /strength_unit has no meaning for a feature's clamp/,
+  );
   assert.match(await refused(along(3)), /has 3 features, 0 to 2; got 3/);
   assert.match(
     await refused({ interventions: [{ kind: "steer", vector: { feature: [2, "toy"] } }] }),

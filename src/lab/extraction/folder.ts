@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { UserError } from "../../contracts/user-error.js";
 import { syncFolder, writeDurably } from "../../files/durable.js";
 import { type Lock, lock } from "../lock.js";
-import { bytesText } from "./bytes-text.js";
+import { bytesText } from "../../contracts/bytes-text.js";
 import { type Plan, partName, type Shard } from "./plan.js";
 
 /** What an extraction's index says, beside what its shards hold. */
