@@ -16,9 +16,11 @@ namespace tapline::dictionary {
 namespace {
 
 constexpr int kPanel = train::kPanel<float>;
-/// Rows that are encoded together: a slice of the weights is used by all of them while it is in the cache,
-/// and what they make of every feature stays a few megabytes.
-constexpr size_t kRowsAtOnce = 64;
+/// Rows that are encoded together at most: a slice of the weights is used by all of them while it is in the
+/// cache.
+constexpr size_t kRowsAtOnce = 256;
+/// What they make of every feature: 32 MiB.
+constexpr size_t kProductsAtOnce = size_t{8} << 20U;
 /// Depth of one slice of packed weights, 32 wide: 16 KiB.
 constexpr int kDepth = 128;
 
@@ -49,13 +51,21 @@ Scale scale_of(const float* row, int hidden, RowScaling scaling) {
   return {static_cast<float>(mean), static_cast<float>(deviation + 1e-5), static_cast<float>(deviation)};
 }
 
-/// Columns [from, from + depth) of rows [first, first + width) of the weights, turned: out[k][j].
-void pack(const Weights& weights, size_t first, int width, int from, int depth, float* out) {
-  alignas(64) float buffer[kDepth];
-  for (int j = 0; j < width; ++j) {
-    const float* row = weights.read(first + static_cast<size_t>(j), static_cast<size_t>(from),
-                                    static_cast<size_t>(depth), buffer);
-    for (int k = 0; k < depth; ++k) out[k * kPanel + j] = row[k];
+/// Columns [from, from + depth) of rows [first, first + width) of the weights, turned, with zeros where there
+/// is neither: out[k][j], depth a multiple of 32.
+void pack(const train::Kernels& kernels, const Weights& weights, size_t first, int width, int hidden,
+          int from, int depth, float* out) {
+  alignas(64) float block[kPanel * kPanel];
+  float buffer[kPanel];
+  for (int at = 0; at < depth; at += kPanel) {
+    const int count = std::clamp(hidden - from - at, 0, kPanel);
+    if (width < kPanel || count < kPanel) std::fill_n(block, kPanel * kPanel, 0.0F);
+    for (int j = 0; j < width && count > 0; ++j) {
+      const float* row = weights.read(first + static_cast<size_t>(j), static_cast<size_t>(from + at),
+                                      static_cast<size_t>(count), buffer);
+      std::copy_n(row, count, block + j * kPanel);
+    }
+    kernels.transpose(block, out + at * kPanel);
   }
 }
 
@@ -143,9 +153,10 @@ SparseRows Dictionary::encode(const float* rows, size_t count, int threads, cons
 
   SparseRows out;
   out.pointers.push_back(0);
-  for (size_t first = 0; first < count; first += kRowsAtOnce) {
+  const size_t at_once = std::clamp(kProductsAtOnce / static_cast<size_t>(features), size_t{16}, kRowsAtOnce);
+  for (size_t first = 0; first < count; first += at_once) {
     cancel.check();
-    const size_t n = std::min(kRowsAtOnce, count - first);
+    const size_t n = std::min(at_once, count - first);
     train::FloatPanels packed(static_cast<int>(n), hidden);
     for (size_t row = 0; row < n; ++row) {
       const float* values = rows + (first + row) * static_cast<size_t>(hidden);
@@ -164,8 +175,7 @@ SparseRows Dictionary::encode(const float* rows, size_t count, int threads, cons
       float* sums = products.data() + static_cast<size_t>(strip) * n * kPanel;
       for (int from = 0; from < padded; from += kDepth) {
         const int depth = std::min(kDepth, padded - from);
-        if (width < kPanel || from + depth > hidden) std::fill_n(slice, depth * kPanel, 0.0F);
-        pack(encoder_, first_feature, width, from, std::min(depth, hidden - from), slice);
+        pack(kernels, encoder_, first_feature, width, hidden, from, depth, slice);
         kernels.rows_times_panel(packed.panel(from / kPanel), packed.stride(), slice, depth / kPanel,
                                  static_cast<int>(n), sums, from > 0);
       }
