@@ -1,9 +1,9 @@
 import { mkdir, readdir, readFile, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { bytesText } from "../../contracts/bytes-text.js";
 import { UserError } from "../../contracts/user-error.js";
 import { syncFolder, writeDurably } from "../../files/durable.js";
 import { type Lock, lock } from "../lock.js";
-import { bytesText } from "../../contracts/bytes-text.js";
 import { type Plan, partName, type Shard } from "./plan.js";
 
 /** What an extraction's index says, beside what its shards hold. */

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
+import { bytesText } from "../../contracts/bytes-text.js";
 import type { ExtractConfig, ExtractResult } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
 import { version } from "../../contracts/version.js";
 import { modelFingerprint } from "../../library/index.js";
 import { backendInfo, type Context, type Model } from "../../native/index.js";
 import { Artifacts } from "../artifacts.js";
-import { bytesText } from "../../contracts/bytes-text.js";
 import { ExtractionFolder, type IndexHead } from "../extraction/folder.js";
 import { type Plan, Planner, partName, type RowForm, type Shard } from "../extraction/plan.js";
 import { RowWriter } from "../extraction/row-writer.js";
