@@ -64,7 +64,14 @@ export function columnName({ position, clean, corrupted }: ReturnType<typeof pat
 
 /** Where most of the way is gone, in a sentence. */
 export function patchStory(result: Sweep): string {
-  const inside = placedSites(result).filter((site) => site.inside);
+  const all = placedSites(result).filter((site) => site.inside);
+  // All of the way at the deepest block's last token is true of every sweep, and says nothing.
+  const deepest = Math.max(...result.layers);
+  const trivial = (site: PlacedSite) =>
+    site.layer === deepest &&
+    site.column === result.positions.length - 1 &&
+    Math.abs((site.recovery ?? 0) - 1) < 1e-3;
+  const inside = all.length > 1 ? all.filter((site) => !trivial(site)) : all;
   const tokens = patchTokens(result);
   const [first, ...others] = inside;
   if (first === undefined)

@@ -53,6 +53,7 @@ async function checkModel(path: string, tool: string): Promise<ModelReport> {
       chunked,
       lens,
       sweep,
+      patches,
       recovers,
     ]) {
       report.checks.push(await check(subject, tool, path));
@@ -395,6 +396,57 @@ async function lens({ context, tokens, layers, plain, model }: Subject): Promise
   const largest = Math.max(...distances);
   const ok = largest <= tolerances.lens;
   return { name: "lens", ok, detail: ok ? "" : `off by ${distances.join(" and ")}`, measured: { largest } };
+}
+
+/**
+ * A patch sweep: every site equals one forward pass of its own, for a prompt within a sliding window and for one beyond
+ * those that the test models have (32).
+ */
+async function patches(subject: Subject): Promise<Check> {
+  const problems: string[] = [];
+  let largest = 0;
+  for (const length of [9, 40]) {
+    const found = await patchesOf(subject, length).catch((error: Error) => {
+      if (/does not generate text token by token\.$/.test(error.message)) return undefined;
+      throw error;
+    });
+    if (found === undefined) return { name: "patches", ok: true, detail: "", note: "no generation" };
+    largest = Math.max(largest, found);
+    if (!(found <= tolerances.patched)) problems.push(`${length} tokens: off by ${found}`);
+  }
+  return {
+    name: "patches",
+    ok: problems.length === 0,
+    detail: problems.join("; "),
+    measured: { largest },
+  };
+}
+
+/** The largest difference of a logit difference between a sweep and a pass for each site, over the largest of these. */
+async function patchesOf({ context, layers, model }: Subject, length: number): Promise<number> {
+  const { nEmbd, nVocab } = model.info;
+  const random = randomSource(13);
+  const clean = Int32Array.from({ length }, () => Math.floor(random() * nVocab));
+  const corrupted = clean.slice();
+  for (const at of [1, 4]) corrupted[at] = ((clean[at] as number) + 1) % nVocab;
+  const positions = [0, 1, 4, length - 3, length - 1];
+  const [target, foil] = [3, 9];
+  const { patched } = await context.patchSweep({ clean, corrupted, layers, positions, target, foil });
+  const donors = await statesOf(context, clean, layers);
+  let [apart, size] = [0, 0];
+  for (const [row, layer] of layers.entries()) {
+    for (const [column, position] of positions.entries()) {
+      // Nothing reads the last block's earlier rows.
+      const idle = layer === layers.at(-1) && position < length - 1;
+      const vector = donors[layer]!.slice(position * nEmbd, (position + 1) * nEmbd);
+      const edits = idle ? [] : [{ layer, positions: [[position, position]] as const, scale: 0, vector }];
+      const logits = await logitsOf(context, { tokens: corrupted, layers: [layer], rows: "last", edits });
+      const expected = logits[target]! - logits[foil]!;
+      apart = Math.max(apart, Math.abs(patched[row * positions.length + column]! - expected));
+      size = Math.max(size, Math.abs(expected));
+    }
+  }
+  return apart / Math.max(size, 0.01);
 }
 
 /**

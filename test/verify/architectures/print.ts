@@ -11,6 +11,7 @@ const columns = [
   { title: "chunked", check: "chunked", key: "largest", worst: Math.max },
   { title: "lens", check: "lens", key: "largest", worst: Math.max },
   { title: "sweep", check: "sweep", key: "largest", worst: Math.max },
+  { title: "patches", check: "patches", key: "largest", worst: Math.max },
 ] as const;
 
 type Column = (typeof columns)[number];

@@ -70,6 +70,8 @@ export const tolerances = {
   lens: 1e-5,
   /** Of one token's probability, between a batched comparison and a generation one by one. */
   probability: 1e-4,
+  /** Of a logit difference, between a patch sweep and a pass for each site, over the largest one. */
+  patched: 1e-3,
   /** Products with quantised weights round their other side, too, to eight bits in blocks. */
   quantised: 0.02,
   quantisedPacked: 5e-4,
