@@ -191,7 +191,7 @@ async function commentView(
   const seen = comment.hidden === null || (comment.hidden === "hidden" && visit.session?.isModerator);
   const reply = html`<details><summary>Reply</summary>${commentForm(visit, study.id, comment.id)}</details>`;
   const open = comment.hidden === null && study.listed === 1;
-  return html`<li class="depth-${depth}" id="comment-${comment.id}"><ul class="meta"><li>${signature(comment.author, comment.handle)}</li><li><a class="permanent" href="#comment-${comment.id}" aria-label="Link to this comment">${when(comment.created_at)}</a></li>${
+  return html`<li class="depth-${depth}" id="comment-${comment.id}"><ul class="meta"><li>${signature(comment.author, comment.handle)}</li><li><a class="permanent" href="#comment-${comment.id}" title="Link to this comment">${when(comment.created_at)}</a></li>${
     comment.edited_at === null || comment.hidden !== null
       ? null
       : html`<li>changed ${when(comment.edited_at)}</li>`
