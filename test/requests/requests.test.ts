@@ -150,6 +150,9 @@ test("what is no JSON is passed over; a request ends once", () => {
   const { trace, read } = begin();
   trace.answered("<html>");
   trace.sent("data: {half\n\n: a comment\n\ndata: [DONE]\n\n");
+  const spaceless = begin();
+  spaceless.trace.sent(data({ choices: [{ delta: { content: "a" } }] }).replace("data: ", "data:"));
+  assert.equal(told(spaceless.read()), [["output", "a"]]);
   trace.ended("cancelled");
   trace.ended("completed");
   assert.equal(told(read()), [["lifecycle", "cancelled"]]);

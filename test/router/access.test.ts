@@ -75,7 +75,10 @@ test("what a server tells of itself is asked of one that serves the model, and n
     assert.equal([unknown.status, unknown.body.error.code], [503, 503]);
     assert.is((await ask("/slots?model=a")).status, 404); // as that server itself says
     assert.is((await ask("/props", { Origin: "http://page.example" })).status, 403);
-    assert.is((await ask("/props", { Via: `1.1 other, ${router.service.via}` })).status, 508);
+    const back = { Via: `1.1 other, ${router.service.via}` };
+    assert.is((await ask("/props", back)).status, 508);
+    const chat = { messages: [{ role: "user", content: "x" }] };
+    assert.is((await send(`${router.url}/v1/chat/completions`, "POST", chat, back)).status, 508);
   } finally {
     await Promise.all([router.close(), outer.close()]);
   }
