@@ -103,6 +103,10 @@ test("a refusal is asked elsewhere; when all refuse, the last one's words are th
   assert.is(refused.status, 503);
   assert.is(refused.headers["retry-after"], "7");
   assert.is(refused.body.error.message, "full");
+  // Where the backend says no time, the router does.
+  for (const backend of [one, two])
+    backend.options.post = (_got, response) => response.writeHead(503).end("{}");
+  assert.is((await router.chat({ messages })).headers["retry-after"], "1");
   // Refusing is not failing.
   assert.equal(
     router.service.backends.map(({ state }) => state),
