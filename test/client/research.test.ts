@@ -117,11 +117,11 @@ test("what was taken down is refused with who and why, and older versions are re
   assert.match((await rejection(research.getStudy(id, { version: 0.5 }))).message, "this is 0.5");
   await service.takeDown(id, "A name\u202e was in it.\nAnd more.");
   for (const call of [
-    research.getStudy(id),
-    research.getStudy(id, { version: 1 }),
-    research.getDiscussion(id),
+    () => research.getStudy(id),
+    () => research.getStudy(id, { version: 1 }),
+    () => research.getDiscussion(id),
   ]) {
-    const gone = await rejection(call);
+    const gone = await rejection(call());
     assert.equal(
       [gone.status, gone.code, gone.field, gone.reason],
       [410, "removed", "id", "A name  was in it. And more."],
