@@ -124,7 +124,7 @@ def _patched(result: Mapping[str, Any]) -> str:
         for site in result["sites"]
     }
     tokens = result["pairs"][0]["clean"]["tokens"]
-    positions = sorted(result["positions"], key=lambda place: place % len(tokens))
+    positions: list[int] = sorted(result["positions"], key=lambda place: int(place) % len(tokens))
     layers = sorted(result["layers"], reverse=True)
     reach = max([1.0 if shares else 1e-9, *(abs(each) for each in value.values())])
     wide, high = 60, 22
