@@ -45,6 +45,11 @@ export const exceptions: readonly Exception[] = [
   },
   { page: "docs/python.md", begins: "import uuid", why: `${token}; test/clients/docs.test.ts runs it` },
   {
+    page: "docs/reproduce.md",
+    begins: "tapline reproduce https",
+    why: "a studies service; test/study-package/reproduce.test.ts runs its like on one of its own",
+  },
+  {
     page: "docs/scaling.md",
     begins: "node scripts/build/tools.js rpc-server",
     why: "other machines; test/rpc runs its like on this one",
