@@ -422,7 +422,10 @@ async function patches(subject: Subject): Promise<Check> {
   };
 }
 
-/** The largest difference of a logit difference between a sweep and a pass for each site, over the largest of these. */
+/**
+ * The largest difference of a logit difference between a sweep and a pass for each site, over the largest logit: what
+ * rounding does to a logit grows with the logits, however near two of them are.
+ */
 async function patchesOf({ context, layers, model }: Subject, length: number): Promise<number> {
   const { nEmbd, nVocab } = model.info;
   const random = randomSource(13);
@@ -443,10 +446,10 @@ async function patchesOf({ context, layers, model }: Subject, length: number): P
       const logits = await logitsOf(context, { tokens: corrupted, layers: [layer], rows: "last", edits });
       const expected = logits[target]! - logits[foil]!;
       apart = Math.max(apart, Math.abs(patched[row * positions.length + column]! - expected));
-      size = Math.max(size, Math.abs(expected));
+      size = logits.reduce((most, logit) => Math.max(most, Math.abs(logit)), size);
     }
   }
-  return apart / Math.max(size, 0.01);
+  return apart / size;
 }
 
 /**
