@@ -132,8 +132,9 @@ for (const database of databases.all) {
     const ben = await service.account("Ben");
     const { store } = service.running.service;
     const [first, second] = [await publishing(service, ada), await publishing(service, ben)];
+    const patched = '```tapline-result\n{"schemaVersion":1,"operation":"patch_sweep"}\n```';
     const [red, green, blue] = [
-      await first({ title: "Red heron", model: { name: "Qwen", runtime: "x" } }),
+      await first({ title: "Red heron", model: { name: "Qwen", runtime: "x" }, finding: patched }),
       await first({ title: "Green heron", license: "CC0-1.0", finding: resultBlock(inspectJob()) }),
       await second({ title: "Blue heron", model: { name: "Qwen", runtime: "y" }, method: "Of a crane." }),
     ] as const;
@@ -151,6 +152,7 @@ for (const database of databases.all) {
       ["model=Qwen", ["Blue", "Red"]],
       ["license=CC0-1.0", ["Green"]],
       ["method=inspect", ["Green"]],
+      ["method=patch_sweep", ["Red"]],
       ["method=probe", []],
       ["author=ada", ["Green", "Red"]],
       ["author=nobody", []],

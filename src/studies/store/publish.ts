@@ -152,7 +152,7 @@ export async function completeFilters(db: Kysely<Database>): Promise<void> {
 function methodsOf(study: StudyPackage): string {
   const found = new Set<string>();
   for (const text of labelledBlocks(study, blockLabels.result)) {
-    const operation = /"operation":"([a-z]+)"/.exec(text.slice(0, 200))?.[1];
+    const operation = /"operation":"([a-z_]+)"/.exec(text.slice(0, 200))?.[1];
     if (operation !== undefined && operations.includes(operation as Operation)) found.add(operation);
   }
   return [...found]
