@@ -69,9 +69,7 @@ struct Features {
   FeatureResult outcome;
 
   void execute(const CancelToken& cancel) {
-    outcome = context->features(request, cancel, [this](size_t done, size_t total) {
-      progress.report(static_cast<double>(done), static_cast<double>(total));
-    });
+    outcome = context->features(request, cancel, progress.counter());
   }
   Napi::Value result(Napi::Env env) {
     return array_of(env, outcome.layers.size(), [&](size_t i) {
@@ -89,11 +87,7 @@ struct Sweep {
   Progress progress;
   std::vector<SweepTrial> trials;
 
-  void execute(const CancelToken& cancel) {
-    trials = context->sweep(request, cancel, [this](size_t done, size_t total) {
-      progress.report(static_cast<double>(done), static_cast<double>(total));
-    });
-  }
+  void execute(const CancelToken& cancel) { trials = context->sweep(request, cancel, progress.counter()); }
   static Napi::Object row_to_js(Napi::Env env, const SweepRow& row) {
     Napi::Object out = Napi::Object::New(env);
     out.Set("probability", row.target_probability);
@@ -122,9 +116,7 @@ struct PatchSweep {
   PatchSweepResult outcome;
 
   void execute(const CancelToken& cancel) {
-    outcome = context->patch_sweep(request, cancel, [this](size_t done, size_t total) {
-      progress.report(static_cast<double>(done), static_cast<double>(total));
-    });
+    outcome = context->patch_sweep(request, cancel, progress.counter());
   }
   Napi::Value result(Napi::Env env) {
     Napi::Object out = Napi::Object::New(env);

@@ -63,8 +63,7 @@ struct TrainProbe {
       throw Error(ErrorCode::kInvalidArgument,
                   "The inverse regularisation strength and the tolerance are positive.");
     }
-    probe = train::train_probe(examples, labels, options, cancel,
-                               [this](double done, double total) { progress.report(done, total); });
+    probe = train::train_probe(examples, labels, options, cancel, progress.counter());
   }
 
   Napi::Value result(Napi::Env env) {
@@ -161,8 +160,7 @@ struct TrainSae {
   void execute(const CancelToken& cancel) {
     const train::Examples examples = data.prepare();
     check_sae_options(options, examples.hidden);
-    sae = train::train_sae(examples, options, cancel,
-                           [this](double done, double total) { progress.report(done, total); });
+    sae = train::train_sae(examples, options, cancel, progress.counter());
   }
 
   Napi::Value result(Napi::Env env) {

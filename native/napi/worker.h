@@ -48,6 +48,11 @@ class Progress {
     });
   }
 
+  /// What an operation calls that counts; not longer than this object stays where it is.
+  auto counter() {
+    return [this](auto done, auto total) { report(static_cast<double>(done), static_cast<double>(total)); };
+  }
+
  private:
   Napi::ThreadSafeFunction function_;
   std::unique_ptr<KeptMark> kept_;  // where there is a function
