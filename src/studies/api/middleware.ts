@@ -4,7 +4,7 @@ import type { Context, Middleware } from "koa";
 import { constantRequestId, type ErrorBody } from "../../contracts/studies/index.js";
 import { isDisconnect } from "../../http/errors.js";
 import { ApiError } from "../api-error.js";
-import { etagOf, isKnown, pack, sendPacked, wantsGzip } from "../http/conditional.js";
+import { answeredAsKnown, etagOf, pack, sendPacked, wantsGzip } from "../http/conditional.js";
 import { isSecure } from "../http/transport.js";
 import { isDisabled, logFault, type Service } from "../service.js";
 import type { Credential } from "../store/admission.js";
@@ -98,16 +98,8 @@ async function send(
     const sha256 = hash.digest("hex");
     ctx.set("X-Content-SHA256", sha256);
     if (shared) {
-      if (wantsGzip(ctx)) {
-        return sendPacked(ctx, await pack(Buffer.concat(parts), sha256));
-      }
-      const etag = etagOf(sha256);
-      ctx.set("ETag", etag);
-      ctx.vary("Accept-Encoding");
-      if (isKnown(ctx, etag)) {
-        ctx.status = 304;
-        return;
-      }
+      if (answeredAsKnown(ctx, etagOf(sha256))) return;
+      if (wantsGzip(ctx)) return sendPacked(ctx, await pack(Buffer.concat(parts), sha256));
     }
   }
   // A package may have a megabyte: it goes out as it was read, not as a copy.

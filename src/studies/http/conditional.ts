@@ -29,12 +29,16 @@ export async function pack(body: Buffer, hash: string): Promise<Packed> {
   return { etag, bytes: await compress(body, { level: 5 }), gzipped: true };
 }
 
-/** Whether the client has this body already, and says so. */
-export function isKnown(ctx: Context, etag: string): boolean {
-  return ctx
+/** Names the body to the client; one that has it already, and says so, is told no more. @returns whether it was */
+export function answeredAsKnown(ctx: Context, etag: string): boolean {
+  ctx.set("ETag", etag);
+  ctx.vary("Accept-Encoding");
+  const known = ctx
     .get("If-None-Match")
     .split(",")
-    .some((known) => known.trim() === "*" || known.trim().replace(/^W\//, "") === etag);
+    .some((one) => one.trim() === "*" || one.trim().replace(/^W\//, "") === etag);
+  if (known) ctx.status = 304;
+  return known;
 }
 
 /** Whether the client says that it takes gzip; one that says nothing gets the bytes as they are. */
@@ -50,12 +54,7 @@ export function unpack({ bytes, gzipped }: Packed): Promise<Buffer> {
 /** Sends a body in the form that the client takes, or says that it has it. */
 export async function sendPacked(ctx: Context, packed: Packed): Promise<void> {
   const { etag, bytes, gzipped } = packed;
-  ctx.set("ETag", etag);
-  ctx.vary("Accept-Encoding");
-  if (isKnown(ctx, etag)) {
-    ctx.status = 304;
-    return;
-  }
+  if (answeredAsKnown(ctx, etag)) return;
   if (gzipped && wantsGzip(ctx)) {
     ctx.set("Content-Encoding", "gzip");
     ctx.body = bytes;

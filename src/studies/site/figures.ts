@@ -1,5 +1,5 @@
 import type { TSchema } from "typebox";
-import { Compile, type Validator } from "typebox/compile";
+import { type Compiled, compile } from "../../contracts/compile.js";
 import type { Operation, Result } from "../../contracts/index.js";
 import { blockLabels, ResultBlocks } from "../../contracts/studies/index.js";
 import { drawFigure, type Figure, findingsOf } from "../../report/index.js";
@@ -13,7 +13,7 @@ const widths = { wide: 700, narrow: 272 } as const;
 const mostRows = 400;
 const mostCells = 8000;
 
-const validators = new Map<string, Validator>();
+const validators = new Map<string, Compiled>();
 
 /**
  * The figures of a fenced block `tapline-result`, each with its data as a table.
@@ -63,7 +63,7 @@ function readResult(text: string): ResultOfJob | null {
   let validator = validators.get(operation);
   if (validator === undefined) {
     const schema: TSchema = ResultBlocks[operation as Operation];
-    validator = Compile(schema) as unknown as Validator;
+    validator = compile(schema);
     validators.set(operation, validator);
   }
   // Figures read neither provenance nor artifacts, which a block leaves out.

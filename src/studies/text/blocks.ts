@@ -1,5 +1,4 @@
-import type { TSchema } from "typebox";
-import { Compile, type Validator } from "typebox/compile";
+import { type Compiled, compile } from "../../contracts/compile.js";
 import {
   blockLabels,
   labelledBlocks,
@@ -10,11 +9,11 @@ import {
 /** Studies that one can say that it reproduces. */
 const mostReproduced = 10;
 
-let validator: Validator | undefined;
+let validator: Compiled | undefined;
 
 /** Which published studies a package says that it repeats: each once, the first word counts. Blocks that are not valid are text. */
 export function reproductionsIn(study: StudyPackage): ReproductionBlock[] {
-  validator ??= Compile(ReproductionBlock as TSchema) as unknown as Validator;
+  validator ??= compile(ReproductionBlock);
   const found = new Map<string, ReproductionBlock>();
   for (const text of labelledBlocks(study, blockLabels.reproduction)) {
     const block = parsed(text);
