@@ -1,9 +1,8 @@
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
-import type { Settings } from "../client/index.js";
 import { readPublished } from "../client/published-study.js";
 import { writeWhole } from "../client/whole-file.js";
-import type { Job, Operation, Result } from "../contracts/index.js";
+import type { Job, Result } from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
 import {
   type Asked,
@@ -25,7 +24,7 @@ import { ProgressLine } from "../terminal/index.js";
 import { UsageError } from "./exit-code.js";
 import { type LabSession, openLab } from "./lab-session.js";
 import { print, printJson, shortPath } from "./output.js";
-import { intervalMs, makeFolder } from "./run-experiment.js";
+import { makeFolder, runJob } from "./run-experiment.js";
 import { endBy, stoppable } from "./stop-signal.js";
 import { researchClient, safeLines } from "./study-client.js";
 
@@ -177,14 +176,7 @@ async function run(
   signal.throwIfAborted();
   onStage("");
   const { operation, model: _, ...settings } = request;
-  const { id } = await lab.submit(operation, model, settings as unknown as Settings<Operation>);
-  try {
-    const onProgress = ({ progress }: Job) => onStage(`${progress.stage} ${progress.done}/${progress.total}`);
-    return (await lab.wait(id, { intervalMs, signal, onProgress })) as Job;
-  } catch (error) {
-    if (signal.aborted) await lab.cancel(id).catch(() => {}); // a Lab that is gone has cancelled it
-    throw error;
-  }
+  return runJob(lab, { operation, model, settings }, signal, onStage);
 }
 
 async function save(bytes: Buffer): Promise<{ id: string; review_url: string }> {

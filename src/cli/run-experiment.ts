@@ -95,6 +95,25 @@ async function waitFor(session: LabSession, id: string, options: Experiment): Pr
   }
 }
 
+/** Submits a job to a Lab and waits for it, telling how far it is; a signal cancels it. */
+export async function runJob(
+  lab: Lab,
+  { operation, model, settings }: Pick<Experiment, "operation" | "model"> & { settings: object },
+  signal: AbortSignal,
+  onStage: (stage: string) => void,
+): Promise<Job> {
+  const { id } = await lab.submit(operation, model, settings as unknown as Settings<Operation>);
+  try {
+    const onProgress = ({ progress }: Job) => {
+      if (progress !== undefined) onStage(`${progress.stage} ${progress.done}/${progress.total}`);
+    };
+    return (await lab.wait(id, { intervalMs, signal, onProgress })) as Job;
+  } catch (error) {
+    if (signal.aborted) await lab.cancel(id).catch(() => {}); // a Lab that is gone has cancelled it
+    throw error;
+  }
+}
+
 interface MadeFolder {
   path: string;
   /** Takes away what was made, with what was written into it; a folder that was there before stays. */

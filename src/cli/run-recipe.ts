@@ -1,8 +1,7 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { Settings } from "../client/index.js";
 import { writeWhole } from "../client/whole-file.js";
-import type { Job, Operation, Result } from "../contracts/index.js";
+import type { Job, Result } from "../contracts/index.js";
 import type { Recipe, RecipeModel } from "../contracts/recipe.js";
 import {
   chooseModel,
@@ -26,7 +25,7 @@ import { UsageError } from "./exit-code.js";
 import { type LabSession, openLab } from "./lab-session.js";
 import { joinServer, type LiveSession, startServer } from "./live-session.js";
 import { print, printJson, shortPath } from "./output.js";
-import { intervalMs, makeFolder } from "./run-experiment.js";
+import { makeFolder, runJob } from "./run-experiment.js";
 import { runLiveStep } from "./run-live-step.js";
 import { endBy, stoppable } from "./stop-signal.js";
 
@@ -155,24 +154,14 @@ function localPath(model: string | undefined): string | undefined {
 
 async function labStep(
   { lab }: LabSession,
-  { id, what, model, operation, settings }: LabTask,
+  task: LabTask,
   signal: AbortSignal,
   onStage: (stage: string) => void,
 ): Promise<Step> {
   onStage("");
-  const submitted = await lab.submit(operation, model, settings as unknown as Settings<Operation>);
-  try {
-    const onProgress = ({ progress }: Job) => {
-      if (progress !== undefined) onStage(`${progress.stage} ${progress.done}/${progress.total}`);
-    };
-    const waited = await lab.wait(submitted.id, { intervalMs, signal, onProgress });
-    const job = waited as Job & { result: Result };
-    const page = () => renderReport(readJob(job));
-    return { id, what, result: job.result, page, evidence: jobEvidence(job) };
-  } catch (error) {
-    if (signal.aborted) await lab.cancel(submitted.id).catch(() => {}); // a Lab that is gone has cancelled it
-    throw error;
-  }
+  const job = (await runJob(lab, task, signal, onStage)) as Job & { result: Result };
+  const page = () => renderReport(readJob(job));
+  return { id: task.id, what: task.what, result: job.result, page, evidence: jobEvidence(job) };
 }
 
 async function liveStep(
