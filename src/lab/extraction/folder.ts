@@ -4,7 +4,7 @@ import { bytesText } from "../../contracts/bytes-text.js";
 import { UserError } from "../../contracts/user-error.js";
 import { syncFolder, writeDurably } from "../../files/durable.js";
 import { type Lock, lock } from "../lock.js";
-import { type Plan, partName, type Shard } from "./plan.js";
+import { indexName, type Plan, type Shard } from "./plan.js";
 
 /** What an extraction's index says, beside what its shards hold. */
 export interface IndexHead {
@@ -15,6 +15,12 @@ export interface IndexHead {
 }
 
 export type ExtractionIndex = IndexHead & Plan & { complete: boolean };
+
+/** An index as its file holds it. */
+export function indexText(head: IndexHead, plan: Plan, complete: boolean): string {
+  const index: ExtractionIndex = { ...head, complete, ...plan };
+  return `${JSON.stringify(index, null, 1)}\n`;
+}
 
 /** The folder that an extraction is written into, shard by shard; one process at a time for each part of it. */
 export class ExtractionFolder {
@@ -30,7 +36,7 @@ export class ExtractionFolder {
 
   /** A folder of somebody's own: made where it is not there, and locked. @throws UserError */
   static async open(path: string, part: readonly [number, number]): Promise<ExtractionFolder> {
-    const index = `index${partName(part)}.json`;
+    const index = indexName(part);
     try {
       // One level: above it somebody else decides, and Node's own way to make several never ends in /proc.
       await mkdir(path, { mode: 0o700 }).then(
@@ -89,8 +95,7 @@ export class ExtractionFolder {
   }
 
   async write(head: IndexHead, plan: Plan, complete: boolean): Promise<void> {
-    const index: ExtractionIndex = { ...head, complete, ...plan };
-    await writeDurably(join(this.path, this.index), `${JSON.stringify(index, null, 1)}\n`);
+    await writeDurably(join(this.path, this.index), indexText(head, plan, complete));
   }
 
   async close(): Promise<void> {

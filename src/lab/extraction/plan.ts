@@ -31,8 +31,13 @@ export interface Plan {
 }
 
 /** `2-of-8` in the names of files that are one of several parts; nothing where there is one. */
-export function partName([index, count]: readonly [number, number]): string {
+function partName([index, count]: readonly [number, number]): string {
   return count === 1 ? "" : `-${index}-of-${count}`;
+}
+
+/** The file that says what the shards of a part hold. */
+export function indexName(part: readonly [number, number]): string {
+  return `index${partName(part)}.json`;
 }
 
 /** Collects texts into shards, in order: only what is counted is kept. */

@@ -6,8 +6,8 @@ import { version } from "../../contracts/version.js";
 import { modelFingerprint } from "../../library/index.js";
 import { backendInfo, type Context, type Model } from "../../native/index.js";
 import { Artifacts } from "../artifacts.js";
-import { ExtractionFolder, type IndexHead } from "../extraction/folder.js";
-import { type Plan, Planner, partName, type RowForm, type Shard } from "../extraction/plan.js";
+import { ExtractionFolder, type IndexHead, indexText } from "../extraction/folder.js";
+import { indexName, type Plan, Planner, type RowForm, type Shard } from "../extraction/plan.js";
 import { RowWriter } from "../extraction/row-writer.js";
 import { givenTexts, type TextSource, textsOfFile } from "../extraction/texts.js";
 import { openContext } from "./open-context.js";
@@ -45,9 +45,8 @@ export async function extract(input: OperationInput<ExtractConfig>): Promise<Fin
   const head = await headOf(extraction);
   if (config.out === undefined) {
     const made = await makeShards(extraction, input.artifacts, new Set());
-    await input.artifacts.create(`index${partName(extraction.part)}.json`, async (file) => {
-      const index = { ...head, complete: true, ...extraction.plan };
-      await file.write(Buffer.from(`${JSON.stringify(index, null, 1)}\n`), 0);
+    await input.artifacts.create(indexName(extraction.part), async (file) => {
+      await file.write(Buffer.from(indexText(head, extraction.plan, true)), 0);
     });
     return describe(extraction, made);
   }
@@ -298,7 +297,7 @@ function describe(
   const planOnly = config.plan === true;
   return {
     folder: config.out ?? null,
-    index: planOnly ? null : `index${partName(part)}.json`,
+    index: planOnly ? null : indexName(part),
     data: { name: source.name, sha256 },
     ...{ layers: config.layers, hidden: form.hidden, rows: form.rows, dtype: form.dtype, shard: [...part] },
     ...{ texts: plan.texts, cut_texts: plan.cut_texts, tokens: plan.tokens, row_count: plan.rows },
