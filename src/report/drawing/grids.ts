@@ -1,5 +1,6 @@
 import type { Chart, Figure } from "../figure.js";
 import type { Html } from "../markup.js";
+import { axisWidth, layerAxis, layOut } from "./layers.js";
 import type { Row } from "./rows.js";
 import { extent, linear, logarithmic } from "./scale.js";
 import { box, cutText, label, svg, textWidth } from "./svg.js";
@@ -11,38 +12,30 @@ export const shades = 20;
 /** Cells that get their text; in more there is no room for it on any screen, and the table has all of them. */
 const mostLabelled = 1500;
 
-const [axisWidth, leastCell, widestCell, cellHeight] = [40, 64, 150, 28];
+const cellHeight = 28;
+const sizes = { leastCell: 64, widestCell: 150 };
 
 /** Layers over tokens, the deepest on top; long texts continue in another picture below, like lines. */
 export function drawTokens(figure: Figure, chart: Tokens, rows: readonly Row[], width: number): Html[] {
   const { tokens } = chart;
-  const layers = [...new Set(rows.map((row) => Number(row.layer)))].sort((a, b) => b - a);
-  const room = Math.max(leastCell, width - axisWidth - 4);
-  const pictures = Math.ceil(tokens.length / Math.max(1, Math.floor(room / leastCell)));
-  const perPicture = Math.ceil(tokens.length / pictures);
-  const cell = Math.min(widestCell, room / perPicture);
+  const { layers, pictures, cell } = layOut(rows, tokens.length, width, sizes);
   const share = shareOf(chart, rows);
-  const byPlace = new Map<number, Row[]>();
+  const byPicture = new Map<number, Row[]>();
   for (const row of rows) {
-    const picture = Math.floor(Number(row.position) / perPicture);
-    const own = byPlace.get(picture);
-    if (own === undefined) byPlace.set(picture, [row]);
+    const picture = Math.floor(Number(row.position) / (pictures[0]?.count ?? 1));
+    const own = byPicture.get(picture);
+    if (own === undefined) byPicture.set(picture, [row]);
     else own.push(row);
   }
-  const drawn = Array.from({ length: pictures }, (_, picture) => {
-    const first = picture * perPicture;
-    const count = Math.min(tokens.length - first, perPicture);
+  const drawn = pictures.map(({ first, count }, picture) => {
     const height = layers.length * cellHeight;
     return svg(
       axisWidth + 4 + cell * count,
       height + 26,
-      pictures > 1 ? `${figure.title}: tokens ${first} to ${first + count - 1}` : figure.title,
+      pictures.length > 1 ? `${figure.title}: tokens ${first} to ${first + count - 1}` : figure.title,
       [
-        ...layers.map((layer, at) =>
-          label(String(layer), { x: axisWidth - 8, y: at * cellHeight + 18, anchor: "end", kind: "soft" }),
-        ),
-        label("layer", { x: axisWidth - 8, y: height + 17, anchor: "end", kind: "soft" }),
-        ...(byPlace.get(picture) ?? []).flatMap((row) => {
+        ...layerAxis(layers, cellHeight),
+        ...(byPicture.get(picture) ?? []).flatMap((row) => {
           const x = axisWidth + (Number(row.position) - first) * cell;
           const y = layers.indexOf(Number(row.layer)) * cellHeight;
           const part = share(row);

@@ -1,21 +1,19 @@
 import type { Chart, Figure } from "../figure.js";
 import type { Html } from "../markup.js";
 import { cellText, clamped, differenceLegend, shades } from "./grids.js";
+import { axisWidth, layerAxis, layOut } from "./layers.js";
 import type { Row } from "./rows.js";
 import { box, cutText, label, svg } from "./svg.js";
 
 type Sites = Extract<Chart, { kind: "sites" }>;
 
-const [axisWidth, leastCell, widestCell, cellHeight] = [40, 48, 110, 26];
+const cellHeight = 26;
+const sizes = { leastCell: 48, widestCell: 110 };
 
 /** Differences around 0 of layers over the tokens of two prompts, which stand below each other; faint where nothing can change. */
 export function drawSites(figure: Figure, chart: Sites, rows: readonly Row[], width: number): Html[] {
   const { columns, value } = chart;
-  const layers = [...new Set(rows.map((row) => Number(row.layer)))].sort((a, b) => b - a);
-  const room = Math.max(leastCell, width - axisWidth - 4);
-  const pictures = Math.ceil(columns.length / Math.max(1, Math.floor(room / leastCell)));
-  const perPicture = Math.ceil(columns.length / pictures);
-  const cell = Math.min(widestCell, room / perPicture);
+  const { layers, pictures, cell } = layOut(rows, columns.length, width, sizes);
   const reach = Math.max(chart.least, 1e-9, ...rows.map((row) => Math.abs(Number(row[value] ?? 0))));
   const height = layers.length * cellHeight;
   const cellsOf = (first: number, count: number) =>
@@ -32,18 +30,13 @@ export function drawSites(figure: Figure, chart: Sites, rows: readonly Row[], wi
         ...cellText(found.toFixed(2).replace("-", "−"), x, y, cell, part, rows.length),
       ];
     });
-  const drawn = Array.from({ length: pictures }, (_, picture) => {
-    const first = picture * perPicture;
-    const count = Math.min(columns.length - first, perPicture);
-    return svg(
+  const drawn = pictures.map(({ first, count }) =>
+    svg(
       axisWidth + 4 + cell * count,
       height + 42,
-      pictures > 1 ? `${figure.title}: columns ${first} to ${first + count - 1}` : figure.title,
+      pictures.length > 1 ? `${figure.title}: columns ${first} to ${first + count - 1}` : figure.title,
       [
-        ...layers.map((layer, at) =>
-          label(String(layer), { x: axisWidth - 8, y: at * cellHeight + 17, anchor: "end", kind: "soft" }),
-        ),
-        label("layer", { x: axisWidth - 8, y: height + 17, anchor: "end", kind: "soft" }),
+        ...layerAxis(layers, cellHeight),
         ...cellsOf(first, count),
         ...columns.slice(first, first + count).flatMap(({ above, below }, at) => {
           const x = axisWidth + (at + 0.5) * cell;
@@ -54,7 +47,7 @@ export function drawSites(figure: Figure, chart: Sites, rows: readonly Row[], wi
           ];
         }),
       ],
-    );
-  });
+    ),
+  );
   return [differenceLegend(chart.legend, String(Number(reach.toPrecision(2))), width), ...drawn];
 }

@@ -37,6 +37,7 @@ function map(result: PatchSweepResult): Figure {
   const tokens = patchTokens(result);
   const shares = sites.some(({ recovery }) => recovery !== null);
   const name = (token: string | undefined) => (token === undefined ? "several" : visible(token));
+  const at = new Map(sites.map((site) => [`${site.layer} ${site.column}`, site]));
   const details = sites.map((site) => {
     const { clean, corrupted } = tokens[site.column] as (typeof tokens)[number];
     return [
@@ -119,7 +120,7 @@ function map(result: PatchSweepResult): Figure {
         name(clean),
         name(corrupted),
         ...result.layers.map((layer) => {
-          const site = sites.find((one) => one.layer === layer && one.column === column);
+          const site = at.get(`${layer} ${column}`);
           if (site === undefined) return "";
           return shares ? percent(site.recovery ?? 0) : signed(site.change);
         }),

@@ -1,4 +1,5 @@
 import { frame, panel, tip } from "./frame.js";
+import { differenceColor } from "./grid.js";
 import { rampLegend } from "./legend.js";
 import { cutText, textWidth } from "./text.js";
 import { readableOn } from "./theme.js";
@@ -17,14 +18,7 @@ export function drawDifferences(figure, rows, { width, theme }) {
   const most = width * 0.42;
   const marginLeft = Math.min(most, Math.max(...names.map((name) => textWidth(name, 12)))) + 14;
   const reach = Math.max(0.01, ...rows.map((row) => Math.abs(Number(row[value]))));
-  const color = {
-    type: "linear",
-    domain: [-reach, 0, reach],
-    range: theme.diverging,
-    interpolate: d3.interpolateLab,
-    ticks: 5,
-    tickFormat: "+.2~f",
-  };
+  const color = differenceColor(reach, theme);
   const shade = Plot.scale({ color });
   const fill = (/** @type {Row} */ row) => shade.apply(row[value]);
   const cell = Math.min(110, (width - marginLeft - 8) / columns.length);

@@ -1,9 +1,11 @@
 import { frame, panel, tip } from "./frame.js";
+import { layerAxis, layOut } from "./grid.js";
 import { rampLegend } from "./legend.js";
 import { cutText } from "./text.js";
 import { readableOn } from "./theme.js";
 
-const [axisWidth, leastCell, widestCell, cellHeight] = [44, 62, 150, 30];
+const cellHeight = 30;
+const sizes = { axisWidth: 44, leastCell: 62, widestCell: 150 };
 
 /**
  * Layers over tokens, the deepest on top; long texts continue in another picture below, like lines.
@@ -14,24 +16,19 @@ const [axisWidth, leastCell, widestCell, cellHeight] = [44, 62, 150, 30];
  */
 export function drawTokens(figure, rows, { width, theme }) {
   const { tokens, value, label, scale, legend } = figure.chart;
-  const layers = [...new Set(rows.map(({ layer }) => Number(layer)))].sort((a, b) => b - a);
-  const room = Math.max(leastCell, width - axisWidth - 4);
-  const lines = Math.ceil(tokens.length / Math.max(1, Math.floor(room / leastCell)));
-  const perLine = Math.ceil(tokens.length / lines);
-  const cell = Math.min(widestCell, room / perLine);
+  const { layers, lines, cell } = layOut(rows, tokens.length, width, sizes);
   const color = colors(rows, value, scale, theme);
   const shade = Plot.scale({ color });
   const fill = (/** @type {Row} */ row) => (row[value] === null ? theme.card : shade.apply(row[value]));
   const text = (/** @type {Row} */ row) => cutText(String(row[label] ?? ""), 12, cell - 6);
 
-  const panels = Array.from({ length: lines }, (_, line) => {
-    const positions = d3.range(line * perLine, Math.min(tokens.length, (line + 1) * perLine));
-    const inside = rows.filter(({ position }) => positions.includes(position));
+  const panels = lines.map((positions) => {
+    const inside = rows.filter(({ position }) => positions.includes(Number(position)));
     const plot = Plot.plot({
-      ...frame(figure, theme, lines > 1 ? `tokens ${positions[0]} to ${positions.at(-1)}` : undefined),
-      width: axisWidth + 4 + cell * positions.length,
+      ...frame(figure, theme, lines.length > 1 ? `tokens ${positions[0]} to ${positions.at(-1)}` : undefined),
+      width: sizes.axisWidth + 4 + cell * positions.length,
       height: layers.length * cellHeight + 30,
-      marginLeft: axisWidth,
+      marginLeft: sizes.axisWidth,
       marginRight: 4,
       marginTop: 4,
       marginBottom: 26,
@@ -39,13 +36,7 @@ export function drawTokens(figure, rows, { width, theme }) {
       x: { type: "band", domain: positions },
       y: { type: "band", domain: layers },
       marks: [
-        Plot.axisY({
-          label: "layer",
-          labelAnchor: "bottom",
-          labelArrow: "none",
-          tickSize: 0,
-          fill: theme.soft,
-        }),
+        layerAxis(theme),
         Plot.axisX({
           anchor: "bottom",
           label: null,

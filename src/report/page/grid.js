@@ -1,0 +1,49 @@
+/**
+ * How layers over columns are laid out, the deepest layer on top: columns that do not fit go on in another picture below,
+ * like lines.
+ * @param {Row[]} rows
+ * @param {number} count of columns
+ * @param {number} width
+ * @param {{ axisWidth: number, leastCell: number, widestCell: number }} sizes
+ * @returns {{ layers: number[], lines: number[][], cell: number }} the columns of each picture, and how wide a cell is
+ */
+export function layOut(rows, count, width, { axisWidth, leastCell, widestCell }) {
+  const layers = [...new Set(rows.map(({ layer }) => Number(layer)))].sort((a, b) => b - a);
+  const room = Math.max(leastCell, width - axisWidth - 4);
+  const pictures = Math.ceil(count / Math.max(1, Math.floor(room / leastCell)));
+  const perLine = Math.ceil(count / pictures);
+  const lines = Array.from({ length: pictures }, (_, line) =>
+    d3.range(line * perLine, Math.min(count, (line + 1) * perLine)),
+  );
+  return { layers, lines, cell: Math.min(widestCell, room / perLine) };
+}
+
+/**
+ * The names of the layers, beside their grid.
+ * @param {Theme} theme
+ */
+export function layerAxis(theme) {
+  return Plot.axisY({
+    label: "layer",
+    labelAnchor: "bottom",
+    labelArrow: "none",
+    tickSize: 0,
+    fill: theme.soft,
+  });
+}
+
+/**
+ * Colours of differences around 0.
+ * @param {number} reach the largest difference
+ * @param {Theme} theme
+ */
+export function differenceColor(reach, theme) {
+  return {
+    type: "linear",
+    domain: [-reach, 0, reach],
+    range: theme.diverging,
+    interpolate: d3.interpolateLab,
+    ticks: 5,
+    tickFormat: "+.2~f",
+  };
+}
