@@ -25,7 +25,7 @@ export async function benchLive({ quick }: { quick: boolean }): Promise<Row[]> {
   ];
   // Where the real model is not there (npm run real:models), its rows are not, either.
   const real = join(realFolder, smolLm2.name, "SmolLM2-135M-Instruct.Q8_0.gguf");
-  if (existsSync(real)) models.push({ label: "SmolLM2-135M, Q8_0", path: real, tokens: 16, rounds: 3 });
+  if (existsSync(real)) models.push({ label: "SmolLM2-135M, Q8_0", path: real, tokens: 16, rounds: 9 });
   const rows: Row[] = [];
   for (const model of models) rows.push(...(await benchEngine(model, quick)));
   const shape = { label, path, hidden: 896, nLayer: 24 };
