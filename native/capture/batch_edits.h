@@ -29,21 +29,21 @@ class BatchEdits {
   template <class Acts>
   void add(const EditPlan& plan, std::vector<EditEffect>& effects, int batch_index, const Acts& acts) {
     for (size_t i = 0; i < plan.size(); ++i) {
-      if (acts(i)) by_layer_[plan[i].layer].push_back({batch_index, &plan[i], &effects[i]});
+      if (acts(i)) by_place_[plan[i].place().met()].push_back({batch_index, &plan[i], &effects[i]});
     }
   }
-  void clear() { by_layer_.clear(); }
+  void clear() { by_place_.clear(); }
 
-  /// Ascending by layer; of one row's edits at a layer, in the order of their plan.
-  const std::map<int, std::vector<RowEdit>>& by_layer() const { return by_layer_; }
-  /// Null where a layer has none.
-  const std::vector<RowEdit>* at(int layer) const {
-    const auto found = by_layer_.find(layer);
-    return found == by_layer_.end() ? nullptr : &found->second;
+  /// By the places where tensors are met; of one row's edits at a place, in the order of their plan.
+  const std::map<Place, std::vector<RowEdit>>& by_place() const { return by_place_; }
+  /// Null where a place has none.
+  const std::vector<RowEdit>* at(Place place) const {
+    const auto found = by_place_.find(place.met());
+    return found == by_place_.end() ? nullptr : &found->second;
   }
 
  private:
-  std::map<int, std::vector<RowEdit>> by_layer_;
+  std::map<Place, std::vector<RowEdit>> by_place_;
 };
 
 }  // namespace tapline

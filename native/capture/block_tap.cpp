@@ -11,7 +11,19 @@ namespace tapline {
 
 void BlockTap::arm(std::vector<TapPoint> points, bool leave_early, const std::vector<MicroBatch>* rows,
                    Sink sink, const CancelToken& cancel) {
-  points_ = std::move(points);
+  points_.clear();
+  for (const TapPoint& point : points) {
+    points_.push_back(meeting(point, /*silent=*/false));
+    if (point.point == Point::kBlockOut) continue;
+    // Where the block ends, its points are proven.
+    const auto ends = [&](const TapPoint& other) { return other.place() == Place{point.layer}; };
+    const bool met =
+        std::any_of(points.begin(), points.end(), ends) ||
+        std::any_of(points_.begin(), points_.end(), [&](const Meeting& m) { return ends(m.point); });
+    if (!met) points_.push_back(meeting({point.layer, /*read=*/false, nullptr}, /*silent=*/true));
+  }
+  std::stable_sort(points_.begin(), points_.end(),
+                   [](const Meeting& a, const Meeting& b) { return a.node < b.node; });
   leave_early_ = leave_early && !points_.empty();
   batches_ = rows;
   sink_ = std::move(sink);
@@ -19,8 +31,14 @@ void BlockTap::arm(std::vector<TapPoint> points, bool leave_early, const std::ve
   armed_ = true;
   batch_ = -1;
   next_ = 0;
+  anchored_ = 0;
   seen_tokens_.clear();
   failure_.clear();
+}
+
+BlockTap::Meeting BlockTap::meeting(const TapPoint& point, bool silent) const {
+  const Site& site = stream_->points.site(point.place());
+  return {point, site.anchor.c_str(), site.behind, site.node, silent};
 }
 
 void BlockTap::disarm() {
@@ -36,6 +54,12 @@ void BlockTap::check() const {
   if (!failure_.empty()) throw Error(ErrorCode::kInternal, failure_);
 }
 
+void BlockTap::check_met() const {
+  if (batch_ < 0 || next_ >= points_.size()) return;
+  throw Error(ErrorCode::kInternal,
+              points_[next_].point.place().text() + " was not met in the compute graph of this pass.");
+}
+
 bool BlockTap::on_node(ggml_tensor* t, bool ask, void* user_data) {
   auto* self = static_cast<BlockTap*>(user_data);
   if (!self->armed_) return !ask;
@@ -47,15 +71,46 @@ bool BlockTap::on_node(ggml_tensor* t, bool ask, void* user_data) {
 
 bool BlockTap::wants(const ggml_tensor* t) {
   if (std::strcmp(t->name, stream_->first_node.c_str()) == 0) begin_micro_batch(t);
+  ++asked_;
   if (next_ >= points_.size()) return false;
   if (shared_ && seen_positions_.empty()) look_for_positions(t);
-  const std::string& name = stream_->blocks[static_cast<size_t>(points_[next_].layer)];
-  return std::strcmp(t->name, name.c_str()) == 0;
+  for (; anchored_ < points_.size() && std::strcmp(t->name, points_[anchored_].anchor) == 0; ++anchored_)
+    points_[anchored_].due = asked_ + points_[anchored_].behind;
+  if (points_[next_].due != asked_) return false;
+  Meeting& here = points_[next_];
+  here.tensor = t;
+  if (here.point.point == Point::kBlockOut) prove(here, t);
+  // A pass ends behind the block that was computed, even where only its beginning was read.
+  if (next_ >= points_.size() || !here.silent || (leave_early_ && next_ + 1 == points_.size()))
+    return next_ < points_.size();
+  ++next_;
+  return false;
+}
+
+/// Whether everything that was met in a block is what its output is made of.
+void BlockTap::prove(const Meeting& output, const ggml_tensor* t) {
+  for (const Meeting& inner : points_) {
+    if (inner.point.layer != output.point.layer || inner.point.point == Point::kBlockOut) continue;
+    const ggml_tensor* there = follow(t, stream_->points.site(inner.point.place()).route);
+    const bool copied = there != nullptr && inner.tensor != nullptr && there->op == GGML_OP_NONE &&
+                        GraphView::original_name(there) == inner.tensor->name;
+    if (there == nullptr || (there != inner.tensor && !copied)) {
+      return fail("The compute graph of this pass has another tensor where " +
+                  inner.point.place().text(/*first_word=*/false) + " was expected.");
+    }
+  }
 }
 
 void BlockTap::begin_micro_batch(const ggml_tensor* first_node) {
   ++batch_;
+  if (batch_ > 0 && !shared_ && next_ < points_.size()) check_met();
   next_ = failure_.empty() ? 0 : points_.size();
+  anchored_ = 0;
+  asked_ = 0;
+  for (Meeting& point : points_) {
+    point.tensor = nullptr;
+    point.due = -1;
+  }
   seen_positions_.clear();
   // Read now: the scheduler may reuse the memory of an input once it has been consumed.
   seen_tokens_.clear();
@@ -107,7 +162,7 @@ std::pair<size_t, size_t> BlockTap::edit(const std::vector<RowEdit>& edits, cons
 }
 
 void BlockTap::take(ggml_tensor* t) {
-  const TapPoint point = points_[next_];
+  const TapPoint point = points_[next_].point;
   if (batch_ < 0 || static_cast<size_t>(batch_) >= batches_->size()) {
     return fail("The compute graph ran another number of micro-batches than planned.");
   }
@@ -122,8 +177,8 @@ void BlockTap::take(ggml_tensor* t) {
       indices = &batch.outputs;
   }
   if (indices == nullptr) {
-    return fail("Block output " + std::to_string(point.layer) + " has " + std::to_string(count) +
-                " rows where " + std::to_string(batch.rows.size()) + " were expected.");
+    return fail(point.place().text() + " has " + std::to_string(count) + " rows where " +
+                std::to_string(batch.rows.size()) + " were expected.");
   }
   const bool elsewhere = seen_positions_.size() >= batch.positions.size() &&
                          !std::equal(batch.positions.begin(), batch.positions.end(), seen_positions_.begin());
@@ -141,7 +196,7 @@ void BlockTap::take(ggml_tensor* t) {
       values = staging_.data();
       ggml_backend_tensor_get(t, values, 0, count * width * sizeof(float));
     }
-    if (point.read && sink_) sink_({point.layer, values, indices, count});
+    if (point.read && sink_) sink_({point.layer, values, indices, count, point.point});
     if (point.edits != nullptr) {
       const auto [first, rows] = edit(*point.edits, *indices, values);
       if (!host && rows > 0) {

@@ -14,26 +14,35 @@
 
 namespace tapline {
 
-/// What to do at one block output during a decode.
+/// What to do at one point of one block during a decode.
 struct TapPoint {
   int layer = 0;
   bool read = true;
   const std::vector<RowEdit>* edits =
-      nullptr;  // applied in order after reading, before the next block computes
+      nullptr;  // applied in order after reading, before anything reads the rows
+  Point point = Point::kBlockOut;
+
+  Place place() const { return {layer, point}; }
 };
 
-/// Rows of one block output, as they were computed: before any edit.
+/// Rows of one place, as they were computed: before any edit.
 struct TappedRows {
   int layer;
   const float* values;              // [count, n_embd]
   const std::vector<int>* indices;  // batch index of each row
   size_t count;
+  Point point;
+
+  Place place() const { return {layer, point}; }
 };
 
-/// Reads and edits block outputs while llama_decode runs: a state machine behind llama.cpp's eval callback.
+/// Reads and edits points of blocks while llama_decode runs: a state machine behind llama.cpp's eval
+/// callback.
 ///
 /// The scheduler asks about each node in graph order and cuts the graph after the nodes that are wanted, so
-/// the tap wants as few as possible: the armed layers, in ascending order, and nothing when disarmed.
+/// the tap wants as few as possible: the armed places, in the graph's order, and nothing when disarmed.
+/// Points inside a block are known by their distance from a name; where the block ends, the way back from its
+/// output is followed to each of them, and a pass in which one was another tensor fails.
 ///
 /// What ends a pass early, unless the tap is shared, is an exception that goes through llama_decode: Left
 /// behind the deepest armed layer with `leave_early`, Error on a cancel or where the graph is not what was
@@ -54,20 +63,36 @@ class BlockTap {
   explicit BlockTap(int n_embd, bool shared = false) : n_embd_(n_embd), shared_(shared) {}
   void describe(const ResidualStream* stream) { stream_ = stream; }
 
-  /// `points` ascending by layer. `rows` tells which token each row of each micro-batch is.
+  /// `points` in any order, each at a place where a tensor is met. `rows` tells which token each row of each
+  /// micro-batch is.
   void arm(std::vector<TapPoint> points, bool leave_early, const std::vector<MicroBatch>* rows, Sink sink,
            const CancelToken& cancel);
   void disarm();
 
   /// Throws what went wrong in a shared tap since arm(): a wrong shape, an unexpected row order.
   void check() const;
+  /// Throws where a pass that ended has not met every place.
+  void check_met() const;
 
   /// For llama_context_params: ggml_backend_sched_eval_callback and its user data. Throws Left; Error, when
   /// cancelled or where the graph is not what was planned; whatever the sink throws.
   static bool on_node(ggml_tensor* t, bool ask, void* user_data);
 
  private:
+  /// A point, and how it is met.
+  struct Meeting {
+    TapPoint point;
+    const char* anchor;
+    int behind;
+    int node;
+    bool silent;                          // nothing is done there; only what was met in the block is proven
+    const ggml_tensor* tensor = nullptr;  // of the current micro-batch
+    int64_t due = -1;                     // the number of its node, once its anchor was met
+  };
+
   bool wants(const ggml_tensor* t);
+  void prove(const Meeting& output, const ggml_tensor* t);
+  Meeting meeting(const TapPoint& point, bool silent) const;
   void take(ggml_tensor* t);
   void begin_micro_batch(const ggml_tensor* first_node);
   /// Applies the edits of a layer to its rows, [indices.size(), n_embd]. Returns the first row that was
@@ -80,7 +105,7 @@ class BlockTap {
   int n_embd_;
   bool shared_;
   const ResidualStream* stream_ = nullptr;
-  std::vector<TapPoint> points_;
+  std::vector<Meeting> points_;
   const std::vector<MicroBatch>* batches_ = nullptr;
   Sink sink_;
   CancelToken cancel_;
@@ -89,6 +114,8 @@ class BlockTap {
 
   int batch_ = -1;                         // current micro-batch
   size_t next_ = 0;                        // next point to meet in it
+  size_t anchored_ = 0;                    // points whose anchors were met
+  int64_t asked_ = 0;                      // nodes of it so far
   std::vector<llama_token> seen_tokens_;   // what the graph of this micro-batch really reads
   std::vector<llama_pos> seen_positions_;  // the same of positions; empty until a node reads them
   std::vector<float> staging_;

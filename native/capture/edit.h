@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "capture/place.h"
 #include "capture/positions.h"
 
 namespace tapline {
@@ -68,9 +69,11 @@ struct EditEffect {
   }
 };
 
-/// One change of a block output: plain data, and the one form that an edit has from the binding to the tap.
+/// One change of a block output, or of another point of a block: plain data, and the one form that an edit
+/// has from the binding to the tap.
 struct Edit {
   int layer = 0;
+  Point point = Point::kBlockOut;
   Positions positions;
   EditKind kind = EditKind::kAffine;
   float scale = 1.0F;  // affine only
@@ -81,6 +84,7 @@ struct Edit {
   double least = 0;                            // bounds: of a clamp in `unit`, of a hold in what is read
   double most = 0;
 
+  Place place() const { return {layer, point}; }
   /// Whether it leaves every row as it is, to the bit.
   bool neutral() const;
   /// Changes `row`, [n_embd]. Where the change is zero no value is written, so that -0 stays -0.

@@ -110,6 +110,7 @@ ResidualStream refused(const std::string& reason) {
   ResidualStream stream;
   stream.reason = reason;
   stream.lens.reason = reason;
+  for (BlockPoints::Found& found : stream.points.found) found.reason = reason;
   return stream;
 }
 
@@ -138,6 +139,22 @@ class Twin {
 };
 
 ResidualStream describe(const GraphView& view, uint32_t n_tokens, const Model& model);
+
+/// Of points that were found in a graph without devices' copies, those whose names are in the real one, too.
+void keep_places_of(const GraphView& real, const std::string& subject, BlockPoints& points) {
+  for (size_t i = 0; i < kPointCount; ++i) {
+    BlockPoints::Found& found = points.found[i];
+    bool there = true;
+    for (Site& site : found.sites) {
+      const int anchor = real.find(site.anchor);
+      there = there && anchor >= 0;
+      site.node = anchor + site.behind;
+    }
+    if (!found.supported || there) continue;
+    found = {};
+    found.reason = subject + "is spread over devices in a way that hides its " + kPointNames[i] + ".";
+  }
+}
 
 }  // namespace
 
@@ -171,6 +188,7 @@ ResidualStream find_residual_stream(llama_context* ctx, const llama_context_para
                                  [&](const std::string& name) { return view.find(name) >= 0; });
   if (!there) return refused(subject + "is spread over devices in a way that hides its block outputs.");
   stream.first_node = view.node(0)->name;
+  keep_places_of(view, subject, stream.points);
   const bool lasting =
       std::all_of(stream.lens.steps.begin(), stream.lens.steps.end(),
                   [&](const LensStep& step) { return step.weight == nullptr || model.owns(step.weight); });
@@ -199,6 +217,7 @@ ResidualStream describe(const GraphView& view, uint32_t n_tokens, const Model& m
   stream.first_node = view.node(0)->name;
   int first = -1;
   int last = -1;
+  std::vector<int> outputs;
   for (int layer = 0; layer < info.n_layer; ++layer) {
     int found = -1;
     std::string why = "no tensor of that name holds one vector a token";
@@ -225,10 +244,12 @@ ResidualStream describe(const GraphView& view, uint32_t n_tokens, const Model& m
     }
     if (first < 0) first = found;
     last = found;
+    outputs.push_back(found);
     stream.blocks.push_back(view.node(found)->name);
   }
   if (last < 0) return refused(subject + "has no blocks.");
   stream.supported = true;
+  stream.points = find_block_points(view, outputs, info.n_embd, subject, is_token_leaf);
   if (side != nullptr) stream.side_path = side->what;
   stream.heads_every_row = !picks_rows(view, to_end);
   stream.packs_sequences =

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "capture/block_points.h"
 #include "capture/lens_recipe.h"
 #include "llama.h"
 #include "model/model.h"
@@ -22,6 +23,7 @@ struct ResidualStream {
   std::vector<std::string> blocks;  // tensor name of each block's output; index = layer
   std::string first_node;           // name of the first node of a graph: a new micro-batch starts there
   std::string side_path;            // what else reaches the later blocks, for architectures in the table
+  BlockPoints points;               // inside the blocks and around them, each proven or refused by itself
   LensRecipe lens;                  // final norm and output head, as found behind the last block
   /// The output head computes every row, whichever were asked for (cogvlm). llama.cpp then takes the first
   /// rows for the ones that were asked for, so that logits are right only when all rows are.

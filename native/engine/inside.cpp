@@ -61,6 +61,14 @@ ScoreResult Inside::score(GenerationLoop& loop, const ScoreRequest& request, con
   return scorer_->run(loop, request, cancel);
 }
 
+std::vector<std::string> Inside::points() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; capture_ && i < kPointCount; ++i) {
+    if (capture_->stream().points.found[i].supported) names.emplace_back(kPointNames[i]);
+  }
+  return names;
+}
+
 std::optional<TwinReport> Inside::twin() {
   const std::lock_guard<std::mutex> lock(twin_mutex_);
   if (!twin_) return std::nullopt;

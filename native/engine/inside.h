@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/live_batch.h"
 #include "engine/live_registry.h"
@@ -28,6 +29,9 @@ class Inside {
   /// Whether it can be looked into; otherwise `reason()` says why not.
   bool possible() const { return capture_ != nullptr; }
   const std::string& reason() const { return reason_; }
+
+  /// Names of the points that the model's blocks have; none where it cannot be looked into.
+  std::vector<std::string> points() const;
 
   /// See ResidentCapture::run and PromptScorer::run. Throws kUnsupportedArchitecture with the reason where
   /// the model cannot be looked into, kClosed.

@@ -215,7 +215,7 @@ void LiveBatch::follow(LiveTrack& track, const LivePlan& plan, llama_token token
 std::vector<TapPoint> LiveBatch::points() const {
   std::vector<TapPoint> points;
   for (int layer = 0; layer < n_layer_; ++layer) {
-    const std::vector<RowEdit>* edits = edits_.at(layer);
+    const std::vector<RowEdit>* edits = edits_.at({layer});
     const bool read = read_[static_cast<size_t>(layer)];
     if (read || edits != nullptr) points.push_back({layer, read, edits});
   }

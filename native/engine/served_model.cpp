@@ -49,6 +49,7 @@ std::string describe_served(const server_context_meta& meta, const llama_model* 
       {"templateCapabilities", caps},
       {"captures", inside.possible()},
       {"noCaptureReason", inside.reason()},
+      {"points", inside.points()},
   });
 }
 

@@ -2,11 +2,11 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "experiment/context.h"
-#include "experiment/layer_order.h"
 #include "experiment/token_batch.h"
 
 namespace tapline {
@@ -17,10 +17,14 @@ namespace {
 void check_finite(const LayerStates& layer, size_t first) {
   for (size_t row = 0; row < layer.norms.size(); ++row) {
     if (std::isfinite(layer.norms[row])) continue;
-    throw Error(ErrorCode::kCompute, "The output of block " + std::to_string(layer.layer) +
-                                         " is not finite at token " + std::to_string(first + row) +
-                                         "; the model file may be damaged.");
+    throw Error(ErrorCode::kCompute, Place{layer.layer, layer.point}.text() + " is not finite at token " +
+                                         std::to_string(first + row) + "; the model file may be damaged.");
   }
+}
+
+/// Whether a point is the residual stream itself, of which the model's head can be asked, and no part of it.
+bool in_stream(Point point) {
+  return point == Point::kBlockIn || point == Point::kMid || point == Point::kBlockOut;
 }
 
 /// Minus infinity is what some models give to what cannot be said.
@@ -95,7 +99,7 @@ void Context::score(const AdvanceRequest& request, AdvanceResult& result) {
 AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken& cancel) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const ModelInfo& info = model_->info();
-  const std::vector<int> layers = check_layers(request.layers);
+  const std::vector<Place> wanted = check_places(request.layers, request.points);
   check_tokens(request.tokens);
   const auto n = static_cast<uint32_t>(request.tokens.size());
   if (n > n_batch_) {
@@ -122,14 +126,15 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   const bool scores = !request.scored.empty();
   if (scores) check_scored(request);
   const bool wants_head = request.next_top > 0 || request.keep_logits || scores;
-  const int deepest = layers.empty() ? -1 : layers.back();
+  int deepest = -1;
+  for (const Place& place : wanted) deepest = std::max(deepest, place.met().layer);
   const bool at_the_end = deepest == info.n_layer - 1;
   const bool last_rows = request.all_rows && n > 1 && at_the_end;
   // Asking for the outputs of all rows changes the shapes that the last block computes with, and with them
   // the last bits of the answer. So where an answer is wanted, the pass is the one that captures nothing, and
   // rows of the last block that it has dropped are computed by a second one.
   const bool every_output = bidirectional || (last_rows && !wants_head);
-  const bool leave_early = !layers.empty() && !wants_head && (at_the_end || request.early_exit);
+  const bool leave_early = !wanted.empty() && !wants_head && (at_the_end || request.early_exit);
   const int depth = leave_early ? deepest + 1 : info.n_layer;
   if (depth > depth_) {
     throw Error(ErrorCode::kInvalidArgument, "The earlier tokens were computed through block " +
@@ -145,7 +150,7 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   }
   check_edits(request.edits);
   for (const Edit& edit : request.edits) {
-    if (std::find(layers.begin(), layers.end(), edit.layer) == layers.end())
+    if (std::find(wanted.begin(), wanted.end(), edit.place()) == wanted.end())
       throw Error(ErrorCode::kInvalidArgument, "An edited layer must be among the layers.");
   }
 
@@ -160,17 +165,16 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   const size_t rows = request.all_rows ? n : 1;
   // Where only norms are wanted, nothing is copied.
   const bool needs_states = request.keep_states || request.lens_top > 0;
-  for (size_t l = 0; l < layers.size(); ++l) {
+  std::map<Place, size_t> taken;  // rows of each place where a tensor is met
+  for (const Place& place : wanted) {
     std::vector<float> states(needs_states ? rows * width : 0);
-    result.layers.push_back({layers[l], rows, std::move(states), std::vector<float>(rows), {}});
-    points.push_back({layers[l], true, edits.at(layers[l])});
+    result.layers.push_back(
+        {place.layer, place.point, rows, std::move(states), std::vector<float>(rows), {}});
+    const Place met = place.met();
+    if (taken.emplace(met, 0).second) points.push_back({met.layer, true, edits.at(met), met.point});
   }
-  size_t taken_at_the_end = 0;  // rows of the last block
   bool second = false;
-  const auto sink = [&](const TappedRows& tapped) {
-    const auto at = std::lower_bound(layers.begin(), layers.end(), tapped.layer);
-    LayerStates& layer = result.layers[static_cast<size_t>(at - layers.begin())];
-    if (tapped.layer == info.n_layer - 1) taken_at_the_end += tapped.count;
+  const auto take = [&](LayerStates& layer, const TappedRows& tapped) {
     for (size_t row = 0; row < tapped.count; ++row) {
       const auto index = static_cast<size_t>((*tapped.indices)[row]);
       if (!request.all_rows && index + 1 != n) continue;
@@ -179,6 +183,12 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
       const float* values = tapped.values + row * width;
       layer.norms[target] = static_cast<float>(row_length(values, width));
       if (needs_states) std::copy_n(values, width, layer.states.data() + target * width);
+    }
+  };
+  const auto sink = [&](const TappedRows& tapped) {
+    taken[tapped.place()] += tapped.count;
+    for (LayerStates& layer : result.layers) {
+      if (Place{layer.layer, layer.point}.met() == tapped.place()) take(layer, tapped);
     }
   };
 
@@ -194,10 +204,11 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
     result.logits.assign(logits, logits + info.n_vocab);
     doubtful_ = doubtful_ || spoiled(result.logits);
   }
-  if (last_rows && taken_at_the_end < n) {
+  const auto dropped = [&](const TapPoint& point) { return taken[point.place()] < n; };
+  if (last_rows && std::any_of(points.begin(), points.end(), dropped)) {
     back_to(before);
     std::fill_n(batch.raw.logits, n, int8_t{1});
-    for (TapPoint& point : points) point.read = point.layer == info.n_layer - 1;
+    for (TapPoint& point : points) point.read = dropped(point);
     second = true;
     result.effects.assign(request.edits.size(), {});  // this pass has the last block's other rows, too
     run_tapped(batch, points, /*leave_early=*/true, sink, cancel);
@@ -223,13 +234,12 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   }
   for (LayerStates& layer : result.layers) {
     cancel.check();
-    if (request.lens_top > 0 && stream_.lens.supported) {
+    if (request.lens_top > 0 && stream_.lens.supported && in_stream(layer.point)) {
       layer.lens =
           lens().top(layer.states.data(), rows, request.lens_top, targets.empty() ? nullptr : targets.data());
     }
     if (!request.keep_states) std::vector<float>().swap(layer.states);
   }
-  result.layers = in_order_of(request.layers, layers, std::move(result.layers));
   return result;
 }
 

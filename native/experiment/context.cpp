@@ -98,6 +98,27 @@ std::vector<int> Context::check_layers(const std::vector<int>& layers) const {
   return sorted;
 }
 
+void Context::check_point(Point point) const {
+  const BlockPoints::Found& found = stream_.points.at(point);
+  if (!found.supported) throw Error(ErrorCode::kUnsupportedArchitecture, found.reason);
+}
+
+std::vector<Place> Context::check_places(const std::vector<int>& layers,
+                                         const std::vector<Point>& points) const {
+  check_layers(layers);
+  std::vector<Place> places;
+  for (const Point point : points) {
+    if (!layers.empty()) check_point(point);
+    if (std::count(points.begin(), points.end(), point) > 1)
+      throw Error(ErrorCode::kInvalidArgument,
+                  std::string("The point ") + name_of(point) + " is listed twice.");
+  }
+  for (const int layer : layers) {
+    for (const Point point : points) places.push_back({layer, point});
+  }
+  return places;
+}
+
 void Context::check_tokens(const std::vector<llama_token>& tokens) const {
   if (tokens.empty()) throw Error(ErrorCode::kInvalidArgument, "There are no tokens to compute.");
   model_->check_tokens(tokens);
@@ -107,6 +128,7 @@ void Context::check_edits(const EditPlan& plan) const {
   const auto width = static_cast<size_t>(model_->info().n_embd);
   for (const Edit& edit : plan) {
     check_layers({edit.layer});
+    check_point(edit.point);
     if (!edit.direction) {
       if (edit.kind == EditKind::kAffine) continue;
       throw Error(ErrorCode::kInvalidArgument, "An edit of a projection needs a vector.");
@@ -121,7 +143,8 @@ void Context::check_edits(const EditPlan& plan) const {
 
 void Context::run_edited(const TokenBatch& batch, const BatchEdits& edits, const CancelToken& cancel) {
   std::vector<TapPoint> points;
-  for (const auto& [layer, rows] : edits.by_layer()) points.push_back({layer, /*read=*/false, &rows});
+  for (const auto& [place, rows] : edits.by_place())
+    points.push_back({place.layer, /*read=*/false, &rows, place.point});
   run_tapped(batch, std::move(points), /*leave_early=*/false, nullptr, cancel);
 }
 
@@ -180,6 +203,7 @@ void Context::decode(const TokenBatch& batch, const CancelToken& cancel) {
   if (status != 0)
     throw Error(ErrorCode::kCompute,
                 "The forward pass failed (llama_decode: " + std::to_string(status) + ").");
+  tap_.check_met();
 }
 
 void Context::clear_memory() {
@@ -189,6 +213,16 @@ void Context::clear_memory() {
   doubtful_ = false;
   n_past_ = 0;
   depth_ = model_->info().n_layer;
+}
+
+LogitDirection Context::logit_direction(const std::vector<float>& state, llama_token token) const {
+  if (!stream_.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream_.reason);
+  model_->check_tokens({token});
+  if (state.size() != static_cast<size_t>(model_->info().n_embd)) {
+    throw Error(ErrorCode::kInvalidArgument, "A state has " + std::to_string(model_->info().n_embd) +
+                                                 " values, got " + std::to_string(state.size()) + ".");
+  }
+  return tapline::logit_direction(stream_.lens, state, token);
 }
 
 void Context::reset() {

@@ -9,6 +9,7 @@
 #include "base/cancel.h"
 #include "base/counted.h"
 #include "capture/block_tap.h"
+#include "capture/logit_direction.h"
 #include "capture/logit_lens.h"
 #include "capture/residual_stream.h"
 #include "experiment/patch_sweep.h"
@@ -26,9 +27,10 @@ struct ContextOptions {
   int n_threads = 0;       // 0: all cores
 };
 
-/// Block outputs of one layer.
+/// Rows of one point of one block.
 struct LayerStates {
   int layer = 0;
+  Point point = Point::kBlockOut;
   size_t rows = 0;
   std::vector<float> states;  // [rows, n_embd]; empty unless kept
   std::vector<float> norms;   // [rows], L2
@@ -37,10 +39,11 @@ struct LayerStates {
 
 struct AdvanceRequest {
   std::vector<llama_token> tokens;
-  std::vector<int> layers;       // distinct; any order
-  bool all_rows = true;          // every token's row, or the last token's only
-  bool keep_states = true;       // return the states, or only norms and lens
-  int lens_top = 0;              // top k of the logit lens for every captured row; 0: none
+  std::vector<int> layers;                      // distinct; any order
+  std::vector<Point> points{Point::kBlockOut};  // of each of these layers; distinct
+  bool all_rows = true;                         // every token's row, or the last token's only
+  bool keep_states = true;                      // return the states, or only norms and lens
+  int lens_top = 0;  // top k of the logit lens for every captured row of the residual stream; 0: none
   llama_token lens_target = -1;  // whose place in the lens is told for every captured row; negative: nobody's
   bool lens_answer = false;  // or that of the pass's own answer for the last row, where next_top gives one
   int next_top = 0;          // top k of the next token after the last one; 0: none
@@ -50,11 +53,11 @@ struct AdvanceRequest {
   std::vector<llama_token> scored;
   int scored_top = 0;       // top k of the tokens in their place; 0: none
   bool early_exit = false;  // compute no block behind the deepest captured one, when no head is wanted
-  EditPlan edits;  // the tokens so far, these included, are the prompt; their layers are among `layers`
+  EditPlan edits;  // the tokens so far, these included, are the prompt; their places are among those captured
 };
 
 struct AdvanceResult {
-  std::vector<LayerStates> layers;                   // in the order asked for
+  std::vector<LayerStates> layers;                   // layer by layer, then point by point, as asked for
   TopTokens next;                                    // one row
   std::vector<float> logits;                         // [n_vocab]
   std::vector<EditEffect> effects;                   // one an edit
@@ -69,13 +72,14 @@ enum class FeatureRows { kLast, kAll, kMean };
 struct FeatureRequest {
   std::vector<std::vector<llama_token>> sequences;
   std::vector<int> layers;
+  Point point = Point::kBlockOut;
   FeatureRows rows = FeatureRows::kLast;
   /// Tokens at a sequence's beginning that a mean leaves out, where others follow: a BOS token's row is tens
   /// of times longer than all others.
   size_t skipped = 0;
 };
 
-/// Block outputs: one [rows, n_embd] matrix a layer, in the order asked for; sequence by sequence.
+/// Rows of the point: one [rows, n_embd] matrix a layer, in the order asked for; sequence by sequence.
 struct FeatureResult {
   std::vector<int> layers;
   std::vector<std::vector<float>> states;
@@ -142,7 +146,7 @@ class Context : public Counted<Context> {
   std::vector<SweepTrial> sweep(const SweepRequest& request, const CancelToken& cancel,
                                 const std::function<void(size_t, size_t)>& progress);
 
-  /// Puts single rows of one prompt's block outputs into the run of another prompt, a site at a time: what
+  /// Puts single rows of one prompt's blocks into the run of another prompt, a site at a time: what
   /// does the model answer then? Both prompts are computed once. A site at token p has the run's K/V before p
   /// and computes the tokens from p on, in batches of many sites. Where that would change nothing, because
   /// nothing reads the row or because both runs hold the same bits there, the answer is the run's own.
@@ -152,11 +156,18 @@ class Context : public Counted<Context> {
   PatchSweepResult patch_sweep(const PatchSweepRequest& request, const CancelToken& cancel,
                                const std::function<void(size_t, size_t)>& progress);
 
+  /// How a token's logit depends on the last block's output, [n_embd], with the final norm's scale kept as it
+  /// is there.
+  LogitDirection logit_direction(const std::vector<float>& state, llama_token token) const;
+
   /// Forgets all tokens.
   void reset();
 
  private:
   std::vector<int> check_layers(const std::vector<int>& layers) const;
+  /// The places, layer by layer and then point by point. Throws where the model has one of them not.
+  std::vector<Place> check_places(const std::vector<int>& layers, const std::vector<Point>& points) const;
+  void check_point(Point point) const;
   void check_tokens(const std::vector<llama_token>& tokens) const;
   void check_edits(const EditPlan& plan) const;
   void check_scored(const AdvanceRequest& request) const;
@@ -191,7 +202,7 @@ class Context : public Counted<Context> {
   struct PatchSite;
   struct PatchPlan;
   void check_patch_sweep(const PatchSweepRequest& request) const;
-  PatchRun patch_run(const std::vector<llama_token>& tokens, const std::vector<int>& layers,
+  PatchRun patch_run(const std::vector<llama_token>& tokens, const std::vector<Place>& places,
                      const std::vector<int>& positions, const CancelToken& cancel);
   bool shares_prefixes(size_t n_tokens) const;
   void add_sites(PatchPlan& plan, std::vector<double>& patched, std::vector<double>& control,

@@ -16,7 +16,7 @@ constexpr size_t kNowhere = static_cast<size_t>(-1);
 struct Broken {
   size_t sequence;
   size_t row;  // of its sequence
-  int layer;
+  Place place;
 };
 
 /// The rows that each sequence has in the result.
@@ -38,17 +38,17 @@ class RowPlaces {
 
 /// The first of the sequences [first, end) with a value that is not finite; `end` where there is none.
 Broken first_not_finite(const FeatureResult& result, const RowPlaces& places, size_t first, size_t end,
-                        size_t width) {
+                        size_t width, Point point) {
   for (size_t sequence = first; sequence < end; ++sequence) {
     for (size_t l = 0; l < result.layers.size(); ++l) {
       for (size_t row = places.first(sequence); row < places.end(sequence); ++row) {
         const float* values = result.states[l].data() + row * width;
         if (!std::all_of(values, values + width, [](float value) { return std::isfinite(value); }))
-          return {sequence, row - places.first(sequence), result.layers[l]};
+          return {sequence, row - places.first(sequence), {result.layers[l], point}};
       }
     }
   }
-  return {end, 0, -1};
+  return {end, 0, {}};
 }
 
 std::string place_text(const Broken& broken, FeatureRows rows) {
@@ -95,6 +95,7 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
   const size_t most_sequences = bidirectional || !stream_.packs_sequences ? 1 : n_seq_max_;
   FeatureResult result;
   result.layers = check_layers(request.layers);
+  check_point(request.point);
   if (result.layers.empty()) throw Error(ErrorCode::kInvalidArgument, "There are no layers to capture.");
   for (size_t i = 0; i < total; ++i) {
     check_tokens(request.sequences[i]);
@@ -114,7 +115,10 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
   };
   result.states.assign(result.layers.size(), std::vector<float>(places.rows() * width));
   std::vector<TapPoint> points;
-  for (const int layer : result.layers) points.push_back({layer, true, nullptr});
+  for (const int layer : result.layers) {
+    const Place met = Place{layer, request.point}.met();
+    points.push_back({met.layer, true, nullptr, met.point});
+  }
 
   size_t done = 0;
   size_t alone_until = 0;  // sequences before this one are computed one at a time
@@ -143,7 +147,9 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
     }
     RowSums sums(mean ? result.layers.size() : 0, next - done, width);
     const auto sink = [&](const TappedRows& tapped) {
-      const auto at = std::lower_bound(result.layers.begin(), result.layers.end(), tapped.layer);
+      const auto at = std::find_if(result.layers.begin(), result.layers.end(), [&](int asked) {
+        return Place{asked, request.point}.met() == tapped.place();
+      });
       const auto layer = static_cast<size_t>(at - result.layers.begin());
       for (size_t row = 0; row < tapped.count; ++row) {
         const auto index = static_cast<size_t>((*tapped.indices)[row]);
@@ -162,7 +168,7 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
       for (size_t l = 0; l < result.layers.size(); ++l)
         sums.mean(l, sequence - done, count, result.states[l].data() + sequence * width);
     }
-    const Broken broken = first_not_finite(result, places, done, next, width);
+    const Broken broken = first_not_finite(result, places, done, next, width, request.point);
     if (broken.sequence < next) {
       // Where an architecture multiplies what a row must not see by zero, one text's NaN is its neighbours',
       // too.
@@ -172,8 +178,8 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
         continue;
       }
       clear_memory();
-      throw Error(ErrorCode::kCompute, "The output of block " + std::to_string(broken.layer) +
-                                           " is not finite " + place_text(broken, request.rows) +
+      throw Error(ErrorCode::kCompute, broken.place.text() + " is not finite " +
+                                           place_text(broken, request.rows) +
                                            "; the model file may be damaged.");
     }
     done = next;

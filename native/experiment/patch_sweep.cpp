@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -15,8 +16,8 @@ namespace tapline {
 /// What one of the two prompts does by itself.
 struct Context::PatchRun {
   std::vector<llama_token> tokens;
-  std::vector<float> states;  // [layers, positions, n_embd], both ascending
-  std::vector<bool> seen;     // [layers, positions]: rows that nothing reads are not computed
+  std::vector<float> states;  // [places, positions, n_embd], positions ascending
+  std::vector<bool> seen;     // [places, positions]: rows that nothing reads are not computed
   std::vector<float> logits;  // after the last token
 };
 
@@ -27,7 +28,7 @@ struct Context::PatchSite {
     kRandom,  // as far as that one, in a random direction
     kOwn      // the run's own row, which changes nothing
   };
-  size_t place = 0;  // in the run's [layers, positions]
+  size_t at = 0;  // in the run's [places, positions]
   Change change = Change::kDonor;
   double* answer = nullptr;
 };
@@ -36,32 +37,33 @@ struct Context::PatchSite {
 struct Context::PatchPlan {
   PatchRun base;   // is patched
   PatchRun donor;  // its states are put in
-  std::vector<int> layers;
+  std::vector<Place> places;
   std::vector<int> positions;
-  std::vector<std::shared_ptr<const Direction>> random;  // one a layer, or none
-  std::vector<double> lengths;                           // of the changes, [layers, positions]
+  std::vector<std::shared_ptr<const Direction>> random;  // one a place, or none
+  std::vector<double> lengths;                           // of the changes, [places, positions]
   llama_token target = -1;
   llama_token foil = -1;
   size_t width = 0;
   std::vector<PatchSite> sites;  // ascending by position
 
-  int position_of(const PatchSite& site) const { return positions[site.place % positions.size()]; }
-  int layer_of(const PatchSite& site) const { return layers[site.place / positions.size()]; }
-  const float* row(const PatchRun& run, size_t place) const { return run.states.data() + place * width; }
+  int position_of(const PatchSite& site) const { return positions[site.at % positions.size()]; }
+  Place place_of(const PatchSite& site) const { return places[site.at / positions.size()]; }
+  const float* row(const PatchRun& run, size_t at) const { return run.states.data() + at * width; }
   size_t tokens_of(const PatchSite& site) const {
     return base.tokens.size() - static_cast<size_t>(position_of(site));
   }
 
   Edit edit_of(const PatchSite& site) const {
     Edit edit;
-    edit.layer = layer_of(site);
+    edit.layer = place_of(site).layer;
+    edit.point = place_of(site).point;
     if (site.change == PatchSite::Change::kRandom) {
-      edit.direction = random[site.place / positions.size()];
+      edit.direction = random[site.at / positions.size()];
       edit.unit = StrengthUnit::kUnit;
-      edit.strength = static_cast<float>(lengths[site.place]);
+      edit.strength = static_cast<float>(lengths[site.at]);
       return edit;
     }
-    const float* values = row(site.change == PatchSite::Change::kOwn ? base : donor, site.place);
+    const float* values = row(site.change == PatchSite::Change::kOwn ? base : donor, site.at);
     edit.scale = 0;
     edit.direction = std::make_shared<const Direction>(std::vector<float>(values, values + width));
     return edit;
@@ -104,24 +106,30 @@ llama_token most_likely(const std::vector<float>& logits) {
 }  // namespace
 
 /// Computes a prompt in one pass, whose logits are the same bits as those of any pass that captures nothing.
-Context::PatchRun Context::patch_run(const std::vector<llama_token>& tokens, const std::vector<int>& layers,
+Context::PatchRun Context::patch_run(const std::vector<llama_token>& tokens, const std::vector<Place>& places,
                                      const std::vector<int>& positions, const CancelToken& cancel) {
   const auto width = static_cast<size_t>(model_->info().n_embd);
   PatchRun run{tokens,
-               std::vector<float>(layers.size() * positions.size() * width),
-               std::vector<bool>(layers.size() * positions.size(), false),
+               std::vector<float>(places.size() * positions.size() * width),
+               std::vector<bool>(places.size() * positions.size(), false),
                {}};
   std::vector<TapPoint> points;
-  for (const int layer : layers) points.push_back({layer, /*read=*/true, nullptr});
-  const auto sink = [&](const TappedRows& tapped) {
-    const size_t layer = places_of({tapped.layer}, layers).front();
+  std::set<Place> met;
+  for (const Place& place : places) met.insert(place.met());
+  for (const Place& place : met) points.push_back({place.layer, /*read=*/true, nullptr, place.point});
+  const auto keep = [&](size_t place, const TappedRows& tapped) {
     for (size_t row = 0; row < tapped.count; ++row) {
       const int index = (*tapped.indices)[row];
       const auto found = std::lower_bound(positions.begin(), positions.end(), index);
       if (found == positions.end() || *found != index) continue;
-      const size_t place = layer * positions.size() + static_cast<size_t>(found - positions.begin());
-      std::copy_n(tapped.values + row * width, width, run.states.data() + place * width);
-      run.seen[place] = true;
+      const size_t at = place * positions.size() + static_cast<size_t>(found - positions.begin());
+      std::copy_n(tapped.values + row * width, width, run.states.data() + at * width);
+      run.seen[at] = true;
+    }
+  };
+  const auto sink = [&](const TappedRows& tapped) {
+    for (size_t place = 0; place < places.size(); ++place) {
+      if (places[place].met() == tapped.place()) keep(place, tapped);
     }
   };
   TokenBatch batch(tokens.size());
@@ -201,7 +209,7 @@ void Context::patch_sites(const PatchPlan& plan, const CancelToken& cancel,
       *site.answer = plan.difference(logits);
       llama_memory_seq_rm(memory, static_cast<llama_seq_id>(1 + i), -1, -1);
       if (std::isfinite(*site.answer)) continue;
-      throw Error(ErrorCode::kCompute, "With block " + std::to_string(plan.layer_of(site)) +
+      throw Error(ErrorCode::kCompute, "With " + plan.place_of(site).text(/*first_word=*/false) +
                                            " patched at token " + std::to_string(plan.position_of(site)) +
                                            " the model's logits are not finite.");
     }
@@ -231,11 +239,11 @@ void Context::check_patch_sweep(const PatchSweepRequest& request) const {
                     " in two sequences or more; this one has " + std::to_string(n_ctx_) + ", " +
                     std::to_string(n_batch_) + " and " + std::to_string(n_seq_max_) + ".");
   }
-  if (request.layers.empty() || request.positions.empty())
-    throw Error(ErrorCode::kInvalidArgument, "A patch sweep needs layers and positions.");
+  if (request.layers.empty() || request.points.empty() || request.positions.empty())
+    throw Error(ErrorCode::kInvalidArgument, "A patch sweep needs layers, points and positions.");
   if (request.target >= info.n_vocab || request.foil >= info.n_vocab)
     throw Error(ErrorCode::kInvalidArgument, "A target token is outside the vocabulary.");
-  const size_t wanted = request.layers.size() * static_cast<size_t>(info.n_embd);
+  const size_t wanted = request.layers.size() * request.points.size() * static_cast<size_t>(info.n_embd);
   if (!request.controls.empty() && request.controls.size() != wanted) {
     throw Error(ErrorCode::kInvalidArgument, "The control directions have " +
                                                  std::to_string(request.controls.size()) + " values; " +
@@ -249,12 +257,12 @@ PatchSweepResult Context::patch_sweep(const PatchSweepRequest& request, const Ca
   check_patch_sweep(request);
   PatchPlan plan;
   plan.width = static_cast<size_t>(model_->info().n_embd);
-  plan.layers = check_layers(request.layers);
+  plan.places = check_places(request.layers, request.points);
   plan.positions = check_token_places(request.positions, request.clean.size());
   const auto run = [&](const std::vector<llama_token>& tokens) {
     clear_memory();
     doubtful_ = true;
-    return patch_run(tokens, plan.layers, plan.positions, cancel);
+    return patch_run(tokens, plan.places, plan.positions, cancel);
   };
   plan.donor = run(request.denoise ? request.clean : request.corrupted);
   plan.base = run(request.denoise ? request.corrupted : request.clean);  // stays in the memory
@@ -270,18 +278,15 @@ PatchSweepResult Context::patch_sweep(const PatchSweepRequest& request, const Ca
     throw Error(ErrorCode::kCompute, "The model's logits are not finite; the model file may be damaged.");
 
   const double untouched = request.denoise ? result.corrupted : result.clean;
-  const size_t all = plan.layers.size() * plan.positions.size();
+  const size_t all = plan.places.size() * plan.positions.size();
   std::vector<double> patched(all, untouched);
   std::vector<double> control(request.controls.empty() ? 0 : all, untouched);
   std::vector<double> rows(all, std::numeric_limits<double>::quiet_NaN());
   plan.lengths = rows;
   result.restored = untouched;
-  const std::vector<size_t> layer_places = places_of(request.layers, plan.layers);
-  plan.random.resize(request.controls.empty() ? 0 : plan.layers.size());
-  for (size_t asked = 0; asked < plan.random.size(); ++asked) {
-    const float* values = request.controls.data() + asked * plan.width;
-    plan.random[layer_places[asked]] =
-        std::make_shared<const Direction>(std::vector<float>(values, values + plan.width));
+  for (size_t place = 0; !request.controls.empty() && place < plan.places.size(); ++place) {
+    const float* values = request.controls.data() + place * plan.width;
+    plan.random.push_back(std::make_shared<const Direction>(std::vector<float>(values, values + plan.width)));
   }
   add_sites(plan, patched, control, rows, result.restored);
   result.computed_sites = static_cast<int64_t>(plan.sites.size());
@@ -298,8 +303,8 @@ PatchSweepResult Context::patch_sweep(const PatchSweepRequest& request, const Ca
   const auto as_asked = [&](const std::vector<double>& values) {
     std::vector<double> ordered;
     ordered.reserve(values.size());
-    for (const size_t layer : values.empty() ? std::vector<size_t>() : layer_places) {
-      for (const size_t at : position_places) ordered.push_back(values[layer * plan.positions.size() + at]);
+    for (size_t first = 0; first < values.size(); first += plan.positions.size()) {
+      for (const size_t at : position_places) ordered.push_back(values[first + at]);
     }
     return ordered;
   };
@@ -314,28 +319,27 @@ PatchSweepResult Context::patch_sweep(const PatchSweepRequest& request, const Ca
 /// where both runs have the same bits, which they do up to where the prompts part.
 void Context::add_sites(PatchPlan& plan, std::vector<double>& patched, std::vector<double>& control,
                         std::vector<double>& rows, double& restored) const {
-  const auto all_layers = plan.layers.size();
-  for (size_t at = 0; at < plan.positions.size(); ++at) {
-    for (size_t layer = 0; layer < all_layers; ++layer) {
-      const size_t place = layer * plan.positions.size() + at;
-      if (!plan.base.seen[place] || !plan.donor.seen[place]) continue;
-      const float* mine = plan.row(plan.base, place);
-      const float* theirs = plan.row(plan.donor, place);
+  const auto all_places = plan.places.size();
+  for (size_t position = 0; position < plan.positions.size(); ++position) {
+    for (size_t place = 0; place < all_places; ++place) {
+      const size_t at = place * plan.positions.size() + position;
+      if (!plan.base.seen[at] || !plan.donor.seen[at]) continue;
+      const float* mine = plan.row(plan.base, at);
+      const float* theirs = plan.row(plan.donor, at);
       std::vector<float> apart(plan.width);
       for (size_t i = 0; i < plan.width; ++i) apart[i] = theirs[i] - mine[i];
-      plan.lengths[place] = row_length(apart.data(), plan.width);
-      rows[place] = row_length(mine, plan.width);
+      plan.lengths[at] = row_length(apart.data(), plan.width);
+      rows[at] = row_length(mine, plan.width);
       if (std::equal(mine, mine + plan.width, theirs)) continue;
-      plan.sites.push_back({place, PatchSite::Change::kDonor, &patched[place]});
-      if (!control.empty()) plan.sites.push_back({place, PatchSite::Change::kRandom, &control[place]});
+      plan.sites.push_back({at, PatchSite::Change::kDonor, &patched[at]});
+      if (!control.empty()) plan.sites.push_back({at, PatchSite::Change::kRandom, &control[at]});
     }
   }
   // One site more, of which the answer is known: the middle one of the first position that is computed, or
   // of the first at all.
-  const size_t at = plan.sites.empty() ? 0 : plan.sites.front().place % plan.positions.size();
-  const size_t place = (all_layers - 1) / 2 * plan.positions.size() + at;
-  if (plan.base.seen[place])
-    plan.sites.insert(plan.sites.begin(), {place, PatchSite::Change::kOwn, &restored});
+  const size_t position = plan.sites.empty() ? 0 : plan.sites.front().at % plan.positions.size();
+  const size_t at = (all_places - 1) / 2 * plan.positions.size() + position;
+  if (plan.base.seen[at]) plan.sites.insert(plan.sites.begin(), {at, PatchSite::Change::kOwn, &restored});
 }
 
 }  // namespace tapline

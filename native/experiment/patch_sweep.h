@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "capture/place.h"
 #include "llama.h"
 
 namespace tapline {
@@ -13,16 +14,17 @@ struct PatchSweepRequest {
   std::vector<llama_token> corrupted;
   bool denoise = true;      // clean states into the corrupted run; false: corrupted ones into the clean run
   std::vector<int> layers;  // distinct; any order
-  std::vector<int> positions;  // distinct token indices; any order
-  llama_token target = -1;     // negative: the clean run's most probable token
-  llama_token foil = -1;       // negative: the corrupted run's
-  /// [layers, n_embd]: for each layer the direction of a random change that is as long as the patch's; empty:
-  /// no such control.
+  std::vector<Point> points{Point::kBlockOut};  // of each of these layers; distinct
+  std::vector<int> positions;                   // distinct token indices; any order
+  llama_token target = -1;                      // negative: the clean run's most probable token
+  llama_token foil = -1;                        // negative: the corrupted run's
+  /// [layers, points, n_embd]: for each place the direction of a random change that is as long as the
+  /// patch's; empty: no such control.
   std::vector<float> controls;
 };
 
 /// Logit differences: the target's logit less the foil's, after the prompt. What is of one site each is
-/// [layers, positions], in the order asked for.
+/// [layers, points, positions], in the order asked for.
 struct PatchSweepResult {
   llama_token target = -1;
   llama_token foil = -1;

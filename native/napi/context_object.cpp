@@ -25,6 +25,18 @@ Napi::Object top_to_js(Napi::Env env, const TopTokens& top) {
   return out;
 }
 
+/// Points by their names; where none are named, the block output.
+std::vector<Point> point_list(const Napi::Value& value) {
+  std::vector<Point> points;
+  for (const std::string& name : string_list(value, "points")) {
+    const auto found = std::find(kPointNames.begin(), kPointNames.end(), name);
+    if (found == kPointNames.end()) wrong_type("points", "a list of names that are known");
+    points.push_back(static_cast<Point>(found - kPointNames.begin()));
+  }
+  if (absent(value)) points.push_back(Point::kBlockOut);
+  return points;
+}
+
 struct CreateContext {
   std::shared_ptr<Model> model;
   ContextOptions options;
@@ -46,6 +58,7 @@ struct Advance {
               LayerStates& layer = outcome.layers[i];
               Napi::Object entry = Napi::Object::New(env);
               entry.Set("layer", layer.layer);
+              entry.Set("point", name_of(layer.point));
               entry.Set("rows", static_cast<double>(layer.rows));
               entry.Set("norms", to_js(env, layer.norms));
               if (!layer.states.empty()) entry.Set("states", hand_over(env, std::move(layer.states)));
@@ -135,6 +148,21 @@ struct PatchSweep {
   }
 };
 
+struct Direct {
+  std::shared_ptr<Context> context;
+  std::vector<float> state;
+  llama_token token = -1;
+  LogitDirection outcome;
+
+  void execute(const CancelToken&) { outcome = context->logit_direction(state, token); }
+  Napi::Value result(Napi::Env env) {
+    Napi::Object out = Napi::Object::New(env);
+    out.Set("direction", to_js(env, outcome.direction));
+    out.Set("constant", outcome.constant);
+    return out;
+  }
+};
+
 struct Forget {
   std::shared_ptr<Context> context;
 
@@ -153,6 +181,17 @@ Napi::Object describe(const Context& context, Napi::Env env) {
   out.Set("lensSupported", stream.lens.supported);
   out.Set("lensReason", stream.lens.reason);
   out.Set("tensorNames", to_js(env, stream.blocks));
+  const BlockPoints& points = stream.points;
+  out.Set("points", array_of(env, kPointCount, [&](size_t i) {
+            Napi::Object point = Napi::Object::New(env);
+            point.Set("point", kPointNames[i]);
+            point.Set("supported", points.found[i].supported);
+            point.Set("reason", points.found[i].reason);
+            return point;
+          }));
+  out.Set("parallel", points.parallel);
+  out.Set("normed", points.normed);
+  out.Set("scaled", points.scaled);
   return out;
 }
 
@@ -165,6 +204,7 @@ void ContextObject::define(Napi::Env env) {
                    while_open<&ContextObject::features>("features"),
                    while_open<&ContextObject::sweep>("sweep"),
                    while_open<&ContextObject::patch_sweep>("patchSweep"),
+                   while_open<&ContextObject::logit_direction>("logitDirection"),
                    while_open<&ContextObject::reset>("reset"),
                    closing(),
                });
@@ -191,6 +231,7 @@ Napi::Value ContextObject::advance(const Napi::CallbackInfo& info) {
   AdvanceRequest& request = operation.request;
   request.tokens = token_list(options.Get("tokens"));
   request.layers = int_list_field(options, "layers");
+  request.points = point_list(options.Get("points"));
   request.all_rows = bool_field(options, "allRows", true);
   request.keep_states = bool_field(options, "keepStates", true);
   request.lens_top = int_field(options, "lensTopK", 0);
@@ -209,6 +250,7 @@ Napi::Value ContextObject::features(const Napi::CallbackInfo& info) {
   Features operation;
   operation.context = held_;
   operation.request.layers = int_list_field(options, "layers");
+  operation.request.point = name_field<Point>(options, "point", kPointNames, Point::kBlockOut);
   operation.request.sequences = token_lists(options.Get("sequences"));
   operation.request.rows =
       name_field<FeatureRows>(options, "rows", std::array{"last", "all", "mean"}, FeatureRows::kLast);
@@ -239,12 +281,19 @@ Napi::Value ContextObject::patch_sweep(const Napi::CallbackInfo& info) {
   request.corrupted = token_list(options.Get("corrupted"));
   request.denoise = bool_field(options, "denoise", true);
   request.layers = int_list_field(options, "layers");
+  request.points = point_list(options.Get("points"));
   request.positions = int_list_field(options, "positions");
   request.target = int_field(options, "target", -1);
   request.foil = int_field(options, "foil", -1);
   request.controls = float_list(options.Get("controls"));
   operation.progress = Progress(info.Env(), options.Get("onProgress"));
   return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));
+}
+
+Napi::Value ContextObject::logit_direction(const Napi::CallbackInfo& info) {
+  const Napi::Object options = options_of(info);
+  Direct operation{held_, float_list(options.Get("state")), int_field(options, "token", -1), {}};
+  return run_async(info.Env(), std::move(operation));
 }
 
 Napi::Value ContextObject::reset(const Napi::CallbackInfo& info) {

@@ -3,7 +3,14 @@ import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Operation } from "../contracts/index.js";
 import { defaults, limits } from "../contracts/limits.js";
-import { interventions, patchDirections, positionNames, strengthUnits } from "../contracts/names.js";
+import {
+  blockPoints,
+  innerPoints,
+  interventions,
+  patchDirections,
+  positionNames,
+  strengthUnits,
+} from "../contracts/names.js";
 import { UsageError } from "./exit-code.js";
 import { anyLayers, layerList } from "./layers.js";
 import { integerBetween } from "./options.js";
@@ -22,6 +29,12 @@ export interface CommonOptions {
   json?: boolean;
   detach?: boolean;
   quiet?: boolean;
+}
+
+interface InspectOptions extends CommonOptions {
+  target?: string;
+  points?: string[];
+  decompose?: boolean;
 }
 
 interface CompareOptions extends CommonOptions {
@@ -56,17 +69,29 @@ export function registerExperiments(program: Command): void {
       "--target <token>",
       "one token to follow through every cell of the lens (default: the model's answer, after the last token)",
     )
+    .option(
+      "--points <list>",
+      `also read inside the blocks: ${innerPoints.join(", ")}`,
+      pointList(innerPoints),
+    )
+    .option("--decompose", "what every block adds to the logit of the target, or of the answer")
     .addHelpText(
       "after",
       examples(`
   tapline inspect "The capital of France is"
   tapline inspect "The capital of France is" --target " Tokyo"
+  tapline inspect "The capital of France is" --points attn_out --decompose
   tapline inspect --model ./model.gguf --layers 0-7 \\
     "When Mary and John went to the store, John gave a drink to"
   echo "The capital of Japan is" | tapline inspect --json - > lens.json`),
     )
-    .action(async (prompt: string | undefined, options: CommonOptions & { target?: string }) => {
-      await run("inspect", options, { prompt: await promptOf(prompt), target_token: options.target });
+    .action(async (prompt: string | undefined, options: InspectOptions) => {
+      await run("inspect", options, {
+        prompt: await promptOf(prompt),
+        target_token: options.target,
+        points: options.points,
+        decompose: options.decompose,
+      });
     });
 
   withPrompt(experiment(program, "compare", "Change a block's output and see what follows: dose-response."))
@@ -240,6 +265,7 @@ function registerFeatures(program: Command): void {
 
 interface PatchOptions extends CommonOptions {
   corrupted?: string;
+  points?: string[];
   pairs?: string;
   target?: string;
   foil?: string;
@@ -258,6 +284,11 @@ function registerPatch(program: Command): void {
     )
     .option("--target <token>", "one token (default: what the model says after the clean text)")
     .option("--foil <token>", "the one that it is measured against (default: the corrupted text's)")
+    .option(
+      "--points <list>",
+      `what is patched of each block, of ${blockPoints.join(", ")} (default: ${defaults.patch_points.join(",")})`,
+      pointList(blockPoints),
+    )
     .option("--positions <list>", "token indices as 3,4,-1; negative from the end (default: all)", indexList)
     .addOption(
       new Option(
@@ -274,7 +305,7 @@ function registerPatch(program: Command): void {
   tapline patch --pairs docs/examples/pairs.jsonl --direction noise --out noise
   tapline patch "Mary and John went out, John gave a drink to" \\
     --corrupted "Mary and John went out, Mary gave a drink to" \\
-    --layers 3-7 --positions -4,-3,-2,-1`),
+    --layers 3-7 --positions -4,-3,-2,-1 --points attn_out,ffn_out`),
     )
     .action(async (clean: string | undefined, options: PatchOptions) => {
       const { readPairs } = await import("./input-files.js");
@@ -284,6 +315,7 @@ function registerPatch(program: Command): void {
         pairs: options.pairs === undefined ? undefined : await readPairs(options.pairs),
         target_token: options.target,
         foil_token: options.foil,
+        points: options.points,
         positions: options.positions,
         direction: options.direction,
         controls: options.controls === false ? false : undefined,
@@ -433,6 +465,17 @@ function positions(text: string): string | Array<[number, number]> {
       throw new InvalidArgumentError(`Write ${positionNames.join(", ")}, or ranges as 0:3,-2:-1.`);
     return [Number(first), Number(last ?? first)];
   });
+}
+
+/** Reads names of points of a block. */
+function pointList(known: readonly string[]): (text: string) => string[] {
+  return (text) => {
+    const names = text.split(",").map((part) => part.trim());
+    const odd = names.find((name) => !known.includes(name));
+    if (odd !== undefined) throw new InvalidArgumentError(`“${odd}” is none of ${known.join(", ")}.`);
+    if (new Set(names).size !== names.length) throw new InvalidArgumentError("A point appears twice.");
+    return names;
+  };
 }
 
 function indexList(text: string): number[] {

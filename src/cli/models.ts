@@ -5,15 +5,17 @@ export function registerModels(program: Command): void {
   program
     .command("models")
     .description("List the GGUF models in the hub's shared cache, without loading them.")
+    .option("--points <model>", "load one, and tell which points of its blocks can be read and changed")
     .option("--json", "print everything that is known as JSON, for programs")
     .addHelpText(
       "after",
-      "\nThe first column is what --model, pull and rm take.\n\nExamples:\n  tapline models\n  tapline models --json | jq -r '.models[].id'",
+      "\nThe first column is what --model, pull and rm take.\n\nExamples:\n  tapline models\n  tapline models --points demo\n  tapline models --json | jq -r '.models[].id'",
     )
     .action(list);
 }
 
-async function list(options: { json?: boolean }): Promise<void> {
+async function list(options: { json?: boolean; points?: string }): Promise<void> {
+  if (options.points !== undefined) return pointsOf(options.points, options.json === true);
   const [{ listCached }, terminal, { print, printJson }] = await Promise.all([
     import("../models/hub/cached.js"),
     import("../terminal/index.js"),
@@ -56,6 +58,62 @@ async function list(options: { json?: boolean }): Promise<void> {
   }
   await print(lines.join("\n"));
 }
+
+/** What each point of a model's blocks is, or why it has none. */
+async function pointsOf(id: string, asJson: boolean): Promise<void> {
+  const [{ resolveModel }, { Model, points }, { canvasOf, table }, { print, printJson }] = await Promise.all([
+    import("../models/resolve.js"),
+    import("../native/index.js"),
+    import("../terminal/index.js"),
+    import("./output.js"),
+  ]);
+  const model = await Model.open((await resolveModel(id)).path);
+  try {
+    const context = await model.createContext();
+    const { architecture, nLayer } = model.info;
+    const found = points.map((point) => ({ point, ...context.points[point] }));
+    if (asJson)
+      return printJson({ model: id, architecture, blocks: nLayer, form: context.form, points: found });
+    const form = Object.entries(forms).flatMap(([name, what]) =>
+      context.form[name as keyof typeof forms] ? [what] : [],
+    );
+    await print(
+      [
+        `${id}: ${architecture}, ${nLayer} blocks${form.length === 0 ? "" : `; ${form.join("; ")}`}.`,
+        "",
+        ...table(
+          [
+            { title: "point", least: 9 },
+            { title: "there", least: 5 },
+            { title: "what it is, or why it is not there" },
+          ],
+          found.map(({ point, supported, reason }) => [
+            point,
+            supported ? "yes" : "no",
+            supported ? meanings[point] : reason,
+          ]),
+          canvasOf(process.stdout),
+        ),
+      ].join("\n"),
+    );
+  } finally {
+    await model.close();
+  }
+}
+
+const meanings = {
+  block_in: "the residual stream before a block",
+  attn_out: "what its attention adds, or what mixes tokens in its place",
+  mid: "the stream between the two halves",
+  ffn_out: "what its MLP adds, or its experts",
+  block_out: "the stream behind the block",
+};
+
+const forms = {
+  parallel: "attention and MLP read the same input",
+  normed: "what is added to the stream has gone through a norm",
+  scaled: "what is added to the stream is scaled",
+};
 
 /** `1.5 M`, `494 M`, `7.2 B`: as models are named. */
 function parameters(count: number): string {

@@ -1,5 +1,6 @@
 import Type, { type Static, type TSchema } from "typebox";
 import { defaults, limits } from "./limits.js";
+import { blockPoints } from "./names.js";
 import { Provenance } from "./provenance.js";
 import { Candidate } from "./results.js";
 
@@ -60,6 +61,9 @@ export const Capabilities = Type.Object(
     n_embd: known(Type.Integer()),
     architecture: known(Type.String()),
     backend: Type.String(),
+    points: Type.Array(Type.Enum([...blockPoints]), {
+      description: "Points that its blocks have, for experiments in a Lab; captures here are of block_out.",
+    }),
     pending: Type.Boolean({ description: "Whether a capture is waiting or running." }),
   },
   { title: "Capabilities" },

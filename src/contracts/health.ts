@@ -1,5 +1,6 @@
 import Type, { type Static } from "typebox";
 import { limits } from "./limits.js";
+import { blockPoints } from "./names.js";
 import { operations } from "./submission.js";
 
 const limitFields = Object.fromEntries(
@@ -12,6 +13,9 @@ export const LabHealth = Type.Object(
     api_version: Type.Literal(1),
     version: Type.String(),
     operations: Type.Array(Type.Enum([...operations])),
+    points: Type.Array(Type.Enum([...blockPoints]), {
+      description: "Points of a block that experiments know; which a model has, its own list says.",
+    }),
     limits: Type.Object(limitFields, { title: "Limits" }),
     active_job: Type.Union([Type.String(), Type.Null()], { description: "Id of the running job." }),
     queued: Type.Integer(),

@@ -69,6 +69,7 @@ export const defaults = {
   shard_tokens: 32_768,
   patch_direction: "denoise",
   patch_controls: true,
+  patch_points: ["block_out"],
   capture_input_tokens: 128,
 } as const;
 

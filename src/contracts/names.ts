@@ -1,5 +1,10 @@
-// The words that a comparison knows, apart from the schemas: the command line names them without loading these.
+// The words that experiments know, apart from the schemas: the command line names them without loading these.
 export const interventions = ["scale", "ablate", "patch", "steer", "project_out", "clamp"] as const;
 export const strengthUnits = ["unit", "vector", "row_norm"] as const;
 export const positionNames = ["last", "all", "prompt", "generated"] as const;
 export const patchDirections = ["denoise", "noise"] as const;
+/** Where a block's numbers are looked at, in the order in which it computes them. */
+export const blockPoints = ["block_in", "attn_out", "mid", "ffn_out", "block_out"] as const;
+export type BlockPoint = (typeof blockPoints)[number];
+/** Those beside the output, which every experiment reads unless told otherwise. */
+export const innerPoints = ["block_in", "attn_out", "mid", "ffn_out"] as const;

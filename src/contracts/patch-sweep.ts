@@ -1,5 +1,5 @@
 import Type, { type Static } from "typebox";
-import { patchDirections } from "./names.js";
+import { blockPoints, patchDirections } from "./names.js";
 import { Provenance } from "./provenance.js";
 
 const orNull = (description: string) => Type.Union([Type.Number(), Type.Null()], { description });
@@ -22,6 +22,8 @@ export const PatchControl = Type.Object(
 export const PatchSite = Type.Object(
   {
     layer: Type.Integer(),
+    // Jobs of earlier versions have none: they patched block outputs.
+    point: Type.Optional(Type.Enum([...blockPoints])),
     position: Type.Integer(),
     logit_difference: difference,
     change,
@@ -32,7 +34,7 @@ export const PatchSite = Type.Object(
     row_length: orNull("L2 length of the row before it."),
     control: Type.Optional(PatchControl),
   },
-  { title: "PatchSite", description: "One block's output at one token; means over the pairs." },
+  { title: "PatchSite", description: "One point of one block at one token; means over the pairs." },
 );
 export type PatchSite = Static<typeof PatchSite>;
 
@@ -66,6 +68,7 @@ export const PatchSweepResult = Type.Object(
   {
     direction: Type.Enum([...patchDirections]),
     layers: Type.Array(Type.Integer()),
+    points: Type.Optional(Type.Array(Type.Enum([...blockPoints]))),
     positions: Type.Array(
       Type.Integer({ description: "As asked for: token indices, negative ones from the end." }),
     ),
@@ -76,7 +79,7 @@ export const PatchSweepResult = Type.Object(
       description: "and of the runs that are patched, with a row of their own put back.",
     }),
     sites: Type.Array(PatchSite, {
-      description: "Layer by layer, in the order of `layers` and `positions`.",
+      description: "Layer by layer, point by point, in the order of `layers`, `points` and `positions`.",
     }),
     computed_sites: Type.Integer({
       description:

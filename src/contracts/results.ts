@@ -1,4 +1,5 @@
 import Type, { type Static, type TSchema } from "typebox";
+import { innerPoints } from "./names.js";
 import type { PatchSweepResult } from "./patch-sweep.js";
 import { Provenance } from "./provenance.js";
 import { extractRows, extractTypes, interventions, strengthUnits } from "./submission.js";
@@ -37,11 +38,54 @@ export const InspectLayer = Type.Object({
 
 export type InspectLayer = Static<typeof InspectLayer>;
 
+export const InspectPoint = Type.Object(
+  {
+    layer: Type.Integer(),
+    point: Type.Enum([...innerPoints]),
+    norms: Type.Array(Type.Number(), { description: "L2 norm, one a token." }),
+    predictions: Type.Optional(
+      Type.Array(Type.Array(Candidate), {
+        description:
+          "Logit lens, of block_in and mid: what is added to the stream is no state to predict from.",
+      }),
+    ),
+    target: Type.Optional(Type.Array(Standing, { description: "As of a layer." })),
+  },
+  { title: "InspectPoint", description: "A point inside a block." },
+);
+export type InspectPoint = Static<typeof InspectPoint>;
+
+export const Decomposition = Type.Object(
+  {
+    target_token: Type.String(),
+    target_token_id: Type.Integer(),
+    logit: Type.Number({ description: "The model's own, after the last token." }),
+    sum: Type.Number({
+      description: "Of everything below. What it differs by is the rounding of the model's own product.",
+    }),
+    embedding: Type.Number({ description: "Of what goes into the first block." }),
+    constant: Type.Number({ description: "Of the final norm's and the head's biases." }),
+    blocks: Type.Array(Type.Object({ layer: Type.Integer(), attention: Type.Number(), mlp: Type.Number() }), {
+      description: "Every block, from the first.",
+    }),
+  },
+  {
+    title: "Decomposition",
+    description:
+      "Direct contributions to one logit (direct logit attribution), with the final norm's scale kept as it is.",
+  },
+);
+export type Decomposition = Static<typeof Decomposition>;
+
 export const InspectResult = Type.Object(
   {
     tokens: Type.Array(Type.String()),
     token_ids: Type.Array(Type.Integer()),
     layers: Type.Array(InspectLayer),
+    points: Type.Optional(
+      Type.Array(InspectPoint, { description: "Layer by layer, and point by point, as asked for." }),
+    ),
+    decomposition: Type.Optional(Decomposition),
     target_token: Type.Optional(
       Type.String({
         description: "The token that the lens follows, where one was asked for.",

@@ -1,7 +1,14 @@
 import Type, { type Static } from "typebox";
 import { defaults, limits } from "./limits.js";
 import { Name } from "./live.js";
-import { interventions, patchDirections, positionNames, strengthUnits } from "./names.js";
+import {
+  blockPoints,
+  innerPoints,
+  interventions,
+  patchDirections,
+  positionNames,
+  strengthUnits,
+} from "./names.js";
 
 export const operations = [
   "inspect",
@@ -80,6 +87,24 @@ export const InspectSubmission = Type.Object(
     follow_answer: Type.Optional(
       Type.Boolean({
         description: "In its place: probability and rank of the model's own answer after the last token.",
+      }),
+    ),
+    points: Type.Optional(
+      Type.Array(Type.Enum([...innerPoints]), {
+        minItems: 1,
+        maxItems: innerPoints.length,
+        uniqueItems: true,
+        description:
+          "Points of each of the layers beside its output: block_in, the residual stream before it; attn_out, what " +
+          "attention adds; mid, the stream then; ffn_out, what the MLP or the experts add. A model that has one of them " +
+          "not is refused.",
+      }),
+    ),
+    decompose: Type.Optional(
+      Type.Boolean({
+        description:
+          "Also the direct contribution of every block's attention and MLP to one logit after the last token: the " +
+          "target's, or that of the model's answer.",
       }),
     ),
   },
@@ -429,6 +454,17 @@ export const PatchSweepSubmission = Type.Object(
         description: "Zero-based block indices, any number of them; otherwise all blocks.",
       }),
     ),
+    points: Type.Optional(
+      Type.Array(Type.Enum([...blockPoints]), {
+        minItems: 1,
+        maxItems: blockPoints.length,
+        uniqueItems: true,
+        default: [...defaults.patch_points],
+        description:
+          "What is put in of each layer: block_out, its output; attn_out and ffn_out, what its attention and its MLP add to " +
+          "the residual stream; block_in and mid, the stream before them. A model that has one of them not is refused.",
+      }),
+    ),
     positions: Type.Optional(
       Type.Array(Type.Integer({ minimum: -limits.token_index, maximum: limits.token_index }), {
         minItems: 1,
@@ -458,7 +494,7 @@ export const PatchSweepSubmission = Type.Object(
     ...closed,
     title: "PatchSweepSubmission",
     description:
-      "Put single block outputs of one prompt into the run of another, for each layer and token: where does it happen?",
+      "Put single block outputs of one prompt into the run of another, or what attention and MLPs add, for each layer and token: where does it happen?",
   },
 );
 
@@ -492,7 +528,7 @@ export type ExtractConfig = Filled<
 export type DriftConfig = Filled<Static<typeof DriftSubmission>, CommonDefaults>;
 export type PatchSweepConfig = Filled<
   Static<typeof PatchSweepSubmission>,
-  Exclude<CommonDefaults, "layers"> | "direction" | "controls"
+  Exclude<CommonDefaults, "layers"> | "direction" | "controls" | "points"
 >;
 export type Config =
   | InspectConfig

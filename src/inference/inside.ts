@@ -18,6 +18,7 @@ export function insideRoutes(service: InferenceService): Routes {
       n_embd: info.nEmbd,
       architecture: info.architecture,
       backend: service.backend.backend,
+      points: [...info.points],
       pending: captures.pending,
     } satisfies Capabilities;
   });

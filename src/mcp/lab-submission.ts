@@ -20,13 +20,13 @@ export const SubmissionInput: TSchema = (() => {
     {
       operation: Type.Enum([...operations], {
         description:
-          "inspect (prompt): norms and logit lens of each token at the layers. compare (prompt, intervention, " +
+          "inspect (prompt): norms and logit lens of each token at the layers; points inside the blocks; decompose, what each block adds to a logit. compare (prompt, intervention, " +
           "strengths, one layer): what changes when a block's output is scaled, ablated, patched, steered, freed of a direction or clamped. probe " +
           "(examples with label and split): a linear probe with controls. sae (examples with split): a small " +
           "sparse autoencoder. features (dictionary, prompt or texts): which features of a stored dictionary are active. " +
           "extract (examples, or data and out, paths on the Lab's machine): block outputs of a data set in files. " +
           "drift (other, examples): what changes between two models of one architecture. " +
-          "patch_sweep (clean and corrupted, or pairs): where a block's output at one token moves the answer.",
+          "patch_sweep (clean and corrupted, or pairs): where a block's output, or what its attention or MLP adds (points), at one token moves the answer.",
       }),
       model: model as TSchema,
       ...Object.fromEntries(Object.entries(others).map(([name, schema]) => [name, Type.Optional(schema)])),

@@ -3,6 +3,7 @@
  * wait for each other and friendly types are the business of model.ts and context.ts.
  */
 import type { EditEffect } from "./edit.js";
+import type { Point } from "./points.js";
 
 export interface NativeCancelToken {
   cancel(): void;
@@ -20,6 +21,7 @@ export interface NativeTop {
 
 export interface NativeLayer {
   layer: number;
+  point: Point;
   rows: number;
   norms: Float32Array;
   states?: Float32Array;
@@ -71,11 +73,16 @@ export interface NativeContext {
     lensSupported: boolean;
     lensReason: string;
     tensorNames: string[];
+    points: { point: Point; supported: boolean; reason: string }[];
+    parallel: boolean;
+    normed: boolean;
+    scaled: boolean;
   };
   advance(request: object): Promise<NativeAdvanceResult>;
   features(request: object): Promise<Array<{ layer: number; states: Float32Array }>>;
   sweep(request: object): Promise<NativeSweepTrial[]>;
   patchSweep(request: object): Promise<NativePatchSweep>;
+  logitDirection(request: object): Promise<{ direction: Float64Array; constant: number }>;
   reset(): Promise<void>;
   close(): Promise<void>;
 }

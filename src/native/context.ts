@@ -10,6 +10,7 @@ import { cancellable } from "./cancel.js";
 import { checkInteger, checkLayers, invalid } from "./check.js";
 import { type Edit, type EditEffect, nativeEdits } from "./edit.js";
 import { NativeError } from "./error.js";
+import { checkPoint, checkPoints, type Point } from "./points.js";
 import { SerialQueue } from "./serial.js";
 
 export interface ContextOptions {
@@ -26,14 +27,15 @@ export interface ContextOptions {
 /** The k most probable tokens of each row, most probable first: both arrays are [rows, k], row by row. */
 export type TopTokens = NativeTop;
 
-/** Block outputs of one layer. */
+/** Rows of one point of one block. */
 export interface LayerCapture {
   layer: number;
+  point: Point;
   /** float32 [rows, hidden]; one row a token, or the last token's only. Absent with `keepStates: false`. */
   states?: NdArray<Float32Array>;
   /** L2 norm of each row. */
   norms: Float32Array;
-  /** Logit lens of each row; absent when not asked for or not supported. */
+  /** Logit lens of each row; absent when not asked for or not supported, or where the point is no residual stream. */
   lens?: TopTokens;
 }
 
@@ -42,6 +44,8 @@ export interface AdvanceRequest {
   tokens: Int32Array;
   /** Distinct block indices to capture; may be empty. */
   layers: readonly number[];
+  /** Distinct points of each of these blocks. Default: the block output. */
+  points?: readonly Point[];
   /** Capture every token's row (default) or only the last one's. */
   rows?: "all" | "last";
   /** Return the states (default), or only norms and lens. */
@@ -64,7 +68,7 @@ export interface AdvanceRequest {
   /** Compute no block behind the deepest captured one; the sequence can then not be continued deeper. */
   earlyExit?: boolean;
   /**
-   * Changes applied after capture, in order; their layers must be among `layers`. For their positions the tokens so
+   * Changes applied after capture, in order; their layers and points must be among those captured. For their positions the tokens so
    * far, these included, are the prompt.
    */
   edits?: readonly Edit[];
@@ -72,7 +76,7 @@ export interface AdvanceRequest {
 }
 
 export interface AdvanceResult {
-  /** In the order asked for. */
+  /** Layer by layer, and point by point, in the order asked for. */
   layers: LayerCapture[];
   next?: TopTokens;
   logits?: Float32Array;
@@ -86,6 +90,8 @@ export interface FeatureRequest {
   /** Token ids of each sequence, 1 to `context.nBatch` each. */
   sequences: readonly Int32Array[];
   layers: readonly number[];
+  /** Of each block. Default: the block output. */
+  point?: Point;
   /** The last token's row of each sequence (default), every token's, or the mean of its tokens' rows. */
   rows?: "last" | "all" | "mean";
   /** Tokens at a sequence's beginning that a mean leaves out, where others follow. */
@@ -123,13 +129,14 @@ export interface PatchSweepRequest {
   corrupted: Int32Array;
   /** Clean states go into the corrupted run (default), or corrupted ones into the clean run. */
   denoise?: boolean;
-  /** Distinct block indices and token indices. */
+  /** Distinct block indices, points of each (default: the block output) and token indices. */
   layers: readonly number[];
+  points?: readonly Point[];
   positions: readonly number[];
   /** Default: the clean run's most probable token, and the corrupted run's. */
   target?: number;
   foil?: number;
-  /** float32 [layers, hidden]: the direction of each layer's random change, which is as long as the patch's. */
+  /** float32 [layers, points, hidden]: the direction of each place's random change, which is as long as the patch's. */
   controls?: Float32Array;
   signal?: AbortSignal;
   /** Counts the sites that are computed. */
@@ -138,7 +145,7 @@ export interface PatchSweepRequest {
 
 /**
  * Logit differences, target less foil, after the prompt: of both prompts by themselves, of the run with a row of its own
- * put back, and [layers, positions] of every site, with the L2 length of the row and of its change, NaN where nothing
+ * put back, and [layers, points, positions] of every site, with the L2 length of the row and of its change, NaN where nothing
  * reads the row. `computedSites` took `computedTokens`; the other sites change nothing, by construction.
  */
 export type PatchSweep = NativePatchSweep;
@@ -168,6 +175,15 @@ export class Context {
     readonly tensorNames: readonly string[];
   };
   readonly lens: Support;
+  /** Which points of its blocks the model has, each proven in its compute graph by itself. */
+  readonly points: Readonly<Record<Point, Support>>;
+  readonly form: {
+    /** Attention and MLP read the same input, so that there is no middle. */
+    readonly parallel: boolean;
+    /** What is added to the stream has gone through a norm, or was scaled. */
+    readonly normed: boolean;
+    readonly scaled: boolean;
+  };
   readonly #native: NativeContext;
   readonly #hidden: number;
   readonly #queue = new SerialQueue("context");
@@ -189,6 +205,10 @@ export class Context {
       tensorNames: info.tensorNames,
     };
     this.lens = { supported: info.lensSupported, reason: info.lensReason };
+    this.points = Object.fromEntries(
+      info.points.map(({ point, supported, reason }) => [point, { supported, reason }]),
+    ) as Record<Point, Support>;
+    this.form = { parallel: info.parallel, normed: info.normed, scaled: info.scaled };
   }
 
   /**
@@ -200,6 +220,7 @@ export class Context {
     return this.#queue.run(async () => {
       const { signal, rows, ...rest } = request;
       checkLayers(request.layers);
+      if (request.points !== undefined) checkPoints(request.points);
       checkInteger("lensTopK", request.lensTopK, 0);
       checkInteger("lensTarget", request.lensTarget, 0);
       checkInteger("nextTopK", request.nextTopK, 0);
@@ -232,6 +253,7 @@ export class Context {
     return this.#queue.run(async () => {
       const { signal, ...rest } = request;
       checkLayers(request.layers);
+      if (request.point !== undefined) checkPoint(request.point);
       checkInteger("skipped", request.skipped, 0);
       const layers = await cancellable(signal, (cancel) =>
         this.#native.features({ ...rest, sequences: request.sequences.map(tokenIds), cancel }),
@@ -277,6 +299,7 @@ export class Context {
     return this.#queue.run(async () => {
       const { signal, ...rest } = request;
       checkLayers(request.layers);
+      if (request.points !== undefined) checkPoints(request.points);
       if (!Array.isArray(request.positions)) throw invalid("Positions must be an array of token indices.");
       for (const position of request.positions) checkInteger("A position", position ?? null, 0);
       checkInteger("target", request.target, 0);
@@ -289,6 +312,19 @@ export class Context {
           cancel,
         }),
       );
+    });
+  }
+
+  /**
+   * How a token's logit depends on the last block's output, with the final norm's scale kept as it is for that state:
+   * logit = direction . state + constant. In float64, from the weights as they are, without any product's rounding.
+   * @param state float32 [hidden]
+   * @throws NativeError UNSUPPORTED_ARCHITECTURE where the way from there to the logits is not linear then
+   */
+  logitDirection(state: Float32Array, token: number): Promise<{ direction: Float64Array; constant: number }> {
+    return this.#queue.run(async () => {
+      checkInteger("token", token ?? null, 0);
+      return cancellable(undefined, () => this.#native.logitDirection({ state, token }));
     });
   }
 

@@ -1,5 +1,6 @@
 import { invalid } from "./check.js";
 import type { DictionaryPlaces } from "./dictionary.js";
+import { checkPoint, type Point } from "./points.js";
 
 /** What one unit of strength is: the unit vector, the vector as it is, or the edited row's own length. */
 export type StrengthUnit = "unit" | "vector" | "row_norm";
@@ -20,11 +21,13 @@ export type Positions =
 export type LivePositions = Positions | "thinking" | "answer";
 
 /**
- * One change of rows h of a block output, with v for the vector and u for the unit vector along it: the one form that
+ * One change of rows h of a block output, or of another point, with v for the vector and u for the unit vector along it: the one form that
  * every intervention has from here to the tap.
  */
 export interface Edit {
   layer: number;
+  /** Of the block. Default: its output, the only one that live requests change. */
+  point?: Point;
   /**
    * - `affine` (default): scale * h + strength * v, where `unit` may make v the unit vector or one as long as the row;
    * - `project_out`: h - strength * (h.u) u;
@@ -64,7 +67,7 @@ export interface EditEffect {
   changeLength: number;
 }
 
-const fields = "layer,kind,scale,strength,unit,vector,feature,min,max,positions".split(",");
+const fields = "layer,point,kind,scale,strength,unit,vector,feature,min,max,positions".split(",");
 const kinds: readonly unknown[] = ["affine", "project_out", "clamp", "hold"];
 const units: readonly unknown[] = ["unit", "vector", "row_norm"];
 
@@ -99,10 +102,12 @@ function nativeEdit(edit: Edit, hidden: number, live: boolean): object {
   // A field that nobody reads would leave the model as it is where a change was asked for.
   const unknown = Object.keys(edit).find((field) => !fields.includes(field));
   if (unknown !== undefined) throw invalid(`An edit has no field ${told(unknown)}.`);
-  const { layer, kind = "affine", unit = "vector", vector, positions = "last" } = edit;
+  const { layer, point = "block_out", kind = "affine", unit = "vector", vector, positions = "last" } = edit;
   if (!Number.isInteger(layer) || Math.abs(layer) > endOfText) {
     throw invalid(`An edit's layer must be an index, got ${told(layer)}.`);
   }
+  checkPoint(point);
+  if (live && point !== "block_out") throw invalid("A live edit changes block outputs only.");
   if (!kinds.includes(kind)) throw invalid(`An edit's kind must be ${kinds.join(", ")}, got ${told(kind)}.`);
   if (!units.includes(unit)) throw invalid(`An edit's unit must be ${units.join(", ")}, got ${told(unit)}.`);
   if (vector === undefined) {
@@ -123,6 +128,7 @@ function nativeEdit(edit: Edit, hidden: number, live: boolean): object {
   }
   return {
     layer,
+    point,
     kind,
     unit,
     vector,

@@ -5,6 +5,7 @@ import { tokenIds } from "./context.js";
 import { NativeError } from "./error.js";
 import { type KeptRows, type LivePlan, nativeLivePlan } from "./live.js";
 import { binding } from "./load.js";
+import type { Point } from "./points.js";
 import { SerialQueue } from "./serial.js";
 
 /** How the serving engine is started. */
@@ -111,6 +112,8 @@ export interface EngineInfo {
   /** Whether resident captures are possible; otherwise `noCaptureReason` says why not. */
   readonly captures: boolean;
   readonly noCaptureReason: string;
+  /** Points that the model's blocks have; none where no captures are possible. */
+  readonly points: readonly Point[];
 }
 
 /** What the engine can be asked. Bodies are those of llama-server's endpoints, validated. */

@@ -33,6 +33,7 @@ export { addonFiles, addonInUse } from "./load.js";
 export { connectRemotes, estimateMemory, type MemoryQuestion } from "./machine.js";
 export { Model, type OpenOptions, type TokenizeOptions } from "./model.js";
 export { type NarrowType, narrow } from "./numbers.js";
+export { type Point, points } from "./points.js";
 export {
   type Features,
   initialSaeWeights,

@@ -4,6 +4,7 @@ export { type Canvas, type Colors, canvasOf, colorsOf, narrowest } from "./canva
 export { bestLayer, binOf, calibration, roc } from "./classification.js";
 export { executionList, executionPicture } from "./execution-picture.js";
 export { shortNumber } from "./figures.js";
+export { layersByPoint, pointMeanings, total } from "./inner-points.js";
 export { inspectPicture, measurePicture } from "./inspect-picture.js";
 export { jobList } from "./job-list.js";
 export { jobPicture } from "./job-picture.js";
@@ -13,7 +14,7 @@ export { lensGrid } from "./lens-grid.js";
 export { normsGrid } from "./norms-grid.js";
 export { bare, heading, labelled } from "./page.js";
 export { bold, dim, inScale, magnitudeScale, probabilityScale } from "./paint.js";
-export { patchStory, patchTokens, placedSites } from "./patch-sweep-sites.js";
+export { patchPoints, patchStory, patchTokens, placedSites, sitesAt } from "./patch-sweep-sites.js";
 export { type Axis, type Plot, plot, type Series, ticksUpTo } from "./plot.js";
 export { ProgressLine } from "./progress-line.js";
 export { routerStatsPicture } from "./router-stats-picture.js";

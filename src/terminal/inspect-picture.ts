@@ -1,6 +1,7 @@
 import type { InspectResult } from "../contracts/index.js";
 import { bars } from "./bars.js";
 import { type Canvas, narrowest } from "./canvas.js";
+import { decompositionPicture, innerPointsPicture } from "./inner-points.js";
 import { legend } from "./legend.js";
 import { lensGrid } from "./lens-grid.js";
 import { normsGrid } from "./norms-grid.js";
@@ -12,7 +13,10 @@ import { visible, wrap } from "./text.js";
 
 /** An inspect job: the logit lens, the sentence it tells, norms, and the model's own next tokens. */
 export function inspectPicture(
-  result: Pick<InspectResult, "tokens" | "layers" | "next_tokens" | "target_token" | "target_token_id">,
+  result: Pick<
+    InspectResult,
+    "tokens" | "layers" | "next_tokens" | "target_token" | "target_token_id" | "points" | "decomposition"
+  >,
   canvas: Canvas,
 ): string[] {
   return [
@@ -28,6 +32,8 @@ export function inspectPicture(
     ...wrap(story(result), Math.max(narrowest, canvas.width)).map((line) => bold(line, canvas.colors)),
     "",
     ...measurePicture(result, canvas),
+    ...innerPointsPicture(result, canvas),
+    ...decompositionPicture(result.decomposition, canvas),
   ];
 }
 

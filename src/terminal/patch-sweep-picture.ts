@@ -4,7 +4,15 @@ import { shortNumber } from "./figures.js";
 import { legend } from "./legend.js";
 import { heading, labelled } from "./page.js";
 import { bold, differenceScale, dim } from "./paint.js";
-import { columnName, type PlacedSite, patchStory, patchTokens, placedSites } from "./patch-sweep-sites.js";
+import {
+  columnName,
+  type PlacedSite,
+  patchPoints,
+  patchStory,
+  patchTokens,
+  placedSites,
+  sitesAt,
+} from "./patch-sweep-sites.js";
 import { visible, wrap } from "./text.js";
 import { tokenGrid } from "./token-grid.js";
 
@@ -17,29 +25,32 @@ export function patchSweepPicture(
   const shares = sites.some(({ recovery }) => recovery !== null);
   const value = (site: PlacedSite) => (shares ? (site.recovery ?? 0) : site.change);
   const reach = Math.max(shares ? 1 : Number.MIN_VALUE, ...sites.map((site) => Math.abs(value(site))));
-  const tokens = patchTokens(result);
-  const rows = result.layers.map((layer) => ({
-    layer,
-    cells: sites
-      .filter((site) => site.layer === layer)
-      .sort((a, b) => a.column - b.column)
-      .map((site) => ({
-        text: "",
-        figure: site.inside ? signed(value(site)) : "·",
-        value: 0.5 + value(site) / reach / 2,
-        bold: shares && value(site) >= 0.5,
-      })),
-  }));
+  const tokens = patchTokens(result).map(columnName);
+  const points = patchPoints(result);
+  const rowsOf = (point: string) =>
+    result.layers.map((layer) => ({
+      layer,
+      cells: sitesAt(sites, point)
+        .filter((site) => site.layer === layer)
+        .sort((a, b) => a.column - b.column)
+        .map((site) => ({
+          text: "",
+          figure: site.inside ? signed(value(site)) : "·",
+          value: 0.5 + value(site) / reach / 2,
+          bold: shares && value(site) >= 0.5,
+        })),
+    }));
   const [title, meaning] = shares
     ? ["Recovery", "share of the way that one patched state moves the logit difference"]
     : ["Change", "of the logit difference by one patched state"];
   const total = Math.max(narrowest, canvas.width);
+  const colors = legend(differenceScale, shortNumber(-reach), shortNumber(reach), canvas);
   return [
-    heading(title, meaning, legend(differenceScale, shortNumber(-reach), shortNumber(reach), canvas), canvas),
-    ...tokenGrid(
-      { tokens: tokens.map(columnName), rows, scale: differenceScale, figureOptional: false },
-      canvas,
-    ),
+    ...points.flatMap((point, at) => [
+      ...(at === 0 ? [] : [""]),
+      heading(points.join() === "block_out" ? title : `${title}, ${point}`, meaning, colors, canvas),
+      ...tokenGrid({ tokens, rows: rowsOf(point), scale: differenceScale, figureOptional: false }, canvas),
+    ]),
     ...wrap("· cannot change anything: nothing reads it, or both runs are the same there", total).map(
       (line) => dim(line, canvas.colors),
     ),

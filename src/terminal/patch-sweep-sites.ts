@@ -3,8 +3,18 @@ import { visible } from "./text.js";
 
 type Sweep = Pick<
   PatchSweepResult,
-  "direction" | "layers" | "positions" | "pairs" | "sites" | "clean" | "corrupted"
+  "direction" | "layers" | "points" | "positions" | "pairs" | "sites" | "clean" | "corrupted"
 >;
+
+/** What is patched of each block; block outputs alone where a result says nothing. */
+export function patchPoints({ points }: Sweep): NonNullable<PatchSite["point"]>[] {
+  return points ?? ["block_out"];
+}
+
+/** The sites of one of these points. */
+export function sitesAt<S extends PatchSite>(sites: readonly S[], point: string): S[] {
+  return sites.filter((site) => (site.point ?? "block_out") === point);
+}
 
 /** A site, and where its token stands in the first pair. */
 export interface PlacedSite extends PatchSite {
@@ -68,6 +78,7 @@ export function patchStory(result: Sweep): string {
   // All of the way at the deepest block's last token is true of every sweep, and says nothing.
   const deepest = Math.max(...result.layers);
   const trivial = (site: PlacedSite) =>
+    (site.point ?? "block_out") === "block_out" &&
     site.layer === deepest &&
     site.column === result.positions.length - 1 &&
     Math.abs((site.recovery ?? 0) - 1) < 1e-3;
@@ -78,7 +89,8 @@ export function patchStory(result: Sweep): string {
     return "No site could change anything: the two prompts give the model the same states there.";
   const size = (site: PlacedSite) => site.recovery ?? Math.abs(site.change);
   const best = others.reduce((most, site) => (size(site) > size(most) ? site : most), first);
-  const where = `block ${best.layer} at “${columnName(tokens[best.column] as (typeof tokens)[number])}” (token ${best.position})`;
+  const { point = "block_out" } = best;
+  const where = `${point === "block_out" ? "" : `${point} of `}block ${best.layer} at “${columnName(tokens[best.column] as (typeof tokens)[number])}” (token ${best.position})`;
   if (best.recovery === null) {
     return `Both runs have the same logit difference; it moves most, by ${best.change.toPrecision(3)}, with ${where}.`;
   }

@@ -89,6 +89,7 @@ test("the Lab's and the serving model's limits", () => {
     shard_tokens: 32_768,
     patch_direction: "denoise",
     patch_controls: true,
+    patch_points: ["block_out"],
     capture_input_tokens: 128,
   });
   assert.equal(topCounts, { predictions: 3, next_tokens: 5, features: 16 });

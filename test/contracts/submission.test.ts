@@ -288,7 +288,19 @@ test("patch_sweep: two prompts, or pairs of them; any number of layers, position
     seed: 0,
     direction: "denoise",
     controls: true,
+    points: ["block_out"],
   });
+  const points = ["attn_out", "ffn_out", "mid", "block_in", "block_out"];
+  assert.is(patch({ ...capitals, points }), "accepted");
+  const odd = 'points[0]: must be block_in, attn_out, mid, ffn_out or block_out, got "head_in".';
+  assert.is(patch({ ...capitals, points: ["head_in"] }), odd);
+  assert.is(patch({ ...capitals, points: [] }), "points: at least 1 entry, got 0.");
+  const inside = { operation: "inspect", model: "demo", prompt: "a" };
+  assert.is(sentence({ ...inside, points: points.slice(0, 4), decompose: true }), "accepted");
+  assert.is(
+    sentence({ ...inside, points: ["block_out"] }),
+    'points[0]: must be block_in, attn_out, mid or ffn_out, got "block_out".',
+  );
   assert.is(patch({ ...capitals, layers: [...Array(256).keys()], positions: [0, -1] }), "accepted");
   assert.is(patch({ pairs: Array(64).fill(capitals), target_token: " x" }), "accepted");
   assert.is(patch({ clean: "a" }), "corrupted: is required beside clean.");

@@ -1,10 +1,15 @@
 import { createHash } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Compile } from "typebox/compile";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { type InspectResult, Job } from "../../src/contracts/index.js";
+import { checkSubmission, type InspectConfig, type InspectResult, Job } from "../../src/contracts/index.js";
+import { Artifacts } from "../../src/lab/artifacts.js";
+import { inspect } from "../../src/lab/operations/inspect.js";
+import { StageClock } from "../../src/lab/stage-clock.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { Model } from "../../src/native/index.js";
 import { demoInspect, type Harness, openHarness } from "./harness.js";
@@ -24,13 +29,29 @@ function sorted(value: unknown): unknown {
   return inOrder;
 }
 
+let model: Model;
+const folder = mkdtempSync(join(tmpdir(), "tapline-inspect-"));
+
 test.before(async () => {
-  const model = await Model.open(demoModelPath);
+  model = await Model.open(demoModelPath);
   ({ nLayer: blocks, nCtxTrain: positions } = model.info);
-  await model.close();
   harness = await openHarness();
 });
-test.after(() => harness.close());
+test.after(async () => {
+  await harness.close();
+  await model.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** The operation itself, as a worker runs it. */
+async function operate(body: object) {
+  const config = checkSubmission({ operation: "inspect", model: "demo", ...body }) as InspectConfig;
+  const place = mkdtempSync(join(folder, "job-"));
+  const openOther = () => Promise.reject(new Error("One model is enough."));
+  const input = { config, model, artifacts: new Artifacts(place), openOther, clock: new StageClock() };
+  const result = await inspect({ ...input, progress: () => {} });
+  return { result, arrays: readNpz(readFileSync(join(place, "activations.npz"))) };
+}
 
 async function run(body: object): Promise<{ job: Job; result: InspectResult }> {
   const { id } = await harness.submit(body);
@@ -207,6 +228,72 @@ test("the last block's lens is the model's own prediction", async () => {
     assert.is(candidate.token_id, result.next_tokens[index]!.token_id);
     assert.ok(Math.abs(candidate.probability - result.next_tokens[index]!.probability) < 1e-4);
   });
+});
+
+test("points inside the blocks come with norms, a lens where they are a stream, and arrays", async () => {
+  const asked = {
+    ...demoInspect,
+    prompt: "The capital of France is",
+    target_token: " Paris",
+    layers: [5, 1],
+  };
+  const { job, result } = await run({ ...asked, points: ["attn_out", "mid", "ffn_out", "block_in"] });
+  assert.ok(Compile(Job).Check(job), JSON.stringify(Compile(Job).Errors(job)).slice(0, 500));
+  const arrays = readNpz(await artifact(job.id));
+  const hidden = result.provenance.n_embd;
+  const found = result.points ?? [];
+  assert.equal(
+    found.map(({ layer, point }) => `${layer} ${point}`),
+    [5, 1].flatMap((layer) => ["attn_out", "mid", "ffn_out", "block_in"].map((point) => `${layer} ${point}`)),
+  );
+  assert.is(arrays.size, 10);
+  for (const { layer, point, norms, predictions, target } of found) {
+    const { shape, data } = arrays.get(`layer_${layer}_${point}`)!;
+    assert.equal(shape, [1, result.tokens.length, hidden]);
+    norms.forEach((norm, token) => {
+      const own = Math.hypot(...data.subarray(token * hidden, (token + 1) * hidden));
+      assert.ok(Math.abs(own - norm) <= 1e-4 * norm, `${layer} ${point} ${token}: ${own} and ${norm}`);
+    });
+    const stream = point === "mid" || point === "block_in";
+    assert.equal(
+      [predictions?.length, target?.length],
+      stream ? [norms.length, norms.length] : [undefined, undefined],
+    );
+  }
+  // The three parts are the block, and asking for them changes nothing else.
+  const row = (name: string) => arrays.get(name)!.data;
+  row("layer_5").forEach((value, i) => {
+    const parts = row("layer_5_block_in")[i]! + row("layer_5_attn_out")[i]! + row("layer_5_ffn_out")[i]!;
+    assert.ok(Math.abs(parts - value) <= 1e-5 * Math.max(1, Math.abs(value)));
+  });
+  const { result: plain } = await operate(asked);
+  assert.equal(plain.layers, result.layers);
+  assert.equal(plain.next_tokens, result.next_tokens);
+});
+
+test("a logit is what the embedding and every block add to it", async () => {
+  const asked = { prompt: "The capital of France is", decompose: true };
+  const { id } = await harness.submit({ ...demoInspect, ...asked, points: ["mid"] });
+  const job = await harness.finished(id);
+  assert.ok(Compile(Job).Check(job), JSON.stringify(Compile(Job).Errors(job)).slice(0, 500));
+  const result = job.result as InspectResult;
+  const { target_token, logit, sum, embedding, constant, blocks } = result.decomposition!;
+  assert.is(target_token, " Paris", "without a target it is the model's answer");
+  assert.equal(
+    blocks.map(({ layer }) => layer),
+    Array.from({ length: blocks.length }, (_, layer) => layer),
+  );
+  assert.is(blocks.length, 8);
+  const own = blocks.reduce((all, { attention, mlp }) => all + attention + mlp, embedding + constant);
+  assert.ok(Math.abs(own - sum) < 1e-9);
+  // What is left is the F16 that the model's own head is multiplied in.
+  assert.ok(Math.abs(sum - logit) < 1e-3 * Math.abs(logit), `${sum} and ${logit}`);
+  // The answer is made late: the card's hand-over of the subject lies between blocks 3 and 5.
+  const late = blocks.slice(4).reduce((all, { attention, mlp }) => all + attention + mlp, 0);
+  assert.ok(late > 0.5 * sum, `${late} of ${sum}`);
+  const { result: named } = await operate({ ...asked, target_token: " Tokyo" });
+  assert.is(named.decomposition!.target_token, " Tokyo");
+  assert.ok(named.decomposition!.logit < logit);
 });
 
 test("the same configuration gives the same numbers and the same file", async () => {

@@ -174,7 +174,7 @@ test("what cannot be swept is told in a sentence", async () => {
     /Position 6 does not exist; the prompts have 6 tokens, 0 to 5/,
   );
   await rejects(sweep({ positions: [1, 1] }), "INVALID_ARGUMENT", /Position 1 is listed twice/);
-  await rejects(sweep({ positions: [] }), "INVALID_ARGUMENT", /needs layers and positions/);
+  await rejects(sweep({ positions: [] }), "INVALID_ARGUMENT", /needs layers, points and positions/);
   await rejects(sweep({ layers: [8] }), "LAYER_OUT_OF_RANGE");
   await rejects(sweep({ target: model.info.nVocab }), "INVALID_ARGUMENT", /outside the vocabulary/);
   await rejects(

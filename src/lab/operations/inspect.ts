@@ -1,9 +1,17 @@
-import type { Candidate, InspectConfig, InspectResult, Standing } from "../../contracts/index.js";
+import type {
+  Candidate,
+  Decomposition,
+  InspectConfig,
+  InspectPoint,
+  InspectResult,
+  Standing,
+} from "../../contracts/index.js";
 import { topCounts } from "../../contracts/limits.js";
 import { NpzWriter } from "../../formats/npz-writer.js";
-import { type AdvanceResult, type Context, release, type TopTokens } from "../../native/index.js";
+import { type AdvanceResult, type Context, type Point, release, type TopTokens } from "../../native/index.js";
 import type { ArtifactFile } from "../artifacts.js";
-import { openContext } from "./open-context.js";
+import { checkDecomposable, decompose } from "./decompose.js";
+import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { checkLayers, pieceLookup, targetToken, tokenizeInput } from "./tokens.js";
 
@@ -11,9 +19,14 @@ const lensNote =
   "Predictions at a block apply the model's final norm and output head to that block's output (logit lens): " +
   "what the block would say if it were the last, not what the model has decided there.";
 
-/** What is kept of one layer while the chunks go by; its states go straight to the file. */
+const partsNote =
+  "attn_out and ffn_out are what the two halves of a block add to the residual stream; contributions to a logit are " +
+  "direct ones: what later blocks make of a part is counted as theirs.";
+
+/** What is kept of one point of one layer while the chunks go by; its states go straight to the file. */
 interface LayerFindings {
   layer: number;
+  point: Point;
   norms: number[];
   lens: TopTokens[];
 }
@@ -26,7 +39,8 @@ interface Wanted {
 
 /**
  * Runs a prompt through the model once, in chunks, and keeps at each selected block every token's L2 norm and
- * logit lens; block outputs go to `activations.npz` as they come, float32 [1, tokens, hidden] a layer.
+ * logit lens; block outputs go to `activations.npz` as they come, float32 [1, tokens, hidden] a layer. The same of other
+ * points of these blocks, where they are asked for.
  */
 export async function inspect(input: OperationInput<InspectConfig>): Promise<Findings<InspectResult>> {
   const { config, model, artifacts, clock } = input;
@@ -35,12 +49,21 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
   const target = config.target_token === undefined ? null : await targetToken(model, config.target_token);
   const context = await clock.measure("context", () => openContext(model, { nCtx: tokens.length }));
   try {
-    const layers = config.layers.map((layer) => ({ layer, norms: [], lens: [] }) as LayerFindings);
+    checkPoints(context, config.points ?? []);
+    if (config.decompose === true) checkDecomposable(context);
+    const points: Point[] = ["block_out", ...(config.points ?? [])];
+    const layers = config.layers.flatMap((layer) =>
+      points.map((point): LayerFindings => ({ layer, point, norms: [], lens: [] })),
+    );
     let next: TopTokens | undefined;
     await artifacts.create("activations.npz", async (file) => {
       next = await captureAll(input, context, { tokens, target }, layers, file);
     });
-    return await describe(input, context, { tokens, target }, layers, next as TopTokens);
+    const decomposed =
+      config.decompose === true
+        ? await clock.measure("compute", () => decompose(model, context, tokens, target, input.signal))
+        : undefined;
+    return await describe(input, context, { tokens, target }, layers, next as TopTokens, decomposed);
   } finally {
     await context.close();
   }
@@ -55,7 +78,10 @@ async function captureAll(
 ): Promise<TopTokens | undefined> {
   const npz = new NpzWriter(
     file,
-    layers.map(({ layer }) => ({ name: `layer_${layer}`, shape: [1, tokens.length, model.info.nEmbd] })),
+    layers.map(({ layer, point }) => ({
+      name: point === "block_out" ? `layer_${layer}` : `layer_${layer}_${point}`,
+      shape: [1, tokens.length, model.info.nEmbd],
+    })),
   );
   let next: TopTokens | undefined;
   for (let start = 0; start < tokens.length; start += context.nBatch) {
@@ -66,6 +92,7 @@ async function captureAll(
       context.advance({
         tokens: chunk,
         layers: config.layers,
+        points: ["block_out", ...(config.points ?? [])],
         rows: "all",
         ...(signal === undefined ? {} : { signal }),
         ...(context.lens.supported ? { lensTopK: topCounts.predictions } : {}),
@@ -83,8 +110,8 @@ async function captureAll(
 }
 
 async function store(captured: AdvanceResult, layers: LayerFindings[], npz: NpzWriter): Promise<void> {
-  for (const { layer, states, norms, lens } of captured.layers) {
-    const index = layers.findIndex((wanted) => wanted.layer === layer);
+  for (const { layer, point, states, norms, lens } of captured.layers) {
+    const index = layers.findIndex((wanted) => wanted.layer === layer && wanted.point === point);
     const found = layers[index] as LayerFindings;
     found.norms.push(...norms);
     if (lens !== undefined) found.lens.push(lens);
@@ -100,30 +127,50 @@ async function describe(
   { tokens, target }: Wanted,
   layers: LayerFindings[],
   next: TopTokens,
+  decomposed?: Omit<Decomposition, "target_token">,
 ): Promise<Findings<InspectResult>> {
   const tops = [next, ...layers.flatMap(({ lens }) => lens)];
   const followed = config.follow_answer === true ? (next.tokenIds[0] as number) : target;
   const piece = await pieceLookup(
     model,
-    [followed ?? [], ...tops.map(({ tokenIds }) => [...tokenIds])].flat(),
+    [followed ?? [], decomposed?.target_token_id ?? [], ...tops.map(({ tokenIds }) => [...tokenIds])].flat(),
   );
   const { lens, blockOutputs } = context;
+  const readings = ({ lens: chunks }: LayerFindings) => ({
+    predictions: chunks.flatMap((top) => candidates(top, piece)),
+    ...(followed === null ? {} : { target: chunks.flatMap(standings) }),
+  });
+  const inner = layers.filter(({ point }) => point !== "block_out");
   return {
     tokens: await model.pieces(tokens),
     token_ids: [...tokens],
-    layers: layers.map(({ layer, norms, lens: chunks }) => ({
-      layer,
-      norms,
-      ...(lens.supported
-        ? {
-            predictions: chunks.flatMap((top) => candidates(top, piece)),
-            ...(followed === null ? {} : { target: chunks.flatMap(standings) }),
-          }
-        : { note: lens.reason }),
-    })),
+    layers: layers
+      .filter(({ point }) => point === "block_out")
+      .map((found) => ({
+        layer: found.layer,
+        norms: found.norms,
+        ...(lens.supported ? readings(found) : { note: lens.reason }),
+      })),
+    ...(inner.length === 0
+      ? {}
+      : {
+          points: inner.map((found) => ({
+            layer: found.layer,
+            point: found.point as InspectPoint["point"],
+            norms: found.norms,
+            ...(found.lens.length > 0 ? readings(found) : {}),
+          })),
+        }),
+    ...(decomposed === undefined
+      ? {}
+      : { decomposition: { target_token: piece(decomposed.target_token_id), ...decomposed } }),
     ...(followed === null ? {} : { target_token: piece(followed), target_token_id: followed }),
     next_tokens: candidates(next, piece)[0] as Candidate[],
-    note: [lens.supported ? lensNote : lens.reason, blockOutputs.sidePath]
+    note: [
+      lens.supported ? lensNote : lens.reason,
+      blockOutputs.sidePath,
+      inner.length > 0 || decomposed !== undefined ? partsNote : "",
+    ]
       .filter((part) => part !== "")
       .join(" "),
   };

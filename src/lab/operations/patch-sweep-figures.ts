@@ -1,4 +1,5 @@
 import type { PatchPair, PatchSite, PatchSweepConfig, PatchSweepResult } from "../../contracts/index.js";
+import type { BlockPoint } from "../../contracts/names.js";
 import type { Model, PatchSweep } from "../../native/index.js";
 import type { Findings } from "./operation.js";
 import { pieceLookup } from "./tokens.js";
@@ -9,9 +10,10 @@ const resamples = 1000;
 /** Runs whose logit differences are closer than this have no way between them. */
 const leastDifference = 1e-6;
 
-/** The sites: each layer at each position, which may count from the end. */
+/** The sites: each point of each layer at each position, which may count from the end. */
 export interface Grid {
   layers: number[];
+  points: BlockPoint[];
   positions: number[];
 }
 
@@ -86,7 +88,7 @@ async function describePairs(model: Model, pairs: Pair[], sweeps: PatchSweep[]):
 
 function sitesOf(
   config: PatchSweepConfig,
-  { layers, positions }: Grid,
+  { layers, points, positions }: Grid,
   sweeps: PatchSweep[],
   sides: Sides[],
 ): PatchSite[] {
@@ -105,7 +107,8 @@ function sitesOf(
     };
   };
   const known = (values: number[]) => (values.some(Number.isNaN) ? null : average(values));
-  return layers.flatMap((layer, row) =>
+  const places = layers.flatMap((layer) => points.map((point) => ({ layer, point })));
+  return places.flatMap(({ layer, point }, row) =>
     positions.map((position, column): PatchSite => {
       const place = row * positions.length + column;
       const of = (array: (sweep: PatchSweep) => Float64Array | undefined) =>
@@ -120,6 +123,7 @@ function sitesOf(
           : drawnInterval(draws, changes, { values: ways, least: leastDifference });
       return {
         layer,
+        point,
         position,
         ...found,
         ...(spread === undefined ? {} : { change_interval: spread }),
@@ -138,7 +142,8 @@ function noteOf(config: PatchSweepConfig, pairs: PatchPair[], sides: Sides[], si
   const wrong = pairs.filter(({ clean }) => clean.logit_difference <= 0).length;
   const of = pairs.length === 1 ? "the pair" : `${pairs.length} pairs`;
   return [
-    `Each site puts one block output of the ${from} run into the ${into} run, at one token; later tokens compute with it.`,
+    `Each site puts ${config.points.join() === "block_out" ? "one block output" : `one block's ${config.points.join(", or its ")}`} ` +
+      `of the ${from} run into the ${into} run, at one token; later tokens compute with it.`,
     config.direction === "denoise"
       ? "A site that restores the answer is enough for it; that does not say that it is needed."
       : "A site that spoils the answer is needed for it; that does not say that it is enough.",

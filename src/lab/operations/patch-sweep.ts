@@ -4,7 +4,7 @@ import { UserError } from "../../contracts/user-error.js";
 import { randomVector } from "../../library/index.js";
 import { type Context, type Model, type PatchSweep, patchCells } from "../../native/index.js";
 import { writeNpz } from "../npz.js";
-import { openContext } from "./open-context.js";
+import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { describePatches, type Grid, type Pair } from "./patch-sweep-figures.js";
 import { checkLayers, targetToken, tokenizeInput } from "./tokens.js";
@@ -27,14 +27,15 @@ export async function patchSweep(
   checkLayers(model, layers);
   const pairs = await tokenizePairs(input);
   const positions = config.positions ?? [...(pairs[0] as Pair).clean.keys()];
-  checkSize(model, layers, positions, pairs);
+  const grid = { layers, points: config.points, positions };
+  checkSize(model, grid, pairs);
   const sweeps: PatchSweep[] = [];
   const context = await clock.measure("context", () => openContext(model, contextSize(pairs)));
   try {
+    checkPoints(context, grid.points);
     for (const index of pairs.keys()) {
-      sweeps.push(await clock.measure("compute", () => sweepPair(input, context, layers, pairs, index)));
+      sweeps.push(await clock.measure("compute", () => sweepPair(input, context, grid, pairs, index)));
     }
-    const grid = { layers, positions };
     await clock.measure("artifact", () => writeArrays(input, grid, sweeps));
     return await describePatches(config, model, grid, pairs, sweeps, context.blockOutputs.sidePath);
   } finally {
@@ -104,9 +105,10 @@ function placesOf({ positions }: PatchSweepConfig, tokens: number, where: string
 }
 
 /** Tells what would be too much before anything is computed. */
-function checkSize(model: Model, layers: number[], positions: number[], pairs: Pair[]): void {
-  const sites = layers.length * positions.length;
-  const grid = `${layers.length} layers times ${positions.length} positions are ${sites} sites`;
+function checkSize(model: Model, { layers, points, positions }: Grid, pairs: Pair[]): void {
+  const sites = layers.length * points.length * positions.length;
+  const times = points.length === 1 ? "" : ` times ${points.length} points`;
+  const grid = `${layers.length} layers${times} times ${positions.length} positions are ${sites} sites`;
   if (sites > limits.patch_sites) {
     throw new UserError(
       `${grid}; at most ${limits.patch_sites} are patched at once: choose layers or positions.`,
@@ -140,7 +142,7 @@ function contextSize(pairs: Pair[]) {
 function sweepPair(
   { config, model, progress, signal }: OperationInput<PatchSweepConfig>,
   context: Context,
-  layers: number[],
+  { layers, points }: Grid,
   pairs: Pair[],
   index: number,
 ): Promise<PatchSweep> {
@@ -150,37 +152,55 @@ function sweepPair(
     corrupted,
     denoise: config.direction === "denoise",
     layers,
+    points,
     positions,
     ...(target === undefined ? {} : { target }),
     ...(foil === undefined ? {} : { foil }),
-    ...(config.controls ? { controls: randomDirections(model.info.nEmbd, layers, config.seed + index) } : {}),
+    ...(config.controls
+      ? { controls: randomDirections(model.info.nEmbd, { layers, points }, config.seed + index) }
+      : {}),
     onProgress: (done, total) =>
       progress({ stage: "patch", done: index + done / Math.max(1, total), total: pairs.length }),
     ...(signal === undefined ? {} : { signal }),
   });
 }
 
-/** A direction for each layer, [layers, hidden], that another choice of layers does not change. */
-function randomDirections(hidden: number, layers: number[], seed: number): Float32Array {
-  const directions = new Float32Array(layers.length * hidden);
-  for (const [row, layer] of layers.entries())
-    directions.set(randomVector(hidden, 1, seed * (limits.layer_index + 1) + layer), row * hidden);
+/** A direction for each place, [layers, points, hidden], that another choice of places does not change. */
+function randomDirections(
+  hidden: number,
+  { layers, points }: Omit<Grid, "positions">,
+  seed: number,
+): Float32Array {
+  const directions = new Float32Array(layers.length * points.length * hidden);
+  for (const [row, layer] of layers.entries()) {
+    // Points of one block get one direction: what is compared are places, not draws.
+    const direction = randomVector(hidden, 1, seed * (limits.layer_index + 1) + layer);
+    for (const at of points.keys()) directions.set(direction, (row * points.length + at) * hidden);
+  }
   return directions;
 }
 
-/** Of every pair what the result has as means: float64 [pairs, layers, positions]. */
+/** Of every pair what the result has as means: float64 [pairs, layers, positions]; for several points one of each. */
 async function writeArrays(
   { artifacts, config }: OperationInput<PatchSweepConfig>,
-  { layers, positions }: Grid,
+  { layers, points, positions }: Grid,
   sweeps: PatchSweep[],
 ): Promise<void> {
   const shape = [sweeps.length, layers.length, positions.length];
-  const all = (of: (sweep: PatchSweep) => Float64Array) => {
-    const size = layers.length * positions.length;
-    const values = new Float64Array(sweeps.length * size);
-    for (const [index, sweep] of sweeps.entries()) values.set(of(sweep), index * size);
-    return { shape, data: values };
-  };
+  const all = (name: string, of: (sweep: PatchSweep) => Float64Array) =>
+    Object.fromEntries(
+      points.map((point, at) => {
+        const rows = sweeps.flatMap((sweep) =>
+          layers.map((_, layer) => {
+            const start = (layer * points.length + at) * positions.length;
+            return of(sweep).subarray(start, start + positions.length);
+          }),
+        );
+        const data = new Float64Array(rows.length * positions.length);
+        for (const [row, values] of rows.entries()) data.set(values, row * positions.length);
+        return [point === "block_out" ? name : `${name}_${point}`, { shape, data }];
+      }),
+    );
   const each = (of: (sweep: PatchSweep) => number) => ({
     shape: [sweeps.length],
     data: Float64Array.from(sweeps, of),
@@ -191,7 +211,7 @@ async function writeArrays(
     clean: each(({ clean }) => clean),
     corrupted: each(({ corrupted }) => corrupted),
     restored: each(({ restored }) => restored),
-    logit_difference: all(({ patched }) => patched),
-    ...(config.controls ? { control: all(({ control }) => control as Float64Array) } : {}),
+    ...all("logit_difference", ({ patched }) => patched),
+    ...(config.controls ? all("control", ({ control }) => control as Float64Array) : {}),
   });
 }

@@ -1,6 +1,15 @@
-import type { InspectResult, Standing } from "../../contracts/index.js";
-import { answerAt, followedLayers, shortNumber, story, visible } from "../../terminal/index.js";
-import { type Figure, type Findings, figureOf, percent } from "../figure.js";
+import type { Decomposition, InspectResult, Standing } from "../../contracts/index.js";
+import {
+  answerAt,
+  followedLayers,
+  layersByPoint,
+  pointMeanings,
+  shortNumber,
+  story,
+  total,
+  visible,
+} from "../../terminal/index.js";
+import { type Figure, type Findings, figureOf, percent, signed } from "../figure.js";
 
 /** Logit lens, the answer's way up, norms and next tokens. */
 export function inspectFindings(result: InspectResult): Findings {
@@ -10,7 +19,21 @@ export function inspectFindings(result: InspectResult): Findings {
       "A readout is not causal evidence. The logit lens shows what a block's output would say through the model's own final norm and head, not what later blocks take from it, and not that the model has decided there.",
       "Early blocks may hold the answer in a form that this lens cannot read; a weak readout is no proof of absence. A norm is the length of a vector and says nothing about what it stands for.",
     ],
-    parts: [...lens(result), ...target(result), ...answerByLayer(result), norms(result), nextTokens(result)],
+    parts: [
+      ...lens(result),
+      ...target(result),
+      ...answerByLayer(result),
+      norms(result),
+      ...[...layersByPoint(result)].map(([point, layers]) =>
+        normsOf(result.tokens, layers, {
+          id: `norms-${point.replace("_", "-")}`,
+          title: `Norms of ${point}`,
+          what: pointMeanings[point],
+        }),
+      ),
+      ...contributions(result.decomposition),
+      nextTokens(result),
+    ],
   };
 }
 
@@ -226,21 +249,29 @@ function answerByLayer(result: InspectResult): Figure[] {
 }
 
 function norms({ tokens, layers }: InspectResult): Figure {
+  return normsOf(tokens, layers, { id: "norms", title: "Norms", what: "each block's output" });
+}
+
+function normsOf(
+  tokens: readonly string[],
+  layers: readonly { layer: number; norms: number[] }[],
+  { id, title, what }: { id: string; title: string; what: string },
+): Figure {
   const cells = layers.flatMap(({ layer, norms }) =>
     norms.map((norm, position) => ({ layer, position, norm })),
   );
   return {
-    id: "norms",
-    title: "Norms",
+    id,
+    title,
     description:
-      "The length (L2 norm) of each block's output at each token, coloured by its logarithm: one outlier token " +
+      `The length (L2 norm) of ${what} at each token, coloured by its logarithm: one outlier token ` +
       "does not make all others look the same.",
     chart: {
       kind: "tokens",
       tokens: tokens.map(visible),
       value: "norm",
       label: "shown",
-      legend: "L2 norm of the block output",
+      legend: id === "norms" ? "L2 norm of the block output" : "L2 norm",
       scale: "magnitude",
     },
     columns: [
@@ -269,6 +300,60 @@ function norms({ tokens, layers }: InspectResult): Figure {
       ]),
     },
   };
+}
+
+/** What one logit is made of: each block's attention and MLP. */
+function contributions(found: Decomposition | undefined): Figure[] {
+  if (found === undefined) return [];
+  const { blocks, embedding, constant, logit } = found;
+  const target = visible(found.target_token);
+  const parts = ["attention", "mlp"] as const;
+  const names = { attention: "attention", mlp: "MLP" };
+  const cells = blocks.flatMap((block) =>
+    parts.map((part, column) => ({ layer: block.layer, part, column, contribution: block[part] })),
+  );
+  return [
+    {
+      id: "contributions",
+      title: `What the logit of ${target} is made of`,
+      description:
+        `The direct contribution of every block's attention and MLP to the logit of ${target} after the last token, with the ` +
+        `final norm's scale kept as it is there. With the embedding's (${signed(embedding)}) and the biases' ` +
+        `(${signed(constant)}) they add up to the logit, ${figureOf(logit)}.`,
+      chart: {
+        kind: "sites",
+        columns: parts.map((part) => ({ above: names[part], below: "" })),
+        value: "contribution",
+        legend: "contribution to the logit",
+        least: 0,
+      },
+      columns: [
+        { name: "layer", label: "layer" },
+        { name: "column", label: "column" },
+        { name: "part", label: "part of the block" },
+        { name: "contribution", label: "contribution" },
+        { name: "inside", label: "is one" },
+      ],
+      rows: cells.map(({ layer, part, column, contribution }) => [
+        layer,
+        column,
+        names[part],
+        contribution,
+        1,
+      ]),
+      details: cells.map(
+        ({ layer, part, contribution }) =>
+          `layer ${layer}, ${names[part]}\n${signed(contribution)} of ${figureOf(logit)}`,
+      ),
+      notes: [
+        `All attention ${signed(total(blocks, "attention"))}, all MLPs ${signed(total(blocks, "mlp"))}. What later blocks make of a part is counted as theirs.`,
+      ],
+      table: {
+        head: ["layer", "attention", "MLP"],
+        rows: blocks.map(({ layer, attention, mlp }) => [String(layer), signed(attention), signed(mlp)]),
+      },
+    },
+  ];
 }
 
 function nextTokens({ next_tokens: candidates }: InspectResult): Figure {

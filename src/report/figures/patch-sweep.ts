@@ -1,5 +1,5 @@
 import type { PatchSweepResult } from "../../contracts/index.js";
-import { patchStory, patchTokens, placedSites, visible } from "../../terminal/index.js";
+import { patchPoints, patchStory, patchTokens, placedSites, sitesAt, visible } from "../../terminal/index.js";
 import { type Figure, type Findings, figureOf, percent, signed } from "../figure.js";
 
 /** Where one state moves the answer: layers over tokens, and each token's best. */
@@ -28,20 +28,22 @@ export function patchSweepFindings(result: PatchSweepResult): Findings {
         : "A state that spoils the answer is needed for it. That it is enough is another question: denoise asks that one.",
       "What a patch moves is everything in which the two prompts differ at that place. Choose a corrupted prompt that differs in one thing alone.",
     ],
-    parts: [map(result)],
+    parts: patchPoints(result).map((point) => map(result, point)),
   };
 }
 
-function map(result: PatchSweepResult): Figure {
-  const sites = placedSites(result);
+function map(result: PatchSweepResult, point: string): Figure {
+  const all = placedSites(result);
+  const sites = sitesAt(all, point);
+  const only = point === "block_out";
   const tokens = patchTokens(result);
-  const shares = sites.some(({ recovery }) => recovery !== null);
+  const shares = all.some(({ recovery }) => recovery !== null);
   const name = (token: string | undefined) => (token === undefined ? "several" : visible(token));
   const at = new Map(sites.map((site) => [`${site.layer} ${site.column}`, site]));
   const details = sites.map((site) => {
     const { clean, corrupted } = tokens[site.column] as (typeof tokens)[number];
     return [
-      `layer ${site.layer}, token ${site.position}`,
+      `layer ${site.layer}${only ? "" : ` ${point}`}, token ${site.position}`,
       clean === corrupted
         ? `both prompts: ${name(clean)}`
         : `clean ${name(clean)}, corrupted ${name(corrupted)}`,
@@ -60,8 +62,8 @@ function map(result: PatchSweepResult): Figure {
     ].join("\n");
   });
   return {
-    id: "patch-map",
-    title: shares ? "Recovery by layer and token" : "Change by layer and token",
+    id: only ? "patch-map" : `patch-map-${point.replace("_", "-")}`,
+    title: `${shares ? "Recovery" : "Change"} by layer and token${only ? "" : `, ${point}`}`,
     description:
       (shares
         ? "How far one patched state alone moves the logit difference, from the run that is patched (0) to the run that the state is from (1). "

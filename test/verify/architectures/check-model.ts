@@ -14,13 +14,14 @@ import {
   softmax,
   totalVariation,
 } from "./arithmetic.js";
+import { blockPoints } from "./block-points.js";
 import { type PrintedTensor, runEvalCallback, settings } from "./eval-callback.js";
 import { generate } from "./generate.js";
 import { type Check, type ModelReport, reportOf, tolerances } from "./report.js";
 
 const prompt = "The quick brown fox jumps over the lazy dog and then it sleeps";
 
-interface Subject {
+export interface Subject {
   model: Model;
   context: Context;
   tokens: Int32Array;
@@ -46,6 +47,7 @@ async function checkModel(path: string, tool: string): Promise<ModelReport> {
     for (const check of [
       printedValues,
       undisturbed,
+      blockPoints,
       prefixes,
       causal,
       sufficient,
@@ -65,7 +67,7 @@ async function checkModel(path: string, tool: string): Promise<ModelReport> {
 
 type Advance = Parameters<Context["advance"]>[0];
 
-async function logitsOf(context: Context, request: Advance): Promise<Float32Array> {
+export async function logitsOf(context: Context, request: Advance): Promise<Float32Array> {
   await context.reset();
   const { logits } = await context.advance({ ...request, logits: true });
   if (!logits) throw new Error("A pass with logits: true returned none.");

@@ -1,4 +1,5 @@
 import { readFile, writeFile } from "node:fs/promises";
+import { points } from "../../../src/native/index.js";
 import { type Outcome, quantisations } from "./report.js";
 
 /** Figures in the table: check, its measurement, and whether the largest or the smallest is the worst. */
@@ -9,6 +10,7 @@ const columns = [
   { title: "patched", check: "sufficient", key: "largest", worst: Math.max },
   { title: "packed", check: "packed", key: "largest", worst: Math.max },
   { title: "chunked", check: "chunked", key: "largest", worst: Math.max },
+  { title: "points", check: "points", key: "largest", worst: Math.max },
   { title: "lens", check: "lens", key: "largest", worst: Math.max },
   { title: "sweep", check: "sweep", key: "largest", worst: Math.max },
   { title: "patches", check: "patches", key: "largest", worst: Math.max },
@@ -47,7 +49,46 @@ export function summary(outcomes: Outcome[]): string {
       `${of("failed").length} failed.`,
   ];
   for (const { model, reason } of [...of("failed"), ...of("refused")]) lines.push(`  ${model}: ${reason}`);
+  lines.push(...pointLines(outcomes).map((line) => `  ${line}`));
   return lines.join("\n");
+}
+
+/** Of each point, how many models have it. */
+function pointLines(outcomes: Outcome[]): string[] {
+  const held = outcomes.filter(({ verdict, report }) => verdict === "holds" && report?.points !== undefined);
+  if (held.length === 0) return [];
+  return points.map((point) => {
+    const count = held.filter(({ report }) => report?.points?.[point] === "").length;
+    return `${point}: ${count} of ${outcomes.length} have it.`;
+  });
+}
+
+/** Who lacks which point, and how blocks differ from the usual form. */
+function pointsMarkdown(outcomes: Outcome[]): string[] {
+  const held = outcomes.filter(({ verdict }) => verdict === "holds");
+  const lines = ["", "| Point | Models that have it |", "| --- | --- |"];
+  for (const point of points) {
+    const count = held.filter(({ report }) => report?.points?.[point] === "").length;
+    lines.push(`| \`${point}\` | ${count} of ${outcomes.length} |`);
+  }
+  for (const [form, what] of [
+    ["parallel", "Attention and MLP read the same input, so that there is no `mid`"],
+    ["normed", "What is added to the stream has gone through a norm"],
+    ["scaled", "What is added is scaled"],
+  ] as const) {
+    const names = held
+      .filter(({ report }) => report?.form?.includes(form))
+      .map(({ model }) => `\`${model}\``);
+    lines.push("", `${what}: ${names.join(", ")}.`);
+  }
+  const reasons = new Map<string, string[]>();
+  for (const { model, report } of held) {
+    const reason = report?.points?.attn_out.replace(/^.* has no proven attn_out: block \d+ /, "") ?? "";
+    if (reason !== "") reasons.set(reason, [...(reasons.get(reason) ?? []), `\`${model}\``]);
+  }
+  lines.push("", "Without `attn_out` and `ffn_out`:", "");
+  for (const [reason, names] of reasons) lines.push(`- a block ${reason} ${names.join(", ")}`);
+  return lines;
 }
 
 const liveFigures = ["edited", "plain", "effect"] as const;
@@ -169,6 +210,7 @@ function markdown(outcomes: Outcome[]): string {
     const model = measured.find(({ value }) => value === worst)?.model ?? "";
     lines.push(`| ${column.title} (${measured.length} models) | ${short(worst)} | ${model} |`);
   }
+  lines.push(...pointsMarkdown(outcomes));
   lines.push("", "Refused:", "");
   for (const { model, reason } of outcomes.filter(({ verdict }) => verdict === "refused")) {
     lines.push(`- \`${model}\`: ${reason}`);

@@ -1,4 +1,4 @@
-import type { Context, Model } from "../../../src/native/index.js";
+import { type Context, type Model, type Point, points } from "../../../src/native/index.js";
 
 /** What a check found. `measured` holds the worst figures seen, whether or not they pass. */
 export interface Check {
@@ -19,6 +19,10 @@ export interface ModelReport {
   sidePath: string;
   /** Why there is no logit lens; empty where there is one. */
   lens: string;
+  /** Of each point of a block, why there is none; empty where there is. */
+  points?: Record<Point, string>;
+  /** How the halves of its blocks add to the stream: parallel, normed, scaled. */
+  form?: string[];
   /** Why the model is refused; empty where it is supported. */
   refused: string;
   checks: Check[];
@@ -34,6 +38,10 @@ export function reportOf(model: Model, context: Context): ModelReport {
     tensorNames: [...tensorNames],
     sidePath,
     lens: context.lens.supported ? "" : context.lens.reason,
+    points: Object.fromEntries(
+      points.map((point) => [point, context.points[point].supported ? "" : context.points[point].reason]),
+    ) as Record<Point, string>,
+    form: Object.entries(context.form).flatMap(([name, is]) => (is ? [name] : [])),
     refused: supported ? "" : reason,
     checks: [],
   };
@@ -66,6 +74,8 @@ export const tolerances = {
   /** K and V are kept in F16: a difference in the last float32 bit can flip a rounding of 5e-4. */
   packed: 1e-3,
   chunked: 1e-3,
+  /** A block's three summands, added in another order than the graph's. */
+  summands: 1e-6,
   /** Total variation between two next-token distributions. */
   lens: 1e-5,
   /** Of one token's probability, between a batched comparison and a generation one by one. */

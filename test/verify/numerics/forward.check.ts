@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { decompose } from "../../../src/lab/operations/decompose.js";
 import { type Context, type Edit, Model } from "../../../src/native/index.js";
 import { sameBits, softmax, totalVariation } from "../architectures/arithmetic.js";
 import { Values } from "../values.js";
@@ -30,10 +31,14 @@ const strengths = {
 
 type Kind = keyof typeof strengths;
 
+const inner = ["block_in", "attn_out", "mid", "ffn_out"] as const;
+
 interface Results {
   blocks: number;
   rows: number;
   variation: number;
+  points: Record<(typeof inner)[number], number>;
+  contributions: number;
   interventions: Record<Kind, number>;
   moved: Record<Kind, number>;
   later: number;
@@ -78,7 +83,22 @@ async function run(python: string, folder: string): Promise<Figure[]> {
       }),
     );
     captured.push({ tokens, states });
+    await context.reset();
+    const inside = await context.advance({ tokens, layers, points: inner });
+    const parts = await decompose(model, context, tokens, null);
     cases.push({
+      points: Object.fromEntries(
+        inner.map((point) => [
+          point,
+          inside.layers
+            .filter((found) => found.point === point)
+            .map((found) => values.add(found.states!.data, [tokens.length, nEmbd])),
+        ]),
+      ),
+      decomposition: {
+        target_token_id: parts.target_token_id,
+        parts: [parts.embedding, ...parts.blocks.flatMap(({ attention, mlp }) => [attention, mlp])],
+      },
       tokens: [...tokens],
       states: states.map((state) => values.add(state, [tokens.length, nEmbd])),
       logits: values.add(plain, [nVocab]),
@@ -129,6 +149,16 @@ async function run(python: string, folder: string): Promise<Figure[]> {
     { what: "block outputs: relative L2, worst prompt and block", value: results.blocks, bound: 1e-3 },
     { what: "block outputs: relative L2, worst single row", value: results.rows, bound: 5e-3 },
     { what: "next token: total variation, worst prompt", value: results.variation, bound: 0.005 },
+    ...inner.map((point) => ({
+      what: `${point}: relative L2, worst prompt and block`,
+      value: results.points[point],
+      bound: 2e-3,
+    })),
+    {
+      what: "contributions to the answer's logit: greatest difference, over the largest logit",
+      value: results.contributions,
+      bound: 1e-3,
+    },
     ...kinds.map((kind) => ({
       what: `${kind} at ${strengths[kind].join(", ")}: total variation, worst block`,
       value: results.interventions[kind],

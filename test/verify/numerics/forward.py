@@ -65,17 +65,25 @@ class Qwen3:
         up = self.linear(x, f"{block}.ffn_up.weight")
         return self.linear(gate / (1 + np.exp(-gate)) * up, f"{block}.ffn_down.weight")
 
-    def forward(self, tokens, edit=None, change=None):
+    def forward(self, tokens, edit=None, change=None, points=None):
         """Block outputs before any edit, a list of [tokens, width], and the last token's logits.
 
         edit: (layer, function of the last token's row). change: function of (layer, rows) that gives other rows.
+        points: a dictionary that takes [tokens, width] of every block at each point inside it.
         """
         x = self.weights["token_embd.weight"][tokens]
         states = []
         for layer in range(self.n_layer):
             block = f"blk.{layer}"
-            x = x + self.attention(self.norm(x, f"{block}.attn_norm.weight"), block)
-            x = x + self.feed_forward(self.norm(x, f"{block}.ffn_norm.weight"), block)
+            block_in = x
+            attn_out = self.attention(self.norm(x, f"{block}.attn_norm.weight"), block)
+            x = mid = x + attn_out
+            ffn_out = self.feed_forward(self.norm(x, f"{block}.ffn_norm.weight"), block)
+            x = x + ffn_out
+            if points is not None:
+                inside = {"block_in": block_in, "attn_out": attn_out, "mid": mid, "ffn_out": ffn_out}
+                for name, rows in inside.items():
+                    points.setdefault(name, []).append(rows)
             states.append(x)
             if edit is not None and edit[0] == layer:
                 x = x.copy()
@@ -143,10 +151,26 @@ def main(folder):
     model = Qwen3(cases["model"])
     prompts = [np.array(prompt["tokens"]) for prompt in cases["prompts"]]
     results = {"blocks": 0.0, "rows": 0.0, "variation": 0.0, "interventions": {}, "later": 0.0, "moved": {}}
+    results["points"] = {}
+    results["contributions"] = 0.0
     plain = []
     for tokens, prompt in zip(prompts, cases["prompts"]):
-        states, logits = model.forward(tokens)
+        points = {}
+        states, logits = model.forward(tokens, points=points)
         plain.append((states, logits))
+        for name, all_rows in points.items():
+            worst = max(distance(array(native), mine) for native, mine in zip(prompt["points"][name], all_rows))
+            results["points"][name] = max(results["points"].get(name, 0.0), worst)
+        # Contributions to a logit, from this pass's own parts: the final norm divides all of them by one number.
+        target = prompt["decomposition"]["target_token_id"]
+        scale = np.sqrt((states[-1][-1].astype(np.float64) ** 2).mean() + model.epsilon)
+        row = model.weights.get("output.weight", model.weights["token_embd.weight"])[target].astype(np.float64)
+        row = row * model.weights["output_norm.weight"] / scale
+        parts = [points["block_in"][0][-1] @ row]
+        for attention, mlp in zip(points["attn_out"], points["ffn_out"]):
+            parts += [attention[-1] @ row, mlp[-1] @ row]
+        apart = np.abs(np.array(parts) - np.array(prompt["decomposition"]["parts"])).max()
+        results["contributions"] = max(results["contributions"], float(apart / np.abs(logits).max()))
         for layer, mine in enumerate(states):
             native = array(prompt["states"][layer])
             results["blocks"] = max(results["blocks"], distance(native, mine))

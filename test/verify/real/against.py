@@ -53,6 +53,11 @@ def main(name, cases_path, values_path, folder):
         ours, theirs = array(case["states"]), states.numpy()
         for block in range(len(theirs)):
             worst.see("blocks", distance(ours[block], theirs[block]))
+        if "points" in case and hasattr(peer, "points"):
+            for name, rows in peer.points(case["tokens"]).items():
+                ours = array(case["points"][name])
+                for block in range(len(rows)):
+                    worst.see(name, distance(ours[block], rows[block]))
         final.append(states[:, -1])
         p, q = softmax(torch.tensor(array(case["logits"]))), softmax(logits[-1])
         worst.see("variation", np.abs(p - q).sum() / 2)

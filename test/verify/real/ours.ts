@@ -94,9 +94,13 @@ export async function promptsOf(model: Model, { lengths }: Extent): Promise<Int3
   });
 }
 
+const inner = ["attn_out", "mid", "ffn_out"] as const;
+
 interface Look {
   tokens: number[];
   states: Place;
+  /** [blocks, tokens, hidden] of each. */
+  points: Record<(typeof inner)[number], Place>;
   logits: Place;
   lens: { ids: number[][]; probabilities: number[][] };
 }
@@ -118,9 +122,33 @@ async function look(model: Model, context: Context, tokens: Int32Array, values: 
   return {
     tokens: [...tokens],
     states: values.add(states, [nLayer, tokens.length, nEmbd]),
+    points: await insideBlocks(model, context, tokens, values),
     logits: values.add(logits, [nVocab]),
     lens: await lens(context, tokens, layers),
   };
+}
+
+/** Every block's points inside it, at every token. */
+async function insideBlocks(
+  model: Model,
+  context: Context,
+  tokens: Int32Array,
+  values: Values,
+): Promise<Look["points"]> {
+  const { nLayer, nEmbd } = model.info;
+  const layers = Array.from({ length: nLayer }, (_, i) => i);
+  const shape = [nLayer, tokens.length, nEmbd];
+  const rows = inner.map(() => new Float32Array(nLayer * tokens.length * nEmbd));
+  await context.reset();
+  for (let start = 0; start < tokens.length; start += context.nBatch) {
+    const chunk = tokens.slice(start, start + context.nBatch);
+    const found = await context.advance({ tokens: chunk, layers, points: inner });
+    for (const { layer, point, states } of found.layers) {
+      const at = (layer * tokens.length + start) * nEmbd;
+      rows[inner.indexOf(point as (typeof inner)[number])]!.set(states!.data, at);
+    }
+  }
+  return Object.fromEntries(inner.map((point, i) => [point, values.add(rows[i]!, shape)])) as Look["points"];
 }
 
 /** The ten most probable tokens of every block at the last token. */

@@ -50,6 +50,30 @@ class Transformers:
             states[block] = plain
         return torch.stack([state[0] for state in states]), found.logits[0]
 
+    def points(self, tokens):
+        """attn_out, mid and ffn_out, [blocks, tokens, width] each: what the two halves hand back, and what the second
+        one's norm is given."""
+        found = {"attn_out": [], "mid": [], "ffn_out": []}
+
+        def keep(name):
+            def hook(_, inputs, output=None):
+                value = inputs[0] if output is None else output[0] if isinstance(output, tuple) else output
+                found[name].append(value[0])
+
+            return hook
+
+        handles = []
+        for layer in self.model.model.layers:
+            handles.append(layer.self_attn.register_forward_hook(keep("attn_out")))
+            handles.append(layer.post_attention_layernorm.register_forward_pre_hook(keep("mid")))
+            handles.append(layer.mlp.register_forward_hook(keep("ffn_out")))
+        try:
+            self.model(torch.tensor([tokens]), use_cache=False)
+        finally:
+            for handle in handles:
+                handle.remove()
+        return {name: torch.stack(rows).numpy() for name, rows in found.items()}
+
     def lens(self, rows):
         return self.model.lm_head(self.model.model.norm(rows))
 
@@ -77,6 +101,16 @@ class TransformerLens:
             hooks.append((names[block], lambda value, hook: edited(value, first, change)))
         logits = self.model.run_with_hooks(torch.tensor([tokens]), fwd_hooks=hooks)
         return torch.stack([states[name][0] for name in names]), logits[0]
+
+    def points(self, tokens):
+        names = {"attn_out": "hook_attn_out", "mid": "hook_resid_mid", "ffn_out": "hook_mlp_out"}
+        wanted = {f"blocks.{block}.{hook}" for block in range(self.blocks) for hook in names.values()}
+        _, cache = self.model.run_with_cache(torch.tensor([tokens]), names_filter=lambda name: name in wanted)
+
+        def rows(hook):
+            return torch.stack([cache[f"blocks.{block}.{hook}"][0] for block in range(self.blocks)]).numpy()
+
+        return {name: rows(hook) for name, hook in names.items()}
 
     def lens(self, rows):
         return self.model.unembed(self.model.ln_final(rows[None]))[0]

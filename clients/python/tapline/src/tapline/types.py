@@ -7,6 +7,7 @@ from typing import Literal, TypedDict
 Operation = Literal["inspect", "compare", "probe", "sae", "features", "extract", "drift", "patch_sweep"]
 Status = Literal["queued", "running", "completed", "failed", "cancelled", "interrupted"]
 Split = Literal["train", "test"]
+BlockPoint = Literal["block_in", "attn_out", "mid", "ffn_out", "block_out"]
 
 
 class Progress(TypedDict):
@@ -21,6 +22,8 @@ class Health(TypedDict):
     api_version: Literal[1]
     version: str
     operations: list[Operation]
+    points: list[BlockPoint]
+    """Points of a block that experiments know; which a model has, its own list says."""
     limits: dict[str, float]
     active_job: str | None
     queued: int
@@ -113,7 +116,43 @@ class _InspectResultRequired(TypedDict):
     provenance: Provenance
 
 
+class _InspectPointRequired(TypedDict):
+    layer: int
+    point: Literal["block_in", "attn_out", "mid", "ffn_out"]
+    norms: list[float]
+    """L2 norm, one a token."""
+
+
+class InspectPoint(_InspectPointRequired, total=False):
+    """A point inside a block."""
+
+    predictions: list[list[Candidate]]
+    target: list[Standing]
+
+
+class BlockContributions(TypedDict):
+    layer: int
+    attention: float
+    mlp: float
+
+
+class Decomposition(TypedDict):
+    """Direct contributions to one logit, with the final norm's scale kept as it is."""
+
+    target_token: str
+    target_token_id: int
+    logit: float
+    """The model's own, after the last token."""
+    sum: float
+    embedding: float
+    constant: float
+    """Of the final norm's and the head's biases."""
+    blocks: list[BlockContributions]
+
+
 class InspectResult(_InspectResultRequired, total=False):
+    points: list[InspectPoint]
+    decomposition: Decomposition
     target_token: str
     """The token that the lens follows, where one was asked for."""
     target_token_id: int
@@ -469,6 +508,7 @@ class _PatchSiteRequired(TypedDict):
 
 
 class PatchSite(_PatchSiteRequired, total=False):
+    point: BlockPoint
     change_interval: Bounds
     recovery_interval: Bounds
     control: PatchControl
@@ -507,6 +547,7 @@ class _PatchSweepRequired(TypedDict):
 
 
 class PatchSweepResult(_PatchSweepRequired, total=False):
+    points: list[BlockPoint]
     control_seed: int
 
 
@@ -519,6 +560,7 @@ class Capabilities(TypedDict):
     n_embd: int | None
     architecture: str | None
     backend: str
+    points: list[BlockPoint]
     pending: bool
 
 

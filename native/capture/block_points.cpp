@@ -1,0 +1,315 @@
+#include "capture/block_points.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+namespace tapline {
+
+namespace {
+
+/// Whether a token's row reads other tokens' here: through a memory, or by an operation over the tokens.
+bool mixes_tokens(const GraphView& graph, int index) {
+  const ggml_tensor* t = graph.node(index);
+  switch (t->op) {
+    case GGML_OP_FLASH_ATTN_EXT:
+    case GGML_OP_SSM_CONV:
+    case GGML_OP_SSM_SCAN:
+    case GGML_OP_RWKV_WKV6:
+    case GGML_OP_RWKV_WKV7:
+    case GGML_OP_GATED_LINEAR_ATTN:
+    case GGML_OP_GATED_DELTA_NET:
+      return true;
+    case GGML_OP_SOFT_MAX:
+      if (t->src[1] != nullptr) return true;  // with a mask; experts are chosen without one
+      break;
+    default:
+      break;
+  }
+  bool memory = false;
+  graph.each_source(index, [&](const ggml_tensor* source) {
+    memory = memory || GraphView::original_name(source).rfind("cache_", 0) == 0;
+  });
+  return memory;
+}
+
+/// A node, and the way to it from the block's output.
+struct Stop {
+  int node = -1;
+  std::vector<uint8_t> route;
+
+  Stop source(const GraphView& graph, uint8_t operand) const {
+    Stop next{graph.index_of(graph.node(node)->src[operand]), route};
+    next.route.push_back(operand);
+    return next;
+  }
+};
+
+/// What one block adds to the stream.
+struct Block {
+  Stop in;
+  Stop attn;
+  Stop mid;  // no node: the halves are parallel
+  Stop ffn;
+};
+
+/// One block between two places of the residual stream.
+class BlockWalk {
+ public:
+  /// `from` is the node of the stream before the block; -1: the tokens themselves.
+  BlockWalk(const GraphView& graph, int from, int to, int n_embd, bool (*is_token_leaf)(const ggml_tensor*))
+      : graph_(graph),
+        from_(from),
+        to_(to),
+        n_embd_(n_embd),
+        is_token_leaf_(is_token_leaf),
+        flows_(flow(from)) {}
+
+  /// The block's points, or nothing and `why()`.
+  std::optional<Block> walk() {
+    const Stop out = rest_of({to_, {}});
+    const auto last = addition(out);
+    if (!last) return parallel(out);
+    const auto& [trunk, ffn] = *last;
+    const auto first = is_start(trunk.node) ? std::nullopt : addition(trunk);
+    if (!first) {
+      if (auto both = parallel(out)) return both;
+      if (!is_start(trunk.node))
+        return refuse("changes the residual stream by more than what two halves add");
+      start_ = trunk;
+      return refuse("adds to the residual stream once, so that it has no two halves");
+    }
+    const auto& [start, attn] = *first;
+    if (!is_start(start.node)) return refuse("adds to the residual stream more than twice");
+    if (!mixes(start.node, attn.node))
+      return refuse("has a first half in which no token reads another, so that it is no attention");
+    return Block{start, attn, trunk, ffn};
+  }
+  const std::string& why() const { return why_; }
+  /// Where the stream begins for a block that was refused; no node where that is not known, either.
+  const Stop& start() const { return start_; }
+
+ private:
+  std::optional<Block> refuse(const char* why) {
+    why_ = why;
+    return std::nullopt;
+  }
+  bool flows(int node) const {
+    return node >= begin() && node <= to_ && flows_[static_cast<size_t>(node - begin())];
+  }
+  int begin() const { return std::max(0, from_); }
+
+  /// Of each node of the block, whether it is computed from node `start`, or from the tokens (-1), by a way
+  /// that leaves node `around` out.
+  std::vector<bool> flow(int start, int around = -1) const {
+    std::vector<bool> reached(static_cast<size_t>(to_ - begin() + 1), false);
+    if (start >= 0) reached[static_cast<size_t>(start - begin())] = true;
+    for (int i = start >= 0 ? start + 1 : begin(); i <= to_; ++i) {
+      if (i == around) continue;
+      graph_.each_source(i, [&](const ggml_tensor* source) {
+        const int index = graph_.index_of(source);
+        const bool from = index < 0 ? start < 0 && is_token_leaf_(source)
+                                    : index >= begin() && reached[static_cast<size_t>(index - begin())];
+        if (from) reached[static_cast<size_t>(i - begin())] = true;
+      });
+    }
+    return reached;
+  }
+  bool reaches(int start, int end) const {
+    return start >= begin() && end <= to_ && end >= start && flow(start)[static_cast<size_t>(end - begin())];
+  }
+
+  /// The node whose rows these are, without what only picks or reshapes rows.
+  Stop rest_of(Stop stop) const {
+    while (stop.node >= 0 && stop.node != from_) {
+      const ggml_tensor* t = graph_.node(stop.node);
+      const bool keeps = t->op == GGML_OP_RESHAPE || t->op == GGML_OP_VIEW || t->op == GGML_OP_CONT ||
+                         t->op == GGML_OP_GET_ROWS;
+      if (!keeps || t->src[0] == nullptr || t->src[0]->ne[0] != n_embd_) break;
+      Stop next = stop.source(graph_, 0);
+      if (!flows(next.node)) break;
+      stop = std::move(next);
+    }
+    return stop;
+  }
+
+  /// Both operands of a sum of rows, as they stand there; nothing for any other node.
+  std::optional<std::pair<Stop, Stop>> operands(const Stop& sum) const {
+    if (sum.node < 0 || sum.node == from_) return std::nullopt;
+    const ggml_tensor* t = graph_.node(sum.node);
+    if (t->op != GGML_OP_ADD || t->src[0] == nullptr || t->src[1] == nullptr) return std::nullopt;
+    if (!ggml_are_same_shape(t->src[0], t->src[1]) || t->ne[0] != n_embd_) return std::nullopt;
+    auto both = std::make_pair(sum.source(graph_, 0), sum.source(graph_, 1));
+    if (!flows(both.first.node) || !flows(both.second.node) || both.first.node == both.second.node)
+      return std::nullopt;
+    return both;
+  }
+
+  /// Whether everything that leads from the block's input to its output passes `node`.
+  bool is_trunk(int node) const {
+    if (node == from_) return true;
+    return flows(node) && !flow(from_, node)[static_cast<size_t>(to_ - begin())];
+  }
+
+  /// Of a sum, the stream that is added to and what is added, which is computed from it.
+  std::optional<std::pair<Stop, Stop>> addition(const Stop& sum) const {
+    const auto both = operands(sum);
+    if (!both) return std::nullopt;
+    for (const auto& [one, branch] : {*both, std::make_pair(both->second, both->first)}) {
+      Stop trunk = rest_of(one);
+      if (is_trunk(trunk.node) && reaches(trunk.node, branch.node)) return std::make_pair(trunk, branch);
+    }
+    return std::nullopt;
+  }
+
+  /// Whether the stream begins here, for this block.
+  bool is_start(int node) const { return from_ >= 0 ? node == from_ : !addition({node, {}}).has_value(); }
+
+  /// Whether `branch`, computed from `trunk`, reads other tokens' rows.
+  bool mixes(int trunk, int branch) const {
+    std::vector<bool> before(static_cast<size_t>(branch + 1), false);
+    before.back() = true;
+    for (int i = branch; i > trunk; --i) {
+      if (!before[static_cast<size_t>(i)]) continue;
+      // K and V that were stored are read through views of the memory, which are not computed from the
+      // stream.
+      if (mixes_tokens(graph_, i)) return true;
+      graph_.each_source(i, [&](const ggml_tensor* source) {
+        const int index = graph_.index_of(source);
+        if (index > trunk && index <= branch) before[static_cast<size_t>(index)] = true;
+      });
+    }
+    return false;
+  }
+
+  /// A block whose output is its input and two summands that are both computed from that, in any order of the
+  /// sums.
+  std::optional<Block> parallel(const Stop& out) {
+    const auto both = operands(out);
+    if (!both) return refuse("does not end with an addition to the residual stream");
+    for (const auto& [sum, other] : {*both, std::make_pair(both->second, both->first)}) {
+      const auto inner = operands(rest_of(sum));
+      if (!inner) continue;
+      if (auto block = of_summands({inner->first, inner->second, other})) return block;
+    }
+    return refuse("is not its input and what two halves add to it, one of which mixes tokens");
+  }
+
+  std::optional<Block> of_summands(const std::array<Stop, 3>& summands) const {
+    for (size_t i = 0; i < summands.size(); ++i) {
+      const Stop start = rest_of(summands[i]);
+      if (from_ >= 0 ? start.node != from_ : !is_trunk(start.node)) continue;
+      const Stop& one = summands[(i + 1) % 3];
+      const Stop& two = summands[(i + 2) % 3];
+      if (!reaches(start.node, one.node) || !reaches(start.node, two.node)) continue;
+      const bool first = mixes(start.node, one.node);
+      if (first == mixes(start.node, two.node)) continue;
+      return Block{start, first ? one : two, Stop{}, first ? two : one};
+    }
+    return std::nullopt;
+  }
+
+  const GraphView& graph_;
+  int from_;
+  int to_;
+  int n_embd_;
+  bool (*is_token_leaf_)(const ggml_tensor*);
+  std::vector<bool> flows_;
+  std::string why_;
+  Stop start_;
+};
+
+/// A name that ggml gives by the number of the node.
+bool numbered(const char* name) {
+  return std::strncmp(name, "node_", 5) == 0;
+}
+
+/// The nearest node, this one or before it, that has a name of its own.
+Site site_of(const GraphView& graph, const Stop& stop) {
+  Site site;
+  site.node = stop.node;
+  site.route = stop.route;
+  for (int i = stop.node; i >= 0; --i) {
+    const char* name = graph.node(i)->name;
+    if (name[0] == '\0' || numbered(name) || graph.find(name) != i) continue;
+    site.anchor = name;
+    site.behind = stop.node - i;
+    break;
+  }
+  return site;
+}
+
+bool is_norm(const ggml_tensor* t) {
+  return t->op == GGML_OP_RMS_NORM || t->op == GGML_OP_NORM;
+}
+
+}  // namespace
+
+const ggml_tensor* follow(const ggml_tensor* from, const std::vector<uint8_t>& route) {
+  for (const uint8_t operand : route) {
+    if (from == nullptr) return nullptr;
+    from = from->src[operand];
+  }
+  return from;
+}
+
+BlockPoints find_block_points(const GraphView& graph, const std::vector<int>& blocks, int n_embd,
+                              const std::string& subject, bool (*is_token_leaf)(const ggml_tensor*)) {
+  BlockPoints points;
+  const auto refuse = [&](Point point, const std::string& why) {
+    BlockPoints::Found& found = points.at(point);
+    found.sites.clear();
+    found.supported = false;
+    if (found.reason.empty()) found.reason = subject + "has no proven " + name_of(point) + ": " + why + ".";
+  };
+  for (BlockPoints::Found& found : points.found) found.supported = true;
+  const auto place = [&](Point point, const Stop& stop, const std::string& block) {
+    BlockPoints::Found& found = points.at(point);
+    if (!found.supported) return;
+    const ggml_tensor* t = graph.node(stop.node);
+    const bool rows = t->type == GGML_TYPE_F32 && t->ne[0] == n_embd && ggml_is_contiguous(t);
+    if (!rows) return refuse(point, block + "'s tensor does not hold one vector a token");
+    Site site = site_of(graph, stop);
+    if (site.anchor.empty()) return refuse(point, block + "'s tensor has no name, and none before it has");
+    found.sites.push_back(std::move(site));
+  };
+  for (size_t layer = 0; layer < blocks.size(); ++layer) {
+    const std::string block = "block " + std::to_string(layer);
+    place(Point::kBlockOut, {blocks[layer], {}}, block);
+    if (layer > 0) place(Point::kBlockIn, {blocks[layer - 1], {}}, block);
+    BlockWalk walk(graph, layer == 0 ? -1 : blocks[layer - 1], blocks[layer], n_embd, is_token_leaf);
+    const auto found = walk.walk();
+    if (!found) {
+      if (layer == 0 && walk.start().node >= 0) {
+        place(Point::kBlockIn, walk.start(), block);
+      } else if (layer == 0) {
+        refuse(Point::kBlockIn, block + " " + walk.why());
+      }
+      for (const Point point : {Point::kAttnOut, Point::kMid, Point::kFfnOut})
+        refuse(point, block + " " + walk.why());
+      continue;
+    }
+    if (layer == 0) place(Point::kBlockIn, found->in, block);
+    place(Point::kAttnOut, found->attn, block);
+    place(Point::kFfnOut, found->ffn, block);
+    for (const Stop* stop : {&found->attn, &found->ffn}) {
+      const ggml_tensor* t = graph.node(stop->node);
+      while (t->op == GGML_OP_GET_ROWS || t->op == GGML_OP_RESHAPE) t = t->src[0];
+      points.scaled = points.scaled || t->op == GGML_OP_SCALE;
+      points.normed =
+          points.normed || is_norm(t) || (t->op == GGML_OP_MUL && t->src[0] != nullptr && is_norm(t->src[0]));
+    }
+    if (found->mid.node >= 0) {
+      place(Point::kMid, found->mid, block);
+    } else {
+      points.parallel = true;
+      refuse(Point::kMid,
+             "in " + block + " attention and MLP read the same input, so nothing is between them");
+    }
+  }
+  return points;
+}
+
+}  // namespace tapline

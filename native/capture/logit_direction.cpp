@@ -1,0 +1,148 @@
+#include "capture/logit_direction.h"
+
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <string>
+
+#include "base/error.h"
+#include "ggml-backend.h"
+
+namespace tapline {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw Error(ErrorCode::kUnsupportedArchitecture,
+              "The logit has no direct contributions here: " + why + ".");
+}
+
+/// Numbers [first, first + count) of row `row` of a weight, whatever type it has and wherever it lies.
+std::vector<double> row_of(const ggml_tensor* weight, int64_t row, int64_t count) {
+  const ggml_backend_buffer_t buffer =
+      weight->view_src != nullptr ? weight->view_src->buffer : weight->buffer;
+  const std::string kind =
+      buffer == nullptr ? "" : ggml_backend_buft_name(ggml_backend_buffer_get_type(buffer));
+  if (buffer == nullptr || kind.find("REPACK") != std::string::npos)
+    refuse("the rows of '" + std::string(weight->name) + "' lie rearranged for this processor's products");
+  if (weight->ne[0] < count) refuse("'" + std::string(weight->name) + "' is narrower than a state");
+  const size_t bytes = ggml_row_size(weight->type, count);
+  std::vector<uint8_t> raw(bytes);
+  ggml_backend_tensor_get(weight, raw.data(), static_cast<size_t>(row) * weight->nb[1], bytes);
+  std::vector<float> values(static_cast<size_t>(count));
+  if (weight->type == GGML_TYPE_F32) {
+    std::copy_n(reinterpret_cast<const float*>(raw.data()), count, values.begin());
+  } else {
+    const auto to_float = ggml_get_type_traits(weight->type)->to_float;
+    if (to_float == nullptr) refuse("'" + std::string(weight->name) + "' has a type that cannot be read");
+    to_float(raw.data(), values.data(), count);
+  }
+  return {values.begin(), values.end()};
+}
+
+double element(const ggml_tensor* weight, int64_t index) {
+  // A block of a quantised type is more than one number; biases and gains are stored as they are.
+  if (ggml_blck_size(weight->type) != 1) refuse("'" + std::string(weight->name) + "' is quantised");
+  return ggml_nelements(weight) == 1 ? row_of(weight, 0, 1).front() : row_of(weight, 0, index + 1).back();
+}
+
+/// A weight that is added to or multiplied with a state: one number a value, or one for all.
+std::vector<double> spread(const ggml_tensor* weight, size_t width) {
+  if (ggml_nelements(weight) == 1) return std::vector<double>(width, element(weight, 0));
+  return row_of(weight, 0, static_cast<int64_t>(width));
+}
+
+double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+/// 1 / the norm's scale at `state`; for a layer norm `state` has mean 0.
+double inverse_scale(const std::vector<double>& state, float epsilon) {
+  return 1 / std::sqrt(dot(state, state) / static_cast<double>(state.size()) + static_cast<double>(epsilon));
+}
+
+void centre(std::vector<double>& values) {
+  const double middle = mean(values);
+  for (double& value : values) value -= middle;
+}
+
+}  // namespace
+
+LogitDirection logit_direction(const LensRecipe& recipe, const std::vector<float>& state, int token) {
+  if (!recipe.supported)
+    refuse(recipe.reason.empty() ? "the model has no output head" : "there is no logit lens");
+  const size_t width = state.size();
+  // Forward to the head, for what each norm's scale is here.
+  std::vector<double> x(state.begin(), state.end());
+  std::vector<double> scales(recipe.steps.size(), 1);
+  size_t head = recipe.steps.size();
+  for (size_t i = 0; i < recipe.steps.size(); ++i) {
+    const LensStep& step = recipe.steps[i];
+    if (step.kind == LensStep::Kind::kMatrix) {
+      if (head == recipe.steps.size()) {
+        head = i;
+      } else {
+        refuse("there is more than one product behind the last block");
+      }
+    }
+    if (step.kind == LensStep::Kind::kTanh) refuse("the logits are capped by tanh, which is not linear");
+    if (i > head && (step.kind == LensStep::Kind::kRmsNorm || step.kind == LensStep::Kind::kLayerNorm))
+      refuse("the logits are normalised");
+    if (i >= head) continue;
+    if (step.kind == LensStep::Kind::kLayerNorm) centre(x);
+    if (step.kind == LensStep::Kind::kRmsNorm || step.kind == LensStep::Kind::kLayerNorm) {
+      scales[i] = inverse_scale(x, step.a);
+      for (double& value : x) value *= scales[i];
+    } else if (step.kind == LensStep::Kind::kScale) {
+      for (double& value : x) value = value * static_cast<double>(step.a) + static_cast<double>(step.b);
+    } else {
+      const std::vector<double> weight = spread(step.weight, width);
+      for (size_t k = 0; k < width; ++k)
+        x[k] = step.kind == LensStep::Kind::kAdd ? x[k] + weight[k] : x[k] * weight[k];
+    }
+  }
+  if (head == recipe.steps.size()) refuse("there is no product behind the last block");
+  // Backward from the token's logit.
+  LogitDirection found{row_of(recipe.steps[head].weight, token, static_cast<int64_t>(width)), 0};
+  double gain = 1;
+  for (size_t i = head + 1; i < recipe.steps.size(); ++i) {
+    const LensStep& step = recipe.steps[i];
+    const double factor = step.kind == LensStep::Kind::kScale      ? static_cast<double>(step.a)
+                          : step.kind == LensStep::Kind::kMultiply ? element(step.weight, token)
+                                                                   : 1;
+    const double offset = step.kind == LensStep::Kind::kScale ? static_cast<double>(step.b)
+                          : step.kind == LensStep::Kind::kAdd ? element(step.weight, token)
+                                                              : 0;
+    gain *= factor;
+    found.constant = found.constant * factor + offset;
+  }
+  for (double& value : found.direction) value *= gain;
+  for (size_t i = head; i-- > 0;) {
+    const LensStep& step = recipe.steps[i];
+    switch (step.kind) {
+      case LensStep::Kind::kMultiply: {
+        const std::vector<double> weight = spread(step.weight, width);
+        for (size_t k = 0; k < width; ++k) found.direction[k] *= weight[k];
+        break;
+      }
+      case LensStep::Kind::kAdd:
+        found.constant += dot(found.direction, spread(step.weight, width));
+        break;
+      case LensStep::Kind::kScale:
+        found.constant += static_cast<double>(step.b) *
+                          std::accumulate(found.direction.begin(), found.direction.end(), 0.0);
+        for (double& value : found.direction) value *= static_cast<double>(step.a);
+        break;
+      default:
+        for (double& value : found.direction) value *= scales[i];
+        if (step.kind == LensStep::Kind::kLayerNorm) centre(found.direction);
+    }
+  }
+  return found;
+}
+
+}  // namespace tapline

@@ -1,0 +1,23 @@
+import { invalid } from "./check.js";
+
+/**
+ * Where a block's numbers can be looked at and changed, in the order in which it computes them; one vector of the hidden
+ * size a token, each. `attn_out` and `ffn_out` are what the two halves add to the residual stream, behind whatever norm
+ * or scale lies between; `mid` is the stream between them. A block without a middle computes both from its input.
+ */
+export const points = ["block_in", "attn_out", "mid", "ffn_out", "block_out"] as const;
+export type Point = (typeof points)[number];
+
+/** @throws NativeError INVALID_ARGUMENT unless every entry is one of {@link points}, once */
+export function checkPoints(wanted: unknown): void {
+  if (!Array.isArray(wanted)) throw invalid(`Points must be an array of ${points.join(", ")}.`);
+  for (const [index, point] of wanted.entries()) {
+    checkPoint(point);
+    if (wanted.indexOf(point) !== index) throw invalid(`The point ${point} is listed twice.`);
+  }
+}
+
+export function checkPoint(point: unknown): void {
+  if (points.includes(point as Point)) return;
+  throw invalid(`A point must be ${points.join(", ")}, got ${JSON.stringify(point) ?? "nothing"}.`);
+}

@@ -1,0 +1,206 @@
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { type Context, Model, type Point, points } from "../../src/native/index.js";
+import { apart, demo, layersOf, logitsOf, rejects } from "./demo-model.js";
+
+let model: Model;
+let context: Context;
+let tokens: Int32Array;
+let layers: number[];
+let width: number;
+test.before(async () => {
+  model = await Model.open(demo);
+  context = await model.createContext({ threads: 1, nCtx: 128, maxSequences: 8 });
+  tokens = await model.tokenize("The capital of France is Paris, and the capital of Japan is");
+  layers = layersOf(model);
+  width = model.info.nEmbd;
+});
+test.after(() => model.close());
+
+/** float32 [tokens, hidden] of a place. */
+type At = (layer: number, point: Point) => Float32Array;
+
+async function capture(more: Partial<Parameters<Context["advance"]>[0]> = {}): Promise<At> {
+  await context.reset();
+  const result = await context.advance({ tokens, layers, points, ...more });
+  return (layer, point) =>
+    result.layers.find((found) => found.layer === layer && found.point === point)!.states!.data;
+}
+
+const sum = (a: Float32Array, b: Float32Array) => a.map((value, i) => value + b[i]!);
+
+test("a block is its input, what attention adds and what the MLP adds, to the bit", async () => {
+  for (const point of points) assert.is(context.points[point].supported, true, context.points[point].reason);
+  assert.equal(context.form, { parallel: false, normed: false, scaled: false });
+  const at = await capture();
+  for (const layer of layers) {
+    assert.equal(sum(at(layer, "block_in"), at(layer, "attn_out")), at(layer, "mid"));
+    assert.equal(sum(at(layer, "mid"), at(layer, "ffn_out")), at(layer, "block_out"));
+    if (layer > 0) assert.equal(at(layer, "block_in"), at(layer - 1, "block_out"));
+    // Neither half is nothing, and they are not the same.
+    assert.ok(apart(at(layer, "mid"), at(layer, "block_in")) > 1e-3);
+    assert.ok(apart(at(layer, "attn_out"), at(layer, "ffn_out")) > 0.1);
+  }
+});
+
+test("the first half reads other tokens, the second its own row only", async () => {
+  const other = tokens.slice();
+  other[1] = (other[1] as number) + 1;
+  const [one, two] = [await capture(), await capture({ tokens: other })];
+  const last = (rows: Float32Array) => rows.slice(-width);
+  // In the first block, before anything has moved, the last token's input is the same in both texts.
+  assert.equal(last(one(0, "block_in")), last(two(0, "block_in")));
+  assert.ok(apart(last(one(0, "attn_out")), last(two(0, "attn_out"))) > 1e-4);
+  const place = [[tokens.length - 1, tokens.length - 1]] as const;
+  const edits = [
+    { layer: 0, point: "mid" as const, positions: place, scale: 0, vector: last(one(0, "mid")) },
+  ];
+  const patched = await capture({ tokens: other, edits });
+  assert.equal(last(patched(0, "ffn_out")), last(one(0, "ffn_out")));
+});
+
+test("capturing points changes no logit, alone or together, in one pass or in chunks", async () => {
+  const plain = await logitsOf(context, { tokens, layers: [] });
+  for (const point of points) {
+    const watched = await logitsOf(context, { tokens, layers, points: [point], rows: "last" });
+    assert.equal(watched, plain, point);
+  }
+  assert.equal(await logitsOf(context, { tokens, layers, points }), plain);
+  const whole = await capture();
+  await context.reset();
+  const rows: Float32Array[] = [];
+  for (const chunk of [tokens.slice(0, 5), tokens.slice(5, 6), tokens.slice(6)]) {
+    const { layers: found } = await context.advance({ tokens: chunk, layers: [3], points: ["attn_out"] });
+    rows.push(found[0]!.states!.data);
+  }
+  const chunked = Float32Array.from(rows.flatMap((part) => [...part]));
+  assert.ok(apart(chunked, whole(3, "attn_out")) < 1e-3);
+});
+
+test("every order of layers and points comes back as asked for", async () => {
+  const at = await capture();
+  await context.reset();
+  const { layers: found } = await context.advance({
+    tokens,
+    layers: [5, 0, 4],
+    points: ["mid", "block_in", "block_out"],
+    rows: "last",
+  });
+  assert.equal(
+    found.map(({ layer, point }) => `${layer} ${point}`),
+    [5, 0, 4].flatMap((layer) => ["mid", "block_in", "block_out"].map((point) => `${layer} ${point}`)),
+  );
+  for (const { layer, point, states } of found) {
+    assert.ok(apart(states!.data, at(layer, point).subarray(-width)) < 1e-3, `${layer} ${point}`);
+  }
+});
+
+test("packed texts have the same points as each alone", async () => {
+  const texts = [tokens, tokens.slice(0, 4), tokens.slice(2, 9)];
+  for (const point of points) {
+    const packed = await context.features({ sequences: texts, layers: [7, 0, 3], point });
+    for (const [i, text] of texts.entries()) {
+      const alone = await capture({ tokens: text });
+      for (const layer of [7, 0, 3]) {
+        const row = packed.get(layer)!.data.subarray(i * width, (i + 1) * width);
+        assert.ok(apart(row, alone(layer, point).subarray(-width)) < 2e-3, `${point} ${layer}, text ${i}`);
+      }
+    }
+  }
+});
+
+test("a half that is taken out adds nothing, and everything behind it follows", async () => {
+  const at = await capture();
+  const without = async (point: "attn_out" | "ffn_out") =>
+    capture({ edits: [{ layer: 3, point, positions: "all", scale: 0 }] });
+  const noAttention = await without("attn_out");
+  // What was read is what was computed, before the edit.
+  assert.equal(noAttention(3, "attn_out"), at(3, "attn_out"));
+  assert.equal(noAttention(3, "mid"), at(3, "block_in"));
+  assert.ok(apart(noAttention(7, "block_out"), at(7, "block_out")) > 0.01);
+  const noMlp = await without("ffn_out");
+  assert.equal(noMlp(3, "block_out"), at(3, "mid"));
+  assert.equal(noMlp(4, "block_in"), at(3, "mid"));
+});
+
+test("sweeps patch attention and MLP as a forward pass for each site does", async () => {
+  const [clean, corrupted] = (await Promise.all(
+    ["The capital of France is", "The capital of Japan is"].map((text) => model.tokenize(text)),
+  )) as [Int32Array, Int32Array];
+  const [target, foil] = [7, 300];
+  const request = {
+    clean,
+    corrupted,
+    layers: [6, 2],
+    points: ["ffn_out", "attn_out", "mid"] as Point[],
+    target,
+    foil,
+  };
+  const positions = [5, 4];
+  const sweep = await (await model.createContext({ nCtx: 128, nBatch: 64, maxSequences: 16 })).patchSweep({
+    ...request,
+    positions,
+  });
+  const donor = await capture({ tokens: clean });
+  let place = 0;
+  for (const layer of request.layers) {
+    for (const point of request.points) {
+      for (const position of positions) {
+        const vector = donor(layer, point).slice(position * width, (position + 1) * width);
+        const edits = [{ layer, point, positions: [[position, position]] as const, scale: 0, vector }];
+        const logits = await logitsOf(context, {
+          tokens: corrupted,
+          layers: [layer],
+          points: [point],
+          rows: "last",
+          edits,
+        });
+        const expected = logits[target]! - logits[foil]!;
+        assert.ok(Math.abs(sweep.patched[place]! - expected) < 2e-4, `${layer} ${point} ${position}`);
+        place++;
+      }
+    }
+  }
+  assert.is(sweep.patched.length, place);
+});
+
+test("a logit's direction says what the model's head says", async () => {
+  await context.reset();
+  const { layers: found, logits } = await context.advance({
+    tokens,
+    layers: [7],
+    rows: "last",
+    logits: true,
+  });
+  const state = found[0]!.states!.data;
+  for (const token of [0, 300, model.info.nVocab - 1]) {
+    const { direction, constant } = await context.logitDirection(state, token);
+    const own = direction.reduce((all, value, i) => all + value * state[i]!, constant);
+    // The head's product rounds its other side to F16.
+    assert.ok(Math.abs(own - logits![token]!) < 2e-2, `${token}: ${own}, ${logits![token]}`);
+  }
+  await rejects(
+    context.logitDirection(state.slice(1), 0),
+    "INVALID_ARGUMENT",
+    /A state has 128 values, got 127/,
+  );
+  await rejects(
+    context.logitDirection(state, model.info.nVocab),
+    "INVALID_ARGUMENT",
+    /outside the vocabulary/,
+  );
+});
+
+test("what is no point is refused", async () => {
+  const wrong = (value: unknown) => context.advance({ tokens, layers: [0], points: value as Point[] });
+  await rejects(wrong(["attention"]), "INVALID_ARGUMENT", /A point must be block_in.*got "attention"/);
+  await rejects(wrong(["mid", "mid"]), "INVALID_ARGUMENT", /mid is listed twice/);
+  await rejects(wrong("mid"), "INVALID_ARGUMENT", /Points must be an array/);
+  await rejects(
+    context.advance({ tokens, layers: [0], points: ["mid"], edits: [{ layer: 0, point: "attn_out" }] }),
+    "INVALID_ARGUMENT",
+    /must be among/,
+  );
+});
+
+test.run();

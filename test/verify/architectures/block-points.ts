@@ -1,0 +1,104 @@
+import { type Point, points } from "../../../src/native/index.js";
+import { relativeDistance, sameBits } from "./arithmetic.js";
+import type { Subject } from "./check-model.js";
+import { type Check, tolerances } from "./report.js";
+
+/** float32 [tokens, hidden] of each point that there is, by layer. */
+type Captured = Record<Point, Float32Array[]>;
+
+/** a + b as a processor adds float32 numbers. */
+const sum = (a: Float32Array, b: Float32Array) => a.map((value, i) => value + (b[i] as number));
+
+/**
+ * Every point that a model is said to have, in numbers: a block's input is the output of the block before it; input and
+ * what attention adds are the middle, the middle and what the MLP adds the output, to the bit. A half that is taken out
+ * leaves the stream as it was before it, to the bit, so that an edit there is an edit of what is added, and nothing
+ * else. Capturing all of it changes no logit.
+ */
+export async function blockPoints(subject: Subject): Promise<Check> {
+  const { context, layers, plain, states } = subject;
+  const there = points.filter((point) => context.points[point].supported);
+  const problems: string[] = [];
+  for (const point of points) {
+    const { supported, reason } = context.points[point];
+    const said = /^The architecture '[^']+' has no proven [a-z_]+: .{20,}\.$/.test(reason);
+    if (!supported && !said) problems.push(`${point} is refused with "${reason}"`);
+  }
+  const { captured, logits } = await capture(subject, there);
+  if (!sameBits(logits, plain)) problems.push("capturing every point changes the logits");
+  let largest = 0;
+  const equal = (what: string, a: Float32Array, b: Float32Array, bound = 0) => {
+    const distance = sameBits(a, b) ? 0 : Math.max(relativeDistance(a, b), Number.MIN_VALUE);
+    largest = Math.max(largest, distance);
+    if (!(distance <= bound)) problems.push(`${what}: off by ${distance}`);
+  };
+  const { block_in, attn_out, mid, ffn_out, block_out } = captured;
+  for (const layer of layers) {
+    equal(`block_out ${layer}`, block_out[layer]!, states[layer]!);
+    if (layer > 0 && there.includes("block_in"))
+      equal(`block_in ${layer}`, block_in[layer]!, states[layer - 1]!);
+    if (!there.includes("attn_out")) continue;
+    if (there.includes("mid")) {
+      equal(`mid ${layer}`, sum(block_in[layer]!, attn_out[layer]!), mid[layer]!);
+      equal(`sum ${layer}`, sum(mid[layer]!, ffn_out[layer]!), block_out[layer]!);
+    } else {
+      const all = sum(block_in[layer]!, sum(attn_out[layer]!, ffn_out[layer]!));
+      equal(`sum ${layer}`, all, block_out[layer]!, tolerances.summands);
+    }
+  }
+  if (there.includes("attn_out")) {
+    for (const layer of new Set([layers[0]!, layers.at(-1)!])) {
+      problems.push(...(await withoutHalves(subject, captured, layer, there.includes("mid"))));
+    }
+  }
+  return {
+    name: "points",
+    ok: problems.length === 0,
+    detail: problems.slice(0, 3).join("; "),
+    measured: { largest },
+  };
+}
+
+async function capture({ context, tokens, layers }: Subject, there: Point[]) {
+  await context.reset();
+  const result = await context.advance({ tokens, layers, points: there, rows: "all", logits: true });
+  const captured = Object.fromEntries(points.map((point) => [point, [] as Float32Array[]])) as Captured;
+  for (const { layer, point, states } of result.layers) captured[point][layer] = states!.data;
+  return { captured, logits: result.logits! };
+}
+
+/** Each half taken out by itself at every token: the stream behind it is the one before it. */
+async function withoutHalves(
+  { context, tokens, plain, model }: Subject,
+  { block_in, mid, attn_out, ffn_out }: Captured,
+  layer: number,
+  inOrder: boolean,
+): Promise<string[]> {
+  const width = model.info.nEmbd;
+  const last = (rows: Float32Array) => rows.subarray(-width);
+  const problems: string[] = [];
+  for (const half of ["attn_out", "ffn_out"] as const) {
+    // Of the rows that nobody reads, none is computed: the last token's alone.
+    const place = [[tokens.length - 1, tokens.length - 1]] as const;
+    const behind = inOrder && half === "attn_out" ? "mid" : "block_out";
+    await context.reset();
+    const found = await context.advance({
+      tokens,
+      layers: [layer],
+      points: [half, behind],
+      rows: "last",
+      edits: [{ layer, point: half, positions: place, scale: 0 }],
+      logits: true,
+    });
+    const before = inOrder
+      ? last((half === "attn_out" ? block_in : mid)[layer]!)
+      : sum(last(block_in[layer]!), last((half === "attn_out" ? ffn_out : attn_out)[layer]!));
+    const left = found.layers[1]!.states!.data;
+    const distance = sameBits(left, before) ? 0 : relativeDistance(left, before);
+    if (!(distance <= (inOrder ? 0 : tolerances.summands)))
+      problems.push(`block ${layer} without ${half}: ${behind} is off by ${distance}`);
+    if (!(relativeDistance(found.logits!, plain) > 0))
+      problems.push(`block ${layer} without ${half}: the logits are the same`);
+  }
+  return problems;
+}
