@@ -37,6 +37,8 @@ const tables = [
   ["comments", ["id"]],
   ["votes", ["study_id", "version", "account_id"]],
   ["reports", ["id"]],
+  ["notifications", ["id"]],
+  ["retired_handles", ["hash"]],
   ["audit", ["id"]],
   ["activity", ["token_id", "at"]],
   ["counters", ["name"]],

@@ -6,10 +6,13 @@ import { CompiledQuery, type KyselyPlugin, type RootOperationNode, sql } from "k
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { indexStudies } from "../../src/studies/backup.js";
+import { personalFiles } from "../../src/studies/personal/export.js";
+import { signInAccount } from "../../src/studies/store/accounts.js";
 import { ActivityLog } from "../../src/studies/store/activity.js";
 import { readAudit } from "../../src/studies/store/audit.js";
 import { readComments } from "../../src/studies/store/discussion.js";
 import { listDrafts } from "../../src/studies/store/drafts.js";
+import { readNotifications } from "../../src/studies/store/notifications.js";
 import { openReports } from "../../src/studies/store/reports.js";
 import { listSessions } from "../../src/studies/store/sessions.js";
 import { openStore, type Store } from "../../src/studies/store/store.js";
@@ -38,6 +41,14 @@ const lists: Record<string, (store: Store) => Promise<unknown>> = {
   "a study's newest version": (store) => readVersion(store, id),
   "a study's comments": (store) => readComments(store, id, 50, 50),
   "open reports": (store) => openReports(store),
+  "an account's notifications": (store) => readNotifications(store, id, { limit: 50 }),
+  "an account's notifications from a place": (store) =>
+    readNotifications(store, id, { limit: 50, before: { at: 5, id } }),
+  "all that an account wrote": async (store) => {
+    await signInAccount(store, { issuer: "t", subject: "a", name: "A", email: null, login: null });
+    const { id: account } = await store.db.selectFrom("accounts").select("id").executeTakeFirstOrThrow();
+    for await (const _file of personalFiles(store, account));
+  },
   "the audit log": (store) => readAudit(store, { limit: 50 }),
   "the audit log from a place": (store) => readAudit(store, { limit: 50, before: { at: 5, id } }),
   "the audit log of a target": (store) => readAudit(store, { target: id, limit: 50 }),

@@ -2,6 +2,7 @@
  * From the released state, with data. The fixtures were written by the release before handles and moderation: an
  * SQLite file, a dump of PostgreSQL, and a backup, all of the same four people, three studies, one draft and votes.
  */
+import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,10 +15,23 @@ import { isApproved, signInAccount } from "../../src/studies/store/accounts.js";
 import { admit } from "../../src/studies/store/admission.js";
 import { readComments } from "../../src/studies/store/discussion.js";
 import { listDrafts } from "../../src/studies/store/drafts.js";
+import { migrate } from "../../src/studies/store/migrations.js";
+import { originalsOf, reproductionsOf } from "../../src/studies/store/reproductions.js";
+import type { Database } from "../../src/studies/store/schema.js";
 import { openStore, type Store } from "../../src/studies/store/store.js";
-import { findBecome, listStudies, listVersions, readVersion } from "../../src/studies/store/studies.js";
+import {
+  countFacets,
+  findBecome,
+  listStudies,
+  listVersions,
+  readVersion,
+} from "../../src/studies/store/studies.js";
 import { sha256Hex } from "../../src/studies/store/tokens.js";
+import { inspectJob, patchJob } from "../report/jobs.js";
 import { startDatabases } from "./support/databases.js";
+import { samplePackage } from "./support/packages.js";
+import { reproduction } from "./support/people.js";
+import { resultBlock } from "./support/results.js";
 
 const databases = await startDatabases();
 const fixture = (name: string) => fileURLToPath(new URL(`./fixtures/released.${name}`, import.meta.url));
@@ -119,6 +133,143 @@ for (const database of databases.all) {
     const store = await openStore(database.fresh());
     assert.ok((await restore(store, fixture("backup.gz"))) > 0);
     await assertWhole(store);
+    await store.close();
+  });
+}
+
+/** Rows of the schema before studies were read set: packages with blocks for machines, of which it kept nothing. */
+async function beforeReading(store: Store): Promise<Record<string, string>> {
+  await migrate(store.db, store.dialect, "003-public-site");
+  const insert = (table: keyof Database, rows: object[]) =>
+    store.db
+      .insertInto(table)
+      .values(rows as never)
+      .execute();
+  const [ada, ben] = [randomUUID(), randomUUID()];
+  const account = { issuer: "test", created_at: 1, recent_drafts: "[]", turn: 0, email: null, login: null };
+  await insert("accounts", [
+    { ...account, id: ada, subject: "a", name: "Ada", handle: "ada" },
+    { ...account, id: ben, subject: "b", name: "Ben", handle: "ben" },
+  ]);
+  let time = 1_700_000_000_000;
+  const ids: Record<string, string> = {};
+  /** Publishes a study in versions; the last one is current. */
+  const publish = async (name: string, owner: string, texts: string[], listed = 1) => {
+    const id = randomUUID();
+    ids[name] = id;
+    const versions = texts.map((finding, at) => {
+      time += 1000;
+      const model = { name: `model of ${name}`, runtime: "x" };
+      const bytes = Buffer.from(JSON.stringify(samplePackage({ title: name, finding, model })));
+      const standing = listed === 1 ? "published" : "withdrawn";
+      const times = { created_at: time, published_at: time };
+      const draft_id = at === 0 ? id : randomUUID();
+      return {
+        study_id: id,
+        version: at + 1,
+        draft_id,
+        standing,
+        sha256: sha256Hex(bytes),
+        package: bytes,
+        ...times,
+      };
+    });
+    await insert("studies", [
+      {
+        id,
+        account_id: owner,
+        author: "x",
+        version: texts.length,
+        title: name,
+        question: "?",
+        model: "{}",
+        license: "CC-BY-4.0",
+        entry_count: 1,
+        created_at: time,
+        published_at: time,
+        upvotes: 0,
+        comment_count: 0,
+        listed,
+        standing: listed === 1 ? "published" : "withdrawn",
+      },
+    ]);
+    await insert("versions", versions);
+    return { study: id, sha256: versions.map((one) => one.sha256) };
+  };
+  const original = await publish("original", ada, ["first", "second"]);
+  const claim = (version: number, outcome: string, sha256 = original.sha256[version - 1]) =>
+    reproduction({ study: original.study.toUpperCase(), version, package_sha256: sha256, outcome });
+  // More than are gone through at once, before and behind what counts.
+  for (let at = 0; at < 55; at += 1) await publish(`plain ${at}`, ben, ["nothing"]);
+  await publish("again", ben, [claim(1, "partly"), `${claim(2, "held")}\n\n${claim(1, "failed")}`]);
+  await publish("wrong bytes", ben, [claim(1, "held", "0".repeat(64))]);
+  await publish("no block", ben, ['```tapline-reproduction\n{"study":1}\n```\n```tapline-result\n]\n```']);
+  await publish("withdrawn", ben, [claim(1, "failed")], 0);
+  await publish("measured", ada, [`${resultBlock(inspectJob())}\n\n${resultBlock(patchJob())}`]);
+  await insert("comments", [
+    {
+      id: randomUUID(),
+      study_id: ids.original,
+      parent_id: null,
+      account_id: ben,
+      author: "Ben",
+      created_at: 5,
+      body: "Old.",
+      thread: "000001",
+    },
+  ]);
+  await store.db.updateTable("counters").set({ value: time }).where("name", "=", "published_at").execute();
+  return ids;
+}
+
+for (const database of databases.all) {
+  test(`${database.name}: studies with results and reproductions come forward into facets and links`, async () => {
+    const location = database.fresh();
+    const before = await openStore(location, { migrate: false });
+    const ids = await beforeReading(before);
+    await before.close();
+    const store = await openStore(location);
+    const found = async (filters: object) => {
+      const { rows, total } = await listStudies(store, "", 50, 0, undefined, { filters, order: "new" });
+      assert.is(rows.length, Math.min(50, total));
+      return rows.map(({ title }) => title);
+    };
+    assert.equal(
+      (await reproductionsOf(store, ids.original!)).map(({ title, original_version, outcome }) => [
+        title,
+        original_version,
+        outcome,
+      ]),
+      [["again", 2, "held"]],
+      "the current version's first word on it, and of what stands",
+    );
+    assert.equal(
+      (await originalsOf(store, { id: ids.again!, version: 1 })).map(({ outcome }) => outcome),
+      ["partly"],
+      "what an older version said is kept with it",
+    );
+    assert.equal(await found({ reproduced: true }), ["original"]);
+    for (const method of ["inspect", "patch_sweep"])
+      assert.equal(await found({ method }), ["measured"], method);
+    assert.equal(await found({ model: "model of again" }), ["again"]);
+    assert.equal(await found({ model: "model of plain 54" }), ["plain 54"]);
+    assert.is((await found({ author: "ben" })).length, 50);
+    const facets = await countFacets(store, "", { author: "ben" });
+    assert.equal(
+      facets.author.map(({ value, count }) => [value, count]),
+      [
+        ["ben", 58],
+        ["ada", 2],
+      ],
+    );
+    const [comment] = await readComments(store, ids.original!, 0, 5);
+    assert.equal([comment?.body, comment?.edited_at], ["Old.", null]);
+    const bare = await store.db.selectFrom("studies").select("id").where("model_name", "=", "").execute();
+    assert.equal(
+      bare.map(({ id }) => id),
+      [ids.withdrawn],
+      "what is not listed is looked at when it comes back",
+    );
     await store.close();
   });
 }

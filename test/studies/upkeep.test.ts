@@ -21,6 +21,7 @@ const kept = {
   limits: day,
   audit: 365 * day,
   activity: 30 * day,
+  notifications: 180 * day,
 };
 type Table = keyof typeof kept;
 
@@ -43,6 +44,7 @@ for (const database of databases.all) {
           limits: { key: id, recent: "[]", touched_at: at },
           audit: { id, at, actor: "operator", action: "backup", target: "x", detail: null },
           activity: { token_id, at, action: "studies.list", status: 200, resource: null },
+          notifications: { id, account_id, at, kind: "draft", draft_id: id, read_at: null },
         };
         return store.db
           .insertInto(table)
@@ -50,7 +52,13 @@ for (const database of databases.all) {
           .execute();
       };
       const times = async (table: Table) => {
-        const column = { sessions: "expires_at", limits: "touched_at", audit: "at", activity: "at" };
+        const column = {
+          sessions: "expires_at",
+          limits: "touched_at",
+          audit: "at",
+          activity: "at",
+          notifications: "at",
+        };
         const name = (column as Record<string, string>)[table] ?? "created_at";
         const rows = await store.db
           .selectFrom(table)

@@ -40,6 +40,7 @@ export const studyLimits = {
   reason: 1000,
   activity_days: 30,
   audit_days: 365,
+  notification_days: 180,
   session_days: 14,
 } as const;
 
@@ -51,6 +52,7 @@ export const siteLimits = {
   comment: { account: 30, address: 90, window_ms: 60 * minute },
   vote: { account: 120, address: 360, window_ms: 60 * minute },
   report: { account: 20, address: 60, window_ms: 1440 * minute },
+  export: { account: 5, address: 30, window_ms: 60 * minute },
   /** Starts count for the address alone: whose they are is not known yet. */
   "sign-in": { account: 30, address: 60, window_ms: 10 * minute },
 } as const;

@@ -4,6 +4,7 @@ import type { Operation, Result } from "../../contracts/index.js";
 import { blockLabels, ResultBlocks } from "../../contracts/studies/index.js";
 import { drawFigure, type Figure, findingsOf } from "../../report/index.js";
 import { type Html, html } from "./html.js";
+import type { Outline } from "./outline.js";
 import type { Pace } from "./pace.js";
 import type { Shown } from "./reveal.js";
 
@@ -24,6 +25,7 @@ export async function resultFigures(
   text: string,
   shown: Shown,
   pace: Pace,
+  outline?: Outline,
 ): Promise<Html | null> {
   if (label !== blockLabels.result) return null;
   const block = readResult(text);
@@ -34,7 +36,7 @@ export async function resultFigures(
     const figures: Html[] = [];
     for (const part of parts) {
       await pace.turn();
-      if ("chart" in part) figures.push(await figureView(part, shown, pace));
+      if ("chart" in part) figures.push(await figureView(part, shown, pace, outline));
     }
     const left = block.left_out === undefined ? null : html`<p class="hint">${shown(block.left_out)}</p>`;
     return html`<div class="result">${summary.map((sentence) => html`<p dir="auto">${shown(sentence)}</p>`)}${left}${figures}</div>`;
@@ -70,7 +72,7 @@ function readResult(text: string): ResultOfJob | null {
   return validator.Check(value) ? (value as ResultOfJob) : null;
 }
 
-async function figureView(figure: Figure, shown: Shown, pace: Pace): Promise<Html> {
+async function figureView(figure: Figure, shown: Shown, pace: Pace, outline?: Outline): Promise<Html> {
   const { title, description, notes = [], table } = figure;
   const drawings: Html[] = [];
   for (const [name, width] of Object.entries(widths)) {
@@ -88,7 +90,8 @@ async function figureView(figure: Figure, shown: Shown, pace: Pace): Promise<Htm
     cells.push(html`<tr>${row.map((cell) => html`<td>${shown(cell)}</td>`)}</tr>`);
   }
   const more = table.rows.length - rows.length;
-  return html`<figure><figcaption><strong>${shown(title)}</strong> ${shown(description)}</figcaption>${drawings}${
+  const id = outline?.figure(title, drawings);
+  return html`<figure${id === undefined ? null : html` id="${id}"`}><figcaption><strong>${shown(title)}</strong> ${shown(description)}</figcaption>${drawings}${
     drawings.length === 0 ? html`<p class="hint">Too many values for a picture here.</p>` : null
   }${notes.map((note) => html`<p class="hint">${shown(note)}</p>`)}
 <details><summary>Data of “${shown(title)}” as a table</summary><div class="scroll" role="group" aria-label="Data" tabindex="0"><table><thead><tr>${table.head.slice(0, mostCells).map((name) => html`<th scope="col">${shown(name)}</th>`)}</tr></thead>

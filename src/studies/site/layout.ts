@@ -35,6 +35,7 @@ export function page(
       ? link(`/sign-in${here}`, "Sign in")
       : [
           link("/drafts", "My drafts"),
+          link("/notifications", html`Notifications${unreadBadge(session.unread)}`),
           link("/agents", "Agent access"),
           session.isModerator ? link("/moderation", "Moderation") : null,
           link("/account", revealed(session.account.name)),
@@ -52,12 +53,18 @@ export function page(
   ctx.body = document.markup;
 }
 
-/** Who somebody is: the name, which others may have too, and the handle, which nobody else has. */
-export function signature(name: string, handle: string | null): Html {
-  return html`<bdi>${revealed(name)}</bdi> ${handle === null ? null : html`<span class="handle">@${handle}</span>`}`;
+function unreadBadge(unread: number): Html | null {
+  if (unread === 0) return null;
+  return html` <span class="count">${unread > 99 ? "99+" : unread}<span class="visually-hidden"> unread</span></span>`;
 }
 
-/** The same, leading to what else they have published. */
+/** Who somebody is: the name, which others may have too, and the handle, which nobody else has. */
+export function signature(name: string, handle: string | null): Html {
+  if (handle === null) return html`<span class="gone">${revealed(name)}</span>`;
+  return html`<bdi>${revealed(name)}</bdi> <span class="handle">@${handle}</span>`;
+}
+
+/** The same, leading to what else they have published; who deleted the account leads nowhere. */
 export function authorLink({ author, handle }: { author: string; handle: string | null }): Html {
   return handle === null
     ? signature(author, handle)

@@ -9,6 +9,7 @@ import { copyScript, copyScriptPath } from "./copy-script.js";
 import { html } from "./html.js";
 import { page, stylePath } from "./layout.js";
 import { account, postEndOthers, postEndSession, postSignOut } from "./pages/account.js";
+import { leave, postExport, postLeave } from "./pages/account-data.js";
 import {
   postDeleteComment,
   postEraseComment,
@@ -26,6 +27,7 @@ import { author } from "./pages/author.js";
 import { changes } from "./pages/changes.js";
 import { cite } from "./pages/cite.js";
 import { robots, sitemap, sitemapPart } from "./pages/crawlers.js";
+import { comment, postComment, postEditComment } from "./pages/discussion.js";
 import { docs } from "./pages/docs.js";
 import { downloadDraft, drafts, postDelete, postPublish, review } from "./pages/drafts.js";
 import { feed } from "./pages/feed.js";
@@ -37,8 +39,16 @@ import {
   postSuspend,
   postUnsuspend,
 } from "./pages/moderation.js";
+import {
+  notifications,
+  postEndFeed,
+  postFeed,
+  postRead,
+  postReadAll,
+  privateFeed,
+} from "./pages/notifications.js";
 import { postSignIn, signIn, signInCallback } from "./pages/sign-in.js";
-import { downloadStudy, postComment, postEditComment, postUpvote, study } from "./pages/study.js";
+import { downloadStudy, postUpvote, study } from "./pages/study.js";
 import { answerPublic, isPublic } from "./public-pages.js";
 import { icon, style } from "./style.js";
 import { NeedsSignIn, SiteError, seeOther, startVisit, type Visit } from "./visit.js";
@@ -68,6 +78,7 @@ export const routes: [method: "GET" | "POST", path: RegExp, handler: Handler][] 
   ["POST", /^\/studies\/([^/]+)\/remove$/, postRemove],
   ["POST", /^\/studies\/([^/]+)\/reinstate$/, postReinstate],
   ["POST", /^\/studies\/([^/]+)\/report$/, postReport],
+  ["GET", /^\/comments\/([^/]+)$/, comment],
   ["POST", /^\/comments\/([^/]+)\/edit$/, postEditComment],
   ["POST", /^\/comments\/([^/]+)\/delete$/, postDeleteComment],
   ["POST", /^\/comments\/([^/]+)\/report$/, postReportComment],
@@ -93,7 +104,16 @@ export const routes: [method: "GET" | "POST", path: RegExp, handler: Handler][] 
   ["POST", /^\/agents$/, postToken],
   ["GET", /^\/agents\/([^/]+)$/, agent],
   ["POST", /^\/agents\/([^/]+)\/revoke$/, postRevoke],
+  ["GET", /^\/notifications$/, notifications],
+  ["POST", /^\/notifications\/read$/, postReadAll],
+  ["POST", /^\/notifications\/([^/]+)\/read$/, postRead],
+  ["POST", /^\/notifications\/feed$/, postFeed],
+  ["POST", /^\/notifications\/feed\/end$/, postEndFeed],
+  ["GET", /^\/notifications\/feed\/([\w-]+)\.atom$/, privateFeed],
   ["GET", /^\/account$/, account],
+  ["POST", /^\/account\/export$/, postExport],
+  ["GET", /^\/account\/delete$/, leave],
+  ["POST", /^\/account\/delete$/, postLeave],
   ["POST", /^\/account\/sessions\/end-others$/, postEndOthers],
   ["POST", /^\/account\/sessions\/([^/]+)\/end$/, postEndSession],
   ["GET", /^\/docs$/, docs],
@@ -186,7 +206,10 @@ function fail(visit: Visit, error: unknown): void {
     return;
   }
   if (error instanceof AccountSuspended) {
-    fail({ ...visit, session: null }, new SiteError(403, "This account is suspended; nothing was done."));
+    fail(
+      { ...visit, session: null },
+      new SiteError(403, "This account is suspended or deleted; nothing was done."),
+    );
     return;
   }
   if (error instanceof NotModerator) {

@@ -3,7 +3,7 @@ import { type ExpressionBuilder, type Kysely, type Selectable, sql } from "kysel
 import { UserError } from "../../contracts/user-error.js";
 import { isBlank } from "../text/blank.js";
 import { displayable, firstCharacters } from "../text/display.js";
-import { freeHandle } from "./handles.js";
+import { freeHandle, isRetired } from "./handles.js";
 import type { Database } from "./schema.js";
 import type { Store } from "./store.js";
 
@@ -34,7 +34,9 @@ export async function signInAccount(store: Store, identity: Identity): Promise<A
     login: identity.login?.toLowerCase() ?? null,
   };
   for (let attempt = 1; ; attempt += 1) {
-    const handle = await freeHandle(store.db, identity.login ?? identity.name);
+    const handle = await freeHandle(store.db, identity.login ?? identity.name, (free) =>
+      isRetired(store.db, free),
+    );
     try {
       const account = await store.db
         .insertInto("accounts")
@@ -104,6 +106,7 @@ export async function accountsNamed(db: Kysely<Database>, name: string): Promise
       .selectFrom("accounts")
       .selectAll()
       .where((eb) => isNamed(eb, identity))
+      .where("deleted_at", "is", null)
       .orderBy("created_at")
       // Of one millisecond: as anybody would look for them.
       .orderBy("handle")

@@ -9,6 +9,8 @@ export type Actor = { accountId: string } | "operator";
 
 /** Everything that people and operators do has a name of its own in the audit log. */
 export type AuditAction =
+  | "account.delete"
+  | "account.export"
   | "account.reinstate"
   | "account.suspend"
   | "approval.add"
@@ -21,6 +23,8 @@ export type AuditAction =
   | "comment.hide"
   | "comment.show"
   | "draft.delete"
+  | "feed.create"
+  | "feed.end"
   | "report.add"
   | "report.dismiss"
   | "restore"

@@ -3,6 +3,7 @@ import { sql } from "kysely";
 import { studyLimits } from "../../contracts/studies/index.js";
 import { displayable } from "../text/display.js";
 import { audit } from "./audit.js";
+import { notify } from "./notifications.js";
 import { bumpGeneration, type Store, withAccount } from "./store.js";
 
 /** A page of a study's comments in thread order: every comment directly above its replies, oldest first. */
@@ -35,10 +36,11 @@ export function addComment(
 ): Promise<Commented> {
   return withAccount(store, author.accountId, async (trx, now): Promise<Commented> => {
     let above = "";
+    let answered: string | null = null;
     if (parentId !== null) {
       const parent = await trx
         .selectFrom("comments")
-        .select("thread")
+        .select(["thread", "account_id"])
         .where("id", "=", parentId)
         .where("study_id", "=", studyId)
         .where("hidden", "is", null)
@@ -46,13 +48,14 @@ export function addComment(
       if (parent === undefined) return { outcome: "no_parent" };
       if (depthOf(parent.thread) + 1 >= studyLimits.comment_depth) return { outcome: "too_deep" };
       above = parent.thread;
+      answered = parent.account_id;
     }
     const study = await trx
       .updateTable("studies")
       .set({ comment_count: sql<number>`comment_count + 1` })
       .where("id", "=", studyId)
       .where("listed", "=", 1)
-      .returning("comment_count")
+      .returning(["comment_count", "account_id"])
       .executeTakeFirst();
     if (study === undefined) return { outcome: "no_study" };
     const id = randomUUID();
@@ -69,6 +72,9 @@ export function addComment(
         thread: above + study.comment_count.toString(36).padStart(6, "0"),
       })
       .execute();
+    const told = { study_id: studyId, comment_id: id, actor_id: author.accountId };
+    if (answered !== null) await notify(trx, now, answered, { kind: "reply", ...told });
+    if (study.account_id !== answered) await notify(trx, now, study.account_id, { kind: "comment", ...told });
     await bumpGeneration(trx);
     await audit(trx, now, { actor: { accountId: author.accountId }, action: "comment.add", target: id });
     return { outcome: "added", id };
@@ -122,6 +128,26 @@ export function deleteComment(store: Store, accountId: string, id: string): Prom
 
 export function findComment(store: Store, id: string) {
   return store.db.selectFrom("comments").selectAll().where("id", "=", id).executeTakeFirst();
+}
+
+/** The study that a comment stands under, and how many of its comments stand before it; null where there is none. */
+export async function placeOfComment(
+  store: Store,
+  id: string,
+): Promise<{ studyId: string; before: number } | null> {
+  const comment = await store.db
+    .selectFrom("comments")
+    .select(["study_id", "thread"])
+    .where("id", "=", id)
+    .executeTakeFirst();
+  if (comment === undefined) return null;
+  const { count } = await store.db
+    .selectFrom("comments")
+    .select((eb) => eb.fn.countAll<number>().as("count"))
+    .where("study_id", "=", comment.study_id)
+    .where("thread", "<", comment.thread)
+    .executeTakeFirstOrThrow();
+  return { studyId: comment.study_id, before: Number(count) };
 }
 
 export type Voted = "counted" | "no_study" | "own";

@@ -4,6 +4,7 @@ import { studyLimits } from "../../contracts/studies/index.js";
 import { displayable } from "../text/display.js";
 import type { Credential } from "./admission.js";
 import { audit } from "./audit.js";
+import { forgetDraft, notify } from "./notifications.js";
 import type { Database } from "./schema.js";
 import { readNow, type Store, withAccount } from "./store.js";
 import { sha256Hex } from "./tokens.js";
@@ -77,6 +78,7 @@ export function saveDraft(
         package: bytes,
       })
       .execute();
+    await notify(trx, now, accountId, { kind: "draft", draft_id: id });
     if (key !== null) {
       const answer = { body_sha256: sha256, answer: id, created_at: now };
       await trx
@@ -133,6 +135,7 @@ export function deleteDraft(store: Store, accountId: string, id: string): Promis
       .where("account_id", "=", accountId)
       .executeTakeFirst();
     if (numDeletedRows !== 1n) return false;
+    await forgetDraft(trx, accountId, id);
     await audit(trx, await readNow(store, trx), { actor: { accountId }, action: "draft.delete", target: id });
     return true;
   });

@@ -1,4 +1,4 @@
-import { randomInt } from "node:crypto";
+import { createHash, randomInt } from "node:crypto";
 import type { Kysely } from "kysely";
 import type { Database } from "./schema.js";
 
@@ -11,6 +11,7 @@ const reserved = new Set([
   "anonymous",
   "api",
   "deleted",
+  "deleted-account",
   "moderator",
   "operator",
   "root",
@@ -22,8 +23,30 @@ const reserved = new Set([
   "unnamed",
 ]);
 
-/** A handle that nobody has, as near to a name as can be. The caller's insert decides among those who ask at once. */
-export async function freeHandle(db: Kysely<Database>, name: string): Promise<string> {
+/** What is kept of a handle whose account was deleted. */
+export function retiredHash(handle: string): string {
+  return createHash("sha256").update(`handle ${handle}`).digest("hex");
+}
+
+/** Whether a handle was that of an account that is deleted. */
+export async function isRetired(db: Kysely<Database>, handle: string): Promise<boolean> {
+  const found = await db
+    .selectFrom("retired_handles")
+    .select("hash")
+    .where("hash", "=", retiredHash(handle))
+    .executeTakeFirst();
+  return found !== undefined;
+}
+
+/**
+ * A handle that nobody has, as near to a name as can be. The caller's insert decides among those who ask at once.
+ * @param isOut whether a handle that nobody has may not be given all the same, looked up after who has it
+ */
+export async function freeHandle(
+  db: Kysely<Database>,
+  name: string,
+  isOut: (handle: string) => Promise<boolean> = async () => false,
+): Promise<string> {
   const base = handleOf(name);
   for (let attempt = 1; ; attempt += 1) {
     const handle =
@@ -34,7 +57,7 @@ export async function freeHandle(db: Kysely<Database>, name: string): Promise<st
       .select("id")
       .where("handle", "=", handle)
       .executeTakeFirst();
-    if (taken === undefined) return handle;
+    if (taken === undefined && !(await isOut(handle))) return handle;
   }
 }
 

@@ -1,5 +1,6 @@
 import { type Kysely, type Migration, Migrator, sql } from "kysely";
 import type { Dialect } from "./dialect.js";
+import { people } from "./migration-people.js";
 import { publicSite } from "./migration-public-site.js";
 import { withoutTimeout } from "./postgresql.js";
 import { completeFilters } from "./publish.js";
@@ -236,5 +237,6 @@ function migrations(dialect: Dialect): Record<string, Migration> {
         await db.schema.alterTable("comments").addColumn("edited_at", "bigint").execute();
       },
     },
+    "006-people": people(ordered),
   };
 }

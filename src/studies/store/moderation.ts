@@ -4,6 +4,7 @@ import type { Account } from "./accounts.js";
 import { isApproved } from "./accounts.js";
 import { revokeAll } from "./approvals.js";
 import { type Actor, asModerator, audit } from "./audit.js";
+import { notify } from "./notifications.js";
 import { nextPublication, summaryOf } from "./publish.js";
 import type { Database, Standing } from "./schema.js";
 import { searchEntry } from "./search-entry.js";
@@ -61,7 +62,7 @@ async function changeStanding(
   await nextPublication(store, trx);
   const study = await trx
     .selectFrom("studies")
-    .select("id")
+    .select(["id", "account_id"])
     .where("id", "=", studyId)
     .$if(owner !== undefined, (query) => query.where("account_id", "=", owner as string))
     .executeTakeFirst();
@@ -87,9 +88,18 @@ async function changeStanding(
   await settle(store, trx, studyId);
   await bumpGeneration(trx);
   const what = version === null ? null : `version ${version}`;
+  if (standing !== "withdrawn") {
+    const kind = standing === "removed" ? "removed" : "reinstated";
+    await notify(trx, now, study.account_id, { kind, study_id: studyId, actor_id: moderatorOf(actor) });
+  }
   const detail = [what, reason].filter((part) => part !== null).join(": ");
   await audit(trx, now, { actor, action: actions[standing], target: studyId, detail: detail || null });
   return "changed";
+}
+
+/** An operator is nobody's account. */
+function moderatorOf(actor: Actor): string | null {
+  return actor === "operator" ? null : actor.accountId;
 }
 
 /** Makes the newest version that stands the current one, or takes the study out of lists and search. */
@@ -153,10 +163,13 @@ export function setCommentHidden(
       .where("id", "=", id)
       .$if(hide, (query) => query.where("hidden", "is", null))
       .$if(!hide, (query) => query.where("hidden", "=", "hidden"))
-      .returning("study_id")
+      .returning(["study_id", "account_id"])
       .executeTakeFirst();
     if (changed === undefined) return null;
-    if (hide) await closeReports(trx, now, { commentId: id });
+    if (hide) {
+      await closeReports(trx, now, { commentId: id });
+      await tellHidden(trx, now, actor, { ...changed, id });
+    }
     await bumpGeneration(trx);
     await audit(trx, now, {
       actor,
@@ -168,6 +181,21 @@ export function setCommentHidden(
   });
 }
 
+/** Tells who wrote a comment that readers do not see it any more; what the reason is, the comment says. */
+async function tellHidden(
+  trx: Transaction<Database>,
+  now: number,
+  actor: Actor,
+  { id, study_id, account_id }: { id: string; study_id: string; account_id: string },
+): Promise<void> {
+  await notify(trx, now, account_id, {
+    kind: "hidden",
+    study_id,
+    comment_id: id,
+    actor_id: moderatorOf(actor),
+  });
+}
+
 /** Erases a comment's text for good. */
 export function eraseComment(store: Store, actor: Actor, id: string, reason: string): Promise<string | null> {
   return asModerator(store, actor, async (trx, now) => {
@@ -176,10 +204,11 @@ export function eraseComment(store: Store, actor: Actor, id: string, reason: str
       .set({ body: "", hidden: "deleted", reason })
       .where("id", "=", id)
       .where((eb) => eb.or([eb("hidden", "is", null), eb("hidden", "=", "hidden")]))
-      .returning("study_id")
+      .returning(["study_id", "account_id"])
       .executeTakeFirst();
     if (changed === undefined) return null;
     await closeReports(trx, now, { commentId: id });
+    await tellHidden(trx, now, actor, { ...changed, id });
     await bumpGeneration(trx);
     await audit(trx, now, { actor, action: "comment.erase", target: id, detail: reason });
     return changed.study_id;

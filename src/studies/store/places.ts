@@ -40,6 +40,30 @@ export class Places {
     return set;
   }
 
+  /** Places that there are, taken or not yet: what is kept by place has so many. */
+  get capacity(): number {
+    return this.#times.length;
+  }
+
+  /** The place of a time; -1 where it has none. */
+  placeAt(time: number): number {
+    const at = this.#placeOf(time);
+    return at < this.#count && this.#times[at] === time ? at : -1;
+  }
+
+  /** The time at a place. */
+  timeAt(place: number): number {
+    return this.#times[place] as number;
+  }
+
+  /** Goes through the listed studies that are in all of the sets, oldest first. */
+  each(sets: readonly PlaceSet[], visit: (place: number) => void): void {
+    for (let at = 0; at < this.#listed.length; at += 1) {
+      for (let bits = this.#common(sets, at); bits !== 0; bits &= bits - 1)
+        visit(at * 32 + 31 - Math.clz32(bits & -bits));
+    }
+  }
+
   /** Adds the place of a time to a set. */
   addTo(set: PlaceSet, time: number): void {
     add(set, this.#placeOf(time));

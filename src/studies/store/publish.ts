@@ -8,6 +8,7 @@ import {
 } from "../../contracts/studies/index.js";
 import { displayable, firstCharacters } from "../text/display.js";
 import { audit } from "./audit.js";
+import { forgetDraft, notify } from "./notifications.js";
 import { keepReproductions } from "./reproductions.js";
 import type { Database } from "./schema.js";
 import { listedPackages, searchEntry } from "./search-entry.js";
@@ -107,7 +108,9 @@ export function publishDraft(store: Store, publication: Publication): Promise<Pu
         package: draft.package,
       })
       .execute();
+    await forgetDraft(trx, publication.accountId, draft.id);
     await keepReproductions(trx, { id, version }, study);
+    await tellReproduced(trx, now, { id, version, accountId: publication.accountId });
     await store.dialect.search.add(trx, [{ publishedAt: published_at, entry: searchEntry(study) }]);
     await bumpGeneration(trx);
     await audit(trx, now, {
@@ -118,6 +121,39 @@ export function publishDraft(store: Store, publication: Publication): Promise<Pu
     });
     return { outcome: "published", id, version };
   });
+}
+
+/** Tells the authors of what a version repeats, once for each study that does. */
+async function tellReproduced(
+  trx: Transaction<Database>,
+  now: number,
+  { id, version, accountId }: { id: string; version: number; accountId: string },
+): Promise<void> {
+  const originals = await trx
+    .selectFrom("reproductions")
+    .innerJoin("studies", "studies.id", "reproductions.original_id")
+    .select(["studies.id", "studies.account_id"])
+    .where("reproductions.study_id", "=", id)
+    .where("reproductions.version", "=", version)
+    .execute();
+  for (const original of originals) {
+    const told = await trx
+      .selectFrom("notifications")
+      .select("id")
+      .where("account_id", "=", original.account_id)
+      .where("kind", "=", "reproduction")
+      .where("study_id", "=", original.id)
+      .where("by_study_id", "=", id)
+      .limit(1)
+      .executeTakeFirst();
+    if (told !== undefined) continue;
+    await notify(trx, now, original.account_id, {
+      kind: "reproduction",
+      study_id: original.id,
+      by_study_id: id,
+      actor_id: accountId,
+    });
+  }
 }
 
 // The counter's row is held until the commit, so publications become visible in the order of their times.

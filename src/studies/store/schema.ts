@@ -18,13 +18,17 @@ export interface Database {
     login: string | null;
     created_at: number;
     recent_drafts: string;
-    /** Names the account beside its name: unique, and never another. Null only while a restore fills the database. */
+    /** Names the account beside its name: unique, and never another. Null once it is deleted, or while a restore runs. */
     handle: string | null;
     /** When it was suspended; null while it may act. */
     suspended_at: number | null;
     suspension: string | null;
     /** Bumped by whoever needs the account for itself until its transaction ends. */
     turn: number;
+    /** SHA-256 of the secret in its private feed's address; null where it has none. */
+    feed_hash: string | null;
+    /** When its owner deleted it: what it published is left, under no name. */
+    deleted_at: number | null;
   };
   approvals: {
     role: "agent" | "publisher" | "moderator";
@@ -164,5 +168,26 @@ export interface Database {
     target: string;
     detail: string | null;
   };
+  /** What accounts are told of. Ids alone; what they stand for may go at any time. */
+  notifications: {
+    id: string;
+    /** Who is told. */
+    account_id: string;
+    at: number;
+    /**
+     * `reply` to a comment, `comment` on a study, `reproduction` of a study, `draft` that waits for its review; a
+     * moderator's doing: a study was `removed` or `reinstated`, a comment `hidden`.
+     */
+    kind: "reply" | "comment" | "reproduction" | "draft" | "removed" | "reinstated" | "hidden";
+    study_id: string | null;
+    comment_id: string | null;
+    /** The study that reproduces. */
+    by_study_id: string | null;
+    draft_id: string | null;
+    actor_id: string | null;
+    read_at: number | null;
+  };
+  /** Handles of deleted accounts, as SHA-256: nobody gets one again, for what was said to it and of it stays. */
+  retired_handles: { hash: string; retired_at: number };
   counters: { name: string; value: number };
 }

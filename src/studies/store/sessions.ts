@@ -10,6 +10,8 @@ export interface Session {
   id: string;
   account: Account;
   isModerator: boolean;
+  /** Notifications that were not read. */
+  unread: number;
 }
 
 /** Starts a session; its secret goes into a cookie, the database keeps a hash. */
@@ -49,17 +51,24 @@ export async function findSession(store: Store, secret: string): Promise<Session
         .whereRef("approvals.account_id", "=", "accounts.id")
         .where("approvals.role", "=", "moderator")
         .as("moderator"),
+      eb
+        .selectFrom("notifications")
+        .select((inner) => inner.fn.countAll<number>().as("count"))
+        .whereRef("notifications.account_id", "=", "accounts.id")
+        .where("notifications.read_at", "is", null)
+        .as("unread"),
     ])
     .where("sessions.hash", "=", sha256Hex(secret))
     .where("sessions.expires_at", ">", now)
     .where("accounts.suspended_at", "is", null)
+    .where("accounts.deleted_at", "is", null)
     .executeTakeFirst();
   if (row === undefined) return null;
-  const { sessionId, seen_at, moderator, ...account } = row;
+  const { sessionId, seen_at, moderator, unread, ...account } = row;
   if (seen_at < now - 60_000) {
     await store.quick.updateTable("sessions").set({ seen_at: now }).where("id", "=", sessionId).execute();
   }
-  return { id: sessionId, account, isModerator: Number(moderator) > 0 };
+  return { id: sessionId, account, isModerator: Number(moderator) > 0, unread: Number(unread) };
 }
 
 /** An account's newest 200 sessions that have not ended, the last seen first. */

@@ -74,7 +74,7 @@ export async function readNow(store: Pick<Store, "dialect">, db: Kysely<Database
   return (await sql<{ now: number }>`select ${store.dialect.now} as now`.execute(db)).rows[0]?.now as number;
 }
 
-/** What an account may not do any more: it is suspended. */
+/** What an account may not do any more: it is suspended, or was deleted. */
 export class AccountSuspended extends Error {
   override name = "AccountSuspended";
 }
@@ -96,6 +96,7 @@ export function withAccount<T>(
       .set({ turn })
       .where("id", "=", accountId)
       .where("suspended_at", "is", null)
+      .where("deleted_at", "is", null)
       .executeTakeFirst();
     if (numUpdatedRows !== 1n) throw new AccountSuspended();
     return work(trx, await readNow(store, trx));

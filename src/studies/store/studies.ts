@@ -2,6 +2,7 @@ import type { Selectable } from "kysely";
 import { studyLimits } from "../../contracts/studies/index.js";
 import { words } from "../text/words.js";
 import { type Counters, readCounters } from "./counters.js";
+import type { FacetCounts } from "./facets.js";
 import { type Filters, filterKey, matchesAll, type Order } from "./filters.js";
 import type { Database, Standing } from "./schema.js";
 import type { Store } from "./store.js";
@@ -74,6 +75,38 @@ export async function listStudies(
     },
   );
   return { rows: await rowsOf(store, keys), total: Math.min(total, mostCounted), exact: total < mostCounted };
+}
+
+export interface Facets extends FacetCounts {
+  author: { value: string; count: number; name: string }[];
+}
+
+/** How many of the studies that have all words each value of each filter would leave; authors by handle. */
+export async function countFacets(store: Store, q: string, filters: Filters): Promise<Facets> {
+  const { publication } = await readCounters(store);
+  const wanted = words(q);
+  const few =
+    wanted.length === 0 || store.wordSets.has(wanted)
+      ? null
+      : await store.dialect.search.few(store.db, wanted, fewMatches);
+  const people = (column: "handle" | "id", values: readonly string[]) =>
+    store.db.selectFrom("accounts").select(["id", "handle", "name"]).where(column, "in", values).execute();
+  const named = filters.author === undefined ? [] : await people("handle", [filters.author]);
+  const counts = await store.wordSets.facets(
+    publication,
+    wanted,
+    few?.map(({ publishedAt }) => publishedAt) ?? null,
+    { filters, author: named[0]?.id ?? null },
+  );
+  const ids = counts.author.map(({ value }) => value);
+  const known = new Map(ids.length === 0 ? [] : (await people("id", ids)).map((one) => [one.id, one]));
+  return {
+    ...counts,
+    author: counts.author.flatMap(({ value, count }) => {
+      const { handle, name } = known.get(value) ?? { handle: null, name: "" };
+      return handle === null ? [] : [{ value: handle, name, count }];
+    }),
+  };
 }
 
 /** Of a few matches those that filters let through, in an order; best match first they are in already. */

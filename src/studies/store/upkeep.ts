@@ -1,8 +1,9 @@
 import { studyLimits } from "../../contracts/studies/index.js";
 import { longestWindowMs } from "./limits.js";
+import { forgetOldNotifications } from "./notifications.js";
 import { readNow, type Store } from "./store.js";
 
-/** Deletes what has had its time: ended sessions, sign-ins that came back, old replays, limits, activity and audit. */
+/** Deletes what has had its time: ended sessions, sign-ins that came back, old replays, limits, activity, audit and notifications. */
 export async function cleanUp(store: Store): Promise<void> {
   const now = await readNow(store, store.db);
   await store.db.deleteFrom("sessions").where("expires_at", "<=", now).execute();
@@ -26,4 +27,5 @@ export async function cleanUp(store: Store): Promise<void> {
     .deleteFrom("activity")
     .where("at", "<=", now - studyLimits.activity_days * 86_400_000)
     .execute();
+  await forgetOldNotifications(store, studyLimits.notification_days);
 }

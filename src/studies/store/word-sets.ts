@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { Kysely } from "kysely";
 import { type Search, type SearchEntry, type Tier, tiers } from "./dialect.js";
+import { FacetColumns, type FacetCounts } from "./facets.js";
 import { type Filters, filterConditions, filterKey } from "./filters.js";
 import { type PlaceSet, Places } from "./places.js";
 import { ReadAhead } from "./read-ahead.js";
@@ -62,6 +63,8 @@ export class WordSets {
   readonly #search: Search;
   readonly #ahead: ReadAhead;
   #places: Places | undefined;
+  /** Of those places. */
+  #columns: FacetColumns | undefined;
   #advancing: Promise<void> | undefined;
   /** By key, the longest unused first. All are true at the publication of `#places`. */
   readonly #sets = new Map<string, { wanted: Wanted; set: PlaceSet }>();
@@ -77,6 +80,7 @@ export class WordSets {
           for (const tier of tiers) await pace(() => this.#set({ word, beginning, tier }));
         }
       }
+      await this.#columns?.fill(db);
     });
   }
 
@@ -111,6 +115,31 @@ export class WordSets {
       const found = await this.#findAmong(places, words, page, narrowed);
       // Places that were given anew meanwhile are not those that the first sets were of.
       if (places === this.#places) return found;
+    }
+  }
+
+  /**
+   * How many of the matches each value of each filter would leave.
+   * @param few times of the matches where they are known already; null where the words are to be looked for
+   * @param author account id that the filter's handle names
+   */
+  async facets(
+    publication: number,
+    words: string[],
+    few: readonly number[] | null,
+    { filters, author }: { filters: Filters; author: string | null },
+  ): Promise<FacetCounts> {
+    for (;;) {
+      const places = await this.#advance(publication);
+      const columns = this.#columns as FacetColumns;
+      await columns.fill(this.#db);
+      const matches =
+        few === null
+          ? await Promise.all(wantedOf(words, "body").map((wanted) => this.#set(wanted)))
+          : [places.setOf(Float64Array.from(few).sort())];
+      const reproduced: Filters = { reproduced: true };
+      const repeated = await this.#set({ filters: reproduced, key: `filter ${filterKey(reproduced)}` });
+      if (places === this.#places) return columns.count(matches, filters, author, repeated);
     }
   }
 
@@ -206,6 +235,7 @@ export class WordSets {
     const entries = came === null ? null : await this.#entries(came);
     if (places === undefined || entries === null) {
       this.#places = new Places(now);
+      this.#columns = new FacetColumns(this.#places);
       this.#sets.clear();
       this.#ahead.again();
       return;

@@ -18,6 +18,8 @@ export interface MarkdownOptions {
   shown: Shown;
   pace: Pace;
   fence?: Fence;
+  /** Receives each heading, and gives it a name on the page. */
+  heading?: (text: string) => string | null;
 }
 
 /** Texts of one page as Markdown. Everything that is written goes through `html` and `shown`; there is no HTML in it. */
@@ -38,8 +40,12 @@ export class Markdown {
     if (tokens === null) return asWritten(text, shown);
     const parts: Html[] = [];
     const levels = new HeadingLevels(heading);
-    for (const token of tokens) {
+    for (const [at, token] of tokens.entries()) {
       if (parts.length % 50 === 0) await pace.turn();
+      if (token.type === "heading_open") {
+        parts.push(levels.open(token, this.#options.heading, tokens[at + 1]));
+        continue;
+      }
       const more =
         token.type === "fence" ? await fence?.(token.info.trim(), token.content, shown, pace) : null;
       parts.push(more ?? (await this.#block(token, levels)));
@@ -58,8 +64,6 @@ export class Markdown {
         return codeBlock(token.content, "", shown);
       case "formula":
         return html`<div class="formula" role="group" aria-label="Formula" tabindex="0">${this.#formula(token)}</div>`;
-      case "heading_open":
-        return levels.open(token);
       case "heading_close":
         return levels.close();
       case "table_open":
@@ -189,12 +193,14 @@ class HeadingLevels {
     this.#last = above;
   }
 
-  open(token: Token): Html {
+  /** @param inside what the heading says */
+  open(token: Token, name: MarkdownOptions["heading"], inside: Token | undefined): Html {
     const wanted = this.#above + Number(token.tag.slice(1));
     const level = Math.min(6, wanted, this.#last + 1);
     this.#last = level;
     this.#open.push(level);
-    return opening[level] as Html;
+    const id = name?.(wordsOf(inside)) ?? null;
+    return html`${opening[level]}${id === null ? null : html` id="${id}"`}>`;
   }
 
   close(): Html {
@@ -202,11 +208,19 @@ class HeadingLevels {
   }
 }
 
+/** What a line says, without its markup. */
+function wordsOf(line: Token | undefined): string {
+  const said = line?.children?.map(({ type, content, meta }) =>
+    type === "formula" ? (meta as { source: string }).source : type === "softbreak" ? " " : content,
+  );
+  return said?.join("") ?? line?.content ?? "";
+}
+
 const opening: Record<number, Html> = {
-  3: html`<h3 dir="auto">`,
-  4: html`<h4 dir="auto">`,
-  5: html`<h5 dir="auto">`,
-  6: html`<h6 dir="auto">`,
+  3: html`<h3 dir="auto"`,
+  4: html`<h4 dir="auto"`,
+  5: html`<h5 dir="auto"`,
+  6: html`<h6 dir="auto"`,
 };
 const closing: Record<number, Html> = { 3: html`</h3>`, 4: html`</h4>`, 5: html`</h5>`, 6: html`</h6>` };
 

@@ -22,7 +22,10 @@ export async function account(visit: Visit): Promise<void> {
 <ul class="meta"><li>since ${when(session.created_at)}</li><li>last seen ${when(session.seen_at)}</li><li>until ${when(session.expires_at)}</li></ul>
 ${session.id === id ? null : html`<form class="inline" method="post" action="/account/sessions/${session.id}/end">${csrfField(visit)}<button class="danger">End</button></form>`}</li>`,
     )}</ul>
-${sessions.length < 2 ? null : html`<form method="post" action="/account/sessions/end-others">${csrfField(visit)}<button class="danger">End all other sessions</button></form>`}`,
+${sessions.length < 2 ? null : html`<form method="post" action="/account/sessions/end-others">${csrfField(visit)}<button class="danger">End all other sessions</button></form>`}
+<h2 id="data">Your data</h2><p>One archive (tar) with everything that you wrote here and what is kept about you, as JSON, packages byte for byte.</p>
+<div class="actions"><form class="inline" method="post" action="/account/export">${csrfField(visit)}<button class="quiet">Download my data</button></form>
+<a class="button danger" href="/account/delete">Delete this account …</a></div>`,
   );
 }
 

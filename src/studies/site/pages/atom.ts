@@ -1,10 +1,10 @@
-import { hiddenCharacters, studyLimits } from "../../../contracts/studies/index.js";
+import { studyLimits } from "../../../contracts/studies/index.js";
 import { authorStudies, listStudies, type StudyRow } from "../../store/studies.js";
 import { firstCharacters } from "../../text/display.js";
 import { absolute, studyPath } from "../address.js";
 import type { Visit } from "../visit.js";
 import { findAuthor } from "./author.js";
-import { sendXml, xml } from "./xml.js";
+import { plain, sendXml, xml } from "./xml.js";
 
 const entries = 20;
 
@@ -43,7 +43,6 @@ interface Feed {
 function send(visit: Visit, { title, page, self, rows }: Feed): void {
   const at = (path: string) => absolute(visit.service, path);
   const time = (ms: number) => new Date(ms).toISOString();
-  const plain = (text: string) => text.replace(hiddenCharacters, "");
   sendXml(
     visit,
     "application/atom+xml",

@@ -1,38 +1,71 @@
-import { authorStudies } from "../../store/studies.js";
+import { studyLimits } from "../../../contracts/studies/index.js";
+import { narrowing } from "../../store/filters.js";
+import { authorStudies, countFacets, listStudies } from "../../store/studies.js";
+import { firstCharacters } from "../../text/display.js";
+import { words } from "../../text/words.js";
 import { html } from "../html.js";
-import { page, signature } from "../layout.js";
+import { counted, page, signature, when } from "../layout.js";
+import { snippets } from "../snippets.js";
 import { SiteError, type Visit } from "../visit.js";
+import { facetPanel, givenFilters } from "./facets.js";
 import { feedItem, pageLinks, pageOf } from "./feed.js";
 
 /** The account that an address names by its handle, as far as the public knows it. */
 export async function findAuthor(
   visit: Visit,
   handle: string | undefined,
-): Promise<{ id: string; name: string; handle: string }> {
-  const row = await visit.service.store.db
+): Promise<{ id: string; name: string; handle: string; newest: number }> {
+  const { db } = visit.service.store;
+  const row = await db
     .selectFrom("accounts")
     .select(["id", "name", "handle"])
     .where("handle", "=", handle ?? "")
     .executeTakeFirst();
+  const newest =
+    row &&
+    (await db
+      .selectFrom("studies")
+      .select("published_at")
+      .where("account_id", "=", row.id)
+      .where("listed", "=", 1)
+      .orderBy("published_at", "desc")
+      .limit(1)
+      .executeTakeFirst());
   // Who has published nothing is nobody here.
-  const known = row && (await authorStudies(visit.service.store, row.id, 1, 0)).rows.length > 0;
-  if (row === undefined || row.handle === null || !known)
-    throw new SiteError(404, "There is no such author.");
-  return { id: row.id, name: row.name, handle: row.handle };
+  if (newest === undefined || row?.handle == null) throw new SiteError(404, "There is no such author.");
+  return { id: row.id, name: row.name, handle: row.handle, newest: newest.published_at };
 }
 
-/** What somebody has published. */
+/** What somebody has published, to be searched and narrowed down like everything. */
 export async function author(visit: Visit, handle: string | undefined): Promise<void> {
+  const { store } = visit.service;
   const found = await findAuthor(visit, handle);
   const { number, offset, size } = pageOf(visit);
-  const { rows, total } = await authorStudies(visit.service.store, found.id, size, offset);
+  const query = new URLSearchParams(visit.ctx.querystring);
+  const q = firstCharacters(query.get("q") ?? "", studyLimits.q);
+  const { author: _, ...given } = givenFilters(visit);
+  const asked: Record<string, string> = { ...(q.trim() === "" ? {} : { q }), ...given };
+  const narrowed = Object.keys(asked).length > 0;
+  const { filters, order } = narrowing((name) => (name === "author" ? found.handle : given[name]));
+  const [all, matching, counts] = await Promise.all([
+    authorStudies(store, found.id, size, offset),
+    narrowed ? listStudies(store, q, size, offset, undefined, { filters, order }) : null,
+    countFacets(store, q, filters),
+  ]);
+  const { rows, total, exact } = matching ?? all;
+  const wanted = words(q);
+  const told = await snippets(store, rows, wanted);
   const path = `/authors/${found.handle}`;
   page(
     visit,
     found.name,
     html`<h1>${signature(found.name, found.handle)}</h1>
-<p class="meta"><span>${total} published</span> <a href="${path}/feed.atom">Atom feed</a></p>
-<ol class="feed">${rows.map((row) => feedItem(row))}</ol>${pageLinks({ path, query: {}, number, total })}`,
+<ul class="meta"><li>${all.total} published</li><li>last ${when(found.newest)}</li><li><a href="${path}/feed.atom">Atom feed</a></li></ul>
+<form class="search" role="search" action="${path}"><label class="visually-hidden" for="q">Search these studies</label>
+<input type="search" id="q" name="q" value="${q}" placeholder="Words in what ${found.name} has published"><button>Search</button>
+${facetPanel({ path, q, given, counts, fixed: "author" })}</form>
+${narrowed ? html`<p class="hint">${exact ? counted(total, "study matches", "studies match") : `More than ${total} studies match`}. <a href="${path}">All of them</a></p>` : null}
+<ol class="feed">${rows.map((row) => feedItem(row, { wanted, snippet: told.get(row.published_at) }))}</ol>${pageLinks({ path, query: asked, number, total })}`,
     { head: html`<link rel="alternate" type="application/atom+xml" href="${path}/feed.atom">` },
   );
 }

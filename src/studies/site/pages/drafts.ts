@@ -1,6 +1,7 @@
 import { hiddenCharacters, type StudyPackage } from "../../../contracts/studies/index.js";
 import { isApproved } from "../../store/accounts.js";
 import { deleteDraft, listDrafts, readOwnDraft } from "../../store/drafts.js";
+import { setSeen } from "../../store/notifications.js";
 import { publishDraft, StudyGone } from "../../store/publish.js";
 import { findBecome, findStudy, ownStudies, readVersion, type StudyRow } from "../../store/studies.js";
 import { type HiddenRun, splitHidden } from "../../text/hidden.js";
@@ -68,6 +69,9 @@ export async function review(visit: Visit, idText: string | undefined): Promise<
     return;
   }
   const draft = await ownDraft(visit, idText);
+  const { session } = visit;
+  if (session !== null && session.unread > 0)
+    session.unread -= await setSeen(store, account.id, { draftId: draft.id });
   const text = draft.package.toString("utf8");
   const content = JSON.parse(text) as StudyPackage;
   const [publisher, own] = await Promise.all([

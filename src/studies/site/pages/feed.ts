@@ -1,14 +1,7 @@
-import { operations } from "../../../contracts/index.js";
-import {
-  brokenFilter,
-  licenses,
-  type StudyFilterName,
-  studyFilterNames,
-  studyLimits,
-} from "../../../contracts/studies/index.js";
+import { studyLimits } from "../../../contracts/studies/index.js";
 import { narrowing } from "../../store/filters.js";
 import { reproducedStudies } from "../../store/reproductions.js";
-import { listStudies, type StudyRow, type StudyRows, topStudies } from "../../store/studies.js";
+import { countFacets, listStudies, type StudyRow, type StudyRows, topStudies } from "../../store/studies.js";
 import { firstCharacters } from "../../text/display.js";
 import { words } from "../../text/words.js";
 import { type Html, html } from "../html.js";
@@ -16,6 +9,7 @@ import { authorLink, counted, page, when } from "../layout.js";
 import { revealed } from "../reveal.js";
 import { highlighted, snippets } from "../snippets.js";
 import type { Visit } from "../visit.js";
+import { facetPanel, type Given, givenFilters } from "./facets.js";
 
 const pageSize = 20;
 
@@ -45,55 +39,21 @@ export function pageLinks({ path, query, number, total }: Pages): Html {
 
 const titles = { new: "New studies", top: "Top studies", reproduced: "Reproduced studies" } as const;
 
-const orderNames = {
-  relevance: "best match",
-  new: "newest",
-  top: "most upvotes",
-  discussed: "most comments",
-};
-
-/** What a list can be narrowed down by, open where something is. */
-function filterFields(given: Partial<Record<StudyFilterName, string>>): Html {
-  const choice = (name: StudyFilterName, label: string, all: string, values: Record<string, string>) =>
-    html`<div class="field"><label for="${name}">${label}</label><select id="${name}" name="${name}">${
-      all === "" ? null : html`<option value="">${all}</option>`
-    }${Object.entries(values).map(
-      ([value, text]) =>
-        html`<option value="${value}"${given[name] === value ? html` selected` : null}>${text}</option>`,
-    )}</select></div>`;
-  const text = (name: StudyFilterName, label: string) =>
-    html`<div class="field"><label for="${name}">${label}</label><input type="text" id="${name}" name="${name}" value="${given[name] ?? ""}"></div>`;
-  const same = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name]));
-  return html`<details class="filters"${Object.keys(given).length > 0 ? html` open` : null}><summary>Narrow down and sort</summary><div class="filter-fields">
-${text("model", "Model, exactly")}${text("author", "Author's handle")}${text("year", "Year")}
-${choice("method", "Method", "any", same(operations))}${choice("license", "License", "any", same(licenses))}${choice("reproduced", "Reproduced", "any", { yes: "by somebody" })}${choice("sort", "Sort by", "", orderNames)}</div></details>`;
-}
-
 /** The feeds, and search results. */
 export async function feed(visit: Visit, kind: keyof typeof titles): Promise<void> {
   const { ctx, service } = visit;
   const query = new URLSearchParams(ctx.querystring);
   const q = firstCharacters(query.get("q") ?? "", studyLimits.q);
   const { number, offset } = pageOf(visit);
-  // What an address says wrongly narrows nothing.
-  const given: Partial<Record<StudyFilterName, string>> = {};
-  for (const name of studyFilterNames) {
-    const value = query.get(name);
-    if (kind === "new" && value !== null && brokenFilter(name, value) === null) given[name] = value;
-  }
+  const given: Given = kind === "new" ? givenFilters(visit) : {};
+  const narrowed = narrowing((name) => given[name]);
   const found: StudyRows =
     kind === "top"
       ? await topStudies(service.store, pageSize, offset)
       : kind === "reproduced"
         ? await reproducedStudies(service.store, pageSize, offset)
-        : await listStudies(
-            service.store,
-            q,
-            pageSize,
-            offset,
-            undefined,
-            narrowing((name) => given[name]),
-          );
+        : await listStudies(service.store, q, pageSize, offset, undefined, narrowed);
+  const counts = kind === "new" ? await countFacets(service.store, q, narrowed.filters) : null;
   const searching = kind === "new" && (q.trim() !== "" || Object.keys(given).length > 0);
   const wanted = kind === "new" ? words(q) : [];
   const told = await snippets(service.store, found.rows, wanted);
@@ -112,7 +72,7 @@ and answer, and what they do not show.</p>
 <form class="search" role="search" action="/"><label class="visually-hidden" for="q">Search studies</label>
 <input type="search" id="q" name="q" value="${q}" placeholder="Words in title, question, method, finding, model …">
 <button>Search</button>
-${filterFields(given)}</form>
+${counts === null ? null : facetPanel({ path: "/", q, given, counts })}</form>
 <ul class="tabs">${tab("new", "/", "New")}${tab("top", "/top", "Top")}${tab("reproduced", "/reproduced", "Reproduced")}</ul>
 ${
   searching

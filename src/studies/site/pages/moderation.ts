@@ -30,13 +30,19 @@ export async function moderation(visit: Visit): Promise<void> {
       (one) => html`<li id="report-${one.id}"><h3 dir="auto"><a href="/studies/${one.study_id}${
         one.comment_id === null ? "" : `#comment-${one.comment_id}`
       }">${one.comment_id === null ? "Study" : "Comment on"}: ${show(one.title)}</a></h3>
-<ul class="meta"><li>by <a href="/moderation/account?handle=${one.speaker ?? one.author}">@${one.speaker ?? one.author}</a></li>
-<li>reported by <a href="/moderation/account?handle=${one.reporter}">@${one.reporter}</a></li><li>${when(one.created_at)}</li></ul>
+<ul class="meta"><li>by ${accountLink(one.comment_id === null ? one.author : one.speaker)}</li>
+<li>reported by ${accountLink(one.reporter)}</li><li>${when(one.created_at)}</li></ul>
 ${one.body === null ? null : html`<blockquote class="text" dir="auto">${show(firstCharacters(one.body, shownOfComment))}${one.body.length > shownOfComment ? "…" : ""}</blockquote>`}
 <p dir="auto"><strong>Reported:</strong> ${show(one.reason)}</p>
 <form class="inline" method="post" action="/reports/${one.id}/dismiss">${csrfField(visit)}<button class="quiet">Nothing to do</button></form></li>`,
     )}</ul>`,
   );
+}
+
+function accountLink(handle: string | null) {
+  return handle === null
+    ? "a deleted account"
+    : html`<a href="/moderation/account?handle=${handle}">@${handle}</a>`;
 }
 
 /** An account as moderators see it: no address, no token. */

@@ -1,7 +1,8 @@
 import { blocksOf, type Entry, type StudyPackage } from "../../../contracts/studies/index.js";
 import { resultFigures } from "../figures.js";
 import { type Html, html } from "../html.js";
-import { asWritten, codeBlock, Markdown } from "../markdown/render.js";
+import { asWritten, codeBlock, type Fence, Markdown } from "../markdown/render.js";
+import type { Outline } from "../outline.js";
 import type { Pace } from "../pace.js";
 import type { Shown } from "../reveal.js";
 
@@ -20,6 +21,10 @@ export interface ViewOptions {
   pace: Pace;
   /** Texts as they were written, not as Markdown. */
   source: boolean;
+  /** Receives what a list of contents names. */
+  outline?: Outline;
+  /** Path of the version, for permanent addresses, and whether the visitor may quote it in a comment. */
+  links?: { permanent: string; quote: boolean };
 }
 
 /** The readable view of a package, within a bound, made in slices. */
@@ -40,13 +45,22 @@ class PackageView {
   readonly #shown: Shown;
   readonly #pace: Pace;
   readonly #markdown: Markdown | null;
+  readonly #outline: Outline | undefined;
+  readonly #links: ViewOptions["links"];
   #left = mostMarkup;
   #leftOut = 0;
 
   constructor(options: ViewOptions) {
     this.#shown = options.shown;
     this.#pace = options.pace;
-    this.#markdown = options.source ? null : new Markdown({ ...options, fence: resultFigures });
+    const { outline } = options;
+    this.#outline = outline;
+    this.#links = options.links;
+    const fence: Fence = (label, text, shown, pace) => resultFigures(label, text, shown, pace, outline);
+    const heading = outline && ((text: string) => outline.heading(text));
+    this.#markdown = options.source
+      ? null
+      : new Markdown({ ...options, fence, ...(heading === undefined ? {} : { heading }) });
   }
 
   async whole(study: StudyPackage): Promise<Html> {
@@ -58,6 +72,7 @@ class PackageView {
       ["Finding", study.finding],
       ["Limitations", study.limitations],
     ] as const) {
+      this.#outline?.begin(heading.toLowerCase());
       if (text !== "")
         parts.push(html`<h2 id="${heading.toLowerCase()}">${heading}</h2>${await this.#prose(text, 2)}`);
     }
@@ -130,8 +145,15 @@ class PackageView {
       context.push(await this.#bounded(() => html`<p class="hint">${role}</p>${verbatim(content, shown)}`));
     }
     const { settings } = entry;
+    this.#outline?.entry(entry);
+    const anchor = `#entry-${entry.id}`;
+    const links = this.#links;
     return html`<article class="entry" id="entry-${entry.id}"><h3><span class="badge ${entry.kind}">${entry.kind}</span>
-${entry.title === "" ? "Untitled" : html`<bdi>${shown(entry.title)}</bdi>`} <a class="permanent" href="#entry-${entry.id}" aria-label="Link to this entry">¶</a></h3>
+${entry.title === "" ? "Untitled" : html`<bdi>${shown(entry.title)}</bdi>`} <a class="permanent" href="${links?.permanent ?? ""}${anchor}" aria-label="Link to this entry">¶</a>${
+      links?.quote
+        ? html` <a class="quote" rel="nofollow" href="${links.permanent}?quote=entry-${entry.id}#body-new">Quote<span class="visually-hidden"> this entry</span></a>`
+        : null
+    }</h3>
 <ul class="meta">${entry.model === undefined ? null : html`<li>model ${shown(entry.model)}</li>`}${
       settings === undefined
         ? null

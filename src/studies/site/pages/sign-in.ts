@@ -128,7 +128,7 @@ export async function signInCallback(visit: Visit, key: string | undefined): Pro
   if (account.suspended_at !== null) {
     throw new SiteError(403, `This account is suspended. ${account.suspension ?? ""}`.trim());
   }
-  await countVisit({ ...visit, session: { id: "", account, isModerator: false } }, "sign-in");
+  await countVisit({ ...visit, session: { id: "", account, isModerator: false, unread: 0 } }, "sign-in");
   if (visit.session !== null) {
     await endSessions(service.store, visit.session.account.id, { id: visit.session.id });
   }

@@ -1,3 +1,4 @@
+import { hiddenCharacters } from "../../../contracts/studies/index.js";
 import { type Html, type HtmlTag, htmlTag } from "../../../markup/html.js";
 import { displayable } from "../../text/display.js";
 import type { Visit } from "../visit.js";
@@ -7,6 +8,11 @@ export const xml: HtmlTag = htmlTag((text) =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those are the ones that XML does not have
   displayable(text).replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, "\uFFFD"),
 );
+
+/** Text for programs that show no marks: without what hides. */
+export function plain(text: string): string {
+  return text.replace(hiddenCharacters, "");
+}
 
 export function sendXml({ ctx }: Visit, type: string, document: Html): void {
   ctx.set("Content-Type", `${type}; charset=utf-8`);

@@ -1,0 +1,246 @@
+import { type SelectQueryBuilder, sql } from "kysely";
+import type { Database } from "../store/schema.js";
+import { listSessions } from "../store/sessions.js";
+import type { Store } from "../store/store.js";
+import { listTokens } from "../store/tokens.js";
+import type { TarFile } from "./tar.js";
+
+/** Rows of a file; comments have up to 40 kB each. */
+const pageSizes = { studies: 50, drafts: 20, comments: 100, votes: 1000, reports: 200, log: 1000 } as const;
+
+const readme = `What you wrote on this service, and what it keeps about you.
+
+account.json         who you are here, how you sign in, what you may do, your newest 200 sessions and tokens (never their secrets)
+studies/ID.json      a study that you published: its versions and what became of them
+studies/ID/vN.json   a version, byte for byte as it was published
+drafts/ID.json       a draft that waits, byte for byte as it was saved
+drafts-N.json        when they were saved
+comments-N.json      comments, those that are hidden included; what you deleted is gone
+votes-N.json         studies that you gave an upvote
+reports-N.json       what you told moderators
+notifications-N.json what you were told, by id
+audit-N.json         what you did, by id
+activity-N.json      what your tokens did, by id
+
+Times are ISO 8601 in UTC. Files are JSON in UTF-8. Lists are cut into files of some hundred rows.
+`;
+
+/**
+ * Everything that an account wrote and what is kept about it, file after file. Each file is read by queries of its own,
+ * so that nobody waits while somebody downloads: what is written meanwhile may be in it or not.
+ */
+export async function* personalFiles(store: Store, accountId: string): AsyncGenerator<TarFile> {
+  yield { name: "README.txt", bytes: Buffer.from(readme) };
+  yield file("account.json", await accountOf(store, accountId));
+  yield* studies(store, accountId);
+  yield* drafts(store, accountId);
+  const { db } = store;
+  yield* paged("comments", pageSizes.comments, (last: { id: string } | undefined) =>
+    db
+      .selectFrom("comments")
+      .select(["id", "study_id", "parent_id", "created_at", "edited_at", "hidden", "reason", "body"])
+      .where("account_id", "=", accountId)
+      .where("id", ">", last?.id ?? "")
+      .orderBy("id")
+      .limit(pageSizes.comments)
+      .execute(),
+  );
+  yield* paged("votes", pageSizes.votes, (last: { study_id: string; version: number } | undefined) =>
+    db
+      .selectFrom("votes")
+      .select(["study_id", "version", "created_at"])
+      .where("account_id", "=", accountId)
+      .where(
+        sql<boolean>`(study_id, version) > (${last?.study_id ?? ""}, cast(${last?.version ?? 0} as integer))`,
+      )
+      .orderBy("study_id")
+      .orderBy("version")
+      .limit(pageSizes.votes)
+      .execute(),
+  );
+  yield* paged("reports", pageSizes.reports, (last: { id: string } | undefined) =>
+    db
+      .selectFrom("reports")
+      .select(["id", "study_id", "comment_id", "created_at", "reason", "closed_at", "outcome"])
+      .where("account_id", "=", accountId)
+      .where("id", ">", last?.id ?? "")
+      .orderBy("id")
+      .limit(pageSizes.reports)
+      .execute(),
+  );
+  yield* paged("notifications", pageSizes.log, (last: Place | undefined) =>
+    afterPlace(
+      db
+        .selectFrom("notifications")
+        .select(["id", "at", "kind", "study_id", "comment_id", "by_study_id", "draft_id", "read_at"])
+        .where("account_id", "=", accountId),
+      last,
+    ).execute(),
+  );
+  yield* paged("audit", pageSizes.log, (last: Place | undefined) =>
+    afterPlace(
+      db
+        .selectFrom("audit")
+        .select(["id", "at", "action", "target", "detail"])
+        .where("actor", "=", accountId),
+      last,
+    ).execute(),
+  );
+  yield* activity(store, accountId);
+}
+
+interface Place {
+  at: number;
+  id: string;
+}
+
+/** The next rows of a log, in the order of time and id. */
+function afterPlace<T extends "notifications" | "audit", O>(
+  query: SelectQueryBuilder<Database, T, O>,
+  last: Place | undefined,
+) {
+  return query
+    .where(sql<boolean>`(at, id) > (cast(${last?.at ?? -1} as bigint), ${last?.id ?? ""})`)
+    .orderBy(sql`at`)
+    .orderBy(sql`id`)
+    .limit(pageSizes.log);
+}
+
+/** A list in files of so many rows: each is read where the one before it ended. */
+async function* paged<R extends object, L>(
+  name: string,
+  size: number,
+  read: (last: L | undefined) => Promise<(R & L)[]>,
+): AsyncGenerator<TarFile> {
+  let last: L | undefined;
+  for (let number = 1; ; number += 1) {
+    const rows = await read(last);
+    if (rows.length > 0 || number === 1) yield file(`${name}-${number}.json`, rows.map(readable));
+    if (rows.length < size) return;
+    last = rows.at(-1);
+  }
+}
+
+/** A row with its times as people and programs read them. */
+function readable(row: object): object {
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [
+      name,
+      (name === "at" || name.endsWith("_at")) && typeof value === "number"
+        ? new Date(value).toISOString()
+        : value,
+    ]),
+  );
+}
+
+function file(name: string, content: unknown): TarFile {
+  return { name, bytes: Buffer.from(`${JSON.stringify(content, null, 1)}\n`) };
+}
+
+async function accountOf(store: Store, accountId: string): Promise<object> {
+  const { db } = store;
+  const account = await db
+    .selectFrom("accounts")
+    .select(["id", "handle", "name", "email", "login", "issuer", "subject", "created_at"])
+    .where("id", "=", accountId)
+    .executeTakeFirstOrThrow();
+  const roles = await db.selectFrom("approvals").select("role").where("account_id", "=", accountId).execute();
+  const sessions = await listSessions(store, accountId);
+  const tokens = await listTokens(store, accountId);
+  return {
+    ...readable(account),
+    approved_as: roles.map(({ role }) => role),
+    sessions: sessions.map(({ id: _, ...session }) => readable(session)),
+    tokens: tokens.map(({ createdAt, expiresAt, revokedAt, lastUsedAt, ...token }) => ({
+      ...token,
+      ...readable({
+        created_at: createdAt,
+        expires_at: expiresAt,
+        revoked_at: revokedAt,
+        last_used_at: lastUsedAt,
+      }),
+    })),
+  };
+}
+
+/** Studies in the order of publication: one whose next version comes meanwhile is met again, and none is passed over. */
+async function* studies({ db }: Store, accountId: string): AsyncGenerator<TarFile> {
+  for (let last = 0; ; ) {
+    const found = await db
+      .selectFrom("studies")
+      .select(["id", "title", "version", "created_at", "published_at", "upvotes", "standing", "reason"])
+      .where("account_id", "=", accountId)
+      .where("published_at", ">", last)
+      .orderBy("published_at")
+      .limit(pageSizes.studies)
+      .execute();
+    for (const study of found) {
+      const versions = await db
+        .selectFrom("versions")
+        .select(["version", "created_at", "published_at", "sha256", "standing", "standing_at", "reason"])
+        .where("study_id", "=", study.id)
+        .orderBy("version")
+        .execute();
+      yield file(`studies/${study.id}.json`, { ...readable(study), versions: versions.map(readable) });
+      for (const { version } of versions) {
+        const { package: bytes } = await db
+          .selectFrom("versions")
+          .select("package")
+          .where("study_id", "=", study.id)
+          .where("version", "=", version)
+          .executeTakeFirstOrThrow();
+        yield { name: `studies/${study.id}/v${version}.json`, bytes };
+      }
+    }
+    if (found.length < pageSizes.studies) return;
+    last = found.at(-1)?.published_at ?? last;
+  }
+}
+
+async function* drafts({ db }: Store, accountId: string): AsyncGenerator<TarFile> {
+  const list = db
+    .selectFrom("drafts")
+    .select(["id", "title", "created_at", "sha256", "token_id"])
+    .where("account_id", "=", accountId);
+  let last = { created_at: -1, id: "" };
+  for (let number = 1; ; number += 1) {
+    const found = await list
+      .where(sql<boolean>`(created_at, id) > (cast(${last.created_at} as bigint), ${last.id})`)
+      .orderBy("created_at")
+      .orderBy("id")
+      .limit(pageSizes.drafts)
+      .execute();
+    if (found.length > 0) yield file(`drafts-${number}.json`, found.map(readable));
+    for (const { id } of found) {
+      const draft = await db.selectFrom("drafts").select("package").where("id", "=", id).executeTakeFirst();
+      // Published or deleted meanwhile.
+      if (draft !== undefined) yield { name: `drafts/${id}.json`, bytes: draft.package };
+    }
+    if (found.length < pageSizes.drafts) return;
+    last = found.at(-1) ?? last;
+  }
+}
+
+/** What tokens did; a record has no id, so those of one millisecond are read together. */
+async function* activity({ db }: Store, accountId: string): AsyncGenerator<TarFile> {
+  const tokens = await db.selectFrom("tokens").select("id").where("account_id", "=", accountId).execute();
+  let number = 0;
+  for (const { id } of tokens) {
+    const all = db
+      .selectFrom("activity")
+      .select(["token_id", "at", "action", "status", "resource"])
+      .where("token_id", "=", id);
+    for (let last = -1; ; ) {
+      const found = await all.where("at", ">", last).orderBy("at").limit(pageSizes.log).execute();
+      const end = found.at(-1)?.at;
+      if (end === undefined) break;
+      const whole =
+        found.length < pageSizes.log
+          ? found
+          : await all.where("at", ">", last).where("at", "<=", end).execute();
+      number += 1;
+      yield file(`activity-${number}.json`, whole.map(readable));
+      last = end;
+    }
+  }
+}

@@ -1,0 +1,175 @@
+import { type StudyPackage, studyLimits } from "../../../contracts/studies/index.js";
+import {
+  addComment,
+  depthOf,
+  editComment,
+  placeOfComment,
+  type readComments,
+} from "../../store/discussion.js";
+import type { StudyRow } from "../../store/studies.js";
+import { isBlank } from "../../text/blank.js";
+import { quotation } from "../../text/quote.js";
+import { absolute, commentPath, studyPath } from "../address.js";
+import { type Html, html } from "../html.js";
+import { csrfField, signature, when } from "../layout.js";
+import { revealed } from "../reveal.js";
+import {
+  countVisit,
+  idOf,
+  isUuid,
+  readForm,
+  requireSession,
+  SiteError,
+  seeOther,
+  type Visit,
+} from "../visit.js";
+import { commentActions } from "./actions.js";
+
+type CommentRow = Awaited<ReturnType<typeof readComments>>[number];
+
+/** Words of an entry or a comment that an answer begins with. */
+export interface Quote {
+  /** The comment that is answered; null for a comment on the study itself. */
+  parent: string | null;
+  text: string;
+}
+
+/** What an address asks to be quoted: `?quote=comment-ID` or `?quote=entry-ID`, for who may answer. */
+export function quoteOf(
+  visit: Visit,
+  { row, content, version }: { row: StudyRow; content: StudyPackage; version: number },
+  comments: readonly CommentRow[],
+): Quote | null {
+  const asked = new URLSearchParams(visit.ctx.querystring).get("quote") ?? "";
+  const [, kind, named = ""] = /^(comment|entry)-(.+)$/.exec(asked) ?? [];
+  if (visit.session === null || row.listed === 0 || !isUuid(named)) return null;
+  const id = named.toLowerCase();
+  if (kind === "comment") {
+    const comment = comments.find((one) => one.id === id && one.hidden === null);
+    if (comment === undefined) return null;
+    const source = { name: `${comment.author} wrote`, address: absolute(visit.service, commentPath(id)) };
+    return { parent: id, text: quotation(comment.body, source) };
+  }
+  const entry = content.entries.find((one) => one.id.toLowerCase() === id);
+  const text = entry?.answer || entry?.note || entry?.prompt || entry?.title;
+  if (entry === undefined || !text) return null;
+  const address = `${absolute(visit.service, studyPath(row.id, version))}#entry-${entry.id}`;
+  const name = entry.title === "" ? `An entry of version ${version}` : `${entry.title}, version ${version}`;
+  return { parent: null, text: quotation(text, { name, address }) };
+}
+
+interface Discussion {
+  comments: readonly CommentRow[];
+  /** Comments before those. */
+  offset: number;
+  quote: Quote | null;
+  /** Shows their texts. */
+  texts: (text: string) => Promise<Html>;
+}
+
+/** What was said about a study, a page of it. */
+export async function discussionView(visit: Visit, row: StudyRow, shown: Discussion): Promise<Html> {
+  const { comments, offset, quote } = shown;
+  const said: Html[] = [];
+  for (const comment of comments) said.push(await commentView(visit, row, comment, shown));
+  const size = studyLimits.discussion_page;
+  return html`<section aria-labelledby="discussion"><h2 id="discussion">Discussion</h2>
+${row.comment_count === 0 ? html`<p class="lead">Nobody has said anything yet.</p>` : null}
+<ol class="comments">${said}</ol>
+<div class="pages"><span>${offset > 0 ? html`<a href="?comments=${Math.max(0, offset - size)}#discussion">← Earlier</a>` : null}</span>
+<span>${offset + size < row.comment_count ? html`<a href="?comments=${offset + size}#discussion">Later →</a>` : null}</span></div>
+${
+  visit.session === null
+    ? html`<p><a href="/sign-in?return=/studies/${row.id}">Sign in</a> to comment or upvote.</p>`
+    : row.listed === 1
+      ? commentForm(visit, row.id, null, quote?.parent === null ? quote.text : "")
+      : null
+}</section>`;
+}
+
+async function commentView(
+  visit: Visit,
+  study: StudyRow,
+  comment: CommentRow,
+  { offset, quote, texts }: Discussion,
+): Promise<Html> {
+  const { id } = comment;
+  const depth = Math.min(depthOf(comment.thread), 5);
+  const seen = comment.hidden === null || (comment.hidden === "hidden" && visit.session?.isModerator);
+  const open = comment.hidden === null && study.listed === 1;
+  const quoted = quote?.parent === id ? quote.text : null;
+  const reply = html`<details${quoted === null ? null : html` open`}><summary>Reply</summary>${commentForm(visit, study.id, id, quoted ?? "")}</details><a class="quote" rel="nofollow" href="?comments=${offset}&amp;quote=comment-${id}#body-${id}">Quote</a>`;
+  return html`<li class="depth-${depth}" id="comment-${id}"><ul class="meta"><li>${signature(comment.author, comment.handle)}</li><li><a class="permanent" href="${commentPath(id)}" title="Link to this comment">${when(comment.created_at)}</a></li>${
+    comment.edited_at === null || comment.hidden !== null
+      ? null
+      : html`<li>changed ${when(comment.edited_at)}</li>`
+  }</ul>
+${comment.hidden === null ? null : html`<p class="gone">${hiddenSentence(comment)}</p>`}${seen ? await texts(comment.body) : null}
+${visit.session === null ? null : html`<div class="actions">${open ? reply : null}${commentActions(visit, comment)}</div>`}</li>`;
+}
+
+function hiddenSentence({ hidden, reason }: CommentRow): Html {
+  if (hidden === "hidden") return html`Hidden by a moderator: ${revealed(reason ?? "")}`;
+  return reason === null ? html`Deleted by its author.` : html`Deleted by a moderator: ${revealed(reason)}`;
+}
+
+function commentForm(visit: Visit, studyId: string, parent: string | null, text: string): Html {
+  const field = `body-${parent ?? "new"}`;
+  return html`<form method="post" action="/studies/${studyId}/comments">${csrfField(visit)}
+${parent === null ? null : html`<input type="hidden" name="parent" value="${parent}">`}
+<div class="field"><label for="${field}">${parent === null ? "Your comment" : "Your reply"}</label>
+<textarea id="${field}" name="body" required maxlength="${studyLimits.comment}">
+${text}</textarea></div>
+<button>${parent === null ? "Comment" : "Reply"}</button></form>`;
+}
+
+/** A comment that a form gives. */
+function commentOf(form: URLSearchParams): string {
+  const body = (form.get("body") ?? "").replace(/\r\n/g, "\n").trim();
+  if (isBlank(body) || [...body].length > studyLimits.comment) {
+    throw new SiteError(400, `A comment has 1 to ${studyLimits.comment} characters.`);
+  }
+  return body;
+}
+
+/** The permanent address of a comment: leads to the page of the discussion that it stands on now. */
+export async function comment(visit: Visit, idText: string | undefined): Promise<void> {
+  await toComment(visit, idOf(idText));
+}
+
+async function toComment(visit: Visit, id: string): Promise<void> {
+  const place = await placeOfComment(visit.service.store, id);
+  if (place === null) throw new SiteError(404, "There is no such comment.");
+  const size = studyLimits.discussion_page;
+  const offset = Math.min(Math.floor(place.before / size) * size, studyLimits.offset);
+  seeOther(visit.ctx, `/studies/${place.studyId}${offset > 0 ? `?comments=${offset}` : ""}#comment-${id}`);
+}
+
+export async function postEditComment(visit: Visit, idText: string | undefined): Promise<void> {
+  const id = idOf(idText);
+  const form = await readForm(visit);
+  const { account } = requireSession(visit);
+  await countVisit(visit, "comment");
+  const study = await editComment(visit.service.store, account.id, id, commentOf(form));
+  if (study === null) {
+    throw new SiteError(
+      409,
+      "There is no comment of yours that could still be changed; a reply can correct it.",
+    );
+  }
+  await toComment(visit, id);
+}
+
+export async function postComment(visit: Visit, idText: string | undefined): Promise<void> {
+  const id = idOf(idText);
+  const form = await readForm(visit);
+  const { account } = requireSession(visit);
+  await countVisit(visit, "comment");
+  const body = commentOf(form);
+  const parent = form.get("parent") === null ? null : idOf(form.get("parent") as string);
+  const author = { accountId: account.id, name: account.name };
+  const added = await addComment(visit.service.store, author, id, parent, body);
+  if (added.outcome === "too_deep") throw new SiteError(400, "This thread is as deep as it can get.");
+  if (added.outcome !== "added") throw new SiteError(404, "What you answer to is not there.");
+  await toComment(visit, added.id);
+}

@@ -1,0 +1,194 @@
+import { randomBytes } from "node:crypto";
+import { studyLimits } from "../../../contracts/studies/index.js";
+import {
+  findFeed,
+  hasFeed,
+  type NotificationRow,
+  readNotifications,
+  setAllRead,
+  setFeed,
+  setRead,
+} from "../../store/notifications.js";
+import { sha256Hex } from "../../store/tokens.js";
+import { firstCharacters } from "../../text/display.js";
+import { absolute, commentPath, studyPath } from "../address.js";
+import { type Html, html } from "../html.js";
+import { csrfField, page, when } from "../layout.js";
+import { Reveal, type Shown } from "../reveal.js";
+import { idOf, readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
+import { plain, sendXml, xml } from "./xml.js";
+
+const pageSize = 50;
+const feedEntries = 30;
+const shownOfComment = 300;
+
+/** What a notification says. */
+interface Said {
+  sentence: string;
+  /** Where it leads; null where there is nothing any more. */
+  path: string | null;
+  /** Some of what somebody wrote; null where there is nothing to be read. */
+  excerpt: string | null;
+}
+
+const outcomeWords = { held: "it held", partly: "it held partly", failed: "it failed" } as const;
+
+/** @param reader account id of whom it is told */
+function saidOf(row: NotificationRow, reader: string): Said {
+  const who =
+    row.actorName === null || row.actorHandle === null
+      ? "Somebody whose account is deleted"
+      : `${row.actorName} (@${row.actorHandle})`;
+  const readable = row.listed === 1 || row.studyAccount === reader;
+  const title = row.title === null || !readable ? "a study that is no longer here" : `“${row.title}”`;
+  const study = row.study_id === null ? null : studyPath(row.study_id);
+  const comment = row.comment_id === null ? null : commentPath(row.comment_id);
+  const body =
+    row.body === null || row.hidden !== null || !readable ? null : firstCharacters(row.body, shownOfComment);
+  switch (row.kind) {
+    case "reply":
+      return { sentence: `${who} replied to your comment on ${title}`, path: comment, excerpt: body };
+    case "comment":
+      return { sentence: `${who} commented on your study ${title}`, path: comment, excerpt: body };
+    case "reproduction": {
+      const there = row.otherListed === 1 && row.by_study_id !== null;
+      const outcome = row.outcome === null || !there ? "" : `: ${outcomeWords[row.outcome]}`;
+      return {
+        sentence: `${who} reproduced your study ${title}${outcome}`,
+        path: there ? studyPath(row.by_study_id as string) : study,
+        excerpt: there ? row.otherTitle : null,
+      };
+    }
+    case "draft":
+      return {
+        sentence: "A draft waits for your review",
+        path: `/drafts/${row.draft_id}`,
+        excerpt: row.draftTitle,
+      };
+    case "removed":
+      return { sentence: `A moderator removed ${title}`, path: study, excerpt: row.studyReason };
+    case "reinstated":
+      return { sentence: `A moderator published ${title} again`, path: study, excerpt: null };
+    case "hidden":
+      return {
+        sentence: `A moderator ${row.hidden === null ? "hid, and showed again," : "hid"} your comment on ${title}`,
+        path: comment,
+        excerpt: row.commentReason,
+      };
+  }
+}
+
+/** What the signed-in person was told, the newest first. */
+export async function notifications(visit: Visit): Promise<void> {
+  await show(visit, null);
+}
+
+/** @param made address of a feed that was just made: it is shown this once */
+async function show(visit: Visit, made: string | null): Promise<void> {
+  const { account } = requireSession(visit);
+  const { store } = visit.service;
+  const text = new URLSearchParams(visit.ctx.querystring).get("before") ?? "";
+  const [, at, id] = /^(\d{1,15})-([0-9a-f-]{36})$/.exec(text) ?? [];
+  const before = id === undefined ? undefined : { at: Number(at), id };
+  const [rows, feed] = await Promise.all([
+    readNotifications(store, account.id, { before, limit: pageSize }),
+    hasFeed(store, account.id),
+  ]);
+  const reveal = new Reveal();
+  const items = rows.map((row) => item(visit, row, account.id, reveal.show));
+  const newest = rows[0];
+  const last = rows.at(-1);
+  page(
+    visit,
+    "Notifications",
+    html`<h1>Notifications</h1>
+<p class="lead">Replies to your comments, comments on your studies and reproductions of them, drafts that wait for your review, and what moderators did to something of yours. Kept ${studyLimits.notification_days} days.</p>
+${reveal.notice()}${
+  before === undefined && newest !== undefined && rows.some((row) => row.read_at === null)
+    ? html`<form method="post" action="/notifications/read">${csrfField(visit)}<input type="hidden" name="until" value="${newest.at}"><button class="quiet">Mark all as read</button></form>`
+    : null
+}${rows.length === 0 ? html`<p>${before === undefined ? "Nothing yet." : "Nothing earlier."}</p>` : null}
+<ol class="feed notifications">${items}</ol>
+${rows.length < pageSize || last === undefined ? null : html`<p><a href="?before=${last.at}-${last.id}">Earlier</a></p>`}
+<h2 id="feed">Private feed</h2>
+<p>The same as an Atom feed, for a feed reader. Its address holds a secret: whoever knows it reads what you are told, so give it to your reader alone. Titles of drafts are not in it.</p>
+${made === null ? null : madeNotice(made)}
+<div class="actions"><form class="inline" method="post" action="/notifications/feed">${csrfField(visit)}<button class="quiet">${feed ? "Make a new address, and end the former" : "Make an address"}</button></form>
+${feed ? html`<form class="inline" method="post" action="/notifications/feed/end">${csrfField(visit)}<button class="danger">End the feed</button></form>` : null}</div>`,
+  );
+}
+
+function madeNotice(address: string): Html {
+  return html`<div class="notice good" role="status"><p><strong>Your feed has an address.</strong> Copy it now: it is shown this once, and only a hash of it is kept.</p>
+<pre class="secret" id="feed-address" tabindex="0" role="region" aria-label="Address of your feed">${address}</pre></div>`;
+}
+
+function item(visit: Visit, row: NotificationRow, reader: string, shown: Shown): Html {
+  const { sentence, path, excerpt } = saidOf(row, reader);
+  const isNew = row.read_at === null;
+  return html`<li class="${isNew ? "unread" : "read"}"><h2 dir="auto" id="told-${row.id}">${isNew ? html`<span class="badge new">new</span> ` : null}${
+    path === null ? shown(sentence) : html`<a href="${path}">${shown(sentence)}</a>`
+  }</h2>
+${excerpt === null || excerpt === "" ? null : html`<p class="snippet" dir="auto">${shown(excerpt)}</p>`}
+<ul class="meta"><li>${when(row.at)}</li><li><form class="inline" method="post" action="/notifications/${row.id}/read">${csrfField(visit)}<input type="hidden" name="read" value="${isNew ? "yes" : "no"}"><button class="plain" aria-describedby="told-${row.id}">${isNew ? "Mark as read" : "Mark as unread"}</button></form></li></ul></li>`;
+}
+
+export async function postReadAll(visit: Visit): Promise<void> {
+  const form = await readForm(visit);
+  const { account } = requireSession(visit);
+  const until = /^\d{1,15}$/.exec(form.get("until") ?? "")?.[0];
+  if (until === undefined) throw new SiteError(400, "This form does not say up to when.");
+  await setAllRead(visit.service.store, account.id, Number(until));
+  seeOther(visit.ctx, "/notifications");
+}
+
+export async function postRead(visit: Visit, idText: string | undefined): Promise<void> {
+  const form = await readForm(visit);
+  const { account } = requireSession(visit);
+  if (!(await setRead(visit.service.store, account.id, idOf(idText), form.get("read") !== "no")))
+    throw new SiteError(404, "There is no such notification of yours.");
+  seeOther(visit.ctx, "/notifications");
+}
+
+/** Gives the feed an address, another one where it has one: the former is nobody's then. */
+export async function postFeed(visit: Visit): Promise<void> {
+  await readForm(visit);
+  const { account } = requireSession(visit);
+  const secret = randomBytes(32).toString("base64url");
+  await setFeed(visit.service.store, account.id, sha256Hex(secret));
+  await show(visit, absolute(visit.service, `/notifications/feed/${secret}.atom`));
+}
+
+export async function postEndFeed(visit: Visit): Promise<void> {
+  await readForm(visit);
+  const { account } = requireSession(visit);
+  await setFeed(visit.service.store, account.id, null);
+  seeOther(visit.ctx, "/notifications#feed");
+}
+
+/**
+ * The same as a feed, for whoever knows its address. Neither compressed nor kept: it is one person's, and others choose
+ * words in it.
+ */
+export async function privateFeed(visit: Visit, secret: string | undefined): Promise<void> {
+  const { ctx, service } = visit;
+  const account = await findFeed(service.store, sha256Hex(secret ?? ""));
+  if (account === undefined) throw new SiteError(404, "There is no such feed; it may have been ended.");
+  const rows = await readNotifications(service.store, account.id, { limit: feedEntries });
+  const at = (path: string) => absolute(service, path);
+  const time = (ms: number) => new Date(ms).toISOString();
+  ctx.set("X-Robots-Tag", "noindex");
+  sendXml(
+    visit,
+    "application/atom+xml",
+    xml`<feed xmlns="http://www.w3.org/2005/Atom"><title>tapline studies: notifications</title><id>urn:uuid:${account.id}</id>
+<author><name>tapline studies</name></author><link href="${at("/notifications")}"/><updated>${time(rows[0]?.at ?? 0)}</updated>
+${rows.map((row) => {
+  const { sentence, path, excerpt } = saidOf(row, account.id);
+  // Whoever keeps the reader's feeds needs not know what a private draft is about.
+  const summary = row.kind === "draft" || excerpt === null ? null : xml`<summary>${plain(excerpt)}</summary>`;
+  return xml`<entry><title>${plain(sentence)}</title><id>urn:uuid:${row.id}</id><link href="${at(path ?? "/notifications")}"/><updated>${time(row.at)}</updated>${summary}</entry>
+`;
+})}</feed>`,
+  );
+}

@@ -1,0 +1,100 @@
+import type { Kysely } from "kysely";
+import { siteLimits } from "../../contracts/studies/index.js";
+import { identitiesOf } from "./accounts.js";
+import { audit } from "./audit.js";
+import { retiredHash } from "./handles.js";
+import type { Database } from "./schema.js";
+import { bumpGeneration, type Store, withAccount } from "./store.js";
+
+/** Under which stays what an account published, once it is deleted. */
+export const deletedName = "deleted account";
+
+/** How much goes with an account, and how much stays. */
+export async function whatLeaves({ db }: Store, accountId: string) {
+  const count = async (table: "studies" | "comments" | "votes" | "drafts" | "tokens") => {
+    const { count: number } = await db
+      .selectFrom(table)
+      .select((eb) => eb.fn.countAll<number>().as("count"))
+      .where("account_id", "=", accountId)
+      .executeTakeFirstOrThrow();
+    return Number(number);
+  };
+  const [studies, comments, votes, drafts, tokens] = await Promise.all([
+    count("studies"),
+    count("comments"),
+    count("votes"),
+    count("drafts"),
+    count("tokens"),
+  ]);
+  const { open } = await db
+    .selectFrom("reports")
+    .select((eb) => eb.fn.countAll<number>().as("open"))
+    .where("account_id", "=", accountId)
+    .where("closed_at", "is", null)
+    .executeTakeFirstOrThrow();
+  return { studies, comments, votes, drafts, tokens, reports: Number(open) };
+}
+
+/**
+ * Deletes an account at once and for good: name, address, identities and handle, sessions, tokens and what they did,
+ * drafts, notifications and the private feed. What it published, said and voted for stays under nobody's name. The
+ * handle is given to nobody again; who signs in anew begins anew.
+ */
+export function deleteAccount(store: Store, accountId: string): Promise<void> {
+  return withAccount(store, accountId, async (trx, now) => {
+    const account = await trx
+      .selectFrom("accounts")
+      .selectAll()
+      .where("id", "=", accountId)
+      .executeTakeFirstOrThrow();
+    await deleteTokens(trx, accountId);
+    for (const table of ["drafts", "sessions", "approvals", "notifications"] as const)
+      await trx.deleteFrom(table).where("account_id", "=", accountId).execute();
+    await trx
+      .deleteFrom("reports")
+      .where("account_id", "=", accountId)
+      .where("closed_at", "is not", null)
+      .execute();
+    const windows = Object.keys(siteLimits).map((action) => `${action} account ${accountId}`);
+    await trx.deleteFrom("limits").where("key", "in", windows).execute();
+    for (const table of ["studies", "comments"] as const)
+      await trx.updateTable(table).set({ author: deletedName }).where("account_id", "=", accountId).execute();
+    // An approval that waited for an address or login was written down by it.
+    await trx
+      .updateTable("audit")
+      .set({ target: accountId })
+      .where("target", "in", identitiesOf(account))
+      .execute();
+    if (account.handle !== null) {
+      await trx
+        .insertInto("retired_handles")
+        .values({ hash: retiredHash(account.handle), retired_at: now })
+        .onConflict((conflict) => conflict.doNothing())
+        .execute();
+    }
+    await trx
+      .updateTable("accounts")
+      .set({
+        issuer: "deleted",
+        subject: accountId,
+        name: deletedName,
+        email: null,
+        login: null,
+        handle: null,
+        feed_hash: null,
+        recent_drafts: "[]",
+        deleted_at: now,
+      })
+      .where("id", "=", accountId)
+      .execute();
+    await bumpGeneration(trx);
+    await audit(trx, now, { actor: { accountId }, action: "account.delete", target: accountId });
+  });
+}
+
+async function deleteTokens(trx: Kysely<Database>, accountId: string): Promise<void> {
+  const tokens = trx.selectFrom("tokens").select("id").where("account_id", "=", accountId);
+  await trx.deleteFrom("activity").where("token_id", "in", tokens).execute();
+  await trx.deleteFrom("replays").where("token_id", "in", tokens).execute();
+  await trx.deleteFrom("tokens").where("account_id", "=", accountId).execute();
+}

@@ -1,0 +1,209 @@
+import { setImmediate } from "node:timers/promises";
+import type { Kysely } from "kysely";
+import { type Operation, operations } from "../../contracts/index.js";
+import { licenses } from "../../contracts/studies/index.js";
+import type { Filters } from "./filters.js";
+import type { PlaceSet, Places } from "./places.js";
+import type { Database } from "./schema.js";
+
+/** Places whose rows are read at once: a millisecond or two. */
+const chunk = 1000;
+
+/** How many studies have a value. */
+export interface FacetCount {
+  value: string;
+  count: number;
+}
+
+/** How many of the matches each value of a filter would leave; the commonest first, authors by account id. */
+export type FacetCounts = Record<keyof Filters, FacetCount[]>;
+
+/** Distinct texts, a number each. */
+class Numbers {
+  readonly texts: string[] = [];
+  readonly #numbers = new Map<string, number>();
+
+  of(text: string): number {
+    let number = this.#numbers.get(text);
+    if (number === undefined) {
+      number = this.texts.push(text) - 1;
+      this.#numbers.set(text, number);
+    }
+    return number;
+  }
+
+  find(text: string): number {
+    return this.#numbers.get(text) ?? -1;
+  }
+}
+
+/**
+ * What studies can be narrowed down by, a number for each study at its place: 11 bytes of it. What a publication time
+ * names never changes, so what is known stays true while studies come and go.
+ */
+export class FacetColumns {
+  readonly #places: Places;
+  /** Place among the licences from 1 on; 0 where nothing is known yet. */
+  readonly #license: Uint8Array;
+  /** A bit for each operation. */
+  readonly #methods: Uint16Array;
+  readonly #model: Int32Array;
+  readonly #author: Int32Array;
+  readonly #models = new Numbers();
+  readonly #authors = new Numbers();
+  #filling: Promise<void> | undefined;
+
+  constructor(places: Places) {
+    this.#places = places;
+    this.#license = new Uint8Array(places.capacity);
+    this.#methods = new Uint16Array(places.capacity);
+    this.#model = new Int32Array(places.capacity);
+    this.#author = new Int32Array(places.capacity);
+  }
+
+  /** Reads what is not known yet of the studies that are listed, some at a time. */
+  async fill(db: Kysely<Database>): Promise<void> {
+    while (this.#filling !== undefined) await this.#filling;
+    const missing: number[] = [];
+    this.#places.each([], (place) => {
+      if (this.#license[place] === 0) missing.push(place);
+    });
+    if (missing.length === 0) return;
+    this.#filling = this.#read(db, missing).finally(() => {
+      this.#filling = undefined;
+    });
+    await this.#filling;
+  }
+
+  async #read(db: Kysely<Database>, missing: readonly number[]): Promise<void> {
+    for (let at = 0; at < missing.length; ) {
+      const first = missing[at] as number;
+      let last = first;
+      while (at < missing.length && (missing[at] as number) < first + chunk) {
+        last = missing[at] as number;
+        at += 1;
+      }
+      const rows = await db
+        .selectFrom("studies")
+        .select(["published_at", "license", "methods", "model_name", "account_id"])
+        .where("listed", "=", 1)
+        .where("published_at", ">=", this.#places.timeAt(first))
+        .where("published_at", "<=", this.#places.timeAt(last))
+        .execute();
+      for (const row of rows) {
+        const place = this.#places.placeAt(row.published_at);
+        if (place === -1) continue;
+        this.#license[place] = (licenses as readonly string[]).indexOf(row.license) + 1;
+        this.#methods[place] = bitsOf(row.methods);
+        this.#model[place] = this.#models.of(row.model_name);
+        this.#author[place] = this.#authors.of(row.account_id);
+      }
+      await setImmediate();
+    }
+  }
+
+  /**
+   * Counts, for each filter, what its values would leave of the matches: all the other filters hold, so that a choice
+   * shows what another one would give in its place.
+   * @param author account id that the filter's handle names; null where nobody has it
+   * @param reproduced studies that others, or their authors, say that they repeat
+   */
+  count(
+    matches: readonly PlaceSet[],
+    filters: Filters,
+    author: string | null,
+    reproduced: PlaceSet,
+  ): FacetCounts {
+    const license = (licenses as readonly string[]).indexOf(filters.license ?? "") + 1;
+    const method = filters.method === undefined ? 0 : bitsOf(` ${filters.method} `);
+    const model = this.#models.find(filters.model ?? "");
+    const owner = this.#authors.find(author ?? "");
+    const years = new Years();
+    const counts = {
+      license: new Uint32Array(licenses.length + 1),
+      method: new Uint32Array(operations.length),
+      model: new Uint32Array(this.#models.texts.length),
+      author: new Uint32Array(this.#authors.texts.length),
+      year: new Map<number, number>(),
+      reproduced: 0,
+    };
+    this.#places.each(matches, (place) => {
+      const year = years.of(this.#places.timeAt(place));
+      const repeated = (((reproduced[place >>> 5] as number) >>> (place & 31)) & 1) === 1;
+      const methods = this.#methods[place] as number;
+      // What a place fails: nothing, and it counts for all; one filter, and it counts for that one's values.
+      let failed = "" as keyof Filters | "";
+      let failures = 0;
+      const fails = (name: keyof Filters) => {
+        failed = name;
+        failures += 1;
+      };
+      if (filters.license !== undefined && this.#license[place] !== license) fails("license");
+      if (filters.method !== undefined && (methods & method) === 0) fails("method");
+      if (filters.model !== undefined && this.#model[place] !== model) fails("model");
+      if (filters.author !== undefined && this.#author[place] !== owner) fails("author");
+      if (filters.year !== undefined && year !== filters.year) fails("year");
+      if (filters.reproduced && !repeated) fails("reproduced");
+      if (failures > 1) return;
+      const counted = (name: keyof Filters) => failures === 0 || failed === name;
+      if (counted("license")) increment(counts.license, this.#license[place] as number);
+      if (counted("model")) increment(counts.model, this.#model[place] as number);
+      if (counted("author")) increment(counts.author, this.#author[place] as number);
+      if (counted("year")) counts.year.set(year, (counts.year.get(year) ?? 0) + 1);
+      if (counted("reproduced") && repeated) counts.reproduced += 1;
+      if (methods !== 0 && counted("method")) {
+        for (let at = 0; at < operations.length; at += 1)
+          if (((methods >>> at) & 1) === 1) increment(counts.method, at);
+      }
+    });
+    return {
+      license: told(licenses, counts.license.subarray(1)),
+      method: told(operations, counts.method),
+      model: told(this.#models.texts, counts.model),
+      author: told(this.#authors.texts, counts.author),
+      year: [...counts.year]
+        .sort(([a], [b]) => b - a)
+        .map(([year, count]) => ({ value: String(year), count })),
+      reproduced: counts.reproduced === 0 ? [] : [{ value: "yes", count: counts.reproduced }],
+    };
+  }
+}
+
+function increment(counts: Uint32Array, at: number): void {
+  counts[at] = (counts[at] as number) + 1;
+}
+
+/** Values that are listed of each filter. */
+const mostTold = 12;
+
+function told(values: readonly string[], counts: Uint32Array): FacetCount[] {
+  const found: FacetCount[] = [];
+  for (const [at, count] of counts.entries())
+    if (count > 0) found.push({ value: values[at] as string, count });
+  return found.sort((a, b) => b.count - a.count || (a.value < b.value ? -1 : 1)).slice(0, mostTold);
+}
+
+function bitsOf(methods: string): number {
+  let bits = 0;
+  for (const name of methods.split(" ")) {
+    const at = operations.indexOf(name as Operation);
+    if (at !== -1) bits |= 1 << at;
+  }
+  return bits;
+}
+
+/** Years in UTC of times that come in order. */
+class Years {
+  #year = 0;
+  #from = 0;
+  #to = 0;
+
+  of(time: number): number {
+    if (time < this.#from || time >= this.#to) {
+      this.#year = new Date(time).getUTCFullYear();
+      this.#from = Date.UTC(this.#year, 0);
+      this.#to = Date.UTC(this.#year + 1, 0);
+    }
+    return this.#year;
+  }
+}

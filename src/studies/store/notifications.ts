@@ -1,0 +1,195 @@
+import { randomUUID } from "node:crypto";
+import { type Kysely, type Selectable, sql } from "kysely";
+import { audit } from "./audit.js";
+import type { Database } from "./schema.js";
+import { readNow, type Store, withAccount } from "./store.js";
+
+export type NotificationKind = Database["notifications"]["kind"];
+
+/** What happened, by ids alone: what is shown of it is read when it is shown, and is gone when that is gone. */
+export type Told = Pick<Selectable<Database["notifications"]>, "kind"> &
+  Partial<
+    Pick<
+      Selectable<Database["notifications"]>,
+      "study_id" | "comment_id" | "by_study_id" | "draft_id" | "actor_id"
+    >
+  >;
+
+/** Tells an account what happened, in the transaction of what it tells about. Nobody is told what they did themselves, nor who is gone. */
+export async function notify(
+  trx: Kysely<Database>,
+  now: number,
+  accountId: string,
+  told: Told,
+): Promise<void> {
+  if (told.actor_id === accountId) return;
+  const reader = await trx
+    .selectFrom("accounts")
+    .select("id")
+    .where("id", "=", accountId)
+    .where("deleted_at", "is", null)
+    .executeTakeFirst();
+  if (reader === undefined) return;
+  await trx
+    .insertInto("notifications")
+    .values({
+      id: randomUUID(),
+      account_id: accountId,
+      at: now,
+      study_id: null,
+      comment_id: null,
+      by_study_id: null,
+      draft_id: null,
+      actor_id: null,
+      read_at: null,
+      ...told,
+    })
+    .execute();
+}
+
+/** A draft is published or deleted: it waits for nobody any more. */
+export async function forgetDraft(trx: Kysely<Database>, accountId: string, draftId: string): Promise<void> {
+  await trx
+    .deleteFrom("notifications")
+    .where("account_id", "=", accountId)
+    .where("draft_id", "=", draftId)
+    .execute();
+}
+
+/** Several may be of one millisecond: a place among them is time and id. */
+export interface NotificationPlace {
+  at: number;
+  id: string;
+}
+
+/** What an account was told, the newest first, with what there is to say of it now. */
+export function readNotifications(
+  store: Pick<Store, "db">,
+  accountId: string,
+  { before, limit }: { before?: NotificationPlace | undefined; limit: number },
+) {
+  return store.db
+    .selectFrom("notifications")
+    .leftJoin("studies", "studies.id", "notifications.study_id")
+    .leftJoin("studies as other", "other.id", "notifications.by_study_id")
+    .leftJoin("reproductions", (join) =>
+      join
+        .onRef("reproductions.study_id", "=", "other.id")
+        .onRef("reproductions.version", "=", "other.version")
+        .onRef("reproductions.original_id", "=", "studies.id"),
+    )
+    .leftJoin("comments", "comments.id", "notifications.comment_id")
+    .leftJoin("accounts as actor", "actor.id", "notifications.actor_id")
+    .leftJoin("drafts", "drafts.id", "notifications.draft_id")
+    .select([
+      "notifications.id",
+      "notifications.at",
+      "notifications.kind",
+      "notifications.read_at",
+      "notifications.study_id",
+      "notifications.comment_id",
+      "notifications.by_study_id",
+      "notifications.draft_id",
+      "studies.title",
+      "studies.listed",
+      "studies.account_id as studyAccount",
+      "studies.reason as studyReason",
+      "other.title as otherTitle",
+      "other.listed as otherListed",
+      "reproductions.outcome",
+      "comments.body",
+      "comments.hidden",
+      "comments.reason as commentReason",
+      "actor.name as actorName",
+      "actor.handle as actorHandle",
+      "drafts.title as draftTitle",
+    ])
+    .where("notifications.account_id", "=", accountId)
+    .$if(before !== undefined, (query) => {
+      const { at, id } = before as NotificationPlace;
+      return query.where(sql<boolean>`(notifications.at, notifications.id) < (cast(${at} as bigint), ${id})`);
+    })
+    .orderBy("notifications.at", "desc")
+    .orderBy("notifications.id", "desc")
+    .limit(limit)
+    .execute();
+}
+
+export type NotificationRow = Awaited<ReturnType<typeof readNotifications>>[number];
+
+/** Marks one as read or not. Whether there is one of the account. */
+export async function setRead(store: Store, accountId: string, id: string, read: boolean): Promise<boolean> {
+  const { numUpdatedRows } = await store.quick
+    .updateTable("notifications")
+    .set({ read_at: read ? store.dialect.now : null })
+    .where("id", "=", id)
+    .where("account_id", "=", accountId)
+    .executeTakeFirst();
+  return numUpdatedRows === 1n;
+}
+
+/** Marks all up to a time as read: what came since was not seen. */
+export async function setAllRead(store: Store, accountId: string, until: number): Promise<void> {
+  await unread(store, accountId).where("at", "<=", until).execute();
+}
+
+/** Marks as read what somebody comes to see. @returns how many */
+export async function setSeen(
+  store: Store,
+  accountId: string,
+  what: { studyId: string } | { draftId: string },
+): Promise<number> {
+  const all = unread(store, accountId);
+  const { numUpdatedRows } = await ("draftId" in what
+    ? all.where("draft_id", "=", what.draftId)
+    : all.where((eb) => eb.or([eb("study_id", "=", what.studyId), eb("by_study_id", "=", what.studyId)]))
+  ).executeTakeFirst();
+  return Number(numUpdatedRows);
+}
+
+function unread(store: Store, accountId: string) {
+  return store.quick
+    .updateTable("notifications")
+    .set({ read_at: store.dialect.now })
+    .where("account_id", "=", accountId)
+    .where("read_at", "is", null);
+}
+
+/** Whom a private feed's secret names; nobody where the account may not act. @param hash of the secret */
+export function findFeed({ db }: Pick<Store, "db">, hash: string) {
+  return db
+    .selectFrom("accounts")
+    .select(["id", "name"])
+    .where("feed_hash", "=", hash)
+    .where("suspended_at", "is", null)
+    .where("deleted_at", "is", null)
+    .executeTakeFirst();
+}
+
+/** Gives an account's private feed another secret, or ends it. @param hash of the secret */
+export async function setFeed(store: Store, accountId: string, hash: string | null): Promise<void> {
+  await withAccount(store, accountId, async (trx, now) => {
+    await trx.updateTable("accounts").set({ feed_hash: hash }).where("id", "=", accountId).execute();
+    const action = hash === null ? "feed.end" : "feed.create";
+    await audit(trx, now, { actor: { accountId }, action, target: accountId });
+  });
+}
+
+/** Whether an account has a private feed. */
+export async function hasFeed({ db }: Pick<Store, "db">, accountId: string): Promise<boolean> {
+  const found = await db
+    .selectFrom("accounts")
+    .select("feed_hash")
+    .where("id", "=", accountId)
+    .executeTakeFirst();
+  return (found?.feed_hash ?? null) !== null;
+}
+
+/** Deletes what is older than it is kept for. */
+export async function forgetOldNotifications(store: Store, days: number): Promise<void> {
+  const now = await readNow(store, store.db);
+  await store.db
+    .deleteFrom("notifications")
+    .where("at", "<=", now - days * 86_400_000)
+    .execute();
+}
