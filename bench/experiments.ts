@@ -169,7 +169,7 @@ async function benchFeatures(model: Model, path: string, llamaBench: string): Pr
   );
   const total = features.examples * features.tokens;
   const nLayer = model.info.nLayer;
-  const context = await model.createContext({ nCtx: 512, nBatch: 512, maxSequences: 64, threads });
+  const context = await model.createContext({ nCtx: 256, nBatch: 256, maxSequences: 64, threads });
   const all = [...Array(nLayer).keys()];
   const figures: Record<"speed" | "share" | "exit", number[]> = { speed: [], share: [], exit: [] };
   for (let round = 0; round < rounds; round++) {

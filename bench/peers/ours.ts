@@ -102,4 +102,5 @@ export class Ours {
   }
 }
 
-const packed = { nCtx: 512, nBatch: 512, maxSequences: 64 };
+/** As the Lab packs texts on a processor. */
+const packed = { nCtx: 256, nBatch: 256, maxSequences: 64 };

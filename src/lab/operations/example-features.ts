@@ -1,12 +1,8 @@
 import type { ProbeConfig, SaeConfig } from "../../contracts/index.js";
 import { openContext } from "./open-context.js";
 import type { OperationInput } from "./operation.js";
+import { packedContext, tokensOfBatch } from "./packing.js";
 import { checkLayers, tokenizeInput } from "./tokens.js";
-
-/** Tokens of one packed batch: enough to use the machine well, few enough for a small K/V cache. */
-const batchTokens = 2048;
-/** Examples that one packed batch holds. */
-const batchSequences = 64;
 
 /** Final-token block outputs of a data set. */
 export interface ExampleFeatures {
@@ -29,10 +25,9 @@ export async function exampleFeatures(
   }
   const tokens = sequences.reduce((sum, { length }) => sum + length, 0);
   const longest = Math.max(...sequences.map(({ length }) => length));
-  const nBatch = Math.max(longest, Math.min(tokens, batchTokens));
-  const maxSequences = Math.min(sequences.length, batchSequences);
+  const texts = { count: sequences.length, tokens, longest };
   const context = await clock.measure("context", () =>
-    openContext(model, { nCtx: nBatch, nBatch, maxSequences }),
+    openContext(model, packedContext(texts, tokensOfBatch(model))),
   );
   try {
     const captured = await clock.measure("compute", () =>

@@ -12,12 +12,9 @@ import { RowWriter } from "../extraction/row-writer.js";
 import { givenTexts, type TextSource, textsOfFile } from "../extraction/texts.js";
 import { openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
+import { batchSequences, packedContext, tokensOfBatch } from "./packing.js";
 import { checkLayers, checkPositions, rawTokens, tokenizeInput } from "./tokens.js";
 
-/** Tokens of one packed batch: more of them gain nothing on a processor, and a batch is what memory holds. */
-const batchTokens = 512;
-/** Texts that one packed batch holds. */
-const batchSequences = 64;
 /** Logits that llama.cpp holds for a batch of which the last block's rows are all wanted: 160 MiB. */
 const batchLogits = 40 * 1024 ** 2;
 
@@ -203,11 +200,9 @@ async function makeShards(
 function shapeOf({ input, plan, form, longest }: Extraction) {
   const { nLayer, nVocab } = input.model.info;
   const everyOutput = form.rows !== "last" && form.layers.includes(nLayer - 1);
-  const most = everyOutput
-    ? Math.max(64, Math.min(batchTokens, Math.floor(batchLogits / nVocab)))
-    : batchTokens;
-  const nBatch = Math.max(longest, Math.min(most, plan.tokens));
-  return { nCtx: nBatch, nBatch, maxSequences: Math.min(plan.texts, batchSequences) };
+  const usual = tokensOfBatch(input.model);
+  const most = everyOutput ? Math.max(64, Math.min(usual, Math.floor(batchLogits / nVocab))) : usual;
+  return packedContext({ count: plan.texts, tokens: plan.tokens, longest }, most);
 }
 
 interface Filling {
