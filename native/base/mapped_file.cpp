@@ -1,5 +1,6 @@
 #include "base/mapped_file.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -49,6 +50,14 @@ MappedFile::~MappedFile() {
   ::munmap(const_cast<unsigned char*>(data_), size_);
 }
 
+void MappedFile::expect(double offset, size_t bytes) const {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t from = static_cast<size_t>(offset) / page * page;
+  if (from >= size_) return;
+  const size_t to = std::min(size_, static_cast<size_t>(offset) + bytes);
+  ::madvise(const_cast<unsigned char*>(data_) + from, to - from, MADV_WILLNEED);  // only a hint: it may fail
+}
+
 #else
 
 MappedFile::MappedFile(const std::string& path) {
@@ -69,6 +78,8 @@ MappedFile::MappedFile(const std::string& path) {
 MappedFile::~MappedFile() {
   ::operator delete(const_cast<unsigned char*>(data_));
 }
+
+void MappedFile::expect(double, size_t) const {}
 
 #endif
 

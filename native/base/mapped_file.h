@@ -22,6 +22,9 @@ class MappedFile {
   /// The same of numbers of 16 bits, at a multiple of two.
   const uint16_t* halves(double offset, size_t count) const;
 
+  /// Has the system load bytes that are read soon, where it can.
+  void expect(double offset, size_t bytes) const;
+
  private:
   const unsigned char* numbers(double offset, size_t count, size_t width) const;
 

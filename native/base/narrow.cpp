@@ -1,8 +1,10 @@
 #include "base/narrow.h"
 
+#include <cstring>
 #include <string>
 
 #include "base/error.h"
+#include "ggml-cpu.h"
 #include "ggml.h"
 
 namespace tapline {
@@ -23,6 +25,21 @@ std::vector<uint16_t> narrow(const float* values, size_t count, NarrowType type)
                                          (half ? "F16, 65504." : "BF16."));
   }
   return out;
+}
+
+void widen(const uint16_t* values, size_t count, NarrowType type, float* to) {
+  if (type == NarrowType::kF16) {
+    // Where the processor converts eight at a time, the rest of a row is looked up in a table that this
+    // makes.
+    static const bool ready = (ggml_cpu_init(), true);
+    static_cast<void>(ready);
+    ggml_cpu_fp16_to_fp32(values, to, static_cast<int64_t>(count));
+    return;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t bits = static_cast<uint32_t>(values[i]) << 16U;
+    std::memcpy(to + i, &bits, sizeof bits);
+  }
 }
 
 }  // namespace tapline

@@ -13,4 +13,7 @@ enum class NarrowType { kF16, kBf16 };
 /// value that is beyond the type's range: it would come back as infinity.
 std::vector<uint16_t> narrow(const float* values, size_t count, NarrowType type);
 
+/// The numbers of 16 bits as float32, exactly.
+void widen(const uint16_t* values, size_t count, NarrowType type, float* to);
+
 }  // namespace tapline

@@ -9,6 +9,7 @@
 #include "napi/cancel_object.h"
 #include "napi/context_object.h"
 #include "napi/dictionaries.h"
+#include "napi/dictionary_trainer_object.h"
 #include "napi/engine_handle.h"
 #include "napi/engine_object.h"
 #include "napi/errors.h"
@@ -100,6 +101,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   tapline::ContextObject::define(env);
   tapline::define_trainers(env, exports);
   tapline::define_dictionaries(env, exports);
+  tapline::DictionaryTrainerObject::define(env, exports);
   tapline::define_numbers(env, exports);
   tapline::EngineObject::define(env, exports);
   tapline::define_machine(env, exports);

@@ -23,6 +23,7 @@ class AddonData {
   Napi::FunctionReference model_class;
   Napi::FunctionReference context_class;
   Napi::FunctionReference engine_class;
+  Napi::FunctionReference dictionary_trainer_class;
 };
 
 }  // namespace tapline

@@ -56,13 +56,11 @@ interface CompareOptions extends CommonOptions {
   maxTokens?: number;
 }
 
-interface TrainingOptions extends CommonOptions {
+interface ProbeOptions extends CommonOptions {
   examples?: string;
-  features?: number;
-  steps?: number;
 }
 
-/** `tapline inspect`, `compare`, `probe`, `sae`, `features` and `patch`: one experiment in a Lab, drawn. */
+/** `tapline inspect`, `compare`, `probe`, `features` and `patch`: one experiment in a Lab, drawn. */
 export function registerExperiments(program: Command): void {
   withPrompt(experiment(program, "inspect", "Look inside one forward pass: logit lens, norms, next tokens."))
     .option(
@@ -185,10 +183,11 @@ export function registerExperiments(program: Command): void {
       });
     });
 
-  withExamples(
-    experiment(program, "probe", "Train a linear probe: can a property be read off a block?"),
-    "JSON, JSON Lines or CSV with text, label (0 or 1) and split (train or test)",
-  )
+  experiment(program, "probe", "Train a linear probe: can a property be read off a block?")
+    .option(
+      "--examples <file>",
+      "JSON, JSON Lines or CSV with text, label (0 or 1) and split (train or test); - is standard input",
+    )
     .addHelpText(
       "after",
       examples(`
@@ -196,30 +195,11 @@ export function registerExperiments(program: Command): void {
   tapline probe --examples reviews.jsonl --model ./model.gguf --layers 12 \\
     --out sentiment`),
     )
-    .action((options: TrainingOptions) => trained("probe", options, {}));
-
-  withExamples(
-    experiment(program, "sae", "Train a small sparse autoencoder: which directions does a block use?"),
-    "JSON, JSON Lines or CSV with text and split (train or test)",
-  )
-    .option(
-      "--features <number>",
-      `features of the autoencoder, ${limits.features_min} to ${limits.features} (default: ${defaults.features})`,
-      integerBetween(limits.features_min, limits.features),
-    )
-    .option(
-      "--steps <number>",
-      `optimiser steps, at most ${limits.steps} (default: ${defaults.steps})`,
-      integerBetween(1, limits.steps),
-    )
-    .addHelpText(
-      "after",
-      examples(`
-  tapline sae --examples texts.csv --layers 5 --features 128 --steps 300`),
-    )
-    .action((options: TrainingOptions) =>
-      trained("sae", options, { features: options.features, steps: options.steps }),
-    );
+    .action(async (options: ProbeOptions) => {
+      const { readExamples } = await import("./input-files.js");
+      const examples = options.examples === undefined ? undefined : await readExamples(options.examples);
+      await run("probe", options, { examples });
+    });
 
   registerFeatures(program);
   registerPatch(program);
@@ -363,10 +343,6 @@ function withPrompt(command: Command): Command {
   return command.argument("[prompt]", "raw text, no chat template; - reads it from standard input");
 }
 
-function withExamples(command: Command, form: string): Command {
-  return command.option("--examples <file>", `${form}; - is standard input`);
-}
-
 /** Help that stands behind the options. */
 export function examples(text: string): string {
   return `
@@ -381,16 +357,6 @@ async function promptOf(prompt: string | undefined): Promise<string | undefined>
   const { readInput } = await import("./input-files.js");
   // The line's end belongs to the file, not to the text.
   return (await readInput("-")).replace(/\r?\n$/, "");
-}
-
-async function trained(
-  operation: "probe" | "sae",
-  options: TrainingOptions,
-  settings: Record<string, unknown>,
-): Promise<void> {
-  const { readExamples } = await import("./input-files.js");
-  const examples = options.examples === undefined ? undefined : await readExamples(options.examples);
-  await run(operation, options, { ...settings, examples });
 }
 
 /** Puts a submission together, has it run, and shows what came out. */

@@ -152,9 +152,10 @@ export class Lab {
     return this.submit("probe", model, { examples, ...settings }, options);
   }
 
+  /** @param examples none where `settings.from` names an extraction's folder on the service's machine */
   sae(
     model: string,
-    examples: Static<typeof SaeExample>[],
+    examples: Static<typeof SaeExample>[] | undefined,
     settings: Settings<"sae", "examples"> = {},
     options: CallOptions = {},
   ) {

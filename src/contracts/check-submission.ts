@@ -44,8 +44,7 @@ export function checkSubmission(body: unknown): Config {
       checkLeaks(config);
       break;
     case "sae":
-      checkSplits(config);
-      checkLeaks(config);
+      checkSae(config);
       break;
     case "features":
       if ((config.prompt === undefined) === (config.texts === undefined)) {
@@ -65,14 +64,54 @@ export function checkSubmission(body: unknown): Config {
   return config;
 }
 
+type Undefinable<T> = { [K in keyof T]: T[K] | undefined };
+
+function checkSae(config: SaeConfig): void {
+  const { examples, from } = config;
+  if ((examples === undefined) === (from === undefined)) {
+    throw new InvalidInput("examples", "give either examples or from.");
+  }
+  if (from !== undefined) checkPath("from", from);
+  if (examples !== undefined) {
+    checkSplits({ examples });
+    checkLeaks({ examples });
+  }
+  checkSaeSettings(config);
+}
+
+type SaeSettings = Pick<SaeConfig, "architecture" | "features" | "k" | "sparsity" | "warmup" | "decay">;
+
+/** What of an autoencoder's settings goes together. @throws InvalidInput */
+export function checkSaeSettings(settings: Undefinable<SaeSettings>): void {
+  const { architecture = "relu", features = 0, k, sparsity, warmup = 0, decay = 0 } = settings;
+  const keepsK = architecture === "topk" || architecture === "batchtopk";
+  if (k !== undefined && !keepsK)
+    throw new InvalidInput("k", `is for topk and batchtopk, not for ${architecture}.`);
+  if (k !== undefined && k > features) {
+    throw new InvalidInput("k", `must be at most the ${features} features, got ${k}.`);
+  }
+  if (sparsity !== undefined && keepsK) {
+    throw new InvalidInput("sparsity", `is for relu and jumprelu; ${architecture} has k.`);
+  }
+  if (warmup + decay > 1) {
+    throw new InvalidInput(
+      "warmup",
+      `and decay are shares of the steps, together at most 1; got ${warmup + decay}.`,
+    );
+  }
+}
+
+function checkPath(field: string, path: string): void {
+  if (isAbsolute(path)) return;
+  throw new InvalidInput(field, `must be a path from the root, got ${shown(path)}.`);
+}
+
 function checkExtract({ examples, data, shard, out }: ExtractConfig): void {
   if ((examples === undefined) === (data === undefined)) {
     throw new InvalidInput("examples", "give either examples or data.");
   }
   for (const [field, path] of Object.entries({ data, out })) {
-    if (path !== undefined && !isAbsolute(path)) {
-      throw new InvalidInput(field, `must be a path from the root, got ${shown(path)}.`);
-    }
+    if (path !== undefined) checkPath(field, path);
   }
   const [index, count] = shard ?? [0, 1];
   if (!((index as number) < (count as number))) {
@@ -98,7 +137,11 @@ function isAbsolute(path: string): boolean {
   return /^(?:[/\\]|[A-Za-z]:[/\\])/.test(path);
 }
 
-function checkSplits(config: ProbeConfig | SaeConfig): void {
+interface Split {
+  examples: ReadonlyArray<{ text: string; split: "train" | "test" }>;
+}
+
+function checkSplits(config: Split): void {
   for (const split of ["train", "test"]) {
     const count = config.examples.filter((example) => example.split === split).length;
     if (count < limits.examples_per_split_min) {
@@ -125,7 +168,7 @@ function checkClasses(config: ProbeConfig): void {
 }
 
 /** What was trained on is not held out: a figure of such a text says how well it was learnt by heart. */
-function checkLeaks({ examples }: ProbeConfig | SaeConfig): void {
+function checkLeaks({ examples }: Split): void {
   const training = new Set(examples.filter(({ split }) => split === "train").map(({ text }) => text));
   const leaked = examples.findIndex(({ split, text }) => split === "test" && training.has(text));
   if (leaked !== -1) {

@@ -2,7 +2,7 @@ import Type, { type Static, type TSchema } from "typebox";
 import { innerPoints } from "./names.js";
 import type { PatchSweepResult } from "./patch-sweep.js";
 import { Provenance } from "./provenance.js";
-import { extractRows, extractTypes, interventions, strengthUnits } from "./submission.js";
+import { extractRows, extractTypes, interventions, saeArchitectures, strengthUnits } from "./submission.js";
 
 export const Candidate = Type.Object(
   { token_id: Type.Integer(), token: Type.String(), probability: Type.Number() },
@@ -224,7 +224,7 @@ export type ProbeResult = Static<typeof ProbeResult>;
 export const SaeReport = Type.Object(
   {
     layer: Type.Integer(),
-    architecture: Type.Literal("relu"),
+    architecture: Type.Enum([...saeArchitectures]),
     held_out_mse: Type.Number(),
     train_mse: Type.Number(),
     explained_variance: Type.Union([Type.Number(), Type.Null()], {
@@ -243,10 +243,39 @@ export const SaeReport = Type.Object(
       }),
       { description: "The 16 most active on held-out data." },
     ),
+    training: Type.Optional(
+      Type.Object(
+        {
+          k: Type.Optional(Type.Integer()),
+          steps: Type.Integer(),
+          batch: Type.Integer({ description: "Rows of a step." }),
+          train_rows: Type.Integer(),
+          held_out_rows: Type.Integer(),
+          evaluated_rows: Type.Integer({ description: "Held-out rows that the figures are of." }),
+          learning_rate: Type.Number(),
+          sparsity: Type.Number(),
+          evaluations: Type.Array(
+            Type.Object({
+              step: Type.Integer(),
+              explained_variance: Type.Union([Type.Number(), Type.Null()]),
+              mean_active: Type.Number(),
+              dead_features: Type.Integer(),
+            }),
+            { description: "Held-out figures on the way." },
+          ),
+          densities: Type.Array(Type.Object({ least: Type.Number(), features: Type.Integer() }), {
+            description:
+              "Features by the share of held-out rows in which they fire: how many from `least` to the next bin's.",
+          }),
+        },
+        { title: "SaeTraining", description: "Of a training in batches; losses are its batches' errors." },
+      ),
+    ),
     note: Type.Optional(Type.String({ description: "Why a figure is null." })),
   },
   { title: "SaeReport" },
 );
+export type SaeReport = Static<typeof SaeReport>;
 
 export const SaeResult = Type.Object(
   { reports: Type.Array(SaeReport), artifacts, provenance: Provenance },

@@ -7,6 +7,8 @@ import {
   interventions,
   patchDirections,
   positionNames,
+  saeArchitectures,
+  saeRows,
   strengthUnits,
 } from "./names.js";
 
@@ -22,7 +24,7 @@ export const operations = [
 ] as const;
 export type Operation = (typeof operations)[number];
 
-export { interventions, patchDirections, positionNames, strengthUnits };
+export { interventions, patchDirections, positionNames, saeArchitectures, saeRows, strengthUnits };
 
 const text = (description: string) => Type.String({ minLength: 1, description });
 
@@ -243,14 +245,60 @@ export const ProbeSubmission = Type.Object(
   { ...closed, title: "ProbeSubmission", description: "Train a linear probe on final-token block outputs." },
 );
 
+const path = (description: string) =>
+  Type.Optional(Type.String({ minLength: 1, maxLength: limits.path_characters, description }));
+
+const share = (description: string) => Type.Optional(Type.Number({ minimum: 0, maximum: 1, description }));
+
 export const SaeSubmission = Type.Object(
   {
     operation: Type.Literal("sae"),
     ...common,
-    examples: Type.Array(SaeExample, {
-      ...manyExamples,
-      description: `At least ${limits.examples_per_split_min} in each split, no text in both splits.`,
-    }),
+    examples: Type.Optional(
+      Type.Array(SaeExample, {
+        ...manyExamples,
+        description: `At least ${limits.examples_per_split_min} in each split, no text in both splits.`,
+      }),
+    ),
+    from: path(
+      "In place of `examples`: a folder on the Lab's machine, from the root, that an extraction was written into. Texts " +
+        "are held out by their content.",
+    ),
+    architecture: Type.Optional(
+      Type.Enum([...saeArchitectures], {
+        description:
+          "relu (the default) with an L1 penalty; topk keeps the k most active features of a row; batchtopk those of a " +
+          "batch, then a threshold; jumprelu learns a threshold for each feature.",
+      }),
+    ),
+    rows: Type.Optional(
+      Type.Enum([...saeRows], {
+        description: "The last token's block output of each text (the default), or every token's.",
+      }),
+    ),
+    k: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: limits.dictionary_features,
+        description: "For topk and batchtopk: features that stay active in a row.",
+      }),
+    ),
+    batch: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: limits.sae_batch, description: "Rows of an optimiser step." }),
+    ),
+    learning_rate: Type.Optional(
+      Type.Number({ exclusiveMinimum: 0, maximum: 1, description: "Adam's, after it has risen." }),
+    ),
+    warmup: share("Share of the steps over which the learning rate rises from 0."),
+    decay: share("Share of the steps over which it falls to 0, at the end."),
+    sparsity: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        maximum: limits.sae_sparsity,
+        description:
+          "For relu and jumprelu: weight of the penalty, of the L1 term or of each active feature of a row.",
+      }),
+    ),
     features: Type.Optional(
       Type.Integer({
         minimum: limits.features_min,
@@ -271,7 +319,7 @@ export const SaeSubmission = Type.Object(
   {
     ...closed,
     title: "SaeSubmission",
-    description: "Train a small sparse autoencoder on final-token block outputs.",
+    description: "Train a small sparse autoencoder on block outputs.",
   },
 );
 
@@ -315,9 +363,6 @@ export const ExtractExample = Type.Object(
   },
   { ...closed, title: "ExtractExample" },
 );
-
-const path = (description: string) =>
-  Type.Optional(Type.String({ minLength: 1, maxLength: limits.path_characters, description }));
 
 export const extractRows = ["all", "last", "mean"] as const;
 export const extractTypes = ["f32", "f16", "bf16"] as const;

@@ -92,7 +92,7 @@ export interface TensorPlace {
   end: number;
 }
 
-const widths: Readonly<Record<string, number>> = { F64: 8, F32: 4, F16: 2, BF16: 2 };
+const widths: Readonly<Record<string, number>> = { F64: 8, F32: 4, F16: 2, BF16: 2, I64: 8, I32: 4 };
 const refuse = (why: string) => new FormatError(`The file is no .safetensors file: ${why}.`);
 
 /**
@@ -141,7 +141,7 @@ export function readSafetensorsHead(
 }
 
 /**
- * Reads a .safetensors file; numbers of 16 and 64 bits become float32.
+ * Reads a .safetensors file; numbers of 16 and 64 bits, and integers, become float32.
  * @throws FormatError
  */
 export function decodeSafetensors(bytes: Uint8Array): SafetensorsFile {

@@ -1,4 +1,4 @@
-import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { type FileHandle, mkdtemp, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { syncFolder } from "../files/durable.js";
 
@@ -41,6 +41,16 @@ export class Artifacts {
 
   constructor(folder: string) {
     this.#folder = folder;
+  }
+
+  /** A folder for what is needed on the way; gone after `use`. */
+  async scratch<T>(use: (folder: string) => Promise<T>): Promise<T> {
+    const folder = await mkdtemp(join(this.#folder, "scratch-"));
+    try {
+      return await use(folder);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
   }
 
   /** Makes one file: complete under its name when `write` succeeds, absent when it fails. */

@@ -27,6 +27,16 @@ export {
   type SparseRows,
   type WeightType,
 } from "./dictionary.js";
+export {
+  type DictionaryArchitecture,
+  type DictionaryEvaluation,
+  DictionaryTrainer,
+  type DictionaryTraining,
+  type DictionaryWeights,
+  type RowPiece,
+  type StepFigures,
+  type StrongRow,
+} from "./dictionary-trainer.js";
 export type { Edit, EditEffect, FeaturePlace, Positions, StrengthUnit } from "./edit.js";
 export { NativeError, type NativeErrorCode, nativeErrorCodes } from "./error.js";
 export { addonFiles, addonInUse } from "./load.js";

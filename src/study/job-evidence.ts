@@ -88,7 +88,9 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
     );
   }
   if (examples !== undefined) {
-    const all = examples as ProbeConfig["examples"] | SaeConfig["examples"];
+    const all = examples as ReadonlyArray<
+      ProbeConfig["examples"][number] | NonNullable<SaeConfig["examples"]>[number]
+    >;
     const lines = all.map((example) => JSON.stringify(example)).join("\n");
     gatherer.addText(
       asked,
@@ -110,7 +112,7 @@ function withoutFolder(job: Job): Job {
 /** A configuration without the folders of its author's machine. */
 function publicRequest(config: Config): Record<string, unknown> {
   const request: Record<string, unknown> = { ...config };
-  for (const field of ["model", "other", "data", "out"]) {
+  for (const field of ["model", "other", "data", "from", "out"]) {
     const value = request[field];
     if (typeof value === "string") request[field] = publicName(value);
   }
@@ -130,7 +132,10 @@ function subjectOf({ config }: Job): string {
     const [{ clean, corrupted }, ...more] = promptPairs(config) as [PromptPair, ...PromptPair[]];
     return `${glimpse(clean, 80)} / ${glimpse(corrupted, 80)}${more.length > 0 ? ` and ${more.length} more` : ""}`;
   }
-  if (!("prompt" in config)) return `${config.examples.length} examples, layer ${config.layers.join(", ")}`;
+  if (config.operation === "sae" && config.from !== undefined) {
+    return `${publicName(config.from)}, layer ${config.layers.join(", ")}`;
+  }
+  if (!("prompt" in config)) return `${config.examples?.length} examples, layer ${config.layers.join(", ")}`;
   const [first, ...more] =
     "prompts" in config && config.prompts !== undefined ? config.prompts : [config.prompt];
   return `${glimpse(first as string, 180)}${more.length > 0 ? ` and ${more.length} more` : ""}`;
@@ -282,6 +287,13 @@ function methodOf({ config }: Job): string {
     case "extract":
       return `extract: ${config.rows === "all" ? "every token's" : config.rows === "last" ? "the last token's" : "the mean"} ${where}, written to files as ${config.dtype}.`;
     case "sae":
-      return `sae: ReLU autoencoder with ${config.features} features and L1 penalty, ${config.steps} steps, on the last token's ${where}.`;
+      return `sae: ${saeText(config)} with ${config.features} features, ${config.steps} steps, on ${config.rows === "all" ? "every" : "the last"} token's ${where}.`;
   }
+}
+
+function saeText({ architecture = "relu", k }: SaeConfig): string {
+  if (architecture === "relu") return "ReLU autoencoder with an L1 penalty";
+  return architecture === "jumprelu"
+    ? "JumpReLU autoencoder"
+    : `autoencoder (${architecture}${k === undefined ? "" : `, k ${k}`})`;
 }

@@ -18,6 +18,7 @@ export { patchPoints, patchStory, patchTokens, placedSites, sitesAt } from "./pa
 export { type Axis, type Plot, plot, type Series, ticksUpTo } from "./plot.js";
 export { ProgressLine } from "./progress-line.js";
 export { routerStatsPicture } from "./router-stats-picture.js";
+export { saePicture } from "./sae-picture.js";
 export { ago, bytes, duration } from "./spans.js";
 export { statsPicture } from "./stats-picture.js";
 export { answerAt, story } from "./story.js";

@@ -104,7 +104,7 @@ function asked({ id, status, operation, model, started, ended, config }: Job, ca
         ...lines,
         ...row(
           "Trained",
-          `${config.features} features on ${config.examples.length} examples, ${config.steps} steps, ${layers}`,
+          `${config.features} features on ${config.from === undefined ? `${config.examples?.length} examples` : oneLine(config.from)}, ${config.steps} steps, ${layers}`,
         ),
       ];
   }

@@ -1,5 +1,5 @@
-import { FormatError } from "../format-error.js";
-import { Arrays, type Dictionary, scaleRows, type TensorSource } from "./dictionary.js";
+import { FormatError, told } from "../format-error.js";
+import { Arrays, checkedK, type Dictionary, scaleRows, type TensorSource } from "./dictionary.js";
 
 /**
  * Reads an autoencoder that the Lab trained: `sae-layer-<n>.safetensors` and its `sae-normalization-<n>.npz`. It works
@@ -36,8 +36,7 @@ export async function readLabSae(
   const layer = Number(metadata.layer);
   return {
     layout: "tapline's Lab",
-    activation: "relu",
-    k: 0,
+    ...(await activationOf(arrays, metadata, features)),
     hidden,
     features,
     encoder,
@@ -46,7 +45,30 @@ export async function readLabSae(
     decoderBias: decoderBias.map((value, i) => value * scale + (mean[i] as number)),
     rowScaling: "none",
     subtractBias: false,
-    origin: metadata.layer !== undefined && Number.isInteger(layer) ? { layer } : {},
+    origin: {
+      ...(metadata.layer !== undefined && Number.isInteger(layer) && { layer }),
+      ...(metadata.model !== undefined && { model: metadata.model }),
+    },
     notes: [],
   };
+}
+
+async function activationOf(
+  arrays: Arrays,
+  { architecture = "relu", k }: Readonly<Record<string, string>>,
+  features: number,
+): Promise<Pick<Dictionary, "activation" | "k" | "threshold">> {
+  switch (architecture) {
+    case "relu":
+      return { activation: "relu", k: 0 };
+    case "topk":
+      return { activation: "topk", k: checkedK(Number(k), features) };
+    case "batchtopk":
+    case "jumprelu":
+      return { activation: "jumprelu", k: 0, threshold: await arrays.read("threshold", features) };
+    default:
+      throw new FormatError(
+        `The architecture ${told(architecture)} of the Lab's file is not read; relu, topk, batchtopk and jumprelu are.`,
+      );
+  }
 }

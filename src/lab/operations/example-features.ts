@@ -1,8 +1,9 @@
-import type { ProbeConfig, SaeConfig } from "../../contracts/index.js";
+import type { ProbeConfig } from "../../contracts/index.js";
 import { openContext } from "./open-context.js";
 import type { OperationInput } from "./operation.js";
 import { packedContext, tokensOfBatch } from "./packing.js";
 import { checkLayers, tokenizeInput } from "./tokens.js";
+import type { SaeExamplesConfig } from "./train-layers.js";
 
 /** Final-token block outputs of a data set. */
 export interface ExampleFeatures {
@@ -14,7 +15,7 @@ export interface ExampleFeatures {
 
 /** Captures every example's final-token block outputs for all selected layers in one pass over packed batches. */
 export async function exampleFeatures(
-  input: OperationInput<ProbeConfig | SaeConfig>,
+  input: OperationInput<ProbeConfig | SaeExamplesConfig>,
 ): Promise<ExampleFeatures> {
   const { config, model, clock, progress, signal } = input;
   checkLayers(model, config.layers);

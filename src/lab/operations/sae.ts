@@ -3,24 +3,36 @@ import { type TrainedSae, trainSae } from "../../native/index.js";
 import { writeNpz } from "../npz.js";
 import { writeSafetensors } from "../safetensors.js";
 import type { Findings, OperationInput } from "./operation.js";
-import { trainLayers } from "./train-layers.js";
+import { type SaeExamplesConfig, trainLayers } from "./train-layers.js";
 
 const constantNote =
   "The held-out block outputs are all alike, so there is no variance of which a share could be explained.";
 
 /**
- * Trains a small sparse autoencoder (ReLU encoder, linear decoder, L1) on the final-token block outputs of each
- * selected layer, and reports it on the held-out examples.
+ * Trains a sparse autoencoder on the block outputs of each selected layer, and reports it on what was held out: a small
+ * one (ReLU encoder, linear decoder, L1) on all examples' last tokens at once, where nothing else was asked for.
  */
 export async function sae(input: OperationInput<SaeConfig>): Promise<Findings<SaeResult>> {
   const { config } = input;
+  if (!isSmall(config)) {
+    const { batchSae } = await import("./batch-sae.js");
+    return batchSae(input);
+  }
   const { features: nFeatures, steps, seed } = config;
-  const reports = await trainLayers(input, {
+  const small = { ...input, config };
+  const reports = await trainLayers(small, {
     train: (data, options) => trainSae({ ...data, seed, nFeatures, steps, lossEvery: 10 }, options),
-    write: (layer, trained) => writeWeights(input, layer, trained),
+    write: (layer, trained) => writeWeights(small, layer, trained),
     report: (layer, trained) => report(config, layer, trained),
   });
   return { reports };
+}
+
+/** Whether it is the autoencoder of one batch: the examples' last tokens, ReLU, nothing said of the steps. */
+function isSmall(config: SaeConfig): config is SaeExamplesConfig {
+  const { examples, architecture, rows, batch, learning_rate, warmup, decay, sparsity } = config;
+  const said = [batch, learning_rate, warmup, decay, sparsity].some((value) => value !== undefined);
+  return examples !== undefined && (architecture ?? "relu") === "relu" && rows !== "all" && !said;
 }
 
 async function writeWeights(
@@ -46,7 +58,7 @@ async function writeWeights(
   });
 }
 
-function report(config: SaeConfig, layer: number, trained: TrainedSae): SaeResult["reports"][number] {
+function report(config: SaeExamplesConfig, layer: number, trained: TrainedSae): SaeResult["reports"][number] {
   return {
     layer,
     architecture: "relu",

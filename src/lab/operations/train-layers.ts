@@ -2,6 +2,9 @@ import type { ProbeConfig, SaeConfig } from "../../contracts/index.js";
 import { exampleFeatures } from "./example-features.js";
 import type { OperationInput } from "./operation.js";
 
+/** An autoencoder of examples, not of an extraction. */
+export type SaeExamplesConfig = SaeConfig & { examples: NonNullable<SaeConfig["examples"]> };
+
 /** What every trainer takes: features float32 [examples, hidden], and 1 for each row to train on. */
 interface Data {
   features: Float32Array;
@@ -22,7 +25,7 @@ interface Trainer<T, R> {
 
 /** Captures the examples once, then trains layer after layer, in the order of the request. */
 export async function trainLayers<T, R>(
-  input: OperationInput<ProbeConfig | SaeConfig>,
+  input: OperationInput<ProbeConfig | SaeExamplesConfig>,
   trainer: Trainer<T, R>,
 ): Promise<R[]> {
   const { config, clock, progress, signal } = input;

@@ -7,19 +7,65 @@ type Report = SaeResult["reports"][number];
 /** Loss, quality, features by frequency and mean activation, and their top examples. */
 export function saeFindings({ reports }: SaeResult): Findings {
   const sorted = reports.toSorted((a, b) => a.layer - b.layer);
+  const inBatches = sorted.some(({ training }) => training !== undefined);
   return {
     summary: sorted.map(
       (report) =>
         (report.explained_variance === null
           ? `Layer ${report.layer}: the held-out block outputs are all alike, so there is no variance to explain, with `
           : `Layer ${report.layer}: the autoencoder explains ${percent(report.explained_variance)} of the held-out variance with `) +
-        `${figureOf(report.mean_active)} active features a text; ${report.dead_features} (${percent(report.dead_fraction)}) are active on none.`,
+        `${figureOf(report.mean_active)} active features a ${rowOf(report)}; ${report.dead_features} (${percent(report.dead_fraction)}) are active on none.`,
     ),
     cautions: [
       "A readout is not causal evidence. A feature is a direction that helps to rebuild these activations; that it fires on texts that look alike to us does not show that the model uses it, and steering with features is a different experiment.",
-      "A few hundred texts, their last tokens, and a small autoencoder: another seed, size or set of texts finds other features. Explained variance and the share of dead features say how far the features can stand for the block at all.",
+      `${inBatches ? "" : "A few hundred texts, their last tokens, and a small autoencoder: "}${inBatches ? "A" : "a"}nother seed, size or set of texts finds other features. Explained variance and the share of dead features say how far the features can stand for the block at all.`,
     ],
-    parts: [losses(sorted), quality(sorted), features(sorted), ...sorted.map(topFeatures)],
+    parts: [
+      losses(sorted),
+      ...(inBatches ? [densities(sorted)] : []),
+      quality(sorted),
+      features(sorted),
+      ...sorted.map(topFeatures),
+    ],
+  };
+}
+
+/** What a report's features fire on. */
+const rowOf = ({ training }: Report) => (training === undefined ? "text" : "row");
+
+/** How many features fire how often: one that fires in nearly every row tells little, one in none nothing. */
+function densities(reports: Report[]): Figure {
+  const bins = reports.flatMap(({ layer, training }) =>
+    (training?.densities ?? []).map((bin) => ({ layer, share: bin.least, count: bin.features })),
+  );
+  return {
+    id: "densities",
+    title: "How often features fire",
+    description:
+      "Features by the share of held-out rows in which they fire, on a logarithmic scale. Features on the far right fire " +
+      "nearly everywhere; those that fire in no row are not drawn.",
+    chart: {
+      kind: "lines",
+      x: "share",
+      y: "features",
+      series: "layer",
+      xAxis: "share of held-out rows, power of ten",
+      yAxis: "features",
+      logarithmic: false,
+    },
+    columns: [
+      { name: "layer", label: "layer" },
+      { name: "share", label: "share of rows, power of ten" },
+      { name: "features", label: "features" },
+    ],
+    rows: bins.map(({ layer, share, count }) => [layerName(layer), Math.log10(share), count]),
+    details: bins.map(
+      ({ layer, share, count }) => `layer ${layer}\n${count} features from ${percent(share)} on`,
+    ),
+    table: {
+      head: ["layer", "from a share of", "features"],
+      rows: bins.map(({ layer, share, count }) => [String(layer), figureOf(share), String(count)]),
+    },
   };
 }
 
@@ -31,7 +77,7 @@ function losses(reports: Report[]): Figure {
   return {
     id: "loss",
     title: "Training loss",
-    description: `Reconstruction error plus L1 penalty on the training texts, every ten steps${positive ? ", on a logarithmic scale" : ""}. A line that still falls at its end asks for more steps.`,
+    description: `${reports.some(({ training }) => training !== undefined) ? "Reconstruction error of the batches" : "Reconstruction error plus L1 penalty on the training texts, every ten steps"}${positive ? ", on a logarithmic scale" : ""}. A line that still falls at its end asks for more steps.`,
     chart: {
       kind: "lines",
       x: "step",
@@ -154,7 +200,7 @@ function features(reports: Report[]): Figure {
   };
 }
 
-function topFeatures({ layer, features }: Report): Passage {
+function topFeatures({ layer, features, training }: Report): Passage {
   const strongest = Math.max(
     Number.MIN_VALUE,
     ...features.flatMap(({ examples }) => examples.map(({ activation }) => activation)),
@@ -163,8 +209,10 @@ function topFeatures({ layer, features }: Report): Passage {
     id: `top-features-${layer}`,
     title: `Top examples at layer ${layer}`,
     description:
-      "For each feature the held-out texts on which it is most active. The bar shows the activation at the " +
-      "text's last token, the only one that this experiment reads; a full bar is the strongest of the layer.",
+      training === undefined
+        ? "For each feature the held-out texts on which it is most active. The bar shows the activation at the " +
+          "text's last token, the only one that this experiment reads; a full bar is the strongest of the layer."
+        : "For each feature the held-out rows in which it is most active, by their texts. A full bar is the strongest of the layer.",
     get body() {
       return html`<div class="features">${features.map(
         ({ feature, mean, frequency, examples }) => html`<section class="feature">

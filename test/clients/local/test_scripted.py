@@ -126,7 +126,7 @@ class TestContract(unittest.TestCase):
             Lab.inspect: ["model", "prompt", "**settings"],
             Lab.compare: ["model", "prompt", "**settings"],
             Lab.probe: ["model", "examples", "**settings"],
-            Lab.sae: ["model", "examples", "**settings"],
+            Lab.sae: ["model", ("examples", None), ("extraction", None), "**settings"],
             Lab.features: ["model", "dictionary", "texts", "**settings"],
             Lab.extract: ["model", ("data", None), ("out", None), "**settings"],
             Lab.drift: ["model", "other", "examples", "**settings"],

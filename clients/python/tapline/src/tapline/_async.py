@@ -134,9 +134,15 @@ class AsyncLab:
         """Trains a linear probe on final-token block outputs."""
         return await asyncio.to_thread(self._lab.probe, model, examples, **settings)
 
-    async def sae(self, model: Model, examples: Sequence[SaeExample], **settings: Any) -> Job[SaeResult]:
-        """Trains a small sparse autoencoder on final-token block outputs."""
-        return await asyncio.to_thread(self._lab.sae, model, examples, **settings)
+    async def sae(
+        self,
+        model: Model,
+        examples: Sequence[SaeExample] | None = None,
+        extraction: str | os.PathLike[str] | None = None,
+        **settings: Any,
+    ) -> Job[SaeResult]:
+        """Trains a sparse autoencoder on block outputs of examples or of an extraction."""
+        return await asyncio.to_thread(self._lab.sae, model, examples, extraction, **settings)
 
     async def dictionaries(self) -> list[dict[str, Any]]:
         """The sparse dictionaries that are kept by name."""

@@ -123,9 +123,23 @@ class Lab:
         """
         return self.submit("probe", model, examples=[_labelled(one) for one in examples], **settings)
 
-    def sae(self, model: Model, examples: Sequence[SaeExample], **settings: Any) -> Job[SaeResult]:
-        """Trains a small sparse autoencoder on final-token block outputs. Settings: features, steps."""
-        return self.submit("sae", model, examples=[_labelled(one) for one in examples], **settings)
+    def sae(
+        self,
+        model: Model,
+        examples: Sequence[SaeExample] | None = None,
+        extraction: str | os.PathLike[str] | None = None,
+        **settings: Any,
+    ) -> Job[SaeResult]:
+        """Trains a sparse autoencoder on block outputs: of the examples' last tokens, or of an extraction's folder.
+
+        Settings: layers, seed, features, steps, architecture (relu, topk, batchtopk, jumprelu), rows (last, all), k,
+        batch, learning_rate, warmup, decay, sparsity.
+        """
+        if examples is not None:
+            settings["examples"] = [_labelled(one) for one in examples]
+        if extraction is not None:
+            settings["from"] = os.path.abspath(extraction)
+        return self.submit("sae", model, **settings)
 
     def features(
         self, model: Model, dictionary: str, texts: Sequence[str], **settings: Any

@@ -55,11 +55,21 @@ class Autoencoder:
     mean: Floats
     """[hidden]"""
     scale: float
+    k: int | None = None
+    """topk: features that stay active in a row."""
+    threshold: Floats | None = None
+    """batchtopk and jumprelu: what each feature must exceed, [features]."""
 
     def encode(self, activations: ArrayLike) -> Floats:
         """Features [..., features] of activations [..., hidden]."""
         standard = (np.asarray(activations) - self.mean) / self.scale
-        features: Floats = np.maximum(standard @ self.encoder_weight.T + self.encoder_bias, 0)
+        h: Floats = standard @ self.encoder_weight.T + self.encoder_bias
+        if self.threshold is not None:
+            return np.where(h > self.threshold, h, 0)
+        features: Floats = np.maximum(h, 0)
+        if self.k is not None:
+            rest = np.argsort(-features, axis=-1, kind="stable")[..., self.k :]
+            np.put_along_axis(features, rest, 0, axis=-1)
         return features
 
     def decode(self, features: ArrayLike) -> Floats:
@@ -108,12 +118,13 @@ def autoencoders(artifacts: dict[str, bytes]) -> dict[int, Autoencoder]:
     for name, content in artifacts.items():
         if not name.endswith(".safetensors"):
             continue
-        layer, tensors = _layer(name), _safetensors(content)
+        layer, (tensors, metadata) = _layer(name), _safetensors(content)
         normalization = _npz(artifacts[f"sae-normalization-{layer}.npz"])
         result[layer] = Autoencoder(
             **{name.replace(".", "_"): tensor for name, tensor in tensors.items()},
             mean=normalization["mean"],
             scale=float(normalization["scale"]),
+            k=int(metadata["k"]) if metadata.get("architecture") == "topk" else None,
         )
     return result
 
@@ -130,8 +141,8 @@ def _npz(content: bytes) -> dict[str, Floats]:
         return dict(arrays)
 
 
-def _safetensors(content: bytes) -> dict[str, Floats]:
-    """Eight bytes with the header's length; the header: dtype, shape and place of each tensor; numbers."""
+def _safetensors(content: bytes) -> tuple[dict[str, Floats], dict[str, str]]:
+    """Tensors and metadata. Eight bytes with the header's length; the header: each tensor's type, shape and place."""
     length = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + length])
     tensors = {}
@@ -142,4 +153,4 @@ def _safetensors(content: bytes) -> dict[str, Floats]:
             raise TaplineError(f"Tensor {name} is {entry['dtype']}; this client reads F32.")
         begin, end = (8 + length + offset for offset in entry["data_offsets"])
         tensors[name] = np.frombuffer(content[begin:end], dtype="<f4").reshape(entry["shape"])
-    return tensors
+    return tensors, header.get("__metadata__", {})

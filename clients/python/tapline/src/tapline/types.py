@@ -306,9 +306,37 @@ class Feature(TypedDict):
     examples: list[FeatureExample]
 
 
+class SaeEvaluation(TypedDict):
+    step: int
+    explained_variance: float | None
+    mean_active: float
+    dead_features: int
+
+
+class SaeDensity(TypedDict):
+    least: float
+    features: int
+
+
+class _SaeTrainingRequired(TypedDict):
+    steps: int
+    batch: int
+    train_rows: int
+    held_out_rows: int
+    evaluated_rows: int
+    learning_rate: float
+    sparsity: float
+    evaluations: list[SaeEvaluation]
+    densities: list[SaeDensity]
+
+
+class SaeTraining(_SaeTrainingRequired, total=False):
+    k: int
+
+
 class _SaeReportRequired(TypedDict):
     layer: int
-    architecture: Literal["relu"]
+    architecture: Literal["relu", "topk", "batchtopk", "jumprelu"]
     held_out_mse: float
     train_mse: float
     explained_variance: float | None
@@ -320,6 +348,7 @@ class _SaeReportRequired(TypedDict):
 
 
 class SaeReport(_SaeReportRequired, total=False):
+    training: SaeTraining
     note: str
 
 

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "napi/handle.h"
+#include "train/dictionary_trainer.h"
+
+namespace tapline {
+
+/// A trainer, which one operation at a time works with.
+struct SharedTrainer {
+  std::mutex busy;
+  train::DictionaryTrainer trainer;
+
+  SharedTrainer(std::vector<train::RowPiece> pieces, const train::DictionaryOptions& options,
+                const CancelToken& cancel)
+      : trainer(std::move(pieces), options, cancel) {}
+};
+
+/// JavaScript's handle of a dictionary in training.
+class DictionaryTrainerObject : public HandleObject<DictionaryTrainerObject, SharedTrainer> {
+ public:
+  static constexpr napi_type_tag kTag = {0x7461706c696e6505, 0x747261696e657201};
+  static constexpr const char* kWhat = "trainer";
+  static constexpr const char* kOrigin = "A trainer comes from openDictionaryTrainer().";
+  static constexpr auto kConstructor = &AddonData::dictionary_trainer_class;
+
+  static void define(Napi::Env env, Napi::Object exports);
+  explicit DictionaryTrainerObject(const Napi::CallbackInfo& info);
+
+ private:
+  Napi::Value run(const Napi::CallbackInfo& info);
+  Napi::Value evaluate(const Napi::CallbackInfo& info);
+  Napi::Value strongest(const Napi::CallbackInfo& info);
+  Napi::Value weights(const Napi::CallbackInfo& info);
+  Napi::Value state(const Napi::CallbackInfo& info);
+};
+
+}  // namespace tapline

@@ -1,0 +1,178 @@
+import { createHash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { UserError } from "../../contracts/user-error.js";
+import { FormatError } from "../../formats/format-error.js";
+import type { TensorPlace } from "../../formats/safetensors.js";
+import { readBytes, tensorPlaces } from "../../library/tensor-files.js";
+import type { ExtractionIndex } from "../extraction/folder.js";
+import type { RowForm, Shard } from "../extraction/plan.js";
+
+/** One file of rows, and the texts that they are of. */
+export interface ShardRows {
+  path: string;
+  rows: number;
+  /** Byte of the file at which the rows of each layer begin. */
+  offsets: ReadonlyMap<number, number>;
+  tokenIds: Int32Array;
+  /** Text i has the tokens from starts[i] to starts[i + 1]. */
+  starts: Int32Array;
+  /** Which text of the data each is. */
+  indices: Int32Array;
+}
+
+/** A finished extraction, or the parts of one that many machines made. */
+export interface Extraction {
+  folder: string;
+  form: RowForm;
+  /** The model's block outputs it holds, as its index says. */
+  model: { name: string; fingerprint: string };
+  /** Of everything that its indices say: two extractions that agree here are the same. */
+  sha256: string;
+  /** Tokens at the start of a text that are no text: a BOS token's block output is tens of times longer. */
+  skipped: number;
+  texts: number;
+  rows: number;
+  shards: Shard[];
+  files: string[];
+}
+
+const format = "tapline extraction 1";
+
+/**
+ * What lies in an extraction's folder, as its index or the indices of its parts say.
+ * @throws UserError where it holds none, or one that is not finished
+ */
+export async function openExtraction(folder: string): Promise<Extraction> {
+  const names = (
+    await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+      throw new UserError(`${folder} cannot be read (${error.code}).`);
+    })
+  ).filter((name) => /^index(-\d+-of-\d+)?\.json$/.test(name));
+  if (names.length === 0) {
+    throw new UserError(`${folder} holds no extraction: no index.json that tapline extract writes.`);
+  }
+  const parts = await Promise.all(names.sort().map((name) => readIndex(join(folder, name))));
+  const first = parts[0] as ExtractionIndex;
+  for (const [i, part] of parts.entries()) {
+    if (!part.complete) {
+      throw new UserError(
+        `${join(folder, names[i] as string)} is not finished: run the same tapline extract again.`,
+      );
+    }
+    for (const field of ["model_fingerprint", "layers", "hidden", "rows", "dtype"]) {
+      const [here, there] = [first, part].map(({ source }) => JSON.stringify(source[field]));
+      if (here !== there) {
+        throw new UserError(
+          `The parts in ${folder} are of two extractions: ${field} is ${here} and ${there}.`,
+        );
+      }
+    }
+  }
+  const { layers, hidden, rows, dtype, model_fingerprint, skipped_in_mean } = first.source;
+  const shards = parts.flatMap((part) => part.shards);
+  return {
+    folder,
+    form: { layers, hidden, rows, dtype } as RowForm,
+    model: { name: first.made_with.model ?? "", fingerprint: String(model_fingerprint) },
+    sha256: createHash("sha256")
+      .update(JSON.stringify(parts.map(({ source, shards }) => [source, shards])))
+      .digest("hex"),
+    skipped: Number(skipped_in_mean),
+    texts: parts.reduce((sum, part) => sum + part.texts, 0),
+    rows: parts.reduce((sum, part) => sum + part.rows, 0),
+    shards,
+    files: shards.map(({ file }) => join(folder, file)),
+  };
+}
+
+async function readIndex(path: string): Promise<ExtractionIndex> {
+  const refuse = (why: string) => new UserError(`${path} is no index of an extraction: ${why}.`);
+  let read: ExtractionIndex;
+  try {
+    read = JSON.parse(await readFile(path, "utf8")) as ExtractionIndex;
+  } catch (error) {
+    throw refuse((error as NodeJS.ErrnoException).code ?? "it is no JSON");
+  }
+  if (read?.format !== format) throw refuse(`its format is not "${format}"`);
+  const source = Object(read.source) as Record<string, unknown>;
+  const whole = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
+  const sound =
+    Array.isArray(source.layers) &&
+    source.layers.every(whole) &&
+    whole(source.hidden) &&
+    (source.hidden as number) > 0 &&
+    ["all", "last", "mean"].includes(source.rows as string) &&
+    ["f32", "f16", "bf16"].includes(source.dtype as string) &&
+    Array.isArray(read.shards) &&
+    read.shards.every(({ file, rows }) => typeof file === "string" && !/[/\\]/.test(file) && whole(rows));
+  if (!sound) throw refuse("a field is missing or of another type");
+  return read;
+}
+
+/**
+ * What a shard says of its rows; the rows themselves stay in the file.
+ * @throws UserError where the file is not what the index says
+ */
+export async function readShard(extraction: Extraction, number: number): Promise<ShardRows> {
+  const path = extraction.files[number] as string;
+  const { hidden, layers, dtype, rows: kind } = extraction.form;
+  const { rows } = extraction.shards[number] as Shard;
+  try {
+    const { places } = await tensorPlaces(path);
+    const whole = async (name: string) => {
+      const place = placeOf(places, name);
+      if (place.dtype !== "I32") throw new FormatError(`${name} is of type ${place.dtype}, not I32`);
+      const bytes = await readBytes(path, place.start, place.end);
+      return new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
+    };
+    const [tokenIds, starts, indices] = [
+      await whole("token_ids"),
+      await whole("text_starts"),
+      await whole("text_indices"),
+    ];
+    checkTexts(tokenIds, starts, indices, kind === "all" ? tokenIds.length : indices.length, rows);
+    const offsets = new Map<number, number>();
+    for (const layer of layers) {
+      const { shape, start, dtype: type } = placeOf(places, `layer_${layer}`);
+      if (shape[0] !== rows || shape[1] !== hidden || type !== dtype.toUpperCase()) {
+        throw new FormatError(
+          `layer_${layer} is ${type} [${shape.join(", ")}], not ${dtype} [${rows}, ${hidden}]`,
+        );
+      }
+      offsets.set(layer, start);
+    }
+    return { path, rows, offsets, tokenIds, starts, indices };
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code !== undefined) throw new UserError(`${path} cannot be read (${code}).`);
+    throw error instanceof FormatError
+      ? new UserError(`${path} is not what the index says: ${message.replace(/\.$/, "")}.`)
+      : error;
+  }
+}
+
+function placeOf(places: ReadonlyMap<string, TensorPlace>, name: string): TensorPlace {
+  const place = places.get(name);
+  if (place !== undefined) return place;
+  throw new FormatError(`it has no ${name}`);
+}
+
+function checkTexts(
+  tokenIds: Int32Array,
+  starts: Int32Array,
+  indices: Int32Array,
+  counted: number,
+  rows: number,
+): void {
+  const ordered = starts.every((start, i) => i === 0 || start >= (starts[i - 1] as number));
+  if (
+    starts.length !== indices.length + 1 ||
+    starts[0] !== 0 ||
+    starts.at(-1) !== tokenIds.length ||
+    !ordered ||
+    counted !== rows
+  ) {
+    throw new FormatError("its texts, tokens and rows do not fit together");
+  }
+}

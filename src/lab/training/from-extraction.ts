@@ -1,0 +1,198 @@
+import { existsSync } from "node:fs";
+import { mkdir, readFile, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Progress, SaeReport } from "../../contracts/index.js";
+import { UserError } from "../../contracts/user-error.js";
+import { version } from "../../contracts/version.js";
+import { syncFolder, writeDurably } from "../../files/durable.js";
+import { Artifacts } from "../artifacts.js";
+import { lock } from "../lock.js";
+import { Checkpoint, differenceOf, type TrainingIdentity } from "./checkpoint.js";
+import { openExtraction } from "./extraction.js";
+import { writeOwn, writeSaeLens } from "./files.js";
+import { trainingRows } from "./rows.js";
+import type { DictionarySettings } from "./settings.js";
+import { trainDictionary } from "./train.js";
+
+/** Seconds between two checkpoints. */
+const checkpointSeconds = 300;
+const resultFile = "sae.json";
+
+export interface ExtractionTraining extends Omit<DictionarySettings, "seed"> {
+  /** Folder of an extraction. */
+  from: string;
+  /** Those of the extraction when not given. */
+  layers?: readonly number[] | undefined;
+  rows?: "all" | "last" | undefined;
+  seed: number;
+}
+
+/** What a training from an extraction leaves beside its weights. */
+export interface ExtractionTrained {
+  /** Everything that decides the numbers. */
+  training: Record<string, unknown>;
+  /** The model that the rows are of, as it calls itself. */
+  model: string;
+  tapline: string;
+  /** Of the layers that are finished. */
+  reports: SaeReport[];
+}
+
+export interface ExtractionTrainingOptions {
+  threads?: number | undefined;
+  signal?: AbortSignal | undefined;
+  progress?: (progress: Progress) => void;
+  checkpointSeconds?: number;
+}
+
+/**
+ * Trains dictionaries on the rows of an extraction, without a model, in this process and for as long as it takes, and
+ * writes them into a folder: `sae-layer-<n>.safetensors` with its normalisation, `saelens-layer-<n>/` in SAELens's layout,
+ * and what came out in `sae.json`. What an earlier process left of the same training is gone on with; what it finished is
+ * only told again.
+ * @throws UserError, NativeError
+ */
+export async function trainFromExtraction(
+  said: ExtractionTraining,
+  out: string,
+  options: ExtractionTrainingOptions = {},
+): Promise<ExtractionTrained> {
+  const { from, ...settings } = said;
+  const extraction = await openExtraction(from);
+  const layers = said.layers ?? extraction.form.layers;
+  await makeFolder(out);
+  const held = await lock(join(out, "training.lock"), (holder) =>
+    holder === null
+      ? `${out} could not be locked; another process begins there.`
+      : `Process ${holder.pid} trains into ${out}, since ${holder.since}.`,
+  );
+  try {
+    const result = await begin(out, layers, {
+      training: { ...settings, layers, extraction: extraction.sha256 },
+      model: extraction.model.name,
+      tapline: version,
+      reports: [],
+    });
+    for (const layer of layers) {
+      if (result.reports.some((report) => report.layer === layer)) continue;
+      const report = await trainLayer(said, layer, out, {
+        ...options,
+        progress: ({ stage, done, total }) =>
+          options.progress?.({
+            stage: layers.length === 1 ? stage : `layer ${layer}: ${stage}`,
+            done: layers.indexOf(layer) * total + done,
+            total: layers.length * total,
+          }),
+      });
+      result.reports.push(report);
+      await write(out, result);
+      await checkpointOf(out, layer, {}).remove();
+    }
+    return result;
+  } finally {
+    await held.release();
+  }
+}
+
+async function trainLayer(
+  said: ExtractionTraining,
+  layer: number,
+  out: string,
+  options: ExtractionTrainingOptions & { progress: (progress: Progress) => void },
+): Promise<SaeReport> {
+  const { from, rows: which, seed } = said;
+  const rows = await trainingRows(from, { layer, rows: which, seed });
+  const { extraction } = rows;
+  const { report, weights, settings } = await trainDictionary({
+    rows,
+    settings: said,
+    threads: options.threads,
+    signal: options.signal,
+    progress: options.progress,
+    textOf: ({ text, token }) => `text ${text}, token ${token}`,
+    checkpoint: {
+      open: (identity) => checkpointOf(out, layer, identity),
+      seconds: options.checkpointSeconds ?? checkpointSeconds,
+    },
+  });
+  const trained = {
+    ...{ layer, architecture: settings.architecture, k: settings.k, weights },
+    model: extraction.model.name,
+    prependBos: extraction.skipped > 0,
+  };
+  // What a process was writing when it ended.
+  for (const file of filesOf(out, layer)) await rm(`${file}.partial`, { force: true });
+  await writeOwn(new Artifacts(out), trained);
+  const folder = saeLensFolder(out, layer);
+  await makeFolder(folder);
+  await writeSaeLens(new Artifacts(folder), trained);
+  return { layer, ...report };
+}
+
+const checkpointOf = (out: string, layer: number, identity: TrainingIdentity) =>
+  new Checkpoint(out, layer, identity);
+const saeLensFolder = (out: string, layer: number) => join(out, `saelens-layer-${layer}`);
+
+/** What a training of a layer leaves. */
+export function filesOf(out: string, layer: number): string[] {
+  return [
+    join(out, `sae-layer-${layer}.safetensors`),
+    join(out, `sae-normalization-${layer}.npz`),
+    join(saeLensFolder(out, layer), "cfg.json"),
+    join(saeLensFolder(out, layer), "sae_weights.safetensors"),
+  ];
+}
+
+/**
+ * Says in the folder what is trained into it, or finds that it says so already.
+ * @returns what is finished there
+ * @throws UserError where the folder holds something else
+ */
+async function begin(
+  out: string,
+  layers: readonly number[],
+  wanted: ExtractionTrained,
+): Promise<ExtractionTrained> {
+  const path = join(out, resultFile);
+  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw new UserError(`${path} cannot be read (${error.code}).`);
+  });
+  if (text === undefined) {
+    const there = layers.flatMap((layer) => filesOf(out, layer)).find((file) => existsSync(file));
+    if (there !== undefined) throw new UserError(`${there} is there already; choose another folder.`);
+    await write(out, wanted);
+    return wanted;
+  }
+  const known = parsed(text);
+  if (known === undefined) throw new UserError(`${path} is no result of a training; choose another folder.`);
+  const other = differenceOf(known.training, wanted.training);
+  if (other !== undefined) {
+    throw new UserError(`${out} holds another training: ${other}. Choose another folder.`);
+  }
+  return known;
+}
+
+function parsed(text: string): ExtractionTrained | undefined {
+  try {
+    const known = JSON.parse(text) as ExtractionTrained;
+    return Array.isArray(known.reports) && typeof known.training === "object" ? known : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function write(out: string, result: ExtractionTrained): Promise<void> {
+  await writeDurably(join(out, resultFile), `${JSON.stringify(result, null, 1)}\n`);
+}
+
+/** One level: above it somebody else decides. */
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+    await syncFolder(dirname(path));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== "EEXIST") throw new UserError(`Nothing can be written to ${path} (${code}).`);
+  }
+}

@@ -1,0 +1,64 @@
+import type { DictionaryArchitecture, DictionaryTraining } from "../../native/index.js";
+
+/** What a person says of a dictionary's training; the rest follows from it. */
+export interface DictionarySettings {
+  architecture: DictionaryArchitecture;
+  features: number;
+  steps: number;
+  seed: number;
+  k?: number | undefined;
+  batch?: number | undefined;
+  learning_rate?: number | undefined;
+  /** Shares of the steps. */
+  warmup?: number | undefined;
+  decay?: number | undefined;
+  sparsity?: number | undefined;
+}
+
+export type FilledSettings = Omit<DictionaryTraining, "pieces" | "state" | "threads">;
+
+const defaultK = 32;
+const defaultBatch = 2048;
+/** Rows after which a feature that has not fired is dead: that of Gao et al., but not longer than a tenth of a training. */
+const deadRows = 10_000_000;
+/** Of the loss in the mean square. JumpReLU: what one active feature must be worth, a thousandth of the variance. */
+const jumpSparsity = 1e-3;
+
+/**
+ * Everything that decides a training, from what was said of it.
+ *
+ * Learning rate: 2e-4 sqrt(16384 / features), the law of Gao et al. 2024 (section 3); auxiliary loss as theirs (A.2), with
+ * half as many features as dimensions and a weight of 1/32. ReLU: weight of the L1 term and length of the first decoder
+ * rows as in "Training Sparse Autoencoders" (native/train/sparse_autoencoder.h). JumpReLU: bandwidth and first threshold
+ * of Rajamanoharan et al. 2024, 0.001 for rows of length 1, scaled to ours of length sqrt(hidden).
+ * @param trainRows rows to train on: a batch has no more
+ */
+export function filledSettings(said: DictionarySettings, hidden: number, trainRows: number): FilledSettings {
+  const { architecture, features, steps, seed } = said;
+  const batch = Math.min(said.batch ?? defaultBatch, trainRows);
+  const keepsK = architecture === "topk" || architecture === "batchtopk";
+  const root = Math.sqrt(hidden);
+  const sparsity = { relu: 0.11 * root, jumprelu: jumpSparsity, topk: 0, batchtopk: 0 }[architecture];
+  const share = (of: number) => Math.round(of * steps);
+  return {
+    ...{ architecture, hidden, features, steps, batch, seed },
+    k: keepsK ? (said.k ?? Math.min(defaultK, Math.ceil(features / 4))) : 0,
+    bandwidth: architecture === "jumprelu" ? 0.001 * root : 0,
+    learningRate: said.learning_rate ?? 2e-4 * Math.sqrt(16_384 / features),
+    warmup: share(said.warmup ?? 0.05),
+    decay: share(said.decay ?? 0.2),
+    sparsity: said.sparsity ?? sparsity,
+    sparsityWarmup: share(0.05),
+    initialNorm: architecture === "relu" ? 0.1 : 1,
+    initialThreshold: architecture === "jumprelu" ? 0.001 * root : 0,
+    deadAfter: Math.max(1, Math.min(Math.ceil(deadRows / batch), Math.ceil(steps / 10))),
+    auxK: Math.max(1, Math.min(Math.floor(hidden / 2), features)),
+    auxWeight: 1 / 32,
+    heldOut: 16_384,
+  };
+}
+
+/** Bytes that a training takes: weights, and twice as many moments; rows, errors and what fires. */
+export function trainingBytes({ features, hidden, batch }: FilledSettings): number {
+  return 4 * (6 * features * hidden + 4 * batch * hidden + 512 * features);
+}
