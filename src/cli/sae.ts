@@ -88,7 +88,8 @@ export function registerSae(program: Command): void {
       "after",
       examples(`
   tapline sae --examples texts.csv --layers 5 --features 128 --steps 300
-  tapline sae --examples texts.csv --layers 5 --rows all --architecture topk --k 8
+  tapline sae --examples texts.csv --layers 5 --rows all \\
+    --architecture topk --k 8
   tapline extract --data texts.jsonl --layers 12 --model ./model.gguf --out rows
   tapline sae --from rows --architecture topk --k 32 --features 16384 \\
     --steps 20000 --out trained
