@@ -157,7 +157,7 @@ class Forwarding {
     response.on("error", () => {}); // a write that met a closed connection; close says the rest
   }
 
-  async run(): Promise<Outcome> {
+  async run(): Promise<Outcome | "refused"> {
     let deaths = 0;
     // Who ended a kept connection under the request may only have been about to close it anyway.
     let again = null as Backend | null;
@@ -175,7 +175,8 @@ class Forwarding {
       switch (end.kind) {
         case "answered":
           this.#answer.ended();
-          return end.status < 400 ? "completed" : "failed";
+          if (end.status < 400) return "completed";
+          return end.status < 500 ? "refused" : "failed";
         case "gone":
           return "cancelled";
         case "cut":

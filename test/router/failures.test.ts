@@ -89,6 +89,11 @@ test("an answer that breaks off behind its first byte is cut, never mended by an
   const { body } = await router.get("/executions");
   assert.is(body.executions[0].status, "failed");
   assert.is(body.executions[0].preview, "half");
+  // Whoever broke off was set aside, and says why; it may be healthy again by now.
+  const { backends } = (await router.get("/stats")).body;
+  const broken = backends.filter(({ requests }: { requests: number }) => requests === 1);
+  assert.match(broken[0].last_error, /^an answer broke off: /);
+  assert.is(broken.length, 1);
 });
 
 test("a refusal is asked elsewhere; when all refuse, the last one's words are the answer", async () => {

@@ -1,0 +1,51 @@
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { Backend } from "../../src/router/backend.js";
+import { pick } from "../../src/router/pick.js";
+import { cast } from "./support/cast.js";
+import { json } from "./support/fake.js";
+import { messages } from "./support/routing.js";
+
+const { fake, routing, endAll } = cast();
+test.after.each(endAll);
+
+test("a request that nobody could serve is refused; one that a server's fault ended has failed", async () => {
+  const one = await fake({ models: [{ id: "one" }] });
+  const router = await routing([one.url]);
+  const counts = async () => {
+    const { completed, failed, refused, cancelled } = (await router.get("/stats")).body.requests;
+    return { completed, failed, refused, cancelled };
+  };
+  assert.is((await router.chat({ model: "one", messages })).status, 200);
+  assert.equal(await counts(), { completed: 1, failed: 0, refused: 0, cancelled: 0 });
+  assert.is((await router.chat("[]" as unknown as object)).status, 400);
+  assert.is((await router.chat({ model: "nobody's", messages })).status, 404);
+  one.options.post = (_got, response) => json({ error: { message: "too long" } }, 400)(response);
+  assert.is((await router.chat({ model: "one", messages })).status, 400);
+  assert.equal(await counts(), { completed: 1, failed: 0, refused: 3, cancelled: 0 });
+  one.options.post = (_got, response) => json({ error: { message: "broken" } }, 500)(response);
+  assert.is((await router.chat({ model: "one", messages })).status, 500);
+  assert.equal(await counts(), { completed: 1, failed: 1, refused: 3, cancelled: 0 });
+});
+
+test("a backend of which no time is known comes before one that took half a millisecond", async () => {
+  const [quick, unknown] = [
+    new Backend({ url: "http://127.0.0.1:1" }),
+    new Backend({ url: "http://127.0.0.1:2" }),
+  ];
+  try {
+    for (const backend of [quick, unknown]) {
+      backend.state = "healthy";
+      backend.setModels([{ id: "m", object: "model", owned_by: "x" }], 1);
+    }
+    quick.measured(0.5, 100);
+    unknown.lastPicked = 50;
+    assert.is(pick([quick, unknown], "m", new Set(), 100), unknown);
+    assert.is(pick([quick, unknown], "m", new Set([unknown]), 100), quick);
+    assert.is(pick([quick, unknown], "another", new Set(), 100), null);
+  } finally {
+    await Promise.all([quick.destroy(), unknown.destroy()]);
+  }
+});
+
+test.run();
