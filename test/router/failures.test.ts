@@ -94,6 +94,7 @@ test("an answer that breaks off behind its first byte is cut, never mended by an
   const broken = backends.filter(({ requests }: { requests: number }) => requests === 1);
   assert.match(broken[0].last_error, /^an answer broke off: /);
   assert.is(broken.length, 1);
+  assert.ok(router.events.includes(`${broken[0].url}: ${broken[0].last_error}`), "nobody was told");
 });
 
 test("a refusal is asked elsewhere; when all refuse, the last one's words are the answer", async () => {
