@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * Compiles src/ to dist/: `npm run build`. With --changed, npm's prepare script, only where something changed since:
+ * Compiles src/ to dist/ and bundles the workbench's page: `npm run build`. With --changed, npm's prepare script, only where something changed since:
  * npm prepares a clone again when npx first runs there, and commands that run beside it must find dist/ whole.
  */
 import { spawnSync } from "node:child_process";
@@ -8,6 +8,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isCompiled, mark } from "./compiled.js";
+import { buildPage } from "./page.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -20,6 +21,9 @@ if (!(process.argv.includes("--changed") && isCompiled())) {
   });
   if (error !== undefined)
     console.error(`tapline: tsc did not run (${error.message}); npm run build does it.`);
-  if (status === 0) writeFileSync(join(root, mark), "");
   process.exitCode = status ?? 1;
+  if (status === 0) {
+    await buildPage(join(root, "dist/workbench/page"));
+    writeFileSync(join(root, mark), "");
+  }
 }

@@ -29,6 +29,10 @@ export function demoPicture(report: DemoReport, canvas: Canvas, folder = process
           ...row("", shown(files.report, folder)),
         ]),
     ...row("Note", oneLine(result.note)),
+    ...row(
+      "Next",
+      "tapline workbench opens a page to look inside every token of an answer, and to change layers.",
+    ),
   ].join("\n");
 }
 

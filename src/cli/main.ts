@@ -28,6 +28,7 @@ import { registerServe } from "./serve.js";
 import { registerStudies } from "./studies.js";
 import { registerStudy } from "./study.js";
 import { registerVector } from "./vector.js";
+import { registerWorkbench } from "./workbench.js";
 
 watchOutput();
 
@@ -45,6 +46,7 @@ const program = new Command("tapline")
 
 // Each command registers itself; its modules load only when it runs.
 program.commandsGroup("Services:");
+registerWorkbench(program);
 registerServe(program);
 registerLab(program);
 registerRouter(program);

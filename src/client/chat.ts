@@ -17,8 +17,18 @@ export interface ChatDelta {
   content: string;
   reasoning: string;
   finishReason: string | null;
+  /** Of each token, where `logprobs` asked for them. */
+  probabilities?: TokenProbability[];
   /** What a request with a `tapline` object is told of its tokens and interventions. */
   tapline?: LiveTold;
+}
+
+/** How probable a generated token was, and what else could have stood there. */
+export interface TokenProbability {
+  token_id?: number;
+  token: string;
+  probability: number;
+  candidates: Array<{ token_id?: number; token: string; probability: number }>;
 }
 
 /** What the answer to a `tapline` object holds. */
@@ -43,8 +53,8 @@ export interface ToldToken {
   lens?: Record<string, Array<{ token_id: number; token: string; probability: number }>>;
 }
 
-/** What is asked: a conversation in the model's chat template, or a raw text that it goes on with. */
-export type Question = string | Static<typeof ChatMessage>[];
+/** What is asked: a conversation in the model's chat template, or a raw text, or its tokens, that it goes on with. */
+export type Question = string | number[] | Static<typeof ChatMessage>[];
 
 /** One answer, whole. */
 export interface Answer {
@@ -62,7 +72,7 @@ export async function* streamAnswer(
   question: Question,
   { signal, request = {} }: ChatOptions = {},
 ): AsyncGenerator<ChatDelta, void> {
-  const raw = typeof question === "string";
+  const raw = typeof question === "string" || typeof question[0] === "number";
   const response = await http.open(raw ? "/v1/completions" : "/v1/chat/completions", {
     signal,
     method: "POST",
@@ -73,14 +83,17 @@ export async function* streamAnswer(
       if (data === "[DONE]") return;
       const event = JSON.parse(data) as StreamEvent;
       if (event.error !== undefined) throw new TaplineError(event.error.message);
-      for (const { index = 0, delta, text, finish_reason, tapline } of event.choices ?? []) {
+      for (const { index = 0, delta, text, finish_reason, tapline, logprobs } of event.choices ?? []) {
         const [content, reasoning] = [delta?.content ?? text ?? "", delta?.reasoning_content ?? ""];
-        if (content === "" && reasoning === "" && finish_reason == null && tapline === undefined) continue;
+        const probabilities = probabilitiesOf(logprobs);
+        const told = tapline !== undefined || probabilities.length > 0;
+        if (content === "" && reasoning === "" && finish_reason == null && !told) continue;
         yield {
           choice: index,
           content,
           reasoning,
           finishReason: finish_reason ?? null,
+          ...(probabilities.length > 0 && { probabilities }),
           ...(tapline !== undefined && { tapline }),
         };
       }
@@ -113,5 +126,41 @@ interface StreamEvent {
     finish_reason?: string | null;
     index?: number;
     tapline?: LiveTold;
+    logprobs?: StreamLogprobs | null;
   }>;
+}
+
+/** As chats have it, or as completions had it first. */
+interface StreamLogprobs {
+  content?: Array<{ id?: number; token: string; logprob: number; top_logprobs?: StreamCandidate[] }> | null;
+  tokens?: string[];
+  token_logprobs?: Array<number | null>;
+  top_logprobs?: Array<Record<string, number> | null>;
+}
+
+interface StreamCandidate {
+  id?: number;
+  token: string;
+  logprob: number;
+}
+
+function probabilitiesOf(logprobs: StreamLogprobs | null | undefined): TokenProbability[] {
+  const one = ({ id, token, logprob }: StreamCandidate) => ({
+    ...(id !== undefined && { token_id: id }),
+    token,
+    probability: Math.exp(logprob),
+  });
+  if (logprobs?.content != null) {
+    return logprobs.content.map((entry) => ({
+      ...one(entry),
+      candidates: (entry.top_logprobs ?? []).map(one),
+    }));
+  }
+  return (logprobs?.tokens ?? []).map((token, index) => ({
+    token,
+    probability: Math.exp(logprobs?.token_logprobs?.[index] ?? Number.NaN),
+    candidates: Object.entries(logprobs?.top_logprobs?.[index] ?? {}).map(([token, logprob]) =>
+      one({ token, logprob }),
+    ),
+  }));
 }

@@ -144,6 +144,11 @@ export class ServingModel {
     return streamAnswer(this.#http, messages, options);
   }
 
+  /** The same for a chat's messages or a raw prompt, its text or its tokens. */
+  stream(question: Question, options: ChatOptions = {}): AsyncGenerator<ChatDelta, void> {
+    return streamAnswer(this.#http, question, options);
+  }
+
   /**
    * The whole answers to a chat's messages or to a raw prompt, with what a `tapline` object in `request` was told: one,
    * or as many as `n` and `pair` ask for.

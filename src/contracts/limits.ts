@@ -80,4 +80,4 @@ export const defaults = {
 export const topCounts = { predictions: 3, next_tokens: 5, features: 16 } as const;
 
 /** Ports that the services take unless told otherwise. */
-export const ports = { lab: 8980, inference: 8971, router: 8970 } as const;
+export const ports = { lab: 8980, inference: 8971, router: 8970, workbench: 8972 } as const;

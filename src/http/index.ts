@@ -20,7 +20,7 @@ export {
   listen,
   urlHost,
 } from "./listen.js";
-export { isLoopback, localAccess, localAccessFault, underPath } from "./local-access.js";
+export { headerValues, isLoopback, localAccess, localAccessFault, underPath } from "./local-access.js";
 export {
   type AllowedOrigins,
   corsHeaders,

@@ -4,11 +4,14 @@ const light = `--paper: #fbfaf7; --card: #ffffff; --ink: #1d1f23; --soft: #5a606
 const dark = `--paper: #15171a; --card: #1c1f23; --ink: #e8e6e1; --soft: #a3a9b2; --line: #33383f; --accent: #6cc7d1;
   --warn: #ffb877; --warn-paper: #33240f; --good: #16341f; --bad: #411f1c; --code: #22262b;`;
 
-export const style = `
+/** The colours, by the system or as the page chose. */
+export const palette = `
 :root { color-scheme: light; ${light} }
 @media screen and (prefers-color-scheme: dark) { :root:not([data-theme="light"]) { color-scheme: dark; ${dark} } }
 @media screen { :root[data-theme="dark"] { color-scheme: dark; ${dark} } }
-* { box-sizing: border-box; }
+`;
+
+export const style = `${palette}* { box-sizing: border-box; }
 html { font: 17px/1.6 Charter, "Bitstream Charter", "Sitka Text", Cambria, Georgia, serif; background: var(--paper); color: var(--ink); }
 body { margin: 0; overflow-wrap: anywhere; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; border-radius: 2px; }

@@ -96,7 +96,7 @@ test("the Lab's and the serving model's limits", () => {
     capture_input_tokens: 128,
   });
   assert.equal(topCounts, { predictions: 3, next_tokens: 5, features: 16 });
-  assert.equal([ports, studiesPort], [{ lab: 8980, inference: 8971, router: 8970 }, 8990]);
+  assert.equal([ports, studiesPort], [{ lab: 8980, inference: 8971, router: 8970, workbench: 8972 }, 8990]);
 });
 
 test("what a server and a router take", () => {

@@ -28,6 +28,7 @@ const arrows: Record<string, string[]> = {
   report: ["contracts", "markup", "terminal"],
   study: ["contracts", "report"],
   recipe: ["contracts", "markup", "study"],
+  workbench: ["client", "contracts", "http", "report", "terminal"],
   cli: [
     "contracts",
     "files",
@@ -44,6 +45,7 @@ const arrows: Record<string, string[]> = {
     "models",
     "native",
     "studies",
+    "workbench",
   ],
 };
 
@@ -62,7 +64,7 @@ const nativeArrows: Record<string, string[]> = {
 
 function sources(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".ts"))
+    .filter((name) => /\.tsx?$/.test(name))
     .map((name) => join(folder, name));
 }
 

@@ -4,11 +4,14 @@
  * @param {HTMLElement} status
  * @param {() => Panel[]} panels
  * @param {string[]} details
+ * @param {(row: number) => void} [choose] hears of Enter on a point
  */
-export function stepWithKeys(container, status, panels, details) {
+export function stepWithKeys(container, status, panels, details, choose) {
   let at = -1;
   container.addEventListener("keydown", (event) => {
     const points = panels().flatMap(({ svg, points }) => points.map((point) => ({ svg, ...point })));
+    const chosen = points[at];
+    if (event.key === "Enter" && chosen !== undefined) choose?.(chosen.row);
     const next = target(event.key, at, points.length);
     if (next === undefined) return;
     event.preventDefault();

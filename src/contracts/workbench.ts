@@ -1,0 +1,67 @@
+import Type, { type Static } from "typebox";
+import { LiveIntervention } from "./live.js";
+import { liveLimits, namePattern } from "./live-limits.js";
+
+/** Limits of what the workbench's page may ask of its service. */
+export const workbenchLimits = {
+  body_bytes: 1_000_000,
+  text_characters: 32_768,
+  /** Kept conversations; the oldest make room. */
+  conversations: 500,
+  turns: 200,
+  max_tokens: 4096,
+  /** Events that a page which lost its stream can catch up on. */
+  events: 4096,
+  /** Browsers that are signed in at the same time; the oldest makes room. */
+  sessions: 16,
+  /** How long a link can be opened, in milliseconds. */
+  link_ms: 600_000,
+} as const;
+
+const strict = { additionalProperties: false } as const;
+const optional = Type.Optional;
+
+/** A secret as it is written in links and headers: 32 bytes in base64url. */
+export const Secret = Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" });
+
+/** The body of `POST /api/session`. */
+export const SessionRequest = Type.Object({ token: Secret }, { ...strict, title: "SessionRequest" });
+
+export const conversationPattern = "^[0-9a-f]{16}$";
+
+/** What a question is asked with; the server's own fields, but for what the page cannot say. */
+export const AskRequest = Type.Object(
+  {
+    text: Type.String({ pattern: "\\S", maxLength: workbenchLimits.text_characters }),
+    raw: optional(
+      Type.Boolean({ description: "The text goes to the model as it is, without chat template." }),
+    ),
+    interventions: optional(Type.Array(LiveIntervention, { maxItems: liveLimits.interventions })),
+    pair: optional(Type.Boolean({ description: "The same beside it, without the interventions." })),
+    layers: optional(
+      Type.Array(Type.Integer({ minimum: 0 }), { maxItems: liveLimits.layers, uniqueItems: true }),
+    ),
+    probes: optional(
+      Type.Array(Type.String({ pattern: namePattern }), { maxItems: liveLimits.probes, uniqueItems: true }),
+    ),
+    max_tokens: optional(Type.Integer({ minimum: 1, maximum: workbenchLimits.max_tokens })),
+    temperature: optional(Type.Number({ minimum: 0, maximum: 100 })),
+    seed: optional(Type.Integer({ minimum: 0, maximum: 4_294_967_295 })),
+    thinking: optional(Type.Boolean()),
+  },
+  { ...strict, title: "AskRequest" },
+);
+export type AskRequest = Static<typeof AskRequest>;
+
+/** Goes on from a token of an answer, in a conversation of its own: the tokens before it stay, token by token. */
+export const ForkRequest = Type.Object(
+  {
+    turn: Type.Integer({ minimum: 0, maximum: workbenchLimits.turns }),
+    answer: Type.Integer({ minimum: 0, maximum: 1 }),
+    token: Type.Integer({ minimum: 0, maximum: workbenchLimits.max_tokens }),
+    /** In the token's place; without it the model chooses again. */
+    token_id: optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })),
+  },
+  { ...strict, title: "ForkRequest" },
+);
+export type ForkRequest = Static<typeof ForkRequest>;

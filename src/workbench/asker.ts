@@ -1,0 +1,378 @@
+import type { ChatDelta, Question, ToldToken } from "../client/index.js";
+import { type AskRequest, type ForkRequest, workbenchLimits } from "../contracts/workbench.js";
+import { HttpError } from "../http/index.js";
+import { type Conversations, isRunning } from "./conversations.js";
+import type { Events } from "./events.js";
+import { type Services, sentenceOf } from "./services.js";
+import type {
+  AnswerToken,
+  Candidate,
+  Conversation,
+  DoneEdit,
+  ServerStatus,
+  Turn,
+  TurnAnswer,
+} from "./wire.js";
+
+/** Candidates of the model's own choice, and of each layer's lens. */
+const counts = { candidates: 5, lens: 5, layers: 8 } as const;
+const usualTokens = 256;
+
+/** Asks the served model in the name of the pages; an answer goes on whoever looks. */
+export class Asker {
+  readonly #services: Services;
+  readonly #conversations: Conversations;
+  readonly #events: Events;
+  readonly #running = new Map<string, AbortController>();
+
+  constructor(services: Services, conversations: Conversations, events: Events) {
+    this.#services = services;
+    this.#conversations = conversations;
+    this.#events = events;
+  }
+
+  /** Begins an answer and returns where it will stand. @throws HttpError */
+  async ask(id: string | undefined, asked: AskRequest): Promise<{ conversation: string; turn: number }> {
+    const server = await this.#ready();
+    const before = id === undefined ? undefined : this.#conversations.get(id);
+    if (before !== undefined) this.#refuseBusy(before);
+    const raw = before?.raw ?? asked.raw ?? false;
+    const request = requestOf(asked, raw, before?.turns ?? [], server);
+    const conversation = before ?? this.#conversations.create(raw, asked.text);
+    return this.#begin(conversation, {
+      question: asked.text,
+      request,
+      interventions: asked.interventions ?? [],
+      layers: watchedLayers(asked, server),
+      kept: 0,
+      answers: answersOf(asked.pair === true && (asked.interventions ?? []).length > 0),
+    });
+  }
+
+  /** Goes on from a token of an answer, with another in its place where one is named, in a new conversation. */
+  async fork(id: string, fork: ForkRequest): Promise<{ conversation: string; turn: number }> {
+    const server = await this.#ready();
+    const from = this.#conversations.get(id);
+    const turn = from.turns[fork.turn];
+    const answer = turn?.answers[fork.answer];
+    if (turn === undefined || answer === undefined) throw new HttpError(404, "There is no such answer.");
+    if (fork.token > answer.tokens.length) {
+      throw new HttpError(400, `The answer has ${answer.tokens.length} tokens; got ${fork.token}.`);
+    }
+    const kept = answer.tokens.slice(0, fork.token);
+    if (fork.token_id !== undefined) kept.push(await this.#tokenOf(fork.token_id, answer, fork.token));
+    if (kept.some(({ id }) => id === undefined)) {
+      throw new HttpError(409, "Not every token before it is known by its number.");
+    }
+    const prompt = [...(await this.#promptIds(turn)), ...kept.map(({ id }) => id as number)];
+    const { messages: _, prompt: __, chat_template_kwargs: ___, ...same } = turn.request.body;
+    const { pair: ____, interventions, ...watched } = (same.tapline ?? {}) as Record<string, unknown>;
+    const edited = answer.edited && interventions !== undefined;
+    const body = {
+      ...same,
+      prompt,
+      logprobs: counts.candidates,
+      top_logprobs: undefined,
+      tapline: { ...watched, ...(edited && { interventions }) },
+    };
+    const conversation = this.#conversations.create(from.raw, from.title, from.turns.slice(0, fork.turn));
+    return this.#begin(conversation, {
+      question: turn.question,
+      request: { path: "/v1/completions", body: JSON.parse(JSON.stringify(body)) },
+      interventions: edited ? turn.interventions : [],
+      layers: turn.layers.filter((layer) => server.n_layer === null || layer < server.n_layer),
+      kept: kept.length,
+      answers: [{ state: "running", edited: true, tokens: kept, finish: null }],
+    });
+  }
+
+  /** Ends an answer that is being given; what came of it stays. */
+  stop(id: string): void {
+    this.#conversations.get(id);
+    this.#running.get(id)?.abort();
+  }
+
+  close(): void {
+    for (const running of this.#running.values()) running.abort();
+  }
+
+  async #ready(): Promise<ServerStatus> {
+    if (!this.#services.server.ok) await this.#services.look();
+    const { server } = this.#services;
+    if (!server.ok) throw new HttpError(503, server.sentence);
+    return server;
+  }
+
+  #refuseBusy({ turns }: Conversation): void {
+    if (turns.some(isRunning))
+      throw new HttpError(409, "This conversation is being answered; stop that first.");
+    if (turns.length >= workbenchLimits.turns) {
+      throw new HttpError(
+        409,
+        `A conversation has at most ${workbenchLimits.turns} questions; begin another.`,
+      );
+    }
+  }
+
+  #begin(conversation: Conversation, turn: Turn): { conversation: string; turn: number } {
+    const index = conversation.turns.push(turn) - 1;
+    this.#events.publish({ type: "turn", conversation: conversation.id, index, turn });
+    this.#conversations.told();
+    void this.#run(conversation, index);
+    return { conversation: conversation.id, turn: index };
+  }
+
+  async #run(conversation: Conversation, index: number): Promise<void> {
+    const turn = conversation.turns[index] as Turn;
+    const stopping = new AbortController();
+    this.#running.set(conversation.id, stopping);
+    const { messages, prompt, ...request } = turn.request.body as { messages?: Question; prompt?: Question };
+    const question = (messages ?? prompt) as Question;
+    const readers = turn.answers.map((answer) => new TokenReader(answer, turn));
+    let failed: unknown;
+    try {
+      const deltas = this.#services.model.stream(question, { request, signal: stopping.signal });
+      for await (const delta of deltas) {
+        const answer = turn.answers[delta.choice];
+        const reader = readers[delta.choice];
+        if (answer === undefined || reader === undefined) continue;
+        this.#add(conversation, index, delta.choice, reader.read(delta));
+        answer.finish = delta.finishReason ?? answer.finish;
+        if (delta.tapline?.interventions !== undefined) {
+          answer.edits = delta.tapline.interventions.map((edit) => edit as unknown as DoneEdit);
+        }
+        if (delta.finishReason !== null) {
+          answer.state = "done";
+          this.#ended(conversation.id, index, delta.choice, answer);
+        }
+      }
+    } catch (error) {
+      failed = error;
+    }
+    this.#running.delete(conversation.id);
+    for (const [at, answer] of turn.answers.entries()) {
+      if (answer.state !== "running") continue;
+      answer.state = stopping.signal.aborted ? "stopped" : "failed";
+      if (answer.state === "failed")
+        answer.error = failed === undefined ? "The answer ended early." : sentenceOf(failed);
+      this.#ended(conversation.id, index, at, answer);
+    }
+    this.#conversations.told();
+    await this.#conversations.keep(conversation);
+  }
+
+  #add(conversation: Conversation, turn: number, answer: number, tokens: AnswerToken[]): void {
+    if (tokens.length === 0) return;
+    const all = (conversation.turns[turn] as Turn).answers[answer]?.tokens as AnswerToken[];
+    const at = all.length;
+    all.push(...tokens);
+    this.#events.publish({ type: "tokens", conversation: conversation.id, turn, answer, at, tokens });
+  }
+
+  #ended(conversation: string, turn: number, index: number, answer: TurnAnswer): void {
+    const { state, finish, error, edits } = answer;
+    this.#events.publish({
+      type: "answer",
+      conversation,
+      turn,
+      answer: index,
+      state,
+      finish,
+      ...(error !== undefined && { error }),
+      ...(edits !== undefined && { edits }),
+    });
+  }
+
+  /** The tokens that a turn's answer was given after, as the server made them. */
+  async #promptIds({ request: { path, body } }: Turn): Promise<number[]> {
+    if (Array.isArray(body.prompt)) return body.prompt as number[];
+    const post = <T>(to: string, sent: object) =>
+      this.#services.http.json<T>(to, { method: "POST", body: sent });
+    const { messages, chat_template_kwargs } = body;
+    const text =
+      path === "/v1/completions"
+        ? (body.prompt as string)
+        : (await post<{ prompt: string }>("/apply-template", { messages, chat_template_kwargs })).prompt;
+    const asked = { content: text, add_special: true, parse_special: true };
+    return (await post<{ tokens: number[] }>("/tokenize", asked)).tokens;
+  }
+
+  /** A token that somebody put in another's place. */
+  async #tokenOf(id: number, answer: TurnAnswer, at: number): Promise<AnswerToken> {
+    const instead = answer.tokens[at];
+    const found = [...(instead?.candidates ?? []), ...(instead?.lens ?? []).flat()].find(
+      (candidate) => candidate.token_id === id,
+    );
+    const told =
+      found?.token ??
+      (
+        await this.#services.http.json<{ content: string }>("/detokenize", {
+          method: "POST",
+          body: { tokens: [id] },
+        })
+      ).content;
+    return { id, text: told, ...(instead?.thinking === true && { thinking: true }) };
+  }
+}
+
+/** Puts together what is told of one answer's tokens. */
+class TokenReader {
+  readonly #layers: number[];
+  /** Whether the text comes as it is, with what a chat's template would take for thinking in it. */
+  readonly #raw: boolean;
+  #thinks: boolean;
+
+  constructor({ tokens }: TurnAnswer, { layers, request }: Turn) {
+    this.#layers = layers;
+    this.#raw = request.path === "/v1/completions";
+    this.#thinks = tokens.at(-1)?.thinking === true;
+  }
+
+  /** The tokens of one event of the stream. */
+  read(delta: ChatDelta): AnswerToken[] {
+    const { content, reasoning, tapline, probabilities = [] } = delta;
+    const told = (tapline?.tokens ?? []).filter(({ token_id }) => token_id !== undefined);
+    if (told.length === 0) {
+      // A server that watches nothing still says what it answers.
+      if (content + reasoning === "") return [];
+      return [
+        { text: content + reasoning, ...probabilityOf(probabilities.at(-1)), ...thought(reasoning !== "") },
+      ];
+    }
+    const thinking = this.#thinking(told, delta);
+    // Probabilities are told of tokens that are text: the last ones of an event.
+    const ahead = told.length - probabilities.length;
+    return told.map((token, at) => {
+      const probable = probabilities[at - ahead];
+      const same = probable?.token_id === undefined || probable.token_id === token.token_id;
+      const closing = content + reasoning === "" && probable?.token === "";
+      const read: AnswerToken = {
+        id: token.token_id as number,
+        text: token.token ?? "",
+        ...thought(thinking[at] === true),
+        ...(closing && { special: true }),
+        ...(same && probabilityOf(probable)),
+        ...(token.norms && { norms: this.#layers.map((layer) => token.norms?.[layer] ?? Number.NaN) }),
+        ...(token.lens && { lens: this.#layers.map((layer) => token.lens?.[layer] ?? []) }),
+        ...(token.probes && { probes: token.probes }),
+      };
+      return withIds(read);
+    });
+  }
+
+  /** Which tokens of an event are thought and not said. */
+  #thinking(told: readonly ToldToken[], { content, reasoning }: ChatDelta): boolean[] {
+    if (this.#raw) {
+      return told.map(({ token = "" }) => {
+        const now = this.#thinks;
+        if (token.includes("</think>")) this.#thinks = false;
+        return now;
+      });
+    }
+    if (content === "") {
+      this.#thinks ||=
+        reasoning !== "" || told.some(({ token = "" }) => /^<[a-z_|]*think[a-z_|]*>$/.test(token));
+      return told.map(() => this.#thinks);
+    }
+    // What stands before the answer's first text, in the same event, still belongs to the thoughts.
+    let said = content.length;
+    const thinks = this.#thinks;
+    this.#thinks = false;
+    return told
+      .toReversed()
+      .map(({ token = "" }) => {
+        const isSaid = said > 0;
+        said -= token.length;
+        return thinks && !isSaid;
+      })
+      .reverse();
+  }
+}
+
+function thought(thinking: boolean) {
+  return thinking ? { thinking } : {};
+}
+
+function probabilityOf(probable: NonNullable<ChatDelta["probabilities"]>[number] | undefined) {
+  if (probable === undefined || !Number.isFinite(probable.probability)) return {};
+  const candidates: Candidate[] = probable.candidates.map(({ token_id = -1, token, probability }) => ({
+    token_id,
+    token,
+    probability,
+  }));
+  return { probability: probable.probability, candidates };
+}
+
+/** Completions name candidates by their texts alone; the lens knows the numbers of some. */
+function withIds(token: AnswerToken): AnswerToken {
+  if (!token.candidates?.some(({ token_id }) => token_id < 0)) return token;
+  const ids = new Map((token.lens ?? []).flat().map((candidate) => [candidate.token, candidate.token_id]));
+  if (token.id !== undefined) ids.set(token.text, token.id);
+  const candidates = token.candidates.map((one) => ({
+    ...one,
+    token_id: ids.get(one.token) ?? one.token_id,
+  }));
+  return { ...token, candidates };
+}
+
+function answersOf(pair: boolean): TurnAnswer[] {
+  return [true, ...(pair ? [false] : [])].map((edited) => ({
+    state: "running",
+    edited,
+    tokens: [],
+    finish: null,
+  }));
+}
+
+/** The request that a question becomes, as the server is sent it. */
+function requestOf(asked: AskRequest, raw: boolean, before: Turn[], server: ServerStatus): Turn["request"] {
+  const { interventions = [], pair, probes = [] } = asked;
+  const layers = watchedLayers(asked, server);
+  const tapline = {
+    ...(interventions.length > 0 && { interventions, ...(pair === true && { pair: true }) }),
+    watch: { layers, norms: true, lens: counts.lens, ...(probes.length > 0 && { probes }) },
+  };
+  const settings = {
+    max_tokens: asked.max_tokens ?? usualTokens,
+    temperature: asked.temperature ?? 0,
+    ...(asked.seed !== undefined && { seed: asked.seed }),
+    ...(layers.length > 0 && { tapline }),
+  };
+  if (raw) {
+    const prompt = [...before.flatMap((turn) => [turn.question, textOf(turn)]), asked.text].join("");
+    return { path: "/v1/completions", body: { prompt, ...settings, logprobs: counts.candidates } };
+  }
+  const messages = [
+    ...before.flatMap((turn) => [
+      { role: "user", content: turn.question },
+      { role: "assistant", content: textOf(turn) },
+    ]),
+    { role: "user", content: asked.text },
+  ];
+  return {
+    path: "/v1/chat/completions",
+    body: {
+      messages,
+      ...settings,
+      logprobs: true,
+      top_logprobs: counts.candidates,
+      ...(asked.thinking !== undefined && { chat_template_kwargs: { enable_thinking: asked.thinking } }),
+    },
+  };
+}
+
+/** The answer that the conversation goes on with: the one with the interventions, without what was thought. */
+function textOf({ answers }: Turn): string {
+  return (answers[0]?.tokens ?? [])
+    .map(({ text, thinking, special }) => (thinking === true || special === true ? "" : text))
+    .join("");
+}
+
+/** The layers that were asked for, or as many as can be watched, evenly, the last among them. */
+function watchedLayers({ layers }: AskRequest, { n_layer }: ServerStatus): number[] {
+  if (layers !== undefined) return layers;
+  if (n_layer === null) return [];
+  if (n_layer <= counts.layers) return Array.from({ length: n_layer }, (_, layer) => layer);
+  const step = (n_layer - 1) / (counts.layers - 1);
+  return Array.from({ length: counts.layers }, (_, at) => Math.round(at * step));
+}

@@ -1,0 +1,139 @@
+import { timingSafeEqual } from "node:crypto";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createApp, createRouter, HttpError, type Listening, listen, type Routes } from "../http/index.js";
+import { guardHeaders, linkPath, workbenchAccess } from "./access.js";
+import { Asker } from "./asker.js";
+import { type Asset, readAssets } from "./assets.js";
+import { Conversations } from "./conversations.js";
+import { Events } from "./events.js";
+import { apiRoutes } from "./routes.js";
+import { type ServiceAddresses, Services } from "./services.js";
+import { digest, randomSecret, Sessions } from "./sessions.js";
+
+export { linkPath } from "./access.js";
+
+export interface WorkbenchOptions extends ServiceAddresses {
+  /** 0 takes any free one. */
+  port: number;
+  /** What tapline keeps: conversations, and the key by which `--link` asks for a link. */
+  home: string;
+  /** The page's files, where they are not beside the program. */
+  page?: string;
+  /** Milliseconds since 1970, for tests. */
+  now?: () => number;
+  log?: (line: string) => void;
+}
+
+/** What the routes share. */
+export interface Workbench {
+  readonly sessions: Sessions;
+  readonly services: Services;
+  readonly conversations: Conversations;
+  readonly asker: Asker;
+  readonly events: Events;
+  /** A browser has shown its link. */
+  onOpened(): void;
+}
+
+export interface WorkbenchService {
+  readonly url: string;
+  readonly port: number;
+  /** An address that signs one browser in, once, for ten minutes. */
+  link(): string;
+  /** Resolves when a browser has signed in. */
+  readonly opened: Promise<void>;
+  /** Ends running answers, streams and the port. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Views that have an address; all are the same page. */
+const views = ["chat", "inspect", "patch", "steer", "probe", "features", "jobs", "models"];
+
+/** Serves the workbench on 127.0.0.1. @throws UserError */
+export async function startWorkbench(options: WorkbenchOptions): Promise<WorkbenchService> {
+  const assets = await readAssets(options.page);
+  const folder = join(options.home, "workbench");
+  const events = new Events();
+  const sessions = new Sessions(options.now);
+  const services = new Services(options, events);
+  const conversations = await Conversations.open(join(folder, "conversations"), events);
+  const asker = new Asker(services, conversations, events);
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const key = randomSecret();
+  let http: Listening | undefined;
+  const link = () => `${(http as Listening).url}/#${sessions.link()}`;
+  const bench: Workbench = { sessions, services, conversations, asker, events, onOpened: () => open() };
+  const app = createApp({
+    before: [guardHeaders, workbenchAccess(sessions)],
+    routers: [pageRoutes(assets), apiRoutes(bench), controlRoutes(key, link)],
+    ...(options.log === undefined ? {} : { log: options.log }),
+  });
+  http = await listen(app, { port: options.port, graceMs: 500 });
+  const { url, port, close } = http;
+  const keyFile = keyPath(options.home, port);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await rm(keyFile, { force: true });
+  await writeFile(keyFile, key, { mode: 0o600, flag: "wx" });
+  let closing: Promise<void> | undefined;
+  return {
+    url,
+    port,
+    link,
+    opened,
+    close() {
+      closing ??= (async () => {
+        services.close();
+        asker.close();
+        await rm(keyFile, { force: true });
+        await close();
+        await conversations.settled();
+      })();
+      return closing;
+    },
+  };
+}
+
+/** Where a running workbench keeps the key for who asks it for a link: readable by its user alone. */
+export function keyPath(home: string, port: number): string {
+  return join(home, "workbench", `link-key-${port}`);
+}
+
+function pageRoutes(assets: ReadonlyMap<string, Asset>): Routes {
+  const router = createRouter();
+  const shell = assets.get("index.html") as Asset;
+  const show = (ctx: { type: string; body: unknown }, { type, bytes }: Asset) => {
+    ctx.type = type;
+    ctx.body = bytes;
+  };
+  router.get("/", (ctx) => show(ctx, shell));
+  for (const view of views) {
+    router.get(`/${view}`, (ctx) => show(ctx, shell));
+    router.get(`/${view}/:rest`, (ctx) => show(ctx, shell));
+  }
+  // For `tapline ready` and `tapline doctor`, as of the other services.
+  router.get("/health", (ctx) => {
+    ctx.body = { status: "ok" };
+  });
+  router.get("/page/:name", (ctx) => {
+    const asset = assets.get(ctx.params.name as string);
+    if (asset === undefined) throw new HttpError(404, `There is nothing at ${ctx.path}.`);
+    show(ctx, asset);
+  });
+  return router;
+}
+
+/** For programs of the user who started this: they can read the key's file. */
+function controlRoutes(key: string, link: () => string): Routes {
+  const router = createRouter();
+  const wanted = digest(key);
+  router.post(linkPath, (ctx) => {
+    const given = /^Bearer (\S+)$/.exec(ctx.headers.authorization ?? "")?.[1] ?? "";
+    if (!timingSafeEqual(digest(given), wanted)) throw new HttpError(401, "The key is needed.");
+    ctx.body = { link: link() };
+  });
+  return router;
+}

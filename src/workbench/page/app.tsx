@@ -1,0 +1,132 @@
+import { useEffect } from "preact/hooks";
+import { follow, usePlace, type View, views } from "./router.js";
+import { call, forget } from "./session.js";
+import { changed, known, useTopic } from "./store.js";
+import { ChatView } from "./views/chat.js";
+import { InspectView } from "./views/inspect.js";
+import { JobsView } from "./views/jobs.js";
+import { PatchView } from "./views/patch.js";
+import { ProbeView } from "./views/probe.js";
+import { SteerView } from "./views/steer.js";
+
+const names: Record<View, string> = {
+  chat: "Chat",
+  inspect: "Inspect",
+  patch: "Patch",
+  steer: "Steer",
+  probe: "Probe",
+  jobs: "Jobs",
+};
+
+const shown: Record<View, (props: { id: string | undefined }) => preact.JSX.Element> = {
+  chat: ChatView,
+  inspect: InspectView,
+  patch: PatchView,
+  steer: SteerView,
+  probe: ProbeView,
+  jobs: JobsView,
+};
+
+export function App() {
+  const { view, id } = usePlace();
+  const Shown = shown[view];
+  useEffect(() => {
+    document.title = `${names[view]} · tapline workbench`;
+  }, [view]);
+  return (
+    <>
+      <a class="skip" href="#content">
+        Skip to the content
+      </a>
+      <header class="strip">
+        <span class="brand">
+          tap<span>line</span>
+        </span>
+        <Status />
+      </header>
+      <nav class="rail" aria-label="Views">
+        {views.map((name) => (
+          <a key={name} href={`/${name}`} onClick={follow} aria-current={name === view ? "page" : undefined}>
+            {names[name]}
+          </a>
+        ))}
+      </nav>
+      <main id="content" tabIndex={-1}>
+        <Shown id={id} />
+      </main>
+    </>
+  );
+}
+
+/** What is served, how both services are, and how much is going on. */
+function Status() {
+  useTopic("state");
+  const { state, lost } = known;
+  if (state === undefined) return null;
+  const { server, lab, jobs, conversations } = state;
+  const going = jobs.filter(({ status }) => status === "running" || status === "queued").length;
+  const answering = conversations.filter(({ running }) => running).length;
+  return (
+    <>
+      <span class="model">
+        <bdi>{server.model ?? "no model"}</bdi>
+        {server.n_layer !== null && (
+          <span class="soft"> {`${server.n_layer} blocks, ${server.n_embd} wide`}</span>
+        )}
+      </span>
+      <span class="states" role="status">
+        {lost !== undefined ? (
+          <span class="bad">{lost}</span>
+        ) : (
+          <>
+            <span class={server.ok ? "soft" : "bad"}>server: {server.ok ? "ready" : server.sentence}</span>
+            <span class={lab.ok ? "soft" : "bad"}>Lab: {lab.ok ? "ready" : lab.sentence}</span>
+            {answering > 0 && <span>answering</span>}
+          </>
+        )}
+      </span>
+      <a class="jobs" href="/jobs" onClick={follow}>
+        {going === 1 ? "1 job running" : `${going} jobs running`}
+      </a>
+      <ThemeButton />
+      <button
+        type="button"
+        class="quiet"
+        onClick={() => {
+          void call("/api/sessions", { method: "DELETE" }).then(() => {
+            forget();
+            location.reload();
+          });
+        }}
+      >
+        Sign out everywhere
+      </button>
+    </>
+  );
+}
+
+const choices = [undefined, "light", "dark"] as const;
+
+function ThemeButton() {
+  useTopic("theme");
+  const { dataset } = document.documentElement;
+  const next = choices[(choices.indexOf(dataset.theme as "light") + 1) % choices.length];
+  return (
+    <button
+      type="button"
+      class="quiet"
+      onClick={() => {
+        if (next === undefined) {
+          delete dataset.theme;
+          localStorage.removeItem("tapline-theme");
+        } else {
+          dataset.theme = next;
+          localStorage.setItem("tapline-theme", next);
+        }
+        changed("theme");
+      }}
+    >
+      Theme: {dataset.theme ?? "system"}
+    </button>
+  );
+}

@@ -1,0 +1,103 @@
+import { useEffect, useReducer } from "preact/hooks";
+import type { Conversation, Numbered, State, WorkbenchEvent } from "../wire.js";
+import { call } from "./session.js";
+
+/** What the page knows; filled by reading, kept by events. */
+export const known: {
+  state: State | undefined;
+  conversations: Map<string, Conversation>;
+  /** Why the stream is not there, while it is not. */
+  lost: string | undefined;
+} = { state: undefined, conversations: new Map(), lost: undefined };
+
+const listeners = new Map<string, Set<() => void>>();
+
+/** Hears of changes of a topic: `state`, `library`, `conversation ID`, `tokens ID`. @returns stops it */
+export function listen(topic: string, heard: () => void): () => void {
+  const all = listeners.get(topic) ?? new Set();
+  listeners.set(topic, all.add(heard));
+  return () => void all.delete(heard);
+}
+
+export function changed(topic: string): void {
+  for (const heard of listeners.get(topic) ?? []) heard();
+}
+
+/** Draws a component anew when a topic changes. */
+export function useTopic(topic: string): void {
+  const [, again] = useReducer((count: number) => count + 1, 0);
+  useEffect(() => listen(topic, () => again(undefined as never)), [topic]);
+}
+
+/** Reads everything anew: at the start, and after a gap. */
+export async function readState(): Promise<void> {
+  known.state = await call<State>("/api/state");
+  changed("state");
+  changed("library");
+  for (const id of known.conversations.keys()) await readConversation(id);
+}
+
+/** Reads a conversation, for a view that shows it. */
+export async function readConversation(id: string): Promise<void> {
+  const { conversation } = await call<{ conversation: Conversation }>(`/api/conversations/${id}`);
+  known.conversations.set(id, conversation);
+  changed(`conversation ${id}`);
+}
+
+/** Takes an event in. @returns false where something is missing before it */
+export function take({ number, event }: Numbered): boolean {
+  const { state } = known;
+  if (state === undefined || number <= state.number) return true;
+  if (number > state.number + 1) return false;
+  state.number = number;
+  return apply(state, event);
+}
+
+function apply(state: State, event: WorkbenchEvent): boolean {
+  switch (event.type) {
+    case "server":
+      state.server = event.server;
+      break;
+    case "lab":
+      state.lab = event.lab;
+      break;
+    case "jobs":
+      state.jobs = event.jobs;
+      break;
+    case "conversations":
+      state.conversations = event.conversations;
+      break;
+    case "library":
+      changed("library");
+      return true;
+    case "turn":
+    case "tokens":
+    case "answer":
+      return inConversation(event);
+  }
+  changed("state");
+  return true;
+}
+
+function inConversation(event: Extract<WorkbenchEvent, { conversation: string }>): boolean {
+  const shown = known.conversations.get(event.conversation);
+  if (shown === undefined) return true;
+  if (event.type === "turn") {
+    shown.turns[event.index] = event.turn;
+    changed(`conversation ${event.conversation}`);
+    return true;
+  }
+  const answer = shown.turns[event.turn]?.answers[event.answer];
+  if (answer === undefined) return false;
+  if (event.type === "tokens") {
+    // What was read already when the event came is told twice.
+    if (event.at > answer.tokens.length) return false;
+    answer.tokens.splice(event.at, event.tokens.length, ...event.tokens);
+    changed(`tokens ${event.conversation}`);
+    return true;
+  }
+  const { state, finish, error, edits } = event;
+  Object.assign(answer, { state, finish, error, edits });
+  changed(`conversation ${event.conversation}`);
+  return true;
+}

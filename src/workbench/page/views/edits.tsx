@@ -1,0 +1,244 @@
+import { useEffect, useState } from "preact/hooks";
+import type { StoredDictionary, StoredProbe, StoredVector } from "../../../contracts/library.js";
+import type { LiveIntervention } from "../../../contracts/live.js";
+import { call } from "../session.js";
+import { listen } from "../store.js";
+
+export interface Library {
+  vectors: StoredVector[];
+  probes: StoredProbe[];
+  dictionaries: StoredDictionary[];
+}
+
+/** What has a name on the server; undefined until it is read. */
+export function useLibrary(): Library | undefined {
+  const [library, set] = useState<Library>();
+  useEffect(() => {
+    const read = () => void call<Library>("/api/library").then(set, () => {});
+    read();
+    return listen("library", read);
+  }, []);
+  return library;
+}
+
+/** A slider of the column: an intervention of this conversation's next answers. */
+export interface Edit {
+  key: number;
+  on: boolean;
+  kind: "steer" | "scale" | "ablate" | "project_out";
+  layer: number;
+  vector: string;
+  strength: number;
+  positions: "all" | "last" | "generated" | "prompt";
+}
+
+/** How far each slider goes, and where it changes nothing. */
+const ranges = {
+  steer: { min: -1, max: 1, neutral: 0, unit: "lengths of the row" },
+  scale: { min: 0, max: 3, neutral: 1, unit: "times the row" },
+  ablate: { min: 0, max: 1, neutral: 0, unit: "of the row taken away" },
+  project_out: { min: 0, max: 1, neutral: 0, unit: "of the direction taken out" },
+} as const;
+
+let keys = 0;
+
+export function newEdit(kind: Edit["kind"], layer: number, vector = ""): Edit {
+  keys += 1;
+  const strength = { steer: 0.3, scale: 1.5, ablate: 1, project_out: 1 }[kind];
+  return { key: keys, on: true, kind, layer, vector, strength, positions: "all" };
+}
+
+/** What the server is sent for the sliders that are on. */
+export function interventionsOf(edits: readonly Edit[]): LiveIntervention[] {
+  return edits
+    .filter(({ on }) => on)
+    .map(({ kind, layer, vector, strength, positions }) => ({
+      kind,
+      layer,
+      strength,
+      ...(positions !== "all" && { positions }),
+      ...((kind === "steer" || kind === "project_out") && { vector }),
+      ...(kind === "steer" && { strength_unit: "row_norm" as const }),
+    }));
+}
+
+interface EditsProps {
+  edits: Edit[];
+  pair: boolean;
+  layers: number;
+  library: Library | undefined;
+  onEdits: (edits: Edit[]) => void;
+  onPair: (pair: boolean) => void;
+}
+
+/** The column of sliders. */
+export function Edits({ edits, pair, layers, library, onEdits, onPair }: EditsProps) {
+  const vectors = library?.vectors ?? [];
+  const replace = (key: number, change: Partial<Edit>) =>
+    onEdits(edits.map((edit) => (edit.key === key ? { ...edit, ...change } : edit)));
+  const middle = Math.max(0, Math.min(layers - 1, Math.round(layers * 0.62)));
+  return (
+    <section class="card edits" aria-label="Interventions">
+      <h2>Interventions</h2>
+      {edits.length === 0 && <p class="soft">None. The next answer is the model's own.</p>}
+      <ul>
+        {edits.map((edit) => (
+          <EditCard
+            key={edit.key}
+            edit={edit}
+            layers={layers}
+            vectors={vectors}
+            onChange={(change) => replace(edit.key, change)}
+            onRemove={() => onEdits(edits.filter(({ key }) => key !== edit.key))}
+          />
+        ))}
+      </ul>
+      <p class="row">
+        <button type="button" onClick={() => onEdits([...edits, newEdit("ablate", middle)])}>
+          Change a layer
+        </button>
+        <button
+          type="button"
+          disabled={vectors.length === 0}
+          onClick={() => {
+            const [vector] = vectors as [StoredVector, ...StoredVector[]];
+            onEdits([...edits, newEdit("steer", vector.layers[0]?.layer ?? middle, vector.name)]);
+          }}
+        >
+          Steer
+        </button>
+      </p>
+      {vectors.length === 0 && (
+        <p class="soft">
+          Steering needs a direction: <a href="/steer">make one from two lists of texts</a>.
+        </p>
+      )}
+      <label class="check">
+        <input type="checkbox" checked={pair} onChange={(event) => onPair(event.currentTarget.checked)} />
+        Same question without them beside it
+      </label>
+    </section>
+  );
+}
+
+interface EditCardProps {
+  edit: Edit;
+  layers: number;
+  vectors: StoredVector[];
+  onChange: (change: Partial<Edit>) => void;
+  onRemove: () => void;
+}
+
+function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) {
+  const range = ranges[edit.kind];
+  const names = `edit-${edit.key}`;
+  const vector = vectors.find(({ name }) => name === edit.vector);
+  const usesVector = edit.kind === "steer" || edit.kind === "project_out";
+  const known = usesVector && vector !== undefined ? vector.layers.map(({ layer }) => layer) : undefined;
+  return (
+    <li class={edit.on ? "edit" : "edit off"}>
+      <div class="row">
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={edit.on}
+            onChange={(event) => onChange({ on: event.currentTarget.checked })}
+          />
+          on
+        </label>
+        <label>
+          <span class="visually-hidden">Kind</span>
+          <select
+            value={edit.kind}
+            onChange={(event) => {
+              const kind = event.currentTarget.value as Edit["kind"];
+              onChange({
+                ...newEdit(kind, edit.layer, edit.vector || (vectors[0]?.name ?? "")),
+                key: edit.key,
+              });
+            }}
+          >
+            <option value="ablate">ablate</option>
+            <option value="scale">scale</option>
+            <option value="steer" disabled={vectors.length === 0}>
+              steer
+            </option>
+            <option value="project_out" disabled={vectors.length === 0}>
+              project out
+            </option>
+          </select>
+        </label>
+        {usesVector && (
+          <label>
+            <span class="visually-hidden">Direction</span>
+            <select value={edit.vector} onChange={(event) => onChange({ vector: event.currentTarget.value })}>
+              {vectors.map(({ name }) => (
+                <option key={name} value={name}>
+                  {name}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+        <label>
+          layer{" "}
+          <select
+            value={edit.layer}
+            onChange={(event) => onChange({ layer: Number(event.currentTarget.value) })}
+          >
+            {(known ?? Array.from({ length: layers }, (_, layer) => layer)).map((layer) => (
+              <option key={layer} value={layer}>
+                {layer}
+              </option>
+            ))}
+          </select>
+        </label>
+        <button
+          type="button"
+          class="quiet"
+          aria-label={`Remove ${edit.kind} at layer ${edit.layer}`}
+          onClick={onRemove}
+        >
+          Remove
+        </button>
+      </div>
+      <div class="row">
+        <input
+          type="range"
+          id={names}
+          aria-label={`Strength of ${edit.kind} at layer ${edit.layer}`}
+          aria-valuetext={`${edit.strength} ${range.unit}`}
+          min={range.min}
+          max={range.max}
+          step={0.05}
+          value={edit.strength}
+          onInput={(event) => onChange({ strength: Number(event.currentTarget.value) })}
+        />
+        <input
+          type="number"
+          aria-label={`Strength of ${edit.kind} at layer ${edit.layer} as a number`}
+          step={0.05}
+          value={edit.strength}
+          onInput={(event) => {
+            const strength = event.currentTarget.valueAsNumber;
+            if (Number.isFinite(strength)) onChange({ strength });
+          }}
+        />
+        <span class="soft">{range.unit}</span>
+      </div>
+      {edit.strength === range.neutral && <p class="soft">This changes nothing.</p>}
+      <label>
+        at{" "}
+        <select
+          value={edit.positions}
+          onChange={(event) => onChange({ positions: event.currentTarget.value as Edit["positions"] })}
+        >
+          <option value="all">all tokens</option>
+          <option value="prompt">the prompt</option>
+          <option value="generated">generated tokens</option>
+          <option value="last">the last token of each pass</option>
+        </select>
+      </label>
+    </li>
+  );
+}

@@ -1,0 +1,137 @@
+import { useEffect, useState } from "preact/hooks";
+import type { InspectResult } from "../../../contracts/index.js";
+import { draft } from "../draft.js";
+import { labModel, spreadLayers, submit } from "../jobs.js";
+import { go, select, usePlace } from "../router.js";
+import { known, useTopic } from "../store.js";
+import { JobResult } from "./job-result.js";
+import { LayersField, parseLayers } from "./layers-field.js";
+
+/** Text in, layer by token map out; a cell goes on to a patch. */
+export function InspectView({ id }: { id: string | undefined }) {
+  useTopic("state");
+  const [prompt, setPrompt] = useState(draft.inspect ?? "The capital of France is");
+  const [layers, setLayers] = useState(spreadLayers(8).join(", "));
+  const [target, setTarget] = useState("");
+  const [problem, setProblem] = useState<string>();
+  const { query } = usePlace();
+  useEffect(() => {
+    draft.inspect = undefined;
+  }, []);
+  const run = async () => {
+    setProblem(undefined);
+    try {
+      const job = await submit({
+        operation: "inspect",
+        model: labModel(),
+        prompt,
+        layers: parseLayers(layers),
+        ...(target === "" ? { follow_answer: true } : { target_token: target }),
+      });
+      go(`/inspect/${job}`);
+    } catch (error) {
+      setProblem((error as Error).message);
+    }
+  };
+  return (
+    <div class="page">
+      <h1>Inspect</h1>
+      <p class="soft">
+        One pass over a raw text: what each block's output would answer at every token, and where the answer
+        comes from. A click on a cell takes the text and that place to a patch.
+      </p>
+      <form
+        class="card"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void run();
+        }}
+      >
+        <label class="field">
+          Text
+          <textarea rows={3} value={prompt} onInput={(event) => setPrompt(event.currentTarget.value)} />
+        </label>
+        <p class="row">
+          <LayersField value={layers} onChange={setLayers} />
+          <label>
+            follow the token{" "}
+            <input
+              value={target}
+              placeholder="the model's answer"
+              onInput={(event) => setTarget(event.currentTarget.value)}
+            />
+          </label>
+          <button type="submit" class="main" disabled={known.state?.lab.ok !== true || prompt.trim() === ""}>
+            Inspect
+          </button>
+        </p>
+        {problem !== undefined && (
+          <p class="problem" role="alert">
+            {problem}
+          </p>
+        )}
+      </form>
+      {id !== undefined && (
+        <JobResult
+          id={id}
+          pick={{
+            figure: "logit-lens",
+            words: "takes this place to a patch",
+            act: ({ figures }, row) => {
+              const figure = figures.find(({ id }) => id === "logit-lens");
+              const [layer, position] = figure?.rows[row] ?? [];
+              select({ l: Number(layer), t: Number(position) });
+            },
+          }}
+        >
+          {({ job }) => (
+            <PickedCell
+              result={job.result as InspectResult}
+              query={query}
+              prompt={String((job.config as { prompt: string }).prompt)}
+            />
+          )}
+        </JobResult>
+      )}
+    </div>
+  );
+}
+
+/** The cell that was clicked, and what can be done with it. */
+function PickedCell({
+  result,
+  query,
+  prompt,
+}: {
+  result: InspectResult;
+  query: URLSearchParams;
+  prompt: string;
+}) {
+  const [layer, position] = [query.get("l"), query.get("t")].map((text) =>
+    text === null ? undefined : Number(text),
+  );
+  const token = position === undefined ? undefined : result.tokens[position];
+  if (layer === undefined || position === undefined || token === undefined) return null;
+  return (
+    <section class="card" aria-label="Chosen cell">
+      <p>
+        Chosen: layer {layer}, token {position} <bdi class="token">{token}</bdi>
+      </p>
+      <p class="row">
+        <button
+          type="button"
+          class="main"
+          onClick={() => {
+            draft.patch = { clean: prompt, corrupted: "" };
+            go(`/patch?l=${layer}&t=${position}`);
+          }}
+        >
+          Patch here
+        </button>
+        <button type="button" class="quiet" onClick={() => select({ l: undefined, t: undefined })}>
+          Let go
+        </button>
+      </p>
+    </section>
+  );
+}

@@ -1,0 +1,186 @@
+import type { Context } from "koa";
+import { TaplineError } from "../client/index.js";
+import { InvalidInput, version } from "../contracts/index.js";
+import { ProbeRequest, VectorRequest } from "../contracts/library.js";
+import { AskRequest, ForkRequest, SessionRequest, workbenchLimits } from "../contracts/workbench.js";
+import {
+  checked,
+  clientGone,
+  createRouter,
+  HttpError,
+  type RouteContext,
+  type Routes,
+  readJson,
+} from "../http/index.js";
+import { findingsOf, type ReportedJob, renderReport } from "../report/index.js";
+import { cookieName } from "./access.js";
+import type { Workbench } from "./index.js";
+import { sentenceOf } from "./services.js";
+import type { State } from "./wire.js";
+
+/** What the page asks of its service; ids are checked by the services that have them, and nothing names a path or an address. */
+export function apiRoutes(bench: Workbench): Routes {
+  const { sessions, services, conversations, asker, events } = bench;
+  const router = createRouter("/api");
+  const body = (ctx: Context) => readJson(ctx, { limit: workbenchLimits.body_bytes });
+  const id = (ctx: RouteContext) => ctx.params.id as string;
+
+  router.post("/session", async (ctx) => {
+    const { token } = checked(SessionRequest, await body(ctx));
+    const session = sessions.redeem(token);
+    if (session === undefined) {
+      throw new HttpError(
+        401,
+        "This link was opened before, or is older than ten minutes. `tapline workbench --link` prints another.",
+      );
+    }
+    const name = cookieName(ctx.socket.localPort);
+    ctx.set("Set-Cookie", `${name}=${session.cookie}; HttpOnly; SameSite=Strict; Path=/`);
+    ctx.body = { secret: session.secret };
+    bench.onOpened();
+  });
+
+  router.delete("/sessions", (ctx) => {
+    sessions.endAll();
+    ctx.body = { ended: true };
+  });
+
+  router.get("/state", async (ctx) => {
+    await services.look();
+    ctx.body = {
+      version,
+      number: events.number,
+      server: services.server,
+      lab: services.labStatus,
+      conversations: conversations.list(),
+      jobs: services.jobs,
+    } satisfies State;
+  });
+
+  router.get("/events", (ctx) => {
+    const after = /^\d{1,15}$/.test(String(ctx.query.after)) ? Number(ctx.query.after) : events.number;
+    ctx.type = "text/event-stream; charset=utf-8";
+    ctx.body = events.stream(after);
+  });
+
+  router.post("/conversations", async (ctx) => {
+    ctx.body = await told(asker.ask(undefined, checked(AskRequest, await body(ctx))));
+    ctx.status = 201;
+  });
+
+  router.get("/conversations/:id", (ctx) => {
+    ctx.body = { number: events.number, conversation: conversations.get(id(ctx)) };
+  });
+
+  router.delete("/conversations/:id", async (ctx) => {
+    await conversations.remove(id(ctx));
+    ctx.body = { deleted: true };
+  });
+
+  router.post("/conversations/:id/turns", async (ctx) => {
+    ctx.body = await told(asker.ask(id(ctx), checked(AskRequest, await body(ctx))));
+    ctx.status = 201;
+  });
+
+  router.post("/conversations/:id/forks", async (ctx) => {
+    ctx.body = await told(asker.fork(id(ctx), checked(ForkRequest, await body(ctx))));
+    ctx.status = 201;
+  });
+
+  router.post("/conversations/:id/stop", (ctx) => {
+    asker.stop(id(ctx));
+    ctx.body = { stopped: true };
+  });
+
+  router.get("/library", async (ctx) => {
+    const [vectors, probes, dictionaries] = await told(
+      Promise.all([
+        services.model.vectors(),
+        services.model.probes(),
+        services.lab.dictionaries().catch(() => []),
+      ]),
+    );
+    ctx.body = { vectors, probes, dictionaries };
+  });
+
+  router.post("/vectors", async (ctx) => {
+    ctx.body = await told(services.model.makeVector(checked(VectorRequest, await body(ctx))));
+    ctx.status = 201;
+    events.publish({ type: "library" });
+  });
+
+  router.post("/probes", async (ctx) => {
+    ctx.body = await told(services.model.makeProbe(checked(ProbeRequest, await body(ctx))));
+    ctx.status = 201;
+    events.publish({ type: "library" });
+  });
+
+  router.post("/jobs", async (ctx) => {
+    const { operation, model, ...settings } = (await body(ctx)) as Record<string, unknown>;
+    // The Lab's own check is the one that counts; it says what is wrong in words.
+    const submitted = services.lab.submit(
+      operation as "inspect",
+      model as string,
+      settings as { prompt: string },
+    );
+    ctx.body = await told(submitted);
+    ctx.status = 201;
+    await services.look();
+  });
+
+  router.get("/jobs/:id", async (ctx) => {
+    ctx.body = await told(services.lab.job(id(ctx)));
+  });
+
+  /** A job, and once it has finished its figures: what they show in words, and their data. */
+  router.get("/jobs/:id/findings", async (ctx) => {
+    const job = await told(services.lab.job(id(ctx)));
+    if (job.result === undefined) {
+      ctx.body = { job };
+      return;
+    }
+    const { summary, cautions, parts } = findingsOf(job as ReportedJob);
+    const figures = parts.filter((part) => "chart" in part);
+    const passages = parts.filter((part) => !("chart" in part)).map(({ id, title }) => ({ id, title }));
+    ctx.body = { job, summary, cautions, figures, passages };
+  });
+
+  router.post("/jobs/:id/cancel", async (ctx) => {
+    ctx.body = await told(services.lab.cancel(id(ctx)));
+    await services.look();
+  });
+
+  router.get("/jobs/:id/report", async (ctx) => {
+    const job = await told(services.lab.job(id(ctx)));
+    if (job.result === undefined)
+      throw new HttpError(409, `Job ${job.id} has no result; it is ${job.status}.`);
+    // A file to keep: the page fetches it, so that it is never shown in this origin.
+    ctx.type = "application/octet-stream";
+    ctx.body = await renderReport(job as ReportedJob);
+  });
+
+  router.get("/jobs/:id/artifacts/:name", async (ctx) => {
+    const [job, name] = [id(ctx), ctx.params.name as string].map(encodeURIComponent);
+    const { signal } = clientGone(ctx);
+    const path = `/lab/v1/jobs/${job}/artifacts/${name}`;
+    const response = await told(services.labHttp.open(path, { signal }));
+    ctx.type = "application/octet-stream";
+    ctx.body = response;
+  });
+
+  return router;
+}
+
+/** What a service refused, refused here with its own sentence; a service that is gone is a 502. */
+async function told<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof TaplineError || (error instanceof Error && error.name === "TimeoutError")) {
+      const status = error instanceof TaplineError ? (error.status ?? 502) : 504;
+      throw new HttpError(status, sentenceOf(error));
+    }
+    if (error instanceof InvalidInput) throw new HttpError(400, error.message);
+    throw error;
+  }
+}

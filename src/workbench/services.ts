@@ -1,0 +1,159 @@
+import { Lab, ServingModel, TaplineError } from "../client/index.js";
+import { Transport } from "../client/transport.js";
+import type { JobSummary } from "../contracts/index.js";
+import type { Events } from "./events.js";
+import type { LabStatus, ServerStatus } from "./wire.js";
+
+/** Between two looks at the services while a page is open; nobody looks where none is. In milliseconds. */
+const lookMs = 1000;
+
+export interface ServiceAddresses {
+  server: string;
+  lab: string;
+  /** What the Lab opens the served model by, where the caller started the server with it. */
+  model?: string;
+}
+
+/**
+ * The two services that the workbench shows, as it last saw them. It asks them once a second while a page is open, and
+ * tells the pages what changed.
+ */
+export class Services {
+  readonly lab: Lab;
+  readonly model: ServingModel;
+  /** The same services, for what their clients have no method for. */
+  readonly http: Transport;
+  readonly labHttp: Transport;
+  readonly #addresses: ServiceAddresses;
+  readonly #events: Events;
+  #server: ServerStatus;
+  #labStatus: LabStatus;
+  #jobs: JobSummary[] = [];
+  #looking: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(addresses: ServiceAddresses, events: Events) {
+    this.#addresses = addresses;
+    this.#events = events;
+    this.lab = new Lab(addresses.lab);
+    this.model = new ServingModel(addresses.server);
+    this.http = new Transport(addresses.server, 75_000, { service: "serve" });
+    this.labHttp = new Transport(addresses.lab, 60_000, { service: "lab" });
+    const unknown = { ok: false, sentence: "It was not asked yet." };
+    this.#server = { url: addresses.server, ...unknown, ...nothingKnown };
+    this.#labStatus = { url: addresses.lab, ...unknown, active: null, queued: 0 };
+    events.onReaders = () => this.#schedule(0);
+  }
+
+  get server(): ServerStatus {
+    return this.#server;
+  }
+
+  get labStatus(): LabStatus {
+    return this.#labStatus;
+  }
+
+  get jobs(): JobSummary[] {
+    return this.#jobs;
+  }
+
+  /** Looks at both now; a look that is under way counts. */
+  look(): Promise<void> {
+    this.#looking ??= this.#lookAtBoth().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+  }
+
+  #schedule(ms: number): void {
+    clearTimeout(this.#timer);
+    if (this.#closed || this.#events.readers === 0) return;
+    this.#timer = setTimeout(() => {
+      void this.look().finally(() => this.#schedule(lookMs));
+    }, ms);
+    this.#timer.unref();
+  }
+
+  async #lookAtBoth(): Promise<void> {
+    await Promise.all([this.#lookAtServer(), this.#lookAtLab()]);
+  }
+
+  async #lookAtServer(): Promise<void> {
+    const { server: url, model } = this.#addresses;
+    let next: ServerStatus;
+    try {
+      const told = await this.model.capabilities();
+      const known = this.#server.ok && this.#server.model === told.model ? this.#server.path : null;
+      const path = model ?? known ?? (await this.#modelPath());
+      const ok = told.model !== null;
+      next = {
+        url,
+        ok,
+        sentence: ok ? "ready" : "It holds no model at the moment.",
+        model: told.model,
+        path,
+        n_layer: told.n_layer,
+        n_embd: told.n_embd,
+        architecture: told.architecture,
+        backend: told.backend,
+      };
+    } catch (error) {
+      next = { url, ok: false, sentence: sentenceOf(error), ...nothingKnown };
+    }
+    if (same(next, this.#server)) return;
+    this.#server = next;
+    this.#events.publish({ type: "server", server: next });
+  }
+
+  async #lookAtLab(): Promise<void> {
+    const { lab: url } = this.#addresses;
+    let next: LabStatus;
+    let jobs = this.#jobs;
+    try {
+      const [health, list] = await Promise.all([this.lab.health(), this.lab.jobs()]);
+      jobs = list;
+      next = { url, ok: true, sentence: "ready", active: health.active_job, queued: health.queued };
+    } catch (error) {
+      next = { url, ok: false, sentence: sentenceOf(error), active: null, queued: 0 };
+    }
+    if (!same(next, this.#labStatus)) {
+      this.#labStatus = next;
+      this.#events.publish({ type: "lab", lab: next });
+    }
+    if (!same(jobs, this.#jobs)) {
+      this.#jobs = jobs;
+      this.#events.publish({ type: "jobs", jobs });
+    }
+  }
+
+  async #modelPath(): Promise<string | null> {
+    const { model_path: path } = await this.http.json<{ model_path?: unknown }>("/props");
+    return typeof path === "string" ? path : null;
+  }
+}
+
+const nothingKnown = {
+  model: null,
+  path: null,
+  n_layer: null,
+  n_embd: null,
+  architecture: null,
+  backend: null,
+};
+
+function same(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+export function sentenceOf(error: unknown): string {
+  if (error instanceof TaplineError || (error instanceof Error && error.name === "TimeoutError")) {
+    return error.message;
+  }
+  return "The service failed; its log says where.";
+}

@@ -1,0 +1,78 @@
+/** A workbench with its page, in front of a server and a Lab of this process: for tests in a browser. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { BrowserContext, BrowserContextOptions, Page } from "playwright-core";
+import { buildPage } from "../../scripts/build/page.js";
+import { startLab } from "../../src/lab/index.js";
+import { startWorkbench, type WorkbenchService } from "../../src/workbench/index.js";
+import { startServer, type TestServer } from "../inference/support/serving.js";
+import { newContext } from "../support/browser.js";
+import { compiledWorker } from "../support/program.js";
+
+export interface Bench {
+  folder: string;
+  server: TestServer;
+  workbench: WorkbenchService;
+  /** Ends the workbench and starts another at the same port. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Where the page is built to, beside what the services keep. */
+export async function startBench(): Promise<Bench> {
+  const folder = mkdtempSync(join(tmpdir(), "tapline-bench-"));
+  const page = join(folder, "page");
+  const [, server, lab] = await Promise.all([
+    buildPage(page),
+    startServer({ home: folder, parallel: 4 }),
+    startLab({ port: 0, home: folder, queueCapacity: 8, backend: "cpu", ...compiledWorker }),
+  ]);
+  const start = (port: number) =>
+    startWorkbench({ port, home: folder, server: server.url, lab: lab.url, model: "demo", page });
+  const bench: Bench = {
+    folder,
+    server,
+    workbench: await start(0),
+    async restart() {
+      const { port } = bench.workbench;
+      await bench.workbench.close();
+      bench.workbench = await start(port);
+    },
+    async close() {
+      await bench.workbench.close();
+      await Promise.all([server.close(), lab.close()]);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+  return bench;
+}
+
+export interface Visit {
+  context: BrowserContext;
+  page: Page;
+  /** Errors, refusals of the policy, and requests for anything but the workbench. */
+  troubles: string[];
+}
+
+/** A browser of its own that opens a link, and everything that goes wrong in it. */
+export async function visit(bench: Bench, options: BrowserContextOptions = {}): Promise<Visit> {
+  const context = await newContext({ acceptDownloads: true, ...options });
+  const troubles: string[] = [];
+  context.on("page", (page) => watch(page, bench.workbench.url, troubles));
+  const page = await context.newPage();
+  await page.goto(bench.workbench.link());
+  await page.getByRole("navigation", { name: "Views" }).waitFor();
+  return { context, page, troubles };
+}
+
+function watch(page: Page, own: string, troubles: string[]): void {
+  page.on("pageerror", (error) => troubles.push(String(error)));
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) troubles.push(message.text());
+  });
+  page.on("request", (request) => {
+    if (!request.url().startsWith(`${own}/`) && !request.url().startsWith("blob:"))
+      troubles.push(request.url());
+  });
+}

@@ -1,0 +1,278 @@
+/** The workbench end to end in a real browser, on the embedded model. */
+import { readFileSync } from "node:fs";
+import type { Page } from "playwright-core";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { aroundBrowser, assertLooksWell, inBrowser } from "../support/browser.js";
+import { until } from "../support/until.js";
+import { type Bench, startBench, visit } from "./bench.js";
+
+let bench: Bench;
+aroundBrowser({
+  async start() {
+    bench = await startBench();
+  },
+  end: () => bench?.close(),
+});
+
+interface CSSLike {
+  getPropertyValue(name: string): string;
+}
+
+const answers = (page: Page) => page.locator(".answer-text");
+/** What an answer says, without what was thought. */
+const said = (page: Page, at: number) => answers(page).nth(at).locator(":scope > p").textContent();
+const text = async (page: Page, selector: string) => (await page.locator(selector).textContent()) ?? "";
+
+async function ask(page: Page, question: string): Promise<void> {
+  const before = await page.locator(".turn").count();
+  await page.getByRole("textbox", { name: "Message" }).fill(question);
+  await page.keyboard.press("Enter");
+  await answered(page, before);
+}
+
+async function answered(page: Page, turn: number): Promise<void> {
+  const shown = page.locator(".turn").nth(turn);
+  await shown.waitFor();
+  await until(async () => (await shown.getByText("answering …").count()) === 0);
+}
+
+inBrowser("chat: an answer streams in, a token opens, a layer changes and the answer with it", async () => {
+  const { page, context, troubles } = await visit(bench, { viewport: { width: 1440, height: 900 } });
+  // The example is written already; with the keyboard alone.
+  await page.getByRole("textbox", { name: "Message" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("24 tokens", { exact: true }).waitFor();
+  assert.is(await said(page, 0), "The capital of France is Paris.");
+  assert.is(await text(page, ".thinking summary"), "Thinking, 17 tokens");
+  assert.match(page.url(), /\/chat\/[0-9a-f]{16}$/);
+
+  await answers(page).first().focus();
+  await page.keyboard.press("End");
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("Enter");
+  const inside = page.getByRole("region", { name: "Inside a token" });
+  await inside.waitFor();
+  assert.match(
+    (await inside.textContent()) ?? "",
+    /Inside ·ParisToken 22, number 1366, probability (?:9\d|100)\.\d %, rank 1/,
+  );
+  const rows = await inside.locator("table").nth(1).locator("tbody tr").allTextContents();
+  assert.is(rows.length, 8);
+  assert.match(rows[0] ?? "", /^7·Paris(?:9\d|100)\.\d %\d/);
+  assert.match(page.url(), /\?t=0\.0\.22$/, "the address holds what is selected");
+
+  await page.getByLabel("Colour by").selectOption("probability");
+  const share = await answers(page)
+    .locator(".t.shaded")
+    .last()
+    .evaluate((span) => Number((span as unknown as { style: CSSLike }).style.getPropertyValue("--share")));
+  assert.ok(share > 0.5 && share <= 1, String(share));
+
+  await page.getByRole("button", { name: "Change a layer" }).click();
+  await page.getByRole("slider").fill("0.9");
+  await ask(page, "What is the capital of Japan?");
+  assert.match(
+    await text(page, ".turn:nth-of-type(2)"),
+    /ablate at layer 5: \d+ rows, changed by 90\.0 % of their length\./,
+  );
+  assert.is(await said(page, 2), "The capital of Japan is Tokyo.", "beside it the model's own");
+  assert.is.not(await answers(page).nth(1).textContent(), await answers(page).nth(2).textContent());
+  await page.getByText(/First difference: token \d+\./).waitFor();
+  assert.ok((await page.locator(".t.differs").count()) > 0);
+
+  await page.locator(".turn").nth(1).getByText("As a script").click();
+  for (const [language, found] of [
+    ["curl", /^curl -s http:\/\/127\.0\.0\.1:\d+\/v1\/chat\/completions -d '\{/],
+    ["Python", /^from tapline import ServingModel\n[\s\S]*"strength": 0\.9/],
+    ["TypeScript", /^import \{ ServingModel \} from "tapline\/client";/],
+  ] as const) {
+    await page.locator(".turn").nth(1).getByRole("button", { name: language }).click();
+    assert.match((await page.locator(".turn").nth(1).locator("pre").textContent()) ?? "", found);
+  }
+  assert.equal(troubles, []);
+  await context.close();
+});
+
+inBrowser(
+  "another token in an answer's place goes on from there, without taking the text apart anew",
+  async () => {
+    const { page, context, troubles } = await visit(bench);
+    await ask(page, "What is the capital of Italy?");
+    const whole = await answers(page).first().textContent();
+    await answers(page).first().locator(":scope > p .t").nth(3).click();
+    const inside = page.getByRole("region", { name: "Inside a token" });
+    const before = page.url();
+    await inside.getByRole("button", { name: "Choose again from here" }).click();
+    await page.waitForURL((url) => url.pathname !== new URL(before).pathname);
+    await answered(page, 0);
+    const again = async () => ((await answers(page).first().textContent()) ?? "").replace("<|im_end|>", "");
+    assert.is(await again(), whole, "greedily, the same tokens lead to the same end");
+    await page.goBack();
+    await answers(page).first().locator(":scope > p .t").nth(3).click();
+    const other = inside.getByRole("button", { name: /^Go on with/ }).nth(1);
+    const name = ((await other.getAttribute("aria-label")) ?? "")
+      .replace("Go on with ", "")
+      .replaceAll("·", " ");
+    await other.click();
+    await page.waitForURL((url) => url.pathname !== new URL(before).pathname);
+    await answered(page, 0);
+    const kept = await answers(page).first().locator(":scope > p .t").allTextContents();
+    assert.is(kept[3], name);
+    assert.equal(troubles, []);
+    await context.close();
+  },
+);
+
+inBrowser("two tabs of a browser share one stream and agree; one that reads it can be closed", async () => {
+  const { page: first, context, troubles } = await visit(bench);
+  await ask(first, "What is the capital of Spain?");
+  const tabs = await Promise.all(
+    Array.from({ length: 6 }, async () => {
+      const page = await context.newPage();
+      await page.goto(first.url());
+      await page.locator(".answer-text > p", { hasText: "is Madrid" }).waitFor();
+      return page;
+    }),
+  );
+  const last = tabs.at(-1) as Page;
+  await ask(last, "What is the capital of Poland?");
+  for (const page of [first, ...tabs]) {
+    await page.locator(".answer-text > p", { hasText: "is Warsaw" }).waitFor();
+    assert.is(await said(page, 1), "The capital of Poland is Warsaw.");
+  }
+  await first.close();
+  await ask(last, "What is the capital of Norway?");
+  for (const page of tabs) await page.locator(".answer-text > p", { hasText: "is Oslo" }).waitFor();
+  await last.reload();
+  assert.is(await said(last, 2), "The capital of Norway is Oslo.", "and after a reload");
+  assert.equal(troubles, []);
+  await context.close();
+});
+
+inBrowser(
+  "inspect: the lens's map; a cell goes on to a patch, whose map shows where the answer comes from",
+  async () => {
+    const { page, context, troubles } = await visit(bench, { viewport: { width: 1200, height: 900 } });
+    await page.getByRole("link", { name: "Inspect" }).click();
+    await page.getByRole("textbox", { name: "Text" }).fill("The capital of France is");
+    await page.getByRole("button", { name: "Inspect", exact: true }).click();
+    const lens = page.getByRole("figure", { name: "Logit lens" });
+    await lens.locator('[aria-label="cell"] rect').first().waitFor();
+    assert.is(await lens.locator('[aria-label="cell"] rect').count(), 8 * 6);
+    assert.match(page.url(), /\/inspect\/[0-9a-f]{32}$/);
+    for (const kind of ["SVG", "PNG", "CSV"]) {
+      const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: `Save “Logit lens” as ${kind}` }).click(),
+      ]);
+      assert.match(
+        download.suggestedFilename(),
+        new RegExp(`^tapline-inspect-[0-9a-f]{8}-logit-lens\\.${kind.toLowerCase()}$`),
+      );
+      const bytes = readFileSync(await download.path());
+      if (kind === "PNG") assert.is(bytes.subarray(1, 4).toString(), "PNG");
+      if (kind === "CSV") assert.is(bytes.toString().split("\r\n").length, 8 * 6 + 2);
+      if (kind === "SVG") assert.match(bytes.toString(), /^<svg .*·Paris/s);
+    }
+    // With the keyboard: the first row is layer 0, token 0.
+    await lens.locator(".chart").focus();
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Enter");
+    const chosen = page.getByRole("region", { name: "Chosen cell" });
+    assert.match((await chosen.textContent()) ?? "", /layer 0, token 0/);
+    // With the mouse: some other cell.
+    await lens.locator('[aria-label="cell"] rect').last().click();
+    await until(async () => /layer 7, token 5/.test((await chosen.textContent()) ?? ""));
+    assert.match(page.url(), /\?l=7&t=5$/);
+    await chosen.getByRole("button", { name: "Patch here" }).click();
+    assert.is(await page.getByRole("textbox", { name: "Clean" }).inputValue(), "The capital of France is");
+    await page.getByRole("textbox", { name: "Corrupted" }).fill("The capital of Japan is");
+    await page.getByRole("button", { name: "Patch", exact: true }).click();
+    const map = page.getByRole("figure", { name: "Recovery by layer and token" });
+    await map.locator('[aria-label="cell"] rect').first().waitFor();
+    assert.match(
+      (await page.getByRole("region", { name: "Alignment" }).textContent()) ?? "",
+      /·Paris against ·Tokyo/,
+    );
+    assert.match(
+      (await page.getByRole("region", { name: "Chosen site" }).textContent()) ?? "",
+      /layer 7, token 5[\s\S]*recovery/,
+    );
+    assert.equal(troubles, []);
+    await context.close();
+  },
+);
+
+inBrowser("jobs: listed in every tab, repeated with changes, compared, kept as a report", async () => {
+  const { page, context, troubles } = await visit(bench, { viewport: { width: 1400, height: 900 } });
+  await page.getByRole("link", { name: "Jobs", exact: true }).click();
+  const rows = page.getByRole("region", { name: "All jobs" }).locator("tbody tr");
+  const count = await until(async () => (await rows.count()) || false);
+  await rows.last().getByRole("link").first().click();
+  await page.getByRole("figure", { name: "Next token" }).waitFor();
+  const first = new URL(page.url()).pathname.split("/")[2];
+  await page.getByText("Repeat with changes").click();
+  const settings = page.getByRole("textbox", { name: "Settings" });
+  await settings.fill((await settings.inputValue()).replace("France", "Greece"));
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.waitForURL((url) => !url.pathname.endsWith(String(first)));
+  await page
+    .getByText(/“·Athens”/)
+    .first()
+    .waitFor();
+  await until(async () => (await rows.count()) === count + 1);
+  await page.getByRole("link", { name: `Compare with job ${first?.slice(0, 8)}` }).click();
+  await until(async () => (await page.getByRole("figure", { name: "Next token" }).count()) === 2);
+  const [report] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Report as one HTML file" }).first().click(),
+  ]);
+  assert.match(readFileSync(await report.path(), "utf8"), /^<!doctype html>[\s\S]*The capital of Greece is/);
+  const [arrays] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "activations.npz" }).first().click(),
+  ]);
+  assert.is(
+    readFileSync(await arrays.path())
+      .subarray(0, 2)
+      .toString(),
+    "PK",
+  );
+  assert.equal(troubles, []);
+  await context.close();
+});
+
+inBrowser(
+  "no view has a serious finding of axe or outgrows its window, in light and dark, narrow and wide",
+  async () => {
+    for (const [colorScheme, width] of [
+      ["light", 360],
+      ["dark", 1280],
+    ] as const) {
+      const { page, context, troubles } = await visit(bench, {
+        colorScheme,
+        viewport: { width, height: 800 },
+        bypassCSP: true,
+      });
+      for (const view of ["Steer", "Probe"]) {
+        await page.getByRole("link", { name: view, exact: true }).first().click();
+        await page.getByRole("heading", { level: 1 }).waitFor({ state: "attached" });
+        await assertLooksWell(page, `${view}, ${colorScheme}, ${width}`);
+      }
+      await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Chat" }).click();
+      await page.getByRole("navigation", { name: "Conversations" }).locator("li a").first().click();
+      await answers(page).first().locator(":scope > p .t").first().click();
+      await page.getByRole("button", { name: "Change a layer" }).click();
+      await assertLooksWell(page, `a conversation, ${colorScheme}, ${width}`);
+      await page.getByRole("link", { name: "Jobs", exact: true }).click();
+      await page.getByRole("region", { name: "All jobs" }).getByRole("link").first().click();
+      await page.getByRole("figure").first().waitFor();
+      await assertLooksWell(page, `a job, ${colorScheme}, ${width}`);
+      assert.equal(troubles, []);
+      await context.close();
+    }
+  },
+);
+
+test.run();
