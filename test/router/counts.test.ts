@@ -2,6 +2,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Backend } from "../../src/router/backend.js";
 import { pick } from "../../src/router/pick.js";
+import { freePort } from "../support/free-port.js";
 import { cast } from "./support/cast.js";
 import { json } from "./support/fake.js";
 import { messages } from "./support/routing.js";
@@ -26,6 +27,15 @@ test("a request that nobody could serve is refused; one that a server's fault en
   one.options.post = (_got, response) => json({ error: { message: "broken" } }, 500)(response);
   assert.is((await router.chat({ model: "one", messages })).status, 500);
   assert.equal(await counts(), { completed: 1, failed: 1, refused: 3, cancelled: 0 });
+});
+
+test("a backend that was never there is no fault of a request for a model that nobody serves", async () => {
+  const one = await fake({ models: [{ id: "one" }] });
+  const never = `http://127.0.0.1:${await freePort()}`;
+  const router = await routing([never, one.url]);
+  const { status, body } = await router.chat({ model: "another", messages });
+  assert.equal([status, body.error.code], [404, "model_not_found"]);
+  assert.is((await router.chat({ model: "one", messages })).status, 200);
 });
 
 test("a backend of which no time is known comes before one that took half a millisecond", async () => {
