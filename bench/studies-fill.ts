@@ -1,5 +1,6 @@
 /** Fills a database with studies for the benchmark, in bulk and past the publication rules. */
 import { createHash, randomUUID } from "node:crypto";
+import { operations } from "../src/contracts/index.js";
 import type { StudyPackage } from "../src/contracts/studies/index.js";
 import { gatherStatistics, indexStudies } from "../src/studies/backup.js";
 import { signInAccount } from "../src/studies/store/accounts.js";
@@ -52,7 +53,9 @@ export async function fill(store: Store, count: number): Promise<void> {
         title: text(8),
         question: text(25),
         method: `${text(80)} rare${index}`,
-        finding: text(60),
+        finding: `${text(60)}${index % 4 === 0 ? measured(operations[index % 5] as string) : ""}`,
+        license: index % 10 === 0 ? "CC0-1.0" : "CC-BY-4.0",
+        model: { name: `Example-${index % 30}B`, runtime: "tapline" },
         ...(index === count - 1 ? large() : {}),
         ...(index === count - 2 ? { entries: studyWithResults().entries } : {}),
       });
@@ -93,6 +96,11 @@ export async function fill(store: Store, count: number): Promise<void> {
   await store.db.updateTable("counters").set({ value: now }).where("name", "=", "published_at").execute();
   await store.db.transaction().execute((trx) => indexStudies(store, trx));
   await gatherStatistics(store);
+}
+
+/** Enough of a result that a study counts among those of a method; drawn are those of the last but one. */
+function measured(operation: string): string {
+  return `\n\n\`\`\`tapline-result\n${JSON.stringify({ schemaVersion: 1, operation })}\n\`\`\``;
 }
 
 function large(): Partial<StudyPackage> {

@@ -31,14 +31,21 @@ type Told = (row: Row) => void;
 /**
  * @param kept folder whose databases are used again if it has any, and stay there
  * @param told receives each figure as soon as it is known
+ * @param only `sqlite` or `postgresql`; both unless told otherwise
  */
-async function benchCount(count: number, kept?: string, told: Told = () => {}): Promise<Row[]> {
+async function benchCount(
+  count: number,
+  kept?: string,
+  told: Told = () => {},
+  only?: string,
+): Promise<Row[]> {
   const folder = kept ?? mkdtempSync(join(tmpdir(), "tapline-bench-"));
   const cluster = await startPostgres({ durable: true, kept: kept && join(kept, "postgresql") });
   const rows: Row[] = [];
   try {
-    rows.push(...(await benchDatabase("SQLite", join(folder, "studies.db"), count, told)));
-    if (cluster !== null)
+    if (only !== "postgresql")
+      rows.push(...(await benchDatabase("SQLite", join(folder, "studies.db"), count, told)));
+    if (cluster !== null && only !== "sqlite")
       rows.push(...(await benchDatabase("PostgreSQL", cluster.url("bench"), count, told)));
   } finally {
     await cluster?.stop();
@@ -109,6 +116,13 @@ async function benchDatabase(name: string, location: string, count: number, told
         most: 250,
       },
     );
+    await load("front page of the site", () => "/", { least: 1000, most: 40 });
+    // Pages that nobody asked for before: found, counted by facets and made.
+    await load(
+      "search on the site with counts beside facets",
+      () => `/?q=${commonWords(turn())}&license=CC-BY-4.0&model=Example-7B`,
+      { most: 250 },
+    );
     await load("page of a study with figures", () => `/studies/${drawn}`, { least: 1000, most: 40 });
     await load("offset near 10,000", () => `${list}?offset=${Math.min(10_000, count) - (turn() % 500)}`, {
       most: 100,
@@ -144,11 +158,16 @@ function next<T>(child: ChildProcess): Promise<T> {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [count, kept] = process.argv.slice(2);
+  const [count, kept, only] = process.argv.slice(2);
   if (kept !== undefined) mkdirSync(kept, { recursive: true });
-  await benchCount(Number(count ?? 100_000), kept, ({ name, value, unit, goal, ok }) => {
-    console.log(
-      `${name}: ${value.toFixed(1)} ${unit}${goal === undefined ? "" : ` (goal ${goal}${ok ? "" : ", missed"})`}`,
-    );
-  });
+  await benchCount(
+    Number(count ?? 100_000),
+    kept,
+    ({ name, value, unit, goal, ok }) => {
+      console.log(
+        `${name}: ${value.toFixed(1)} ${unit}${goal === undefined ? "" : ` (goal ${goal}${ok ? "" : ", missed"})`}`,
+      );
+    },
+    only,
+  );
 }

@@ -11,6 +11,7 @@ import { revealed } from "../../src/studies/site/reveal.js";
 import type { Filters } from "../../src/studies/store/filters.js";
 import { reinstate, remove } from "../../src/studies/store/moderation.js";
 import { countFacets } from "../../src/studies/store/studies.js";
+import { withoutMarkup } from "../../src/studies/text/plain.js";
 import { quotation } from "../../src/studies/text/quote.js";
 import { inspectJob, patchJob } from "../report/jobs.js";
 import { startDatabases } from "./support/databases.js";
@@ -275,6 +276,22 @@ test("a long study begins with an abstract, its first figure and a list of what 
   const other = await page(short);
   assert.is(other.abstract, "");
   assert.not.match(other.contents, "<bdi>");
+});
+
+test("excerpts are words without marks, and what is no mark stays", () => {
+  for (const [markdown, words] of [
+    ["At **which** block?\n\n1. *One*\n2. `two`", "At which block? 1. One 2. two"],
+    ["## Head\n> said [here](https://x.example/a) and ![there](b.png)", "Head said here and there"],
+    ["before ## Set up We", "before Set up We"],
+    ["a ```python lab.inspect() ``` b", "a lab.inspect() b"],
+    [
+      "2 * 3 * 4, a*b*c, snake_case_name, $x_1$, 5 > 4, [x]",
+      "2 * 3 * 4, a*b*c, snake_case_name, $x_1$, 5 > 4, [x]",
+    ],
+    ["cut in **the midd", "cut in **the midd"],
+  ] as const) {
+    assert.is(withoutMarkup(markdown), words);
+  }
 });
 
 test("the first paragraph is one of prose", () => {

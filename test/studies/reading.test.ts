@@ -2,17 +2,21 @@
  * A published study as it is read, in a real browser: figures, formulas, tables; hostile texts; with scripts and without.
  * TAPLINE_SCREENSHOTS=<folder> keeps pictures of it.
  */
+import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { StudyPackage } from "../../src/contracts/studies/index.js";
+import { accountsNamed, signInAccount } from "../../src/studies/store/accounts.js";
+import { addComment } from "../../src/studies/store/discussion.js";
 import { saveDraft } from "../../src/studies/store/drafts.js";
 import { publishDraft } from "../../src/studies/store/publish.js";
 import { hostile, hostileJobs } from "../report/jobs.js";
 import { assertLooksWell, inBrowser } from "../support/browser.js";
-import { aroundWebsite, context, log, service } from "./support/browser.js";
+import { aroundWebsite, context, log, service, signIn } from "./support/browser.js";
 import { samplePackage } from "./support/packages.js";
+import { reproduction } from "./support/people.js";
 import { resultBlock, studyWithResults } from "./support/results.js";
 
 const pictures = process.env.TAPLINE_SCREENSHOTS;
@@ -20,9 +24,10 @@ const pictures = process.env.TAPLINE_SCREENSHOTS;
 aroundWebsite();
 
 /** @returns the id of the study that a package becomes */
-async function publish(content: StudyPackage): Promise<string> {
+async function publish(content: StudyPackage, by?: string): Promise<string> {
   const { store } = service.service;
-  const { id: accountId } = await store.db.selectFrom("accounts").select("id").executeTakeFirstOrThrow();
+  const first = await store.db.selectFrom("accounts").select("id").executeTakeFirstOrThrow();
+  const accountId = by ?? first.id;
   await store.db.updateTable("accounts").set({ recent_drafts: "[]" }).where("id", "=", accountId).execute();
   const bytes = Buffer.from(JSON.stringify(content));
   const draft = await saveDraft(store, { tokenId: accountId, accountId, scopes: [] }, bytes, "x", null);
@@ -45,8 +50,18 @@ inBrowser(
       const page = await visitor.newPage();
       await page.goto(`${service.origin}/studies/${id}`);
       const figures = page.locator("figure");
-      // Lens, answer's way, norms, next tokens; dose, differences; four of the probe; three of the SAE; features.
-      assert.is(await figures.count(), 14);
+      // Lens, answer's way, norms, next tokens; dose, differences; four of the probe; three of the SAE; features;
+      // recovery; drift by layer, artefacts. What was extracted is told in words.
+      assert.is(await figures.count(), 17);
+      assert.match((await page.locator("main").textContent()) ?? "", "every token's row of 2 layers (0, 3)");
+      const headline = page.getByRole("figure", { name: "First figure" });
+      assert.ok((await headline.locator("svg:visible").count()) > 0, "the abstract has a figure");
+      await headline.getByRole("link").click();
+      assert.match(page.url(), /#figure-1$/);
+      const contents = page.getByRole("navigation", { name: "On this page" });
+      await contents.getByRole("link", { name: "Result of drift" }).focus();
+      await page.keyboard.press("Enter");
+      assert.match(page.url(), /#entry-/);
       for (const figure of await figures.all()) {
         assert.ok((await figure.locator("svg:visible").count()) > 0, "a picture of the window's size");
         assert.ok((await figure.locator("table").textContent())?.length, "its data as a table");
@@ -130,6 +145,114 @@ inBrowser("hostile Markdown, formulas, results and links: nothing is injected, r
     assert.equal([...new Set(asked)], [new URL(service.origin).host], "no request leaves for another host");
     await visitor.close();
   }
+});
+
+inBrowser(
+  "hostile names, headings, comments and models: contents, facets, quotes and notifications inject nothing, and look well",
+  async () => {
+    const evil = '"><img src=x onerror=window.broken=1><script>window.broken=1</script>';
+    const { store } = service.service;
+    const visitor = await context({ viewport: { width: 320, height: 900 }, bypassCSP: true });
+    const page = await visitor.newPage();
+    await signIn(page, "Ada Sample");
+    const [ada] = await accountsNamed(store.db, "@ada-sample");
+    const mallory = await signInAccount(store, {
+      issuer: "test",
+      subject: "mallory",
+      name: `Mallory ${evil} [x](javascript:window.broken=1)`,
+      email: null,
+      login: null,
+    });
+    const entry = {
+      id: randomUUID(),
+      kind: "note" as const,
+      title: `Entry ${evil}`,
+      note: hostile.join("\n\n"),
+    };
+    const content = {
+      title: `Title ${evil}`.slice(0, 160),
+      question: `${evil}\n\n# ${evil}`,
+      method: `## [x](javascript:window.broken=1) ${evil}\n\n${"Words and words. ".repeat(180)}`,
+      finding: `${hostile.join(" ")}\n\n# $\\href{javascript:x}{y}$ ${evil}`,
+      model: { name: `Model ${evil}`, runtime: "x" },
+    };
+    const id = await publish(
+      samplePackage({ ...content, entries: [entry, { ...entry, id: randomUUID() }] }),
+      ada?.id,
+    );
+    const { sha256 } = await store.db
+      .selectFrom("versions")
+      .select("sha256")
+      .where("study_id", "=", id)
+      .executeTakeFirstOrThrow();
+    const claim = { study: id, version: 1, package_sha256: sha256, outcome: "held", differed: evil };
+    await publish(samplePackage({ ...content, finding: reproduction(claim) }), mallory.id);
+    const author = { accountId: mallory.id, name: mallory.name };
+    const said = await addComment(store, author, id, null, `${evil}\n\n> ${hostile.join("\n> ")}`);
+    const comment = (said as { id: string }).id;
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(new URL(request.url()).host));
+    const model = encodeURIComponent(content.model.name);
+    for (const [name, path] of Object.entries({
+      notifications: "/notifications",
+      study: `/studies/${id}`,
+      "quoted entry": `/studies/${id}?quote=entry-${entry.id}`,
+      "quoted comment": `/studies/${id}?quote=comment-${comment}`,
+      facets: `/?model=${model}&sort=new`,
+      author: `/authors/${mallory.handle}?q=words`,
+      leave: "/account/delete",
+      account: "/account",
+    })) {
+      await page.goto(`${service.origin}${path}`);
+      assert.equal(await traces(page), { broken: null, elements: 0, addresses: [] }, name);
+      await assertLooksWell(page, name);
+      if (!["leave", "account"].includes(name))
+        assert.match(await page.locator("main").innerHTML(), "&lt;img src=x onerror=window.broken=1", name);
+      if (pictures !== undefined)
+        await page.screenshot({ path: join(pictures, `hostile-${name}.png`), fullPage: true });
+    }
+    await page.goto(`${service.origin}/notifications`);
+    await page.getByRole("button", { name: "Make an address" }).click();
+    const address = (await page.locator("#feed-address").textContent()) ?? "";
+    // Read as a program reads it: well-formed, every mark of it ours.
+    const { content: feed } = await page.evaluate(async (url) => {
+      const text = await (await fetch(url)).text();
+      // biome-ignore lint/suspicious/noExplicitAny: a parser of the page's, not of this program
+      const parsed = new (globalThis as any).DOMParser().parseFromString(text, "application/xml");
+      const names = [...parsed.querySelectorAll("*")].map((one: { tagName: string }) => one.tagName);
+      return { content: [...new Set(names)].sort().join() };
+    }, address);
+    assert.is(feed, "author,entry,feed,id,link,name,summary,title,updated");
+    assert.equal([...new Set(asked)], [new URL(service.origin).host], "no request leaves for another host");
+    await visitor.close();
+  },
+);
+
+inBrowser("without JavaScript: a private feed, one's data, and leaving", async () => {
+  const visitor = await context({ javaScriptEnabled: false });
+  const page = await visitor.newPage();
+  await signIn(page, "Cleo Sample");
+  await page.getByRole("link", { name: "Notifications" }).click();
+  await page.getByRole("button", { name: "Make an address" }).click();
+  assert.match(
+    (await page.locator("#feed-address").textContent()) ?? "",
+    /\/notifications\/feed\/[\w-]{43}\.atom$/,
+  );
+  await page.goto(`${service.origin}/account`);
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Download my data" }).click(),
+  ]);
+  assert.is(download.suggestedFilename(), "tapline-studies-cleo-sample.tar");
+  assert.is(await download.failure(), null);
+  await page.goto(`${service.origin}/account`);
+  await page.getByRole("link", { name: /Delete this account/ }).click();
+  assert.match((await page.locator("main").textContent()) ?? "", "What stays, under “deleted account”");
+  await page.getByLabel(/Your handle/).fill("@cleo-sample");
+  await page.getByRole("button", { name: "Delete my account for good" }).click();
+  await page.getByRole("heading", { name: "Your account is deleted" }).waitFor();
+  await page.getByRole("link", { name: "Sign in" }).waitFor();
+  await visitor.close();
 });
 
 inBrowser("nothing failed inside", async () => {

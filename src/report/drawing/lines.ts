@@ -58,13 +58,17 @@ function onePicture(
     chart.yDomain ?? (log ? positive(reach) : [Math.min(0, reach[0]), reach[1]]);
   const vertical = [area.bottom, area.top] as const;
   const y = log ? logarithmic(yDomain, vertical) : linear(yDomain, vertical);
+  // Between two layers there is none, so no step is less than 1.
+  const whole = chart.xDomain === undefined && xs.every(Number.isInteger);
+  const room = Math.max(2, Math.floor(wide / 80));
+  const xTicks = ticks(xDomain, whole ? Math.min(room, xDomain[1] - xDomain[0]) : room);
   const largest =
     chart.size === undefined ? 1 : Math.max(1, ...known.map((row) => Number(row[chart.size as string])));
   // Strong lines are drawn last, on top.
   const drawn = series.toSorted((a, b) => Number(a.wide ?? false) - Number(b.wide ?? false));
   return svg(wide, height, part === undefined ? title : `${title}: ${part}`, [
     ...axisY(area, y, log ? powers(yDomain, 5) : ticks(yDomain, 5), chart.yAxis),
-    ...axisX(area, x, chart.steps ? steps : ticks(xDomain, Math.max(2, Math.floor(wide / 80))), chart.xAxis),
+    ...axisX(area, x, chart.steps ? steps : xTicks, chart.xAxis),
     ...(part === undefined
       ? []
       : [label(cutText(part, wide), { x: area.right, y: 28, anchor: "end", kind: "ink name" })]),

@@ -19,7 +19,10 @@ for (const code of document.querySelectorAll("pre.code")) {
       button.textContent = "Selected";
     }
   });
-  code.before(button);
+  const box = document.createElement("div");
+  box.className = "copying";
+  code.before(box);
+  box.append(button, code);
 }
 `;
 

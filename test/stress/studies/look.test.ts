@@ -48,7 +48,14 @@ inBrowser("axe finds nothing serious, light and dark, wide and narrow", async ()
         hard: await hardDraft(page),
         agents: "/agents",
       };
-      for (const [name, path] of Object.entries({ ...paths, account: "/account", docs: "/docs" })) {
+      for (const [name, path] of Object.entries({
+        ...paths,
+        account: "/account",
+        notifications: "/notifications",
+        leave: "/account/delete",
+        author: "/authors/mara-lindqvist",
+        docs: "/docs",
+      })) {
         await page.goto(service.origin + path);
         await assertLooksWell(page, `${name}, ${colorScheme}, ${shape}`);
         if (pictures !== undefined) {

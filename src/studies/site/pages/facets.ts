@@ -1,10 +1,4 @@
-import { operations } from "../../../contracts/index.js";
-import {
-  brokenFilter,
-  licenses,
-  type StudyFilterName,
-  studyFilterNames,
-} from "../../../contracts/studies/index.js";
+import { brokenFilter, type StudyFilterName, studyFilterNames } from "../../../contracts/studies/index.js";
 import type { Facets } from "../../store/studies.js";
 import { type Html, html } from "../html.js";
 import { revealed } from "../reveal.js";
@@ -57,20 +51,21 @@ export function facetPanel({ path, q, given, counts, fixed }: Panel): Html {
     .filter((name) => name !== fixed)
     .map((name) => facetRow(name, { path, q, given, counts }));
   const open = Object.keys(given).some((name) => name !== fixed);
-  const same = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name]));
-  const choice = (name: StudyFilterName, label: string, all: string, values: Record<string, string>) =>
-    html`<div class="field"><label for="${name}">${label}</label><select id="${name}" name="${name}">${
-      all === "" ? null : html`<option value="">${all}</option>`
-    }${Object.entries(values).map(
-      ([value, text]) =>
-        html`<option value="${value}"${given[name] === value ? html` selected` : null}>${text}</option>`,
-    )}</select></div>`;
-  const text = (name: StudyFilterName, label: string) =>
+  const text = (name: "model" | "author" | "year", label: string) =>
     html`<div class="field"><label for="${name}">${label}</label><input type="text" id="${name}" name="${name}" value="${given[name] ?? ""}"></div>`;
+  // What links alone set stays as it is when the form is sent.
+  const kept = (["method", "license", "reproduced"] as const).map((name) =>
+    given[name] === undefined ? null : html`<input type="hidden" name="${name}" value="${given[name]}">`,
+  );
   return html`<details class="filters"${open ? html` open` : null}><summary>Narrow down and sort</summary>
-<dl class="facets">${rows}</dl><div class="filter-fields">
+<dl class="facets">${rows}</dl><div class="filter-fields">${kept}
 ${text("model", "Model, exactly")}${fixed === "author" ? null : text("author", "Author's handle")}${text("year", "Year")}
-${choice("method", "Method", "any", same(operations))}${choice("license", "License", "any", same(licenses))}${choice("reproduced", "Reproduced", "any", { yes: "by somebody" })}${choice("sort", "Sort by", "", orderNames)}</div></details>`;
+<div class="field"><label for="sort">Sort by</label><select id="sort" name="sort">${Object.entries(
+    orderNames,
+  ).map(
+    ([value, name]) =>
+      html`<option value="${value}"${given.sort === value ? html` selected` : null}>${name}</option>`,
+  )}</select></div></div></details>`;
 }
 
 /** Values of one filter, each a link that sets it; the one that is set leads back. */

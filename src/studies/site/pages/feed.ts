@@ -3,6 +3,7 @@ import { narrowing } from "../../store/filters.js";
 import { reproducedStudies } from "../../store/reproductions.js";
 import { countFacets, listStudies, type StudyRow, type StudyRows, topStudies } from "../../store/studies.js";
 import { firstCharacters } from "../../text/display.js";
+import { withoutMarkup } from "../../text/plain.js";
 import { words } from "../../text/words.js";
 import { type Html, html } from "../html.js";
 import { authorLink, counted, page, when } from "../layout.js";
@@ -107,8 +108,10 @@ export function feedItem(
 ): Html {
   const model = JSON.parse(row.model) as { name: string };
   return html`<li><h2 dir="auto"><a href="/studies/${row.id}">${highlighted(row.title, wanted)}</a></h2>
-<p dir="auto">${highlighted(row.question, wanted)}${isCut(row.question) ? "…" : null}</p>${
-    snippet === undefined ? null : html`<p class="snippet" dir="auto">${highlighted(snippet, wanted)}</p>`
+<p dir="auto">${highlighted(withoutMarkup(row.question), wanted)}${isCut(row.question) ? "…" : null}</p>${
+    snippet === undefined
+      ? null
+      : html`<p class="snippet" dir="auto">${highlighted(withoutMarkup(snippet), wanted)}</p>`
   }
 <ul class="meta"><li>${authorLink(row)}</li><li>${when(row.published_at)}</li><li>${revealed(model.name)}</li>
 <li>${counted(row.upvotes, "upvote")}</li><li>${counted(row.comment_count, "comment")}</li>

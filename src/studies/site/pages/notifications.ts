@@ -11,6 +11,7 @@ import {
 } from "../../store/notifications.js";
 import { sha256Hex } from "../../store/tokens.js";
 import { firstCharacters } from "../../text/display.js";
+import { withoutMarkup } from "../../text/plain.js";
 import { absolute, commentPath, studyPath } from "../address.js";
 import { type Html, html } from "../html.js";
 import { csrfField, page, when } from "../layout.js";
@@ -44,7 +45,9 @@ function saidOf(row: NotificationRow, reader: string): Said {
   const study = row.study_id === null ? null : studyPath(row.study_id);
   const comment = row.comment_id === null ? null : commentPath(row.comment_id);
   const body =
-    row.body === null || row.hidden !== null || !readable ? null : firstCharacters(row.body, shownOfComment);
+    row.body === null || row.hidden !== null || !readable
+      ? null
+      : withoutMarkup(firstCharacters(row.body, shownOfComment));
   switch (row.kind) {
     case "reply":
       return { sentence: `${who} replied to your comment on ${title}`, path: comment, excerpt: body };

@@ -79,8 +79,8 @@ ${gone === null ? null : goneNotice(gone)}${reveal.notice()}${
     : null
 }
 ${upvoteForm(visit, row, upvoted)}</header>
-${contentsView(content, studyPath(id, older ? version.version : undefined), { source, outline, reproductions: reproductions.length })}
-<div class="body">${originalsNotice(originals)}${abstract}${readable}
+${abstract}${contentsView(content, studyPath(id, older ? version.version : undefined), { source, outline, reproductions: reproductions.length })}
+<div class="body">${originalsNotice(originals)}${readable}
 ${reproductionsView(reproductions)}<h2 id="provenance">Provenance</h2>
 <dl class="facts"><dt>Model</dt><dd>${show(content.model.name)}</dd>
 ${content.model.revision == null ? null : html`<dt>Revision</dt><dd>${show(content.model.revision)}</dd>`}
