@@ -137,6 +137,11 @@ function judge(file: string, output: string): FileResult {
       ...(skipped > 0 ? {} : { problem: "holds no test" }),
     };
   }
+  if (passed + skipped === 0 && !/^\s*FAIL /m.test(plainText(output))) {
+    const problem =
+      "no test began: a `before` hook threw, of which uvu says nothing (is the addon of this tree built?)";
+    return { ...base, passed, failed, skipped, problem };
+  }
   const forgotten = suitesNotRun(readFileSync(file, "utf8"));
   if (forgotten > 0) {
     return {
