@@ -12,6 +12,7 @@ import { addComment, setUpvote } from "../../src/studies/store/discussion.js";
 import { deleteDraft } from "../../src/studies/store/drafts.js";
 import { remove, setCommentHidden, withdraw } from "../../src/studies/store/moderation.js";
 import { report } from "../../src/studies/store/reports.js";
+import { testClock } from "./support/clock.js";
 import { startDatabases } from "./support/databases.js";
 import { type Person, peopleOf, reproduction } from "./support/people.js";
 import { type Answer, startService } from "./support/service.js";
@@ -33,13 +34,14 @@ function told({ text }: Answer): string[] {
 
 for (const database of databases.all) {
   test(`${database.name}: replies, comments, reproductions, drafts and moderators' doing are told, to those they concern`, async () => {
-    const service = await startService(database.fresh());
+    const clock = testClock();
+    const service = await startService(database.fresh(), { store: { dialect: clock.dialect } });
     const [ada, ben, cleo] = [
       await service.account("Ada"),
       await service.account("Ben"),
       await service.account("Cleo"),
     ];
-    const { store, see, save, post, publish, comment } = peopleOf(service);
+    const { store, see, save, post, publish, comment } = peopleOf(service, clock);
     const inbox = async (who: Person) => told(await see("/notifications", who));
     const { id, sha256 } = await publish(ada, { title: "Heron <b>one</b>" });
     assert.equal(await inbox(ada), [], "the draft waits no more");
@@ -76,7 +78,9 @@ for (const database of databases.all) {
     await deleteDraft(store, ben.id, waiting.id);
     assert.is((await inbox(ben)).length, 1);
 
+    clock.ms += 1000;
     await setCommentHidden(store, "operator", first, "It was rude.");
+    clock.ms += 1000;
     await remove(store, "operator", { studyId: again.id, version: null }, "It was copied.");
     assert.equal((await inbox(ben)).slice(0, 2), [
       "unread: A moderator removed “Again”",

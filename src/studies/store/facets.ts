@@ -6,7 +6,7 @@ import type { Filters } from "./filters.js";
 import type { PlaceSet, Places } from "./places.js";
 import type { Database } from "./schema.js";
 
-/** Places whose rows are read at once: a millisecond or two. */
+/** Places whose studies are read at once, from an index that holds all that is asked: a millisecond or two. */
 const chunk = 1000;
 
 /** How many studies have a value. */
@@ -114,51 +114,69 @@ export class FacetColumns {
     author: string | null,
     reproduced: PlaceSet,
   ): FacetCounts {
-    const license = (licenses as readonly string[]).indexOf(filters.license ?? "") + 1;
-    const method = filters.method === undefined ? 0 : bitsOf(` ${filters.method} `);
-    const model = this.#models.find(filters.model ?? "");
-    const owner = this.#authors.find(author ?? "");
-    const years = new Years();
+    const wanted = {
+      license: (licenses as readonly string[]).indexOf(filters.license ?? "") + 1,
+      methods: bitsOf(filters.method ?? ""),
+      model: this.#models.find(filters.model ?? ""),
+      author: this.#authors.find(author ?? ""),
+      year: filters.year ?? 0,
+    };
+    const given = {
+      model: filters.model !== undefined,
+      author: filters.author !== undefined,
+      reproduced: filters.reproduced === true,
+    };
+    const [licenseAt, methodsAt, modelAt, authorAt] = [
+      this.#license,
+      this.#methods,
+      this.#model,
+      this.#author,
+    ];
     const counts = {
       license: new Uint32Array(licenses.length + 1),
-      method: new Uint32Array(operations.length),
+      methods: new Map<number, number>(),
       model: new Uint32Array(this.#models.texts.length),
       author: new Uint32Array(this.#authors.texts.length),
       year: new Map<number, number>(),
       reproduced: 0,
     };
+    const years = new Years(counts.year);
+    // A hundred thousand times for one page: nothing is made in here.
     this.#places.each(matches, (place) => {
+      const license = licenseAt[place] as number;
+      // It went while the columns were read.
+      if (license === 0) return;
+      const methods = methodsAt[place] as number;
+      const model = modelAt[place] as number;
+      const owner = authorAt[place] as number;
       const year = years.of(this.#places.timeAt(place));
       const repeated = (((reproduced[place >>> 5] as number) >>> (place & 31)) & 1) === 1;
-      const methods = this.#methods[place] as number;
-      // What a place fails: nothing, and it counts for all; one filter, and it counts for that one's values.
-      let failed = "" as keyof Filters | "";
-      let failures = 0;
-      const fails = (name: keyof Filters) => {
-        failed = name;
-        failures += 1;
-      };
-      if (filters.license !== undefined && this.#license[place] !== license) fails("license");
-      if (filters.method !== undefined && (methods & method) === 0) fails("method");
-      if (filters.model !== undefined && this.#model[place] !== model) fails("model");
-      if (filters.author !== undefined && this.#author[place] !== owner) fails("author");
-      if (filters.year !== undefined && year !== filters.year) fails("year");
-      if (filters.reproduced && !repeated) fails("reproduced");
-      if (failures > 1) return;
-      const counted = (name: keyof Filters) => failures === 0 || failed === name;
-      if (counted("license")) increment(counts.license, this.#license[place] as number);
-      if (counted("model")) increment(counts.model, this.#model[place] as number);
-      if (counted("author")) increment(counts.author, this.#author[place] as number);
-      if (counted("year")) counts.year.set(year, (counts.year.get(year) ?? 0) + 1);
-      if (counted("reproduced") && repeated) counts.reproduced += 1;
-      if (methods !== 0 && counted("method")) {
-        for (let at = 0; at < operations.length; at += 1)
-          if (((methods >>> at) & 1) === 1) increment(counts.method, at);
-      }
+      // What a place fails, a bit each: nothing, and it counts for all; one filter, and it counts for that one's values.
+      let failed = 0;
+      if (wanted.license !== 0 && license !== wanted.license) failed |= failing.license;
+      if (wanted.methods !== 0 && (methods & wanted.methods) === 0) failed |= failing.method;
+      if (given.model && model !== wanted.model) failed |= failing.model;
+      if (given.author && owner !== wanted.author) failed |= failing.author;
+      if (wanted.year !== 0 && year !== wanted.year) failed |= failing.year;
+      if (given.reproduced && !repeated) failed |= failing.reproduced;
+      if ((failed & (failed - 1)) !== 0) return;
+      if ((failed & ~failing.license) === 0) increment(counts.license, license);
+      if ((failed & ~failing.model) === 0) increment(counts.model, model);
+      if ((failed & ~failing.author) === 0) increment(counts.author, owner);
+      if ((failed & ~failing.year) === 0) years.count += 1;
+      if (methods !== 0 && (failed & ~failing.method) === 0)
+        counts.methods.set(methods, (counts.methods.get(methods) ?? 0) + 1);
+      if (repeated && (failed & ~failing.reproduced) === 0) counts.reproduced += 1;
     });
+    years.end();
+    const method = new Uint32Array(operations.length);
+    for (const [bits, count] of counts.methods) {
+      for (let at = 0; at < operations.length; at += 1)
+        if (((bits >>> at) & 1) === 1) method[at] = (method[at] as number) + count;
+    }
     return {
       license: told(licenses, counts.license.subarray(1)),
-      method: told(operations, counts.method),
+      method: told(operations, method),
       model: told(this.#models.texts, counts.model),
       author: told(this.#authors.texts, counts.author),
       year: [...counts.year]
@@ -168,6 +186,8 @@ export class FacetColumns {
     };
   }
 }
+
+const failing = { license: 1, method: 2, model: 4, author: 8, year: 16, reproduced: 32 } as const;
 
 function increment(counts: Uint32Array, at: number): void {
   counts[at] = (counts[at] as number) + 1;
@@ -183,6 +203,7 @@ function told(values: readonly string[], counts: Uint32Array): FacetCount[] {
   return found.sort((a, b) => b.count - a.count || (a.value < b.value ? -1 : 1)).slice(0, mostTold);
 }
 
+/** @param methods names of operations with spaces between */
 function bitsOf(methods: string): number {
   let bits = 0;
   for (const name of methods.split(" ")) {
@@ -192,18 +213,32 @@ function bitsOf(methods: string): number {
   return bits;
 }
 
-/** Years in UTC of times that come in order. */
+/** Years in UTC of times that come in order, and how many of each are counted. */
 class Years {
+  /** Of the year at hand. */
+  count = 0;
+  readonly #counts: Map<number, number>;
   #year = 0;
   #from = 0;
   #to = 0;
 
+  constructor(counts: Map<number, number>) {
+    this.#counts = counts;
+  }
+
   of(time: number): number {
     if (time < this.#from || time >= this.#to) {
+      this.end();
       this.#year = new Date(time).getUTCFullYear();
       this.#from = Date.UTC(this.#year, 0);
       this.#to = Date.UTC(this.#year + 1, 0);
     }
     return this.#year;
+  }
+
+  /** Writes down what was counted so far. */
+  end(): void {
+    if (this.count > 0) this.#counts.set(this.#year, (this.#counts.get(this.#year) ?? 0) + this.count);
+    this.count = 0;
   }
 }

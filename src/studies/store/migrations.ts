@@ -238,5 +238,15 @@ function migrations(dialect: Dialect): Record<string, Migration> {
       },
     },
     "006-people": people(ordered),
+    "007-facets": {
+      async up(db: Kysely<Database>) {
+        // What facets are counted by is read of all studies: from here, and not from rows ten times as wide.
+        await db.schema
+          .createIndex("studies_facets")
+          .on("studies")
+          .columns(["listed", "published_at", "license", "methods", "model_name", "account_id"])
+          .execute();
+      },
+    },
   };
 }

@@ -6,14 +6,18 @@ import type { Answer, TestService } from "./service.js";
 
 export type Person = Awaited<ReturnType<TestService["account"]>>;
 
-/** What people do on the website, each in a line. */
-export function peopleOf(service: TestService) {
+/**
+ * What people do on the website, each in a line.
+ * @param clock moves on before each, so that what is told in the order of time has one
+ */
+export function peopleOf(service: TestService, clock: { ms: number } = { ms: 0 }) {
   const { store } = service.running.service;
   const csrf = new Map<string, string>();
   const tokens = new Map<string, string>();
   const see = (path: string, who: Person | null = null): Promise<Answer> =>
     service.call(path, who === null ? {} : { headers: { Cookie: who.cookie } });
   const save = async (who: Person, change: Partial<StudyPackage> = {}) => {
+    clock.ms += 1000;
     const token = tokens.get(who.id) ?? (await service.token(who.id)).token;
     tokens.set(who.id, token);
     const body = JSON.stringify(samplePackage(change));
@@ -46,11 +50,13 @@ export function peopleOf(service: TestService) {
     /** @returns the study's id, and the hash and text of the package */
     async publish(who: Person, change: Partial<StudyPackage> = {}, replaces: string | null = null) {
       const draft = await save(who, change);
+      clock.ms += 1000;
       const reviewed = { accountId: who.id, draftId: draft.id, reviewedSha256: draft.sha256, replaces };
       const { id } = (await publishDraft(store, reviewed)) as { id: string };
       return { ...draft, id };
     },
     async comment(study: string, who: Person, body: string, parent: string | null = null) {
+      clock.ms += 1000;
       const added = await addComment(store, { accountId: who.id, name: who.name }, study, parent, body);
       return (added as { id: string }).id;
     },
