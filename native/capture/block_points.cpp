@@ -221,6 +221,91 @@ class BlockWalk {
   Stop start_;
 };
 
+/// What a block's heads read and what they made of it.
+struct Heads {
+  Stop weights;  // no node: flash attention keeps none
+  Stop out;      // no node: the heads' outputs do not stand side by side anywhere
+  int count = 0;
+  std::string why;
+};
+
+/// Looks for the attention in what leads from the block's input, node `from`, to what its first half adds.
+class HeadSearch {
+ public:
+  HeadSearch(const GraphView& graph, int from, const Stop& attn)
+      : graph_(graph), from_(from), parents_(static_cast<size_t>(attn.node + 1), {-1, 0}), attn_(attn) {
+    for (int i = attn.node; i > from_; --i) {
+      if (!reached(i)) continue;
+      for (uint8_t s = 0; s < GGML_MAX_SRC; ++s) {
+        const ggml_tensor* source = graph.node(i)->src[s];
+        const int index = source == nullptr ? -1 : graph.index_of(source);
+        if (index > from_ && index < i && !reached(index)) parents_[static_cast<size_t>(index)] = {i, s};
+      }
+    }
+  }
+
+  Heads find() const {
+    Heads heads;
+    int found = -1;
+    for (int i = std::max(0, from_ + 1); i <= attn_.node; ++i) {
+      if (!reached(i)) continue;
+      const ggml_tensor* t = graph_.node(i);
+      if (t->op != GGML_OP_FLASH_ATTN_EXT && !(t->op == GGML_OP_SOFT_MAX && t->src[1] != nullptr)) continue;
+      if (found >= 0) {
+        heads.why = "attends more than once";
+        return heads;
+      }
+      found = i;
+    }
+    if (found < 0) {
+      heads.why = "mixes tokens without attention weights";
+      return heads;
+    }
+    const ggml_tensor* t = graph_.node(found);
+    const bool fused = t->op == GGML_OP_FLASH_ATTN_EXT;
+    heads.count = static_cast<int>(fused ? t->ne[1] : t->ne[2]);
+    if (!fused && t->ne[3] == 1) heads.weights = stop(found);
+    // Fused, the heads of a token stand side by side at once; otherwise they are brought there.
+    const int last =
+        fused ? reader(found, GGML_OP_RESHAPE, 0)
+              : reader(reader(reader(found, GGML_OP_MUL_MAT, 1), GGML_OP_PERMUTE, 0), GGML_OP_CONT, 0);
+    if (last >= 0 && graph_.node(last)->ne[0] % heads.count == 0) heads.out = stop(last);
+    return heads;
+  }
+
+ private:
+  bool reached(int node) const {
+    return node == attn_.node || parents_[static_cast<size_t>(node)].first >= 0;
+  }
+
+  Stop stop(int node) const {
+    Stop found{node, {}};
+    for (int i = node; i != attn_.node; i = parents_[static_cast<size_t>(i)].first)
+      found.route.push_back(parents_[static_cast<size_t>(i)].second);
+    std::reverse(found.route.begin(), found.route.end());
+    found.route.insert(found.route.begin(), attn_.route.begin(), attn_.route.end());
+    return found;
+  }
+
+  /// The only node of that kind on the way which reads `node` as that operand; -1 where there is none.
+  int reader(int node, ggml_op op, int operand) const {
+    int found = -1;
+    for (int i = node + 1; node >= 0 && i <= attn_.node; ++i) {
+      const ggml_tensor* t = graph_.node(i);
+      if (!reached(i) || t->op != op || t->src[operand] == nullptr) continue;
+      if (graph_.index_of(t->src[operand]) != node) continue;
+      if (found >= 0) return -1;
+      found = i;
+    }
+    return found;
+  }
+
+  const GraphView& graph_;
+  int from_;
+  std::vector<std::pair<int, uint8_t>> parents_;  // who reads a node, and as which operand
+  Stop attn_;
+};
+
 /// A name that ggml gives by the number of the node.
 bool numbered(const char* name) {
   return std::strncmp(name, "node_", 5) == 0;
@@ -273,7 +358,23 @@ BlockPoints find_block_points(const GraphView& graph, const std::vector<int>& bl
     if (!rows) return refuse(point, block + "'s tensor does not hold one vector a token");
     Site site = site_of(graph, stop);
     if (site.anchor.empty()) return refuse(point, block + "'s tensor has no name, and none before it has");
+    site.width = n_embd;
     found.sites.push_back(std::move(site));
+  };
+  const auto place_heads = [&](Point point, const Stop& stop, int heads, const std::string& why) {
+    BlockPoints::Found& found = points.at(point);
+    Site site;
+    std::string without = why;
+    const ggml_tensor* t = stop.node < 0 ? nullptr : graph.node(stop.node);
+    if (t != nullptr && t->type == GGML_TYPE_F32 && ggml_is_contiguous(t)) {
+      site = site_of(graph, stop);
+      without = site.anchor.empty() ? "has no name there, nor before" : "";
+      site.node = site.anchor.empty() ? -1 : site.node;
+      site.heads = heads;
+      site.width = static_cast<int>(t->ne[0]);
+    }
+    found.sites.push_back(std::move(site));
+    found.without.push_back(without);
   };
   for (size_t layer = 0; layer < blocks.size(); ++layer) {
     const std::string block = "block " + std::to_string(layer);
@@ -289,11 +390,17 @@ BlockPoints find_block_points(const GraphView& graph, const std::vector<int>& bl
       }
       for (const Point point : {Point::kAttnOut, Point::kMid, Point::kFfnOut})
         refuse(point, block + " " + walk.why());
+      for (const Point point : {Point::kAttention, Point::kHeadOut}) place_heads(point, {}, 0, walk.why());
       continue;
     }
     if (layer == 0) place(Point::kBlockIn, found->in, block);
     place(Point::kAttnOut, found->attn, block);
     place(Point::kFfnOut, found->ffn, block);
+    const Heads heads = HeadSearch(graph, layer == 0 ? -1 : blocks[layer - 1], found->attn).find();
+    place_heads(Point::kAttention, heads.weights, heads.count,
+                heads.why.empty() ? "keeps no attention weights" : heads.why);
+    place_heads(Point::kHeadOut, heads.out, heads.count,
+                heads.why.empty() ? "has no place where the heads' outputs stand side by side" : heads.why);
     for (const Stop* stop : {&found->attn, &found->ffn}) {
       const ggml_tensor* t = graph.node(stop->node);
       while (t->op == GGML_OP_GET_ROWS || t->op == GGML_OP_RESHAPE) t = t->src[0];
@@ -308,6 +415,13 @@ BlockPoints find_block_points(const GraphView& graph, const std::vector<int>& bl
       refuse(Point::kMid,
              "in " + block + " attention and MLP read the same input, so nothing is between them");
     }
+  }
+  for (const Point point : {Point::kAttention, Point::kHeadOut}) {
+    BlockPoints::Found& found = points.at(point);
+    const bool any =
+        std::any_of(found.sites.begin(), found.sites.end(), [](const Site& site) { return site.node >= 0; });
+    if (!any)
+      refuse(point, found.without.empty() ? "there are no blocks" : "block 0 " + found.without.front());
   }
   return points;
 }

@@ -17,7 +17,9 @@ namespace tapline {
 struct Site {
   std::string anchor;  // name of a node that occurs once
   int behind = 0;      // nodes from there
-  int node = -1;       // in the graph in which it was found; places are met in this order
+  int node = -1;       // in the graph in which it was found; places are met in this order; -1: none here
+  int width = 0;       // numbers of a token
+  int heads = 0;       // of attention and of what heads read
   std::vector<uint8_t>
       route;  // which operand, node by node, from the block's output back to it; empty: that itself
 };
@@ -32,6 +34,8 @@ struct BlockPoints {
     bool supported = false;
     std::string reason;       // one sentence, when not supported
     std::vector<Site> sites;  // index = layer
+    /// Why single blocks have it not, where others do: a hybrid's recurrent blocks. Index = layer; or empty.
+    std::vector<std::string> without;
   };
   std::array<Found, kPointCount> found;
   /// Both halves read the block's input, so that the output is the input and what both add (GPT-J, Falcon).

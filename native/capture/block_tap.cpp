@@ -38,7 +38,7 @@ void BlockTap::arm(std::vector<TapPoint> points, bool leave_early, const std::ve
 
 BlockTap::Meeting BlockTap::meeting(const TapPoint& point, bool silent) const {
   const Site& site = stream_->points.site(point.place());
-  return {point, site.anchor.c_str(), site.behind, site.node, silent};
+  return {point, site.anchor.c_str(), site.behind, site.node, silent, site.width, site.heads};
 }
 
 void BlockTap::disarm() {
@@ -141,12 +141,12 @@ void BlockTap::fail(const std::string& sentence) {
 }
 
 std::pair<size_t, size_t> BlockTap::edit(const std::vector<RowEdit>& edits, const std::vector<int>& indices,
-                                         float* values) {
+                                         float* values, const Meeting& here) {
   const int most = *std::max_element(indices.begin(), indices.end());
   row_at_.assign(static_cast<size_t>(most) + 1, -1);
   for (size_t row = 0; row < indices.size(); ++row)
     row_at_[static_cast<size_t>(indices[row])] = static_cast<int>(row);
-  const auto width = static_cast<size_t>(n_embd_);
+  const auto width = static_cast<size_t>(here.width);
   size_t first = indices.size();
   size_t end = 0;
   for (const RowEdit& edit : edits) {
@@ -154,7 +154,8 @@ std::pair<size_t, size_t> BlockTap::edit(const std::vector<RowEdit>& edits, cons
     const int found = row_at_[static_cast<size_t>(edit.batch_index)];
     if (found < 0) continue;  // in another micro-batch, or not computed because nothing reads it
     const auto row = static_cast<size_t>(found);
-    edit.effect->add(edit.edit->apply(values + row * width, width));
+    const auto [begin, length] = edit.edit->part(width, here.heads);
+    edit.effect->add(edit.edit->apply(values + row * width + begin, length));
     first = std::min(first, row);
     end = std::max(end, row + 1);
   }
@@ -162,15 +163,18 @@ std::pair<size_t, size_t> BlockTap::edit(const std::vector<RowEdit>& edits, cons
 }
 
 void BlockTap::take(ggml_tensor* t) {
-  const TapPoint point = points_[next_].point;
+  const Meeting& here = points_[next_];
+  const TapPoint point = here.point;
   if (batch_ < 0 || static_cast<size_t>(batch_) >= batches_->size()) {
     return fail("The compute graph ran another number of micro-batches than planned.");
   }
   const MicroBatch& batch = (*batches_)[static_cast<size_t>(batch_)];
   // The last block usually computes only the rows whose logits were asked for.
-  const auto count = static_cast<size_t>(ggml_nelements(t) / n_embd_);
+  if (point.point == Point::kAttention) return take_attention(here, t);
+  const auto width = static_cast<size_t>(here.width);
+  const auto count = static_cast<size_t>(ggml_nelements(t)) / width;
   const std::vector<int>* indices = nullptr;
-  if (t->ne[0] == n_embd_ && t->type == GGML_TYPE_F32 && ggml_is_contiguous(t)) {
+  if (t->ne[0] == here.width && t->type == GGML_TYPE_F32 && ggml_is_contiguous(t)) {
     if (count == batch.rows.size())
       indices = &batch.rows;
     else if (count == batch.outputs.size())
@@ -190,20 +194,41 @@ void BlockTap::take(ggml_tensor* t) {
     // Values that the host cannot reach are fetched, and what was edited of them goes back in one piece.
     const bool host = ggml_backend_buffer_is_host(t->view_src != nullptr ? t->view_src->buffer : t->buffer);
     auto* values = static_cast<float*>(t->data);
-    const auto width = static_cast<size_t>(n_embd_);
     if (!host) {
       staging_.resize(count * width);
       values = staging_.data();
       ggml_backend_tensor_get(t, values, 0, count * width * sizeof(float));
     }
-    if (point.read && sink_) sink_({point.layer, values, indices, count, point.point});
+    if (point.read && sink_) sink_({point.layer, values, indices, count, point.point, width, 1, t});
     if (point.edits != nullptr) {
-      const auto [first, rows] = edit(*point.edits, *indices, values);
+      const auto [first, rows] = edit(*point.edits, *indices, values, here);
       if (!host && rows > 0) {
         ggml_backend_tensor_set(t, values + first * width, first * width * sizeof(float),
                                 rows * width * sizeof(float));
       }
     }
+  }
+  ++next_;
+  if (next_ == points_.size() && leave_early_) throw Left();
+}
+
+/// One row a head and token, over the cells of the memory.
+void BlockTap::take_attention(const Meeting& here, ggml_tensor* t) {
+  const MicroBatch& batch = (*batches_)[static_cast<size_t>(batch_)];
+  const bool fits = t->type == GGML_TYPE_F32 && ggml_is_contiguous(t) && t->ne[2] == here.heads &&
+                    t->ne[1] == static_cast<int64_t>(batch.rows.size()) && t->ne[3] == 1;
+  if (!fits) return fail(here.point.place().text() + " has another shape than was expected.");
+  if (!seen_tokens_.empty() && seen_tokens_ != batch.tokens)
+    return fail("The rows of a micro-batch are not in the expected order.");
+  const auto* values = static_cast<const float*>(t->data);
+  if (!ggml_backend_buffer_is_host(t->view_src != nullptr ? t->view_src->buffer : t->buffer)) {
+    staging_.resize(static_cast<size_t>(ggml_nelements(t)));
+    ggml_backend_tensor_get(t, staging_.data(), 0, ggml_nbytes(t));
+    values = staging_.data();
+  }
+  if (here.point.read && sink_) {
+    sink_({here.point.layer, values, &batch.rows, batch.rows.size(), Point::kAttention,
+           static_cast<size_t>(t->ne[0]), static_cast<size_t>(here.heads), t});
   }
   ++next_;
   if (next_ == points_.size() && leave_early_) throw Left();

@@ -28,10 +28,14 @@ struct TapPoint {
 /// Rows of one place, as they were computed: before any edit.
 struct TappedRows {
   int layer;
-  const float* values;              // [count, n_embd]
+  const float* values;              // [count, width]
   const std::vector<int>* indices;  // batch index of each row
   size_t count;
   Point point;
+  size_t width;  // numbers of a row
+  /// Of the attention: [heads, count, width], for each head and token a row over the memory's cells.
+  size_t heads = 1;
+  const ggml_tensor* tensor = nullptr;  // as it stands in the graph, readable now
 
   Place place() const { return {layer, point}; }
 };
@@ -60,7 +64,7 @@ class BlockTap {
 
   /// With `shared`, rows of strangers are in the same batches: whatever goes wrong, a pass is computed to its
   /// end, and from there on nothing is read or changed in it.
-  explicit BlockTap(int n_embd, bool shared = false) : n_embd_(n_embd), shared_(shared) {}
+  explicit BlockTap(bool shared = false) : shared_(shared) {}
   void describe(const ResidualStream* stream) { stream_ = stream; }
 
   /// `points` in any order, each at a place where a tensor is met. `rows` tells which token each row of each
@@ -85,7 +89,9 @@ class BlockTap {
     const char* anchor;
     int behind;
     int node;
-    bool silent;                          // nothing is done there; only what was met in the block is proven
+    bool silent;  // nothing is done there; only what was met in the block is proven
+    int width;
+    int heads;
     const ggml_tensor* tensor = nullptr;  // of the current micro-batch
     int64_t due = -1;                     // the number of its node, once its anchor was met
   };
@@ -98,11 +104,11 @@ class BlockTap {
   /// Applies the edits of a layer to its rows, [indices.size(), n_embd]. Returns the first row that was
   /// edited and the number of rows from there to the last one.
   std::pair<size_t, size_t> edit(const std::vector<RowEdit>& edits, const std::vector<int>& indices,
-                                 float* values);
+                                 float* values, const Meeting& here);
+  void take_attention(const Meeting& here, ggml_tensor* t);
   void look_for_positions(const ggml_tensor* node);
   void fail(const std::string& sentence);
 
-  int n_embd_;
   bool shared_;
   const ResidualStream* stream_ = nullptr;
   std::vector<Meeting> points_;

@@ -85,9 +85,9 @@ RowChange Edit::apply(float* row, size_t n_embd) const {
 bool Edit::operator==(const Edit& other) const {
   const bool same_direction = direction == other.direction ||
                               (direction && other.direction && direction->values == other.direction->values);
-  return place() == other.place() && positions == other.positions && kind == other.kind &&
-         scale == other.scale && strength == other.strength && unit == other.unit && same_direction &&
-         gauge == other.gauge && least == other.least && most == other.most;
+  return place() == other.place() && head == other.head && positions == other.positions &&
+         kind == other.kind && scale == other.scale && strength == other.strength && unit == other.unit &&
+         same_direction && gauge == other.gauge && least == other.least && most == other.most;
 }
 
 }  // namespace tapline

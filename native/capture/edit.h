@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "capture/place.h"
@@ -74,6 +75,7 @@ struct EditEffect {
 struct Edit {
   int layer = 0;
   Point point = Point::kBlockOut;
+  int head = -1;  // of what heads read, the one that is changed; negative: the whole row
   Positions positions;
   EditKind kind = EditKind::kAffine;
   float scale = 1.0F;  // affine only
@@ -85,6 +87,12 @@ struct Edit {
   double most = 0;
 
   Place place() const { return {layer, point}; }
+  /// The numbers of a row that it changes: where they begin, and how many.
+  std::pair<size_t, size_t> part(size_t width, int heads) const {
+    if (head < 0 || heads <= 0) return {0, width};
+    const size_t length = width / static_cast<size_t>(heads);
+    return {static_cast<size_t>(head) * length, length};
+  }
   /// Whether it leaves every row as it is, to the bit.
   bool neutral() const;
   /// Changes `row`, [n_embd]. Where the change is zero no value is written, so that -0 stays -0.

@@ -8,19 +8,21 @@
 
 namespace tapline {
 
-/// Where a block's numbers can be looked at and changed, in the order in which a block computes them. All of
-/// them are one vector of n_embd a token.
+/// Where a block's numbers can be looked at, in the order in which a block computes them. All but the
+/// attention are one vector a token, of n_embd numbers or of the heads' own, and can be changed.
 enum class Point : uint8_t {
-  kBlockIn,   // the residual stream before the block
-  kAttnOut,   // what its first half adds to the stream: attention, or what mixes tokens in its place
-  kMid,       // the stream between the two halves
-  kFfnOut,    // what its second half adds: the MLP, or the experts
-  kBlockOut,  // the stream behind the block
+  kBlockIn,    // the residual stream before the block
+  kAttention,  // how much each token reads of each other, by head, after the softmax
+  kHeadOut,    // what each head read, side by side, before the output projection
+  kAttnOut,    // what its first half adds to the stream: attention, or what mixes tokens in its place
+  kMid,        // the stream between the two halves
+  kFfnOut,     // what its second half adds: the MLP, or the experts
+  kBlockOut,   // the stream behind the block
 };
-constexpr size_t kPointCount = 5;
+constexpr size_t kPointCount = 7;
 /// In the order of the enumeration.
-constexpr std::array<const char*, kPointCount> kPointNames{"block_in", "attn_out", "mid", "ffn_out",
-                                                           "block_out"};
+constexpr std::array<const char*, kPointCount> kPointNames{"block_in", "attention", "head_out", "attn_out",
+                                                           "mid",      "ffn_out",   "block_out"};
 
 inline const char* name_of(Point point) {
   return kPointNames[static_cast<size_t>(point)];

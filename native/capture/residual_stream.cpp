@@ -146,6 +146,7 @@ void keep_places_of(const GraphView& real, const std::string& subject, BlockPoin
     BlockPoints::Found& found = points.found[i];
     bool there = true;
     for (Site& site : found.sites) {
+      if (site.node < 0) continue;
       const int anchor = real.find(site.anchor);
       there = there && anchor >= 0;
       site.node = anchor + site.behind;

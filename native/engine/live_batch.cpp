@@ -47,7 +47,7 @@ LiveBatch::LiveBatch(ServerSlots& slots, LiveRegistry& registry, const ResidualS
       n_embd_(llama_model_n_embd(llama_get_model(slots.context()))),
       n_layer_(llama_model_n_layer(llama_get_model(slots.context()))),
       split_(split_kind(slots.context())),
-      tap_(n_embd_, /*shared=*/true),
+      tap_(/*shared=*/true),
       owners_(static_cast<size_t>(slots.count())),
       read_(static_cast<size_t>(n_layer_)) {
   tap_.describe(&stream_);

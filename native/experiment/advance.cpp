@@ -63,6 +63,35 @@ void Context::back_to(const Mark& mark) {
   throw Error(ErrorCode::kInternal, "The memory of a sequence could not be set back.");
 }
 
+AttentionReader Context::attention_reader(const AttentionRequest& request, size_t tokens) const {
+  check_layers(request.layers);
+  std::vector<LayerAttention> layers;
+  for (const int layer : request.layers) {
+    const Site& site = check_place({layer, Point::kAttention});
+    if (request.prove) check_place({layer, Point::kHeadOut});
+    LayerAttention found;
+    found.layer = layer;
+    found.heads = request.heads;
+    for (int head = 0; request.heads.empty() && head < site.heads; ++head) found.heads.push_back(head);
+    for (const int head : found.heads) {
+      if (head < 0 || head >= site.heads) {
+        throw Error(ErrorCode::kInvalidArgument, "Head " + std::to_string(head) + " does not exist: block " +
+                                                     std::to_string(layer) + " has " +
+                                                     std::to_string(site.heads) + " heads, 0 to " +
+                                                     std::to_string(site.heads - 1) + ".");
+      }
+      if (std::count(found.heads.begin(), found.heads.end(), head) > 1)
+        throw Error(ErrorCode::kInvalidArgument, "Head " + std::to_string(head) + " is listed twice.");
+    }
+    layers.push_back(std::move(found));
+  }
+  if (!layers.empty() && n_past_ > 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "Attention is read of a text in one pass, from its beginning; reset before.");
+  }
+  return {std::move(layers), tokens, causal()};
+}
+
 void Context::check_scored(const AdvanceRequest& request) const {
   if (request.scored.size() != request.tokens.size()) {
     throw Error(ErrorCode::kInvalidArgument, std::to_string(request.scored.size()) +
@@ -122,19 +151,20 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
                                                  " is outside the vocabulary of " +
                                                  std::to_string(info.n_vocab) + " tokens.");
   }
-  const size_t width = static_cast<size_t>(info.n_embd);
   const bool scores = !request.scored.empty();
   if (scores) check_scored(request);
   const bool wants_head = request.next_top > 0 || request.keep_logits || scores;
   int deepest = -1;
   for (const Place& place : wanted) deepest = std::max(deepest, place.met().layer);
+  AttentionReader attention = attention_reader(request.attention, n);
+  for (const int layer : request.attention.layers) deepest = std::max(deepest, layer);
   const bool at_the_end = deepest == info.n_layer - 1;
   const bool last_rows = request.all_rows && n > 1 && at_the_end;
   // Asking for the outputs of all rows changes the shapes that the last block computes with, and with them
   // the last bits of the answer. So where an answer is wanted, the pass is the one that captures nothing, and
   // rows of the last block that it has dropped are computed by a second one.
   const bool every_output = bidirectional || (last_rows && !wants_head);
-  const bool leave_early = !wanted.empty() && !wants_head && (at_the_end || request.early_exit);
+  const bool leave_early = deepest >= 0 && !wants_head && (at_the_end || request.early_exit);
   const int depth = leave_early ? deepest + 1 : info.n_layer;
   if (depth > depth_) {
     throw Error(ErrorCode::kInvalidArgument, "The earlier tokens were computed through block " +
@@ -167,11 +197,17 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   const bool needs_states = request.keep_states || request.lens_top > 0;
   std::map<Place, size_t> taken;  // rows of each place where a tensor is met
   for (const Place& place : wanted) {
+    const auto width = static_cast<size_t>(stream_.points.site(place).width);
     std::vector<float> states(needs_states ? rows * width : 0);
     result.layers.push_back(
-        {place.layer, place.point, rows, std::move(states), std::vector<float>(rows), {}});
+        {place.layer, place.point, rows, width, std::move(states), std::vector<float>(rows), {}});
     const Place met = place.met();
     if (taken.emplace(met, 0).second) points.push_back({met.layer, true, edits.at(met), met.point});
+  }
+  for (const int layer : request.attention.layers) {
+    points.push_back({layer, true, nullptr, Point::kAttention});
+    if (request.attention.prove && taken.emplace(Place{layer, Point::kHeadOut}, 0).second)
+      points.push_back({layer, true, nullptr, Point::kHeadOut});
   }
   bool second = false;
   const auto take = [&](LayerStates& layer, const TappedRows& tapped) {
@@ -180,6 +216,7 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
       if (!request.all_rows && index + 1 != n) continue;
       if (second && index + 1 == n) continue;  // the answering row is the first pass's
       const size_t target = request.all_rows ? index : 0;
+      const size_t width = layer.width;
       const float* values = tapped.values + row * width;
       layer.norms[target] = static_cast<float>(row_length(values, width));
       if (needs_states) std::copy_n(values, width, layer.states.data() + target * width);
@@ -187,6 +224,8 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   };
   const auto sink = [&](const TappedRows& tapped) {
     taken[tapped.place()] += tapped.count;
+    const bool proof = tapped.point == Point::kHeadOut && request.attention.prove && !second;
+    if (tapped.point == Point::kAttention || proof) attention.take(tapped);
     for (LayerStates& layer : result.layers) {
       if (Place{layer.layer, layer.point}.met() == tapped.place()) take(layer, tapped);
     }
@@ -240,6 +279,7 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
     }
     if (!request.keep_states) std::vector<float>().swap(layer.states);
   }
+  result.attention = attention.result();
   return result;
 }
 

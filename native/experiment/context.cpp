@@ -37,8 +37,7 @@ bool aborted(void* data) {
 
 }  // namespace
 
-Context::Context(std::shared_ptr<Model> model, const ContextOptions& options)
-    : model_(std::move(model)), tap_(model_->info().n_embd) {
+Context::Context(std::shared_ptr<Model> model, const ContextOptions& options) : model_(std::move(model)) {
   check_option("Tokens of a context", options.n_ctx, 1, 1U << 20U);
   check_option("Tokens of a batch", options.n_batch, 0, 1U << 20U);
   check_option("Sequences of a context", options.n_seq_max, 0, llama_max_parallel_sequences());
@@ -65,6 +64,8 @@ Context::Context(std::shared_ptr<Model> model, const ContextOptions& options)
     params.type_k = params.type_v = GGML_TYPE_F32;
     params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   }
+  // Flash attention keeps no weights.
+  if (options.keep_attention) params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   params.no_perf = true;
   params.cb_eval = BlockTap::on_node;
   params.cb_eval_user_data = &tap_;
@@ -103,6 +104,23 @@ void Context::check_point(Point point) const {
   if (!found.supported) throw Error(ErrorCode::kUnsupportedArchitecture, found.reason);
 }
 
+void Context::check_hidden(Point point) const {
+  check_point(point);
+  if (point != Point::kAttention && point != Point::kHeadOut) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              std::string(name_of(point)) + " is no vector of the hidden size, which is wanted here.");
+}
+
+const Site& Context::check_place(Place place) const {
+  check_point(place.point);
+  const BlockPoints::Found& found = stream_.points.at(place.point);
+  const Site& site = stream_.points.site(place);
+  if (site.node >= 0) return site;
+  throw Error(ErrorCode::kUnsupportedArchitecture, "Block " + std::to_string(place.layer) + " has no " +
+                                                       name_of(place.point) + ": it " +
+                                                       found.without[static_cast<size_t>(place.layer)] + ".");
+}
+
 std::vector<Place> Context::check_places(const std::vector<int>& layers,
                                          const std::vector<Point>& points) const {
   check_layers(layers);
@@ -114,7 +132,13 @@ std::vector<Place> Context::check_places(const std::vector<int>& layers,
                   std::string("The point ") + name_of(point) + " is listed twice.");
   }
   for (const int layer : layers) {
-    for (const Point point : points) places.push_back({layer, point});
+    for (const Point point : points) {
+      check_place({layer, point});
+      if (point == Point::kAttention)
+        throw Error(ErrorCode::kInvalidArgument,
+                    "Attention is no vector a token and has a request of its own.");
+      places.push_back({layer, point});
+    }
   }
   return places;
 }
@@ -125,18 +149,27 @@ void Context::check_tokens(const std::vector<llama_token>& tokens) const {
 }
 
 void Context::check_edits(const EditPlan& plan) const {
-  const auto width = static_cast<size_t>(model_->info().n_embd);
   for (const Edit& edit : plan) {
     check_layers({edit.layer});
-    check_point(edit.point);
+    const Site& site = check_place(edit.place());
+    if (edit.point == Point::kAttention)
+      throw Error(ErrorCode::kInvalidArgument, "Attention weights cannot be changed.");
+    if (edit.head >= 0 && (edit.point != Point::kHeadOut || edit.head >= site.heads)) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          "Head " + std::to_string(edit.head) + " does not exist at " + edit.place().text(false) + "; " +
+              (site.heads > 0 ? "there are " + std::to_string(site.heads) + "." : "there are no heads."));
+    }
+    const size_t width = edit.part(static_cast<size_t>(site.width), site.heads).second;
     if (!edit.direction) {
       if (edit.kind == EditKind::kAffine) continue;
       throw Error(ErrorCode::kInvalidArgument, "An edit of a projection needs a vector.");
     }
     if (edit.direction->values.size() != width) {
       throw Error(ErrorCode::kInvalidArgument,
-                  "An edit's vector has " + std::to_string(edit.direction->values.size()) +
-                      " values; the hidden size is " + std::to_string(width) + ".");
+                  "An edit's vector has " + std::to_string(edit.direction->values.size()) + " values; " +
+                      (edit.point == Point::kHeadOut ? "there are " : "the hidden size is ") +
+                      std::to_string(width) + ".");
     }
   }
 }

@@ -12,6 +12,7 @@
 #include "capture/logit_direction.h"
 #include "capture/logit_lens.h"
 #include "capture/residual_stream.h"
+#include "experiment/attention.h"
 #include "experiment/patch_sweep.h"
 #include "llama-cpp.h"
 #include "model/model.h"
@@ -21,10 +22,11 @@ namespace tapline {
 struct TokenBatch;
 
 struct ContextOptions {
-  uint32_t n_ctx = 512;    // tokens held, over all sequences
-  uint32_t n_batch = 0;    // tokens computed at once; 0: chosen by vocabulary size
-  uint32_t n_seq_max = 1;  // sequences held at once
-  int n_threads = 0;       // 0: all cores
+  uint32_t n_ctx = 512;         // tokens held, over all sequences
+  uint32_t n_batch = 0;         // tokens computed at once; 0: chosen by vocabulary size
+  uint32_t n_seq_max = 1;       // sequences held at once
+  int n_threads = 0;            // 0: all cores
+  bool keep_attention = false;  // compute without flash attention, which keeps no weights
 };
 
 /// Rows of one point of one block.
@@ -32,7 +34,8 @@ struct LayerStates {
   int layer = 0;
   Point point = Point::kBlockOut;
   size_t rows = 0;
-  std::vector<float> states;  // [rows, n_embd]; empty unless kept
+  size_t width = 0;           // n_embd, or of what heads read their own
+  std::vector<float> states;  // [rows, width]; empty unless kept
   std::vector<float> norms;   // [rows], L2
   TopTokens lens;             // empty unless asked for and supported
 };
@@ -48,6 +51,8 @@ struct AdvanceRequest {
   bool lens_answer = false;  // or that of the pass's own answer for the last row, where next_top gives one
   int next_top = 0;          // top k of the next token after the last one; 0: none
   bool keep_logits = false;  // the next token's logits
+  /// Of a text in one pass, from its beginning.
+  AttentionRequest attention;
   /// A token id for each token, whose log-probability after it is wanted; negative: none. Empty: nowhere.
   /// Every such row takes a head, so that no other answer may be asked for in the same pass.
   std::vector<llama_token> scored;
@@ -58,6 +63,7 @@ struct AdvanceRequest {
 
 struct AdvanceResult {
   std::vector<LayerStates> layers;                   // layer by layer, then point by point, as asked for
+  std::vector<LayerAttention> attention;             // in the order asked for
   TopTokens next;                                    // one row
   std::vector<float> logits;                         // [n_vocab]
   std::vector<EditEffect> effects;                   // one an edit
@@ -168,8 +174,12 @@ class Context : public Counted<Context> {
   /// The places, layer by layer and then point by point. Throws where the model has one of them not.
   std::vector<Place> check_places(const std::vector<int>& layers, const std::vector<Point>& points) const;
   void check_point(Point point) const;
+  /// The same, and throws where the point is no vector of n_embd a token.
+  void check_hidden(Point point) const;
+  const Site& check_place(Place place) const;
   void check_tokens(const std::vector<llama_token>& tokens) const;
   void check_edits(const EditPlan& plan) const;
+  AttentionReader attention_reader(const AttentionRequest& request, size_t tokens) const;
   void check_scored(const AdvanceRequest& request) const;
   /// Of the pass that was just computed.
   void score(const AdvanceRequest& request, AdvanceResult& result);

@@ -95,7 +95,7 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
   const size_t most_sequences = bidirectional || !stream_.packs_sequences ? 1 : n_seq_max_;
   FeatureResult result;
   result.layers = check_layers(request.layers);
-  check_point(request.point);
+  check_hidden(request.point);
   if (result.layers.empty()) throw Error(ErrorCode::kInvalidArgument, "There are no layers to capture.");
   for (size_t i = 0; i < total; ++i) {
     check_tokens(request.sequences[i]);

@@ -257,6 +257,7 @@ PatchSweepResult Context::patch_sweep(const PatchSweepRequest& request, const Ca
   check_patch_sweep(request);
   PatchPlan plan;
   plan.width = static_cast<size_t>(model_->info().n_embd);
+  for (const Point point : request.points) check_hidden(point);
   plan.places = check_places(request.layers, request.points);
   plan.positions = check_token_places(request.positions, request.clean.size());
   const auto run = [&](const std::vector<llama_token>& tokens) {

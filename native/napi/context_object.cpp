@@ -60,11 +60,23 @@ struct Advance {
               entry.Set("layer", layer.layer);
               entry.Set("point", name_of(layer.point));
               entry.Set("rows", static_cast<double>(layer.rows));
+              entry.Set("width", static_cast<double>(layer.width));
               entry.Set("norms", to_js(env, layer.norms));
               if (!layer.states.empty()) entry.Set("states", hand_over(env, std::move(layer.states)));
               if (layer.lens.k > 0) entry.Set("lens", top_to_js(env, layer.lens));
               return entry;
             }));
+    if (!outcome.attention.empty()) {
+      out.Set("attention", array_of(env, outcome.attention.size(), [&](size_t i) {
+                LayerAttention& layer = outcome.attention[i];
+                Napi::Object entry = Napi::Object::New(env);
+                entry.Set("layer", layer.layer);
+                entry.Set("heads", to_js(env, layer.heads));
+                entry.Set("weights", hand_over(env, std::move(layer.weights)));
+                entry.Set("apart", layer.apart);
+                return entry;
+              }));
+    }
     if (outcome.next.k > 0) out.Set("next", top_to_js(env, outcome.next));
     if (!outcome.logits.empty()) out.Set("logits", to_js(env, outcome.logits));
     if (!outcome.effects.empty()) out.Set("effects", effects_to_js(env, outcome.effects));
@@ -187,6 +199,15 @@ Napi::Object describe(const Context& context, Napi::Env env) {
             point.Set("point", kPointNames[i]);
             point.Set("supported", points.found[i].supported);
             point.Set("reason", points.found[i].reason);
+            std::vector<int32_t> layers;
+            std::vector<int32_t> heads;
+            for (size_t layer = 0; layer < points.found[i].sites.size(); ++layer) {
+              if (points.found[i].sites[layer].node < 0) continue;
+              layers.push_back(static_cast<int32_t>(layer));
+              heads.push_back(points.found[i].sites[layer].heads);
+            }
+            point.Set("layers", to_js(env, layers));
+            point.Set("heads", to_js(env, heads));
             return point;
           }));
   out.Set("parallel", points.parallel);
@@ -221,6 +242,7 @@ Napi::Value ContextObject::create(Napi::Env env, std::shared_ptr<Model> model, c
   operation.options.n_batch = static_cast<uint32_t>(int_field(object, "nBatch", 0));
   operation.options.n_seq_max = static_cast<uint32_t>(int_field(object, "maxSequences", 1));
   operation.options.n_threads = int_field(object, "threads", 0);
+  operation.options.keep_attention = bool_field(object, "keepAttention", false);
   return run_async(env, std::move(operation));
 }
 
@@ -242,6 +264,11 @@ Napi::Value ContextObject::advance(const Napi::CallbackInfo& info) {
   request.scored = token_list(options.Get("scored"));
   request.early_exit = bool_field(options, "earlyExit", false);
   request.edits = edit_plan(options.Get("edits"));
+  object_field(options, "attention", [&](const Napi::Object& attention) {
+    request.attention.layers = int_list_field(attention, "layers");
+    request.attention.heads = int_list_field(attention, "heads");
+    request.attention.prove = bool_field(attention, "prove", false);
+  });
   return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));
 }
 

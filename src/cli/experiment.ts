@@ -35,6 +35,8 @@ interface InspectOptions extends CommonOptions {
   target?: string;
   points?: string[];
   decompose?: boolean;
+  attention?: number[];
+  heads?: number[];
 }
 
 interface CompareOptions extends CommonOptions {
@@ -72,6 +74,8 @@ export function registerExperiments(program: Command): void {
       `also read inside the blocks: ${innerPoints.join(", ")}`,
       pointList(innerPoints),
     )
+    .option("--attention <layers>", "what the heads of these blocks look at, as 4,6 or 4-7", layerList)
+    .option("--heads <list>", "of these heads only, as 0,3 or 0-7 (default: all)", anyLayers)
     .option("--decompose", "what every block adds to the logit of the target, or of the answer")
     .addHelpText(
       "after",
@@ -88,6 +92,7 @@ export function registerExperiments(program: Command): void {
         prompt: await promptOf(prompt),
         target_token: options.target,
         points: options.points,
+        attention: attentionFor(options),
         decompose: options.decompose,
       });
     });
@@ -431,6 +436,14 @@ function positions(text: string): string | Array<[number, number]> {
       throw new InvalidArgumentError(`Write ${positionNames.join(", ")}, or ranges as 0:3,-2:-1.`);
     return [Number(first), Number(last ?? first)];
   });
+}
+
+function attentionFor({ attention, heads }: InspectOptions): object | undefined {
+  if (attention === undefined) {
+    if (heads !== undefined) throw new UsageError("--heads: chooses of what --attention keeps.");
+    return undefined;
+  }
+  return { layers: attention, ...(heads === undefined ? {} : { heads }) };
 }
 
 /** Reads names of points of a block. */

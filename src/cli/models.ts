@@ -69,9 +69,12 @@ async function pointsOf(id: string, asJson: boolean): Promise<void> {
   ]);
   const model = await Model.open((await resolveModel(id)).path);
   try {
-    const context = await model.createContext();
+    const context = await model.createContext({ keepAttention: true });
     const { architecture, nLayer } = model.info;
-    const found = points.map((point) => ({ point, ...context.points[point] }));
+    const found = points.map((point) => {
+      const { heads, ...support } = context.points[point];
+      return { point, ...support, ...(heads.some((count) => count > 0) ? { heads } : {}) };
+    });
     if (asJson)
       return printJson({ model: id, architecture, blocks: nLayer, form: context.form, points: found });
     const form = Object.entries(forms).flatMap(([name, what]) =>
@@ -87,10 +90,12 @@ async function pointsOf(id: string, asJson: boolean): Promise<void> {
             { title: "there", least: 5 },
             { title: "what it is, or why it is not there" },
           ],
-          found.map(({ point, supported, reason }) => [
+          found.map(({ point, supported, reason, layers }) => [
             point,
-            supported ? "yes" : "no",
-            supported ? meanings[point] : reason,
+            supported ? (layers.length < nLayer ? "partly" : "yes") : "no",
+            supported
+              ? `${meanings[point]}${layers.length < nLayer ? `; in blocks ${layers.join(", ")}` : ""}`
+              : reason,
           ]),
           canvasOf(process.stdout),
         ),
@@ -103,6 +108,8 @@ async function pointsOf(id: string, asJson: boolean): Promise<void> {
 
 const meanings = {
   block_in: "the residual stream before a block",
+  attention: "how much each token reads of each, by head",
+  head_out: "what each head read, before the output projection",
   attn_out: "what its attention adds, or what mixes tokens in its place",
   mid: "the stream between the two halves",
   ffn_out: "what its MLP adds, or its experts",

@@ -1,6 +1,6 @@
 import Type, { type Static, type TSchema } from "typebox";
 import { defaults, limits } from "./limits.js";
-import { blockPoints } from "./names.js";
+import { modelPoints } from "./names.js";
 import { Provenance } from "./provenance.js";
 import { Candidate } from "./results.js";
 
@@ -61,8 +61,9 @@ export const Capabilities = Type.Object(
     n_embd: known(Type.Integer()),
     architecture: known(Type.String()),
     backend: Type.String(),
-    points: Type.Array(Type.Enum([...blockPoints]), {
-      description: "Points that its blocks have, for experiments in a Lab; captures here are of block_out.",
+    points: Type.Array(Type.Enum([...modelPoints]), {
+      description:
+        "Points that its blocks have, for experiments in a Lab; captures here are of block_out. Attention needs a context without flash attention, which the Lab's is.",
     }),
     pending: Type.Boolean({ description: "Whether a capture is waiting or running." }),
   },

@@ -1,6 +1,6 @@
 import Type, { type Static } from "typebox";
 import { limits } from "./limits.js";
-import { blockPoints } from "./names.js";
+import { modelPoints } from "./names.js";
 import { operations } from "./submission.js";
 
 const limitFields = Object.fromEntries(
@@ -13,7 +13,7 @@ export const LabHealth = Type.Object(
     api_version: Type.Literal(1),
     version: Type.String(),
     operations: Type.Array(Type.Enum([...operations])),
-    points: Type.Array(Type.Enum([...blockPoints]), {
+    points: Type.Array(Type.Enum([...modelPoints]), {
       description: "Points of a block that experiments know; which a model has, its own list says.",
     }),
     limits: Type.Object(limitFields, { title: "Limits" }),

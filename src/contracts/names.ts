@@ -3,7 +3,17 @@ export const interventions = ["scale", "ablate", "patch", "steer", "project_out"
 export const strengthUnits = ["unit", "vector", "row_norm"] as const;
 export const positionNames = ["last", "all", "prompt", "generated"] as const;
 export const patchDirections = ["denoise", "noise"] as const;
-/** Where a block's numbers are looked at, in the order in which it computes them. */
+/** What a model's blocks may have, in the order in which they compute it. */
+export const modelPoints = [
+  "block_in",
+  "attention",
+  "head_out",
+  "attn_out",
+  "mid",
+  "ffn_out",
+  "block_out",
+] as const;
+/** Those of them that are one vector of the hidden size a token. */
 export const blockPoints = ["block_in", "attn_out", "mid", "ffn_out", "block_out"] as const;
 export type BlockPoint = (typeof blockPoints)[number];
 /** Those beside the output, which every experiment reads unless told otherwise. */

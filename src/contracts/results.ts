@@ -55,6 +55,27 @@ export const InspectPoint = Type.Object(
 );
 export type InspectPoint = Static<typeof InspectPoint>;
 
+const share = (description: string) =>
+  Type.Union([Type.Number(), Type.Null()], { description: `${description}, on average.` });
+
+export const AttentionHead = Type.Object(
+  {
+    layer: Type.Integer(),
+    head: Type.Integer(),
+    previous: share("What tokens read of the token before them"),
+    first: share("What tokens read of the first one, where a head rests"),
+    own: Type.Number({ description: "What tokens read of themselves, on average." }),
+    induction: share(
+      "What a token that was there before reads of the token behind its first occurrence; null where none comes again",
+    ),
+    last: Type.Array(Type.Object({ position: Type.Integer(), weight: Type.Number() }), {
+      description: "What the last token reads most.",
+    }),
+  },
+  { title: "AttentionHead", description: "What a head looks at: shares of its attention in this text." },
+);
+export type AttentionHead = Static<typeof AttentionHead>;
+
 export const Decomposition = Type.Object(
   {
     target_token: Type.String(),
@@ -84,6 +105,9 @@ export const InspectResult = Type.Object(
     layers: Type.Array(InspectLayer),
     points: Type.Optional(
       Type.Array(InspectPoint, { description: "Layer by layer, and point by point, as asked for." }),
+    ),
+    attention: Type.Optional(
+      Type.Array(AttentionHead, { description: "Layer by layer, and head by head, as asked for." }),
     ),
     decomposition: Type.Optional(Decomposition),
     target_token: Type.Optional(

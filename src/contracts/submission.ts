@@ -102,6 +102,34 @@ export const InspectSubmission = Type.Object(
           "not is refused.",
       }),
     ),
+    attention: Type.Optional(
+      Type.Object(
+        {
+          layers: Type.Optional(
+            Type.Array(Type.Integer({ minimum: 0, maximum: limits.layer_index }), {
+              minItems: 1,
+              maxItems: limits.layers,
+              uniqueItems: true,
+              description: "Blocks whose attention is kept; otherwise the submission's layers.",
+            }),
+          ),
+          heads: Type.Optional(
+            Type.Array(Type.Integer({ minimum: 0, maximum: limits.attention_heads - 1 }), {
+              minItems: 1,
+              maxItems: limits.attention_heads,
+              uniqueItems: true,
+              description: "Of each of them; otherwise all.",
+            }),
+          ),
+        },
+        {
+          ...closed,
+          description:
+            "How much each token reads of each, after the softmax, as attention.npz, [heads, tokens, tokens] a layer, with " +
+            "what each head read; and what each head looks at, as figures.",
+        },
+      ),
+    ),
     decompose: Type.Optional(
       Type.Boolean({
         description:

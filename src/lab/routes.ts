@@ -10,7 +10,7 @@ import {
   validate,
   version,
 } from "../contracts/index.js";
-import { blockPoints } from "../contracts/names.js";
+import { modelPoints } from "../contracts/names.js";
 import { createRouter, HttpError, type Routes, readJson, sendFile } from "../http/index.js";
 import type { Lab } from "./lab.js";
 import { openApiDocument } from "./openapi.js";
@@ -26,7 +26,7 @@ export function labRoutes(lab: Lab, backend: string): Routes {
       api_version: 1,
       version,
       operations: [...operations],
-      points: [...blockPoints],
+      points: [...modelPoints],
       limits,
       active_job: lab.activeJob,
       queued: lab.queued,

@@ -23,12 +23,21 @@ export interface NativeLayer {
   layer: number;
   point: Point;
   rows: number;
+  width: number;
   norms: Float32Array;
   states?: Float32Array;
   lens?: NativeTop;
 }
 
+export interface NativeAttention {
+  layer: number;
+  heads: Int32Array;
+  weights: Float32Array;
+  apart: number;
+}
+
 export interface NativeAdvanceResult {
+  attention?: NativeAttention[];
   layers: NativeLayer[];
   next?: NativeTop;
   logits?: Float32Array;
@@ -73,7 +82,13 @@ export interface NativeContext {
     lensSupported: boolean;
     lensReason: string;
     tensorNames: string[];
-    points: { point: Point; supported: boolean; reason: string }[];
+    points: {
+      point: Point;
+      supported: boolean;
+      reason: string;
+      layers: Int32Array;
+      heads: Int32Array;
+    }[];
     parallel: boolean;
     normed: boolean;
     scaled: boolean;

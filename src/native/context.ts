@@ -22,6 +22,8 @@ export interface ContextOptions {
   maxSequences?: number;
   /** Default: all cores. */
   threads?: number;
+  /** Compute without flash attention, which keeps no weights: for {@link AdvanceRequest.attention}. */
+  keepAttention?: boolean;
 }
 
 /** The k most probable tokens of each row, most probable first: both arrays are [rows, k], row by row. */
@@ -31,12 +33,30 @@ export type TopTokens = NativeTop;
 export interface LayerCapture {
   layer: number;
   point: Point;
-  /** float32 [rows, hidden]; one row a token, or the last token's only. Absent with `keepStates: false`. */
+  /** float32 [rows, hidden], of `head_out` [rows, heads * head size]; one row a token, or the last token's only. Absent with `keepStates: false`. */
   states?: NdArray<Float32Array>;
   /** L2 norm of each row. */
   norms: Float32Array;
   /** Logit lens of each row; absent when not asked for or not supported, or where the point is no residual stream. */
   lens?: TopTokens;
+}
+
+/** Attention of some layers: how much each token of a text reads of each, after the softmax. */
+export interface AttentionRequest {
+  layers: readonly number[];
+  /** Of each of these layers. Default: all. */
+  heads?: readonly number[];
+  /** Also compares the weights times the values with what the heads read, on the host. */
+  prove?: boolean;
+}
+
+export interface LayerAttention {
+  layer: number;
+  heads: Int32Array;
+  /** float32 [heads, tokens, tokens]: a row for each token, over all of them. */
+  weights: NdArray<Float32Array>;
+  /** With `prove`: relative L2 distance of the two. */
+  apart: number;
 }
 
 export interface AdvanceRequest {
@@ -58,6 +78,8 @@ export interface AdvanceRequest {
   lensAnswer?: boolean;
   /** Top k of the token after the last one. */
   nextTopK?: number;
+  /** Of a text in one pass, from its beginning, in a context with `keepAttention`. */
+  attention?: AttentionRequest;
   /** Return the logits after the last token, float32 [vocabulary]. */
   logits?: boolean;
   /**
@@ -78,6 +100,8 @@ export interface AdvanceRequest {
 export interface AdvanceResult {
   /** Layer by layer, and point by point, in the order asked for. */
   layers: LayerCapture[];
+  /** Layer by layer, in the order asked for. */
+  attention?: LayerAttention[];
   next?: TopTokens;
   logits?: Float32Array;
   /** Of the `scored` tokens, natural logarithm, [tokens]; 0 where none was asked for. */
@@ -160,6 +184,13 @@ export interface Support {
   readonly reason: string;
 }
 
+/** Whether a point is there, in which blocks (a hybrid has attention in some), and with how many heads. */
+export interface PointSupport extends Support {
+  readonly layers: readonly number[];
+  /** Of each of these layers, 0 where the point has none. */
+  readonly heads: readonly number[];
+}
+
 /**
  * A llama.cpp context with a tap on its blocks: one isolated place to run experiments on a model. Calls run
  * one after another; errors are {@link NativeError}s.
@@ -176,7 +207,7 @@ export class Context {
   };
   readonly lens: Support;
   /** Which points of its blocks the model has, each proven in its compute graph by itself. */
-  readonly points: Readonly<Record<Point, Support>>;
+  readonly points: Readonly<Record<Point, PointSupport>>;
   readonly form: {
     /** Attention and MLP read the same input, so that there is no middle. */
     readonly parallel: boolean;
@@ -205,9 +236,11 @@ export class Context {
       tensorNames: info.tensorNames,
     };
     this.lens = { supported: info.lensSupported, reason: info.lensReason };
-    this.points = Object.fromEntries(
-      info.points.map(({ point, supported, reason }) => [point, { supported, reason }]),
-    ) as Record<Point, Support>;
+    const found = info.points.map(({ point, layers, heads, ...support }): [Point, PointSupport] => [
+      point,
+      { ...support, layers: [...layers], heads: [...heads] },
+    ]);
+    this.points = Object.fromEntries(found) as Record<Point, PointSupport>;
     this.form = { parallel: info.parallel, normed: info.normed, scaled: info.scaled };
   }
 
@@ -225,6 +258,7 @@ export class Context {
       checkInteger("lensTarget", request.lensTarget, 0);
       checkInteger("nextTopK", request.nextTopK, 0);
       if (request.scored !== undefined) tokenIds(request.scored);
+      if (request.attention !== undefined) checkAttention(request.attention);
       const result = await cancellable(signal, (cancel) =>
         this.#native.advance({
           ...rest,
@@ -234,11 +268,22 @@ export class Context {
           cancel,
         }),
       );
+      const { attention, layers, ...others } = result;
+      const length = request.tokens.length;
       return {
-        ...result,
-        layers: result.layers.map(({ rows: count, states, ...layer }) =>
-          states === undefined ? layer : { ...layer, states: ndarray(states, [count, this.#hidden]) },
+        ...others,
+        layers: layers.map(({ rows: count, width, states, ...layer }) =>
+          states === undefined ? layer : { ...layer, states: ndarray(states, [count, width]) },
         ),
+        ...(attention === undefined
+          ? {}
+          : {
+              attention: attention.map(({ weights, heads, ...layer }) => ({
+                ...layer,
+                heads,
+                weights: ndarray(weights, [heads.length, length, length]),
+              })),
+            }),
       };
     });
   }
@@ -356,6 +401,12 @@ export function sweepCells(promptTokens: number, plans: SweepRequest["plans"], m
 /** The tokens that a patch sweep holds: the prompt, and a batch of sites. */
 export function patchCells(promptTokens: number, batchTokens: number): number {
   return promptTokens + Math.max(promptTokens, batchTokens);
+}
+
+function checkAttention({ layers, heads = [] }: AttentionRequest): void {
+  checkLayers(layers);
+  if (!Array.isArray(heads)) throw invalid("Heads must be an array of indices.");
+  for (const head of heads) checkInteger("A head", head ?? null, 0);
 }
 
 /** The ids as the addon wants them. */

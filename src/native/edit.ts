@@ -1,4 +1,4 @@
-import { invalid } from "./check.js";
+import { checkInteger, invalid } from "./check.js";
 import type { DictionaryPlaces } from "./dictionary.js";
 import { checkPoint, type Point } from "./points.js";
 
@@ -28,6 +28,8 @@ export interface Edit {
   layer: number;
   /** Of the block. Default: its output, the only one that live requests change. */
   point?: Point;
+  /** Of `head_out`, the head whose part of the row is changed. Default: all of it. */
+  head?: number;
   /**
    * - `affine` (default): scale * h + strength * v, where `unit` may make v the unit vector or one as long as the row;
    * - `project_out`: h - strength * (h.u) u;
@@ -67,7 +69,7 @@ export interface EditEffect {
   changeLength: number;
 }
 
-const fields = "layer,point,kind,scale,strength,unit,vector,feature,min,max,positions".split(",");
+const fields = "layer,point,head,kind,scale,strength,unit,vector,feature,min,max,positions".split(",");
 const kinds: readonly unknown[] = ["affine", "project_out", "clamp", "hold"];
 const units: readonly unknown[] = ["unit", "vector", "row_norm"];
 
@@ -107,6 +109,8 @@ function nativeEdit(edit: Edit, hidden: number, live: boolean): object {
     throw invalid(`An edit's layer must be an index, got ${told(layer)}.`);
   }
   checkPoint(point);
+  checkInteger("An edit's head", edit.head, 0);
+  if (edit.head !== undefined && point !== "head_out") throw invalid("A head is one of head_out's.");
   if (live && point !== "block_out") throw invalid("A live edit changes block outputs only.");
   if (!kinds.includes(kind)) throw invalid(`An edit's kind must be ${kinds.join(", ")}, got ${told(kind)}.`);
   if (!units.includes(unit)) throw invalid(`An edit's unit must be ${units.join(", ")}, got ${told(unit)}.`);
@@ -114,7 +118,7 @@ function nativeEdit(edit: Edit, hidden: number, live: boolean): object {
     if (kind !== "affine") throw invalid(`An edit of the kind ${kind} needs a vector.`);
   } else if (!(vector instanceof Float32Array)) {
     throw invalid("An edit's vector must be a Float32Array.");
-  } else if (vector.length !== hidden) {
+  } else if (vector.length !== hidden && point !== "head_out") {
     throw invalid(`An edit's vector has ${vector.length} values; the hidden size is ${hidden}.`);
   }
   if ((kind === "hold") !== (edit.feature !== undefined)) {
@@ -129,6 +133,7 @@ function nativeEdit(edit: Edit, hidden: number, live: boolean): object {
   return {
     layer,
     point,
+    head: edit.head,
     kind,
     unit,
     vector,

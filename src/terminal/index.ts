@@ -1,4 +1,5 @@
 export { AnswerWriter, harmless } from "./answer-writer.js";
+export { attentionKinds, kindsOf } from "./attention-grid.js";
 export { bars } from "./bars.js";
 export { type Canvas, type Colors, canvasOf, colorsOf, narrowest } from "./canvas.js";
 export { bestLayer, binOf, calibration, roc } from "./classification.js";

@@ -1,4 +1,5 @@
 import type { InspectResult } from "../contracts/index.js";
+import { attentionPicture } from "./attention-grid.js";
 import { bars } from "./bars.js";
 import { type Canvas, narrowest } from "./canvas.js";
 import { decompositionPicture, innerPointsPicture } from "./inner-points.js";
@@ -15,7 +16,14 @@ import { visible, wrap } from "./text.js";
 export function inspectPicture(
   result: Pick<
     InspectResult,
-    "tokens" | "layers" | "next_tokens" | "target_token" | "target_token_id" | "points" | "decomposition"
+    | "tokens"
+    | "layers"
+    | "next_tokens"
+    | "target_token"
+    | "target_token_id"
+    | "points"
+    | "attention"
+    | "decomposition"
   >,
   canvas: Canvas,
 ): string[] {
@@ -33,6 +41,7 @@ export function inspectPicture(
     "",
     ...measurePicture(result, canvas),
     ...innerPointsPicture(result, canvas),
+    ...attentionPicture(result.attention, canvas),
     ...decompositionPicture(result.decomposition, canvas),
   ];
 }

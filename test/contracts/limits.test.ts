@@ -65,6 +65,8 @@ test("the Lab's and the serving model's limits", () => {
     path_characters: 4096,
     patch_pairs: 64,
     patch_sites: 32_768,
+    attention_heads: 256,
+    attention_bytes: 2 ** 28,
     capture_body_bytes: 500_000,
     capture_layers: 4,
     capture_input_tokens: 256,

@@ -8,10 +8,11 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { checkSubmission, type InspectConfig, type InspectResult, Job } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
+import { checkAttention } from "../../src/lab/operations/attention.js";
 import { inspect } from "../../src/lab/operations/inspect.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { demoModelPath } from "../../src/models/resolve.js";
-import { Model } from "../../src/native/index.js";
+import { type Context, Model } from "../../src/native/index.js";
 import { demoInspect, type Harness, openHarness } from "./harness.js";
 import { readNpz, readNpzWithNumpy } from "./npz-reader.js";
 
@@ -68,8 +69,8 @@ async function failure(body: object): Promise<string> {
   return job.error as string;
 }
 
-async function artifact(id: string): Promise<Buffer> {
-  const { status, bytes } = await harness.request("GET", `/jobs/${id}/artifacts/activations.npz`);
+async function artifact(id: string, name = "activations.npz"): Promise<Buffer> {
+  const { status, bytes } = await harness.request("GET", `/jobs/${id}/artifacts/${name}`);
   assert.is(status, 200);
   return bytes;
 }
@@ -271,12 +272,80 @@ test("points inside the blocks come with norms, a lens where they are a stream, 
   assert.equal(plain.next_tokens, result.next_tokens);
 });
 
-test("a logit is what the embedding and every block add to it", async () => {
-  const asked = { prompt: "The capital of France is", decompose: true };
-  const { id } = await harness.submit({ ...demoInspect, ...asked, points: ["mid"] });
+test("the heads that the model's card names are found by what they look at", async () => {
+  // Words that come again, as the card's own figures were taken: models/demo/circuits.py.
+  const words = "river stone bread chair apple window garden table paper music";
+  const asked = { prompt: `${words} ${words}`, layers: [0], attention: { layers: [7, 6, 4, 1] } };
+  const { id } = await harness.submit({ ...demoInspect, ...asked, points: ["mid"], decompose: true });
   const job = await harness.finished(id);
   assert.ok(Compile(Job).Check(job), JSON.stringify(Compile(Job).Errors(job)).slice(0, 500));
   const result = job.result as InspectResult;
+  const heads = result.attention ?? [];
+  assert.equal(
+    heads.map(({ layer, head }) => `${layer}.${head}`),
+    [7, 6, 4, 1].flatMap((layer) => [0, 1, 2, 3].map((head) => `${layer}.${head}`)),
+  );
+  const at = (name: string) => heads.find(({ layer, head }) => `${layer}.${head}` === name)!;
+  // The card: induction 6.3 (0.97), 7.3 (0.93), 6.0 (0.86); previous token 4.3 (0.89), 1.0 (0.79), 4.1 (0.76).
+  for (const name of ["6.3", "7.3", "6.0"])
+    assert.ok(at(name).induction! > 0.6, `${name}: ${at(name).induction}`);
+  for (const name of ["4.3", "1.0", "4.1"])
+    assert.ok(at(name).previous! > 0.5, `${name}: ${at(name).previous}`);
+  const others = heads.filter(({ layer, head }) => !["6.3", "7.3", "6.0"].includes(`${layer}.${head}`));
+  for (const head of others)
+    assert.ok(head.induction! < 0.5, `${head.layer}.${head.head}: ${head.induction}`);
+  const arrays = readNpz(await artifact(id, "attention.npz"));
+  const n = result.tokens.length;
+  const names = [7, 6, 4, 1].map((layer) => `layer_${layer}`);
+  assert.equal([...arrays.keys()], [...names, ...names.map((name) => `${name}_head_out`)]);
+  assert.equal(arrays.get("layer_6")!.shape, [4, n, n]);
+  assert.equal(arrays.get("layer_6_head_out")!.shape, [n, 4, 32]);
+  // The figures are those of the arrays.
+  const { data } = arrays.get("layer_4")!;
+  let previous = 0;
+  for (let token = 1; token < n; token++) previous += data[(3 * n + token) * n + token - 1]! / (n - 1);
+  assert.ok(Math.abs(previous - at("4.3").previous!) < 1e-6);
+  const { result: some } = await operate({ ...asked, attention: { layers: [6], heads: [3] } });
+  assert.equal(some.attention, [at("6.3")]);
+  const refusal = (attention: object, more: object = {}) =>
+    operate({ ...asked, ...more, attention }).then(
+      () => assert.unreachable("it was refused"),
+      (error: Error) => error.message,
+    ) as Promise<string>;
+  assert.is(
+    await refusal({ layers: [6], heads: [4, 1] }),
+    "attention.heads: 4 does not exist; block 6 has 4 heads, 0 to 3.",
+  );
+  assert.match(await refusal({ layers: [8] }), "layers: 8 does not exist");
+});
+
+test("attention that would be too much is told before it is computed, and blocks without any", () => {
+  const attention = { supported: true, reason: "", layers: [0, 1, 3], heads: [32, 32, 32] };
+  const context = { points: { attention } } as unknown as Context;
+  const said = (layers: number[], heads: number[] | undefined, tokens: number) => {
+    try {
+      checkAttention(context, layers, heads, tokens);
+      return "accepted";
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  // 64 heads of 1024 x 1024 numbers in four bytes are 256 MiB.
+  assert.is(said([0, 1], undefined, 1024), "accepted");
+  assert.is(
+    said([0, 1, 3], undefined, 1024),
+    "attention: 96 heads of 3 layers over 1024 tokens take 384 MiB; at most 256 MiB are computed: choose layers or heads.",
+  );
+  assert.is(said([0, 1, 3], [5, 31], 1024), "accepted");
+  assert.is(
+    said([0, 2], undefined, 8),
+    "attention: block 2 mixes tokens without attention weights; the model has them in blocks 0, 1, 3.",
+  );
+});
+
+test("a logit is what the embedding and every block add to it", async () => {
+  const asked = { prompt: "The capital of France is", decompose: true };
+  const { result } = await operate(asked);
   const { target_token, logit, sum, embedding, constant, blocks } = result.decomposition!;
   assert.is(target_token, " Paris", "without a target it is the model's answer");
   assert.equal(

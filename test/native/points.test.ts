@@ -1,6 +1,10 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { type Context, Model, type Point, points } from "../../src/native/index.js";
+import { type Context, points as known, Model, type Point } from "../../src/native/index.js";
+
+/** Those that are one vector of the hidden size a token. */
+const points = known.filter((point) => point !== "attention" && point !== "head_out");
+
 import { apart, demo, layersOf, logitsOf, rejects } from "./demo-model.js";
 
 let model: Model;
@@ -191,9 +195,101 @@ test("a logit's direction says what the model's head says", async () => {
   );
 });
 
+test("attention is read by rows that sum to 1, and times the values it is what the heads read", async () => {
+  assert.is(context.points.attention.supported, false, "flash attention keeps none");
+  const whole = await model.createContext({ threads: 1, nCtx: 64, nBatch: 64, keepAttention: true });
+  assert.equal(whole.points.attention.layers, layers);
+  const plain = await logitsOf(whole, { tokens, layers: [] });
+  await whole.reset();
+  const found = await whole.advance({
+    tokens,
+    layers,
+    points: ["head_out"],
+    attention: { layers, prove: true },
+    logits: true,
+  });
+  assert.equal(found.logits, plain, "keeping it changes nothing");
+  const n = tokens.length;
+  const heads = context.points.head_out.heads[0]!;
+  for (const [i, { layer, heads: told, weights, apart: off }] of found.attention!.entries()) {
+    assert.equal([layer, [...told]], [layers[i], [0, 1, 2, 3]]);
+    assert.equal(weights.shape, [heads, n, n]);
+    // K and V are kept in F16.
+    assert.ok(off > 0 && off < 1e-3, `block ${layer}: ${off}`);
+    for (let row = 0; row < heads * n; ++row) {
+      const values = weights.data.subarray(row * n, (row + 1) * n);
+      assert.ok(Math.abs(values.reduce((all, value) => all + value, 0) - 1) < 1e-5);
+      assert.ok(
+        values.subarray((row % n) + 1).every((weight) => weight === 0),
+        "nobody reads what comes later",
+      );
+    }
+  }
+  // One head alone, of one layer alone, is the same.
+  await whole.reset();
+  const one = await whole.advance({ tokens, layers: [], attention: { layers: [4], heads: [3] } });
+  assert.equal(one.attention![0]!.weights.data, found.attention![4]!.weights.data.slice(3 * n * n));
+  await rejects(
+    whole.advance({ tokens, layers: [], attention: { layers: [4] } }),
+    "INVALID_ARGUMENT",
+    /in one pass/,
+  );
+  await whole.reset();
+  const refused = (attention: { layers: number[]; heads?: number[] }) =>
+    whole.advance({ tokens, layers: [], attention });
+  await rejects(
+    refused({ layers: [4], heads: [4] }),
+    "INVALID_ARGUMENT",
+    /Head 4 does not exist: block 4 has 4 heads, 0 to 3/,
+  );
+  await rejects(refused({ layers: [8] }), "LAYER_OUT_OF_RANGE");
+  await rejects(
+    context.advance({ tokens, layers: [], attention: { layers: [4] } }),
+    "UNSUPPORTED_ARCHITECTURE",
+    /keeps no attention weights/,
+  );
+});
+
+test("one head taken out is its part of the row, and no other's", async () => {
+  const size = width / 4;
+  const at = async (edits: Parameters<Context["advance"]>[0]["edits"]) => {
+    await context.reset();
+    const points: Point[] = ["head_out", "attn_out"];
+    const { layers: found } = await context.advance({ tokens, layers: [4], points, edits: edits ?? [] });
+    return found.map(({ states }) => states!.data);
+  };
+  const [heads, plain] = await at([]);
+  const out = await at([{ layer: 4, point: "head_out", positions: "all", scale: 0 }]);
+  assert.ok(
+    out[1]!.every((value) => value === 0),
+    "without heads, attention adds nothing",
+  );
+  let all = new Float32Array(plain!.length);
+  for (const head of [0, 1, 2, 3]) {
+    const [, without] = await at([{ layer: 4, point: "head_out", head, positions: "all", scale: 0 }]);
+    all = all.map((value, i) => value + plain![i]! - without![i]!);
+    // Its own values put back give what was there.
+    const last = tokens.length - 1;
+    const vector = heads!.slice(last * width + head * size, last * width + (head + 1) * size);
+    const edit = { layer: 4, point: "head_out" as const, head, positions: [[last, last]] as const };
+    const [, same] = await at([{ ...edit, scale: 0, vector }]);
+    assert.equal(same, plain);
+  }
+  // The output projection is linear: what each head adds makes up what attention adds.
+  assert.ok(apart(all, plain!) < 5e-3, `${apart(all, plain!)}`);
+  const wrong = (more: object) => at([{ layer: 4, point: "head_out", ...more }]);
+  await rejects(wrong({ head: 4 }), "INVALID_ARGUMENT", /Head 4 does not exist .* there are 4/);
+  await rejects(
+    wrong({ head: 0, vector: new Float32Array(width) }),
+    "INVALID_ARGUMENT",
+    /128 values; there are 32/,
+  );
+  await rejects(at([{ layer: 4, head: 0 }]), "INVALID_ARGUMENT", /head_out/);
+});
+
 test("what is no point is refused", async () => {
   const wrong = (value: unknown) => context.advance({ tokens, layers: [0], points: value as Point[] });
-  await rejects(wrong(["attention"]), "INVALID_ARGUMENT", /A point must be block_in.*got "attention"/);
+  await rejects(wrong(["heads"]), "INVALID_ARGUMENT", /A point must be block_in.*got "heads"/);
   await rejects(wrong(["mid", "mid"]), "INVALID_ARGUMENT", /mid is listed twice/);
   await rejects(wrong("mid"), "INVALID_ARGUMENT", /Points must be an array/);
   await rejects(

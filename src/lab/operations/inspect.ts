@@ -10,6 +10,7 @@ import { topCounts } from "../../contracts/limits.js";
 import { NpzWriter } from "../../formats/npz-writer.js";
 import { type AdvanceResult, type Context, type Point, release, type TopTokens } from "../../native/index.js";
 import type { ArtifactFile } from "../artifacts.js";
+import { attention } from "./attention.js";
 import { checkDecomposable, decompose } from "./decompose.js";
 import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
@@ -46,6 +47,8 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
   const { config, model, artifacts, clock } = input;
   checkLayers(model, config.layers);
   const tokens = await tokenizeInput(model, config.prompt, config.max_input_tokens, "prompt");
+  // What may be too much is told before anything else is computed.
+  const heads = config.attention === undefined ? undefined : await attention(input, tokens);
   const target = config.target_token === undefined ? null : await targetToken(model, config.target_token);
   const context = await clock.measure("context", () => openContext(model, { nCtx: tokens.length }));
   try {
@@ -63,7 +66,15 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
       config.decompose === true
         ? await clock.measure("compute", () => decompose(model, context, tokens, target, input.signal))
         : undefined;
-    return await describe(input, context, { tokens, target }, layers, next as TopTokens, decomposed);
+    const described = await describe(
+      input,
+      context,
+      { tokens, target },
+      layers,
+      next as TopTokens,
+      decomposed,
+    );
+    return heads === undefined ? described : { ...described, attention: heads };
   } finally {
     await context.close();
   }

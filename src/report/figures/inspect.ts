@@ -1,7 +1,9 @@
-import type { Decomposition, InspectResult, Standing } from "../../contracts/index.js";
+import type { AttentionHead, Decomposition, InspectResult, Standing } from "../../contracts/index.js";
 import {
   answerAt,
+  attentionKinds,
   followedLayers,
+  kindsOf,
   layersByPoint,
   pointMeanings,
   shortNumber,
@@ -31,6 +33,7 @@ export function inspectFindings(result: InspectResult): Findings {
           what: pointMeanings[point],
         }),
       ),
+      ...attention(result),
       ...contributions(result.decomposition),
       nextTokens(result),
     ],
@@ -300,6 +303,60 @@ function normsOf(
       ]),
     },
   };
+}
+
+/** What each head looks at: layers over heads, a picture for each of the classic kinds. */
+function attention({ attention: heads = [], tokens }: InspectResult): Figure[] {
+  const numbers = [...new Set(heads.map(({ head }) => head))];
+  const layers = [...new Set(heads.map(({ layer }) => layer))];
+  const read = ({ last }: AttentionHead) =>
+    last
+      .map(
+        ({ position, weight }) =>
+          `${visible(tokens[position] as string)} (token ${position}) ${percent(weight)}`,
+      )
+      .join(", ");
+  return kindsOf(heads).map((kind) => ({
+    id: `attention-${kind}`,
+    title: `Attention: ${kind === "previous" ? "the token before" : kind === "first" ? "the first token" : kind}`,
+    description: `For every block and head ${attentionKinds[kind]}, on average over this text. All weights are in attention.npz.`,
+    chart: {
+      kind: "tokens",
+      tokens: numbers.map((head) => `head ${head}`),
+      value: "share",
+      label: "shown",
+      legend: "share of the attention",
+      scale: "probability",
+    },
+    columns: [
+      { name: "layer", label: "layer" },
+      { name: "position", label: "column" },
+      { name: "head", label: "head" },
+      { name: "share", label: "share" },
+      { name: "shown", label: "share, as shown" },
+    ],
+    rows: heads.map((head) => [
+      head.layer,
+      numbers.indexOf(head.head),
+      head.head,
+      head[kind],
+      (head[kind] ?? 0).toFixed(2),
+    ]),
+    details: heads.map(
+      (head) =>
+        `layer ${head.layer}, head ${head.head}\n${attentionKinds[kind]}: ${percent(head[kind] ?? 0)}\nthe last token reads ${read(head)}`,
+    ),
+    table: {
+      head: ["layer", ...numbers.map((head) => `head ${head}`)],
+      rows: layers.map((layer) => [
+        String(layer),
+        ...numbers.map((number) => {
+          const found = heads.find((head) => head.layer === layer && head.head === number);
+          return found === undefined ? "" : percent(found[kind] ?? 0);
+        }),
+      ]),
+    },
+  }));
 }
 
 /** What one logit is made of: each block's attention and MLP. */

@@ -1,7 +1,10 @@
-import { type Point, points } from "../../../src/native/index.js";
+import { points as known, type Point } from "../../../src/native/index.js";
 import { relativeDistance, sameBits } from "./arithmetic.js";
 import type { Subject } from "./check-model.js";
 import { type Check, tolerances } from "./report.js";
+
+/** Those that are one vector of the hidden size a token. */
+const points = known.filter((point) => point !== "attention" && point !== "head_out");
 
 /** float32 [tokens, hidden] of each point that there is, by layer. */
 type Captured = Record<Point, Float32Array[]>;
@@ -101,4 +104,40 @@ async function withoutHalves(
       problems.push(`block ${layer} without ${half}: the logits are the same`);
   }
   return problems;
+}
+
+/**
+ * Attention: each token's weights sum to 1, or to less where it may read a sink; none reads a later one in a causal model;
+ * and times the values they are what the heads read. Keeping them changes no logit.
+ */
+export async function attention({ context, tokens, plain, model }: Subject): Promise<Check> {
+  const { supported, reason, layers } = context.points.attention;
+  if (!supported) {
+    const ok = /^The architecture '[^']+' has no proven attention: .{20,}\.$/.test(reason);
+    return { name: "attention", ok, detail: ok ? "" : `refused with "${reason}"`, note: reason };
+  }
+  const problems: string[] = [];
+  const proven = layers.filter((layer) => context.points.head_out.layers.includes(layer));
+  await context.reset();
+  const request = { tokens, layers: [], logits: true };
+  const found = await context.advance({ ...request, attention: { layers: proven, prove: true } });
+  if (!sameBits(found.logits!, plain)) problems.push("keeping attention changes the logits");
+  const n = tokens.length;
+  let largest = 0;
+  for (const { layer, heads, weights, apart } of found.attention ?? []) {
+    largest = Math.max(largest, apart);
+    if (!(apart <= tolerances.attention))
+      problems.push(`block ${layer}: times the values it is off by ${apart}`);
+    for (let row = 0; row < heads.length * n; ++row) {
+      const sum = weights.data.subarray(row * n, (row + 1) * n).reduce((all, weight) => all + weight, 0);
+      if (!(sum <= 1 + 1e-5 && (sum >= 1 - 1e-5 || /gpt-oss|mimo|openai/.test(model.info.architecture))))
+        problems.push(`block ${layer}, row ${row} sums to ${sum}`);
+    }
+  }
+  return {
+    name: "attention",
+    ok: problems.length === 0,
+    detail: problems.slice(0, 3).join("; "),
+    measured: { largest, layers: proven.length },
+  };
 }

@@ -14,7 +14,7 @@ import {
   softmax,
   totalVariation,
 } from "./arithmetic.js";
-import { blockPoints } from "./block-points.js";
+import { attention, blockPoints } from "./block-points.js";
 import { type PrintedTensor, runEvalCallback, settings } from "./eval-callback.js";
 import { generate } from "./generate.js";
 import { type Check, type ModelReport, reportOf, tolerances } from "./report.js";
@@ -48,6 +48,7 @@ async function checkModel(path: string, tool: string): Promise<ModelReport> {
       printedValues,
       undisturbed,
       blockPoints,
+      attention,
       prefixes,
       causal,
       sufficient,

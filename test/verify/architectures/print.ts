@@ -11,6 +11,7 @@ const columns = [
   { title: "packed", check: "packed", key: "largest", worst: Math.max },
   { title: "chunked", check: "chunked", key: "largest", worst: Math.max },
   { title: "points", check: "points", key: "largest", worst: Math.max },
+  { title: "attends", check: "attention", key: "largest", worst: Math.max },
   { title: "lens", check: "lens", key: "largest", worst: Math.max },
   { title: "sweep", check: "sweep", key: "largest", worst: Math.max },
   { title: "patches", check: "patches", key: "largest", worst: Math.max },

@@ -76,6 +76,8 @@ export const tolerances = {
   chunked: 1e-3,
   /** A block's three summands, added in another order than the graph's. */
   summands: 1e-6,
+  /** Attention times values, added up in float64 and in float32. */
+  attention: 1e-5,
   /** Total variation between two next-token distributions. */
   lens: 1e-5,
   /** Of one token's probability, between a batched comparison and a generation one by one. */

@@ -8,6 +8,7 @@ Operation = Literal["inspect", "compare", "probe", "sae", "features", "extract",
 Status = Literal["queued", "running", "completed", "failed", "cancelled", "interrupted"]
 Split = Literal["train", "test"]
 BlockPoint = Literal["block_in", "attn_out", "mid", "ffn_out", "block_out"]
+ModelPoint = Literal["block_in", "attention", "head_out", "attn_out", "mid", "ffn_out", "block_out"]
 
 
 class Progress(TypedDict):
@@ -22,7 +23,7 @@ class Health(TypedDict):
     api_version: Literal[1]
     version: str
     operations: list[Operation]
-    points: list[BlockPoint]
+    points: list[ModelPoint]
     """Points of a block that experiments know; which a model has, its own list says."""
     limits: dict[str, float]
     active_job: str | None
@@ -130,6 +131,24 @@ class InspectPoint(_InspectPointRequired, total=False):
     target: list[Standing]
 
 
+class Read(TypedDict):
+    position: int
+    weight: float
+
+
+class AttentionHead(TypedDict):
+    """What a head looks at: shares of its attention in this text."""
+
+    layer: int
+    head: int
+    previous: float | None
+    first: float | None
+    own: float
+    induction: float | None
+    last: list[Read]
+    """What the last token reads most."""
+
+
 class BlockContributions(TypedDict):
     layer: int
     attention: float
@@ -152,6 +171,7 @@ class Decomposition(TypedDict):
 
 class InspectResult(_InspectResultRequired, total=False):
     points: list[InspectPoint]
+    attention: list[AttentionHead]
     decomposition: Decomposition
     target_token: str
     """The token that the lens follows, where one was asked for."""
@@ -589,7 +609,7 @@ class Capabilities(TypedDict):
     n_embd: int | None
     architecture: str | None
     backend: str
-    points: list[BlockPoint]
+    points: list[ModelPoint]
     pending: bool
 
 

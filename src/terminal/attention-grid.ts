@@ -1,0 +1,45 @@
+import type { AttentionHead } from "../contracts/index.js";
+import { type Canvas, narrowest } from "./canvas.js";
+import { legend } from "./legend.js";
+import { heading } from "./page.js";
+import { probabilityScale } from "./paint.js";
+import { tokenGrid } from "./token-grid.js";
+
+/** What heads are known to look at, and in which words. */
+export const attentionKinds = {
+  previous: "how much tokens read the token before them",
+  induction: "how much repeated tokens read what came after their first occurrence",
+  first: "how much tokens read the first token, where a head rests",
+} as const;
+type Kind = keyof typeof attentionKinds;
+
+/** The kinds that this text says something about: induction needs tokens that come again. */
+export function kindsOf(heads: readonly AttentionHead[]): Kind[] {
+  return (Object.keys(attentionKinds) as Kind[]).filter((kind) => heads.some((head) => head[kind] !== null));
+}
+
+/** Layers as rows and heads as columns, a grid for each kind of head. */
+export function attentionPicture(heads: readonly AttentionHead[] | undefined, canvas: Canvas): string[] {
+  if (heads === undefined || heads.length === 0) return [];
+  const layers = [...new Set(heads.map(({ layer }) => layer))];
+  const numbers = [...new Set(heads.map(({ head }) => head))];
+  return kindsOf(heads).flatMap((kind) => {
+    const rows = layers.map((layer) => ({
+      layer,
+      cells: numbers.map((number) => {
+        const found = heads.find((head) => head.layer === layer && head.head === number)?.[kind];
+        return { text: "", figure: found == null ? "" : found.toFixed(2), value: found ?? 0 };
+      }),
+    }));
+    const columns = numbers.map((head) => `head ${head}`);
+    const width = Math.max(narrowest, Math.min(canvas.width, 6 + 9 * columns.length));
+    return [
+      "",
+      heading("Attention", attentionKinds[kind], legend(probabilityScale, "0", "1", canvas), canvas),
+      ...tokenGrid(
+        { tokens: columns, rows, scale: probabilityScale, figureOptional: false },
+        { ...canvas, width },
+      ),
+    ];
+  });
+}
