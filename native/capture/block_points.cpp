@@ -398,7 +398,7 @@ BlockPoints find_block_points(const GraphView& graph, const std::vector<int>& bl
     place(Point::kFfnOut, found->ffn, block);
     const Heads heads = HeadSearch(graph, layer == 0 ? -1 : blocks[layer - 1], found->attn).find();
     place_heads(Point::kAttention, heads.weights, heads.count,
-                heads.why.empty() ? "keeps no attention weights" : heads.why);
+                heads.why.empty() ? "keeps no attention weights (flash attention)" : heads.why);
     place_heads(Point::kHeadOut, heads.out, heads.count,
                 heads.why.empty() ? "has no place where the heads' outputs stand side by side" : heads.why);
     for (const Stop* stop : {&found->attn, &found->ffn}) {

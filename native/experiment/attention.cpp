@@ -81,10 +81,14 @@ void AttentionReader::prove(LayerAttention& layer, const TappedRows& tapped) con
   const ggml_tensor* product = permuted == nullptr ? nullptr : permuted->src[0];
   const ggml_tensor* v = product == nullptr ? nullptr : product->src[0];
   const ggml_tensor* kept = v == nullptr || v->view_src == nullptr ? v : v->view_src;
+  // Values that are no memory's are gone by now: the product has taken their place.
   const bool there = v != nullptr && product->op == GGML_OP_MUL_MAT && kept->buffer != nullptr &&
-                     ggml_backend_buffer_is_host(kept->buffer);
-  if (!there)
-    throw Error(ErrorCode::kUnsupportedArchitecture, "Attention can be proven on the host's memory only.");
+                     ggml_backend_buffer_is_host(kept->buffer) &&
+                     std::string(kept->name).rfind("cache_", 0) == 0;
+  if (!there) {
+    throw Error(ErrorCode::kUnsupportedArchitecture,
+                "Attention can be proven where a memory on the host keeps the values only.");
+  }
   const auto length = static_cast<size_t>(product->ne[0]);
   const auto all = static_cast<size_t>(product->ne[2]);
   const size_t group = all / static_cast<size_t>(v->ne[2]);

@@ -36,6 +36,10 @@ async function checkModel(path: string, tool: string): Promise<ModelReport> {
   const model = await Model.open(path, { gpuLayers: 0 });
   const context = await model.createContext({ ...settings, maxSequences: 8 });
   const report = reportOf(model, context);
+  // Flash attention keeps no weights: whether there are any is seen without it.
+  const keeping = await model.createContext({ ...settings, keepAttention: true });
+  report.points!.attention = keeping.points.attention.reason;
+  await keeping.close();
   const tokens = await model.tokenize(prompt, { parseSpecial: true });
   if (!context.blockOutputs.supported) {
     report.checks.push(await refusesCapture(context, tokens));

@@ -78,6 +78,7 @@ export const tolerances = {
   summands: 1e-6,
   /** Attention times values, added up in float64 and in float32. */
   attention: 1e-5,
+  attentionInF16: 1e-3,
   /** Total variation between two next-token distributions. */
   lens: 1e-5,
   /** Of one token's probability, between a batched comparison and a generation one by one. */
