@@ -5,6 +5,7 @@ import type { Operation } from "../contracts/index.js";
 import { defaults, limits } from "../contracts/limits.js";
 import {
   blockPoints,
+  changedPoints,
   innerPoints,
   interventions,
   patchDirections,
@@ -52,6 +53,8 @@ interface CompareOptions extends CommonOptions {
   feature?: [string, number];
   strengthUnit?: string;
   positions?: string | Array<[number, number]>;
+  point?: string;
+  heads?: number[];
   min?: number;
   max?: number;
   controls?: boolean;
@@ -140,6 +143,12 @@ export function registerExperiments(program: Command): void {
       aNumber,
     )
     .option("--max <number>", "for clamp: the greatest projection", aNumber)
+    .addOption(
+      new Option("--point <point>", "what of the block is changed (default: block_out)").choices([
+        ...changedPoints,
+      ]),
+    )
+    .option("--heads <list>", "for --point head_out: these heads, as 0,3 (default: all)", anyLayers)
     .option("--controls", "also try a random vector of the same length")
     .option(
       "--max-tokens <number>",
@@ -155,7 +164,9 @@ export function registerExperiments(program: Command): void {
     --strength-unit vector --positives invented.txt --negatives real.txt \\
     --strengths 0,1,1.5,2 --target-token " unknown" --controls
   tapline compare --prompts prompts.txt --layers 3 --intervention ablate \\
-    --strengths 0,1`),
+    --strengths 0,1
+  tapline compare "red blue green red blue" --layers 6 --intervention ablate \\
+    --point head_out --heads 0,3 --positions all --strengths 0,1`),
     )
     .action(async (prompt: string | undefined, options: CompareOptions) => {
       const [layer, ...others] = options.layers ?? [];
@@ -181,6 +192,8 @@ export function registerExperiments(program: Command): void {
         negatives: options.negatives === undefined ? undefined : await readPrompts(options.negatives),
         strength_unit: options.strengthUnit,
         positions: options.positions,
+        point: options.point,
+        heads: options.heads,
         min: options.min,
         max: options.max,
         controls: options.controls,

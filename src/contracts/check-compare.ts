@@ -34,6 +34,19 @@ export function checkCompare(config: CompareConfig): void {
   else checkBounds(config);
   checkStrengths(config);
   checkPositions(config);
+  checkPoint(config);
+}
+
+function checkPoint({ point, heads, intervention, feature }: CompareConfig): void {
+  if (heads !== undefined && point !== "head_out") {
+    throw new InvalidInput("heads", "are those of point head_out.");
+  }
+  if (point === "head_out" && intervention !== "scale" && intervention !== "ablate") {
+    throw new InvalidInput("point", `head_out is for scale and ablate, not for ${intervention}.`);
+  }
+  if (feature !== undefined && point !== undefined && point !== "block_out") {
+    throw new InvalidInput("point", "a feature is one of block outputs; leave point out.");
+  }
 }
 
 function refuse(config: CompareConfig, fields: Array<keyof CompareConfig>, whose: string): void {

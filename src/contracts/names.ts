@@ -18,6 +18,8 @@ export const blockPoints = ["block_in", "attn_out", "mid", "ffn_out", "block_out
 export type BlockPoint = (typeof blockPoints)[number];
 /** Those beside the output, which every experiment reads unless told otherwise. */
 export const innerPoints = ["block_in", "attn_out", "mid", "ffn_out"] as const;
+/** What a comparison changes. */
+export const changedPoints = ["block_in", "head_out", "attn_out", "mid", "ffn_out", "block_out"] as const;
 
 /** What becomes of the features of an autoencoder that is trained, and the rows that it is trained on. */
 export const saeArchitectures = ["relu", "topk", "batchtopk", "jumprelu"] as const;

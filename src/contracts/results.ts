@@ -1,5 +1,5 @@
 import Type, { type Static, type TSchema } from "typebox";
-import { innerPoints } from "./names.js";
+import { changedPoints, innerPoints } from "./names.js";
 import type { PatchSweepResult } from "./patch-sweep.js";
 import { Provenance } from "./provenance.js";
 import { extractRows, extractTypes, interventions, saeArchitectures, strengthUnits } from "./submission.js";
@@ -174,6 +174,10 @@ export const CompareResult = Type.Object(
   {
     trials: Type.Array(Trial, { description: "Prompts, then strengths, in the order given." }),
     intervention: Type.Enum([...interventions]),
+    point: Type.Optional(
+      Type.Enum([...changedPoints], { description: "What of the block was changed, where not its output." }),
+    ),
+    heads: Type.Optional(Type.Array(Type.Integer())),
     position: Type.String(),
     strength_unit: Type.Optional(Type.Enum([...strengthUnits])),
     vector_length: Type.Optional(

@@ -3,6 +3,7 @@ import { defaults, limits } from "./limits.js";
 import { Name } from "./live.js";
 import {
   blockPoints,
+  changedPoints,
   innerPoints,
   interventions,
   patchDirections,
@@ -230,6 +231,21 @@ export const CompareSubmission = Type.Object(
     ),
     min: bound("For clamp: the least projection on u, in strength_unit; the least activation of a feature."),
     max: bound("For clamp: the greatest projection on u, or a feature's greatest activation."),
+    point: Type.Optional(
+      Type.Enum([...changedPoints], {
+        description:
+          "What of the block is changed: its output (block_out, the default), what its attention or its MLP adds (attn_out, " +
+          "ffn_out), the stream before them (block_in, mid), or what its heads read (head_out, for scale and ablate).",
+      }),
+    ),
+    heads: Type.Optional(
+      Type.Array(Type.Integer({ minimum: 0, maximum: limits.attention_heads - 1 }), {
+        minItems: 1,
+        maxItems: limits.attention_heads,
+        uniqueItems: true,
+        description: "Of head_out, the heads that are changed, together; otherwise all.",
+      }),
+    ),
     controls: Type.Optional(
       Type.Boolean({
         description:

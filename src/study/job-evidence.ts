@@ -279,7 +279,7 @@ function methodOf({ config }: Job): string {
     case "inspect":
       return `inspect: norms, logit lens and next tokens of a raw prompt (${where}).`;
     case "compare":
-      return `compare: ${config.intervention} at strengths ${config.strengths.join(", ")} ${config.strength_unit === undefined ? "" : `(${config.strength_unit}) `}on the ${config.positions === undefined ? "last token" : positionText(config.positions)}'s ${where}; greedy continuations of at most ${config.max_tokens} tokens.`;
+      return `compare: ${config.intervention} at strengths ${config.strengths.join(", ")} ${config.strength_unit === undefined ? "" : `(${config.strength_unit}) `}on the ${config.positions === undefined ? "last token" : positionText(config.positions)}'s ${config.point === undefined ? where : `${config.point}${config.heads === undefined ? "" : ` (heads ${config.heads.join(", ")})`} in place of the ${where}`}; greedy continuations of at most ${config.max_tokens} tokens.`;
     case "probe":
       return `probe: L2-regularised logistic regression on the last token's ${where}, with majority and shuffled-label controls.`;
     case "drift":

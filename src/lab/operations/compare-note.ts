@@ -11,6 +11,7 @@ export function compareNote(
 ): string {
   return [
     ignoredLayers(config),
+    changed(config),
     "The target token's probabilities are compared at the same input; greedy continuations may diverge.",
     appliesTo(config),
     faintChanges(config, trials),
@@ -25,6 +26,13 @@ function ignoredLayers(config: CompareConfig): string {
   return others.length === 0
     ? ""
     : `Only the first selected layer, ${first}, is changed; ${others.join(", ")} had no part.`;
+}
+
+/** What is changed, where it is not the block's output. */
+function changed({ point = "block_out", heads, layers }: CompareConfig): string {
+  if (point === "block_out") return "";
+  const of = heads === undefined ? "" : `, of ${heads.length === 1 ? "head" : "heads"} ${heads.join(", ")}`;
+  return `Changed is ${point} of block ${layers[0]}${of}.`;
 }
 
 function appliesTo({ positions = "last" }: CompareConfig): string {

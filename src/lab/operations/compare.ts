@@ -12,8 +12,8 @@ import {
   sweepCells,
 } from "../../native/index.js";
 import { compareNote } from "./compare-note.js";
-import { editFor, lengthOf, meanDifference } from "./intervention.js";
-import { openContext } from "./open-context.js";
+import { editFor, editsFor, lengthOf, meanDifference } from "./intervention.js";
+import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { checkLayers, checkPositions, pieceLookup, targetToken, tokenizeInput } from "./tokens.js";
 
@@ -40,6 +40,9 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
     openContext(model, contextSize(config, model, prompts, given.flat(), tries)),
   );
   try {
+    const point = config.point ?? "block_out";
+    checkPoints(context, [point]);
+    checkHeads(context, config, layer);
     const { vector, feature } = await clock.measure("compute", () =>
       editVector(input, context, layer, given),
     );
@@ -49,7 +52,7 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
       context.sweep({
         prompts,
         plans: [vector, ...controls].flatMap((along) =>
-          config.strengths.map((strength) => [editFor(config, layer, strength, along, feature)]),
+          config.strengths.map((strength) => editsFor(config, layer, strength, along, feature)),
         ),
         targets: new Int32Array(prompts.length).fill(target),
         maxTokens: config.max_tokens,
@@ -62,6 +65,8 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
     return {
       trials: described,
       intervention: config.intervention,
+      ...(point === "block_out" ? {} : { point }),
+      ...(config.heads === undefined ? {} : { heads: config.heads }),
       position: positionText(config.positions),
       ...(config.strength_unit === undefined ? {} : { strength_unit: config.strength_unit }),
       ...(length === undefined ? {} : { vector_length: length }),
@@ -145,6 +150,7 @@ async function editVector(
   const features = await context.features({
     sequences: sides.flat(),
     layers: [layer],
+    point: config.point ?? "block_out",
     onProgress: (done, total) => progress({ stage: "capture", done, total }),
     ...(signal === undefined ? {} : { signal }),
   });
@@ -152,6 +158,20 @@ async function editVector(
   const vector =
     second === undefined ? states.slice() : meanDifference(states, first.length, model.info.nEmbd);
   return { vector };
+}
+
+/** @throws UserError where the block has no heads, or fewer */
+function checkHeads(context: Context, { point, heads = [] }: CompareConfig, layer: number): void {
+  if (point !== "head_out") return;
+  const { layers, heads: counts } = context.points.head_out;
+  const count = counts[layers.indexOf(layer)];
+  if (count === undefined) throw new UserError(`Block ${layer} mixes tokens without attention heads.`);
+  const missing = heads.filter((head) => head >= count);
+  if (missing.length > 0) {
+    throw new UserError(
+      `heads: ${missing.join(", ")} ${missing.length === 1 ? "does" : "do"} not exist; block ${layer} has ${count} heads, 0 to ${count - 1}.`,
+    );
+  }
 }
 
 /** Room for as many prompts at once as fit into the cache's share of memory, and for at least one. */

@@ -24,6 +24,17 @@ export function editFor(
   );
 }
 
+/** The same as a plan: at the point that is changed, one edit for each of its heads. */
+export function editsFor(
+  config: Parameters<typeof editFor>[0] & Pick<CompareConfig, "point" | "heads">,
+  ...rest: [layer: number, strength: number, vector: Float32Array | undefined, feature?: FeaturePlace]
+): Edit[] {
+  const edit = editFor(config, ...rest);
+  const { point, heads } = config;
+  if (point === undefined) return [edit];
+  return heads === undefined ? [{ ...edit, point }] : heads.map((head) => ({ ...edit, point, head }));
+}
+
 /**
  * The mean of some rows less the mean of others.
  * @param rows [count, hidden], the `first` ones against the rest

@@ -121,7 +121,7 @@ export async function attention({ model, tokens }: Subject): Promise<Check> {
   }
   const problems: string[] = [];
   const plain = await logitsOf(context, { tokens, layers: [] });
-  let proven = layers.filter((layer) => context.points.head_out.layers.includes(layer));
+  let proven: readonly number[] = layers.filter((layer) => context.points.head_out.layers.includes(layer));
   const run = async (wanted: number[], prove: boolean) => {
     await context.reset();
     const attention = { layers: wanted, prove };
@@ -168,4 +168,4 @@ export async function attention({ model, tokens }: Subject): Promise<Check> {
 }
 
 /** Whose tokens may read a sink, which is no token. */
-const sinks = new Set(["gpt-oss", "mimo2", "dots3note"]);
+const sinks = new Set(["gpt-oss", "granite_swa", "mimo2", "dots3note"]);

@@ -8,6 +8,7 @@ Operation = Literal["inspect", "compare", "probe", "sae", "features", "extract",
 Status = Literal["queued", "running", "completed", "failed", "cancelled", "interrupted"]
 Split = Literal["train", "test"]
 BlockPoint = Literal["block_in", "attn_out", "mid", "ffn_out", "block_out"]
+ChangedPoint = Literal["block_in", "head_out", "attn_out", "mid", "ffn_out", "block_out"]
 ModelPoint = Literal["block_in", "attention", "head_out", "attn_out", "mid", "ffn_out", "block_out"]
 
 
@@ -230,6 +231,9 @@ class _CompareResultRequired(TypedDict):
 
 
 class CompareResult(_CompareResultRequired, total=False):
+    point: ChangedPoint
+    """What of the block was changed, where not its output."""
+    heads: list[int]
     strength_unit: Literal["unit", "vector", "row_norm"]
     vector_length: float
     """L2 length of the donor's state, or of the difference of the texts' states."""

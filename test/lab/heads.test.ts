@@ -1,0 +1,92 @@
+/** Single heads taken out, and what attention and MLPs add: compare with `point`. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { type CompareConfig, checkSubmission } from "../../src/contracts/index.js";
+import { Artifacts } from "../../src/lab/artifacts.js";
+import { compare } from "../../src/lab/operations/compare.js";
+import { StageClock } from "../../src/lab/stage-clock.js";
+import { demoModelPath } from "../../src/models/resolve.js";
+import { Model } from "../../src/native/index.js";
+
+const folder = mkdtempSync(join(tmpdir(), "tapline-heads-"));
+let model: Model;
+test.before(async () => {
+  model = await Model.open(demoModelPath);
+});
+test.after(async () => {
+  await model.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function run(body: object) {
+  const given = { operation: "compare", model: "demo", max_tokens: 1, strengths: [0, 1], ...body };
+  const config = checkSubmission(given) as CompareConfig;
+  const openOther = () => Promise.reject(new Error("One model is enough."));
+  const input = { config, model, artifacts: new Artifacts(folder), openOther, clock: new StageClock() };
+  return compare({ ...input, progress: () => {} });
+}
+
+const sentence = (body: object) =>
+  run(body).then(
+    () => "accepted",
+    (error: Error) => error.message,
+  );
+
+// Words that come again: what comes next is what came then.
+const words = "river stone bread chair apple window garden table paper music";
+const repeated = { prompt: `${words} ${words.split(" ").slice(0, 4).join(" ")}`, intervention: "ablate" };
+
+test("without its induction heads the model does not know how the words go on; without others it does", async () => {
+  const without = async (layer: number, heads: number[]) => {
+    const asked = { ...repeated, layers: [layer], point: "head_out", heads, positions: "all" };
+    const { trials, ...result } = await run({ ...asked, target_token: " apple" });
+    assert.equal([result.point, result.heads], ["head_out", heads]);
+    assert.match(
+      result.note,
+      `Changed is head_out of block ${layer}, of head${heads.length === 1 ? "" : "s"} `,
+    );
+    const [neutral, out] = trials;
+    assert.is(neutral!.probability, neutral!.baseline_probability, "a strength of 0 changes nothing");
+    assert.ok(neutral!.probability > 0.9, `the model goes on: ${neutral!.probability}`);
+    return out!.probability;
+  };
+  // The card: induction heads of block 6 are 0 and 3.
+  const [induction, others] = [await without(6, [0, 3]), await without(6, [1, 2])];
+  assert.ok(induction < 0.5, `without 6.0 and 6.3: ${induction}`);
+  assert.ok(others > 0.9, `without 6.1 and 6.2: ${others}`);
+});
+
+test("all heads out is attention out, and both halves can be changed as outputs can", async () => {
+  const asked = { ...repeated, layers: [6], positions: "all" };
+  const of = async (more: object) => (await run({ ...asked, ...more })).trials[1]!;
+  const [heads, attention] = [await of({ point: "head_out" }), await of({ point: "attn_out" })];
+  assert.ok(Math.abs(heads.probability - attention.probability) < 1e-6);
+  const mlp = await of({ point: "ffn_out" });
+  assert.ok(Math.abs(mlp.probability - attention.probability) > 1e-3);
+  // What is put in is what the donor's own block adds there: patched into itself, nothing moves.
+  const same = { prompt: "The capital of France is", donor_prompt: "The capital of France is", layers: [4] };
+  const { trials } = await run({ ...same, intervention: "patch", point: "attn_out" });
+  assert.ok(Math.abs(trials[1]!.delta) < 1e-5);
+  const other = { ...same, donor_prompt: "The capital of Japan is" };
+  const { trials: moved } = await run({ ...other, intervention: "patch", point: "attn_out" });
+  assert.ok(moved[1]!.delta < -0.01, `${moved[1]!.delta}`);
+});
+
+test("what has no meaning is told in a sentence", async () => {
+  const asked = { ...repeated, layers: [6] };
+  assert.is(await sentence({ ...asked, heads: [0] }), "heads: are those of point head_out.");
+  assert.is(
+    await sentence({ ...asked, intervention: "patch", donor_prompt: "a", point: "head_out" }),
+    "point: head_out is for scale and ablate, not for patch.",
+  );
+  assert.is(
+    await sentence({ ...asked, point: "head_out", heads: [4, 9] }),
+    "heads: 4, 9 do not exist; block 6 has 4 heads, 0 to 3.",
+  );
+  assert.match(await sentence({ ...asked, point: "attention" }), /^point: must be block_in, head_out, /);
+});
+
+test.run();
