@@ -31,7 +31,7 @@ export function attentionPicture(heads: readonly AttentionHead[] | undefined, ca
         return { text: "", figure: found == null ? "" : found.toFixed(2), value: found ?? 0 };
       }),
     }));
-    const columns = numbers.map((head) => `head ${head}`);
+    const columns = numbers.map((head) => `h${head}`);
     const width = Math.max(narrowest, Math.min(canvas.width, 6 + 9 * columns.length));
     return [
       "",
