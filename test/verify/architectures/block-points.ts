@@ -122,7 +122,7 @@ export async function attention({ model, tokens }: Subject): Promise<Check> {
   const problems: string[] = [];
   const plain = await logitsOf(context, { tokens, layers: [] });
   let proven: readonly number[] = layers.filter((layer) => context.points.head_out.layers.includes(layer));
-  const run = async (wanted: number[], prove: boolean) => {
+  const run = async (wanted: readonly number[], prove: boolean) => {
     await context.reset();
     const attention = { layers: wanted, prove };
     const { logits, attention: found = [] } = await context.advance({
