@@ -9,6 +9,15 @@ import { packages } from "../studies/support/packages.js";
 import { fc } from "../support/fc.js";
 import { type ToolResult, unfence } from "./session.js";
 
+/** Comments that the service gives in pages of 40, each long enough that a result holds fewer. */
+const comments = Array.from({ length: 90 }, (_, index) => ({
+  id: `12345678-1234-4234-8234-${String(index).padStart(12, "0")}`,
+  parent_id: null,
+  author: { name: "A" },
+  created_at: "2026-01-01T00:00:00.000Z",
+  body: `${index} ${"word ".repeat(400)}`,
+}));
+
 const id = "12345678-1234-4234-8234-123456789abc";
 let study: StudyPackage;
 let client: Client;
@@ -26,6 +35,14 @@ test.before(async () => {
       url: "https://localhost/",
       package_sha256: "0".repeat(64),
       package: study,
+    }),
+    getDiscussion: async (_id: string, { offset = 0 }: { offset?: number }) => ({
+      study_id: id,
+      comments: comments.slice(offset, offset + 40),
+      upvotes: 0,
+      total: comments.length,
+      offset,
+      next_offset: offset + 40 < comments.length ? offset + 40 : null,
     }),
   } as unknown as ResearchClient;
   client = new Client({ name: "test", version: "1" });
@@ -105,6 +122,25 @@ test("an agent that follows next_entry_offset and cut has read the whole package
     }),
     { numRuns: 40, endOnFailure: true },
   );
+});
+
+test("a page of comments that does not fit leads to what it left out", async () => {
+  const read: string[] = [];
+  let calls = 0;
+  for (let offset: number | null = 0; offset !== null; calls++) {
+    const result = (await client.callTool({
+      name: "get_discussion",
+      arguments: { id, offset },
+    })) as ToolResult;
+    const page: { comments: { id: string }[]; next_offset: number | null } = result.structuredContent;
+    read.push(...page.comments.map((comment) => comment.id));
+    offset = page.next_offset;
+  }
+  assert.equal(
+    read,
+    comments.map((comment) => comment.id),
+  );
+  assert.ok(calls > 3, `${calls} pages: every one of the service's fitted`);
 });
 
 test.run();
