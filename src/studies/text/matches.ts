@@ -11,6 +11,8 @@ export interface Part {
 /** Characters of a field that are looked through, and of a snippet on either side of its first match. */
 const mostRead = 20_000;
 const [before, after] = [80, 160];
+/** Longer words are cut where words are folded. */
+const shortWord = 64;
 
 /** A text cut into what was looked for and what was not. @param wanted folded words, of which the last may be a beginning */
 export function matchesIn(text: string, wanted: readonly string[]): Part[] {
@@ -27,7 +29,9 @@ export function matchesIn(text: string, wanted: readonly string[]): Part[] {
 }
 
 function isWanted(word: string, wanted: readonly string[]): boolean {
-  const folded = words(word).join("");
+  // Most words have nothing to be folded but their capitals, and a page of results has thousands.
+  const plain = word.length <= shortWord && /^[a-z0-9]*$/i.test(word);
+  const folded = plain ? word.toLowerCase() : words(word).join("");
   return wanted.some((one, place) => (place === wanted.length - 1 ? folded.startsWith(one) : folded === one));
 }
 
