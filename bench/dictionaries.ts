@@ -1,7 +1,7 @@
 /**
  * Sparse dictionaries and extraction. `encode` against its matrix product alone, as PyTorch and NumPy compute it on the
- * same threads (the faster of the two counts); the first feature of a large file, from a process that has just begun; and
- * the block outputs of a data set on disk against llama-bench's prompt speed. Rounds alternate, so that a busy machine
+ * same threads (the faster of the two counts); the first feature of a large file, from a process that has just begun;
+ * training against PyTorch and SAELens; and the block outputs of a data set on disk against llama-bench's prompt speed. Rounds alternate, so that a busy machine
  * slows all sides.
  */
 import { execFile } from "node:child_process";
@@ -20,6 +20,7 @@ import { StageClock } from "../src/lab/stage-clock.js";
 import { type DictionaryPlaces, encodeRows, Model, narrow } from "../src/native/index.js";
 import { pythonWith } from "../test/support/python.js";
 import { TestRandom } from "../test/support/random.js";
+import { benchTraining } from "./dictionary-training.js";
 import { median, type Row, row } from "./figures.js";
 import { randomModel } from "./models/random-model.js";
 import { textOf } from "./text-of.js";
@@ -50,6 +51,9 @@ export async function benchDictionaries(options: {
       if (wants("encode"))
         measured.push(...(await benchEncode(places, type, python, rounds, options.processor === true)));
       if (wants("first feature")) measured.push(await firstFeature(places, type, rounds));
+    }
+    if (wants("train")) {
+      measured.push(...(await benchTraining(folder, Math.min(rounds, 3), options.processor === true)));
     }
     if (wants("extract")) measured.push(...(await benchExtract(folder, Math.min(rounds, 3))));
     return measured;

@@ -258,6 +258,19 @@ LogitDirection Context::logit_direction(const std::vector<float>& state, llama_t
   return tapline::logit_direction(stream_.lens, state, token);
 }
 
+std::vector<float> Context::lens_logits(const std::vector<float>& rows) {
+  const auto width = static_cast<size_t>(model_->info().n_embd);
+  if (!stream_.lens.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream_.lens.reason);
+  if (rows.empty() || rows.size() % width != 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                std::to_string(rows.size()) + " values are no rows of " + std::to_string(width) + ".");
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<float> logits;
+  lens().logits(rows.data(), rows.size() / width, logits);
+  return logits;
+}
+
 void Context::reset() {
   const std::lock_guard<std::mutex> lock(mutex_);
   clear_memory();

@@ -162,6 +162,10 @@ class Context : public Counted<Context> {
   PatchSweepResult patch_sweep(const PatchSweepRequest& request, const CancelToken& cancel,
                                const std::function<void(size_t, size_t)>& progress);
 
+  /// What the final norm and the head make of rows of a block output: logits, [rows, n_vocab]. Throws
+  /// kUnsupportedArchitecture where the model's way there is not known.
+  std::vector<float> lens_logits(const std::vector<float>& rows);
+
   /// How a token's logit depends on the last block's output, [n_embd], with the final norm's scale kept as it
   /// is there.
   LogitDirection logit_direction(const std::vector<float>& state, llama_token token) const;

@@ -175,6 +175,15 @@ struct Direct {
   }
 };
 
+struct LensLogits {
+  std::shared_ptr<Context> context;
+  std::vector<float> rows;
+  std::vector<float> logits;
+
+  void execute(const CancelToken&) { logits = context->lens_logits(rows); }
+  Napi::Value result(Napi::Env env) { return hand_over(env, std::move(logits)); }
+};
+
 struct Forget {
   std::shared_ptr<Context> context;
 
@@ -226,6 +235,7 @@ void ContextObject::define(Napi::Env env) {
                    while_open<&ContextObject::sweep>("sweep"),
                    while_open<&ContextObject::patch_sweep>("patchSweep"),
                    while_open<&ContextObject::logit_direction>("logitDirection"),
+                   while_open<&ContextObject::lens_logits>("lensLogits"),
                    while_open<&ContextObject::reset>("reset"),
                    closing(),
                });
@@ -321,6 +331,10 @@ Napi::Value ContextObject::logit_direction(const Napi::CallbackInfo& info) {
   const Napi::Object options = options_of(info);
   Direct operation{held_, float_list(options.Get("state")), int_field(options, "token", -1), {}};
   return run_async(info.Env(), std::move(operation));
+}
+
+Napi::Value ContextObject::lens_logits(const Napi::CallbackInfo& info) {
+  return run_async(info.Env(), LensLogits{held_, float_list(options_of(info).Get("rows")), {}});
 }
 
 Napi::Value ContextObject::reset(const Napi::CallbackInfo& info) {

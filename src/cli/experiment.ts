@@ -227,6 +227,8 @@ interface FeaturesOptions extends CommonOptions {
   dictionary?: string;
   texts?: string;
   top?: number;
+  pages?: number[];
+  labels?: string;
 }
 
 function registerFeatures(program: Command): void {
@@ -240,10 +242,20 @@ function registerFeatures(program: Command): void {
       `features named of each token, at most ${limits.feature_top} (default: ${defaults.feature_top})`,
       integerBetween(1, limits.feature_top),
     )
+    .option(
+      "--pages <list>",
+      `up to ${limits.feature_pages} features as 3,17 that are looked at one by one`,
+      featureList,
+    )
+    .option(
+      "--labels <file>",
+      "with --pages: Neuronpedia's export, or an address that is asked for each of them",
+    )
     .addHelpText(
       "after",
       examples(`
   tapline features --dictionary mine "The capital of France is"
+  tapline features --dictionary mine --texts texts.txt --pages 3,17
   tapline features --dictionary gemma --model ./gemma-2-2b-Q8_0.gguf \\
     --texts texts.txt --out read`),
     )
@@ -257,8 +269,21 @@ function registerFeatures(program: Command): void {
         dictionary: options.dictionary,
         texts: options.texts === undefined ? undefined : await readPrompts(options.texts),
         top: options.top,
+        pages: options.pages,
+        labels: labelsPlace(options.labels),
       });
     });
+}
+
+/** A file is the Lab's to read: said from the root. */
+function labelsPlace(labels: string | undefined): string | undefined {
+  return labels === undefined || /^https?:\/\//.test(labels) ? labels : resolve(labels);
+}
+
+function featureList(text: string): number[] {
+  const features = text.split(",").map((part) => (/^\s*\d+\s*$/.test(part) ? Number(part) : Number.NaN));
+  if (features.every((feature) => feature <= limits.feature_index)) return features;
+  throw new InvalidArgumentError("Write feature indices as 3,17.");
 }
 
 interface PatchOptions extends CommonOptions {

@@ -69,7 +69,7 @@ export function registerSae(program: Command): void {
     )
     .option(
       "--learning-rate <number>",
-      "Adam's (default: 2e-4 times the root of 16384 / features)",
+      "Adam's (default: by features, steps and width; see the documentation)",
       numberBetween(0, 1),
     )
     .option(

@@ -5,6 +5,7 @@ import {
   type Config,
   type DriftConfig,
   type ExtractConfig,
+  type FeaturesConfig,
   type Operation,
   operations,
   type ProbeConfig,
@@ -50,6 +51,7 @@ export function checkSubmission(body: unknown): Config {
       if ((config.prompt === undefined) === (config.texts === undefined)) {
         throw new InvalidInput("prompt", "give either prompt or texts.");
       }
+      checkLabels(config);
       break;
     case "extract":
       checkExtract(config);
@@ -62,6 +64,12 @@ export function checkSubmission(body: unknown): Config {
       break;
   }
   return config;
+}
+
+function checkLabels({ pages, labels }: FeaturesConfig): void {
+  if (labels === undefined) return;
+  if (pages === undefined) throw new InvalidInput("labels", "are for pages; name features in pages.");
+  if (!/^https?:\/\//.test(labels)) checkPath("labels", labels);
 }
 
 type Undefinable<T> = { [K in keyof T]: T[K] | undefined };

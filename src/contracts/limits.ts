@@ -36,6 +36,7 @@ export const limits = {
   feature_tokens: 16_384,
   feature_top: 64,
   feature_index: 67_108_863,
+  feature_pages: 16,
   extract_parts: 4096,
   drift_examples_min: 2,
   shard_tokens_min: 256,

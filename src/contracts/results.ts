@@ -346,6 +346,60 @@ export const Fidelity = Type.Object(
 );
 export type Fidelity = Static<typeof Fidelity>;
 
+const NamedToken = Type.Object(
+  {
+    token_id: Type.Integer(),
+    token: Type.String(),
+    effect: Type.Number({ description: "Its logit less the mean of all." }),
+  },
+  { title: "NamedToken" },
+);
+
+const namedTokens = (what: string) =>
+  Type.Union([Type.Array(NamedToken), Type.Null()], {
+    description: `Tokens that a row which is the feature's decoder row alone makes ${what} probable; null without a logit lens.`,
+  });
+
+export const FeatureExampleGroup = Type.Object(
+  {
+    name: Type.Enum(["top", "75-100 %", "50-75 %", "25-50 %", "0-25 %"], {
+      description: "The strongest tokens, or some of a quarter of all in which it is active, by rank.",
+    }),
+    examples: Type.Array(
+      Type.Object({
+        text: Type.Integer({ description: "Index in texts," }),
+        token: Type.Integer({ description: "and token index." }),
+        activation: Type.Number(),
+        from: Type.Integer({ description: "The first token that is shown around it." }),
+        activations: Type.Array(Type.Number(), { description: "Of the tokens from there on." }),
+      }),
+    ),
+  },
+  { title: "FeatureExampleGroup" },
+);
+export type FeatureExampleGroup = Static<typeof FeatureExampleGroup>;
+
+const label = Type.Optional(Type.String({ description: "What others call it." }));
+
+export const FeaturePage = Type.Object(
+  {
+    feature: Type.Integer(),
+    label,
+    active_tokens: Type.Integer({ description: "Tokens of these texts in which it is active." }),
+    histogram: Type.Array(Type.Object({ least: Type.Number(), tokens: Type.Integer() }), {
+      description: "Those tokens by activation: how many from `least` to the next bin's.",
+    }),
+    groups: Type.Array(FeatureExampleGroup),
+    raised: namedTokens("more"),
+    lowered: namedTokens("less"),
+    neighbours: Type.Array(Type.Object({ feature: Type.Integer(), cosine: Type.Number(), label }), {
+      description: "The features whose decoder rows have the largest cosine with its own.",
+    }),
+  },
+  { title: "FeaturePage" },
+);
+export type FeaturePage = Static<typeof FeaturePage>;
+
 export const FeaturesResult = Type.Object(
   {
     dictionary: Type.Object({
@@ -377,6 +431,7 @@ export const FeaturesResult = Type.Object(
       }),
       { description: "The features that become strongest anywhere, strongest first." },
     ),
+    pages: Type.Optional(Type.Array(FeaturePage, { description: "Of the features that were asked for." })),
     fidelity: Fidelity,
     note: Type.String(),
     artifacts,

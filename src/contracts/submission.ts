@@ -391,6 +391,20 @@ export const FeaturesSubmission = Type.Object(
         description: "Features that the result names of each token; the artifact has all.",
       }),
     ),
+    pages: Type.Optional(
+      Type.Array(Type.Integer({ minimum: 0, maximum: limits.feature_index }), {
+        minItems: 1,
+        maxItems: limits.feature_pages,
+        uniqueItems: true,
+        description:
+          "Features that are looked at one by one: where they are active, what their decoder rows raise and lower, and " +
+          "their neighbours.",
+      }),
+    ),
+    labels: path(
+      "With `pages`: what others call features. A file on the Lab's machine, from the root, of Neuronpedia's export; or an " +
+        "address that a feature's index is put behind, which is then asked.",
+    ),
   },
   {
     ...closed,

@@ -97,6 +97,7 @@ export interface NativeContext {
   features(request: object): Promise<Array<{ layer: number; states: Float32Array }>>;
   sweep(request: object): Promise<NativeSweepTrial[]>;
   patchSweep(request: object): Promise<NativePatchSweep>;
+  lensLogits(request: object): Promise<Float32Array>;
   logitDirection(request: object): Promise<{ direction: Float64Array; constant: number }>;
   reset(): Promise<void>;
   close(): Promise<void>;

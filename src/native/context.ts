@@ -373,6 +373,16 @@ export class Context {
     });
   }
 
+  /**
+   * What the final norm and the output head make of rows of a block output.
+   * @param rows float32 [rows, hidden]
+   * @returns logits, [rows, vocabulary]
+   * @throws NativeError UNSUPPORTED_ARCHITECTURE where there is no logit lens
+   */
+  lensLogits(rows: Float32Array): Promise<Float32Array> {
+    return this.#queue.run(() => cancellable(undefined, () => this.#native.lensLogits({ rows })));
+  }
+
   /** Forgets all tokens. */
   reset(): Promise<void> {
     return this.#queue.run(() => this.#native.reset());

@@ -1,4 +1,4 @@
-import type { FeaturesResult } from "../contracts/index.js";
+import type { FeaturePage, FeaturesResult } from "../contracts/index.js";
 import type { Canvas } from "./canvas.js";
 import { shortNumber } from "./figures.js";
 import { heading, labelled } from "./page.js";
@@ -20,7 +20,68 @@ export function featuresPicture(result: FeaturesResult, canvas: Canvas): string[
     "",
     heading("Strongest features", "by their greatest activation anywhere", "", canvas),
     ...strongest(result, canvas),
+    ...(result.pages ?? []).flatMap((page) => ["", ...pagePicture(page, result, canvas)]),
   ];
+}
+
+/** One feature: where it is active, what it raises and lowers, and what is near it. */
+function pagePicture(page: FeaturePage, { texts, fidelity }: FeaturesResult, canvas: Canvas): string[] {
+  const { feature, label, groups, histogram, raised, lowered, neighbours } = page;
+  const greatest = groups[0]?.examples[0]?.activation ?? 0;
+  const row = (name: string, text: string) => labelled(name, text, canvas);
+  const words = (tokens: FeaturePage["raised"]) =>
+    tokens?.map(({ token, effect }) => `${visible(token)} ${shortNumber(effect)}`).join("   ") ??
+    "no logit lens";
+  const examples = groups.flatMap(({ name, examples }) =>
+    examples.map(({ text, token, activation, from, activations }, i) => {
+      const tokens = texts[text]?.tokens.slice(from, from + activations.length) ?? [];
+      const shown = tokens
+        .map((piece, j) =>
+          inScale(
+            visible(piece),
+            greatest > 0 ? (activations[j] ?? 0) / greatest : 0,
+            magnitudeScale,
+            canvas.colors,
+          ),
+        )
+        .join("");
+      return `${(i === 0 ? name : "").padEnd(10)} ${shortNumber(activation).padStart(7)}  ${String(text).padStart(4)}:${String(token).padEnd(4)} ${shown}`;
+    }),
+  );
+  return [
+    heading(
+      `Feature ${feature}`,
+      label === undefined ? `active in ${page.active_tokens} tokens of ${fidelity.tokens}` : oneLine(label),
+      "",
+      canvas,
+    ),
+    ...(histogram.length === 0
+      ? [dim("It is active in no token of these texts.", canvas.colors)]
+      : row(
+          "Activations",
+          `0 ${sparks(histogram.map(({ tokens }) => tokens))} ${shortNumber(greatest)}, ${page.active_tokens} tokens`,
+        )),
+    ...row("Raises", words(raised)),
+    ...row("Lowers", words(lowered)),
+    ...row(
+      "Near",
+      neighbours
+        .map(
+          ({ feature, cosine, label }) =>
+            `${feature} ${cosine.toFixed(2)}${label === undefined ? "" : ` ${oneLine(label)}`}`,
+        )
+        .join("   "),
+    ),
+    ...examples,
+  ];
+}
+
+/** A bar a number, on a scale of roots: the few strong ones are what one looks for. */
+function sparks(counts: readonly number[]): string {
+  const most = Math.max(1, ...counts);
+  return counts
+    .map((count) => (count === 0 ? " " : "▁▂▃▄▅▆▇█"[Math.min(7, Math.floor(8 * Math.sqrt(count / most)))]))
+    .join("");
 }
 
 function fidelity({ fidelity, dictionary, layer }: FeaturesResult, canvas: Canvas): string[] {

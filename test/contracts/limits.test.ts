@@ -58,6 +58,7 @@ test("the Lab's and the serving model's limits", () => {
     feature_tokens: 16_384,
     feature_top: 64,
     feature_index: 2 ** 26 - 1,
+    feature_pages: 16,
     extract_parts: 4096,
     drift_examples_min: 2,
     shard_tokens_min: 256,

@@ -1,6 +1,9 @@
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { CompareResult, FeaturesResult, InspectResult } from "../../src/contracts/index.js";
@@ -8,6 +11,7 @@ import { encodeSafetensors, type Tensor } from "../../src/formats/safetensors.js
 import { Dictionaries } from "../../src/library/index.js";
 import { Model } from "../../src/native/index.js";
 import { demo } from "../native/demo-model.js";
+import { TestRandom } from "../support/random.js";
 import { type Harness, openHarness } from "./harness.js";
 import { readNpz, readNpzWithNumpy } from "./npz-reader.js";
 
@@ -107,6 +111,149 @@ test("a dictionary that writes zeros recovers nothing", async () => {
   assert.ok(Math.abs(fidelity.loss_recovered as number) < 1e-6);
   assert.ok((fidelity.explained_variance as number) <= 0);
 });
+
+test("a feature's page: its tokens by quantile, what its row raises, its neighbours, its labels", async () => {
+  const texts = [
+    prompt,
+    "I did not like the film at all, and the trip was worse.",
+    "Anna gave the book to Tom.",
+  ];
+  const seen = await run<InspectResult>({ operation: "inspect", prompt, layers: [7] });
+  const states = readNpz(readFileSync(join(lab.lab.folder, seen.id, "activations.npz"))).get("layer_7");
+  const last = Float32Array.from(states?.data.slice(-hidden) ?? []);
+  // Row 3 is what the model's head reads at the end of the prompt; 9 and 20 are near 4, one on the other side.
+  const random = new TestRandom(4);
+  const decoder = random.normals(hidden * hidden);
+  decoder.set(last, 3 * hidden);
+  for (let i = 0; i < hidden; i++) {
+    decoder[9 * hidden + i] = 3 * (decoder[4 * hidden + i] as number) + 0.5 * random.normal();
+    decoder[20 * hidden + i] = -(decoder[4 * hidden + i] as number);
+  }
+  const encoder = new Float32Array(hidden * hidden);
+  for (let i = 0; i < hidden; i++) encoder[i * hidden + i] = 1;
+  await new Dictionaries(lab.home).add("pages", saeLens(encoder, decoder));
+  const labels = join(mkdtempSync(join(tmpdir(), "tapline-labels-")), "batch-0.jsonl.gz");
+  const rows = [
+    { modelId: "toy", layer: "5-x", index: "4", description: "capital cities" },
+    { modelId: "toy", layer: "5-x", index: "4", description: "a second one" },
+    { modelId: "toy", layer: "5-x", index: "9", description: "places" },
+  ];
+  writeFileSync(labels, gzipSync(rows.map((row) => JSON.stringify(row)).join("\n")));
+  const found = await run<FeaturesResult>({
+    ...{ operation: "features", dictionary: "pages", texts, pages: [4, 3], labels },
+  });
+  const arrays = readNpz(readFileSync(join(lab.lab.folder, found.id, "features.npz")));
+  const numbers = (name: string) => [...(arrays.get(name)?.data ?? [])];
+  const [pointers, indices, values, starts] = ["pointers", "indices", "values", "text_starts"].map(
+    numbers,
+  ) as number[][];
+  const activation = (token: number, feature: number) => {
+    for (let i = pointers![token]!; i < pointers![token + 1]!; i++)
+      if (indices![i] === feature) return values![i]!;
+    return 0;
+  };
+  const [four, three] = found.pages ?? [];
+  assert.equal(
+    [four?.feature, four?.label, three?.feature, three?.label],
+    [4, "capital cities", 3, undefined],
+  );
+  const active = texts
+    .flatMap((_, text) =>
+      Array.from({ length: starts![text + 1]! - starts![text]! - 1 }, (_, i) => ({
+        text,
+        token: i + 1, // a BOS token is no text
+        activation: activation(starts![text]! + i + 1, 4),
+      })),
+    )
+    .filter((place) => place.activation > 0)
+    .sort((a, b) => b.activation - a.activation);
+  assert.ok(active.length >= 8);
+  assert.is(four?.active_tokens, active.length);
+  const [top, ...quarters] = four?.groups ?? [];
+  const bare = ({ text, token, activation }: { text: number; token: number; activation: number }) => ({
+    text,
+    token,
+    activation,
+  });
+  assert.equal(top?.examples.map(bare), active.slice(0, 5));
+  for (const { name, examples } of quarters) {
+    const quarter = ["75-100 %", "50-75 %", "25-50 %", "0-25 %"].indexOf(name);
+    for (const example of examples) {
+      const rank = active.findIndex((place) => place.text === example.text && place.token === example.token);
+      assert.ok(rank >= 5 && rank >= Math.floor((active.length * quarter) / 4));
+      assert.ok(rank < Math.floor((active.length * (quarter + 1)) / 4));
+      example.activations.forEach((value, i) => {
+        assert.is(value, activation(starts![example.text]! + example.from + i, 4));
+      });
+      assert.is(example.activations[example.token - example.from], example.activation);
+    }
+  }
+  assert.is(
+    four?.histogram.reduce((sum, { tokens }) => sum + tokens, 0),
+    active.length,
+  );
+  const upper = active.filter((place) => place.activation >= (active[0]!.activation * 19) / 20).length;
+  assert.is(four?.histogram.at(-1)?.tokens, upper);
+  // The head as the model itself applies it.
+  assert.equal(
+    three?.raised?.slice(0, 5).map(({ token_id }) => token_id),
+    seen.next_tokens.map(({ token_id }) => token_id),
+  );
+  const effects = three?.raised?.map(({ effect }) => effect) ?? [];
+  assert.ok(effects.every((effect, i) => effect > 0 && (i === 0 || effect <= effects[i - 1]!)));
+  assert.ok((three?.lowered?.[0]?.effect ?? 0) < 0);
+  const cosine = (a: number, b: number) => {
+    const [x, y] = [a, b].map((row) => decoder.subarray(row * hidden, (row + 1) * hidden)) as [
+      Float32Array,
+      Float32Array,
+    ];
+    return x.reduce((sum, value, i) => sum + value * y[i]!, 0) / Math.hypot(...x) / Math.hypot(...y);
+  };
+  const others = Array.from({ length: hidden }, (_, i) => i).filter((i) => i !== 4);
+  const nearest = others.sort((a, b) => cosine(4, b) - cosine(4, a)).slice(0, 8);
+  assert.equal(
+    four?.neighbours.map(({ feature }) => feature),
+    nearest,
+  );
+  assert.equal([nearest[0], four?.neighbours[0]?.label], [9, "places"]);
+  assert.ok(Math.abs((four?.neighbours[0]?.cosine ?? 0) - cosine(4, 9)) < 1e-6);
+});
+
+test("labels come from a host only where it is named, and from nowhere else", async () => {
+  const asked: string[] = [];
+  const host = createServer((request, response) => {
+    asked.push(request.url ?? "");
+    if (request.url === "/api/feature/toy/5-x/2") {
+      response.end(JSON.stringify({ index: "2", explanations: [{ description: "numbers" }] }));
+    } else {
+      response.writeHead(request.url === "/api/feature/toy/5-x/3" ? 404 : 500).end();
+    }
+  });
+  await new Promise<void>((resolve) => host.listen(0, "127.0.0.1", resolve));
+  const labels = `http://127.0.0.1:${(host.address() as AddressInfo).port}/api/feature/toy/5-x`;
+  try {
+    const { pages } = await run<FeaturesResult>({
+      ...{ operation: "features", dictionary: "exact", prompt, pages: [2, 3], labels },
+    });
+    assert.equal(
+      pages?.map(({ label }) => label),
+      ["numbers", undefined],
+    );
+    assert.equal(asked, ["/api/feature/toy/5-x/2", "/api/feature/toy/5-x/3"]);
+    const body = { operation: "features", dictionary: "exact", prompt };
+    await assertFails({ ...body, pages: [1], labels }, /feature\/toy\/5-x\/1 answered 500/);
+    await assertFails({ ...body, pages: [256] }, /has 256 features, 0 to 255; got 256/);
+    await assertFails({ ...body, pages: [1], labels: join(lab.home, "none") }, /cannot be read \(ENOENT\)/);
+  } finally {
+    host.close();
+  }
+});
+
+async function assertFails(body: object, sentence: RegExp): Promise<void> {
+  const job = await lab.finished((await lab.submit({ model: "demo", ...body })).id);
+  assert.is(job.status, "failed");
+  assert.match(job.error as string, sentence);
+}
 
 test("steering with a feature is steering with its decoder row, to the bit", async () => {
   const steer = { operation: "compare", prompt, intervention: "steer", max_tokens: 1 };

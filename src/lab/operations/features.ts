@@ -1,9 +1,14 @@
-import type { FeatureActivation, FeaturesConfig, FeaturesResult } from "../../contracts/index.js";
+import type {
+  FeatureActivation,
+  FeaturePage,
+  FeaturesConfig,
+  FeaturesResult,
+} from "../../contracts/index.js";
 import { limits, topCounts } from "../../contracts/limits.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { Dictionaries, type OpenDictionary } from "../../library/index.js";
-import type { Model, SparseRows } from "../../native/index.js";
+import type { Context, Model, SparseRows } from "../../native/index.js";
 import { writeNpz } from "../npz.js";
 import { fidelityOf, type Reading, readThrough } from "./dictionary-reading.js";
 import { openContext } from "./open-context.js";
@@ -23,16 +28,37 @@ export async function features(input: OperationInput<FeaturesConfig>): Promise<F
   const longest = Math.max(...texts.map(({ length }) => length));
   const context = await clock.measure("context", () => openContext(model, { nCtx: longest }));
   const readings: Reading[] = [];
+  let pages: FeaturePage[] | undefined;
   try {
     for (const [done, tokens] of texts.entries()) {
       progress({ stage: "features", done, total: texts.length });
       readings.push(await clock.measure("compute", () => readThrough(input, context, dictionary, tokens)));
     }
+    pages = await pagesOf(input, dictionary, readings, context);
   } finally {
     await context.close();
   }
   await clock.measure("artifact", () => writeNpz(artifacts, "features.npz", sparseArrays(readings)));
-  return describe(input, dictionary, readings);
+  return { ...(await describe(input, dictionary, readings)), ...(pages && { pages }) };
+}
+
+async function pagesOf(
+  { config, model, clock, progress }: OperationInput<FeaturesConfig>,
+  dictionary: OpenDictionary,
+  readings: readonly Reading[],
+  context: Context,
+): Promise<FeaturePage[] | undefined> {
+  const { pages, labels } = config;
+  if (pages === undefined) return undefined;
+  progress({ stage: "pages", done: 0, total: pages.length });
+  const { featurePages } = await import("./feature-pages.js");
+  const { labelsOf } = await import("./feature-labels.js");
+  return clock.measure("pages", async () =>
+    featurePages(pages, dictionary, readings, {
+      ...{ model, context },
+      labels: labels === undefined ? new Map() : await labelsOf(labels, pages),
+    }),
+  );
 }
 
 async function tokenizeTexts({ config, model }: OperationInput<FeaturesConfig>): Promise<Int32Array[]> {

@@ -27,8 +27,9 @@ const jumpSparsity = 1e-3;
 /**
  * Everything that decides a training, from what was said of it.
  *
- * Learning rate: 2e-4 sqrt(16384 / features), the law of Gao et al. 2024 (section 3); auxiliary loss as theirs (A.2), with
- * half as many features as dimensions and a weight of 1/32. ReLU: weight of the L1 term and length of the first decoder
+ * Learning rate: 2e-4 sqrt(16384 / features), the law of Gao et al. 2024 (section 3), which is for some ten thousand steps and
+ * more; with fewer it is larger by the root of how many fewer, up to the rate of the small autoencoder, 0.06 / sqrt(hidden),
+ * both of which are ours. Auxiliary loss as theirs (A.2), with half as many features as dimensions and a weight of 1/32. ReLU: weight of the L1 term and length of the first decoder
  * rows as in "Training Sparse Autoencoders" (native/train/sparse_autoencoder.h). JumpReLU: bandwidth and first threshold
  * of Rajamanoharan et al. 2024, 0.001 for rows of length 1, scaled to ours of length sqrt(hidden).
  * @param trainRows rows to train on: a batch has no more
@@ -44,7 +45,7 @@ export function filledSettings(said: DictionarySettings, hidden: number, trainRo
     ...{ architecture, hidden, features, steps, batch, seed },
     k: keepsK ? (said.k ?? Math.min(defaultK, Math.ceil(features / 4))) : 0,
     bandwidth: architecture === "jumprelu" ? 0.001 * root : 0,
-    learningRate: said.learning_rate ?? 2e-4 * Math.sqrt(16_384 / features),
+    learningRate: said.learning_rate ?? learningRate(features, hidden, steps),
     warmup: share(said.warmup ?? 0.05),
     decay: share(said.decay ?? 0.2),
     sparsity: said.sparsity ?? sparsity,
@@ -56,6 +57,11 @@ export function filledSettings(said: DictionarySettings, hidden: number, trainRo
     auxWeight: 1 / 32,
     heldOut: 16_384,
   };
+}
+
+function learningRate(features: number, hidden: number, steps: number): number {
+  const long = 2e-4 * Math.sqrt(16_384 / features);
+  return Math.min(0.06 / Math.sqrt(hidden), long * Math.sqrt(Math.max(1, 10_000 / steps)));
 }
 
 /** Bytes that a training takes: weights, and twice as many moments; rows, errors and what fires. */

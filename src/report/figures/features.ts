@@ -1,4 +1,4 @@
-import type { FeaturesResult } from "../../contracts/index.js";
+import type { FeaturePage, FeaturesResult } from "../../contracts/index.js";
 import { count, type Figure, type Findings, figureOf, type Passage, percent } from "../figure.js";
 import { glimpse, Html, html } from "../markup.js";
 
@@ -24,7 +24,86 @@ export function featuresFindings(result: FeaturesResult): Findings {
       "A dictionary that does not fit these texts shows features that mean nothing here: look at the explained variance and the loss recovered first.",
       "That a feature is active where we expect it does not show that the model uses it; steering with it is the experiment for that.",
     ],
-    parts: [strongest(result), ...result.texts.slice(0, textsShown).map(tokens)],
+    parts: [
+      strongest(result),
+      ...(result.pages ?? []).flatMap((page) => pageOf(page, result)),
+      ...result.texts.slice(0, textsShown).map(tokens),
+    ],
+  };
+}
+
+/** A feature by itself: its activations as a histogram, its examples by quantile, and where its decoder row points. */
+function pageOf(page: FeaturePage, result: FeaturesResult): Array<Figure | Passage> {
+  const name = `Feature ${page.feature}${page.label === undefined ? "" : `: ${page.label}`}`;
+  return [
+    ...(page.histogram.length === 0 ? [] : [histogram(page, name)]),
+    around(page, name),
+    examples(page, result),
+  ];
+}
+
+function histogram({ feature, histogram, active_tokens }: FeaturePage, name: string): Figure {
+  return {
+    id: `feature-${feature}-activations`,
+    title: `${name}: activations`,
+    description: `The ${count(active_tokens, "token")} of these texts in which it is active, by activation.`,
+    chart: { kind: "bars", label: "from", value: "tokens", axis: "tokens" },
+    columns: [
+      { name: "from", label: "activation from" },
+      { name: "tokens", label: "tokens" },
+    ],
+    rows: histogram.map(({ least, tokens }) => [figureOf(least), tokens]),
+    details: histogram.map(({ least, tokens }) => `${count(tokens, "token")} from ${figureOf(least)} on`),
+    table: {
+      head: ["activation from", "tokens"],
+      rows: histogram.map(({ least, tokens }) => [figureOf(least), String(tokens)]),
+    },
+  };
+}
+
+function around({ feature, raised, lowered, neighbours }: FeaturePage, name: string): Passage {
+  const list = (items: Array<readonly [string, number]>) =>
+    html`<ol>${items.map(([what, value]) => html`<li><bdi class="text">${glimpse(what, 80)}</bdi> <span class="number">${figureOf(value)}</span></li>`)}</ol>`;
+  const tokens = (named: FeaturePage["raised"]) =>
+    named === null
+      ? html`<p class="soft">This model has no logit lens.</p>`
+      : list(named.map(({ token, effect }) => [token, effect] as const));
+  return {
+    id: `feature-${feature}`,
+    title: name,
+    description:
+      "The tokens whose logits the decoder row by itself makes largest and smallest, less the mean of all; and the features " +
+      "whose decoder rows have the largest cosine with its own.",
+    get body() {
+      return html`<div class="features"><section class="feature"><h3>raises</h3>${tokens(raised)}</section>
+<section class="feature"><h3>lowers</h3>${tokens(lowered)}</section>
+<section class="feature"><h3>near it</h3>${list(neighbours.map(({ feature, cosine, label }) => [`feature ${feature}${label === undefined ? "" : `: ${label}`}`, cosine] as const))}</section></div>`;
+    },
+  };
+}
+
+/** Its examples, each token shaded by the feature's activation there. */
+function examples({ feature, groups }: FeaturePage, { texts }: FeaturesResult): Passage {
+  const greatest = Math.max(
+    Number.MIN_VALUE,
+    ...groups.flatMap(({ examples }) => examples.map((one) => one.activation)),
+  );
+  const shaded = ({ text, from, activations }: FeaturePage["groups"][number]["examples"][number]) =>
+    activations.map((activation, i) => {
+      const share = Math.max(0, Math.min(1, activation / greatest));
+      return html`<bdi class="text shaded" style="${new Html(`--share:${share.toFixed(3)}`)}">${glimpse(texts[text]?.tokens[from + i] ?? "", 40)}</bdi>`;
+    });
+  return {
+    id: `feature-${feature}-examples`,
+    title: `Feature ${feature}: examples`,
+    description:
+      "The tokens in which it is strongest, then some of each quarter of those in which it is active; the shade is its activation.",
+    get body() {
+      return html`<div class="features">${groups.map(
+        ({ name, examples }) => html`<section class="feature"><h3>${name}</h3>
+<ol>${examples.map((example) => html`<li>${shaded(example)} <span class="number">${figureOf(example.activation)}</span></li>`)}</ol></section>`,
+      )}</div>`;
+    },
   };
 }
 

@@ -144,7 +144,10 @@ class Lab:
     def features(
         self, model: Model, dictionary: str, texts: Sequence[str], **settings: Any
     ) -> Job[FeaturesResult]:
-        """Reads texts through a sparse dictionary that add_dictionary() has kept. Setting: top."""
+        """Reads texts through a sparse dictionary that add_dictionary() has kept.
+
+        Settings: top, pages (features that are looked at one by one), labels.
+        """
         return self.submit("features", model, dictionary=dictionary, texts=list(texts), **settings)
 
     def extract(

@@ -426,7 +426,53 @@ class ReadDictionary(TypedDict):
     trained_on: str | None
 
 
-class FeaturesResult(TypedDict):
+class NamedToken(TypedDict):
+    token_id: int
+    token: str
+    effect: float
+
+
+# One of its fields is called as a word of Python's is.
+FeaturePageExample = TypedDict(
+    "FeaturePageExample",
+    {"text": int, "token": int, "activation": float, "from": int, "activations": "list[float]"},
+)
+
+
+class FeatureExampleGroup(TypedDict):
+    name: Literal["top", "75-100 %", "50-75 %", "25-50 %", "0-25 %"]
+    examples: list[FeaturePageExample]
+
+
+class ActivationBin(TypedDict):
+    least: float
+    tokens: int
+
+
+class _FeatureNeighbourRequired(TypedDict):
+    feature: int
+    cosine: float
+
+
+class FeatureNeighbour(_FeatureNeighbourRequired, total=False):
+    label: str
+
+
+class _FeaturePageRequired(TypedDict):
+    feature: int
+    active_tokens: int
+    histogram: list[ActivationBin]
+    groups: list[FeatureExampleGroup]
+    raised: list[NamedToken] | None
+    lowered: list[NamedToken] | None
+    neighbours: list[FeatureNeighbour]
+
+
+class FeaturePage(_FeaturePageRequired, total=False):
+    label: str
+
+
+class _FeaturesResultRequired(TypedDict):
     dictionary: ReadDictionary
     layer: int
     texts: list[FeatureText]
@@ -435,6 +481,10 @@ class FeaturesResult(TypedDict):
     note: str
     artifacts: list[str]
     provenance: Provenance
+
+
+class FeaturesResult(_FeaturesResultRequired, total=False):
+    pages: list[FeaturePage]
 
 
 class ExtractedData(TypedDict):
