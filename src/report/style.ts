@@ -49,6 +49,7 @@ ins { background: var(--good); text-decoration: underline; text-decoration-thick
 tr.wrong td { background: var(--bad); }
 .features { display: grid; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)); gap: .8rem 1.4rem; } .feature p { margin: 0 0 .2rem; font-size: .8rem; }
 .feature ol { list-style: none; margin: 0; padding: 0; } .feature li { display: flex; justify-content: space-between; gap: .6rem; font-size: .86rem; line-height: 1.45; margin: .15rem 0; }
+.shaded { background: color-mix(in srgb, var(--accent) calc(var(--share) * 55%), transparent); border-radius: 2px; }
 .feature .number span + span { display: inline-block; min-width: 3.2rem; } .bar { display: inline-block; width: 4rem; height: .55rem; border-radius: 2px; border: 1px solid var(--line); background: linear-gradient(to right, var(--accent) calc(var(--share) * 100%), transparent 0); }
 .facts { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; margin: .6rem 0; font-size: .92rem; } .facts dt { color: var(--soft); font-size: .85rem; } .facts dd { margin: 0; }
 pre, code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .88em; } pre { background: var(--code); border: 1px solid var(--line); border-radius: 8px; padding: .8rem 1rem; overflow: auto; white-space: pre-wrap; max-height: 30rem; line-height: 1.45; }

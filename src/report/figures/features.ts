@@ -89,10 +89,11 @@ function examples({ feature, groups }: FeaturePage, { texts }: FeaturesResult): 
     ...groups.flatMap(({ examples }) => examples.map((one) => one.activation)),
   );
   const shaded = ({ text, from, activations }: FeaturePage["groups"][number]["examples"][number]) =>
-    activations.map((activation, i) => {
+    html`<bdi class="text">${activations.map((activation, i) => {
       const share = Math.max(0, Math.min(1, activation / greatest));
-      return html`<bdi class="text shaded" style="${new Html(`--share:${share.toFixed(3)}`)}">${glimpse(texts[text]?.tokens[from + i] ?? "", 40)}</bdi>`;
-    });
+      const token = (texts[text]?.tokens[from + i] ?? "").replace(/\s+/g, " ").slice(0, 40);
+      return html`<span class="shaded" style="${new Html(`--share:${share.toFixed(3)}`)}">${token}</span>`;
+    })}</bdi>`;
   return {
     id: `feature-${feature}-examples`,
     title: `Feature ${feature}: examples`,
