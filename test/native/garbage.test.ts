@@ -1,4 +1,7 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { addonInUse, backendInfo, Model } from "../../src/native/index.js";
@@ -173,8 +176,9 @@ test("every field of every request takes anything", async () => {
     onProgress: undefined,
     cancel: undefined,
   };
+  const lensLogits = { rows: new Float32Array(128) };
   for (const value of garbage()) {
-    for (const [name, request] of Object.entries({ advance, features, sweep, patchSweep })) {
+    for (const [name, request] of Object.entries({ advance, features, sweep, patchSweep, lensLogits })) {
       await survive(() => context[name]!(value));
       for (const field of Object.keys(request)) {
         await survive(() => context.reset!());
@@ -194,6 +198,55 @@ test("every field of every request takes anything", async () => {
   assert.is(layers.length, 2);
   await context.close();
   await model.close();
+});
+
+test("every field of a dictionary's training takes anything", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "tapline-garbage-"));
+  const path = join(folder, "rows");
+  writeFileSync(
+    path,
+    new Float32Array(40).map((_, i) => Math.sin(i)),
+  );
+  const piece = { path, offset: 0, type: "f32", uses: Uint8Array.of(1, 1, 1, 1, 1, 1, 2, 2, 2, 2) };
+  const training = {
+    ...{
+      pieces: [piece],
+      architecture: "topk",
+      hidden: 4,
+      features: 6,
+      k: 2,
+      bandwidth: 0,
+      steps: 3,
+      batch: 2,
+    },
+    ...{ seed: 1, learningRate: 0.01, warmup: 0, decay: 0, sparsity: 0, sparsityWarmup: 0, epsilon: 1e-8 },
+    ...{ initialNorm: 1, initialThreshold: 1, deadAfter: 1, auxK: 2, auxWeight: 1, heldOut: 4, threads: 1 },
+    ...{ state: undefined, cancel: undefined },
+  };
+  const open = (options: object) => raw.openDictionaryTrainer!(options) as Promise<Anything & Closable>;
+  const uses = async (options: object) => {
+    const trainer = await open(options);
+    await survive(() => trainer.run!({ steps: 3 }));
+    await trainer.close();
+  };
+  const trainer = await open(training);
+  const state = (await trainer.state!()) as object;
+  for (const value of garbage()) {
+    for (const field of Object.keys(training)) await survive(() => uses({ ...training, [field]: value }));
+    for (const field of Object.keys(piece)) {
+      await survive(() => uses({ ...training, pieces: [{ ...piece, [field]: value }] }));
+    }
+    for (const field of Object.keys(state)) {
+      await survive(() => uses({ ...training, state: { ...state, [field]: value } }));
+    }
+    await survive(() => trainer.evaluate!(value));
+    await survive(() => trainer.run!({ steps: value, onProgress: value, cancel: value }));
+    await survive(() => trainer.strongest!({ features: value, count: value }));
+    await survive(() => trainer.strongest!({ features: [value], count: 2 }));
+  }
+  assert.ok(await trainer.evaluate!({}));
+  await trainer.close();
+  rmSync(folder, { recursive: true, force: true });
 });
 
 test("methods refuse what is not their object, and objects are made only by the addon", async () => {

@@ -1,13 +1,15 @@
 """Dictionaries that SAELens makes, writes and runs: what it makes of some rows.
 
-    saelens.py FOLDER
+    saelens.py FOLDER [ROWS PATH...]
 
-Prints JSON: a case a dictionary, with the rows, SAELens's activations [rows, features] and its reconstruction.
+Without more than a folder, those that SAELens makes itself; otherwise what it makes of rows (a file of float32) by the
+dictionaries at these paths, which somebody else wrote. Prints JSON: a case a dictionary, with the rows, SAELens's activations [rows, features] and its reconstruction.
 """
 import json
 import os
 import sys
 
+import numpy as np
 import torch
 from sae_lens import (
     BatchTopKTrainingSAE,
@@ -75,10 +77,20 @@ def written(name, sae):
     return path, SAE.load_from_disk(path)
 
 
+def all_of_them():
+    if len(sys.argv) == 2:
+        for name, sae in made():
+            yield name, *written(name, sae)
+    for path in sys.argv[3:]:
+        yield path, path, SAE.load_from_disk(path)
+
+
 cases = []
 with torch.no_grad():
-    for name, sae in made():
-        path, loaded = written(name, sae)
+    for name, path, loaded in all_of_them():
+        if len(sys.argv) > 2:
+            hidden = loaded.cfg.d_in
+            rows = torch.from_numpy(np.fromfile(sys.argv[2], "<f4").reshape(-1, hidden))
         found = loaded.encode(rows.clone())
         # After a full pass: some scalings keep what they undo.
         decoded = loaded.decode(found)

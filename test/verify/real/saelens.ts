@@ -1,7 +1,14 @@
-import { join } from "node:path";
+import { readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { checkSubmission, type ExtractConfig } from "../../../src/contracts/index.js";
+import { Artifacts } from "../../../src/lab/artifacts.js";
+import { extract } from "../../../src/lab/operations/extract.js";
+import { StageClock } from "../../../src/lab/stage-clock.js";
+import { trainFromExtraction } from "../../../src/lab/training/from-extraction.js";
 import { Dictionaries } from "../../../src/library/index.js";
-import { decodeRows, encodeRows, type SparseRows } from "../../../src/native/index.js";
+import { decodeRows, encodeRows, Model, type SparseRows } from "../../../src/native/index.js";
+import { demo } from "../../native/demo-model.js";
 import { runProgram } from "../../support/real/cache.js";
 import { environment } from "../../support/real/environments.js";
 import type { Figure } from "../numerics/check.js";
@@ -18,10 +25,78 @@ interface Case {
   decoded: number[];
 }
 
-/** Dictionaries of every architecture that SAELens writes: its own activations and reconstructions against ours. */
+/**
+ * Dictionaries of every architecture that SAELens writes, and those that tapline trains: SAELens's activations and
+ * reconstructions against ours.
+ */
 export async function saelens(work: string): Promise<Figure[]> {
-  const said = await runProgram(await environment("saelens"), ["-B", script, work], { HF_HUB_OFFLINE: "1" });
-  const cases: Case[] = JSON.parse(said.trim().split("\n").at(-1) as string);
+  const made = await sayOf([work]);
+  const own = await trainedHere(work);
+  return [
+    ...(await compared(made, 3, work)),
+    ...(await compared(own, trainedLayer, work)).map((figure) => ({
+      ...figure,
+      what: `trained here, ${figure.what}`,
+      ...(figure.atLeast === true && { bound: figure.what === "dictionaries" ? 4 : 100 }),
+    })),
+  ];
+}
+
+async function sayOf(words: string[]): Promise<Case[]> {
+  const said = await runProgram(await environment("saelens"), ["-B", script, ...words], {
+    HF_HUB_OFFLINE: "1",
+  });
+  return JSON.parse(said.trim().split("\n").at(-1) as string) as Case[];
+}
+
+const trainedLayer = 5;
+
+/** One of each architecture, on block outputs of the embedded model, as SAELens reads what was written for it. */
+async function trainedHere(work: string): Promise<Case[]> {
+  const model = await Model.open(demo);
+  try {
+    const text = await readFile(
+      fileURLToPath(new URL("../../../docs/examples/reviews.csv", import.meta.url)),
+      "utf8",
+    );
+    const lines = text
+      .split("\n")
+      .slice(1, 120)
+      .filter((line) => line !== "");
+    const data = join(work, "texts.txt");
+    await writeFile(data, lines.join("\n"));
+    const from = join(work, "rows");
+    const body = { operation: "extract", model: "demo", layers: [trainedLayer], data, out: from };
+    const openOther = () => Promise.reject(new Error("There is one model here."));
+    const config = checkSubmission(body) as ExtractConfig;
+    await extract({
+      config,
+      model,
+      artifacts: new Artifacts(work),
+      progress: () => {},
+      clock: new StageClock(),
+      openOther,
+    });
+    const paths: string[] = [];
+    for (const architecture of ["relu", "topk", "batchtopk", "jumprelu"] as const) {
+      const out = join(work, `trained-${architecture}`);
+      await trainFromExtraction({ from, architecture, features: 256, steps: 200, batch: 256, seed: 1 }, out);
+      paths.push(join(out, `saelens-layer-${trainedLayer}`));
+    }
+    const index = JSON.parse(await readFile(join(from, "index.json"), "utf8"));
+    const [shard] = index.shards;
+    const bytes = await readFile(join(from, shard.file));
+    const start = shard.offsets[`layer_${trainedLayer}`];
+    await writeFile(join(work, "some-rows"), bytes.subarray(start, start + 24 * 4 * index.source.hidden));
+    const cases = await sayOf([work, join(work, "some-rows"), ...paths]);
+    // What SAELens makes of its layout, against the other layout that was written beside it.
+    return cases.map((each) => ({ ...each, path: dirname(each.path) }));
+  } finally {
+    await model.close();
+  }
+}
+
+async function compared(cases: readonly Case[], layer: number, work: string): Promise<Figure[]> {
   const dictionaries = new Dictionaries(join(work, "home"));
   const figures: Figure[] = [{ what: "dictionaries", value: cases.length, bound: 12, atLeast: true }];
   let active = 0;
@@ -30,7 +105,8 @@ export async function saelens(work: string): Promise<Figure[]> {
   let decoded = 0;
   for (const { name, path, hidden, rows, features, decoded: expected } of cases) {
     const stored = await dictionaries.add("one", path);
-    if (stored.layer !== 3 || stored.n_embd !== hidden) throw new Error(`${name}: ${JSON.stringify(stored)}`);
+    if (stored.layer !== layer || stored.n_embd !== hidden)
+      throw new Error(`${name}: ${JSON.stringify(stored)}`);
     const { places } = await dictionaries.open("one");
     const states = Float32Array.from(rows);
     const sparse = await encodeRows(places, states, { threads: 2 });
