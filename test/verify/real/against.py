@@ -58,6 +58,10 @@ def main(name, cases_path, values_path, folder):
                 ours = array(case["points"][name])
                 for block in range(len(rows)):
                     worst.see(name, distance(ours[block], rows[block]))
+        if "attention" in case and hasattr(peer, "attention"):
+            theirs = peer.attention(case["tokens"], case["attention"]["blocks"])
+            for place, weights in zip(case["attention"]["weights"], theirs):
+                worst.see("attention", distance(array(place), weights))
         final.append(states[:, -1])
         p, q = softmax(torch.tensor(array(case["logits"]))), softmax(logits[-1])
         worst.see("variation", np.abs(p - q).sum() / 2)

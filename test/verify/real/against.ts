@@ -33,6 +33,9 @@ export async function against(
       : ["attn_out", "mid", "ffn_out"].map((point) =>
           most(point, `${point}: relative L2, worst prompt and block`, 1e-4),
         )),
+    ...(peer === "nnsight"
+      ? []
+      : [most("attention", "attention weights: relative L2, worst prompt and block", 1e-4)]),
     most("features", "packed final-token outputs: relative L2, worst text", 1e-4),
     most("variation", "next token: total variation, worst prompt", 1e-3),
     most("lens", "logit lens, ten tokens a block: greatest difference of a probability", 1e-3),

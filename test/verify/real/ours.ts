@@ -99,6 +99,8 @@ const inner = ["attn_out", "mid", "ffn_out"] as const;
 interface Look {
   tokens: number[];
   states: Place;
+  /** Weights of some blocks, [heads, tokens, tokens] each. */
+  attention: { blocks: readonly number[]; weights: Place[] };
   /** [blocks, tokens, hidden] of each. */
   points: Record<(typeof inner)[number], Place>;
   logits: Place;
@@ -123,9 +125,29 @@ async function look(model: Model, context: Context, tokens: Int32Array, values: 
     tokens: [...tokens],
     states: values.add(states, [nLayer, tokens.length, nEmbd]),
     points: await insideBlocks(model, context, tokens, values),
+    attention: await attention(model, tokens, values),
     logits: values.add(logits, [nVocab]),
     lens: await lens(context, tokens, layers),
   };
+}
+
+/** How much each token reads of each, in a context of its own: of a text in one pass. */
+async function attention(model: Model, tokens: Int32Array, values: Values): Promise<Look["attention"]> {
+  const blocks = featured;
+  const context = await model.createContext({
+    ...{ nCtx: tokens.length, nBatch: tokens.length, threads: 1 },
+    keepAttention: true,
+  });
+  try {
+    const { attention: found = [] } = await context.advance({
+      tokens,
+      layers: [],
+      attention: { layers: blocks },
+    });
+    return { blocks, weights: found.map(({ weights: { data, shape } }) => values.add(data, shape)) };
+  } finally {
+    await context.close();
+  }
 }
 
 /** Every block's points inside it, at every token. */

@@ -74,6 +74,11 @@ class Transformers:
                 handle.remove()
         return {name: torch.stack(rows).numpy() for name, rows in found.items()}
 
+    def attention(self, tokens, blocks):
+        """Weights after the softmax, [heads, tokens, tokens] of each of these blocks."""
+        found = self.model(torch.tensor([tokens]), output_attentions=True, use_cache=False).attentions
+        return [found[block][0].numpy() for block in blocks]
+
     def lens(self, rows):
         return self.model.lm_head(self.model.model.norm(rows))
 
@@ -111,6 +116,11 @@ class TransformerLens:
             return torch.stack([cache[f"blocks.{block}.{hook}"][0] for block in range(self.blocks)]).numpy()
 
         return {name: rows(hook) for name, hook in names.items()}
+
+    def attention(self, tokens, blocks):
+        names = [f"blocks.{block}.attn.hook_pattern" for block in blocks]
+        _, cache = self.model.run_with_cache(torch.tensor([tokens]), names_filter=lambda name: name in names)
+        return [cache[name][0].numpy() for name in names]
 
     def lens(self, rows):
         return self.model.unembed(self.model.ln_final(rows[None]))[0]
