@@ -93,8 +93,10 @@ const doing = {
 
 function heading({ operation, result, config, id, created, started, ended }: ReportedJob) {
   const { provenance } = result;
+  // Other results have counts of these names.
+  const pieces = (list: unknown) => (Array.isArray(list) ? list.join("") : "");
   const subjects = {
-    inspect: ["Inside", String(config?.prompt ?? (result as InspectResult).tokens?.join(""))],
+    inspect: ["Inside", String(config?.prompt ?? pieces((result as InspectResult).tokens))],
     compare: [
       `What ${doing[(result as CompareResult).intervention] ?? "an intervention"} does to`,
       nameOf([...new Set((result as CompareResult).trials?.map(({ prompt }) => prompt) ?? [])]),
@@ -102,7 +104,7 @@ function heading({ operation, result, config, id, created, started, ended }: Rep
     probe: ["A linear probe on", `${provenance.requested_model}, layer ${provenance.layers.join(", ")}`],
     features: [
       "Features in",
-      String(config?.prompt ?? (result as FeaturesResult).texts?.[0]?.tokens.join("")),
+      String(config?.prompt ?? pieces((result as FeaturesResult).texts?.[0]?.tokens)),
     ],
     drift: [
       "What changes between",

@@ -36,6 +36,82 @@ test("every field of the provenance is told, in every kind of report", async () 
   }
 });
 
+test("results whose tokens are a count have a page, too; a feature's page shades its tokens", async () => {
+  const whole = { value: 1, low: 1, high: 1 };
+  const layer = { layer: 5, cosine: whole, relative_length: whole, relative_difference: whole };
+  const model = { name: "one", quantization: "F16", bytes: 1 };
+  const drift = {
+    models: [model, { ...model, name: "other" }],
+    texts: 3,
+    tokens: 9,
+    layers: [layer],
+    note: "",
+  };
+  const extracted = {
+    ...{
+      folder: null,
+      index: "index.json",
+      data: { name: "texts.txt", sha256: "0" },
+      layers: [5],
+      hidden: 4,
+      rows: "all",
+    },
+    ...{ dtype: "f32", shard: [0, 1], texts: 3, cut_texts: 0, tokens: 9, row_count: 9, bytes: 100, files: 1 },
+    ...{ kept_files: 0, tokens_per_second: 10, note: "" },
+  };
+  const example = { text: 0, token: 1, activation: 2, from: 0, activations: [0, 2] };
+  const page = {
+    ...{ feature: 7, label: "cities <of> France", active_tokens: 1, histogram: [{ least: 0, tokens: 1 }] },
+    groups: [{ name: "top", examples: [example] }],
+    raised: [{ token_id: 1, token: " Paris", effect: 3 }],
+    ...{ lowered: null, neighbours: [{ feature: 8, cosine: 0.5, label: "rivers" }] },
+  };
+  const features = {
+    dictionary: {
+      name: "d",
+      sha256: "0",
+      layout: "SAELens",
+      activation: "relu",
+      features: 9,
+      trained_on: null,
+    },
+    ...{
+      layer: 5,
+      texts: [{ tokens: ["The", " city"], token_ids: [1, 2], top: [[], []] }],
+      features: [],
+      note: "",
+    },
+    fidelity: {
+      tokens: 2,
+      l0: 1,
+      explained_variance: 0.5,
+      cosine: 0.9,
+      cross_entropy: null,
+      loss_recovered: null,
+    },
+    pages: [page],
+  };
+  const shown = async (operation: string, result: object) => {
+    const whole = {
+      id: "1",
+      operation,
+      status: "completed",
+      result: { ...result, artifacts: [], provenance },
+    };
+    return renderReport(readJob(whole));
+  };
+  assert.ok(textOf(await shown("drift", drift)).includes("What changes between one F16 and other F16"));
+  assert.ok(textOf(await shown("extract", extracted)).includes("Block outputs of texts.txt"));
+  const read = await shown("features", features);
+  assert.match(
+    read,
+    /<span class="shaded" style="--share:0\.000">The<\/span><span class="shaded" style="--share:1\.000"> city/,
+  );
+  for (const words of ["cities <of> France", "Paris", "feature 8: rivers", "no logit lens"]) {
+    assert.ok(textOf(read).includes(words), words);
+  }
+});
+
 test("the curves of many layers stand in panels of their own", () => {
   const job = probeJob();
   const [report] = (job.result as ProbeResult).reports as [ProbeResult["reports"][number]];
