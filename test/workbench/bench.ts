@@ -6,33 +6,35 @@ import type { BrowserContext, BrowserContextOptions, Page } from "playwright-cor
 import { buildPage } from "../../scripts/build/page.js";
 import { startLab } from "../../src/lab/index.js";
 import { startWorkbench, type WorkbenchService } from "../../src/workbench/index.js";
-import { startServer, type TestServer } from "../inference/support/serving.js";
+import { startServer } from "../inference/support/serving.js";
 import { newContext } from "../support/browser.js";
 import { compiledWorker } from "../support/program.js";
 
 export interface Bench {
   folder: string;
-  server: TestServer;
   workbench: WorkbenchService;
   /** Ends the workbench and starts another at the same port. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Where the page is built to, beside what the services keep. */
-export async function startBench(): Promise<Bench> {
+interface Services {
+  server: string;
+  lab: string;
+  close(): Promise<unknown>;
+}
+
+/**
+ * The page is built to a folder of its own, beside what the services keep.
+ * @param services what stands behind the workbench; the embedded model and a Lab unless told otherwise
+ */
+export async function startBench(services: (folder: string) => Promise<Services> = real): Promise<Bench> {
   const folder = mkdtempSync(join(tmpdir(), "tapline-bench-"));
   const page = join(folder, "page");
-  const [, server, lab] = await Promise.all([
-    buildPage(page),
-    startServer({ home: folder, parallel: 4 }),
-    startLab({ port: 0, home: folder, queueCapacity: 8, backend: "cpu", ...compiledWorker }),
-  ]);
-  const start = (port: number) =>
-    startWorkbench({ port, home: folder, server: server.url, lab: lab.url, model: "demo", page });
+  const [{ server, lab, close }] = await Promise.all([services(folder), buildPage(page)]);
+  const start = (port: number) => startWorkbench({ port, home: folder, server, lab, model: "demo", page });
   const bench: Bench = {
     folder,
-    server,
     workbench: await start(0),
     async restart() {
       const { port } = bench.workbench;
@@ -41,11 +43,19 @@ export async function startBench(): Promise<Bench> {
     },
     async close() {
       await bench.workbench.close();
-      await Promise.all([server.close(), lab.close()]);
+      await close();
       rmSync(folder, { recursive: true, force: true });
     },
   };
   return bench;
+}
+
+async function real(home: string): Promise<Services> {
+  const [server, lab] = await Promise.all([
+    startServer({ home, parallel: 4 }),
+    startLab({ port: 0, home, queueCapacity: 8, backend: "cpu", ...compiledWorker }),
+  ]);
+  return { server: server.url, lab: lab.url, close: () => Promise.all([server.close(), lab.close()]) };
 }
 
 export interface Visit {
