@@ -244,6 +244,45 @@ inBrowser("jobs: listed in every tab, repeated with changes, compared, kept as a
 });
 
 inBrowser(
+  "steer and probe: made from two lists of texts, measured beside controls, and put on the chat",
+  async () => {
+    const { page, context, troubles } = await visit(bench, { viewport: { width: 1400, height: 900 } });
+    await page.getByRole("link", { name: "Steer", exact: true }).click();
+    await page.getByRole("textbox", { name: "layers" }).fill("5");
+    await page.getByRole("button", { name: "Make", exact: true }).click();
+    const direction = page.getByRole("region", { name: "Direction unknown" });
+    const [layer, separation] = await direction
+      .locator("tbody tr")
+      .first()
+      .locator("th, td")
+      .allTextContents();
+    assert.is(layer, "5");
+    assert.ok(Number(separation) > 0.5, separation);
+    await direction.getByRole("link", { name: "Try in chat, layer 5" }).click();
+    await page.getByRole("slider").fill("0.5");
+    await page.getByRole("checkbox", { name: "raw text, without the chat template" }).check();
+    await ask(page, "The capital of Spain is");
+    assert.match((await said(page, 0)) ?? "", /unknown/, "steered");
+    assert.match((await said(page, 1)) ?? "", /^ Madrid/, "the model's own");
+    await page.getByText("First difference: token 0.").waitFor();
+
+    await page.getByRole("link", { name: "Probe", exact: true }).click();
+    await page.getByRole("textbox", { name: "layers" }).fill("5");
+    await page.getByRole("button", { name: /^Keep one for the chat/ }).click();
+    await page
+      .getByRole("region", { name: "Probe praise" })
+      .getByRole("link", { name: "Watch in chat" })
+      .click();
+    await ask(page, "What is the capital of Spain?");
+    assert.match(page.url(), /\?show=probe\+praise$/);
+    const title = await answers(page).first().locator(".t.shaded").first().getAttribute("title");
+    assert.match(title ?? "", /^praise [01]\.\d\d$/);
+    assert.equal(troubles, []);
+    await context.close();
+  },
+);
+
+inBrowser(
   "no view has a serious finding of axe or outgrows its window, in light and dark, narrow and wide",
   async () => {
     for (const [colorScheme, width] of [
@@ -255,7 +294,7 @@ inBrowser(
         viewport: { width, height: 800 },
         bypassCSP: true,
       });
-      for (const view of ["Steer", "Probe"]) {
+      for (const view of ["Steer", "Features"]) {
         await page.getByRole("link", { name: view, exact: true }).first().click();
         await page.getByRole("heading", { level: 1 }).waitFor({ state: "attached" });
         await assertLooksWell(page, `${view}, ${colorScheme}, ${width}`);

@@ -3,6 +3,7 @@ import { follow, usePlace, type View, views } from "./router.js";
 import { call, forget } from "./session.js";
 import { changed, known, useTopic } from "./store.js";
 import { ChatView } from "./views/chat.js";
+import { FeaturesView } from "./views/features.js";
 import { InspectView } from "./views/inspect.js";
 import { JobsView } from "./views/jobs.js";
 import { PatchView } from "./views/patch.js";
@@ -15,6 +16,7 @@ const names: Record<View, string> = {
   patch: "Patch",
   steer: "Steer",
   probe: "Probe",
+  features: "Features",
   jobs: "Jobs",
 };
 
@@ -24,6 +26,7 @@ const shown: Record<View, (props: { id: string | undefined }) => preact.JSX.Elem
   patch: PatchView,
   steer: SteerView,
   probe: ProbeView,
+  features: FeaturesView,
   jobs: JobsView,
 };
 

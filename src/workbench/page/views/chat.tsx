@@ -56,7 +56,9 @@ export function ChatView({ id }: { id: string | undefined }) {
       };
       const path = id === undefined ? "/api/conversations" : `/api/conversations/${id}/turns`;
       const begun = await call<{ conversation: string }>(path, { method: "POST", body: asked });
-      go(`/chat/${begun.conversation}${location.search.replace(/([?&])t=[^&]*&?/, "$1")}`);
+      const kept = new URLSearchParams(location.search);
+      kept.delete("t");
+      go(`/chat/${begun.conversation}${kept.size === 0 ? "" : `?${kept}`}`);
     });
   const fork = (at: number, candidate: Candidate | undefined) =>
     trying(async () => {

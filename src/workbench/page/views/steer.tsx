@@ -18,6 +18,9 @@ const draft = {
   name: "unknown",
   positive: country(["Brovia", "Zondia", "Keltora", "Marvenia", "Ostrania", "Velmora"]),
   negative: country(["Spain", "Italy", "Japan", "Poland", "Norway", "Greece"]),
+  /** What the direction of these texts is tried on. */
+  prompt: "The capital of Sweden is",
+  layer: 5,
 };
 
 /** A direction from two lists of texts, how well it separates, and what it does at several strengths. */
@@ -48,6 +51,26 @@ export function SteerView({ id }: { id: string | undefined }) {
     }
     setMaking(false);
   };
+  const respond = async () => {
+    setProblem(undefined);
+    try {
+      const job = await submit({
+        operation: "compare",
+        model: labModel(),
+        prompt: draft.prompt,
+        intervention: "steer",
+        layers: [draft.layer],
+        strengths: [-0.8, -0.4, -0.2, 0, 0.2, 0.4, 0.8],
+        strength_unit: "row_norm",
+        positives: linesOf(draft.positive),
+        negatives: linesOf(draft.negative),
+        controls: true,
+      });
+      go(`/steer/${job}`);
+    } catch (error) {
+      setProblem((error as Error).message);
+    }
+  };
   return (
     <div class="page">
       <h1>Steer</h1>
@@ -75,6 +98,25 @@ export function SteerView({ id }: { id: string | undefined }) {
             {making ? "Making …" : "Make"}
           </button>
         </p>
+        <p class="row">
+          <label>
+            on <input value={draft.prompt} onInput={(event) => set({ prompt: event.currentTarget.value })} />
+          </label>
+          <label>
+            at layer{" "}
+            <input
+              type="number"
+              min={0}
+              value={draft.layer}
+              onInput={({ currentTarget: { valueAsNumber: layer } }) =>
+                Number.isInteger(layer) && set({ layer })
+              }
+            />
+          </label>
+          <button type="button" disabled={known.state?.lab.ok !== true} onClick={() => void respond()}>
+            Measure seven strengths beside random vectors
+          </button>
+        </p>
         {problem !== undefined && (
           <p class="problem" role="alert">
             {problem}
@@ -82,7 +124,7 @@ export function SteerView({ id }: { id: string | undefined }) {
         )}
       </form>
       {(library?.vectors ?? []).map((vector) => (
-        <VectorCard key={vector.name} vector={vector} onProblem={setProblem} />
+        <VectorCard key={vector.name} vector={vector} />
       ))}
       {library !== undefined && library.vectors.length === 0 && (
         <p class="soft">No directions are kept yet.</p>
@@ -92,30 +134,10 @@ export function SteerView({ id }: { id: string | undefined }) {
   );
 }
 
-function VectorCard({ vector, onProblem }: { vector: StoredVector; onProblem: (sentence: string) => void }) {
+function VectorCard({ vector }: { vector: StoredVector }) {
   const best = vector.layers.reduce((one, other) =>
     (other.separation ?? 0) > (one.separation ?? 0) ? other : one,
   );
-  const [prompt, setPrompt] = useState("The capital of Sweden is");
-  const respond = async () => {
-    try {
-      const job = await submit({
-        operation: "compare",
-        model: labModel(),
-        prompt,
-        intervention: "steer",
-        layers: [best.layer],
-        strengths: [-0.8, -0.4, -0.2, 0, 0.2, 0.4, 0.8],
-        strength_unit: "row_norm",
-        positives: linesOf(draft.positive),
-        negatives: linesOf(draft.negative),
-        controls: true,
-      });
-      go(`/steer/${job}`);
-    } catch (error) {
-      onProblem((error as Error).message);
-    }
-  };
   return (
     <section class="card" aria-label={`Direction ${vector.name}`}>
       <h2>
@@ -166,16 +188,6 @@ function VectorCard({ vector, onProblem }: { vector: StoredVector; onProblem: (s
         >
           Try in chat, layer {best.layer}
         </a>
-        {vector.name === draft.name && (
-          <>
-            <label>
-              on <input value={prompt} onInput={(event) => setPrompt(event.currentTarget.value)} />
-            </label>
-            <button type="button" onClick={() => void respond()}>
-              Seven strengths beside random vectors
-            </button>
-          </>
-        )}
       </p>
     </section>
   );
