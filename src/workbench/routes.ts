@@ -69,7 +69,9 @@ export function apiRoutes(bench: Workbench): Routes {
   });
 
   router.get("/conversations/:id", (ctx) => {
-    ctx.body = { number: events.number, conversation: conversations.get(id(ctx)) };
+    // Written at once: an answer that goes on changes it, and the number says what is in it.
+    ctx.type = "application/json";
+    ctx.body = JSON.stringify({ number: events.number, conversation: conversations.get(id(ctx)) });
   });
 
   router.delete("/conversations/:id", async (ctx) => {

@@ -251,6 +251,7 @@ inBrowser(
     await page.getByRole("textbox", { name: "layers" }).fill("5");
     await page.getByRole("button", { name: "Make", exact: true }).click();
     const direction = page.getByRole("region", { name: "Direction unknown" });
+    await direction.locator("tbody tr").first().waitFor();
     const [layer, separation] = await direction
       .locator("tbody tr")
       .first()

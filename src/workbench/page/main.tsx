@@ -26,8 +26,9 @@ const refused = await signIn();
 if (refused !== undefined) showSignedOut(refused);
 else {
   try {
+    const { begin } = followEvents();
     await readState();
-    followEvents();
+    begin();
     render(<App />, root);
   } catch (error) {
     showSignedOut((error as Error).message);

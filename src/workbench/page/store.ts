@@ -37,16 +37,33 @@ export async function readState(): Promise<void> {
   for (const id of known.conversations.keys()) await readConversation(id);
 }
 
+/** Reads that are under way, and what happened to their conversations meanwhile. */
+const reads = new Set<{ id: string; events: Numbered[] }>();
+
 /** Reads a conversation, for a view that shows it. */
 export async function readConversation(id: string): Promise<void> {
-  const { conversation } = await call<{ conversation: Conversation }>(`/api/conversations/${id}`);
-  known.conversations.set(id, conversation);
+  const read = { id, events: [] as Numbered[] };
+  reads.add(read);
+  try {
+    const found = await call<{ number: number; conversation: Conversation }>(`/api/conversations/${id}`);
+    known.conversations.set(id, found.conversation);
+    // What happened behind the answer, and was heard of before it arrived.
+    for (const { number, event } of read.events) {
+      if (number > found.number && "conversation" in event) inConversation(event);
+    }
+  } finally {
+    reads.delete(read);
+  }
   changed(`conversation ${id}`);
 }
 
 /** Takes an event in. @returns false where something is missing before it */
-export function take({ number, event }: Numbered): boolean {
+export function take(numbered: Numbered): boolean {
+  const { number, event } = numbered;
   const { state } = known;
+  if ("conversation" in event) {
+    for (const { id, events } of reads) if (id === event.conversation) events.push(numbered);
+  }
   if (state === undefined || number <= state.number) return true;
   if (number > state.number + 1) return false;
   state.number = number;

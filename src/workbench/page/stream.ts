@@ -15,14 +15,25 @@ let reading = false;
 /** Number of the last event that was heard of. */
 let newest = 0;
 
-export function followEvents(): void {
+/** Hears what other tabs tell from now on; the rest begins once the state was read. */
+export function followEvents(): { begin: () => void } {
   const channel = new BroadcastChannel(name);
   channel.onmessage = ({ data }: MessageEvent<Told>) => hear(data);
   const tell = (told: Told) => {
     channel.postMessage(told);
     hear(told);
   };
-  void navigator.locks.request(name, () => lead(tell));
+  return {
+    begin() {
+      if (isBehind()) readAgain();
+      void navigator.locks.request(name, () => lead(tell));
+    },
+  };
+}
+
+/** Whether something was heard of that is not in what was read. */
+function isBehind(): boolean {
+  return known.state !== undefined && known.lost === undefined && known.state.number < newest;
 }
 
 function hear(told: Told): void {
@@ -39,13 +50,16 @@ function hear(told: Told): void {
 function readAgain(): void {
   if (reading) return;
   reading = true;
-  void readState()
-    .catch(() => {})
-    .finally(() => {
+  void readState().then(
+    () => {
       reading = false;
       // What came meanwhile may be newer than what was read.
-      if (known.state !== undefined && known.lost === undefined && known.state.number < newest) readAgain();
-    });
+      if (isBehind()) readAgain();
+    },
+    () => {
+      reading = false;
+    },
+  );
 }
 
 /** Reads the stream for as long as this tab lives. */

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { percent } from "../../../report/figure.js";
 import type { AnswerToken, TurnAnswer } from "../../wire.js";
 import { listen } from "../store.js";
@@ -58,6 +58,8 @@ export function AnswerText({
       made.clear();
     };
   }, [answer, conversation]);
+  // Where it says that the answer is complete, all of it stands there.
+  useLayoutEffect(() => writer.current?.sync(answer), [answer, answer.state]);
   useEffect(() => writer.current?.shade(shade, answer), [shade, answer]);
   useEffect(() => writer.current?.mark(selected, differsAt), [selected, differsAt, answer]);
   const move = (event: KeyboardEvent) => {

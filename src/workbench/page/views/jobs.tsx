@@ -54,10 +54,10 @@ export function JobsView({ id }: { id: string | undefined }) {
 function OneJob({ id }: { id: string }) {
   const [problem, setProblem] = useState<string>();
   const [text, setText] = useState<string>();
-  const repeat = async () => {
+  const repeat = async (settings: string) => {
     setProblem(undefined);
     try {
-      go(`/jobs/${await submit(JSON.parse(text as string) as Record<string, unknown>)}`);
+      go(`/jobs/${await submit(JSON.parse(settings) as Record<string, unknown>)}`);
     } catch (error) {
       setProblem(error instanceof SyntaxError ? "This is not JSON." : (error as Error).message);
     }
@@ -66,24 +66,22 @@ function OneJob({ id }: { id: string }) {
     <section class="one-job" aria-label={`Job ${id.slice(0, 8)}`}>
       <JobResult id={id}>
         {({ job }) => (
-          <details
-            class="card"
-            onToggle={(event) => {
-              if (event.currentTarget.open && text === undefined)
-                setText(JSON.stringify(job.config, null, 2));
-            }}
-          >
+          <details class="card">
             <summary>Repeat with changes</summary>
             <label class="field">
               Settings
               <textarea
                 rows={12}
                 class="mono"
-                value={text}
+                value={text ?? JSON.stringify(job.config, null, 2)}
                 onInput={(event) => setText(event.currentTarget.value)}
               />
             </label>
-            <button type="button" class="main" onClick={() => void repeat()}>
+            <button
+              type="button"
+              class="main"
+              onClick={() => void repeat(text ?? JSON.stringify(job.config))}
+            >
               Run
             </button>
             {problem !== undefined && (

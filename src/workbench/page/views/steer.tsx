@@ -143,40 +143,42 @@ function VectorCard({ vector }: { vector: StoredVector }) {
       <h2>
         <bdi>{vector.name}</bdi>
       </h2>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">layer</th>
-            <th scope="col" class="number">
-              AUROC of held-out texts
-            </th>
-            <th scope="col" class="number">
-              labels shuffled
-            </th>
-            <th scope="col" class="number">
-              length
-            </th>
-            <th scope="col" class="number">
-              typical row
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {vector.layers.map((layer) => (
-            <tr key={layer.layer}>
-              <th scope="row">{layer.layer}</th>
-              <td class="number">
-                {layer.separation == null ? "too few texts" : layer.separation.toFixed(3)}
-              </td>
-              <td class="number">
-                {layer.shuffled_separation == null ? "" : layer.shuffled_separation.toFixed(3)}
-              </td>
-              <td class="number">{figureOf(layer.length)}</td>
-              <td class="number">{layer.typical_row === undefined ? "" : figureOf(layer.typical_row)}</td>
+      <div class="scroll" tabIndex={0} role="region" aria-label={`Layers of ${vector.name}`}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">layer</th>
+              <th scope="col" class="number">
+                AUROC of held-out texts
+              </th>
+              <th scope="col" class="number">
+                labels shuffled
+              </th>
+              <th scope="col" class="number">
+                length
+              </th>
+              <th scope="col" class="number">
+                typical row
+              </th>
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {vector.layers.map((layer) => (
+              <tr key={layer.layer}>
+                <th scope="row">{layer.layer}</th>
+                <td class="number">
+                  {layer.separation == null ? "too few texts" : layer.separation.toFixed(3)}
+                </td>
+                <td class="number">
+                  {layer.shuffled_separation == null ? "" : layer.shuffled_separation.toFixed(3)}
+                </td>
+                <td class="number">{figureOf(layer.length)}</td>
+                <td class="number">{layer.typical_row === undefined ? "" : figureOf(layer.typical_row)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
       <p class="row">
         <a
           class="button"
