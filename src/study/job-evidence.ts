@@ -11,7 +11,7 @@ import {
 import { positionText } from "../contracts/position-text.js";
 import { studyLimits } from "../contracts/studies/index.js";
 import { findingsOf, glimpse } from "../report/index.js";
-import { characters, cut, type Evidence, Gatherer, publicName } from "./evidence.js";
+import { characters, cut, type Evidence, Gatherer, placeFields, publicName } from "./evidence.js";
 import { requestBlock, resultBlock } from "./result-block.js";
 
 /** Tables that tell a result; the others repeat it in finer steps. */
@@ -112,7 +112,7 @@ function withoutFolder(job: Job): Job {
 /** A configuration without the folders of its author's machine. */
 function publicRequest(config: Config): Record<string, unknown> {
   const request: Record<string, unknown> = { ...config };
-  for (const field of ["model", "other", "data", "from", "out"]) {
+  for (const field of ["model", "other", ...placeFields]) {
     const value = request[field];
     if (typeof value === "string") request[field] = publicName(value);
   }

@@ -10,7 +10,7 @@ import {
   studyLimits,
 } from "../contracts/studies/index.js";
 import { type Figure, findingsOf } from "../report/index.js";
-import { cut } from "./evidence.js";
+import { cut, placeFields } from "./evidence.js";
 
 /** A request that a study tells, and the result that it got there where that is told, too. */
 export interface Asked {
@@ -39,6 +39,7 @@ export function requestsIn(study: StudyPackage): { asked: Asked[]; refused: stri
     try {
       if (block?.schemaVersion !== 1) throw new InvalidInput("", "The block is not of version 1.");
       const request = checkSubmission(block.request);
+      checkPlaces(request);
       const original = results.get(job ?? "") ?? null;
       asked.push({ job, request, original: original?.operation === request.operation ? original : null });
     } catch (error) {
@@ -47,6 +48,23 @@ export function requestsIn(study: StudyPackage): { asked: Asked[]; refused: stri
     }
   }
   return { asked, refused };
+}
+
+/**
+ * A stranger's request reads and writes nothing here but models of the hub and what is in it, and asks no host.
+ * @throws InvalidInput where it names a place
+ */
+function checkPlaces(request: Config): void {
+  const named = Object.entries(request).filter(([, value]) => typeof value === "string");
+  const place = named.find(
+    ([name, value]) =>
+      placeFields.some((field) => field === name) || (name === "other" && !isPublicModel(value)),
+  );
+  if (place === undefined) return;
+  throw new InvalidInput(
+    "",
+    `${request.operation} with ${place[0]}, which names a place of its author's machine.`,
+  );
 }
 
 function parsed(text: string): unknown {

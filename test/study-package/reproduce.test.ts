@@ -87,7 +87,10 @@ test("from one person's Lab to another's: published, repeated, published, linked
   );
   const { study } = assemble({ ...words, title: "Where the *capital* comes up" }, jobs.map(jobEvidence));
   const id = await research.publish(study);
-  assert.ok(((await page(`/studies/${id}`)).match(/<figure>/g)?.length ?? 0) >= 5, "its results are drawn");
+  assert.ok(
+    ((await page(`/studies/${id}`)).match(/<figure[ >]/g)?.length ?? 0) >= 5,
+    "its results are drawn",
+  );
 
   const address = `${research.origin}/studies/${id}`;
   const before = (await lab.request("GET", "/jobs")).body.jobs.length;
@@ -202,6 +205,37 @@ test("requests are read from blocks as data, whatever they say", () => {
     finding: '```tapline-request\n{"schemaVersion":1,"request":{"operation":"shell","command":"rm"}}\n```',
   };
   assert.match(requestsIn(evil).refused.join("\n"), "must be one of inspect, compare");
+});
+
+test("a study's requests name no file, folder or host of whoever repeats them", () => {
+  const common = { model: "demo", layers: [3] };
+  const examples = Array.from({ length: 20 }, (_, at) => ({ text: `text ${at}` }));
+  const requests = [
+    { operation: "extract", ...common, data: "/home/me/diary.txt" },
+    { operation: "extract", ...common, examples: [{ text: "a" }], out: "/home/me/.config/autostart" },
+    { operation: "sae", ...common, from: "/srv/rows", features: 8, steps: 10 },
+    {
+      ...{ operation: "features", model: "demo", dictionary: "d", prompt: "a", pages: [1] },
+      labels: "http://169.254.169.254/latest",
+    },
+    { operation: "drift", ...common, other: "/home/me/private.gguf", examples },
+  ];
+  const told = (list: object[]) => ({
+    ...assemble(words, [jobEvidence(labJob(inspectJob(), { prompt: "x" }))]).study,
+    finding: list
+      .map((request) => `\`\`\`tapline-request\n${JSON.stringify({ schemaVersion: 1, request })}\n\`\`\``)
+      .join("\n\n"),
+    entries: [],
+  });
+  const { asked, refused } = requestsIn(told(requests));
+  assert.is(asked.length, 0);
+  const places = ["data", "out", "from", "labels", "other"];
+  for (const [at, field] of places.entries()) {
+    assert.match(refused[at] ?? "", ` with ${field}, which names a place of its author's machine`);
+  }
+  // The same without the place is a request.
+  const plain = [{ operation: "extract", ...common, examples: [{ text: "a" }] }];
+  assert.is(requestsIn(told(plain)).asked.length, 1);
 });
 
 test.run();
