@@ -53,6 +53,12 @@ export const AskRequest = Type.Object(
 );
 export type AskRequest = Static<typeof AskRequest>;
 
+/** A job for the Lab, whose own check says what else is wrong with it. */
+export const JobRequest = Type.Object(
+  { operation: Type.String(), model: Type.String() },
+  { additionalProperties: true, title: "JobRequest" },
+);
+
 /** Goes on from a token of an answer, in a conversation of its own: the tokens before it stay, token by token. */
 export const ForkRequest = Type.Object(
   {

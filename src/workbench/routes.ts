@@ -2,7 +2,13 @@ import type { Context } from "koa";
 import { TaplineError } from "../client/index.js";
 import { InvalidInput, version } from "../contracts/index.js";
 import { ProbeRequest, VectorRequest } from "../contracts/library.js";
-import { AskRequest, ForkRequest, SessionRequest, workbenchLimits } from "../contracts/workbench.js";
+import {
+  AskRequest,
+  ForkRequest,
+  JobRequest,
+  SessionRequest,
+  workbenchLimits,
+} from "../contracts/workbench.js";
 import {
   checked,
   clientGone,
@@ -118,13 +124,8 @@ export function apiRoutes(bench: Workbench): Routes {
   });
 
   router.post("/jobs", async (ctx) => {
-    const { operation, model, ...settings } = (await body(ctx)) as Record<string, unknown>;
-    // The Lab's own check is the one that counts; it says what is wrong in words.
-    const submitted = services.lab.submit(
-      operation as "inspect",
-      model as string,
-      settings as { prompt: string },
-    );
+    const { operation, model, ...settings } = checked(JobRequest, await body(ctx));
+    const submitted = services.lab.submit(operation as "inspect", model, settings as { prompt: string });
     ctx.body = await told(submitted);
     ctx.status = 201;
     await services.look();

@@ -287,7 +287,10 @@ test("services that are not there are told in words, and bodies are bounded", as
   const asked = await raw("POST", "/api/conversations", lines, JSON.stringify({ text: "Hello" }));
   assert.is(asked.status, 503);
   assert.match(asked.body, /Nothing listens at http:\/\/127\.0\.0\.1:1/);
-  assert.is((await raw("POST", "/api/jobs", lines, "{}")).status, 502);
+  assert.is((await raw("POST", "/api/jobs", lines, '{"operation":"inspect","model":"demo"}')).status, 502);
+  for (const body of ["null", "[]", "5", '{"operation":"inspect"}', '{"operation":1,"model":"demo"}']) {
+    assert.is((await raw("POST", "/api/jobs", lines, body)).status, 400, body);
+  }
   const wide = await raw(
     "POST",
     "/api/conversations",
