@@ -124,8 +124,15 @@ export function apiRoutes(bench: Workbench): Routes {
   });
 
   router.post("/jobs", async (ctx) => {
-    const { operation, model, ...settings } = checked(JobRequest, await body(ctx));
-    const submitted = services.lab.submit(operation as "inspect", model, settings as { prompt: string });
+    const asked = await body(ctx);
+    const { operation, model } = checked(JobRequest, asked);
+    // What else it says, the Lab checks.
+    const { operation: _, model: __, ...settings } = asked as Record<string, unknown>;
+    const submitted = services.lab.submit(
+      operation as "inspect",
+      model,
+      settings as { prompt: string },
+    );
     ctx.body = await told(submitted);
     ctx.status = 201;
     await services.look();

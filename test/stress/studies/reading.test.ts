@@ -7,17 +7,17 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import type { StudyPackage } from "../../src/contracts/studies/index.js";
-import { accountsNamed, signInAccount } from "../../src/studies/store/accounts.js";
-import { addComment } from "../../src/studies/store/discussion.js";
-import { saveDraft } from "../../src/studies/store/drafts.js";
-import { publishDraft } from "../../src/studies/store/publish.js";
-import { hostile, hostileJobs } from "../report/jobs.js";
-import { assertLooksWell, inBrowser } from "../support/browser.js";
-import { aroundWebsite, context, log, service, signIn } from "./support/browser.js";
-import { samplePackage } from "./support/packages.js";
-import { reproduction } from "./support/people.js";
-import { resultBlock, studyWithResults } from "./support/results.js";
+import type { StudyPackage } from "../../../src/contracts/studies/index.js";
+import { accountsNamed, signInAccount } from "../../../src/studies/store/accounts.js";
+import { addComment } from "../../../src/studies/store/discussion.js";
+import { saveDraft } from "../../../src/studies/store/drafts.js";
+import { publishDraft } from "../../../src/studies/store/publish.js";
+import { hostile, hostileJobs } from "../../report/jobs.js";
+import { aroundWebsite, context, log, service, signIn } from "../../studies/support/browser.js";
+import { samplePackage } from "../../studies/support/packages.js";
+import { reproduction } from "../../studies/support/people.js";
+import { resultBlock, studyWithResults } from "../../studies/support/results.js";
+import { assertLooksWell, inBrowser } from "../../support/browser.js";
 
 const pictures = process.env.TAPLINE_SCREENSHOTS;
 

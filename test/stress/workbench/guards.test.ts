@@ -4,9 +4,9 @@ import type { AddressInfo } from "node:net";
 import type { Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { aroundBrowser, inBrowser, newContext } from "../support/browser.js";
-import { until } from "../support/until.js";
-import { type Bench, startBench, visit } from "./bench.js";
+import { aroundBrowser, inBrowser, newContext } from "../../support/browser.js";
+import { until } from "../../support/until.js";
+import { type Bench, startBench, visit } from "../../workbench/bench.js";
 
 let bench: Bench;
 /** Another user's server on this machine, whose pages try things, and what it was sent. */

@@ -2,9 +2,9 @@
 
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { aroundBrowser, assertLooksWell, inBrowser } from "../support/browser.js";
-import { until } from "../support/until.js";
-import { type Bench, startBench, visit } from "../workbench/bench.js";
+import { aroundBrowser, assertLooksWell, inBrowser } from "../../support/browser.js";
+import { until } from "../../support/until.js";
+import { type Bench, startBench, visit } from "../../workbench/bench.js";
 
 let bench: Bench;
 aroundBrowser({

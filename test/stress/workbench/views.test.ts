@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { aroundBrowser, assertLooksWell, inBrowser } from "../support/browser.js";
-import { until } from "../support/until.js";
-import { type Bench, startBench, visit } from "./bench.js";
+import { aroundBrowser, assertLooksWell, inBrowser } from "../../support/browser.js";
+import { until } from "../../support/until.js";
+import { type Bench, startBench, visit } from "../../workbench/bench.js";
 
 let bench: Bench;
 aroundBrowser({
