@@ -128,11 +128,7 @@ export function apiRoutes(bench: Workbench): Routes {
     const { operation, model } = checked(JobRequest, asked);
     // What else it says, the Lab checks.
     const { operation: _, model: __, ...settings } = asked as Record<string, unknown>;
-    const submitted = services.lab.submit(
-      operation as "inspect",
-      model,
-      settings as { prompt: string },
-    );
+    const submitted = services.lab.submit(operation as "inspect", model, settings as { prompt: string });
     ctx.body = await told(submitted);
     ctx.status = 201;
     await services.look();
