@@ -13,11 +13,11 @@ export const modelPoints = [
   "ffn_out",
   "block_out",
 ] as const;
-/** Those of them that are one vector of the hidden size a token. */
-export const blockPoints = ["block_in", "attn_out", "mid", "ffn_out", "block_out"] as const;
-export type BlockPoint = (typeof blockPoints)[number];
-/** Those beside the output, which every experiment reads unless told otherwise. */
+/** Those of them beside the output, which every experiment reads unless told otherwise, that are one vector of the hidden size a token. */
 export const innerPoints = ["block_in", "attn_out", "mid", "ffn_out"] as const;
+/** All that are one such vector. */
+export const blockPoints = [...innerPoints, "block_out"] as const;
+export type BlockPoint = (typeof blockPoints)[number];
 /** What a comparison changes. */
 export const changedPoints = ["block_in", "head_out", "attn_out", "mid", "ffn_out", "block_out"] as const;
 

@@ -1,11 +1,10 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type Context, points as known, Model, type Point } from "../../src/native/index.js";
+import { apart, demo, layersOf, logitsOf, rejects } from "./demo-model.js";
 
 /** Those that are one vector of the hidden size a token. */
 const points = known.filter((point) => point !== "attention" && point !== "head_out");
-
-import { apart, demo, layersOf, logitsOf, rejects } from "./demo-model.js";
 
 let model: Model;
 let context: Context;

@@ -2,6 +2,4 @@
 export const draft: {
   inspect: string | undefined;
   patch: { clean: string; corrupted: string } | undefined;
-  /** A job's settings, to be repeated with changes. */
-  repeat: Record<string, unknown> | undefined;
-} = { inspect: undefined, patch: undefined, repeat: undefined };
+} = { inspect: undefined, patch: undefined };

@@ -9,6 +9,7 @@ import { call } from "../session.js";
 import { known, readConversation, useTopic } from "../store.js";
 import { AnswerText, type Shade, shades } from "./answer-text.js";
 import { Edits, interventionsOf, useLibrary } from "./edits.js";
+import { Problem, useKept, useTrying } from "./form.js";
 import { Inside } from "./inside.js";
 import { RequestCode } from "./request-code.js";
 
@@ -19,22 +20,15 @@ export function ChatView({ id }: { id: string | undefined }) {
   useTopic(`conversation ${id}`);
   const { query } = usePlace();
   const library = useLibrary();
-  const [, again] = useState(0);
-  const [problem, setProblem] = useState<string>();
+  const { problem, trying } = useTrying();
   const { state } = known;
   const conversation = id === undefined ? undefined : known.conversations.get(id);
   useEffect(() => {
-    setProblem(undefined);
-    if (id !== undefined) readConversation(id).catch((error: Error) => setProblem(error.message));
+    void trying(async () => {
+      if (id !== undefined) await readConversation(id);
+    });
   }, [id]);
-  const set = (change: Partial<typeof settings>) => {
-    Object.assign(settings, change);
-    again((count) => count + 1);
-  };
-  const trying = async (work: () => Promise<unknown>) => {
-    setProblem(undefined);
-    await work().catch((error: Error) => setProblem(error.message));
-  };
+  const set = useKept(settings);
   const shade = (query.get("show") ?? "none") as Shade;
   const running = conversation?.turns.some(({ answers }) =>
     answers.some((answer) => answer.state === "running"),
@@ -125,11 +119,7 @@ export function ChatView({ id }: { id: string | undefined }) {
           ))}
         </div>
         <Announcer turns={conversation?.turns ?? []} />
-        {problem !== undefined && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
+        <Problem sentence={problem} />
         <Composer
           first={conversation === undefined}
           raw={conversation?.raw}

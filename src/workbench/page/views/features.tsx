@@ -1,8 +1,8 @@
-import { useState } from "preact/hooks";
 import { labModel, submit } from "../jobs.js";
 import { go } from "../router.js";
 import { known, useTopic } from "../store.js";
 import { useLibrary } from "./edits.js";
+import { Form, useKept, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
 import { linesOf, TextsField } from "./texts-field.js";
 
@@ -13,25 +13,16 @@ const draft = { dictionary: "", texts: "The capital of France is\nThe capital of
 export function FeaturesView({ id }: { id: string | undefined }) {
   useTopic("state");
   const library = useLibrary();
-  const [, again] = useState(0);
-  const [problem, setProblem] = useState<string>();
-  const set = (change: Partial<typeof draft>) => {
-    Object.assign(draft, change);
-    again((count) => count + 1);
-  };
+  const { problem, trying } = useTrying();
+  const set = useKept(draft);
   const dictionaries = library?.dictionaries ?? [];
   const chosen = draft.dictionary || dictionaries[0]?.name;
-  const read = async () => {
-    setProblem(undefined);
-    try {
+  const read = () =>
+    trying(async () => {
       const texts = linesOf(draft.texts);
-      go(
-        `/features/${await submit({ operation: "features", model: labModel(), dictionary: chosen, texts })}`,
-      );
-    } catch (error) {
-      setProblem((error as Error).message);
-    }
-  };
+      const job = await submit({ operation: "features", model: labModel(), dictionary: chosen, texts });
+      go(`/features/${job}`);
+    });
   return (
     <div class="page">
       <h1>Features</h1>
@@ -39,13 +30,7 @@ export function FeaturesView({ id }: { id: string | undefined }) {
         A sparse dictionary takes a block's output apart into features. How well it fits these texts stands
         first: the rest means nothing where it does not.
       </p>
-      <form
-        class="card"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void read();
-        }}
-      >
+      <Form onSubmit={read} problem={problem}>
         <TextsField label="Texts" value={draft.texts} onChange={(texts) => set({ texts })} />
         <p class="row">
           <label>
@@ -67,12 +52,7 @@ export function FeaturesView({ id }: { id: string | undefined }) {
             No dictionary is kept. In a terminal: <code>tapline dictionary add NAME owner/name/folder</code>
           </p>
         )}
-        {problem !== undefined && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-      </form>
+      </Form>
       {id !== undefined && <JobResult id={id} />}
     </div>
   );

@@ -4,7 +4,8 @@ import { draft } from "../draft.js";
 import { labModel, spreadLayers, submit } from "../jobs.js";
 import { go, select, usePlace } from "../router.js";
 import { known, useTopic } from "../store.js";
-import { JobResult } from "./job-result.js";
+import { Form, useTrying } from "./form.js";
+import { JobResult, LetGo } from "./job-result.js";
 import { LayersField, parseLayers } from "./layers-field.js";
 
 /** Text in, layer by token map out; a cell goes on to a patch. */
@@ -13,14 +14,13 @@ export function InspectView({ id }: { id: string | undefined }) {
   const [prompt, setPrompt] = useState(draft.inspect ?? "The capital of France is");
   const [layers, setLayers] = useState(spreadLayers(8).join(", "));
   const [target, setTarget] = useState("");
-  const [problem, setProblem] = useState<string>();
+  const { problem, trying } = useTrying();
   const { query } = usePlace();
   useEffect(() => {
     draft.inspect = undefined;
   }, []);
-  const run = async () => {
-    setProblem(undefined);
-    try {
+  const run = () =>
+    trying(async () => {
       const job = await submit({
         operation: "inspect",
         model: labModel(),
@@ -29,10 +29,7 @@ export function InspectView({ id }: { id: string | undefined }) {
         ...(target === "" ? { follow_answer: true } : { target_token: target }),
       });
       go(`/inspect/${job}`);
-    } catch (error) {
-      setProblem((error as Error).message);
-    }
-  };
+    });
   return (
     <div class="page">
       <h1>Inspect</h1>
@@ -40,13 +37,7 @@ export function InspectView({ id }: { id: string | undefined }) {
         One pass over a raw text: what each block's output would answer at every token, and where the answer
         comes from. A click on a cell takes the text and that place to a patch.
       </p>
-      <form
-        class="card"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void run();
-        }}
-      >
+      <Form onSubmit={run} problem={problem}>
         <label class="field">
           Text
           <textarea rows={3} value={prompt} onInput={(event) => setPrompt(event.currentTarget.value)} />
@@ -65,12 +56,7 @@ export function InspectView({ id }: { id: string | undefined }) {
             Inspect
           </button>
         </p>
-        {problem !== undefined && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-      </form>
+      </Form>
       {id !== undefined && (
         <JobResult
           id={id}
@@ -128,9 +114,7 @@ function PickedCell({
         >
           Patch here
         </button>
-        <button type="button" class="quiet" onClick={() => select({ l: undefined, t: undefined })}>
-          Let go
-        </button>
+        <LetGo />
       </p>
     </section>
   );

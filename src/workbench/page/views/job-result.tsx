@@ -1,9 +1,10 @@
 import type { ComponentChildren } from "preact";
 import { type JobFindings, useFindings, useJobSummary } from "../jobs.js";
-import { follow } from "../router.js";
+import { follow, select } from "../router.js";
 import { call, open } from "../session.js";
 import { known } from "../store.js";
 import { FigureView } from "./figure.js";
+import { Problem } from "./form.js";
 import { RequestCode } from "./request-code.js";
 
 interface JobResultProps {
@@ -13,16 +14,21 @@ interface JobResultProps {
   children?: (findings: JobFindings) => ComponentChildren;
 }
 
+/** Takes the pick of a row out of the address. */
+export function LetGo() {
+  return (
+    <button type="button" class="quiet" onClick={() => select({ l: undefined, t: undefined })}>
+      Let go
+    </button>
+  );
+}
+
 /** A job: how far it is, then what it found. */
 export function JobResult({ id, pick, children }: JobResultProps) {
   const summary = useJobSummary(id);
   const findings = useFindings(id);
   if (typeof findings === "string") {
-    return (
-      <p class="problem" role="alert">
-        {findings}
-      </p>
-    );
+    return <Problem sentence={findings} />;
   }
   if (findings === undefined) {
     if (summary === undefined) return <p class="soft">This job is being read.</p>;
@@ -30,9 +36,7 @@ export function JobResult({ id, pick, children }: JobResultProps) {
     return (
       <section class="card" aria-label="Progress">
         {ended ? (
-          <p class="problem" role="alert">
-            {summary.error ?? `The job was ${summary.status}.`}
-          </p>
+          <Problem sentence={summary.error ?? `The job was ${summary.status}.`} />
         ) : (
           <JobProgress id={id} />
         )}

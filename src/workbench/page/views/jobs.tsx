@@ -5,6 +5,7 @@ import { submit } from "../jobs.js";
 import { follow, go, usePlace } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
+import { Problem, useTrying } from "./form.js";
 import { JobProgress, JobResult } from "./job-result.js";
 
 /** The Lab's experiments: what runs, what ran, and one or two of them in full. */
@@ -52,16 +53,9 @@ export function JobsView({ id }: { id: string | undefined }) {
 }
 
 function OneJob({ id }: { id: string }) {
-  const [problem, setProblem] = useState<string>();
+  const { problem, trying } = useTrying();
   const [text, setText] = useState<string>();
-  const repeat = async (settings: string) => {
-    setProblem(undefined);
-    try {
-      go(`/jobs/${await submit(JSON.parse(settings) as Record<string, unknown>)}`);
-    } catch (error) {
-      setProblem(error instanceof SyntaxError ? "This is not JSON." : (error as Error).message);
-    }
-  };
+  const repeat = (settings: string) => trying(async () => go(`/jobs/${await submit(settingsOf(settings))}`));
   return (
     <section class="one-job" aria-label={`Job ${id.slice(0, 8)}`}>
       <JobResult id={id}>
@@ -84,16 +78,21 @@ function OneJob({ id }: { id: string }) {
             >
               Run
             </button>
-            {problem !== undefined && (
-              <p class="problem" role="alert">
-                {problem}
-              </p>
-            )}
+            <Problem sentence={problem} />
           </details>
         )}
       </JobResult>
     </section>
   );
+}
+
+/** @throws Error where a text is not JSON */
+function settingsOf(text: string): Record<string, unknown> {
+  try {
+    return JSON.parse(text) as Record<string, unknown>;
+  } catch {
+    throw new Error("This is not JSON.");
+  }
 }
 
 function JobRow({ job, shown }: { job: JobSummary; shown: string | undefined }) {

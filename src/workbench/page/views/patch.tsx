@@ -6,7 +6,8 @@ import { draft } from "../draft.js";
 import { labModel, submit } from "../jobs.js";
 import { go, select, usePlace } from "../router.js";
 import { known, useTopic } from "../store.js";
-import { JobResult } from "./job-result.js";
+import { Form, useTrying } from "./form.js";
+import { JobResult, LetGo } from "./job-result.js";
 import { LayersField, parseLayers } from "./layers-field.js";
 
 /** Clean and corrupted side by side; for each layer and token, how far its state alone moves the answer. */
@@ -16,14 +17,13 @@ export function PatchView({ id }: { id: string | undefined }) {
   const [corrupted, setCorrupted] = useState(draft.patch?.corrupted ?? "The capital of Japan is");
   const [layers, setLayers] = useState("");
   const [direction, setDirection] = useState<"denoise" | "noise">("denoise");
-  const [problem, setProblem] = useState<string>();
+  const { problem, trying } = useTrying();
   const { query } = usePlace();
   useEffect(() => {
     draft.patch = undefined;
   }, []);
-  const run = async () => {
-    setProblem(undefined);
-    try {
+  const run = () =>
+    trying(async () => {
       const chosen = parseLayers(layers);
       const job = await submit({
         operation: "patch_sweep",
@@ -34,10 +34,7 @@ export function PatchView({ id }: { id: string | undefined }) {
         ...(chosen !== undefined && { layers: chosen }),
       });
       go(`/patch/${job}${location.search}`);
-    } catch (error) {
-      setProblem((error as Error).message);
-    }
-  };
+    });
   return (
     <div class="page">
       <h1>Patch</h1>
@@ -45,13 +42,7 @@ export function PatchView({ id }: { id: string | undefined }) {
         States of one prompt in the run of another. Choose prompts that differ in one thing alone and have the
         same number of tokens.
       </p>
-      <form
-        class="card"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void run();
-        }}
-      >
+      <Form onSubmit={run} problem={problem}>
         <div class="twins">
           <label class="field">
             Clean
@@ -87,12 +78,7 @@ export function PatchView({ id }: { id: string | undefined }) {
             Patch
           </button>
         </p>
-        {problem !== undefined && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-      </form>
+      </Form>
       {id !== undefined && (
         <JobResult
           id={id}
@@ -118,13 +104,7 @@ export function PatchView({ id }: { id: string | undefined }) {
                 {detail !== undefined && (
                   <section class="card" aria-label="Chosen site">
                     <p class="lines">{detail}</p>
-                    <button
-                      type="button"
-                      class="quiet"
-                      onClick={() => select({ l: undefined, t: undefined })}
-                    >
-                      Let go
-                    </button>
+                    <LetGo />
                   </section>
                 )}
               </>

@@ -5,6 +5,7 @@ import { follow, go } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { useLibrary } from "./edits.js";
+import { Form, useKept, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
 import { LayersField, parseLayers } from "./layers-field.js";
 import { linesOf, TextsField } from "./texts-field.js";
@@ -21,19 +22,17 @@ const draft = { name: "praise", positive: review(praise), negative: review(blame
 export function ProbeView({ id }: { id: string | undefined }) {
   useTopic("state");
   const library = useLibrary();
-  const [, again] = useState(0);
   const [layers, setLayers] = useState(spreadLayers(4).join(", "));
-  const [problem, setProblem] = useState<string>();
-  const set = (change: Partial<typeof draft>) => {
-    Object.assign(draft, change);
-    again((count) => count + 1);
-  };
-  const trying = async (work: () => Promise<void>) => {
-    setProblem(undefined);
-    await work().catch((error: Error) => setProblem(error.message));
-  };
+  const { problem, trying } = useTrying();
+  const set = useKept(draft);
   const [positive, negative] = [linesOf(draft.positive), linesOf(draft.negative)];
   const chosen = () => parseLayers(layers) ?? spreadLayers(4);
+  const train = () =>
+    trying(async () => {
+      const examples = [...heldOut(positive, 1), ...heldOut(negative, 0)];
+      const job = await submit({ operation: "probe", model: labModel(), examples, layers: chosen() });
+      go(`/probe/${job}`);
+    });
   return (
     <div class="page">
       <h1>Probe</h1>
@@ -41,17 +40,7 @@ export function ProbeView({ id }: { id: string | undefined }) {
         A linear probe reads one thing off a block's output. Every third text is held out, and the same is
         done with shuffled labels.
       </p>
-      <form
-        class="card"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void trying(async () => {
-            const examples = [...heldOut(positive, 1), ...heldOut(negative, 0)];
-            const job = await submit({ operation: "probe", model: labModel(), examples, layers: chosen() });
-            go(`/probe/${job}`);
-          });
-        }}
-      >
+      <Form onSubmit={train} problem={problem}>
         <div class="twins">
           <TextsField label="Class 1" value={draft.positive} onChange={(positive) => set({ positive })} />
           <TextsField label="Class 0" value={draft.negative} onChange={(negative) => set({ negative })} />
@@ -80,12 +69,7 @@ export function ProbeView({ id }: { id: string | undefined }) {
             Keep one for the chat, at the last of these layers
           </button>
         </p>
-        {problem !== undefined && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-      </form>
+      </Form>
       {(library?.probes ?? []).map(({ name, layer, separation, shuffled_separation: shuffled }) => (
         <section class="card" key={name} aria-label={`Probe ${name}`}>
           <h2>

@@ -7,6 +7,7 @@ import { follow, go } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { newEdit, useLibrary } from "./edits.js";
+import { Form, useKept, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
 import { LayersField, parseLayers } from "./layers-field.js";
 import { linesOf, TextsField } from "./texts-field.js";
@@ -27,18 +28,13 @@ const draft = {
 export function SteerView({ id }: { id: string | undefined }) {
   useTopic("state");
   const library = useLibrary();
-  const [, again] = useState(0);
   const [layers, setLayers] = useState(spreadLayers(8).join(", "));
-  const [problem, setProblem] = useState<string>();
+  const { problem, trying } = useTrying();
   const [making, setMaking] = useState(false);
-  const set = (change: Partial<typeof draft>) => {
-    Object.assign(draft, change);
-    again((count) => count + 1);
-  };
+  const set = useKept(draft);
   const make = async () => {
-    setProblem(undefined);
     setMaking(true);
-    try {
+    await trying(async () => {
       const body = {
         name: draft.name,
         positive: linesOf(draft.positive),
@@ -46,14 +42,11 @@ export function SteerView({ id }: { id: string | undefined }) {
         layers: parseLayers(layers) ?? spreadLayers(8),
       };
       await call("/api/vectors", { method: "POST", body });
-    } catch (error) {
-      setProblem((error as Error).message);
-    }
+    });
     setMaking(false);
   };
-  const respond = async () => {
-    setProblem(undefined);
-    try {
+  const respond = () =>
+    trying(async () => {
       const job = await submit({
         operation: "compare",
         model: labModel(),
@@ -67,10 +60,7 @@ export function SteerView({ id }: { id: string | undefined }) {
         controls: true,
       });
       go(`/steer/${job}`);
-    } catch (error) {
-      setProblem((error as Error).message);
-    }
-  };
+    });
   return (
     <div class="page">
       <h1>Steer</h1>
@@ -78,13 +68,7 @@ export function SteerView({ id }: { id: string | undefined }) {
         A direction is the difference of the states of two lists of texts at a block's output. Texts that
         differ in one thing alone make the better ones.
       </p>
-      <form
-        class="card"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void make();
-        }}
-      >
+      <Form onSubmit={make} problem={problem}>
         <div class="twins">
           <TextsField label="Towards" value={draft.positive} onChange={(positive) => set({ positive })} />
           <TextsField label="Away from" value={draft.negative} onChange={(negative) => set({ negative })} />
@@ -117,12 +101,7 @@ export function SteerView({ id }: { id: string | undefined }) {
             Measure seven strengths beside random vectors
           </button>
         </p>
-        {problem !== undefined && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-      </form>
+      </Form>
       {(library?.vectors ?? []).map((vector) => (
         <VectorCard key={vector.name} vector={vector} />
       ))}

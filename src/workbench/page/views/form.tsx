@@ -1,0 +1,55 @@
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+
+/** What went wrong, if anything did. */
+export function Problem({ sentence }: { sentence: string | undefined }) {
+  if (sentence === undefined) return null;
+  return (
+    <p class="problem" role="alert">
+      {sentence}
+    </p>
+  );
+}
+
+/** Work that somebody asks for, and why the last of it failed; a new attempt takes that away. */
+export function useTrying() {
+  const [problem, setProblem] = useState<string>();
+  const trying = async (work: () => Promise<unknown>): Promise<void> => {
+    setProblem(undefined);
+    await work().catch((error: Error) => setProblem(error.message));
+  };
+  return { problem, trying };
+}
+
+/** Sets fields of something that is kept while one looks at other views, and draws this one again. */
+export function useKept<T extends object>(kept: T): (change: Partial<T>) => void {
+  const [, again] = useState(0);
+  return (change) => {
+    Object.assign(kept, change);
+    again((count) => count + 1);
+  };
+}
+
+/** What a job is made from; Enter in a field or the main button hands it in. */
+export function Form({
+  onSubmit,
+  problem,
+  children,
+}: {
+  onSubmit: () => Promise<void>;
+  problem: string | undefined;
+  children: ComponentChildren;
+}) {
+  return (
+    <form
+      class="card"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void onSubmit();
+      }}
+    >
+      {children}
+      <Problem sentence={problem} />
+    </form>
+  );
+}
