@@ -6,9 +6,12 @@ import { syncFolder, writeDurably } from "../../files/durable.js";
 import { type Lock, lock } from "../lock.js";
 import { indexName, type Plan, type Shard } from "./plan.js";
 
+/** How an extraction's index says what it is: the first thing its readers look at. */
+export const extractionFormat = "tapline extraction 1";
+
 /** What an extraction's index says, beside what its shards hold. */
 export interface IndexHead {
-  format: "tapline extraction 1";
+  format: typeof extractionFormat;
   /** Everything that decides the numbers: two extractions that agree here are the same. */
   source: Record<string, unknown>;
   made_with: Record<string, string>;
@@ -110,7 +113,7 @@ export class ExtractionFolder {
     if (text === undefined) return undefined;
     try {
       const read = JSON.parse(text) as ExtractionIndex;
-      if (read.format === "tapline extraction 1" && Array.isArray(read.shards)) return read;
+      if (read.format === extractionFormat && Array.isArray(read.shards)) return read;
     } catch {
       // told below
     }

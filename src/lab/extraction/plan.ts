@@ -40,6 +40,11 @@ export function indexName(part: readonly [number, number]): string {
   return `index${partName(part)}.json`;
 }
 
+/** Whether a file's name is that of an index, of one part or another. */
+export function isIndexName(name: string): boolean {
+  return /^index(-\d+-of-\d+)?\.json$/.test(name);
+}
+
 /** Collects texts into shards, in order: only what is counted is kept. */
 export class Planner {
   readonly #form: RowForm;

@@ -6,7 +6,7 @@ import { version } from "../../contracts/version.js";
 import { modelFingerprint } from "../../library/index.js";
 import { backendInfo, type Context, type Model } from "../../native/index.js";
 import { Artifacts } from "../artifacts.js";
-import { ExtractionFolder, type IndexHead, indexText } from "../extraction/folder.js";
+import { ExtractionFolder, extractionFormat, type IndexHead, indexText } from "../extraction/folder.js";
 import { indexName, type Plan, Planner, type RowForm, type Shard } from "../extraction/plan.js";
 import { RowWriter } from "../extraction/row-writer.js";
 import { givenTexts, type TextSource, textsOfFile } from "../extraction/texts.js";
@@ -116,7 +116,7 @@ async function headOf({ input, source, part, form, sha256 }: Extraction): Promis
   const { config, model } = input;
   const { llamaCpp, backend } = backendInfo();
   return {
-    format: "tapline extraction 1",
+    format: extractionFormat,
     source: {
       data: { name: source.name, sha256 },
       shard: [...part],

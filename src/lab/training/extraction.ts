@@ -5,8 +5,8 @@ import { UserError } from "../../contracts/user-error.js";
 import { FormatError } from "../../formats/format-error.js";
 import type { TensorPlace } from "../../formats/safetensors.js";
 import { readBytes, tensorPlaces } from "../../library/tensor-files.js";
-import type { ExtractionIndex } from "../extraction/folder.js";
-import type { RowForm, Shard } from "../extraction/plan.js";
+import { type ExtractionIndex, extractionFormat } from "../extraction/folder.js";
+import { isIndexName, type RowForm, type Shard } from "../extraction/plan.js";
 
 /** One file of rows, and the texts that they are of. */
 export interface ShardRows {
@@ -37,8 +37,6 @@ export interface Extraction {
   files: string[];
 }
 
-const format = "tapline extraction 1";
-
 /**
  * What lies in an extraction's folder, as its index or the indices of its parts say.
  * @throws UserError where it holds none, or one that is not finished
@@ -48,7 +46,7 @@ export async function openExtraction(folder: string): Promise<Extraction> {
     await readdir(folder).catch((error: NodeJS.ErrnoException) => {
       throw new UserError(`${folder} cannot be read (${error.code}).`);
     })
-  ).filter((name) => /^index(-\d+-of-\d+)?\.json$/.test(name));
+  ).filter(isIndexName);
   if (names.length === 0) {
     throw new UserError(`${folder} holds no extraction: no index.json that tapline extract writes.`);
   }
@@ -94,7 +92,7 @@ async function readIndex(path: string): Promise<ExtractionIndex> {
   } catch (error) {
     throw refuse((error as NodeJS.ErrnoException).code ?? "it is no JSON");
   }
-  if (read?.format !== format) throw refuse(`its format is not "${format}"`);
+  if (read?.format !== extractionFormat) throw refuse(`its format is not "${extractionFormat}"`);
   const source = Object(read.source) as Record<string, unknown>;
   const whole = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
   const sound =
