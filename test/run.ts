@@ -7,7 +7,9 @@
  *   --verbose      show the output of files that pass, too
  */
 import { spawnSync } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { isCompiled } from "../scripts/build/compiled.js";
@@ -33,6 +35,12 @@ if (!isCompiled() && positionals.length === 0 && !process.env.TAPLINE_TEST) {
   spawnSync("npm", ["run", "--silent", "build"], { stdio: "inherit", shell: process.platform === "win32" });
 }
 process.env.TAPLINE_TEST_BUILT ??= isCompiled() ? "1" : "0";
+
+// What several files need, and what the first of them makes. Open, because a database may run as somebody else.
+const shared = mkdtempSync(join(os.tmpdir(), "tapline-tests-"));
+chmodSync(shared, 0o755);
+process.env.TAPLINE_TEST_SHARED ??= shared;
+process.on("exit", () => rmSync(shared, { recursive: true, force: true }));
 
 const files = findTests(values.root, positionals);
 const { passed, failed, skipped } = await runAll(files, {

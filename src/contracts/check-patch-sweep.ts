@@ -1,5 +1,5 @@
+import { InvalidInput } from "./invalid-input.js";
 import type { PatchSweepConfig, PromptPair } from "./submission.js";
-import { InvalidInput } from "./validate.js";
 
 /**
  * The pairs of a patch sweep, with the tokens that each is measured by.

@@ -29,4 +29,10 @@ test("the program starts with its argument parser alone, and the client with no 
   assert.ok(packagesOf(join(root, "src/contracts/index.ts")).has("typebox"));
 });
 
+test("a worker of the Lab loads its model, and no schema", () => {
+  const parts = ["worker/main", "worker/run-job", "operations/index", "operations/batch-sae"];
+  const packages = parts.flatMap((part) => [...packagesOf(join(root, `src/lab/${part}.ts`))]);
+  assert.equal([...new Set(packages)], ["ndarray"]);
+});
+
 test.run();

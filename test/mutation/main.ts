@@ -1,6 +1,7 @@
 /**
  * Puts small faults into the sources one at a time and runs tests on each: `npm run mutate -- FOLDER --tests PATHPART`.
- * Of those, only the files that reach the fault's place run, the quickest first, until one fails.
+ * Of those, only the files that reach the fault's place run, the quickest first and those that saw others in its file,
+ * until a test fails.
  * What no test notices is named with its line. The sources themselves stay as they are: faults go into a copy.
  *   FOLDER         files or folders below the repository, such as src/router
  *   --tests PART   what to run, as `npm test -- PART` takes it; may be given several times
@@ -8,32 +9,20 @@
  *   --seed N       another choice (default: 1)
  *   --at FILE:LINE all faults of that line, and no others; may be given several times
  *   --timeout S    seconds per test file without a fault (default: 120); with one, five times what it took counts as noticed
+ *   --spend S      no more than so many seconds of tests for each fault (default: as long as there are any)
  *   --least P      fails below so many percent noticed
  *   --planted      the faults of planted.ts instead, each with the tests that it names; `--planted PART` those that say it
  */
-import { execFileSync } from "node:child_process";
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join, relative } from "node:path";
-import { fileURLToPath } from "node:url";
+import { mkdirSync, readFileSync, rmSync } from "node:fs";
+import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import { findTests } from "../support/find-tests.js";
 import { TestRandom } from "../support/random.js";
 import { runFile } from "../support/run-file.js";
+import { asPlain, checkoutFiles, root, SourceCopy } from "./copy.js";
 import { apply, type Mutant, mutantsOf } from "./mutants.js";
 import { planted } from "./planted.js";
 import { Reached } from "./reached.js";
-
-const root = fileURLToPath(new URL("../../", import.meta.url));
 
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
@@ -44,6 +33,7 @@ async function main(): Promise<void> {
       at: { type: "string", multiple: true },
       seed: { type: "string", default: "1" },
       timeout: { type: "string", default: "120" },
+      spend: { type: "string", default: "Infinity" },
       least: { type: "string", default: "0" },
       planted: { type: "boolean", default: false },
     },
@@ -61,25 +51,32 @@ async function main(): Promise<void> {
       ? choose(all, Number(values.limit), Number(values.seed))
       : all.filter(({ file, mutant }) => values.at?.includes(`${file}:${lineOf(file, mutant)}`));
   console.log(`${all.length} faults can be put into ${positionals.join(", ")}; ${chosen.length} are tried.`);
-  const copy = makeCopy();
-  const files = findTests(join(copy, "test"), tests);
-  const sound = await runWithoutFault(copy, files, Number(values.timeout) * 1000);
+  const copy = await SourceCopy.make();
+  const files = findTests(testsOf(copy), tests);
+  const sound = await copy.withLastWords(() => runWithoutFault(copy, files, Number(values.timeout) * 1000));
+  const budget = Number(values.spend);
+  const seenBy = new Map<string, number>();
   let noticed = 0;
   let refused = 0;
   for (const { file, mutant } of chosen) {
-    const source = readFileSync(join(copy, file), "utf8");
-    writeFileSync(join(copy, file), apply(source, mutant));
-    const reaching = sound.filter(
-      ({ reached }) => !file.endsWith(".ts") || reached.has(join(copy, file), source, mutant.at),
-    );
-    const { by, output } = await firstToFail(reaching);
-    writeFileSync(join(copy, file), source);
-    if (/Transform failed|SyntaxError/.test(output)) {
+    const source = copy.read(file);
+    if (!(await copy.write(file, apply(source, mutant)))) {
       refused++; // no program any more
       continue;
     }
-    if (by !== undefined) noticed++;
-    const told = by === undefined ? `seen by ${reaching.length} files` : relative(join(copy, "test"), by);
+    const hits = (test: string) => seenBy.get(`${file} ${test}`) ?? 0;
+    const reaching = sound
+      .filter(({ reached }) => reached.has(join(copy.folder, file), source, mutant.at))
+      .sort((a, b) => a.seconds / (1 + 4 * hits(a.test)) - b.seconds / (1 + 4 * hits(b.test)));
+    const affordable = reaching.slice(0, countWithin(reaching, budget));
+    const by = await firstToFail(affordable);
+    await copy.write(file, source);
+    if (by !== undefined) {
+      noticed++;
+      seenBy.set(`${file} ${by}`, hits(by) + 1);
+    }
+    const of = affordable.length < reaching.length ? ` of ${reaching.length}` : "";
+    const told = by === undefined ? `seen by ${affordable.length}${of} files` : relative(testsOf(copy), by);
     console.log(`${by === undefined ? "UNNOTICED" : "noticed  "} ${tell(file, source, mutant)}  (${told})`);
   }
   const tried = chosen.length - refused;
@@ -93,101 +90,105 @@ async function tryPlanted(words: readonly string[], timeoutMs: number): Promise<
   const chosen = planted.filter(
     ({ what }) => words.length === 0 || words.some((word) => what.includes(word)),
   );
-  const copy = makeCopy();
-  const sound = new Map<string, number>();
+  const copy = await SourceCopy.make();
+  const sound = new Map<string, Runnable>();
   let unnoticed = 0;
   for (const { what, file, from, to, tests } of chosen) {
-    const path = join(copy, file);
-    const source = readFileSync(path, "utf8");
+    const source = copy.read(file);
     if (source.split(from).length !== 2) throw new Error(`${file} does not say once: ${from}`);
-    const found = findTests(join(copy, "test"), [...tests]);
-    for (const test of found) {
-      if (sound.has(test)) continue;
-      const { seconds, failed, output } = await runFile(test, timeoutMs);
-      if (failed > 0) throw new Error(`Without any fault the tests fail:\n${output}`);
-      sound.set(test, seconds);
+    const found: Runnable[] = [];
+    for (const test of findTests(testsOf(copy), [...tests])) {
+      const runnable = sound.get(test) ?? (await runSound(test, timeoutMs));
+      sound.set(test, runnable);
+      found.push(runnable);
     }
-    writeFileSync(
-      path,
+    const program = await copy.write(
+      file,
       source.replace(from, () => to),
     );
-    const { by, output } = await firstToFail(
-      found
-        .map((test) => ({ test, seconds: sound.get(test) as number }))
-        .sort((a, b) => a.seconds - b.seconds),
-    );
-    writeFileSync(path, source);
-    const broken = by !== undefined && /Transform failed|SyntaxError/.test(output);
-    if (by === undefined || broken) unnoticed++;
-    const told = broken ? "NO PROGRAM" : by === undefined ? "UNNOTICED " : `noticed   `;
-    console.log(`${told} ${what}  (${by === undefined ? file : relative(join(copy, "test"), by)})`);
+    const by = program ? await firstToFail(found.sort((a, b) => a.seconds - b.seconds)) : undefined;
+    await copy.write(file, source);
+    if (by === undefined) unnoticed++;
+    const told = !program ? "NO PROGRAM" : by === undefined ? "UNNOTICED " : `noticed   `;
+    console.log(`${told} ${what}  (${by === undefined ? file : relative(testsOf(copy), by)})`);
   }
   console.log(`\n${chosen.length - unnoticed} of ${chosen.length} noticed`);
   if (unnoticed > 0 || chosen.length === 0) process.exitCode = 1;
 }
 
-/** A copy of the sources that faults go into; this process goes there, and takes it away at its end. */
-function makeCopy(): string {
-  const copy = mkdtempSync(join(tmpdir(), "tapline-mutation-"));
-  process.on("exit", () => rmSync(copy, { recursive: true, force: true }));
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(1));
-  copyTo(copy);
-  process.chdir(copy);
-  process.env.TAPLINE_TEST_BUILT = "0"; // from the sources, which have the fault
-  return copy;
+function testsOf(copy: SourceCopy): string {
+  return join(copy.folder, "test");
 }
 
-/** A test file, how long it takes, and which places of the sources it reaches. */
-interface SoundFile {
+/** A test file that passes without a fault, how it is run and how long it takes. */
+interface Runnable {
   test: string;
+  /** Whether it runs as plain JavaScript; some name files of TypeScript, and need its loader. */
+  plain: boolean;
   seconds: number;
+  /** Whether its output shows by the runner's own sign that a test failed. */
+  signs: boolean;
+}
+
+/** One of the chosen tests, and which places of the sources it reaches. */
+interface SoundFile extends Runnable {
   reached: Reached;
 }
 
-/** Runs every file once; the quickest first. */
-async function runWithoutFault(copy: string, tests: string[], timeoutMs: number): Promise<SoundFile[]> {
-  const sound: SoundFile[] = [];
-  for (const test of tests) {
-    const folder = join(copy, ".coverage");
-    mkdirSync(folder);
-    process.env.NODE_V8_COVERAGE = folder;
-    const { seconds, failed, output } = await runFile(test, timeoutMs);
-    delete process.env.NODE_V8_COVERAGE;
-    if (failed > 0) throw new Error(`Without any fault the tests fail:\n${output}`);
-    sound.push({ test, seconds, reached: new Reached(folder) });
-    rmSync(folder, { recursive: true });
-  }
-  return sound.sort((a, b) => a.seconds - b.seconds);
+async function runSound(test: string, timeoutMs: number): Promise<Runnable> {
+  const plain = await runFile(asPlain(test), timeoutMs, { node: [] });
+  const { seconds, failed, output } = plain.failed === 0 ? plain : await runFile(test, timeoutMs);
+  if (failed > 0) throw new Error(`Without any fault the tests fail:\n${output}`);
+  return { test, plain: plain.failed === 0, seconds, signs: !output.includes("✘") };
 }
 
-/** Runs test files until one fails. One that takes five times as long as without a fault hangs. */
-async function firstToFail(
-  tests: readonly Pick<SoundFile, "test" | "seconds">[],
-): Promise<{ by?: string; output: string }> {
-  for (const { test, seconds } of tests) {
-    const { failed, output } = await runFile(test, 1000 * (20 + 5 * seconds));
-    if (failed > 0) return { by: test, output };
+/** Runs every file once; tells how long each takes. */
+async function runWithoutFault(copy: SourceCopy, tests: string[], timeoutMs: number): Promise<SoundFile[]> {
+  const sound: SoundFile[] = [];
+  for (const test of tests) {
+    const folder = join(copy.folder, ".coverage");
+    mkdirSync(folder);
+    process.env.NODE_V8_COVERAGE = folder;
+    const runnable = await runSound(test, timeoutMs);
+    delete process.env.NODE_V8_COVERAGE;
+    sound.push({ ...runnable, reached: new Reached(folder) });
+    rmSync(folder, { recursive: true });
+    const how = runnable.plain ? "" : ", with a compiler";
+    console.log(`  ${relative(testsOf(copy), test)} takes ${runnable.seconds.toFixed(1)} s${how}`);
   }
-  return { output: "" };
+  return sound;
+}
+
+/** How many of some files fit into so many seconds, one at least. */
+function countWithin(files: readonly Runnable[], budget: number): number {
+  let [count, spent] = [0, 0];
+  for (const { seconds } of files) {
+    spent += seconds;
+    if (count > 0 && spent > budget) break;
+    count++;
+  }
+  return count;
+}
+
+/** Runs test files until one fails, and names it. One that takes five times as long as without a fault hangs. */
+async function firstToFail(tests: readonly Runnable[]): Promise<string | undefined> {
+  for (const { test, plain, seconds, signs } of tests) {
+    const { failed } = await runFile(plain ? asPlain(test) : test, 1000 * (20 + 5 * seconds), {
+      ...(plain ? { node: [] } : {}),
+      untilFailure: signs,
+    });
+    if (failed > 0) return test;
+  }
+  return undefined;
 }
 
 /** The TypeScript files of this checkout at or below some paths. */
 function filesBelow(paths: readonly string[]): string[] {
-  return trackedFiles().filter(
+  return checkoutFiles().filter(
     (file) =>
       file.endsWith(".ts") &&
       paths.some((path) => file === path || file.startsWith(`${path.replace(/\/+$/, "")}/`)),
   );
-}
-
-function trackedFiles(): string[] {
-  return execFileSync("git", ["ls-files", "-co", "--exclude-standard"], {
-    cwd: root,
-    encoding: "utf8",
-    maxBuffer: 1e8,
-  })
-    .split("\n")
-    .filter((file) => file !== "" && existsSync(join(root, file)));
 }
 
 /** So many of them, by chance that can be repeated, in their order. */
@@ -199,14 +200,6 @@ function choose<T>(all: readonly T[], count: number, seed: number): T[] {
     .slice(0, count)
     .sort((a, b) => a.place - b.place)
     .map(({ value }) => value);
-}
-
-function copyTo(folder: string): void {
-  for (const file of trackedFiles()) {
-    mkdirSync(dirname(join(folder, file)), { recursive: true });
-    copyFileSync(join(root, file), join(folder, file));
-  }
-  for (const name of ["node_modules", ".build"]) symlinkSync(join(root, name), join(folder, name));
 }
 
 function lineOf(file: string, { at }: Mutant): number {

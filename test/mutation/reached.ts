@@ -34,7 +34,8 @@ export class Reached {
         if (!map?.data) continue;
         const ranges = functions.flatMap((each) => each.ranges);
         const script = { ranges, lineLengths: map.lineLengths, mappings: map.data.mappings };
-        this.#scripts.set(url, [...(this.#scripts.get(url) ?? []), script]);
+        const source = url.replace(/\.js$/, ".ts"); // the JavaScript lies beside it
+        this.#scripts.set(source, [...(this.#scripts.get(source) ?? []), script]);
       }
     }
   }

@@ -1,6 +1,11 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { byteTokenizer } from "../../bench/models/byte-tokenizer.js";
 import { type Context, Model } from "../../src/native/index.js";
+import { randomMatrix, tensor, writeTinyModel } from "../inference/support/tiny-models.js";
 import { apart, demo, layersOf, logitsOf, someTokens } from "./demo-model.js";
 
 let model: Model;
@@ -116,6 +121,35 @@ test("where a token stands in the lens is counted over the whole vocabulary", as
       `target ${model.info.nVocab} is outside the vocabulary of ${model.info.nVocab} tokens`,
     );
   }
+});
+
+test("the lens of many rows over a large vocabulary is that of each row", async () => {
+  // 100,000 tokens: 64 MiB of logits are those of 167 rows.
+  const [hidden, vocabulary, rows] = [32, 100_000, 170];
+  const folder = mkdtempSync(join(tmpdir(), "tapline-lens-"));
+  const path = join(folder, "large.gguf");
+  const embeddings = randomMatrix("token_embd.weight", hidden * vocabulary);
+  await writeTinyModel(path, {
+    metadata: byteTokenizer(vocabulary),
+    tensors: [tensor("token_embd.weight", [hidden, vocabulary], embeddings)],
+  });
+  const large = await Model.open(path);
+  const own = await large.createContext({ nCtx: 512, threads: 1 });
+  const text = Int32Array.from({ length: rows }, (_, place) => (place * 7919) % vocabulary);
+  const options = { tokens: text, layers: [1], lensTopK: 1, nextTopK: 1, lensAnswer: true } as const;
+  const { layers, next } = await own.advance({ ...options, rows: "all" });
+  const { lens } = layers[0]!;
+  // The lens of the last block's last row is the model's own answer.
+  assert.is(lens!.tokenIds.at(-1), next!.tokenIds[0]);
+  assert.equal([...lens!.targetRanks!], [...new Array(rows - 1).fill(0), 1]);
+  assert.ok(Math.abs(lens!.targetProbabilities!.at(-1)! - next!.probabilities[0]!) < 1e-6);
+  for (const place of [166, 167, 168]) {
+    await own.reset();
+    const alone = await own.advance({ ...options, tokens: text.subarray(0, place + 1), rows: "last" });
+    assert.is(lens!.tokenIds[place], alone.layers[0]!.lens!.tokenIds[0], `row ${place}`);
+  }
+  await large.close();
+  rmSync(folder, { recursive: true, force: true });
 });
 
 test("logits are the same bits with capture on and off", async () => {

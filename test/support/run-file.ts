@@ -15,6 +15,8 @@ export interface FileResult {
 /** For as long, a file may take to end behind its closing lines, and a process that it has told to end behind the file. */
 const drainMs = 60_000;
 
+const typescript = new URL("./typescript.js", import.meta.url).href;
+
 /** The processes to end when the runner itself is ended. */
 const running = new Set<number>();
 
@@ -23,9 +25,13 @@ const running = new Set<number>();
  * as many passed tests as there are, and at least one: uvu alone exits with 0 when a file forgets `test.run()` or
  * when a `before` hook throws.
  */
-export async function runFile(file: string, timeoutMs: number): Promise<FileResult> {
+export async function runFile(
+  file: string,
+  timeoutMs: number,
+  options: RunFileOptions = {},
+): Promise<FileResult> {
   const started = Date.now();
-  const { output, code, signal, timedOut } = await runProcess(file, timeoutMs);
+  const { output, code, signal, timedOut } = await runProcess(file, timeoutMs, options);
   const result = judge(file, output);
   result.seconds = (Date.now() - started) / 1000;
   if (timedOut) {
@@ -41,6 +47,13 @@ export async function runFile(file: string, timeoutMs: number): Promise<FileResu
   return result;
 }
 
+export interface RunFileOptions {
+  /** Words for Node before the file (default: those that let it run TypeScript). */
+  node?: readonly string[];
+  /** Ends the file at its first failing test. */
+  untilFailure?: boolean;
+}
+
 interface Ending {
   output: string;
   code: number | null;
@@ -48,10 +61,14 @@ interface Ending {
   timedOut: boolean;
 }
 
-function runProcess(file: string, timeoutMs: number): Promise<Ending> {
+function runProcess(
+  file: string,
+  timeoutMs: number,
+  { node = ["--import", typescript], untilFailure = false }: RunFileOptions,
+): Promise<Ending> {
   // A process group of its own, so that what a hanging test has started ends with it.
   const detached = process.platform !== "win32";
-  const child = spawn(process.execPath, ["--import", "tsx", file], {
+  const child = spawn(process.execPath, [...node, file], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, FORCE_COLOR: process.stdout.isTTY ? "1" : "0", TAPLINE_TEST: "1" },
     detached,
@@ -60,6 +77,7 @@ function runProcess(file: string, timeoutMs: number): Promise<Ending> {
   const chunks: Buffer[] = [];
   child.stdout.on("data", (chunk: Buffer) => {
     chunks.push(chunk);
+    if (untilFailure && chunk.includes("✘")) end(child.pid ?? 0);
     if (lingering === undefined && closingLines.test(plainText(Buffer.concat(chunks.slice(-3)).toString()))) {
       lingering = setTimeout(() => {
         chunks.push(

@@ -131,6 +131,30 @@ for (const architecture of architectures) {
   else test(title, check);
 }
 
+test("the first step of four to the full rate or penalty, or the last but three, has a quarter of it", async () => {
+  const rows = made();
+  const plain = { steps: 1, warmup: 0, decay: 0, sparsityWarmup: 0 };
+  const state = (more: Partial<DictionaryTraining>) =>
+    trained(training(rows, "relu", { ...plain, ...more }), async (trainer) => {
+      await trainer.run(1);
+      return trainer.state();
+    });
+  const [rate, sparsity] = [4e-3, 0.5];
+  const cases: [Partial<DictionaryTraining>, Partial<DictionaryTraining>][] = [
+    [{ warmup: 4 }, { learningRate: rate / 4 }],
+    [{ decay: 4 }, { learningRate: rate / 4 }],
+    [{ sparsityWarmup: 4 }, { sparsity: sparsity / 4 }],
+    [{ warmup: 1, decay: 1, sparsityWarmup: 1 }, {}],
+  ];
+  for (const [schedule, same] of cases) {
+    const [one, other] = [
+      await state({ learningRate: rate, sparsity, ...schedule }),
+      await state({ learningRate: rate, sparsity, ...same }),
+    ];
+    assert.equal(one, other, JSON.stringify(schedule));
+  }
+});
+
 test("any number of threads, and any pause, gives the same numbers to the bit", async () => {
   for (const architecture of architectures) {
     const rows = made({ train: 150, test: 20, hidden: 40 });

@@ -128,8 +128,8 @@ test("initial weights: decoder columns of norm 0.1, the encoder its transpose, g
   assert.equal({ ...rest, seconds: direct.seconds }, direct);
 });
 
-test("gradients agree with finite differences of the loss", async () => {
-  // One step with learning rate 1 and epsilon 1 moves a weight by -g / (|g| + 1), from which g follows.
+/** Four features of five dimensions, far from any optimum, and the rows that they are trained on. */
+function drawn() {
   const random = new TestRandom(11);
   const [hidden, n, count] = [5, 4, 24];
   const features = random.normals(count * hidden);
@@ -140,7 +140,43 @@ test("gradients agree with finite differences of the loss", async () => {
     decoderWeight: random.normals(n * hidden),
     decoderBias: random.normals(hidden).map((x) => 0.3 * x),
   };
-  const l1 = 0.7;
+  return { hidden, n, count, features, train, init, l1: 0.7 };
+}
+
+test("the penalty rises over the first twentieth of the steps, the learning rate falls over the last fifth", async () => {
+  const { n, features, train, init, l1 } = drawn();
+  /** How far the penalty alone moves the encoder's biases, in steps so small that its gradient stays what it is. */
+  const moved = async (steps: number, learningRate: number) => {
+    // So large an epsilon makes of Adam's step its running mean of the gradients.
+    const small = { nFeatures: n, init, learningRate, epsilon: 1e6, foldDecoderNorms: false };
+    const [with_, without] = await Promise.all(
+      [l1, 0].map((weight) => trainSae({ features, train, ...small, steps, l1: weight })),
+    );
+    return Array.from(with_!.weights.encoderBias, (bias, f) => bias - without!.weights.encoderBias[f]!);
+  };
+  // Of 40 steps, two for the one and eight for the other; of one step, none.
+  let [weighted, weights, expected] = [0, 0, 0];
+  for (let step = 0; step < 40; step++) {
+    const penalty = step === 0 ? 0.5 : 1;
+    weighted = 0.9 * weighted + 0.1 * penalty;
+    weights = 0.9 * weights + 0.1;
+    const rate = step < 32 ? 1 : (40 - step) / 8;
+    expected += rate * (weighted / weights);
+  }
+  // One step forty times as long, which float32 holds better.
+  const [one, all] = [await moved(1, 800), await moved(40, 20)];
+  assert.ok(
+    one.every((distance) => distance < -1e-5),
+    String(one),
+  );
+  all.forEach((distance, f) => {
+    close((40 * distance) / one[f]!, expected, 8e-3, `feature ${f}`);
+  });
+});
+
+test("gradients agree with finite differences of the loss", async () => {
+  // One step with learning rate 1 and epsilon 1 moves a weight by -g / (|g| + 1), from which g follows.
+  const { hidden, n, count, features, train, init, l1 } = drawn();
   const step = await trainSae({
     ...{ features, train, nFeatures: n, steps: 1, init, l1 },
     ...{ learningRate: 1, epsilon: 1, foldDecoderNorms: false },

@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import { defaults, type ExtractConfig, type SaeConfig, type SaeResult } from "../../contracts/index.js";
+import type { ExtractConfig, SaeConfig, SaeResult } from "../../contracts/index.js";
+import { defaults } from "../../contracts/limits.js";
 import { UserError } from "../../contracts/user-error.js";
 import { modelFingerprint } from "../../library/index.js";
 import { writeOwn, writeSaeLens } from "../training/files.js";

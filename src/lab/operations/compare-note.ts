@@ -1,4 +1,5 @@
-import { type CompareConfig, type CompareResult, positionText } from "../../contracts/index.js";
+import type { CompareConfig, CompareResult } from "../../contracts/index.js";
+import { positionText } from "../../contracts/position-text.js";
 
 /** Of a change that is shorter than this share of the row, nothing much can be expected. */
 const faintShare = 0.01;

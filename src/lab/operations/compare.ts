@@ -1,4 +1,5 @@
-import { type Change, type CompareConfig, type CompareResult, positionText } from "../../contracts/index.js";
+import type { Change, CompareConfig, CompareResult } from "../../contracts/index.js";
+import { positionText } from "../../contracts/position-text.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { Dictionaries, randomVector } from "../../library/index.js";

@@ -1,4 +1,5 @@
-import { type PatchSweepConfig, type PatchSweepResult, promptPairs } from "../../contracts/index.js";
+import { promptPairs } from "../../contracts/check-patch-sweep.js";
+import type { PatchSweepConfig, PatchSweepResult } from "../../contracts/index.js";
 import { limits } from "../../contracts/limits.js";
 import { UserError } from "../../contracts/user-error.js";
 import { randomVector } from "../../library/index.js";

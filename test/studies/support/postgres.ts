@@ -1,5 +1,14 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -23,8 +32,9 @@ export interface ClusterOptions {
   log?: (text: string) => void;
 }
 
-/** Folder of PostgreSQL's programs, or null where it is not installed. */
+/** Folder of PostgreSQL's programs, or null where it is not installed, or not wanted (TAPLINE_TEST_POSTGRESQL=0). */
 export function findPostgres(): string | null {
+  if (process.env.TAPLINE_TEST_POSTGRESQL === "0") return null;
   const debian = "/usr/lib/postgresql";
   const folders = existsSync(debian)
     ? readdirSync(debian)
@@ -54,13 +64,7 @@ export async function startPostgres({
   const user = ordinaryUser();
   if (user) chownSync(folder, user.uid, user.gid);
   const env = { ...process.env, LC_ALL: "C.UTF-8" };
-  if (!existsSync(join(folder, "data"))) {
-    execFileSync(
-      join(bin, "initdb"),
-      ["-D", join(folder, "data"), "-U", "tapline", "-A", "trust", "-E", "UTF8", "--no-sync"],
-      { ...user, env, cwd: folder, stdio: "ignore" },
-    );
-  }
+  if (!existsSync(join(folder, "data"))) makeData(bin, join(folder, "data"), { ...user, env, cwd: folder });
   let server = await start();
   async function start(): Promise<ChildProcess> {
     const child = spawn(
@@ -120,6 +124,34 @@ export async function startPostgres({
       if (kept === undefined) rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** The files of an empty cluster: a copy of the first that was made in this run, which takes a tenth of the time. */
+function makeData(
+  bin: string,
+  data: string,
+  as: { uid?: number; gid?: number; env: NodeJS.ProcessEnv; cwd: string },
+): void {
+  const options = { ...as, stdio: "ignore" } as const;
+  const words = ["-U", "tapline", "-A", "trust", "-E", "UTF8", "--no-sync"];
+  const shared = process.env.TAPLINE_TEST_SHARED;
+  if (shared === undefined) {
+    execFileSync(join(bin, "initdb"), ["-D", data, ...words], options);
+    return;
+  }
+  const first = join(shared, "postgresql");
+  if (!existsSync(first)) {
+    const own = `${first}-${process.pid}`;
+    mkdirSync(own);
+    if (as.uid !== undefined && as.gid !== undefined) chownSync(own, as.uid, as.gid);
+    execFileSync(join(bin, "initdb"), ["-D", own, ...words], options);
+    try {
+      renameSync(own, first);
+    } catch (error) {
+      if (!existsSync(first)) throw error; // else another file's was ready before
+    }
+  }
+  execFileSync("cp", ["-a", first, data], options);
 }
 
 /** PostgreSQL refuses to run as root; Debian's package brings an account for it. */
