@@ -9,6 +9,10 @@ export const workbenchLimits = {
   /** Kept conversations; the oldest make room. */
   conversations: 500,
   turns: 200,
+  /** Of a text that is put in a token's place. */
+  edit_characters: 4096,
+  /** Features that are told of a token. */
+  features: 8,
   max_tokens: 4096,
   /** Events that a page which lost its stream can catch up on. */
   events: 4096,
@@ -44,6 +48,17 @@ export const AskRequest = Type.Object(
     probes: optional(
       Type.Array(Type.String({ pattern: namePattern }), { maxItems: liveLimits.probes, uniqueItems: true }),
     ),
+    dictionary: optional(
+      Type.String({ pattern: namePattern, description: "Its features are read in every token." }),
+    ),
+    instead_of: optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: workbenchLimits.turns,
+        description:
+          "A question of this conversation in whose place this one stands, in a conversation of its own.",
+      }),
+    ),
     max_tokens: optional(Type.Integer({ minimum: 1, maximum: workbenchLimits.max_tokens })),
     temperature: optional(Type.Number({ minimum: 0, maximum: 100 })),
     seed: optional(Type.Integer({ minimum: 0, maximum: 4_294_967_295 })),
@@ -67,6 +82,8 @@ export const ForkRequest = Type.Object(
     token: Type.Integer({ minimum: 0, maximum: workbenchLimits.max_tokens }),
     /** In the token's place; without it the model chooses again. */
     token_id: optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })),
+    /** The same as a text of one's own, of one token or several. */
+    text: optional(Type.String({ minLength: 1, maxLength: workbenchLimits.edit_characters })),
   },
   { ...strict, title: "ForkRequest" },
 );

@@ -112,6 +112,25 @@ function capturePaths(refused: (path: string, description: string) => Json): Rec
         responses: { 200: { description: "Forgotten." }, 404: absent },
       },
     },
+    [`${path}/features`]: {
+      parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
+      get: {
+        operationId: "getCaptureFeatures",
+        summary: "Which features of a dictionary are active in kept rows",
+        parameters: [
+          { name: "dictionary", in: "query", required: true, schema: { type: "string" } },
+          { name: "top", in: "query", required: false, schema: { type: "integer", default: 10 } },
+        ],
+        responses: {
+          200: {
+            description: "The strongest of each row.",
+            content: { "application/json": { schema: { type: "object" } } },
+          },
+          400: refused(path, "No dictionary is named, or it does not fit the model or the rows."),
+          404: absent,
+        },
+      },
+    },
   };
 }
 

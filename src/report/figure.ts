@@ -3,17 +3,26 @@ import type { Html } from "./markup.js";
 /** What a cell of a table can hold. */
 export type Cell = string | number | null;
 
+/** What colours the cells of a map, and what is written into them. */
+export interface Shade {
+  value: string;
+  label: string;
+  legend: string;
+  /** From 0 to 1; by the logarithm; from 0 to nearly the largest; ranks, the first one strongest. */
+  scale: "probability" | "magnitude" | "amount" | "rank";
+}
+
 /** How the page draws a figure's rows; names are those of the figure's columns. */
 export type Chart =
   /** Layers over tokens, wrapped like lines of text; `label` is written into the cells. */
-  | {
+  | (Shade & {
       kind: "tokens";
       tokens: string[];
-      value: string;
-      label: string;
-      legend: string;
-      scale: "probability" | "magnitude";
-    }
+      /** Names of the rows, the first on top, where they are no layers: `layer` counts them. */
+      down?: string[];
+      /** Everything that can colour this map, itself among them; a page may offer the choice. */
+      shades?: (Shade & { id: string; name: string })[];
+    })
   /** Horizontal bars from 0. */
   | { kind: "bars"; label: string; value: string; axis: string; domain?: [number, number] }
   /** Lines and dots, one line a series. */
@@ -96,6 +105,17 @@ export function percent(share: number): string {
   if (value !== 0 && Math.abs(value) < 0.01) return value < 0 ? "> -0.01 %" : "< 0.01 %";
   if (value === 0 || value === 100) return `${value} %`;
   return `${Math.abs(value) >= 10 ? value.toFixed(1) : Number(value.toPrecision(2))} %`;
+}
+
+/**
+ * The least entropy in bits that a distribution can have of which the most probable candidates are known: no token of
+ * the rest is more probable than the last of them.
+ */
+export function leastEntropy(probabilities: readonly number[]): number {
+  const parts = probabilities.filter((part) => part > 0);
+  const rest = 1 - parts.reduce((sum, part) => sum + part, 0);
+  const ofParts = parts.reduce((sum, part) => sum - part * Math.log2(part), 0);
+  return rest <= 0 ? ofParts : ofParts - rest * Math.log2(Math.min(rest, ...parts));
 }
 
 /** A number with 4 significant digits. */

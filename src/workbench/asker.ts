@@ -6,13 +6,21 @@ import type { Events } from "./events.js";
 import { type Services, sentenceOf } from "./services.js";
 import type {
   AnswerToken,
+  Branch,
   Candidate,
   Conversation,
   DoneEdit,
+  FeatureScore,
   ServerStatus,
   Turn,
   TurnAnswer,
 } from "./wire.js";
+
+/** What the server tells of kept rows read through a dictionary. */
+interface CaptureFeatures {
+  prompt_tokens: number;
+  rows: { index: number; features: FeatureScore[] }[];
+}
 
 /** Candidates of the model's own choice, and of each layer's lens. */
 const counts = { candidates: 5, lens: 5, layers: 8 } as const;
@@ -35,15 +43,25 @@ export class Asker {
   async ask(id: string | undefined, asked: AskRequest): Promise<{ conversation: string; turn: number }> {
     const server = await this.#ready();
     const before = id === undefined ? undefined : this.#conversations.get(id);
-    if (before !== undefined) this.#refuseBusy(before);
+    const { instead_of: place } = asked;
+    if (before !== undefined && place === undefined) this.#refuseBusy(before);
+    if (place !== undefined && place >= (before?.turns.length ?? 0)) {
+      throw new HttpError(400, `There is no question ${place} in whose place this could stand.`);
+    }
     const raw = before?.raw ?? asked.raw ?? false;
-    const request = requestOf(asked, raw, before?.turns ?? [], server);
-    const conversation = before ?? this.#conversations.create(raw, asked.text);
+    const turns = before?.turns.slice(0, place) ?? [];
+    const dictionary = await this.#dictionary(asked.dictionary);
+    const request = requestOf(asked, raw, turns, watchedLayers(asked, server, dictionary), dictionary);
+    const conversation =
+      before === undefined || place !== undefined
+        ? this.#conversations.create(raw, asked.text, turns, branchOf(before?.id, place))
+        : before;
     return this.#begin(conversation, {
       question: asked.text,
       request,
       interventions: asked.interventions ?? [],
-      layers: watchedLayers(asked, server),
+      layers: watchedLayers(asked, server, dictionary),
+      ...(dictionary !== undefined && { dictionary }),
       kept: 0,
       answers: answersOf(asked.pair === true && (asked.interventions ?? []).length > 0),
     });
@@ -61,6 +79,7 @@ export class Asker {
     }
     const kept = answer.tokens.slice(0, fork.token);
     if (fork.token_id !== undefined) kept.push(await this.#tokenOf(fork.token_id, answer, fork.token));
+    else if (fork.text !== undefined) kept.push(...(await this.#tokensOf(fork.text, answer, fork.token)));
     if (kept.some(({ id }) => id === undefined)) {
       throw new HttpError(409, "Not every token before it is known by its number.");
     }
@@ -75,12 +94,15 @@ export class Asker {
       top_logprobs: undefined,
       tapline: { ...watched, ...(edited && { interventions }) },
     };
-    const conversation = this.#conversations.create(from.raw, from.title, from.turns.slice(0, fork.turn));
+    const before = from.turns.slice(0, fork.turn);
+    const branch = { conversation: from.id, turn: fork.turn };
+    const conversation = this.#conversations.create(from.raw, from.title, before, branch);
     return this.#begin(conversation, {
       question: turn.question,
       request: { path: "/v1/completions", body: JSON.parse(JSON.stringify(body)) },
       interventions: edited ? turn.interventions : [],
       layers: turn.layers.filter((layer) => server.n_layer === null || layer < server.n_layer),
+      ...(turn.dictionary !== undefined && { dictionary: turn.dictionary }),
       kept: kept.length,
       answers: [{ state: "running", edited: true, tokens: kept, finish: null }],
     });
@@ -141,6 +163,11 @@ export class Asker {
         if (delta.tapline?.interventions !== undefined) {
           answer.edits = delta.tapline.interventions.map((edit) => edit as unknown as DoneEdit);
         }
+        const { capture } = delta.tapline ?? {};
+        if (capture !== undefined && turn.dictionary !== undefined) {
+          // Told before the answer is: where it says that it is complete, everything is there.
+          await this.#readFeatures(conversation, index, delta.choice, capture.id);
+        }
         if (delta.finishReason !== null) {
           answer.state = "done";
           this.#ended(conversation.id, index, delta.choice, answer);
@@ -169,8 +196,44 @@ export class Asker {
     this.#events.publish({ type: "tokens", conversation: conversation.id, turn, answer, at, tokens });
   }
 
+  /** Reads the rows that the server kept of an answer through the turn's dictionary, and lets them go. */
+  async #readFeatures(
+    conversation: Conversation,
+    turn: number,
+    index: number,
+    capture: string,
+  ): Promise<void> {
+    const { dictionary, answers, kept } = conversation.turns[turn] as Turn;
+    const answer = answers[index] as TurnAnswer;
+    const path = `/lab/captures/${encodeURIComponent(capture)}`;
+    try {
+      const query = new URLSearchParams({
+        dictionary: dictionary?.name ?? "",
+        top: String(workbenchLimits.features),
+      });
+      const read = await this.#services.http.json<CaptureFeatures>(`${path}/features?${query}`);
+      for (const { index: row, features } of read.rows) {
+        // The row before a token's own chose it.
+        const token = answer.tokens[kept + row - (read.prompt_tokens - 1)];
+        if (token !== undefined) token.features = features;
+      }
+      const tokens = answer.tokens.slice(kept);
+      this.#events.publish({
+        type: "tokens",
+        conversation: conversation.id,
+        turn,
+        answer: index,
+        at: kept,
+        tokens,
+      });
+      await this.#services.http.json(path, { method: "DELETE" });
+    } catch (error) {
+      answer.unread = `Features were not read: ${sentenceOf(error)}`;
+    }
+  }
+
   #ended(conversation: string, turn: number, index: number, answer: TurnAnswer): void {
-    const { state, finish, error, edits } = answer;
+    const { state, finish, error, edits, unread } = answer;
     this.#events.publish({
       type: "answer",
       conversation,
@@ -180,7 +243,16 @@ export class Asker {
       finish,
       ...(error !== undefined && { error }),
       ...(edits !== undefined && { edits }),
+      ...(unread !== undefined && { unread }),
     });
+  }
+
+  /** Where a dictionary reads. @throws HttpError */
+  async #dictionary(name: string | undefined): Promise<Turn["dictionary"]> {
+    if (name === undefined) return undefined;
+    const found = (await this.#services.lab.dictionaries()).find((one) => one.name === name);
+    if (found === undefined) throw new HttpError(404, `There is no dictionary ${name}.`);
+    return { name, layer: found.layer };
   }
 
   /** The tokens that a turn's answer was given after, as the server made them. */
@@ -195,6 +267,21 @@ export class Asker {
         : (await post<{ prompt: string }>("/apply-template", { messages, chat_template_kwargs })).prompt;
     const asked = { content: text, add_special: true, parse_special: true };
     return (await post<{ tokens: number[] }>("/tokenize", asked)).tokens;
+  }
+
+  /** A text that somebody put in a token's place, as the server takes it apart. */
+  async #tokensOf(text: string, answer: TurnAnswer, at: number): Promise<AnswerToken[]> {
+    const body = { content: text, add_special: false, with_pieces: true };
+    const { tokens } = await this.#services.http.json<{ tokens: { id: number; piece: string | number[] }[] }>(
+      "/tokenize",
+      { method: "POST", body },
+    );
+    return tokens.map(({ id, piece }) => ({
+      id,
+      // Half a character is told as its bytes.
+      text: typeof piece === "string" ? piece : new TextDecoder().decode(Uint8Array.from(piece)),
+      ...(answer.tokens[at]?.thinking === true && { thinking: true }),
+    }));
   }
 
   /** A token that somebody put in another's place. */
@@ -324,13 +411,28 @@ function answersOf(pair: boolean): TurnAnswer[] {
   }));
 }
 
+function branchOf(conversation: string | undefined, turn: number | undefined): Branch | undefined {
+  return conversation === undefined || turn === undefined ? undefined : { conversation, turn };
+}
+
 /** The request that a question becomes, as the server is sent it. */
-function requestOf(asked: AskRequest, raw: boolean, before: Turn[], server: ServerStatus): Turn["request"] {
+function requestOf(
+  asked: AskRequest,
+  raw: boolean,
+  before: Turn[],
+  layers: number[],
+  dictionary: Turn["dictionary"],
+): Turn["request"] {
   const { interventions = [], pair, probes = [] } = asked;
-  const layers = watchedLayers(asked, server);
   const tapline = {
     ...(interventions.length > 0 && { interventions, ...(pair === true && { pair: true }) }),
-    watch: { layers, norms: true, lens: counts.lens, ...(probes.length > 0 && { probes }) },
+    watch: {
+      layers,
+      norms: true,
+      lens: counts.lens,
+      ...(probes.length > 0 && { probes }),
+      ...(dictionary !== undefined && { states: true }),
+    },
   };
   const settings = {
     max_tokens: asked.max_tokens ?? usualTokens,
@@ -368,9 +470,17 @@ function textOf({ answers }: Turn): string {
     .join("");
 }
 
-/** The layers that were asked for, or as many as can be watched, evenly, the last among them. */
-function watchedLayers({ layers }: AskRequest, { n_layer }: ServerStatus): number[] {
-  if (layers !== undefined) return layers;
+/** The layers that were asked for, or as many as can be watched, evenly, the last among them; a dictionary's, too. */
+function watchedLayers(asked: AskRequest, server: ServerStatus, dictionary: Turn["dictionary"]): number[] {
+  const layers = asked.layers ?? spreadLayers(server);
+  if (dictionary === undefined || layers.includes(dictionary.layer)) return layers;
+  const away = (layer: number) => Math.abs(layer - dictionary.layer);
+  const nearest = layers.toSorted((a, b) => away(a) - away(b))[0];
+  const others = layers.length < counts.layers ? layers : layers.filter((layer) => layer !== nearest);
+  return [...others, dictionary.layer].sort((a, b) => a - b);
+}
+
+function spreadLayers({ n_layer }: ServerStatus): number[] {
   if (n_layer === null) return [];
   if (n_layer <= counts.layers) return Array.from({ length: n_layer }, (_, layer) => layer);
   const step = (n_layer - 1) / (counts.layers - 1);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { conversationPattern, workbenchLimits } from "../contracts/workbench.js";
 import { HttpError } from "../http/index.js";
 import type { Events } from "./events.js";
-import type { Conversation, ConversationSummary, Turn } from "./wire.js";
+import type { Branch, Conversation, ConversationSummary, Turn } from "./wire.js";
 
 const idPattern = new RegExp(conversationPattern);
 
@@ -36,9 +36,10 @@ export class Conversations {
   list(): ConversationSummary[] {
     return [...this.#all.values()]
       .sort((a, b) => b.created - a.created)
-      .map(({ id, title, created, turns }) => ({
+      .map(({ id, title, from, created, turns }) => ({
         id,
         title,
+        ...(from !== undefined && { from }),
         created,
         turns: turns.length,
         running: turns.some(isRunning),
@@ -52,10 +53,12 @@ export class Conversations {
     return found;
   }
 
-  create(raw: boolean, title: string, turns: Turn[] = []): Conversation {
+  /** @param from where it leaves another one, whose questions up to there are `turns` */
+  create(raw: boolean, title: string, turns: Turn[] = [], from?: Branch): Conversation {
     const id = randomBytes(8).toString("hex");
     const created = Date.now() / 1000;
-    const conversation = { id, title: title.replace(/\s+/g, " ").slice(0, 80), created, raw, turns };
+    const named = { id, title: title.replace(/\s+/g, " ").slice(0, 80), ...(from !== undefined && { from }) };
+    const conversation: Conversation = { ...named, created, raw, turns };
     this.#all.set(id, conversation);
     const surplus = this.list().slice(workbenchLimits.conversations);
     for (const { id } of surplus.filter(({ running }) => !running)) void this.#drop(id);

@@ -20,9 +20,10 @@ import {
 } from "../http/index.js";
 import { findingsOf, type ReportedJob, renderReport } from "../report/index.js";
 import { cookieName } from "./access.js";
+import { HeadReader } from "./attention.js";
 import type { Workbench } from "./index.js";
 import { sentenceOf } from "./services.js";
-import type { State } from "./wire.js";
+import type { HeadPicture, State } from "./wire.js";
 
 /** What the page asks of its service; ids are checked by the services that have them, and nothing names a path or an address. */
 export function apiRoutes(bench: Workbench): Routes {
@@ -30,6 +31,7 @@ export function apiRoutes(bench: Workbench): Routes {
   const router = createRouter("/api");
   const body = (ctx: Context) => readJson(ctx, { limit: workbenchLimits.body_bytes });
   const id = (ctx: RouteContext) => ctx.params.id as string;
+  const heads = new HeadReader(services.lab);
 
   router.post("/session", async (ctx) => {
     const { token } = checked(SessionRequest, await body(ctx));
@@ -149,6 +151,14 @@ export function apiRoutes(bench: Workbench): Routes {
     const figures = parts.filter((part) => "chart" in part);
     const passages = parts.filter((part) => !("chart" in part)).map(({ id, title }) => ({ id, title }));
     ctx.body = { job, summary, cautions, figures, passages };
+  });
+
+  router.get("/jobs/:id/attention/:layer/:head", async (ctx) => {
+    const [layer, head] = [ctx.params.layer, ctx.params.head].map((text) =>
+      /^\d{1,4}$/.test(text as string) ? Number(text) : Number.NaN,
+    ) as [number, number];
+    if (Number.isNaN(layer + head)) throw new HttpError(400, "Layer and head are numbers.");
+    ctx.body = (await told(heads.read(id(ctx), layer, head))) satisfies HeadPicture;
   });
 
   router.post("/jobs/:id/cancel", async (ctx) => {

@@ -23,6 +23,13 @@ export interface AnswerToken {
   norms?: number[];
   lens?: Candidate[][];
   probes?: Record<string, number | null>;
+  /** Features of the turn's dictionary, the strongest first. */
+  features?: FeatureScore[];
+}
+
+export interface FeatureScore {
+  feature: number;
+  activation: number;
 }
 
 /** What an intervention did, as the server told it. */
@@ -46,6 +53,8 @@ export interface TurnAnswer {
   finish: string | null;
   error?: string;
   edits?: DoneEdit[];
+  /** Why the features that were asked for are not there. */
+  unread?: string;
 }
 
 export interface Turn {
@@ -54,14 +63,23 @@ export interface Turn {
   request: { path: string; body: Record<string, unknown> };
   interventions: LiveIntervention[];
   layers: number[];
+  /** Whose features are read, and at which layer. */
+  dictionary?: { name: string; layer: number };
   /** Tokens at the answer's beginning that were kept from another answer. */
   kept: number;
   answers: TurnAnswer[];
 }
 
+/** Where a conversation left another one: the question that goes on otherwise. */
+export interface Branch {
+  conversation: string;
+  turn: number;
+}
+
 export interface ConversationSummary {
   id: string;
   title: string;
+  from?: Branch;
   created: number;
   turns: number;
   running: boolean;
@@ -70,6 +88,7 @@ export interface ConversationSummary {
 export interface Conversation {
   id: string;
   title: string;
+  from?: Branch;
   created: number;
   /** Whether the model goes on with the texts as they are, without chat template. */
   raw: boolean;
@@ -96,6 +115,13 @@ export interface LabStatus {
   sentence: string;
   active: string | null;
   queued: number;
+}
+
+/** How one head read a text: a row for each token, what it read of each. */
+export interface HeadPicture {
+  layer: number;
+  head: number;
+  weights: number[][];
 }
 
 /** Everything that every tab shows. */
@@ -126,6 +152,7 @@ export type WorkbenchEvent =
       finish: string | null;
       error?: string;
       edits?: DoneEdit[];
+      unread?: string;
     };
 
 export interface Numbered {

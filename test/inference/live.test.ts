@@ -324,6 +324,71 @@ test("a feature of a stored dictionary steers as the vector that its decoder row
   );
 });
 
+test("kept rows are read through a dictionary: the strongest features of each, as computed by hand", async () => {
+  const { nEmbd: hidden } = server.service.engine.info;
+  const folder = mkdtempSync(join(tmpdir(), "tapline-live-features-"));
+  const one = (shape: number[], data: Float32Array) => ({ shape, data });
+  // Feature f reads value f of the row, and feature 3 its negative.
+  const features = 4;
+  const encoder = new Float32Array(hidden * features);
+  for (let f = 0; f < 3; f += 1) encoder[f * features + f] = 1;
+  encoder[3] = -1;
+  const tensors = {
+    W_enc: one([hidden, features], encoder),
+    W_dec: one([features, hidden], new Float32Array(features * hidden)),
+    b_enc: one([features], Float32Array.of(0, 0.5, 0, 0)),
+    b_dec: one([hidden], new Float32Array(hidden)),
+  };
+  writeFileSync(join(folder, "sae_weights.safetensors"), encodeSafetensors(tensors));
+  const metadata = { hook_name: `blocks.${layer}.hook_resid_post` };
+  writeFileSync(join(folder, "cfg.json"), JSON.stringify({ architecture: "standard", metadata }));
+  await new Dictionaries(home).add("corner", folder);
+  const body = await complete(question("Japan"), { watch: { layers: [layer], states: true } });
+  const { capture } = body.choices[0].tapline;
+  const path = `/lab/captures/${capture.id}`;
+  const kept = readNpz((await server.get(`${path}?format=npz`)).bytes);
+  const [rows, states] = [kept.get("rows")!.data, kept.get(`layer_${layer}`)!.data];
+  const { status, body: read } = await server.get(`${path}/features?dictionary=corner&top=2`);
+  assert.is(status, 200);
+  assert.is(read.prompt_tokens, body.usage.prompt_tokens);
+  assert.equal([read.dictionary, read.layer], ["corner", layer]);
+  assert.equal(
+    read.rows.map(({ index }: { index: number }) => index),
+    [...rows],
+  );
+  for (const [at, { features: told, active }] of read.rows.entries()) {
+    const value = (f: number) => states[at * hidden + f] as number;
+    const expected = [value(0), value(1) + 0.5, value(2), -value(0)]
+      .map((activation, feature) => ({ feature, activation }))
+      .filter(({ activation }) => activation > 0)
+      .sort((a, b) => b.activation - a.activation);
+    assert.is(active, expected.length);
+    assert.equal(
+      told.map(({ feature }: { feature: number }) => feature),
+      expected.slice(0, 2).map(({ feature }) => feature),
+    );
+    for (const [place, { activation }] of told.entries()) {
+      assert.ok(Math.abs(activation - (expected[place]?.activation as number)) < 1e-4);
+    }
+  }
+  const refused = async (query: string) => {
+    const { status, body } = await server.get(`${path}/features${query}`);
+    return [status, body.error.message ?? body.error];
+  };
+  assert.equal(await refused(""), [400, "dictionary: the name of a dictionary that is kept here is needed."]);
+  assert.is((await refused("?dictionary=nowhere"))[0], 400);
+  assert.equal(await refused("?dictionary=corner&top=101"), [400, "top: a number from 1 to 100."]);
+  const elsewhere = await complete(question("Japan"), { watch: { layers: [2], states: true } });
+  const other = await server.get(
+    `/lab/captures/${elsewhere.choices[0].tapline.capture.id}/features?dictionary=corner`,
+  );
+  assert.is(other.status, 400);
+  assert.match(JSON.stringify(other.body), /corner reads block 5; the capture holds 2\./);
+  assert.is((await server.get("/lab/captures/cap-0-0/features?dictionary=corner")).status, 404);
+  const { captures } = (await server.get("/lab/captures")).body as { captures: { id: string }[] };
+  for (const { id } of captures) await fetch(`${server.url}/lab/captures/${id}`, { method: "DELETE" });
+});
+
 test("norms, projections and the lens of every token are those of an isolated pass", async () => {
   const watch = { layers: [2, layer], norms: true, lens: 2, projections: ["unknown"], positions: "all" };
   const body = await complete(question("Japan"), { watch }, { max_tokens: 6 });

@@ -29,7 +29,7 @@ const job = {
 declare function getComputedStyle(element: unknown): { unicodeBidi: string };
 
 /** How the services behave; the tests change it. */
-const behaviour = { gone: false, breaksAfter: Number.POSITIVE_INFINITY };
+const behaviour = { gone: false, breaksAfter: Number.POSITIVE_INFINITY, tokens: hostile };
 let service: Awaited<ReturnType<typeof scripted>>;
 let bench: Bench;
 
@@ -71,7 +71,7 @@ function answer({ path, method }: Seen, response: ServerResponse): void {
 /** An answer of hostile tokens, with hostile candidates and lenses. */
 function stream(response: ServerResponse): void {
   response.writeHead(200, { "Content-Type": "text/event-stream" });
-  for (const [index, token] of hostile.entries()) {
+  for (const [index, token] of behaviour.tokens.entries()) {
     if (index >= behaviour.breaksAfter) {
       // What was written arrives, and then the connection ends in the midst of the body.
       response.socket?.end();
@@ -99,6 +99,7 @@ inBrowser(
   "what a model, a job and a name say is text: no element, no request, no script comes of it",
   async () => {
     const { page, context, troubles } = await visit(bench);
+    await page.getByRole("checkbox", { name: "Markdown" }).uncheck();
     await ask(page, nasty);
     await page.getByText(`${hostile.length} tokens`, { exact: true }).waitFor();
     const spans = page.locator(".answer-text .t");
@@ -121,6 +122,56 @@ inBrowser(
     const foreign =
       "#app img, #app iframe, #app script, #app object, #app embed, #app form[action], #app a[href^='javascript:']";
     assert.is(await page.locator(foreign).count(), 0);
+    assert.equal(troubles, []);
+    await context.close();
+  },
+);
+
+inBrowser(
+  "an answer is read as Markdown without HTML, pictures or links; every token of it opens",
+  async () => {
+    const { page, context, troubles } = await visit(bench);
+    behaviour.tokens = [
+      "## To",
+      "kyo &",
+      "amp; more\n\n- **bo",
+      "ld** and `<b>`\n- ![pic](http://evil.example/p.png)\n\n",
+      "[click](javascript:window.broken=1) [home](https://example.org/\u202etxt)\n\n",
+      "<img src=x onerror=window.broken=1><script>window.broken=1</script>\n\n",
+      "```html\n<script>window.broken=1</script>\n```\n",
+      "\n| a | b |\n| - | - |\n| 1 | <i>2</i> |\n",
+    ];
+    await ask(page, "Markdown");
+    const box = page.locator(".answer-text .markdown");
+    await box.waitFor();
+    assert.equal(await box.locator(".heading.h2").allTextContents(), ["Tokyo & more"]);
+    assert.equal(await box.locator("li").allTextContents(), [
+      "bold and <b>",
+      "pic ‹http://evil.example/p.png›",
+    ]);
+    assert.equal(await box.locator("strong").allTextContents(), ["bold"]);
+    assert.equal(await box.locator("pre code").allTextContents(), ["<script>window.broken=1</script>"]);
+    assert.equal(await box.locator("td").allTextContents(), ["1", "<i>2</i>"]);
+    const text = (await box.textContent()) ?? "";
+    assert.match(text, /click ‹javascript:window\.broken=1› home ‹https:\/\/example\.org\/<202E>txt›/);
+    assert.match(text, /<img src=x onerror=window\.broken=1><script>window\.broken=1<\/script>/);
+    assert.is(
+      await page.locator("#app :is(img, script, iframe, .markdown a, .markdown b, .markdown i)").count(),
+      0,
+    );
+    assert.is(await page.evaluate("window.broken"), undefined);
+    // Each piece of a word knows its token; what stands for markup alone is in none.
+    const tokenOf = (said: string) => box.locator(".t", { hasText: said }).first().getAttribute("data-at");
+    assert.equal(
+      [await tokenOf("To"), await tokenOf("kyo"), await tokenOf("ld"), await tokenOf("home")],
+      ["0", "1", "3", "4"],
+    );
+    await box.locator(".t", { hasText: "ld" }).first().click();
+    await page.getByRole("region", { name: "Inside a token" }).getByText("Token 3,").waitFor();
+    await page.getByRole("checkbox", { name: "Markdown" }).uncheck();
+    await until(async () => (await box.count()) === 0);
+    assert.equal(await page.locator(".answer-text .t").allTextContents(), behaviour.tokens);
+    behaviour.tokens = hostile;
     assert.equal(troubles, []);
     await context.close();
   },

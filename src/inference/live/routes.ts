@@ -9,6 +9,7 @@ import { isServed } from "../generate.js";
 import type { InferenceService } from "../service.js";
 import { makeProbe } from "./make-probe.js";
 import { makeVector } from "./make-vector.js";
+import { captureFeatures, mostFeatures } from "./row-features.js";
 import { captureNpz, captureSafetensors } from "./row-store.js";
 
 /** The user's library on the inference port: vectors and probes that requests name. */
@@ -47,7 +48,7 @@ export function libraryRoutes(service: InferenceService): Routes {
 }
 
 /** Rows that requests asked to keep. */
-function captureRoutes(router: Routes, { rows }: InferenceService): void {
+function captureRoutes(router: Routes, { rows, library }: InferenceService): void {
   const path = "/lab/captures";
   const absent = (id: string) =>
     new HttpError(404, `There is no capture ${id.slice(0, 80)}; the oldest make room for new ones.`);
@@ -72,6 +73,20 @@ function captureRoutes(router: Routes, { rows }: InferenceService): void {
     }
     ctx.type = "application/octet-stream";
     ctx.body = format === "npz" ? await captureNpz(capture) : captureSafetensors(capture);
+  });
+  router.get(`${path}/:id/features`, async (ctx) => {
+    const { id } = ctx.params as { id: string };
+    const { dictionary, top = "10" } = ctx.query;
+    const capture = rows.get(id);
+    if (capture === undefined) throw absent(id);
+    if (typeof dictionary !== "string") {
+      throw new HttpError(400, "dictionary: the name of a dictionary that is kept here is needed.");
+    }
+    if (typeof top !== "string" || !/^\d{1,3}$/.test(top) || Number(top) < 1 || Number(top) > mostFeatures) {
+      throw new HttpError(400, `top: a number from 1 to ${mostFeatures}.`);
+    }
+    const { signal } = clientGone(ctx);
+    ctx.body = await refusing(() => captureFeatures(capture, library, dictionary, Number(top), signal));
   });
   router.delete(`${path}/:id`, (ctx) => {
     const { id } = ctx.params as { id: string };

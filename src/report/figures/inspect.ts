@@ -1,4 +1,10 @@
-import type { AttentionHead, Decomposition, InspectResult, Standing } from "../../contracts/index.js";
+import type {
+  AttentionHead,
+  Candidate,
+  Decomposition,
+  InspectResult,
+  Standing,
+} from "../../contracts/index.js";
 import {
   answerAt,
   attentionKinds,
@@ -11,7 +17,15 @@ import {
   total,
   visible,
 } from "../../terminal/index.js";
-import { type Figure, type Findings, figureOf, percent, signed } from "../figure.js";
+import {
+  type Figure,
+  type Findings,
+  figureOf,
+  leastEntropy,
+  percent,
+  type Shade,
+  signed,
+} from "../figure.js";
 
 /** Logit lens, the answer's way up, norms and next tokens. */
 export function inspectFindings(result: InspectResult): Findings {
@@ -49,15 +63,17 @@ function notesOf(layers: InspectResult["layers"]): string[] {
   return [...new Set(layers.flatMap(({ note }) => (note === undefined ? [] : [note])))];
 }
 
-function lens({ tokens, layers }: InspectResult): Figure[] {
-  const read = layers.flatMap(({ layer, predictions }) =>
-    predictions === undefined ? [] : [{ layer, predictions }],
+function lens(result: InspectResult): Figure[] {
+  const { tokens, layers } = result;
+  const read = layers.flatMap(({ predictions, ...layer }) =>
+    predictions === undefined ? [] : [{ ...layer, predictions }],
   );
   if (read.length === 0) return [];
   const cells = read.flatMap(({ layer, predictions }) =>
     predictions.map((candidates, position) => ({ layer, position, candidates })),
   );
   const ranks = Math.max(...cells.map(({ candidates }) => candidates.length));
+  const quantities = lensQuantities(result, read);
   const first = read[0] as (typeof read)[number];
   return [
     {
@@ -74,6 +90,24 @@ function lens({ tokens, layers }: InspectResult): Figure[] {
         label: "token_1",
         legend: "probability of the lens's top token",
         scale: "probability",
+        shades: [
+          {
+            id: "probability",
+            name: "probability of the top token",
+            value: "probability_1",
+            label: "token_1",
+            legend: "probability of the lens's top token",
+            scale: "probability",
+          },
+          ...quantities.map(({ id, name, legend, scale, shown }) => ({
+            id,
+            name,
+            value: id,
+            label: shown === undefined ? "token_1" : `${id}_shown`,
+            legend,
+            scale,
+          })),
+        ],
       },
       columns: [
         { name: "layer", label: "layer" },
@@ -83,8 +117,12 @@ function lens({ tokens, layers }: InspectResult): Figure[] {
           { name: `token_${rank + 1}`, label: `token ${rank + 1}` },
           { name: `probability_${rank + 1}`, label: `probability ${rank + 1}` },
         ]).flat(),
+        ...quantities.flatMap(({ id, name, shown }) => [
+          { name: id, label: name },
+          ...(shown === undefined ? [] : [{ name: `${id}_shown`, label: `${name}, as shown` }]),
+        ]),
       ],
-      rows: cells.map(({ layer, position, candidates }) => [
+      rows: cells.map(({ layer, position, candidates }, cell) => [
         layer,
         position,
         visible(tokens[position] as string),
@@ -92,11 +130,19 @@ function lens({ tokens, layers }: InspectResult): Figure[] {
           const candidate = candidates[rank];
           return candidate === undefined ? [null, null] : [visible(candidate.token), candidate.probability];
         }).flat(),
+        ...quantities.flatMap(({ values, shown }) => {
+          const value = values[cell] ?? null;
+          return shown === undefined ? [value] : [value, value === null ? null : shown(value)];
+        }),
       ]),
-      details: cells.map(({ layer, position, candidates }) =>
+      details: cells.map(({ layer, position, candidates }, cell) =>
         [
           `layer ${layer}, after ${visible(tokens[position] as string)} (token ${position})`,
           ...candidates.map(({ token, probability }) => `${visible(token)}  ${percent(probability)}`),
+          ...quantities.flatMap(({ values, told }) => {
+            const value = values[cell];
+            return value === undefined ? [] : [told(value)];
+          }),
         ].join("\n"),
       ),
       notes: notesOf(layers),
@@ -110,6 +156,70 @@ function lens({ tokens, layers }: InspectResult): Figure[] {
           }),
         ]),
       },
+    },
+  ];
+}
+
+/** What else can be told of each cell of the lens, cell by cell as the lens has them. */
+interface Quantity {
+  id: string;
+  name: string;
+  legend: string;
+  scale: Shade["scale"];
+  values: (number | undefined)[];
+  /** What is written into a cell; its top token unless told otherwise. */
+  shown?: (value: number) => string;
+  /** The line of it in a cell's details. */
+  told: (value: number) => string;
+}
+
+function lensQuantities(
+  result: InspectResult,
+  read: (Omit<InspectResult["layers"][number], "predictions"> & { predictions: Candidate[][] })[],
+): Quantity[] {
+  const followed = visible(result.target_token ?? "");
+  const targets = read.flatMap(({ predictions, target }) =>
+    predictions.map((_, position) => (target?.length === predictions.length ? target[position] : undefined)),
+  );
+  const ranks: Quantity[] = [
+    {
+      id: "target",
+      name: `probability of ${followed}`,
+      legend: `probability of ${followed} in the lens`,
+      scale: "probability",
+      values: targets.map((standing) => standing?.probability),
+      shown: percent,
+      told: (value) => `${followed}  ${percent(value)}`,
+    },
+    {
+      id: "rank",
+      name: `rank of ${followed}`,
+      legend: `rank of ${followed} among all tokens`,
+      scale: "rank",
+      values: targets.map((standing) => standing?.rank),
+      shown: (value) => `#${value}`,
+      told: (value) => `${followed}  rank ${value}`,
+    },
+  ];
+  return [
+    {
+      id: "entropy",
+      name: "entropy, at least",
+      legend: "least entropy in bits, from the candidates that are kept",
+      scale: "amount",
+      values: read.flatMap(({ predictions }) =>
+        predictions.map((candidates) => leastEntropy(candidates.map(({ probability }) => probability))),
+      ),
+      told: (value) => `entropy  ${value.toFixed(2)} bits or more`,
+    },
+    ...(targets.some((standing) => standing !== undefined) ? ranks : []),
+    {
+      id: "norm",
+      name: "norm",
+      legend: "L2 norm of the block output",
+      scale: "magnitude",
+      values: read.flatMap(({ norms }) => norms),
+      told: (value) => `norm  ${figureOf(value)}`,
     },
   ];
 }

@@ -5,10 +5,11 @@
  * @param {() => Panel[]} panels
  * @param {string[]} details
  * @param {(row: number) => void} [choose] hears of Enter on a point
+ * @param {AbortSignal} [signal] ends it
  */
-export function stepWithKeys(container, status, panels, details, choose) {
+export function stepWithKeys(container, status, panels, details, choose, signal) {
   let at = -1;
-  container.addEventListener("keydown", (event) => {
+  const step = (/** @type {KeyboardEvent} */ event) => {
     const points = panels().flatMap(({ svg, points }) => points.map((point) => ({ svg, ...point })));
     const chosen = points[at];
     if (event.key === "Enter" && chosen !== undefined) choose?.(chosen.row);
@@ -20,12 +21,15 @@ export function stepWithKeys(container, status, panels, details, choose) {
     const point = points[at];
     status.textContent = point === undefined ? "" : (details[point.row] ?? "").replaceAll("\n", ", ");
     if (point !== undefined) hover(point);
-  });
-  container.addEventListener("blur", () => {
+  };
+  const blur = () => {
     leave(panels());
     at = -1;
     status.textContent = "";
-  });
+  };
+  const ending = signal === undefined ? {} : { signal };
+  container.addEventListener("keydown", step, ending);
+  container.addEventListener("blur", blur, ending);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { frame, panel, tip } from "./frame.js";
 import { layerAxis, layOut } from "./grid.js";
 import { rampLegend } from "./legend.js";
-import { cutText } from "./text.js";
+import { cutText, textWidth } from "./text.js";
 import { readableOn } from "./theme.js";
 
 const cellHeight = 30;
@@ -15,9 +15,10 @@ const sizes = { axisWidth: 44, leastCell: 62, widestCell: 150 };
  * @returns {Drawn}
  */
 export function drawTokens(figure, rows, { width, theme }) {
-  const { tokens, value, label, scale, legend } = figure.chart;
-  const { layers, lines, cell } = layOut(rows, tokens.length, width, sizes);
-  const color = colors(rows, value, scale, theme);
+  const { tokens, value, label, scale, legend, down } = figure.chart;
+  const axisWidth = down === undefined ? sizes.axisWidth : namesWidth(down, width);
+  const { layers, lines, cell } = layOut(rows, tokens.length, width, { ...sizes, axisWidth });
+  const color = colors(numbersOf(rows, value), scale, theme);
   const shade = Plot.scale({ color });
   const fill = (/** @type {Row} */ row) => (row[value] === null ? theme.card : shade.apply(row[value]));
   const text = (/** @type {Row} */ row) => cutText(String(row[label] ?? ""), 12, cell - 6);
@@ -26,17 +27,17 @@ export function drawTokens(figure, rows, { width, theme }) {
     const inside = rows.filter(({ position }) => positions.includes(Number(position)));
     const plot = Plot.plot({
       ...frame(figure, theme, lines.length > 1 ? `tokens ${positions[0]} to ${positions.at(-1)}` : undefined),
-      width: sizes.axisWidth + 4 + cell * positions.length,
-      height: layers.length * cellHeight + 30,
-      marginLeft: sizes.axisWidth,
+      width: axisWidth + 4 + cell * positions.length,
+      height: (down?.length ?? layers.length) * cellHeight + 30,
+      marginLeft: axisWidth,
       marginRight: 4,
       marginTop: 4,
       marginBottom: 26,
       padding: 0.03,
       x: { type: "band", domain: positions },
-      y: { type: "band", domain: layers },
+      y: { type: "band", domain: down === undefined ? layers : d3.range(down.length) },
       marks: [
-        layerAxis(theme),
+        down === undefined ? layerAxis(theme) : namesAxis(down, axisWidth, theme),
         Plot.axisX({
           anchor: "bottom",
           label: null,
@@ -61,16 +62,62 @@ export function drawTokens(figure, rows, { width, theme }) {
 
 /**
  * @param {Row[]} rows
- * @param {string} value
+ * @param {string} column
+ */
+function numbersOf(rows, column) {
+  return rows.flatMap(({ [column]: value }) => (typeof value === "number" ? [value] : []));
+}
+
+/**
+ * How much room names of rows get beside their grid.
+ * @param {string[]} names
+ * @param {number} width
+ */
+export function namesWidth(names, width) {
+  return Math.min(width * 0.25, 160, Math.max(24, ...names.map((name) => textWidth(name, 12))) + 10);
+}
+
+/**
+ * @param {string[]} names
+ * @param {number} room
+ * @param {Theme} theme
+ */
+function namesAxis(names, room, theme) {
+  return Plot.axisY({
+    label: null,
+    tickSize: 0,
+    fill: theme.ink,
+    tickFormat: (/** @type {number} */ row) => cutText(names[row] ?? "", 12, room - 6),
+  });
+}
+
+/**
+ * The colours of a map's values, as a scale of Plot.
+ * @param {number[]} values
  * @param {string} scale
  * @param {Theme} theme
  */
-function colors(rows, value, scale, theme) {
+export function colors(values, scale, theme) {
   const interpolate = d3.interpolateLab(...theme.ramp);
   if (scale === "probability") {
     return { type: "linear", domain: [0, 1], interpolate, tickFormat: ".0%", ticks: 5 };
   }
-  const [low, high] = d3.extent(rows, (/** @type {Row} */ row) => row[value]);
+  const [low = 0, high = 1] = d3.extent(values);
+  if (scale === "rank") {
+    const strongest = (/** @type {number} */ share) => interpolate(1 - share);
+    return {
+      type: "log",
+      domain: [1, Math.max(high, 10)],
+      interpolate: strongest,
+      ticks: 4,
+      tickFormat: "~s",
+    };
+  }
+  if (scale === "amount") {
+    // One outlier does not make all others look the same.
+    const most = d3.quantile(values, 0.99) ?? 0;
+    return { type: "linear", domain: [0, most > 0 ? most : 1], interpolate, clamp: true, ticks: 5 };
+  }
   // A logarithm needs positive numbers, and a scale two different ends.
   if (!(low > 0)) return { type: "linear", domain: [0, Math.max(high, 1)], interpolate };
   return {

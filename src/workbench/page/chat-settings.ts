@@ -10,4 +10,17 @@ export const chatSettings: {
   thinking: string;
   /** A probe that reads every token, where one is named. */
   watch: string;
-} = { edits: [], pair: true, temperature: 0, tokens: 128, thinking: "", watch: "" };
+  /** A dictionary whose features are read in every token, where one is named. */
+  dictionary: string;
+  /** Whether complete answers are read as Markdown. */
+  markdown: boolean;
+} = {
+  edits: [],
+  pair: true,
+  temperature: 0,
+  tokens: 128,
+  thinking: "",
+  watch: "",
+  dictionary: "",
+  markdown: true,
+};

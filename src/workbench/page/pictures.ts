@@ -5,3 +5,4 @@ export { draw } from "../../report/page/draw.js";
 export { stepWithKeys } from "../../report/page/keys.js";
 export { download, save } from "../../report/page/save.js";
 export { theme } from "../../report/page/theme.js";
+export { openMap } from "./map.js";

@@ -113,8 +113,8 @@ function inConversation(event: Extract<WorkbenchEvent, { conversation: string }>
     changed(`tokens ${event.conversation}`);
     return true;
   }
-  const { state, finish, error, edits } = event;
-  Object.assign(answer, { state, finish, error, edits });
+  const { state, finish, error, edits, unread } = event;
+  Object.assign(answer, { state, finish, error, edits, unread });
   changed(`conversation ${event.conversation}`);
   return true;
 }

@@ -1,8 +1,11 @@
 /** The workbench end to end in a real browser, on the embedded model. */
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { encodeSafetensors } from "../../../src/formats/safetensors.js";
+import { Dictionaries } from "../../../src/library/index.js";
 import { aroundBrowser, assertLooksWell, inBrowser } from "../../support/browser.js";
 import { until } from "../../support/until.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
@@ -11,9 +14,33 @@ let bench: Bench;
 aroundBrowser({
   async start() {
     bench = await startBench();
+    await keepDictionary(bench.folder);
   },
   end: () => bench?.close(),
 });
+
+/** A dictionary of block 5 whose features are the first values of its rows, and the negative of the first. */
+async function keepDictionary(home: string): Promise<void> {
+  const [hidden, features] = [128, 4];
+  const folder = join(home, "corner");
+  mkdirSync(folder);
+  const [encoder, decoder] = [new Float32Array(hidden * features), new Float32Array(features * hidden)];
+  for (let feature = 0; feature < features; feature += 1) {
+    const [place, sign] = feature === 3 ? [0, -1] : [feature, 1];
+    encoder[place * features + feature] = sign;
+    decoder[feature * hidden + place] = sign;
+  }
+  const tensors = {
+    W_enc: { shape: [hidden, features], data: encoder },
+    W_dec: { shape: [features, hidden], data: decoder },
+    b_enc: { shape: [features], data: new Float32Array(features) },
+    b_dec: { shape: [hidden], data: new Float32Array(hidden) },
+  };
+  writeFileSync(join(folder, "sae_weights.safetensors"), encodeSafetensors(tensors));
+  const metadata = { hook_name: "blocks.5.hook_resid_post" };
+  writeFileSync(join(folder, "cfg.json"), JSON.stringify({ architecture: "standard", metadata }));
+  await new Dictionaries(home).add("corner", folder);
+}
 
 interface CSSLike {
   getPropertyValue(name: string): string;
@@ -124,6 +151,73 @@ inBrowser(
   },
 );
 
+inBrowser(
+  "a token is edited and a question asked otherwise: each way on is kept, and one goes from one to the next",
+  async () => {
+    const { page, context, troubles } = await visit(bench);
+    await ask(page, "What is the capital of France?");
+    const first = page.url();
+    await answers(page).first().locator(":scope > p .t").nth(3).click();
+    await page.getByRole("textbox", { name: "In its place" }).fill(" Germany");
+    await page.keyboard.press("Enter");
+    await page.getByText("way 2 of 2").waitFor();
+    await answered(page, 0);
+    assert.match((await said(page, 0)) ?? "", /^The capital of Germany/);
+    await page.getByRole("link", { name: "Previous way on from question 1" }).click();
+    await page.waitForURL(first.split("?")[0] as string);
+    await page.getByText("way 1 of 2").waitFor();
+    assert.is(await said(page, 0), "The capital of France is Paris.");
+    await page.getByRole("button", { name: "Ask otherwise" }).click();
+    await page
+      .getByRole("textbox", { name: "Instead of this question" })
+      .fill("What is the capital of Norway?");
+    await page.getByRole("button", { name: "Ask", exact: true }).click();
+    await page.getByText("way 3 of 3").waitFor();
+    await answered(page, 0);
+    assert.is(await said(page, 0), "The capital of Norway is Oslo.");
+    const [file] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Save as Markdown" }).click(),
+    ]);
+    assert.match(file.suggestedFilename(), /^conversation-[0-9a-f]{16}\.md$/);
+    assert.match(
+      readFileSync(await file.path(), "utf8"),
+      /^# What is the capital of Norway\?\n[\s\S]*\n> Thinking, \d+ tokens:\n[\s\S]*\nThe capital of Norway is Oslo\.\n$/,
+    );
+    assert.equal(troubles, []);
+    await context.close();
+  },
+);
+
+inBrowser(
+  "a dictionary's features are read in every token, and one of them steers the next answer",
+  async () => {
+    const { page, context, troubles } = await visit(bench);
+    const features = page.getByRole("combobox", { name: "features" });
+    await features.selectOption("corner");
+    await ask(page, "What is the capital of Spain?");
+    await answers(page).first().locator(":scope > p .t").nth(4).click();
+    const inside = page.getByRole("region", { name: "Inside a token" });
+    const table = inside.getByRole("table", { name: /The strongest features of corner at layer 5/ });
+    const [feature, , activation] = await table
+      .locator("tbody tr")
+      .first()
+      .locator("th, td")
+      .allTextContents();
+    assert.match(feature ?? "", /^[0-3]$/);
+    assert.ok(Number(activation) > 0, activation);
+    await table.getByRole("button", { name: `Steer with feature ${feature}` }).click();
+    await page
+      .getByRole("region", { name: "Interventions" })
+      .getByText(`feature ${feature} of corner`)
+      .waitFor();
+    await ask(page, "What is the capital of Italy?");
+    await page.getByText(/steer at layer 5: \d+ rows, changed by/).waitFor();
+    assert.equal(troubles, []);
+    await context.close();
+  },
+);
+
 inBrowser("two tabs of a browser share one stream and agree; one that reads it can be closed", async () => {
   const { page: first, context, troubles } = await visit(bench);
   await ask(first, "What is the capital of Spain?");
@@ -156,6 +250,9 @@ inBrowser(
     const { page, context, troubles } = await visit(bench, { viewport: { width: 1200, height: 900 } });
     await page.getByRole("link", { name: "Inspect" }).click();
     await page.getByRole("textbox", { name: "Text" }).fill("The capital of France is");
+    await page.getByRole("checkbox", { name: "attention heads" }).check();
+    await page.getByRole("checkbox", { name: "what the answer's logit is made of" }).check();
+    await page.getByRole("textbox", { name: "follow the token" }).fill(" Paris");
     await page.getByRole("button", { name: "Inspect", exact: true }).click();
     const lens = page.getByRole("figure", { name: "Logit lens" });
     await lens.locator('[aria-label="cell"] rect').first().waitFor();
@@ -175,6 +272,47 @@ inBrowser(
       if (kind === "CSV") assert.is(bytes.toString().split("\r\n").length, 8 * 6 + 2);
       if (kind === "SVG") assert.match(bytes.toString(), /^<svg .*·Paris/s);
     }
+    // Every quantity that the result has can colour the same cells; the address keeps which.
+    const switched = lens.getByLabel("Colour by");
+    assert.equal(await switched.locator("option").allTextContents(), [
+      "probability of the top token",
+      "entropy, at least",
+      "probability of ·Paris",
+      "rank of ·Paris",
+      "norm",
+    ]);
+    await switched.selectOption("rank");
+    const words = lens.locator(".chart > svg text");
+    await until(async () => (await words.allTextContents()).some((word) => word.startsWith("#1")));
+    assert.is(new URL(page.url()).searchParams.get("by"), "rank");
+    await switched.selectOption("probability");
+    assert.is(new URL(page.url()).searchParams.get("by"), null);
+    // The attention of one head, a row for each token.
+    const head = page.getByRole("figure", { name: "Attention of layer 7, head 0" });
+    await head.locator('[aria-label="cell"] rect').first().waitFor();
+    assert.is(
+      await head.locator('[aria-label="cell"] rect').count(),
+      (6 * 7) / 2,
+      "no token reads a later one",
+    );
+    // A click on a head in the map of all leads to its own.
+    const heads = page.getByRole("figure", { name: "Attention: the token before" });
+    await heads.locator('[aria-label="cell"] rect').first().click();
+    await page.getByRole("figure", { name: "Attention of layer 0, head 0" }).locator("svg").last().waitFor();
+    assert.is(new URL(page.url()).searchParams.get("al"), "0");
+    const one = page.getByRole("region", { name: "One head" });
+    await one.getByRole("combobox", { name: /^Attention of layer/ }).selectOption("3");
+    await one.getByRole("combobox", { name: /^head/ }).selectOption("2");
+    const chosenHead = page.getByRole("figure", { name: "Attention of layer 3, head 2" });
+    await chosenHead.getByText("Data of “Attention of layer 3, head 2” as a table").click();
+    const rows = await chosenHead.locator("tbody tr").allTextContents();
+    assert.is(rows.length, 6);
+    assert.match(rows[0] ?? "", /100 %/, "the first token reads itself");
+    await page
+      .getByRole("figure", { name: "What the logit of ·Paris is made of" })
+      .locator("svg")
+      .last()
+      .waitFor();
     // With the keyboard: the first row is layer 0, token 0.
     await lens.locator(".chart").focus();
     await page.keyboard.press("ArrowRight");
@@ -184,7 +322,7 @@ inBrowser(
     // With the mouse: some other cell.
     await lens.locator('[aria-label="cell"] rect').last().click();
     await until(async () => /layer 7, token 5/.test((await chosen.textContent()) ?? ""));
-    assert.match(page.url(), /\?l=7&t=5$/);
+    assert.match(page.url(), /[?&]l=7&t=5$/);
     await chosen.getByRole("button", { name: "Patch here" }).click();
     assert.is(await page.getByRole("textbox", { name: "Clean" }).inputValue(), "The capital of France is");
     await page.getByRole("textbox", { name: "Corrupted" }).fill("The capital of Japan is");

@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { percent } from "../../../report/figure.js";
+import { leastEntropy, percent } from "../../../report/figure.js";
 import type { AnswerToken, TurnAnswer } from "../../wire.js";
 import { listen } from "../store.js";
 
@@ -15,11 +15,10 @@ interface AnswerTextProps {
   /** Tokens from here on are other ones than the answer beside it has. */
   differsAt: number | undefined;
   label: string;
+  /** Whether the answer is read as Markdown once it is complete. */
+  markdown: boolean;
   onOpen: (token: number) => void;
 }
-
-/** So many tokens make a block that the browser lays out by itself. */
-const blockSize = 64;
 
 /**
  * An answer, token by token. Its words are put into the document by hand: a streaming answer adds to the end, and drawing
@@ -32,12 +31,14 @@ export function AnswerText({
   selected,
   differsAt,
   label,
+  markdown,
   onOpen,
 }: AnswerTextProps) {
   const box = useRef<HTMLDivElement>(null);
   const writer = useRef<Writer>(undefined);
   const open = useRef(onOpen);
   open.current = onOpen;
+  const formatted = markdown && answer.state !== "running";
   useEffect(() => {
     const made = new Writer(box.current as HTMLDivElement);
     writer.current = made;
@@ -60,6 +61,17 @@ export function AnswerText({
   }, [answer, conversation]);
   // Where it says that the answer is complete, all of it stands there.
   useLayoutEffect(() => writer.current?.sync(answer), [answer, answer.state]);
+  useEffect(() => {
+    let ended = false;
+    if (formatted) {
+      void import("../markdown.js").then(({ markdownOf }) => {
+        if (!ended) writer.current?.format(answer, markdownOf);
+      });
+    } else writer.current?.unformat(answer);
+    return () => {
+      ended = true;
+    };
+  }, [formatted, answer]);
   useEffect(() => writer.current?.shade(shade, answer), [shade, answer]);
   useEffect(() => writer.current?.mark(selected, differsAt), [selected, differsAt, answer]);
   const move = (event: KeyboardEvent) => {
@@ -68,7 +80,7 @@ export function AnswerText({
     const next = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: last }[event.key];
     if (next !== undefined) {
       event.preventDefault();
-      writer.current?.focus(Math.max(0, Math.min(last, next)));
+      writer.current?.focus(Math.max(0, Math.min(last, next)), next < at ? -1 : 1);
     } else if (event.key === "Enter" && at >= 0) {
       event.preventDefault();
       open.current(at);
@@ -90,14 +102,20 @@ export function AnswerText({
   );
 }
 
+/** So many tokens make a block that the browser lays out by itself. */
+const blockSize = 64;
+
 class Writer {
   readonly #box: HTMLElement;
-  readonly #spans: HTMLElement[] = [];
+  /** What of each token stands in the document: one element while it streams, none or several in Markdown. */
+  #spans: HTMLElement[][] = [];
   #thinking: HTMLElement | undefined;
   #count: HTMLElement | undefined;
+  #thoughts = 0;
   #answer: HTMLElement | undefined;
   #block: HTMLElement | undefined;
   #inBlock = 0;
+  #formatted = false;
   #shade: Shade = "none";
   #selected: number | undefined;
   #differsAt: number | undefined;
@@ -112,43 +130,84 @@ class Writer {
 
   clear(): void {
     this.#box.replaceChildren();
+    this.#spans = [];
+    this.#thinking = this.#count = this.#answer = this.#block = undefined;
+    this.#thoughts = 0;
+    this.#formatted = false;
   }
 
   /** Adds what has come since. */
   sync({ tokens }: TurnAnswer): void {
-    let thought = false;
+    const before = this.#thoughts;
     for (let at = this.#spans.length; at < tokens.length; at += 1) {
       const token = tokens[at] as AnswerToken;
-      const span = document.createElement("span");
-      span.className = token.special === true ? "t special" : "t";
-      span.textContent = token.text;
-      span.dataset.at = String(at);
-      paint(span, token, this.#shade);
-      if (this.#differsAt !== undefined && at >= this.#differsAt) span.classList.add("differs");
+      const span = this.#span(token, at, token.text);
       this.#place(token.thinking === true).append(span);
-      thought ||= token.thinking === true;
-      this.#spans.push(span);
+      if (token.thinking === true) this.#thoughts += 1;
     }
-    if (thought && this.#count !== undefined) {
-      const count = tokens.filter(({ thinking }) => thinking === true).length;
-      this.#count.textContent = count === 1 ? "Thinking, 1 token" : `Thinking, ${count} tokens`;
+    if (this.#thoughts > before && this.#count !== undefined) {
+      this.#count.textContent =
+        this.#thoughts === 1 ? "Thinking, 1 token" : `Thinking, ${this.#thoughts} tokens`;
     }
+  }
+
+  /** Puts what was said in place again, read as Markdown; plain text stays as it is. */
+  format({ tokens }: TurnAnswer, markdownOf: MarkdownOf): void {
+    const said = tokens.flatMap((token, at) =>
+      token.thinking === true || token.special === true ? [] : [{ token, at, text: token.text }],
+    );
+    let end = 0;
+    const ends = said.map(({ text }) => (end += text.length));
+    const source = said.map(({ text }) => text).join("");
+    const before = this.#spans;
+    const after = before.map((spans, at) => (tokens[at]?.thinking === true ? spans : []));
+    this.#spans = after;
+    const box = markdownOf(source, (from, to) => {
+      const nodes: Node[] = [];
+      for (let index = firstOver(ends, from); index < said.length; index += 1) {
+        const { token, at, text } = said[index] as (typeof said)[number];
+        const begin = (ends[index] as number) - text.length;
+        if (begin >= to) break;
+        nodes.push(this.#span(token, at, text.slice(Math.max(0, from - begin), to - begin)));
+      }
+      return nodes;
+    });
+    if (box === undefined) {
+      this.#spans = before;
+      return;
+    }
+    for (const [at, token] of tokens.entries()) {
+      if (token.special === true && token.thinking !== true) box.append(this.#span(token, at, token.text));
+    }
+    this.#answer?.replaceWith(box);
+    this.#answer = box;
+    this.#block = undefined;
+    this.#formatted = true;
+    this.#markAll();
+  }
+
+  /** Puts the tokens back as they came. */
+  unformat(answer: TurnAnswer): void {
+    if (!this.#formatted) return;
+    this.clear();
+    this.sync(answer);
+    this.#markAll();
   }
 
   shade(shade: Shade, { tokens }: TurnAnswer): void {
     this.#shade = shade;
-    for (const [at, span] of this.#spans.entries()) paint(span, tokens[at] as AnswerToken, shade);
+    for (const [at, spans] of this.#spans.entries()) {
+      for (const span of spans) paint(span, tokens[at] as AnswerToken, shade);
+    }
   }
 
   mark(selected: number | undefined, differsAt: number | undefined): void {
-    if (this.#selected !== undefined) this.#spans[this.#selected]?.classList.remove("selected");
-    if (selected !== undefined) this.#spans[selected]?.classList.add("selected");
+    for (const span of this.#spans[this.#selected ?? -1] ?? []) span.classList.remove("selected");
     this.#selected = selected;
-    if (this.#differsAt === differsAt) return;
+    const same = this.#differsAt === differsAt;
     this.#differsAt = differsAt;
-    for (const [at, span] of this.#spans.entries()) {
-      span.classList.toggle("differs", differsAt !== undefined && at >= differsAt);
-    }
+    for (const span of this.#spans[selected ?? -1] ?? []) span.classList.add("selected");
+    if (!same) this.#markAll();
   }
 
   /** Which token an element is; -1 for anything else. */
@@ -157,13 +216,38 @@ class Writer {
     return at === undefined ? -1 : Number(at);
   }
 
-  focus(at: number): void {
-    const span = this.#spans[at];
+  /** The next token in a direction that stands in the document. */
+  focus(at: number, step: 1 | -1): void {
+    let next = at;
+    while (this.#spans[next]?.length === 0) next += step;
+    const [span] = this.#spans[next] ?? [];
     if (span === undefined) return;
     const closed = span.closest("details");
     if (closed !== null) closed.open = true;
     span.tabIndex = -1;
     span.focus();
+  }
+
+  #span(token: AnswerToken, at: number, text: string): HTMLElement {
+    const span = document.createElement("span");
+    span.className = token.special === true ? "t special" : "t";
+    span.textContent = text;
+    span.dataset.at = String(at);
+    if (this.#shade !== "none") paint(span, token, this.#shade);
+    if (this.#differsAt !== undefined && at >= this.#differsAt) span.classList.add("differs");
+    const spans = this.#spans[at];
+    if (spans === undefined) this.#spans[at] = [span];
+    else spans.push(span);
+    return span;
+  }
+
+  #markAll(): void {
+    for (const [at, spans] of this.#spans.entries()) {
+      for (const span of spans) {
+        span.classList.toggle("differs", this.#differsAt !== undefined && at >= this.#differsAt);
+        span.classList.toggle("selected", at === this.#selected);
+      }
+    }
   }
 
   #place(thinking: boolean): HTMLElement {
@@ -198,6 +282,19 @@ class Writer {
   }
 }
 
+type MarkdownOf = typeof import("../markdown.js").markdownOf;
+
+/** The first of the ascending ends that lies behind a place. */
+function firstOver(ends: readonly number[], place: number): number {
+  let [low, high] = [0, ends.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((ends[middle] as number) > place) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
 /** Colours a token by one quantity, from nothing to all. */
 function paint(span: HTMLElement, token: AnswerToken, shade: Shade): void {
   const value = quantityOf(token, shade);
@@ -228,10 +325,8 @@ function quantityOf(token: AnswerToken, shade: Shade): { share: number; words: s
   return score == null ? undefined : { share: score, words: `${name} ${score.toFixed(2)}` };
 }
 
-/** Entropy of the candidates that are told, the rest taken as one: the true one is at least so large. */
+/** The least entropy that the candidates which are told allow, in bits. */
 export function entropyOf({ candidates }: AnswerToken): number | undefined {
   if (candidates === undefined || candidates.length === 0) return undefined;
-  const parts = candidates.map(({ probability }) => probability);
-  const rest = Math.max(0, 1 - parts.reduce((sum, part) => sum + part, 0));
-  return [...parts, rest].reduce((sum, part) => (part > 0 ? sum - part * Math.log2(part) : sum), 0);
+  return leastEntropy(candidates.map(({ probability }) => probability));
 }

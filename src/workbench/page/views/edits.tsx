@@ -21,6 +21,13 @@ export function useLibrary(): Library | undefined {
   return library;
 }
 
+/** A feature of a dictionary, and the layer that it is read at. */
+export interface FeatureOf {
+  dictionary: string;
+  index: number;
+  layer: number;
+}
+
 /** A slider of the column: an intervention of this conversation's next answers. */
 export interface Edit {
   key: number;
@@ -28,6 +35,8 @@ export interface Edit {
   kind: "steer" | "scale" | "ablate" | "project_out";
   layer: number;
   vector: string;
+  /** In a vector's place. */
+  feature?: FeatureOf;
   strength: number;
   positions: "all" | "last" | "generated" | "prompt";
 }
@@ -42,22 +51,25 @@ const ranges = {
 
 let keys = 0;
 
-export function newEdit(kind: Edit["kind"], layer: number, vector = ""): Edit {
+export function newEdit(kind: Edit["kind"], layer: number, vector = "", feature?: FeatureOf): Edit {
   keys += 1;
   const strength = { steer: 0.3, scale: 1.5, ablate: 1, project_out: 1 }[kind];
-  return { key: keys, on: true, kind, layer, vector, strength, positions: "all" };
+  const what = { kind, layer, vector, ...(feature !== undefined && { feature }) };
+  return { key: keys, on: true, ...what, strength, positions: "all" };
 }
 
 /** What the server is sent for the sliders that are on. */
 export function interventionsOf(edits: readonly Edit[]): LiveIntervention[] {
   return edits
     .filter(({ on }) => on)
-    .map(({ kind, layer, vector, strength, positions }) => ({
+    .map(({ kind, layer, vector, feature, strength, positions }) => ({
       kind,
       layer,
       strength,
       ...(positions !== "all" && { positions }),
-      ...((kind === "steer" || kind === "project_out") && { vector }),
+      ...((kind === "steer" || kind === "project_out") && {
+        vector: feature === undefined ? vector : { feature: [feature.dictionary, feature.index] },
+      }),
       ...(kind === "steer" && { strength_unit: "row_norm" as const }),
     }));
 }
@@ -108,6 +120,10 @@ export function Edits({ edits, pair, layers, library, onEdits, onPair }: EditsPr
           Steer
         </button>
       </p>
+      <FeatureField
+        dictionaries={library?.dictionaries ?? []}
+        onAdd={(feature) => onEdits([...edits, newEdit("steer", feature.layer, "", feature)])}
+      />
       {vectors.length === 0 && (
         <p class="soft">
           Steering needs a direction: <a href="/steer">make one from two lists of texts</a>.
@@ -118,6 +134,53 @@ export function Edits({ edits, pair, layers, library, onEdits, onPair }: EditsPr
         Same question without them beside it
       </label>
     </section>
+  );
+}
+
+/** Steering along a feature by its number. */
+function FeatureField({
+  dictionaries,
+  onAdd,
+}: {
+  dictionaries: StoredDictionary[];
+  onAdd: (feature: FeatureOf) => void;
+}) {
+  const [name, setName] = useState("");
+  const [index, setIndex] = useState(0);
+  const chosen = dictionaries.find((one) => one.name === name) ?? dictionaries[0];
+  if (chosen === undefined) return null;
+  return (
+    <form
+      class="row"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onAdd({ dictionary: chosen.name, index, layer: chosen.layer });
+      }}
+    >
+      <label>
+        feature{" "}
+        <input
+          type="number"
+          min={0}
+          max={chosen.features - 1}
+          value={index}
+          onInput={({ currentTarget: { valueAsNumber: feature } }) =>
+            Number.isInteger(feature) && setIndex(feature)
+          }
+        />
+      </label>
+      <label>
+        of{" "}
+        <select value={chosen.name} onChange={(event) => setName(event.currentTarget.value)}>
+          {dictionaries.map((one) => (
+            <option key={one.name} value={one.name}>
+              {one.name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <button type="submit">Steer along it</button>
+    </form>
   );
 }
 
@@ -134,7 +197,12 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
   const names = `edit-${edit.key}`;
   const vector = vectors.find(({ name }) => name === edit.vector);
   const usesVector = edit.kind === "steer" || edit.kind === "project_out";
-  const known = usesVector && vector !== undefined ? vector.layers.map(({ layer }) => layer) : undefined;
+  const known = !usesVector
+    ? undefined
+    : edit.feature !== undefined
+      ? [edit.feature.layer]
+      : vector?.layers.map(({ layer }) => layer);
+  const without = vectors.length === 0 && edit.feature === undefined;
   return (
     <li class={edit.on ? "edit" : "edit off"}>
       <div class="row">
@@ -153,22 +221,27 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
             onChange={(event) => {
               const kind = event.currentTarget.value as Edit["kind"];
               onChange({
-                ...newEdit(kind, edit.layer, edit.vector || (vectors[0]?.name ?? "")),
+                ...newEdit(kind, edit.layer, edit.vector || (vectors[0]?.name ?? ""), edit.feature),
                 key: edit.key,
               });
             }}
           >
             <option value="ablate">ablate</option>
             <option value="scale">scale</option>
-            <option value="steer" disabled={vectors.length === 0}>
+            <option value="steer" disabled={without}>
               steer
             </option>
-            <option value="project_out" disabled={vectors.length === 0}>
+            <option value="project_out" disabled={without}>
               project out
             </option>
           </select>
         </label>
-        {usesVector && (
+        {usesVector && edit.feature !== undefined && (
+          <span>
+            feature {edit.feature.index} of <bdi>{edit.feature.dictionary}</bdi>
+          </span>
+        )}
+        {usesVector && edit.feature === undefined && (
           <label>
             <span class="visually-hidden">Direction</span>
             <select value={edit.vector} onChange={(event) => onChange({ vector: event.currentTarget.value })}>

@@ -1,5 +1,6 @@
-import { useEffect, useRef, useState } from "preact/hooks";
-import type { Figure } from "../../../report/figure.js";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Figure, Shade } from "../../../report/figure.js";
+import { select, usePlace } from "../router.js";
 import { listen } from "../store.js";
 
 interface FigureProps {
@@ -12,79 +13,57 @@ interface FigureProps {
   picks?: string;
 }
 
+/** More cells than this are drawn on a canvas, those in the window alone. */
+const mostDrawnCells = 2000;
+
 /** One of a result's figures, drawn by the report's own functions. */
-export function FigureView({ figure, name, onPick, picks }: FigureProps) {
+export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) {
+  const { query } = usePlace();
+  const shades = (whole.chart.kind === "tokens" ? whole.chart.shades : undefined) ?? [];
+  const by = shades.find(({ id }) => id === query.get("by")) ?? shades[0];
+  const figure = useMemo(() => shadedBy(whole, by), [whole, by]);
+  const large = figure.chart.kind === "tokens" && figure.rows.length > mostDrawnCells;
   const chart = useRef<HTMLDivElement>(null);
   const status = useRef<HTMLParagraphElement>(null);
   const pick = useRef(onPick);
   pick.current = onPick;
   const [failed, setFailed] = useState<string>();
+  const [title, keys] = [`${figure.id}-title`, `${figure.id}-keys`];
+  const names = { "aria-labelledby": title, "aria-describedby": keys };
   useEffect(() => {
     const container = chart.current as HTMLDivElement;
-    let [ended, width] = [false, 0];
-    let panels: Panel[] = [];
-    const endings: (() => void)[] = [];
-    const clicked = (event: MouseEvent) => {
-      const svg = (event.target as Element).closest("svg");
-      const panel = panels.find((one) => one.svg === svg);
-      if (panel === undefined || pick.current === undefined) return;
-      const box = panel.svg.getBoundingClientRect();
-      const scale = panel.svg.viewBox.baseVal.width / box.width;
-      const [x, y] = [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
-      const far = ({ x: px, y: py }: Point) => Math.hypot(px - x, py - y);
-      const nearest = panel.points.reduce((best, point) => (far(point) < far(best) ? point : best));
-      if (far(nearest) < 80) pick.current(nearest.row);
-    };
-    container.addEventListener("click", clicked);
+    const ending = new AbortController();
+    const { signal } = ending;
     void import("../pictures.js").then(
-      ({ draw, stepWithKeys, theme }) => {
-        if (ended) return;
-        const show = () => {
-          const drawn = draw(figure as PageFigure, {
-            width: Math.max(240, container.clientWidth),
-            theme: theme(),
-          });
-          panels = drawn.panels;
-          const legend = document.createElement("div");
-          legend.className = "legend";
-          if (drawn.legend !== undefined) legend.append(drawn.legend);
-          container.replaceChildren(legend, ...panels.map(({ svg }) => svg));
-        };
-        stepWithKeys(
-          container,
-          status.current as HTMLElement,
-          () => panels,
-          figure.details,
-          (row) => pick.current?.(row),
-        );
-        const sizes = new ResizeObserver(() => {
-          if (container.clientWidth === width) return;
-          width = container.clientWidth;
-          show();
-        });
-        sizes.observe(container);
+      (pictures) => {
+        if (signal.aborted) return;
+        const say = status.current as HTMLElement;
+        const picked = (row: number) => pick.current?.(row);
+        const show = (large ? asMap : asDrawing)({ container, say, figure, names, picked, signal, pictures });
         const dark = matchMedia("(prefers-color-scheme: dark)");
-        dark.addEventListener("change", show);
-        endings.push(
-          () => sizes.disconnect(),
-          () => dark.removeEventListener("change", show),
-          listen("theme", show),
-        );
+        dark.addEventListener("change", show, { signal });
+        signal.addEventListener("abort", listen("theme", show));
       },
       () => setFailed("The pictures could not be loaded; the data is in the table."),
     );
     return () => {
-      ended = true;
-      container.removeEventListener("click", clicked);
-      for (const end of endings) end();
+      ending.abort();
       container.replaceChildren();
     };
   }, [figure]);
   const save = async (kind: string) => {
-    const { save, theme } = await import("../pictures.js");
-    await save(kind, figure as PageFigure, chart.current as HTMLElement, theme(), `${name}-${figure.id}`);
+    const { draw, save, theme } = await import("../pictures.js");
+    const shown = chart.current as HTMLElement;
+    const file = `${name}-${figure.id}`;
+    if (!large || kind === "csv") return save(kind, figure as PageFigure, shown, theme(), file);
+    // What is saved is whole, beside the page.
+    const aside = document.createElement("div");
+    aside.className = "chart aside";
+    aside.style.width = `${shown.clientWidth}px`;
+    document.body.append(aside);
+    fill(aside, draw(figure as PageFigure, { width: shown.clientWidth, theme: theme() }));
+    await save(kind, figure as PageFigure, aside, theme(), file).finally(() => aside.remove());
   };
-  const [title, keys] = [`${figure.id}-title`, `${figure.id}-keys`];
   return (
     <figure class="card" aria-labelledby={title}>
       <figcaption>
@@ -104,17 +83,35 @@ export function FigureView({ figure, name, onPick, picks }: FigureProps) {
           </button>
         ))}
       </div>
+      {shades.length > 1 && (
+        <p class="row">
+          <label>
+            Colour by{" "}
+            <select
+              value={by?.id}
+              onChange={(event) =>
+                select({
+                  by: event.currentTarget.value === shades[0]?.id ? undefined : event.currentTarget.value,
+                })
+              }
+            >
+              {shades.map((shade) => (
+                <option key={shade.id} value={shade.id}>
+                  {shade.name}
+                </option>
+              ))}
+            </select>
+          </label>
+        </p>
+      )}
       <div
-        class="chart"
+        class={large ? "chart large" : "chart"}
         ref={chart}
-        tabIndex={0}
-        role="group"
-        aria-labelledby={title}
-        aria-describedby={keys}
+        {...(!large && { ...names, tabIndex: 0, role: "group" })}
       />
       <p class="visually-hidden" id={keys}>
-        Left and right arrow keys step through the values{picks === undefined ? "" : `, Enter: ${picks}`}; the
-        table has all of them.
+        {large ? "Arrow keys go from cell to cell" : "Left and right arrow keys step through the values"}
+        {picks === undefined ? "" : `, Enter: ${picks}`}; the table has all of them.
       </p>
       <p class="detail" role="status" ref={status} />
       {failed !== undefined && <p role="alert">{failed}</p>}
@@ -123,11 +120,99 @@ export function FigureView({ figure, name, onPick, picks }: FigureProps) {
           {note}
         </p>
       ))}
-      <details>
-        <summary>Data of “{figure.title}” as a table</summary>
-        <DataTable head={figure.table.head} rows={figure.table.rows} label={figure.title} />
-      </details>
+      <LazyTable figure={figure} />
     </figure>
+  );
+}
+
+/** The same cells, coloured by another quantity. */
+function shadedBy(figure: Figure, shade: (Shade & { id: string; name: string }) | undefined): Figure {
+  if (shade === undefined || figure.chart.kind !== "tokens") return figure;
+  const { value, label, legend, scale } = shade;
+  return { ...figure, chart: { ...figure.chart, value, label, legend, scale } };
+}
+
+interface Canvas {
+  container: HTMLElement;
+  /** Is read out. */
+  say: HTMLElement;
+  figure: Figure;
+  /** What names the element that has the focus. */
+  names: Record<string, string>;
+  picked: (row: number) => void;
+  signal: AbortSignal;
+  pictures: typeof import("../pictures.js");
+}
+
+/** @returns draws it again, for other colours */
+function asMap({ container, say, figure, names, picked, signal, pictures }: Canvas): () => void {
+  const { openMap, theme } = pictures;
+  let telling: ReturnType<typeof setTimeout> | undefined;
+  const at = (row: number, byKeys: boolean) => {
+    clearTimeout(telling);
+    if (!byKeys) return;
+    // Who steps on quickly hears where it ends.
+    telling = setTimeout(() => {
+      say.textContent = (figure.details[row] ?? "").replaceAll("\n", ", ");
+    }, 150);
+  };
+  const heard = { at, pick: picked };
+  const map = openMap(container, figure as PageFigure, { first: theme(), names, heard });
+  container.prepend(map.legend);
+  signal.addEventListener("abort", () => {
+    clearTimeout(telling);
+    map.close();
+  });
+  return () => map.draw(theme());
+}
+
+/** @returns draws it again, for other colours */
+function asDrawing({ container, say, figure, picked, signal, pictures }: Canvas): () => void {
+  const { draw, stepWithKeys, theme } = pictures;
+  let [panels, width]: [Panel[], number] = [[], 0];
+  const show = () => {
+    const drawn = draw(figure as PageFigure, { width: Math.max(240, container.clientWidth), theme: theme() });
+    panels = drawn.panels;
+    fill(container, drawn);
+  };
+  const clicked = (event: MouseEvent) => {
+    const svg = (event.target as Element).closest("svg");
+    const panel = panels.find((one) => one.svg === svg);
+    if (panel === undefined) return;
+    const box = panel.svg.getBoundingClientRect();
+    const scale = panel.svg.viewBox.baseVal.width / box.width;
+    const [x, y] = [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
+    const far = ({ x: px, y: py }: Point) => Math.hypot(px - x, py - y);
+    const nearest = panel.points.reduce((best, point) => (far(point) < far(best) ? point : best));
+    if (far(nearest) < 80) picked(nearest.row);
+  };
+  container.addEventListener("click", clicked, { signal });
+  stepWithKeys(container, say, () => panels, figure.details, picked, signal);
+  const sizes = new ResizeObserver(() => {
+    if (container.clientWidth === width) return;
+    width = container.clientWidth;
+    show();
+  });
+  sizes.observe(container);
+  signal.addEventListener("abort", () => sizes.disconnect());
+  return show;
+}
+
+function fill(container: HTMLElement, { legend, panels }: Drawn): void {
+  const line = document.createElement("div");
+  line.className = "legend";
+  if (legend !== undefined) line.append(legend);
+  container.replaceChildren(line, ...panels.map(({ svg }) => svg));
+}
+
+/** The data as a table, which is made when somebody opens it. */
+function LazyTable({ figure: { table, title } }: { figure: Figure }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>Data of “{title}” as a table</summary>
+      {open && <DataTable head={table.head} rows={table.rows} label={title} />}
+    </details>
   );
 }
 

@@ -1,20 +1,29 @@
+import { useState } from "preact/hooks";
 import { figureOf, percent } from "../../../report/figure.js";
 import { visible } from "../../../terminal/text.js";
-import type { AnswerToken, Candidate, Turn } from "../../wire.js";
+import type { AnswerToken, FeatureScore, Turn } from "../../wire.js";
+import type { FeatureOf } from "./edits.js";
+
+/** What stands in a token's place: nothing, so that the model chooses again, a candidate, or a text. */
+export interface ForkFrom {
+  token_id?: number;
+  text?: string;
+}
 
 interface InsideProps {
   turn: Turn;
   token: AnswerToken;
   at: number;
   busy: boolean;
-  onFork: (token: number, candidate: Candidate | undefined) => void;
+  onFork: (token: number, from: ForkFrom) => void;
+  onSteer: (feature: FeatureOf) => void;
   onInspect: () => void;
   onClose: () => void;
 }
 
 /** What one token was chosen from: candidates, and each layer's lens and norm in the row that chose it. */
-export function Inside({ turn, token, at, busy, onFork, onInspect, onClose }: InsideProps) {
-  const { candidates, lens, norms, probes } = token;
+export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onClose }: InsideProps) {
+  const { candidates, lens, norms, probes, features } = token;
   const rank = candidates?.findIndex(({ token: text }) => text === token.text) ?? -1;
   const layers = turn.layers.map((layer, index) => ({ layer, index })).toReversed();
   return (
@@ -51,7 +60,7 @@ export function Inside({ turn, token, at, busy, onFork, onInspect, onClose }: In
                     class="quiet"
                     disabled={busy || candidate.token_id < 0}
                     aria-label={`Go on with ${visible(candidate.token)}`}
-                    onClick={() => onFork(at, candidate)}
+                    onClick={() => onFork(at, { token_id: candidate.token_id })}
                   >
                     Go on
                   </button>
@@ -112,8 +121,12 @@ export function Inside({ turn, token, at, busy, onFork, onInspect, onClose }: In
           ))}
         </dl>
       )}
+      {features !== undefined && turn.dictionary !== undefined && (
+        <Features features={features} dictionary={turn.dictionary} onSteer={onSteer} />
+      )}
+      <EditToken key={at} token={token} busy={busy} onFork={(text) => onFork(at, { text })} />
       <p class="row">
-        <button type="button" disabled={busy} onClick={() => onFork(at, undefined)}>
+        <button type="button" disabled={busy} onClick={() => onFork(at, {})}>
           Choose again from here
         </button>
         <button type="button" onClick={onInspect}>
@@ -124,6 +137,79 @@ export function Inside({ turn, token, at, busy, onFork, onInspect, onClose }: In
         </button>
       </p>
     </section>
+  );
+}
+
+interface FeaturesProps {
+  features: FeatureScore[];
+  dictionary: { name: string; layer: number };
+  onSteer: (feature: FeatureOf) => void;
+}
+
+/** What a dictionary sees in the row that chose the token. */
+function Features({ features, dictionary, onSteer }: FeaturesProps) {
+  if (features.length === 0) {
+    return <p class="soft">No feature of {dictionary.name} is active here.</p>;
+  }
+  const most = features[0]?.activation ?? 1;
+  return (
+    <table class="candidates">
+      <caption>
+        The strongest features of <bdi>{dictionary.name}</bdi> at layer {dictionary.layer}
+      </caption>
+      <tbody>
+        {features.map(({ feature, activation }) => (
+          <tr key={feature}>
+            <th scope="row">{feature}</th>
+            <td>
+              <Bar share={activation / most} />
+            </td>
+            <td class="number">{figureOf(activation)}</td>
+            <td>
+              <button
+                type="button"
+                class="quiet"
+                aria-label={`Steer with feature ${feature}`}
+                onClick={() =>
+                  onSteer({ dictionary: dictionary.name, index: feature, layer: dictionary.layer })
+                }
+              >
+                Steer
+              </button>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** Another text in a token's place. */
+function EditToken({
+  token,
+  busy,
+  onFork,
+}: {
+  token: AnswerToken;
+  busy: boolean;
+  onFork: (text: string) => void;
+}) {
+  const [text, setText] = useState(token.text);
+  return (
+    <form
+      class="row"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!busy && text !== "" && text !== token.text) onFork(text);
+      }}
+    >
+      <label>
+        In its place <input value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      </label>
+      <button type="submit" disabled={busy || text === "" || text === token.text}>
+        Go on from there
+      </button>
+    </form>
   );
 }
 

@@ -4,16 +4,22 @@ import { draft } from "../draft.js";
 import { labModel, spreadLayers, submit } from "../jobs.js";
 import { go, select, usePlace } from "../router.js";
 import { known, useTopic } from "../store.js";
+import { Attention, chooseHead } from "./attention.js";
 import { Form, useTrying } from "./form.js";
 import { JobResult, LetGo } from "./job-result.js";
 import { LayersField, parseLayers } from "./layers-field.js";
+
+/** As many blocks as a job takes. */
+const mostLayers = 8;
 
 /** Text in, layer by token map out; a cell goes on to a patch. */
 export function InspectView({ id }: { id: string | undefined }) {
   useTopic("state");
   const [prompt, setPrompt] = useState(draft.inspect ?? "The capital of France is");
-  const [layers, setLayers] = useState(spreadLayers(8).join(", "));
+  const [layers, setLayers] = useState(spreadLayers(mostLayers).join(", "));
   const [target, setTarget] = useState("");
+  const [attention, setAttention] = useState(false);
+  const [decompose, setDecompose] = useState(false);
   const { problem, trying } = useTrying();
   const { query } = usePlace();
   useEffect(() => {
@@ -25,8 +31,10 @@ export function InspectView({ id }: { id: string | undefined }) {
         operation: "inspect",
         model: labModel(),
         prompt,
-        layers: parseLayers(layers),
+        layers: parseLayers(layers) ?? spreadLayers(mostLayers),
         ...(target === "" ? { follow_answer: true } : { target_token: target }),
+        ...(attention && { attention: {} }),
+        ...(decompose && { decompose: true }),
       });
       go(`/inspect/${job}`);
     });
@@ -52,6 +60,22 @@ export function InspectView({ id }: { id: string | undefined }) {
               onInput={(event) => setTarget(event.currentTarget.value)}
             />
           </label>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={attention}
+              onChange={(event) => setAttention(event.currentTarget.checked)}
+            />
+            attention heads
+          </label>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={decompose}
+              onChange={(event) => setDecompose(event.currentTarget.checked)}
+            />
+            what the answer's logit is made of
+          </label>
           <button type="submit" class="main" disabled={known.state?.lab.ok !== true || prompt.trim() === ""}>
             Inspect
           </button>
@@ -60,15 +84,32 @@ export function InspectView({ id }: { id: string | undefined }) {
       {id !== undefined && (
         <JobResult
           id={id}
-          pick={{
-            figure: "logit-lens",
-            words: "takes this place to a patch",
-            act: ({ figures }, row) => {
-              const figure = figures.find(({ id }) => id === "logit-lens");
-              const [layer, position] = figure?.rows[row] ?? [];
-              select({ l: Number(layer), t: Number(position) });
+          pick={[
+            {
+              figure: "logit-lens",
+              words: "takes this place to a patch",
+              act: (_, row, { rows }) => {
+                const [layer, position] = rows[row] ?? [];
+                select({ l: Number(layer), t: Number(position) });
+              },
             },
-          }}
+            {
+              figure: "attention-",
+              words: "shows this head",
+              act: ({ job }, row) => {
+                const found = (job.result as InspectResult).attention?.[row];
+                if (found !== undefined) chooseHead(found.layer, found.head);
+              },
+            },
+          ]}
+          below={({ job }) => (
+            <Attention
+              key={job.id}
+              id={job.id}
+              name={`tapline-inspect-${job.id.slice(0, 8)}`}
+              result={job.result as InspectResult}
+            />
+          )}
         >
           {({ job }) => (
             <PickedCell
@@ -108,7 +149,8 @@ function PickedCell({
           type="button"
           class="main"
           onClick={() => {
-            draft.patch = { clean: prompt, corrupted: "" };
+            // The same text stands on both sides: what is to be different is changed in one of them.
+            draft.patch = { clean: prompt, corrupted: prompt };
             go(`/patch?l=${layer}&t=${position}`);
           }}
         >

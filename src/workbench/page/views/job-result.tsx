@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import type { Figure } from "../../../report/figure.js";
 import { type JobFindings, useFindings, useJobSummary } from "../jobs.js";
 import { follow, select } from "../router.js";
 import { call, open } from "../session.js";
@@ -7,11 +8,20 @@ import { FigureView } from "./figure.js";
 import { Problem } from "./form.js";
 import { RequestCode } from "./request-code.js";
 
+/** What a click on a figure's row does. */
+export interface Pick {
+  /** Its id, or how that begins. */
+  figure: string;
+  words: string;
+  act: (findings: JobFindings, row: number, figure: Figure) => void;
+}
+
 interface JobResultProps {
   id: string;
-  /** What a click on a figure's row does. */
-  pick?: { figure: string; words: string; act: (findings: JobFindings, row: number) => void };
+  pick?: Pick | Pick[];
   children?: (findings: JobFindings) => ComponentChildren;
+  /** What stands behind the figures. */
+  below?: (findings: JobFindings) => ComponentChildren;
 }
 
 /** Takes the pick of a row out of the address. */
@@ -24,7 +34,7 @@ export function LetGo() {
 }
 
 /** A job: how far it is, then what it found. */
-export function JobResult({ id, pick, children }: JobResultProps) {
+export function JobResult({ id, pick, children, below }: JobResultProps) {
   const summary = useJobSummary(id);
   const findings = useFindings(id);
   if (typeof findings === "string") {
@@ -53,17 +63,21 @@ export function JobResult({ id, pick, children }: JobResultProps) {
         ))}
       </section>
       {children?.(findings)}
-      {figures.map((figure) => (
-        <FigureView
-          key={`${job.id} ${figure.id}`}
-          figure={figure}
-          name={name}
-          {...(pick?.figure === figure.id && {
-            picks: pick.words,
-            onPick: (row: number) => pick.act(findings, row),
-          })}
-        />
-      ))}
+      {figures.map((figure) => {
+        const picked = [pick ?? []].flat().find((one) => figure.id.startsWith(one.figure));
+        return (
+          <FigureView
+            key={`${job.id} ${figure.id}`}
+            figure={figure}
+            name={name}
+            {...(picked !== undefined && {
+              picks: picked.words,
+              onPick: (row: number) => picked.act(findings, row, figure),
+            })}
+          />
+        );
+      })}
+      {below?.(findings)}
       <aside class="notice" aria-label="What this does not show">
         <strong>What this does not show</strong>
         {cautions.map((sentence) => (

@@ -1,0 +1,52 @@
+import type { Lab } from "../client/index.js";
+import type { InspectResult } from "../contracts/index.js";
+import { HttpError } from "../http/index.js";
+import type { HeadPicture } from "./wire.js";
+
+type Arrays = Awaited<ReturnType<Lab["arrays"]>>;
+
+/** Reads single heads out of an inspection's attention.npz; the file that was read last stays for the next head. */
+export class HeadReader {
+  readonly #lab: Lab;
+  #last: { id: string; arrays: Promise<Arrays> } | undefined;
+
+  constructor(lab: Lab) {
+    this.#lab = lab;
+  }
+
+  /** @throws HttpError @throws TaplineError */
+  async read(id: string, layer: number, head: number): Promise<HeadPicture> {
+    const job = await this.#lab.job(id);
+    const found = job.operation === "inspect" ? (job.result as InspectResult | undefined) : undefined;
+    const place = (found?.attention ?? [])
+      .filter((one) => one.layer === layer)
+      .findIndex((one) => one.head === head);
+    if (found === undefined || place < 0) {
+      throw new HttpError(404, `Job ${job.id} kept no attention of layer ${layer}, head ${head}.`);
+    }
+    const weights = (await this.#arrays(job.id)).get(`layer_${layer}`);
+    const [heads = 0, readers = 0, read = 0] = weights?.shape ?? [];
+    if (weights === undefined || place >= heads || readers !== found.tokens.length || read !== readers) {
+      throw new HttpError(502, `attention.npz of job ${job.id} does not hold layer ${layer}, head ${head}.`);
+    }
+    return {
+      layer,
+      head,
+      weights: Array.from({ length: readers }, (_, reader) =>
+        Array.from({ length: read }, (_, at) => Number(weights.get(place, reader, at).toPrecision(4))),
+      ),
+    };
+  }
+
+  #arrays(id: string): Promise<Arrays> {
+    if (this.#last?.id !== id) {
+      const arrays = this.#lab.arrays(id, "attention.npz");
+      const kept = { id, arrays };
+      this.#last = kept;
+      arrays.catch(() => {
+        if (this.#last === kept) this.#last = undefined;
+      });
+    }
+    return (this.#last as { arrays: Promise<Arrays> }).arrays;
+  }
+}

@@ -1,0 +1,64 @@
+import type { Conversation, Turn, TurnAnswer } from "../wire.js";
+
+/** A conversation as Markdown that shows no HTML of a model's: outside of code every `<` is written as text. */
+export function asMarkdown({ title, turns }: Conversation): string {
+  const parts = [`# ${inert(title)}`, ...turns.flatMap(turnParts)];
+  return `${parts.join("\n\n")}\n`;
+}
+
+function turnParts({ question, answers, interventions, model }: Turn & { model?: string | null }): string[] {
+  return [
+    "## Question",
+    inert(question),
+    ...answers.flatMap((answer) => [
+      `## ${headingOf(answer, answers.length, model)}`,
+      ...(answer.edited && interventions.length > 0
+        ? [`With these interventions:\n\n\`\`\`json\n${JSON.stringify(interventions, null, 2)}\n\`\`\``]
+        : []),
+      ...thoughts(answer),
+      inert(textOf(answer)),
+      ...(answer.error === undefined ? [] : [`*${inert(answer.error)}*`]),
+    ]),
+  ];
+}
+
+function headingOf({ edited }: TurnAnswer, count: number, model: string | null | undefined): string {
+  const who = model == null ? "" : ` of ${inert(model)}`;
+  if (count === 1) return `Answer${who}`;
+  return edited ? `Answer${who}, with the interventions` : `Answer${who}, without them`;
+}
+
+function thoughts({ tokens }: TurnAnswer): string[] {
+  const thought = tokens.filter(({ thinking }) => thinking === true).map(({ text }) => text);
+  const text = thought.join("").trim();
+  if (text === "") return [];
+  return [
+    `> Thinking, ${thought.length === 1 ? "1 token" : `${thought.length} tokens`}:\n>\n> ${inert(text).replaceAll("\n", "\n> ")}`,
+  ];
+}
+
+/** What was said, without thoughts and what ends a turn. */
+export function textOf({ tokens }: TurnAnswer): string {
+  return tokens
+    .map(({ text, thinking, special }) => (thinking === true || special === true ? "" : text))
+    .join("");
+}
+
+/** Markdown whose HTML and pictures are words. Fenced code is that already. */
+function inert(text: string): string {
+  let fence = "";
+  const lines = text.split("\n").map((line) => {
+    const [, mark = ""] = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})/.exec(line) ?? [];
+    if (fence !== "") {
+      if (mark.startsWith(fence) && line.trim() === mark) fence = "";
+      return line;
+    }
+    if (mark !== "") {
+      fence = mark;
+      return line;
+    }
+    return line.replaceAll("<", "&lt;").replaceAll("![", "!\\[");
+  });
+  // A fence that was never closed must not swallow what follows.
+  return [...lines, ...(fence === "" ? [] : [fence])].join("\n");
+}

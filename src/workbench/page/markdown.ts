@@ -1,0 +1,188 @@
+/**
+ * Answers read as Markdown, into elements that are made one by one: no HTML is parsed, so that none of a model's comes to
+ * life. Pictures and raw HTML are text, and links lead nowhere; their address stands beside them.
+ */
+import MarkdownIt, { type Token } from "markdown-it";
+import { visible } from "../../terminal/text.js";
+
+/** Longer answers stay as they came. */
+const mostCharacters = 200_000;
+const deepest = 40;
+
+const parser = new MarkdownIt("default", { html: false, linkify: false, typographer: false, breaks: true });
+parser.options.maxNesting = deepest;
+// Pieces stay apart, so that each is found where it was written.
+parser.core.ruler.disable(["linkify", "replacements", "smartquotes", "text_join"]);
+// Addresses are shown and never followed.
+parser.validateLink = () => true;
+parser.normalizeLink = (address) => address;
+
+/** Elements that stand for what a parser opens; what is not among them gets none of its own. */
+const elements: Record<string, string> = {
+  paragraph_open: "p",
+  bullet_list_open: "ul",
+  ordered_list_open: "ol",
+  list_item_open: "li",
+  blockquote_open: "blockquote",
+  strong_open: "strong",
+  em_open: "em",
+  s_open: "s",
+  table_open: "table",
+  thead_open: "thead",
+  tbody_open: "tbody",
+  tr_open: "tr",
+  th_open: "th",
+  td_open: "td",
+};
+
+/** Makes the nodes of a part of the source, from a character to another. */
+export type NodesOf = (from: number, to: number) => Node[];
+
+/**
+ * An answer's Markdown as elements.
+ * @returns undefined where the text is nothing but plain paragraphs, or too long
+ */
+export function markdownOf(source: string, nodesOf: NodesOf): HTMLElement | undefined {
+  if (source.length > mostCharacters) return undefined;
+  const tokens = parser.parse(source, {});
+  if (tokens.every(isPlain)) return undefined;
+  const box = document.createElement("div");
+  box.className = "markdown";
+  new Builder(source, nodesOf, box).build(tokens);
+  return box;
+}
+
+function isPlain({ type, children }: Token): boolean {
+  if (type === "inline") {
+    return (children ?? []).every(({ type: one }) => ["text", "softbreak", "hardbreak"].includes(one));
+  }
+  return type === "paragraph_open" || type === "paragraph_close";
+}
+
+class Builder {
+  readonly #source: string;
+  readonly #nodesOf: NodesOf;
+  readonly #open: HTMLElement[];
+  /** Where each line of the source begins. */
+  readonly #lines: number[];
+  /** What of the source was placed. */
+  #at = 0;
+  /** Where the block that is being placed ends. */
+  #end: number;
+
+  constructor(source: string, nodesOf: NodesOf, box: HTMLElement) {
+    this.#source = source;
+    this.#nodesOf = nodesOf;
+    this.#open = [box];
+    this.#lines = [0];
+    for (let at = source.indexOf("\n"); at >= 0; at = source.indexOf("\n", at + 1)) this.#lines.push(at + 1);
+    this.#end = source.length;
+  }
+
+  build(tokens: readonly Token[]): void {
+    for (const token of tokens) {
+      if (token.map) {
+        this.#at = Math.max(this.#at, this.#lines[token.map[0]] ?? 0);
+        this.#end = this.#lines[token.map[1]] ?? this.#source.length;
+      }
+      if (token.type === "inline") this.#inline(token.children ?? []);
+      else this.#block(token);
+    }
+  }
+
+  #block(token: Token): void {
+    const { type, content, nesting, tag } = token;
+    if (type === "fence" || type === "code_block") {
+      const pre = this.#begin("pre");
+      this.#begin("code");
+      pre.tabIndex = 0;
+      pre.setAttribute("role", "region");
+      pre.setAttribute("aria-label", "Code");
+      // Past the line that opens it.
+      if (type === "fence" && token.map) this.#at = this.#lines[token.map[0] + 1] ?? this.#at;
+      for (const line of content.replace(/\n$/, "").split(/(?<=\n)/)) this.#text(line);
+      this.#open.length -= 2;
+    } else if (type === "hr") this.#top.append(document.createElement("hr"));
+    else if (type === "heading_open") this.#begin("p").className = `heading ${tag}`;
+    else if (nesting === 1) {
+      // A list's items without blank lines between them hold no paragraphs.
+      const made = this.#begin(token.hidden ? "span" : (elements[type] ?? "div"));
+      if (type === "ordered_list_open") made.setAttribute("start", String(token.attrGet("start") ?? 1));
+    } else if (nesting === -1 && this.#open.length > 1) this.#open.pop();
+    else if (content !== "") this.#text(content);
+  }
+
+  #inline(children: readonly Token[]): void {
+    for (const child of children) {
+      switch (child.type) {
+        case "text":
+        case "text_special":
+          this.#text(child.content);
+          break;
+        case "code_inline":
+          this.#begin("code");
+          this.#text(child.content);
+          this.#open.pop();
+          break;
+        case "softbreak":
+        case "hardbreak":
+          this.#top.append(document.createElement("br"));
+          break;
+        case "link_open":
+          this.#begin("span").className = "link";
+          break;
+        case "link_close":
+          this.#address(children, child);
+          break;
+        case "image":
+          // What would have been fetched stands there in words.
+          this.#text(child.content);
+          this.#aside(String(child.attrGet("src") ?? ""));
+          break;
+        default:
+          if (child.nesting === 1) this.#begin(elements[child.type] ?? "span");
+          else if (child.nesting === -1) this.#open.pop();
+          else this.#text(child.content);
+      }
+    }
+  }
+
+  #address(children: readonly Token[], closing: Token): void {
+    const opening = children.findLast(
+      ({ type, level }, at) =>
+        type === "link_open" && level === closing.level && at < children.indexOf(closing),
+    );
+    this.#open.pop();
+    this.#aside(String(opening?.attrGet("href") ?? ""));
+  }
+
+  #aside(address: string): void {
+    const shown = document.createElement("bdi");
+    shown.className = "address";
+    shown.textContent = ` ‹${visible(address.slice(0, 300))}›`;
+    this.#top.append(shown);
+  }
+
+  get #top(): HTMLElement {
+    return this.#open.at(-1) as HTMLElement;
+  }
+
+  #begin(name: string): HTMLElement {
+    const made = document.createElement(name);
+    this.#top.append(made);
+    this.#open.push(made);
+    return made;
+  }
+
+  /** Text of the source where it stands there as it is; what was written otherwise, as `&amp;`, has no tokens. */
+  #text(content: string): void {
+    if (content === "") return;
+    const found = this.#source.indexOf(content, this.#at);
+    if (found < 0 || found + content.length > this.#end) {
+      this.#top.append(document.createTextNode(content));
+      return;
+    }
+    this.#at = found + content.length;
+    this.#top.append(...this.#nodesOf(found, this.#at));
+  }
+}

@@ -1,0 +1,97 @@
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { AttentionHead, InspectResult } from "../../../contracts/index.js";
+import { attentionHead } from "../../../report/figures/attention-head.js";
+import { visible } from "../../../terminal/text.js";
+import type { HeadPicture } from "../../wire.js";
+import { select, usePlace } from "../router.js";
+import { call } from "../session.js";
+import { FigureView } from "./figure.js";
+import { Problem } from "./form.js";
+
+/** Notes in the address which head is shown. */
+export function chooseHead(layer: number, head: number): void {
+  select({ al: layer, ah: head });
+}
+
+/** One head of the attention that a job kept, chosen by layer and head, as a map of tokens over tokens. */
+export function Attention({ id, name, result }: { id: string; name: string; result: InspectResult }) {
+  const { query } = usePlace();
+  const kept = result.attention ?? [];
+  const layers = [...new Set(kept.map(({ layer }) => layer))];
+  const numberOf = (key: string) => (query.has(key) ? Number(query.get(key)) : undefined);
+  const layer = layers.find((one) => one === numberOf("al")) ?? layers.at(-1);
+  const ofLayer = kept.filter((one) => one.layer === layer);
+  const head = (ofLayer.find((one) => one.head === numberOf("ah")) ?? ofLayer[0])?.head;
+  const picture = useHead(id, layer, head);
+  const figure = useMemo(
+    () =>
+      picture === undefined || typeof picture === "string"
+        ? undefined
+        : attentionHead({ ...picture, tokens: result.tokens.map(visible) }),
+    [picture, result],
+  );
+  if (layer === undefined || head === undefined) return null;
+  const told = kept.find((one) => one.layer === layer && one.head === head) as AttentionHead;
+  return (
+    <section aria-label="One head">
+      <p class="row card">
+        <label>
+          Attention of layer{" "}
+          <select value={layer} onChange={(event) => chooseHead(Number(event.currentTarget.value), head)}>
+            {layers.map((one) => (
+              <option key={one} value={one}>
+                {one}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          head{" "}
+          <select value={head} onChange={(event) => chooseHead(layer, Number(event.currentTarget.value))}>
+            {ofLayer.map((one) => (
+              <option key={one.head} value={one.head}>
+                {one.head}
+              </option>
+            ))}
+          </select>
+        </label>
+        <span class="soft">{habits(told)}</span>
+      </p>
+      {typeof picture === "string" && <Problem sentence={picture} />}
+      {figure !== undefined && <FigureView figure={figure} name={name} />}
+    </section>
+  );
+}
+
+/** What a head does on average, in words. */
+function habits({ previous, first, own, induction }: AttentionHead): string {
+  const shares = [
+    ["the token before", previous],
+    ["the first token", first],
+    ["itself", own],
+    ["the token behind an earlier occurrence", induction],
+  ] as const;
+  const read = shares.flatMap(([what, share]) =>
+    share === null ? [] : [`${what} ${Math.round(share * 100)} %`],
+  );
+  return `On average a token reads of ${read.join(", of ")}.`;
+}
+
+/** A head's weights, why there are none, or nothing yet. */
+function useHead(
+  id: string,
+  layer: number | undefined,
+  head: number | undefined,
+): HeadPicture | string | undefined {
+  const [found, set] = useState<HeadPicture | string>();
+  useEffect(() => {
+    if (layer === undefined || head === undefined) return;
+    const ending = new AbortController();
+    const path = `/api/jobs/${encodeURIComponent(id)}/attention/${layer}/${head}`;
+    call<HeadPicture>(path, { signal: ending.signal }).then(set, (error: Error) => {
+      if (!ending.signal.aborted) set(error.message);
+    });
+    return () => ending.abort();
+  }, [id, layer, head]);
+  return found;
+}

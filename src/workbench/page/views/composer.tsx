@@ -1,0 +1,73 @@
+import { useRef, useState } from "preact/hooks";
+import { known } from "../store.js";
+
+const example = "The capital of France is";
+
+interface ComposerProps {
+  first: boolean;
+  raw: boolean | undefined;
+  running: boolean;
+  ready: boolean;
+  onSend: (text: string, raw: boolean) => Promise<void>;
+  onStop: () => void;
+}
+
+/** Where a question is written. */
+export function Composer({ first, raw, running, ready, onSend, onStop }: ComposerProps) {
+  const [text, setText] = useState(first && known.state?.conversations.length === 0 ? example : "");
+  const [asRaw, setRaw] = useState(false);
+  const field = useRef<HTMLTextAreaElement>(null);
+  const send = () => {
+    if (text.trim() === "" || running || !ready) return;
+    setText("");
+    void onSend(text, asRaw).then(() => field.current?.focus());
+  };
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      <label class="visually-hidden" for="question">
+        Message
+      </label>
+      <textarea
+        id="question"
+        ref={field}
+        rows={3}
+        value={text}
+        placeholder="Write; Enter sends, Shift with Enter begins a new line"
+        onInput={(event) => setText(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+          event.preventDefault();
+          send();
+        }}
+      />
+      <p class="row">
+        {running ? (
+          <button type="button" onClick={onStop}>
+            Stop
+          </button>
+        ) : (
+          <button type="submit" class="main" disabled={!ready || text.trim() === ""}>
+            Send
+          </button>
+        )}
+        {first && (
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={asRaw}
+              onChange={(event) => setRaw(event.currentTarget.checked)}
+            />
+            raw text, without the chat template
+          </label>
+        )}
+        {!first && raw === true && <span class="soft">raw text, without the chat template</span>}
+      </p>
+    </form>
+  );
+}

@@ -1,0 +1,46 @@
+import { follow, go } from "../router.js";
+import { call } from "../session.js";
+import { known } from "../store.js";
+
+/** Every conversation that is kept. */
+export function ConversationList({ shown }: { shown: string | undefined }) {
+  const list = known.state?.conversations ?? [];
+  return (
+    <nav class="conversations" aria-label="Conversations">
+      <a class="new" href="/chat" onClick={follow} aria-current={shown === undefined ? "page" : undefined}>
+        New conversation
+      </a>
+      <ul>
+        {list.map(({ id, title, from, running }) => (
+          <li key={id}>
+            <a href={`/chat/${id}`} onClick={follow} aria-current={id === shown ? "page" : undefined}>
+              {from !== undefined && (
+                <>
+                  <span aria-hidden="true">↳ </span>
+                  <span class="visually-hidden">A branch: </span>
+                </>
+              )}
+              <bdi>{title}</bdi>
+              {running && <span class="soft"> answering</span>}
+            </a>
+            <button
+              type="button"
+              class="quiet"
+              aria-label={`Delete “${title}”`}
+              disabled={running}
+              onClick={() => {
+                if (!confirm(`Delete the conversation “${title}”?`)) return;
+                void call(`/api/conversations/${id}`, { method: "DELETE" }).then(() => {
+                  known.conversations.delete(id);
+                  if (id === shown) go("/chat");
+                });
+              }}
+            >
+              ×
+            </button>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}

@@ -1,0 +1,205 @@
+import { useState } from "preact/hooks";
+import { percent } from "../../../report/figure.js";
+import type { DoneEdit, Turn, TurnAnswer } from "../../wire.js";
+import { branchesAt, ownerOf } from "../branches.js";
+import { follow } from "../router.js";
+import { known } from "../store.js";
+import { AnswerText, type Shade } from "./answer-text.js";
+import { RequestCode } from "./request-code.js";
+
+interface TurnViewProps {
+  conversation: string;
+  turn: Turn;
+  index: number;
+  shade: Shade;
+  markdown: boolean;
+  busy: boolean;
+  selected: { answer: number; token: number } | undefined;
+  onOpen: (answer: number, token: number) => void;
+  onAskAgain: (text: string) => void;
+}
+
+/** A question with its answers. */
+export function TurnView({
+  conversation,
+  turn,
+  index,
+  shade,
+  markdown,
+  busy,
+  selected,
+  onOpen,
+  onAskAgain,
+}: TurnViewProps) {
+  const { answers } = turn;
+  const [first, second] = answers;
+  const done = answers.every(({ state }) => state !== "running");
+  const differsAt = done ? firstDifference(first, second) : undefined;
+  return (
+    <article class={done ? "turn done" : "turn"}>
+      <Question turn={turn} index={index} conversation={conversation} busy={busy} onAskAgain={onAskAgain} />
+      {answers.map((answer, at) => (
+        <div class="answer" key={at}>
+          {second !== undefined && (
+            <p class="soft">{answer.edited ? "With the interventions" : "The model's own"}</p>
+          )}
+          <AnswerText
+            conversation={conversation}
+            answer={answer}
+            shade={shade}
+            selected={selected?.answer === at ? selected.token : undefined}
+            differsAt={differsAt}
+            label={`Answer to “${turn.question.slice(0, 80)}”${second === undefined ? "" : answer.edited ? ", with the interventions" : ", the model's own"}`}
+            markdown={markdown}
+            onOpen={(token) => onOpen(at, token)}
+          />
+          <p class="soft">{endOf(answer)}</p>
+          {answer.unread !== undefined && <p class="problem">{answer.unread}</p>}
+          {(answer.edits ?? []).map((edit, place) => (
+            <p class={(edit.mean_change_length ?? 0) > 0 ? "soft" : "problem"} key={place}>
+              {editSentence(edit, turn, place)}
+            </p>
+          ))}
+        </div>
+      ))}
+      {second !== undefined && done && (
+        <p class="difference">
+          {differsAt === undefined
+            ? "Both answers are the same, token by token."
+            : `First difference: token ${differsAt}.`}
+        </p>
+      )}
+      <RequestCode
+        request={{
+          service: "server",
+          url: known.state?.server.url ?? "",
+          path: turn.request.path,
+          body: turn.request.body,
+        }}
+      />
+    </article>
+  );
+}
+
+interface QuestionProps {
+  turn: Turn;
+  index: number;
+  conversation: string;
+  busy: boolean;
+  onAskAgain: (text: string) => void;
+}
+
+/** What was asked, the ways that it went on, and the same in other words. */
+function Question({ turn, index, conversation, busy, onAskAgain }: QuestionProps) {
+  const [text, setText] = useState<string>();
+  if (text === undefined) {
+    return (
+      <div class="asked">
+        <p class="question">
+          <bdi>{turn.question}</bdi>
+        </p>
+        <Branches conversation={conversation} index={index} />
+        <button type="button" class="quiet" disabled={busy} onClick={() => setText(turn.question)}>
+          Ask otherwise
+        </button>
+      </div>
+    );
+  }
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        setText(undefined);
+        onAskAgain(text);
+      }}
+    >
+      <label class="field">
+        Instead of this question
+        <textarea
+          rows={3}
+          value={text}
+          ref={(field) => field?.focus()}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+      </label>
+      <p class="row">
+        <button type="submit" class="main" disabled={text.trim() === ""}>
+          Ask
+        </button>
+        <button type="button" class="quiet" onClick={() => setText(undefined)}>
+          Leave it
+        </button>
+      </p>
+    </form>
+  );
+}
+
+/** The conversations that go on differently from here, to go from one to the next. */
+function Branches({ conversation, index }: { conversation: string; index: number }) {
+  const all = known.state?.conversations ?? [];
+  const branches = branchesAt(all, conversation, index);
+  if (branches.length < 2) return null;
+  const own = ownerOf(new Map(all.map((one) => [one.id, one])), conversation, index);
+  const at = branches.indexOf(own);
+  const step = (to: number, name: string, sign: string) => {
+    const id = branches[to];
+    return id === undefined ? (
+      <span aria-hidden="true">{sign}</span>
+    ) : (
+      <a href={`/chat/${id}`} onClick={follow} aria-label={`${name} way on from question ${index + 1}`}>
+        {sign}
+      </a>
+    );
+  };
+  return (
+    <span class="branches">
+      {step(at - 1, "Previous", "‹")} way {at + 1} of {branches.length} {step(at + 1, "Next", "›")}
+    </span>
+  );
+}
+
+/** The first token in which two answers are not the same; undefined where they are the same throughout. */
+export function firstDifference(
+  one: TurnAnswer | undefined,
+  other: TurnAnswer | undefined,
+): number | undefined {
+  if (one === undefined || other === undefined) return undefined;
+  const length = Math.max(one.tokens.length, other.tokens.length);
+  for (let at = 0; at < length; at += 1) {
+    const [left, right] = [one.tokens[at], other.tokens[at]];
+    if (left?.id !== right?.id || left?.text !== right?.text) return at;
+  }
+  return undefined;
+}
+
+function endOf({ state, finish, error, tokens }: TurnAnswer): string {
+  const count = tokens.length === 1 ? "1 token" : `${tokens.length} tokens`;
+  switch (state) {
+    case "running":
+      return "answering …";
+    case "stopped":
+      return `stopped after ${count}`;
+    case "failed":
+      return error ?? "The answer failed.";
+    case "done":
+      return finish === "length"
+        ? `${count}; the limit ended it`
+        : finish === "stop"
+          ? count
+          : `${count}, ${finish}`;
+  }
+}
+
+function editSentence(
+  { rows, mean_row_length, mean_change_length, note }: DoneEdit,
+  turn: Turn,
+  at: number,
+): string {
+  const asked = turn.interventions[at];
+  const what = `${asked?.kind.replaceAll("_", " ") ?? "edit"}${asked?.layer === undefined ? "" : ` at layer ${asked.layer}`}`;
+  const share =
+    mean_row_length !== undefined && mean_change_length !== undefined && mean_row_length > 0
+      ? `, changed by ${percent(mean_change_length / mean_row_length)} of their length`
+      : "";
+  return `${what}: ${rows === 1 ? "1 row" : `${rows} rows`}${share}.${note === undefined ? "" : ` ${note}`}`;
+}
