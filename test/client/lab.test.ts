@@ -58,6 +58,28 @@ test("a submission carries exactly what was given, and looks like no browser", a
   }
 });
 
+test("dictionaries are listed, looked at, added and forgotten by their names", async () => {
+  const kept = { name: "a b" };
+  const service = await scripted(({ path }, response) =>
+    sendJson(response, 200, path === "/lab/dictionaries" ? { dictionaries: [kept] } : kept),
+  );
+  const lab = new Lab(service.url);
+  assert.equal(await lab.dictionaries(), [kept]);
+  assert.equal(await lab.dictionary("a b"), kept);
+  assert.equal(await lab.addDictionary("a b", "owner/name/folder", { layer: 3 }), kept);
+  assert.is(await lab.removeDictionary("a b"), undefined);
+  await service.close();
+  assert.equal(
+    service.seen.map(({ method, path, body }) => [method, path, body === "" ? null : JSON.parse(body)]),
+    [
+      ["GET", "/lab/dictionaries", null],
+      ["GET", "/lab/dictionaries/a%20b", null],
+      ["PUT", "/lab/dictionaries/a%20b", { from: "owner/name/folder", layer: 3 }],
+      ["DELETE", "/lab/dictionaries/a%20b", null],
+    ],
+  );
+});
+
 test("a refusal becomes the library's error, with the service's sentence and status", async () => {
   const service = await scripted((_request, response) =>
     sendJson(response, 409, { error: "A job is running." }),

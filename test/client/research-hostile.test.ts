@@ -189,6 +189,35 @@ test("error pages in HTML, and errors of any shape, become one clean sentence", 
   assert.is((await rejection(client().listStudies())).message, "The service answered with status 400.");
 });
 
+test("a refusal is the service's sentence or one of its status, with the time to wait if there is one", async () => {
+  const said = (error: string, reason?: string) => JSON.stringify({ error, code: "x", request_id: "r", reason });
+  const cases: [number, string, Record<string, string>, string][] = [
+    [401, "", {}, "The token was not accepted."],
+    [403, "", {}, "The token may not do this."],
+    [404, "", {}, "There is no such study, or this token may not read it."],
+    [410, "", {}, "This is no longer published."],
+    [429, "", { "Retry-After": "7" }, "A quota is used up. Wait 7 s."],
+    [429, said("Too many; wait 7 s."), { "Retry-After": "7" }, "Too many; wait 7 s."],
+    [429, said("Too many; wait 70 s."), { "Retry-After": "7" }, "Too many; wait 70 s. Wait 7 s."],
+    [410, said("Removed.", "Copied."), {}, "Removed. The reason given: Copied."],
+  ];
+  for (const [status, body, headers, message] of cases) {
+    reply(status, body, headers);
+    assert.is((await rejection(client().listStudies())).message, message);
+  }
+});
+
+test("a list is followed as far as the service pages, and no further", async () => {
+  const next = [10_000, 10_050];
+  service.answer = (_request, response) =>
+    response.end(JSON.stringify({ ...page, next_offset: next.shift() ?? null }));
+  for await (const _ of client().studies({ offset: 9950 }));
+  assert.equal(
+    service.seen.map(({ line }) => line),
+    ["GET /api/v1/studies?offset=9950", "GET /api/v1/studies?offset=10000"],
+  );
+});
+
 test("a sentence of the service's is cut, and neither token nor hidden characters are in it", async () => {
   const sentence = `You sent ${token}\u202e\u0007\n\u{e0041}and ${"x".repeat(5000)}`;
   const body = { error: sentence, code: "invalid_value", field: token, request_id: token };
@@ -267,6 +296,10 @@ test("the pause before a read is tried again grows, is what the service asks for
     pauses.length = 0;
     await rejection(client().listStudies());
     assert.equal(pauses, [250, 500]);
+    // Where nothing listens, asking again is no use.
+    pauses.length = 0;
+    await rejection(client({ url: "https://localhost:1" }).listStudies());
+    assert.equal(pauses, []);
   } finally {
     timers.setTimeout = real;
     syncBuiltinESMExports();
@@ -303,6 +336,17 @@ test("a save is one request, and where its outcome is open the error says that t
   const off = await rejection(client().savePrivateDraft(study));
   assert.not.instance(off, DraftMayExistError);
   assert.is(off.retryAfter, 5);
+  // From 500 on it is the service's fault, and may be one in the middle; below it has refused.
+  for (const [status, open] of [
+    [400, false],
+    [499, false],
+    [500, true],
+    [501, true],
+  ] as const) {
+    reply(status, "{}");
+    const error = await rejection(client().savePrivateDraft(study));
+    assert.is(error instanceof DraftMayExistError, open, String(status));
+  }
   const nobody = client({ url: "https://localhost:1" });
   assert.not.instance(await rejection(nobody.savePrivateDraft(study)), DraftMayExistError);
 });

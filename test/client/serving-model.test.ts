@@ -117,6 +117,50 @@ test("whole answers of a pair: each choice's text and readings, in order, chats 
   );
 });
 
+test("probabilities of tokens come as chats and as raw prompts have them", async () => {
+  const scripts = [
+    {
+      delta: { content: "a" },
+      logprobs: {
+        content: [
+          { id: 5, token: "a", logprob: 0, top_logprobs: [{ id: 6, token: "b", logprob: Math.log(0.25) }] },
+          { token: "c", logprob: Math.log(0.5) },
+        ],
+      },
+    },
+    {
+      text: "a",
+      logprobs: { tokens: ["a", "c"], token_logprobs: [0, null], top_logprobs: [{ b: Math.log(0.25) }] },
+    },
+    { text: "a", logprobs: null },
+  ];
+  const service = await scripted((_request, response) =>
+    response.end(`data: ${JSON.stringify({ choices: [scripts.shift()] })}\n\ndata: [DONE]\n\n`),
+  );
+  const read = async (asked: string | typeof question) => {
+    const found = [];
+    for await (const { probabilities } of new ServingModel(service.port).chat(asked as never))
+      found.push(probabilities);
+    return found;
+  };
+  const [chat, raw, none] = [await read(question), await read("x"), await read("x")];
+  await service.close();
+  const b = { token: "b", probability: 0.25 };
+  assert.equal(chat, [
+    [
+      { token_id: 5, token: "a", probability: 1, candidates: [{ token_id: 6, ...b }] },
+      { token: "c", probability: 0.5, candidates: [] },
+    ],
+  ]);
+  assert.equal(raw, [
+    [
+      { token: "a", probability: 1, candidates: [b] },
+      { token: "c", probability: Number.NaN, candidates: [] },
+    ],
+  ]);
+  assert.equal(none, [undefined]);
+});
+
 test("refusals, faults in the middle and early ends of an answer all raise", async () => {
   const scripts: Array<(response: import("node:http").ServerResponse) => void> = [
     (response) =>
