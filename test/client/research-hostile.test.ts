@@ -190,7 +190,8 @@ test("error pages in HTML, and errors of any shape, become one clean sentence", 
 });
 
 test("a refusal is the service's sentence or one of its status, with the time to wait if there is one", async () => {
-  const said = (error: string, reason?: string) => JSON.stringify({ error, code: "x", request_id: "r", reason });
+  const said = (error: string, reason?: string) =>
+    JSON.stringify({ error, code: "x", request_id: "r", reason });
   const cases: [number, string, Record<string, string>, string][] = [
     [401, "", {}, "The token was not accepted."],
     [403, "", {}, "The token may not do this."],

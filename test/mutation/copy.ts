@@ -45,7 +45,14 @@ export class SourceCopy {
   static async make(): Promise<SourceCopy> {
     const copy = new SourceCopy(mkdtempSync(join(tmpdir(), "tapline-mutation-")));
     const { folder } = copy;
-    process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+    process.on("exit", () => {
+      try {
+        rmSync(folder, { recursive: true, force: true });
+      } catch (error) {
+        // A test that was ended may have left something mounted.
+        console.log(`${folder} stays: ${(error as Error).message}`);
+      }
+    });
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(1));
     const files = checkoutFiles();
     for (const file of files) {

@@ -53,7 +53,7 @@ export function firstParagraph(text: string): string | null {
       if (paragraph === "" || /^(?:#|[-+*] |\d+[.)] |\||>|\$\$|\\\[|[-=*_]{3,}$)/.test(paragraph)) continue;
       if (paragraph.length <= longestParagraph) return paragraph;
       const cut = paragraph.slice(0, longestParagraph);
-      const end = Math.max(cut.lastIndexOf(". "), cut.lastIndexOf(" "));
+      const end = cut.lastIndexOf(" ");
       return `${cut.slice(0, end > 0 ? end : longestParagraph).replace(/[\ud800-\udbff]$/, "")} …`;
     }
   }
