@@ -53,7 +53,9 @@ export async function benchDictionaries(options: {
       if (wants("first feature")) measured.push(await firstFeature(places, type, rounds));
     }
     if (wants("train")) {
-      measured.push(...(await benchTraining(folder, Math.min(rounds, 3), options.processor === true)));
+      const [few, processor] = [Math.min(rounds, 3), options.processor === true];
+      const steps = options.quick ? 6 : 24;
+      measured.push(...(await benchTraining(folder, { rounds: few, processor, steps })));
     }
     if (wants("extract")) measured.push(...(await benchExtract(folder, Math.min(rounds, 3))));
     return measured;

@@ -3,7 +3,8 @@
     sparse_dictionary.py FOLDER
 
 FOLDER holds input.json, as test/support/reference.ts writes it: kind (dense or saelens), path of float32 rows
-[rows, hidden], and the settings. Rows enter as (x - mean) / scale, as tapline's trainer takes them.
+[rows, hidden], and the settings; where first weights are given, encoder and decoder [features, hidden]. Rows enter as
+(x - mean) / scale, as tapline's trainer takes them.
 """
 import json
 import os
@@ -25,6 +26,13 @@ train = (train - mean) / scale
 held_out = (rows[given["train_rows"] :] - mean) / scale
 
 
+def first_weights(name):
+    """A matrix [features, hidden] that the training begins with, or None."""
+    if name not in given:
+        return None
+    return torch.from_numpy(np.fromfile(os.path.join(sys.argv[1], name), "<f4").reshape(features, hidden))
+
+
 def batches():
     while True:
         order = torch.randperm(len(train))
@@ -35,10 +43,8 @@ def batches():
 class Dense(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        decoder = torch.randn(features, hidden)
-        decoder /= decoder.norm(dim=1, keepdim=True)
-        self.decoder = torch.nn.Parameter(decoder)
-        self.encoder = torch.nn.Parameter(decoder.T.clone())
+        self.decoder = torch.nn.Parameter(first_weights("decoder"))
+        self.encoder = torch.nn.Parameter(first_weights("encoder").T.clone())
         self.encoder_bias = torch.nn.Parameter(torch.zeros(features))
         self.decoder_bias = torch.nn.Parameter(torch.zeros(hidden))
 
@@ -56,8 +62,11 @@ def dense():
         loss = (model(x) - x).pow(2).mean()
         optimizer.zero_grad()
         loss.backward()
+        # Decoder rows keep their length of 1 (Gao et al. 2024, section A.1).
+        rows, gradient = model.decoder.data, model.decoder.grad
+        gradient -= (gradient * rows).sum(1, keepdim=True) * rows
         optimizer.step()
-        return loss.item()
+        rows /= rows.norm(dim=1, keepdim=True)
 
     return step, model
 
@@ -72,6 +81,9 @@ def saelens():
             d_in=hidden, d_sae=features, k=k, dtype="float32", device="cpu", normalize_activations="none",
         )
     )
+    if "decoder" in given:
+        sae.W_dec.data = first_weights("decoder")
+        sae.W_enc.data = first_weights("encoder").T.contiguous()
     config = SAETrainerConfig(
         total_training_samples=steps * batch, train_batch_size_samples=batch, lr=given["learning_rate"],
         lr_end=given["learning_rate"] / 10, device="cpu",
@@ -79,9 +91,8 @@ def saelens():
     trainer = SAETrainer(cfg=config, sae=sae, data_provider=batches())
 
     def step(x):
-        out = trainer.step(x)
+        trainer.step(x)
         trainer.n_training_steps += 1
-        return (out.sae_out - out.sae_in).detach().pow(2).mean().item()
 
     def rebuilt(x):
         features_of = sae.encode(x)
@@ -91,12 +102,12 @@ def saelens():
 
 
 step, model = dense() if given["kind"] == "dense" else saelens()
-losses, seconds = [], []
+seconds = []
 for x, _ in zip(batches(), range(steps)):
     start = time.process_time() if given["processor"] else time.perf_counter()
-    losses.append(step(x))
+    step(x)
     seconds.append((time.process_time() if given["processor"] else time.perf_counter()) - start)
 with torch.no_grad():
-    error = (model(held_out) - held_out).pow(2).sum()
-    explained = 1 - (error / (held_out - held_out.mean(0)).pow(2).sum()).item()
-print(json.dumps({"seconds": seconds, "losses": losses, "explained": explained}))
+    error = (model(held_out) - held_out).pow(2)
+    explained = 1 - (error.sum() / (held_out - held_out.mean(0)).pow(2).sum()).item()
+print(json.dumps({"seconds": seconds, "error": error.mean().item(), "explained": explained}))

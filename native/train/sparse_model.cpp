@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "train/flush_denormals.h"
 #include "train/random.h"
+#include "train/sparse_scratch.h"
 
 namespace tapline::train {
 
@@ -36,39 +37,6 @@ void keep_largest(std::vector<Fired>& found, size_t k) {
 }
 
 }  // namespace
-
-/// What one thread needs for rows, or for a panel of features.
-struct SparseModel::Scratch {
-  FloatPanels x;
-  AlignedArray<float> products;  // [panels][rows][32]: h
-  std::vector<float> maxima;     // [rows][panels]
-  std::vector<float> sorted;     // [panels]
-  std::vector<Fired> candidates;
-  AlignedArray<float> encoder_gradient;  // [padded hidden / 32][32 features][32]
-  AlignedArray<float> decoder_gradient;  // [32 features][padded hidden]
-  AlignedArray<float> turned;            // [padded hidden][32 features]
-};
-
-class SparseModel::Borrowed {
- public:
-  explicit Borrowed(SparseModel& model) : model_(model) {
-    const std::lock_guard<std::mutex> lock(model.scratch_mutex_);
-    if (model.scratch_.empty()) model.scratch_.push_back(std::make_unique<Scratch>());
-    scratch_ = std::move(model.scratch_.back());
-    model.scratch_.pop_back();
-  }
-  ~Borrowed() {
-    const std::lock_guard<std::mutex> lock(model_.scratch_mutex_);
-    model_.scratch_.push_back(std::move(scratch_));
-  }
-  Borrowed(const Borrowed&) = delete;
-  Borrowed& operator=(const Borrowed&) = delete;
-  Scratch& operator*() const { return *scratch_; }
-
- private:
-  SparseModel& model_;
-  std::unique_ptr<Scratch> scratch_;
-};
 
 SparseModel::SparseModel(const SparseShape& shape, ThreadTeam& team)
     : shape_(shape),
@@ -108,11 +76,13 @@ void SparseModel::initialise(uint64_t seed, float norm, float threshold) {
       value = random.normal();
       square += value * value;
     }
-    const double factor = norm / std::sqrt(std::max(square, 1e-300));
+    const double unit = 1.0 / std::sqrt(std::max(square, 1e-300));
+    const double length = shape_.architecture == Architecture::kRelu ? static_cast<double>(norm) : 1.0;
     float* row = decoder_.values.data() + static_cast<size_t>(f) * static_cast<size_t>(padded_hidden_);
     for (size_t k = 0; k < hidden; ++k) {
-      row[k] = static_cast<float>(direction[k] * factor);
-      encoder_.values[place(f, static_cast<int>(k))] = row[k];
+      row[k] = static_cast<float>(direction[k] * unit * length);
+      encoder_.values[place(f, static_cast<int>(k))] =
+          static_cast<float>(direction[k] * unit * static_cast<double>(norm));
     }
     measure_norm(f);
   });
@@ -250,57 +220,19 @@ void SparseModel::keep_largest_of_batch(int rows) {
   }
 }
 
-// error = x' - x; its square goes to square_errors_.
-void SparseModel::decode_row(const float* x, int row, float* error) {
+// Of rows [from, to): errors_ = x' - x, and its square in square_errors_.
+void SparseModel::decode_rows(const float* x, int from, int to) {
   const auto stride = static_cast<size_t>(padded_hidden_);
   const int blocks = padded_hidden_ / kWidth;
-  std::copy_n(decoder_bias_.values.data(), padded_hidden_, error);
-  for (const Entry& entry : rows_[static_cast<size_t>(row)].active)
-    kernels_.add_scaled(decoder_.values.data() + static_cast<size_t>(entry.feature) * stride, entry.value,
-                        blocks, error, kWidth);
-  kernels_.add_scaled(x + static_cast<size_t>(row) * stride, -1.0F, blocks, error, kWidth);
-  square_errors_[static_cast<size_t>(row)] = kernels_.dot(error, error, blocks);
-}
-
-// Gradients of the loss by what fires in a row.
-void SparseModel::differentiate_row(int row, float scale, float aux_scale) {
-  const auto stride = static_cast<size_t>(padded_hidden_);
-  const int blocks = padded_hidden_ / kWidth;
-  Row& own = rows_[static_cast<size_t>(row)];
-  const float* error = errors_.data() + static_cast<size_t>(row) * stride;
-  const auto decoder = [&](const Entry& entry) {
-    return decoder_.values.data() + static_cast<size_t>(entry.feature) * stride;
-  };
-  for (std::vector<Entry>* list : {&own.active, &own.near})
-    for (Entry& entry : *list) entry.gradient = scale * kernels_.dot(error, decoder(entry), blocks);
-  if (dead_.empty()) return;
-  // The dead features' sum against x - x', which counts as given.
-  float* left = aux_errors_.data() + static_cast<size_t>(row) * stride;
-  std::copy_n(error, padded_hidden_, left);
-  for (const Entry& entry : own.aux) kernels_.add_scaled(decoder(entry), entry.value, blocks, left, kWidth);
-  for (Entry& entry : own.aux) entry.gradient = aux_scale * kernels_.dot(left, decoder(entry), blocks);
-}
-
-void SparseModel::index_by_feature(int rows) {
-  use_starts_.assign(static_cast<size_t>(padded_features_) + 1, 0);
-  const auto each = [&](const auto& visit) {
-    for (int i = 0; i < rows; ++i) {
-      const Row& row = rows_[static_cast<size_t>(i)];
-      for (const Entry& entry : row.active) visit(i, entry, Kind::kActive);
-      for (const Entry& entry : row.near) visit(i, entry, Kind::kNear);
-      for (const Entry& entry : row.aux) visit(i, entry, Kind::kAux);
-    }
-  };
-  each([&](int, const Entry& entry, Kind kind) {
-    ++use_starts_[static_cast<size_t>(entry.feature) + 1];
-    if (kind == Kind::kActive) last_fired_[static_cast<size_t>(entry.feature)] = updates_;
+  const auto error = [&](int row) { return errors_.data() + static_cast<size_t>(row) * stride; };
+  for (int i = from; i < to; ++i) std::copy_n(decoder_bias_.values.data(), padded_hidden_, error(i));
+  over_entries(from, to, &Row::active, [&](int row, const Entry& entry) {
+    kernels_.add_scaled(decoder_row(entry.feature), entry.value, blocks, error(row), kWidth);
   });
-  std::partial_sum(use_starts_.begin(), use_starts_.end(), use_starts_.begin());
-  uses_.resize(use_starts_.back());
-  std::vector<size_t> next(use_starts_.begin(), use_starts_.end() - 1);
-  each([&](int row, const Entry& entry, Kind kind) {
-    uses_[next[static_cast<size_t>(entry.feature)]++] = {row, kind, entry.value, entry.gradient};
-  });
+  for (int i = from; i < to; ++i) {
+    kernels_.add_scaled(x + static_cast<size_t>(i) * stride, -1.0F, blocks, error(i), kWidth);
+    square_errors_[static_cast<size_t>(i)] = kernels_.dot(error(i), error(i), blocks);
+  }
 }
 
 SparseFigures SparseModel::train(const float* x, int rows, const SparseStep& options) {
@@ -342,10 +274,8 @@ SparseFigures SparseModel::train(const float* x, int rows, const SparseStep& opt
   const auto scale = static_cast<float>(2.0 / elements);
   const auto aux_scale = static_cast<float>(2.0 * options.aux_weight / elements);
   over_rows(rows, [&](int from, int to) {
-    for (int i = from; i < to; ++i) {
-      decode_row(x, i, errors_.data() + static_cast<size_t>(i) * static_cast<size_t>(padded_hidden_));
-      differentiate_row(i, scale, aux_scale);
-    }
+    decode_rows(x, from, to);
+    differentiate_rows(from, to, scale, aux_scale);
   });
   index_by_feature(rows);
 
@@ -369,105 +299,6 @@ SparseFigures SparseModel::train(const float* x, int rows, const SparseStep& opt
   return figures;
 }
 
-// Gradients and updates of 32 features.
-void SparseModel::update_panel(const float* x, int panel, int rows, float scale, float aux_scale,
-                               const SparseStep& options, const AdamStep& adam, Scratch& scratch) {
-  const auto stride = static_cast<size_t>(padded_hidden_);
-  const int blocks = padded_hidden_ / kWidth;
-  const size_t size = stride * kWidth;
-  for (AlignedArray<float>* array : {&scratch.encoder_gradient, &scratch.decoder_gradient, &scratch.turned}) {
-    if (array->size() != size) *array = AlignedArray<float>(size);
-  }
-  std::fill_n(scratch.encoder_gradient.data(), size, 0.0F);
-  std::fill_n(scratch.decoder_gradient.data(), size, 0.0F);
-  const bool penalised = shape_.architecture == Architecture::kRelu;
-  const auto penalty = static_cast<float>(options.sparsity / (static_cast<double>(rows) * shape_.hidden));
-  alignas(64) float bias_gradient[kWidth] = {};
-  const int first = panel * kWidth;
-  const int last = std::min(first + kWidth, shape_.features);
-  for (int f = first; f < last; ++f) {
-    const int j = f - first;
-    float* encoder = scratch.encoder_gradient.data() + static_cast<std::ptrdiff_t>(j) * kWidth;
-    float* decoder = scratch.decoder_gradient.data() + static_cast<size_t>(j) * stride;
-    const float* own = decoder_.values.data() + static_cast<size_t>(f) * stride;
-    const float norm = norms_[static_cast<size_t>(f)];
-    float activation_sum = 0;
-    for (size_t i = use_starts_[static_cast<size_t>(f)]; i < use_starts_[static_cast<size_t>(f) + 1]; ++i) {
-      const Use& use = uses_[i];
-      if (use.kind == Kind::kNear) continue;
-      const bool aux = use.kind == Kind::kAux;
-      const auto row = static_cast<size_t>(use.row) * stride;
-      const float gradient = use.gradient + (penalised && !aux ? penalty * norm : 0.0F);
-      kernels_.add_scaled((aux ? aux_errors_.data() : errors_.data()) + row,
-                          use.value * (aux ? aux_scale : scale), blocks, decoder, kWidth);
-      kernels_.add_scaled(x + row, gradient, blocks, encoder, kWidth * kWidth);
-      bias_gradient[j] += gradient;
-      if (!aux) activation_sum += use.value;
-    }
-    if (penalised) {
-      if (norm > 0) kernels_.add_scaled(own, penalty * activation_sum / norm, blocks, decoder, kWidth);
-    } else {
-      kernels_.add_scaled(own, -kernels_.dot(decoder, own, blocks), blocks, decoder, kWidth);
-    }
-    const auto at = static_cast<size_t>(f) * stride;
-    kernels_.adam(decoder_.values.data() + at, decoder_.m.data() + at, decoder_.v.data() + at, decoder, 1.0F,
-                  nullptr, blocks, adam);
-    measure_norm(f);
-    const float length = norms_[static_cast<size_t>(f)];
-    if (!penalised && length > 0) {
-      float* row = decoder_.values.data() + at;
-      const float inverse = 1.0F / length;
-      for (int k = 0; k < padded_hidden_; ++k) row[k] *= inverse;
-      norms_[static_cast<size_t>(f)] = 1.0F;
-    }
-  }
-  for (int block = 0; block < blocks; ++block) {
-    kernels_.transpose(scratch.encoder_gradient.data() + static_cast<std::ptrdiff_t>(block) * kWidth * kWidth,
-                       scratch.turned.data() + static_cast<std::ptrdiff_t>(block) * kWidth * kWidth);
-  }
-  const size_t at = static_cast<size_t>(panel) * size;
-  kernels_.adam(encoder_.values.data() + at, encoder_.m.data() + at, encoder_.v.data() + at,
-                scratch.turned.data(), 1.0F, nullptr, padded_hidden_, adam);
-  kernels_.adam(encoder_bias_.values.data() + first, encoder_bias_.m.data() + first,
-                encoder_bias_.v.data() + first, bias_gradient, 1.0F, nullptr, 1, adam);
-  if (shape_.architecture == Architecture::kJumpRelu) update_thresholds(panel, rows, options, adam);
-}
-
-// kJumpRelu: the step at the threshold counts as a slope of 1 / bandwidth within half a bandwidth of it. The
-// logarithm is trained, so that a threshold stays positive.
-void SparseModel::update_thresholds(int panel, int rows, const SparseStep& options, const AdamStep& adam) {
-  const int first = panel * kWidth;
-  const int last = std::min(first + kWidth, shape_.features);
-  const float penalty = options.sparsity / static_cast<float>(rows);
-  alignas(64) float gradient[kWidth] = {};
-  for (int f = first; f < last; ++f) {
-    const float reach = threshold(f);
-    float sum = 0;
-    for (size_t i = use_starts_[static_cast<size_t>(f)]; i < use_starts_[static_cast<size_t>(f) + 1]; ++i) {
-      const Use& use = uses_[i];
-      if (use.kind == Kind::kAux || !(std::fabs(use.value - reach) < shape_.bandwidth / 2)) continue;
-      sum -= (reach * use.gradient + penalty) / shape_.bandwidth;
-    }
-    gradient[f - first] = sum * reach;
-  }
-  kernels_.adam(log_threshold_.values.data() + first, log_threshold_.m.data() + first,
-                log_threshold_.v.data() + first, gradient, 1.0F, nullptr, 1, adam);
-  for (int f = first; f < last; ++f) measure_threshold(f);
-}
-
-void SparseModel::update_decoder_bias(int rows, float scale, const AdamStep& adam) {
-  const auto stride = static_cast<size_t>(padded_hidden_);
-  team_.parallel_for(padded_hidden_ / kWidth, [&](int block) {
-    alignas(64) float sums[kWidth] = {};
-    const float* column = errors_.data() + static_cast<std::ptrdiff_t>(block) * kWidth;
-    for (int i = 0; i < rows; ++i)
-      kernels_.add_scaled(column + static_cast<size_t>(i) * stride, 1.0F, 1, sums, kWidth);
-    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(block) * kWidth;
-    kernels_.adam(decoder_bias_.values.data() + at, decoder_bias_.m.data() + at, decoder_bias_.v.data() + at,
-                  sums, scale, nullptr, 1, adam);
-  });
-}
-
 void SparseModel::encode(const float* x, int rows, std::vector<std::vector<Fired>>& fired,
                          std::vector<float>& square_errors) {
   dead_.clear();
@@ -476,10 +307,7 @@ void SparseModel::encode(const float* x, int rows, std::vector<std::vector<Fired
   const size_t numbers = static_cast<size_t>(rows) * static_cast<size_t>(padded_hidden_);
   if (errors_.size() < numbers) errors_ = AlignedArray<float>(numbers);
   square_errors_.resize(static_cast<size_t>(rows));
-  over_rows(rows, [&](int from, int to) {
-    for (int i = from; i < to; ++i)
-      decode_row(x, i, errors_.data() + static_cast<size_t>(i) * static_cast<size_t>(padded_hidden_));
-  });
+  over_rows(rows, [&](int from, int to) { decode_rows(x, from, to); });
   fired.assign(static_cast<size_t>(rows), {});
   for (int i = 0; i < rows; ++i) {
     for (const Entry& entry : rows_[static_cast<size_t>(i)].active)

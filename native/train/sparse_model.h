@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -77,7 +78,8 @@ class SparseModel {
   SparseModel(const SparseShape& shape, ThreadTeam& team);
   ~SparseModel();
 
-  /// Random decoder rows of length `norm`, the encoder their transpose, biases of 0.
+  /// Random directions: encoder rows of length `norm`, decoder rows of the same direction and of length 1, or
+  /// `norm` for kRelu; biases of 0.
   void initialise(uint64_t seed, float norm, float threshold);
 
   /// Distance between rows of x: `hidden`, rounded up; what lies behind `hidden` is 0.
@@ -137,12 +139,17 @@ class SparseModel {
   std::vector<float> unpacked(const AlignedArray<float>& panels) const;
   std::vector<float> unpadded(const AlignedArray<float>& rows) const;
   size_t place(int feature, int dimension) const;
+  const float* decoder_row(int feature) const {
+    return decoder_.values.data() + static_cast<size_t>(feature) * static_cast<size_t>(padded_hidden_);
+  }
+  template <class Visit>
+  void over_entries(int from, int to, std::vector<Entry> Row::*list, const Visit& visit);
   void over_rows(int rows, const std::function<void(int, int)>& body);
   void find_fired(const float* x, int rows, bool training, float least);
   void find_fired(const float* x, int from, int to, bool training, float least, Scratch& scratch);
   void keep_largest_of_batch(int rows);
-  void decode_row(const float* x, int row, float* error);
-  void differentiate_row(int row, float scale, float aux_scale);
+  void decode_rows(const float* x, int from, int to);
+  void differentiate_rows(int from, int to, float scale, float aux_scale);
   void index_by_feature(int rows);
   void update_panel(const float* x, int panel, int rows, float scale, float aux_scale,
                     const SparseStep& options, const AdamStep& adam, Scratch& scratch);
@@ -178,5 +185,28 @@ class SparseModel {
   std::mutex scratch_mutex_;
   std::vector<std::unique_ptr<Scratch>> scratch_;
 };
+
+// Visits entries of rows [from, to), those of a row ascending by feature. Where the rows have many, a slice
+// of features at a time: its decoder rows are read from memory once for all of the rows.
+template <class Visit>
+void SparseModel::over_entries(int from, int to, std::vector<Entry> Row::*list, const Visit& visit) {
+  constexpr size_t kSliceBytes = size_t{256} * 1024;
+  const int some =
+      std::max(1, static_cast<int>(kSliceBytes / (static_cast<size_t>(padded_hidden_) * sizeof(float))));
+  const auto slices = static_cast<size_t>((shape_.features + some - 1) / some);
+  size_t entries = 0;
+  for (int i = from; i < to; ++i) entries += (rows_[static_cast<size_t>(i)].*list).size();
+  const bool many = entries >= slices * static_cast<size_t>(to - from);
+  const int step = many ? some : shape_.features;
+  std::vector<size_t> next(static_cast<size_t>(to - from), 0);
+  for (int last = std::min(step, shape_.features);; last = std::min(last + step, shape_.features)) {
+    for (int i = from; i < to; ++i) {
+      std::vector<Entry>& own = rows_[static_cast<size_t>(i)].*list;
+      size_t& at = next[static_cast<size_t>(i - from)];
+      for (; at < own.size() && own[at].feature < last; ++at) visit(i, own[at]);
+    }
+    if (last == shape_.features) break;
+  }
+}
 
 }  // namespace tapline::train

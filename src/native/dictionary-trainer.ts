@@ -41,6 +41,7 @@ export interface DictionaryTraining {
   sparsityWarmup: number;
   /** Adam's. */
   epsilon?: number;
+  /** Of the encoder's rows; of the decoder's, too, for `relu`. Others have decoder rows of length 1 throughout. */
   initialNorm: number;
   initialThreshold: number;
   /** A feature that has not fired for more steps is dead; the auxiliary loss takes `auxK` of them in each row. */
