@@ -4,7 +4,7 @@
 
 namespace tapline {
 
-/// connectRemotes(endpoints): promise of nothing.
+/// connectRemotes(endpoints) and quantise({ from, to, form, threads }): promises of nothing.
 void define_machine(Napi::Env env, Napi::Object exports);
 
 }  // namespace tapline

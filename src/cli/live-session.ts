@@ -5,10 +5,8 @@ import { Transport } from "../client/transport.js";
 import type { Capabilities } from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
 import { version } from "../contracts/version.js";
+import { Claims } from "./claims.js";
 import { makeTimeoutMs } from "./kept.js";
-
-/** Where a server keeps what has a name. */
-export type Shelf = "/lab/vectors" | "/lab/probes";
 
 /** A serving model that live steps are run on. */
 export interface LiveSession {
@@ -16,8 +14,8 @@ export interface LiveSession {
   /** Its name, and what serves it, for people. */
   model: string;
   runtime: string;
-  /** Notes what the steps keep under a name, so that nothing of it stays on a server that is somebody's. */
-  kept: Array<{ shelf: Shelf; name: string }>;
+  /** The names that the steps keep something under. */
+  claims: Claims;
   close(): Promise<void>;
 }
 
@@ -30,12 +28,9 @@ interface Serving {
 
 /** The server at an address. @throws TaplineError, UserError where it holds no model that can be opened */
 export async function joinServer(url: string): Promise<LiveSession> {
-  return session(new Transport(url, makeTimeoutMs, { service: "serve" }), url, async (live) => {
-    for (const { shelf, name } of live.kept) {
-      // Whatever happened to the server, the others are still to be tried.
-      await live.http.json(`${shelf}/${encodeURIComponent(name)}`, { method: "DELETE" }).catch(() => {});
-    }
-  });
+  return session(new Transport(url, makeTimeoutMs, { service: "serve" }), url, ({ claims }) =>
+    claims.release(),
+  );
 }
 
 /** A server for the occasion, with a library of its own, on a free port; it is gone when the session is closed. */
@@ -78,7 +73,7 @@ async function session(
     http,
     model: told.model,
     runtime: `tapline ${version}, tapline serve, ${told.backend}`,
-    kept: [],
+    claims: new Claims(http, "run without --url"),
     close: () => close(live),
   };
   return live;

@@ -1,9 +1,7 @@
-import { TaplineError } from "../client/index.js";
 import type { StoredVector } from "../contracts/library.js";
-import { UserError } from "../contracts/user-error.js";
 import { randomVector, writeVector } from "../library/index.js";
 import { bodiesOf, type LiveStep } from "../recipe/index.js";
-import type { LiveSession, Shelf } from "./live-session.js";
+import type { LiveSession } from "./live-session.js";
 
 /**
  * Does what a live step asks of a serving model.
@@ -16,7 +14,7 @@ export async function runLiveStep(
   signal: AbortSignal,
   onStage: (stage: string) => void,
 ): Promise<unknown> {
-  const { http } = live;
+  const { http, claims } = live;
   if ("post" in step) {
     const bodies = bodiesOf(step);
     const responses: unknown[] = [];
@@ -28,15 +26,15 @@ export async function runLiveStep(
   }
   onStage("");
   if ("vector" in step) {
-    await claim(live, "/lab/vectors", step.vector.name);
+    await claims.claim("/lab/vectors", step.vector.name);
     return http.json("/lab/vectors", { method: "POST", body: step.vector, signal });
   }
   if ("probe" in step) {
-    await claim(live, "/lab/probes", step.probe.name);
+    await claims.claim("/lab/probes", step.probe.name);
     return http.json("/lab/probes", { method: "POST", body: step.probe, signal });
   }
   const { name, like, seed } = step.random;
-  await claim(live, "/lab/vectors", name);
+  await claims.claim("/lab/vectors", name);
   const other = await http.json<StoredVector>(`/lab/vectors/${encodeURIComponent(like)}`, { signal });
   const tensors = other.layers.map(({ layer, length }, index) => {
     // Each layer a direction of its own.
@@ -45,23 +43,4 @@ export async function runLiveStep(
   });
   const body = writeVector({ tensors: new Map(tensors), metadata: {} }, "safetensors");
   return http.json(`/lab/vectors/${encodeURIComponent(name)}`, { method: "PUT", body, signal });
-}
-
-/** What somebody keeps under that name is not replaced. */
-async function claim(live: LiveSession, shelf: Shelf, name: string): Promise<void> {
-  const path = `${shelf}/${encodeURIComponent(name)}`;
-  const there = await live.http.json(path).then(
-    () => true,
-    (error: unknown) => {
-      if (error instanceof TaplineError && error.status === 404) return false;
-      throw error;
-    },
-  );
-  if (there) {
-    const noun = shelf === "/lab/vectors" ? "vector" : "probe";
-    throw new UserError(
-      `The server keeps a ${noun} ${name} already, which the recipe would replace: remove it with tapline ${noun} rm ${name}, or run without --url.`,
-    );
-  }
-  live.kept.push({ shelf, name });
 }

@@ -1,10 +1,14 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { writeWhole } from "../client/whole-file.js";
-import type { Job, Result } from "../contracts/index.js";
+import type { FeaturesResult, Job, Result } from "../contracts/index.js";
 import type { Recipe, RecipeModel } from "../contracts/recipe.js";
+import { version } from "../contracts/version.js";
 import {
+  type ContrastTask,
   chooseModel,
+  contrasted,
+  contrastPage,
   exchangesOf,
   figureText,
   type LabTask,
@@ -13,17 +17,20 @@ import {
   modelText,
   type Outcome,
   outcomesOf,
+  pickedBy,
   rangeText,
   reproductionPage,
   reproductionWords,
   tasksOf,
+  withPicked,
 } from "../recipe/index.js";
 import { readJob, renderReport } from "../report/index.js";
 import { assemble, type Evidence, faultsOf, jobEvidence, liveEvidence, methodText } from "../study/index.js";
 import { canvasOf, ProgressLine, table } from "../terminal/index.js";
 import { UsageError } from "./exit-code.js";
-import { type LabSession, openLab } from "./lab-session.js";
+import { openRecipeLab, type RecipeLab } from "./lab-steps.js";
 import { joinServer, type LiveSession, startServer } from "./live-session.js";
+import { type MadeVariants, makeVariants } from "./made-variants.js";
 import { print, printJson, shortPath } from "./output.js";
 import { makeFolder, runJob } from "./run-experiment.js";
 import { runLiveStep } from "./run-live-step.js";
@@ -51,8 +58,9 @@ interface Step {
 
 /** Where steps are run; each is opened where the recipe has steps for it. */
 interface Places {
-  lab: LabSession | undefined;
+  lab: RecipeLab | undefined;
   live: LiveSession | undefined;
+  variants: MadeVariants | undefined;
 }
 
 /**
@@ -69,26 +77,27 @@ export async function runRecipe(
   const line = new ProgressLine(options.quiet ? { write: () => {} } : process.stderr);
   // A place that cannot be written to is told before anything is computed.
   const folder = await makeFolder(resolve(options.out ?? `tapline-reproduce-${name}`));
-  const places: Places = { lab: undefined, live: undefined };
+  const places: Places = { lab: undefined, live: undefined, variants: undefined };
   const close = async () => {
     await places.live?.close();
     await places.lab?.close();
+    await places.variants?.remove();
   };
   try {
     const model = await openPlaces(places, recipe, options, signal, (stage) => line.show(stage));
+    places.variants = await makeVariants(recipe, model, signal, (stage) => line.show(stage));
     const steps: Step[] = [];
-    for (const [at, task] of tasksOf(recipe, model).entries()) {
+    const results = new Map<string, unknown>();
+    for (const [at, task] of tasksOf(recipe, places.variants.model).entries()) {
       const begin = `${name} ${at + 1}/${recipe.steps.length}: ${task.what}`;
       const onStage = (stage: string) => line.show(`${begin} ${stage}`);
       signal.throwIfAborted();
-      steps.push(
-        "live" in task
-          ? await liveStep(places.live as LiveSession, task, signal, onStage)
-          : await labStep(places.lab as LabSession, task, signal, onStage),
-      );
+      const step = await runStep(places, task, results, signal, onStage);
+      steps.push(step);
+      results.set(step.id, step.result);
     }
     line.clear();
-    const outcomes = outcomesOf(recipe, model, new Map(steps.map(({ id, result }) => [id, result])));
+    const outcomes = outcomesOf(recipe, model, results);
     const files = await write(folder.path, name, recipe, modelText(recipe, model), steps, outcomes);
     const held = outcomes.every((outcome) => outcome.held);
     if (options.json) await printJson(asJson(name, model.id, held, outcomes, files));
@@ -99,7 +108,7 @@ export async function runRecipe(
     await folder.undo();
     if (signal.aborted) {
       await close();
-      places.lab = places.live = undefined;
+      places.lab = places.live = places.variants = undefined;
       endBy(signal.reason);
     }
     throw error;
@@ -131,7 +140,7 @@ async function openPlaces(
   onStage: (stage: string) => void,
 ): Promise<RecipeModel> {
   if (!recipe.steps.every(isLive)) {
-    places.lab = await openLab(lab, () => onStage("starting a Lab for the occasion"));
+    places.lab = await openRecipeLab(lab, recipe, () => onStage("starting a Lab for the occasion"));
   }
   if (url !== undefined) {
     places.live = await joinServer(url);
@@ -152,14 +161,49 @@ function localPath(model: string | undefined): string | undefined {
   return model !== undefined && model !== "demo" && existsSync(model) ? resolve(model) : model;
 }
 
+async function runStep(
+  { lab, live }: Places,
+  task: LabTask | LiveTask | ContrastTask,
+  results: ReadonlyMap<string, unknown>,
+  signal: AbortSignal,
+  onStage: (stage: string) => void,
+): Promise<Step> {
+  if ("live" in task) return liveStep(live as LiveSession, task, signal, onStage);
+  if ("contrast" in task) return contrastStep(task, results);
+  const settings = withPicked(task.settings, results);
+  return labStep(lab as RecipeLab, { ...task, settings }, signal, onStage);
+}
+
+/** Of what an earlier step read: nothing is run. */
+function contrastStep(
+  { id, what, contrast, top }: ContrastTask,
+  results: ReadonlyMap<string, unknown>,
+): Step {
+  const { feature: named, ...asked } = contrast;
+  const feature = typeof named === "object" ? pickedBy(named.picked, results) : named;
+  const read = results.get(contrast.step) as FeaturesResult;
+  const found = contrasted({ ...asked, feature }, read, top);
+  const work = { id, what, method: `${what}: feature ${found.feature}.`, request: contrast, exchanges: [] };
+  return {
+    ...{ id, what, result: found },
+    page: async () => contrastPage(what, contrast, found),
+    evidence: liveEvidence(
+      { ...work, result: found },
+      read.provenance.requested_model,
+      `tapline ${version}, ${read.provenance.versions.backend}`,
+    ),
+  };
+}
+
 async function labStep(
-  { lab }: LabSession,
+  { session: { lab }, keep }: RecipeLab,
   task: LabTask,
   signal: AbortSignal,
   onStage: (stage: string) => void,
 ): Promise<Step> {
   onStage("");
   const job = (await runJob(lab, task, signal, onStage)) as Job & { result: Result };
+  await keep(job, task, signal);
   const page = () => renderReport(readJob(job));
   return { id: task.id, what: task.what, result: job.result, page, evidence: jobEvidence(job) };
 }

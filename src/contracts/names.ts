@@ -24,3 +24,6 @@ export const changedPoints = ["block_in", "head_out", "attn_out", "mid", "ffn_ou
 /** What becomes of the features of an autoencoder that is trained, and the rows that it is trained on. */
 export const saeArchitectures = ["relu", "topk", "batchtopk", "jumprelu"] as const;
 export const saeRows = ["last", "all"] as const;
+
+/** Forms of a model with fewer bits that a recipe may have made. */
+export const quantisations = ["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"] as const;

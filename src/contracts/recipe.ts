@@ -1,6 +1,7 @@
 import Type, { type Static } from "typebox";
 import { limits } from "./limits.js";
 import { Name } from "./live.js";
+import { quantisations } from "./names.js";
 import { operations } from "./submission.js";
 
 const closed = { additionalProperties: false };
@@ -100,9 +101,15 @@ export const RecipeModel = Type.Object(
         Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,31}$" }),
         Type.Object(
           {
-            id: Type.String({ minLength: 1, maxLength: limits.model_characters }),
+            id: Type.Optional(Type.String({ minLength: 1, maxLength: limits.model_characters })),
             revision: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
             bytes: Type.Optional(Type.Integer({ minimum: 0 })),
+            quantised: Type.Optional(
+              Type.Enum([...quantisations], {
+                description:
+                  "In place of `id`: made of the model's own file for the run, whose weights have 16 bits or more.",
+              }),
+            ),
           },
           closed,
         ),
@@ -150,6 +157,44 @@ export const LivePost = Type.Object(
 );
 export type LivePost = Static<typeof LivePost>;
 
+const Group = Type.String({
+  pattern: "^(-?\\d{1,3})?:(-?\\d{1,3})?$",
+  description:
+    "`from:to`: texts of the step from `from` up to but not with `to`, negative ones from the end.",
+});
+
+/** A feature that tells two groups of texts apart, or how well a known one does. */
+export const Contrast = Type.Object(
+  {
+    step: name("An earlier step of the operation features, whose result is read."),
+    texts: Group,
+    against: Group,
+    token: Type.Optional(
+      Type.Integer({
+        minimum: -limits.token_index,
+        maximum: limits.token_index,
+        default: -1,
+        description: "The token that is looked at in each text, negative from the end.",
+      }),
+    ),
+    feature: Type.Optional(
+      Type.Union(
+        [
+          Type.Integer({ minimum: 0, maximum: limits.feature_index }),
+          Type.Object({ picked: name("An earlier step that picked one.") }, closed),
+        ],
+        {
+          description:
+            "The feature. Without it one is picked: that whose mean activation in `texts` is the most above that in " +
+            "`against`, of equals the one of the lower number.",
+        },
+      ),
+    ),
+  },
+  { ...closed, title: "Contrast" },
+);
+export type Contrast = Static<typeof Contrast>;
+
 /** What a live step does: one field says which. Each is checked by the schema of its own request. */
 export const liveKinds = ["vector", "probe", "random", "post"] as const;
 
@@ -166,9 +211,20 @@ export const RecipeStep = Type.Object(
     request: Type.Optional(
       Type.Object(
         { operation: Type.Enum([...operations]) },
-        { description: "The body of `POST /lab/v1/jobs`, without `model` and `revision`." },
+        {
+          description:
+            'The body of `POST /lab/v1/jobs`, without `model` and `revision`. `{"picked": STEP}` in it is the feature that an ' +
+            'earlier contrast picked; `other` of drift is `{"variant": NAME}`.',
+        },
       ),
     ),
+    keep: Type.Optional({
+      ...Name,
+      description:
+        "Of a request of sae or probe with one layer: what it trained is kept in the Lab's library under this name, as a " +
+        "dictionary or a probe that later requests name, until the recipe ends.",
+    }),
+    contrast: Type.Optional(Contrast),
     live: Type.Optional(
       Type.Object(
         {},

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, open, rename, rm } from "node:fs/promises";
-import { dirname } from "node:path";
+import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 
 /**
  * Writes a file so that, whatever dies and when, its path holds the old content or the new one whole: to a
@@ -28,6 +28,15 @@ export async function writeDurably(
     throw error;
   }
   await syncFolder(dirname(path));
+}
+
+/** Removes what processes that were killed left of writing a file. Nobody else may be writing it. */
+export async function removeTorn(path: string): Promise<void> {
+  const [folder, start] = [dirname(path), `${basename(path)}.`];
+  for (const name of await readdir(folder)) {
+    const torn = name.startsWith(start) && /^[0-9a-f]{12}\.tmp$/.test(name.slice(start.length));
+    if (torn) await rm(join(folder, name), { force: true });
+  }
 }
 
 /** Makes a folder, with those above it that are not there, private to this account and so that it lasts. */

@@ -184,6 +184,7 @@ export interface DeviceMemory {
 export interface NativeBinding {
   backendInfo(): BackendInfo;
   connectRemotes(endpoints: readonly string[]): Promise<void>;
+  quantise(options: object): Promise<void>;
   estimateMemory(options: object): Promise<DeviceMemory[]>;
   CancelToken: new () => NativeCancelToken;
   release(buffer: ArrayBuffer): void;

@@ -43,7 +43,13 @@ export {
 export type { Edit, EditEffect, FeaturePlace, Positions, StrengthUnit } from "./edit.js";
 export { NativeError, type NativeErrorCode, nativeErrorCodes } from "./error.js";
 export { addonFiles, addonInUse } from "./load.js";
-export { connectRemotes, estimateMemory, type MemoryQuestion } from "./machine.js";
+export {
+  connectRemotes,
+  estimateMemory,
+  type MemoryQuestion,
+  type Quantisation,
+  quantise,
+} from "./machine.js";
 export { Model, type OpenOptions, type TokenizeOptions } from "./model.js";
 export { type NarrowType, narrow } from "./numbers.js";
 export { type Point, points } from "./points.js";

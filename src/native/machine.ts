@@ -35,3 +35,24 @@ export async function connectRemotes(endpoints: readonly string[]): Promise<void
     throw NativeError.from(error);
   }
 }
+
+/** Mixtures of types that llama.cpp keeps weights in. */
+export type Quantisation = "Q8_0" | "Q6_K" | "Q5_K_M" | "Q4_K_M";
+
+/**
+ * Writes a model's file anew with its weights in fewer bits, as llama.cpp's llama-quantize does, without an importance
+ * matrix. Weights of fewer than 16 bits are refused: what they lost before would count as this form's loss.
+ * @throws NativeError MODEL_LOAD
+ */
+export async function quantise(options: {
+  from: string;
+  to: string;
+  form: Quantisation;
+  threads?: number;
+}): Promise<void> {
+  try {
+    await binding().quantise(options);
+  } catch (error) {
+    throw NativeError.from(error);
+  }
+}

@@ -1,4 +1,4 @@
-import { checkSubmission, UserError, validate } from "../contracts/index.js";
+import { UserError, validate } from "../contracts/index.js";
 import {
   type Expected,
   type Quantity,
@@ -7,7 +7,7 @@ import {
   type RecipeModel,
   type RecipeStep,
 } from "../contracts/recipe.js";
-import { checkLive, type Made } from "./live.js";
+import { type Before, checkStep, variantsOf } from "./steps.js";
 import { type Texts, withTexts } from "./texts.js";
 
 /**
@@ -27,10 +27,11 @@ export function checkRecipe(value: unknown, given: Texts = {}): Recipe {
     const twice = names.find((name, at) => names.indexOf(name) !== at);
     if (twice !== undefined) throw new UserError(`Two of the recipe's ${what} are called ${twice}.`);
   }
-  const made: Made = new Map();
+  const before: Before = { live: new Map(), kept: new Map(), steps: new Map() };
   for (const step of recipe.steps) {
     try {
-      checkStep(step, made);
+      checkStep(step, before);
+      before.steps.set(step.id, step);
     } catch (error) {
       throw new UserError(`Step ${step.id}: ${(error as Error).message}`);
     }
@@ -38,20 +39,6 @@ export function checkRecipe(value: unknown, given: Texts = {}): Recipe {
   for (const expected of recipe.expected) checkExpected(expected, steps);
   for (const model of recipe.models) checkModel(model, recipe.steps, ids);
   return recipe;
-}
-
-function checkStep({ request, live, variant }: RecipeStep, made: Made): void {
-  if ((request === undefined) === (live === undefined)) {
-    throw new UserError("has either request or live, and not both.");
-  }
-  if (live !== undefined && variant !== undefined)
-    throw new UserError("is live, and runs on the model itself.");
-  if (live !== undefined) checkLive(live, made);
-  if (request === undefined) return;
-  if ("model" in request || "revision" in request) {
-    throw new UserError("names a model; a recipe names it in models, for all steps.");
-  }
-  checkSubmission({ model: "demo", ...request });
 }
 
 function checkExpected({ id, value, low, high }: Expected, steps: readonly string[]): void {
@@ -74,7 +61,10 @@ function checkModel(
   for (const [name, own] of Object.entries(layers)) {
     const step = steps.find((each) => each.id === name);
     if (step === undefined) throw new UserError(`Model ${id} has layers for ${name}, which is no step.`);
-    const { live } = step;
+    const { live, keep } = step;
+    if (keep !== undefined && own.length !== 1) {
+      throw new UserError(`Model ${id} has ${own.length} layers for ${name}; what is kept has one.`);
+    }
     if (live !== undefined && !("vector" in live || "probe" in live)) {
       throw new UserError(`Model ${id} has layers for ${name}, which acts where its vectors and probes do.`);
     }
@@ -82,9 +72,15 @@ function checkModel(
       throw new UserError(`Model ${id} has ${own.length} layers for ${name}; a probe has one.`);
     }
   }
-  for (const { id: step, variant } of steps) {
-    if (variant !== undefined && !(variant in variants)) {
-      throw new UserError(`Step ${step} runs on ${variant}, which is no variant of model ${id}.`);
+  for (const [name, form] of Object.entries(variants)) {
+    if ((form.id === undefined) === (form.quantised === undefined)) {
+      throw new UserError(`Variant ${name} of model ${id} has either id or quantised, and not both.`);
+    }
+  }
+  for (const step of steps) {
+    const unknown = variantsOf(step).find((variant) => !(variant in variants));
+    if (unknown !== undefined) {
+      throw new UserError(`Step ${step.id} runs on ${unknown}, which is no variant of model ${id}.`);
     }
   }
   const figure = Object.keys(expected).find((name) => !ids.includes(name));

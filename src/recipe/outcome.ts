@@ -1,8 +1,10 @@
-import { type Operation, UserError } from "../contracts/index.js";
-import type { Expected, Recipe, RecipeModel } from "../contracts/recipe.js";
+import { defaults, type Operation, UserError } from "../contracts/index.js";
+import type { Contrast, Expected, Recipe, RecipeModel, RecipeStep } from "../contracts/recipe.js";
 import { publicName } from "../study/index.js";
 import type { LiveStep } from "./live.js";
 import { measure, type Results } from "./measure.js";
+import { replaced } from "./placeholders.js";
+import { keptKinds, variantsOf } from "./steps.js";
 
 /** One expected figure, and what was seen. */
 export interface Outcome {
@@ -25,7 +27,14 @@ export function chooseModel(
   variants: Readonly<Record<string, string>> = {},
 ): RecipeModel {
   const known = named === undefined ? models[0] : models.find(({ id }) => id === named);
-  const model = known ?? { id: named as string, tested: false };
+  // Forms in fewer bits are made of any model's file.
+  const made = Object.entries(models[0]?.variants ?? {}).filter(
+    ([, { quantised }]) => quantised !== undefined,
+  );
+  const model = known ?? {
+    ...{ id: named as string, tested: false },
+    ...(made.length > 0 && { variants: Object.fromEntries(made) }),
+  };
   const forms = Object.entries(variants).map(([name, id]) => [name, { id }] as const);
   return forms.length === 0
     ? model
@@ -34,10 +43,17 @@ export function chooseModel(
 
 /** What a recipe ran on: the model, or those of its forms that steps are about. */
 export function modelText({ steps }: Recipe, { id, variants = {} }: RecipeModel): string {
-  const forms = [...new Set(steps.map(({ variant }) => variant))];
-  return forms
-    .map((form) => (form === undefined ? publicName(id) : `${form}: ${publicName(variants[form]?.id ?? id)}`))
-    .join(", ");
+  const named = (form: string) => {
+    const { id: own, quantised } = variants[form] ?? {};
+    return `${form}: ${own === undefined ? `${publicName(id)} in ${quantised}` : publicName(own)}`;
+  };
+  // A contrast only looks at what others read.
+  const about = steps.filter(({ contrast }) => contrast === undefined);
+  const forms = about.flatMap((step) => [
+    ...(step.variant === undefined ? [undefined] : []),
+    ...variantsOf(step),
+  ]);
+  return [...new Set(forms)].map((form) => (form === undefined ? publicName(id) : named(form))).join(", ");
 }
 
 /** An experiment of a Lab that a step asks for. */
@@ -48,6 +64,8 @@ export interface LabTask {
   model: string;
   operation: Operation;
   settings: Record<string, unknown>;
+  /** Under which name what it trains is kept, and as what. */
+  keep?: { name: string; kind: "dictionary" | "probe"; layer: number };
 }
 
 /** What a step asks of a serving model. */
@@ -57,28 +75,66 @@ export interface LiveTask {
   live: LiveStep;
 }
 
+/** What a step asks of an earlier one's result. */
+export interface ContrastTask {
+  id: string;
+  what: string;
+  contrast: Contrast;
+  /** Features that the earlier one names of a token at most. */
+  top: number;
+}
+
 /**
- * What a recipe's steps ask for on a model, in order.
+ * What a recipe's steps ask for on a model, in order. A feature that an earlier one picks is not known yet: see
+ * {@link withPicked}.
  * @throws UserError where a step is about a form of the model that nobody named
  */
-export function tasksOf(recipe: Recipe, model: RecipeModel): Array<LabTask | LiveTask> {
-  return recipe.steps.map(({ id, what, variant, request, live }) => {
-    const layers = model.layers?.[id];
-    if (live !== undefined) return { id, what, live: atLayers(live as LiveStep, layers) };
-    const { operation, ...settings } = { ...request, ...(layers === undefined ? {} : { layers }) };
-    const form = variant === undefined ? model : model.variants?.[variant];
-    if (form === undefined) {
-      throw new UserError(`Step ${id} runs on ${variant} of the model: name it with --variant ${variant}=….`);
+export function tasksOf(recipe: Recipe, model: RecipeModel): Array<LabTask | LiveTask | ContrastTask> {
+  return recipe.steps.map((step) => {
+    const { id, what, live, contrast } = step;
+    if (live !== undefined) return { id, what, live: atLayers(live as LiveStep, model.layers?.[id]) };
+    if (contrast !== undefined) {
+      const read = recipe.steps.find((each) => each.id === contrast.step)?.request as { top?: number };
+      return { id, what, contrast, top: read.top ?? defaults.feature_top };
     }
-    const revision = form.revision === undefined ? {} : { revision: form.revision };
-    return {
-      id,
-      what,
-      model: form.id,
-      operation: operation as Operation,
-      settings: { ...settings, ...revision },
-    };
+    return labTask(step, model);
   });
+}
+
+function labTask(step: RecipeStep, model: RecipeModel): LabTask {
+  const { id, what, variant, request, keep } = step;
+  const own = model.layers?.[id];
+  const { operation, ...asked } = { ...request, ...(own === undefined ? {} : { layers: own }) };
+  const formOf = (name: string) => {
+    const form = model.variants?.[name];
+    if (form?.id !== undefined) return { ...form, id: form.id };
+    throw new UserError(`Step ${id} runs on ${name} of the model: name it with --variant ${name}=….`);
+  };
+  const { id: file, revision } = variant === undefined ? model : formOf(variant);
+  const settings = replaced(asked, "variant", (name) => formOf(name).id) as { layers?: number[] };
+  const [other] = variantsOf({ ...step, variant: undefined }).map(formOf);
+  const kind = keptKinds[operation as string];
+  return {
+    ...{ id, what, model: file, operation: operation as Operation },
+    settings: {
+      ...settings,
+      ...(revision !== undefined && { revision }),
+      ...(other?.revision !== undefined && { other_revision: other.revision }),
+    },
+    ...(keep !== undefined && {
+      keep: { name: keep, kind: kind as "dictionary" | "probe", layer: settings.layers?.[0] as number },
+    }),
+  };
+}
+
+/** A request with the features that earlier steps picked. */
+export function withPicked(settings: Record<string, unknown>, results: Results): Record<string, unknown> {
+  return replaced(settings, "picked", (step) => pickedBy(step, results)) as Record<string, unknown>;
+}
+
+/** The feature that a step picked. */
+export function pickedBy(step: string, results: Results): number {
+  return (results.get(step) as { feature: number }).feature;
 }
 
 function atLayers(live: LiveStep, layers: number[] | undefined): LiveStep {

@@ -1,5 +1,6 @@
 import { UserError } from "../contracts/index.js";
 import type { Recipe } from "../contracts/recipe.js";
+import { replaced } from "./placeholders.js";
 
 /** Lists of texts by name. */
 export type Texts = Readonly<Record<string, readonly string[]>>;
@@ -17,9 +18,16 @@ export function withTexts(recipe: Recipe, given: Texts): Recipe {
     throw new UserError(`The recipe has no texts ${unknown}; it has ${known}.`);
   }
   const texts = { ...own, ...given };
+  const listOf = (name: string) => {
+    if (!(name in texts)) throw new UserError(`the recipe has no texts ${name}.`);
+    return texts[name];
+  };
   const steps = recipe.steps.map((step) => {
     try {
-      return { ...step, ...(filled({ request: step.request, live: step.live }, texts) as object) };
+      return {
+        ...step,
+        ...(replaced({ request: step.request, live: step.live }, "texts", listOf) as object),
+      };
     } catch (error) {
       throw new UserError(`Step ${step.id}: ${(error as Error).message}`);
     }
@@ -27,16 +35,4 @@ export function withTexts(recipe: Recipe, given: Texts): Recipe {
   const others = Object.entries(given).map(([name, list]) => `${name} (${list.length})`);
   const differs = others.length === 0 ? "" : ` Texts given by whoever ran it: ${others.join(", ")}.`;
   return { ...recipe, differs: recipe.differs + differs, steps };
-}
-
-function filled(value: unknown, texts: Texts): unknown {
-  if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((entry) => filled(entry, texts));
-  const { texts: name, ...others } = value as Record<string, unknown>;
-  if (typeof name === "string" && Object.keys(others).length === 0) {
-    if (!(name in texts)) throw new UserError(`the recipe has no texts ${name}.`);
-    return texts[name];
-  }
-  const entries = Object.entries(value).filter(([, entry]) => entry !== undefined);
-  return Object.fromEntries(entries.map(([field, entry]) => [field, filled(entry, texts)]));
 }

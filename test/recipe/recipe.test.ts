@@ -10,12 +10,15 @@ import { StudyPackage } from "../../src/contracts/studies/index.js";
 import { validate } from "../../src/contracts/validate.js";
 import { startLab } from "../../src/lab/index.js";
 import {
+  type ContrastTask,
   checkRecipe,
   chooseModel,
+  contrasted,
   type LabTask,
   modelText,
   outcomesOf,
   tasksOf,
+  withPicked,
 } from "../../src/recipe/index.js";
 import { measure } from "../../src/recipe/measure.js";
 import { command } from "../cli/in-process.js";
@@ -206,6 +209,145 @@ test("a step may be about a form of the model, and whoever runs it may name anot
     changed((r) => Object.assign(r.steps[0]!, { variant: "small" })),
     /Step look runs on small, which is no variant of model demo/,
   );
+});
+
+/** A recipe that trains a dictionary, picks a feature of it and steers with that. */
+const finding = {
+  ...structuredClone(good),
+  models: [{ id: "demo", tested: true, variants: { q8: { quantised: "Q8_0" } } }],
+  steps: [
+    {
+      id: "train",
+      what: "a dictionary",
+      keep: "words",
+      request: {
+        ...{ operation: "sae", layers: [5], architecture: "topk", k: 4, rows: "all" },
+        examples: Array.from({ length: 8 }, (_, i) => ({
+          text: `text ${i}`,
+          split: i < 4 ? "train" : "test",
+        })),
+      },
+    },
+    {
+      id: "read",
+      what: "what fires",
+      request: { operation: "features", dictionary: "words", texts: ["a", "b", "c"], top: 5 },
+    },
+    { id: "pick", what: "the feature", contrast: { step: "read", texts: "0:1", against: "1:3" } },
+    {
+      id: "again",
+      what: "the same feature",
+      contrast: { step: "read", texts: "1:2", against: "2:3", feature: { picked: "pick" } },
+    },
+    {
+      id: "steer",
+      what: "steering with it",
+      request: {
+        ...{ operation: "compare", prompt: "a", layers: [5], intervention: "steer", strengths: [1] },
+        feature: ["words", { picked: "pick" }],
+      },
+    },
+    {
+      id: "drift",
+      what: "in eight bits",
+      request: {
+        ...{ operation: "drift", layers: [5], dictionary: "words", other: { variant: "q8" } },
+        examples: [{ text: "a" }, { text: "b" }],
+      },
+    },
+  ],
+  expected: [
+    { id: "apart", what: "AUROC", value: { step: "again", path: "auroc" }, low: 0.5, source: "a guess" },
+  ],
+};
+
+test("what a step trains is kept for later ones, and a feature that one picks is named by the step", () => {
+  const recipe = checkRecipe(finding);
+  const model = chooseModel(recipe, undefined);
+  assert.is(modelText(recipe, model), "demo, q8: demo in Q8_0");
+  const tasks = tasksOf(recipe, { ...model, variants: { q8: { id: "/tmp/q8.gguf" } } });
+  assert.equal((tasks[0] as LabTask).keep, { name: "words", kind: "dictionary", layer: 5 });
+  assert.is((tasks[5] as LabTask).settings.other, "/tmp/q8.gguf");
+  assert.equal([(tasks[2] as ContrastTask).top, (tasks[3] as ContrastTask).top], [5, 5]);
+  const steered = withPicked((tasks[4] as LabTask).settings, new Map([["pick", { feature: 17 }]]));
+  assert.equal(steered.feature, ["words", 17]);
+  assert.throws(() => tasksOf(recipe, { id: "/b.gguf", tested: false }), /--variant q8=/);
+  // Forms in fewer bits are made of any model; those of the hub are one model's own.
+  assert.equal(chooseModel(recipe, "/b.gguf").variants, { q8: { quantised: "Q8_0" } });
+});
+
+test("what a recipe names was made by an earlier step of its own", () => {
+  const labelled = [
+    { text: "a", label: 0 },
+    { text: "b", label: 1 },
+  ];
+  type Steps = Array<Record<string, never> & { request?: Record<string, unknown> }>;
+  const cases: Array<[(steps: Steps) => unknown, RegExp]> = [
+    [(steps) => steps.splice(0, 1), /Step read: no earlier step keeps a dictionary words\./],
+    [(steps) => steps.splice(2, 1), /Step again: no earlier step pick picks a feature\./],
+    [(steps) => steps.splice(2, 2), /Step steer: no earlier step pick picks a feature\./],
+    [
+      (steps) => Object.assign(steps[2]!, { contrast: { step: "train", texts: ":", against: ":" } }),
+      /reads train, which is no earlier step of the operation features/,
+    ],
+    [(steps) => Object.assign(steps[1]!, { keep: "x" }), /keep is of sae and probe; features trains nothing/],
+    [
+      (steps) => Object.assign(steps[0]!.request!, { layers: [4, 5] }),
+      /keep is of one layer, named in layers; there are 2/,
+    ],
+    [(steps) => Object.assign(steps[5]!.request!, { other: "/a.gguf" }), /other is {"variant": NAME}/],
+    [
+      (steps) => Object.assign(steps[5]!.request!, { other: { variant: "q4" } }),
+      /Step drift runs on q4, which is no variant/,
+    ],
+    [
+      (steps) => Object.assign(steps[5]!.request!, { vector: "v", examples: labelled }),
+      /names a vector, which no request to a Lab keeps/,
+    ],
+    [
+      (steps) => Object.assign(steps[5]!.request!, { probe: "words", examples: labelled }),
+      /no earlier step keeps a probe words/,
+    ],
+    [(steps) => Object.assign(steps[2]!, { variant: "q8" }), /variant is of a request/],
+  ];
+  for (const [change, told] of cases) {
+    const recipe = structuredClone(finding);
+    change(recipe.steps as never);
+    assert.throws(() => checkRecipe(recipe), told);
+  }
+  const neither = structuredClone(finding);
+  Object.assign(neither.models[0]!.variants.q8, { id: "demo" });
+  assert.throws(() => checkRecipe(neither), /Variant q8 of model demo has either id or quantised/);
+});
+
+test("a contrast picks the feature that tells two groups of texts apart, and never guesses", () => {
+  // Activations of features 1, 2 and 3 at the last token of each of four texts.
+  const rows = [
+    { 1: 4, 2: 1 },
+    { 1: 2, 3: 9 },
+    { 1: 1, 3: 9 },
+    { 2: 1, 3: 1 },
+  ];
+  const texts = rows.map((own) => ({
+    tokens: ["x", "y"],
+    token_ids: [0, 1],
+    top: [[], Object.entries(own).map(([feature, activation]) => ({ feature: Number(feature), activation }))],
+  }));
+  const asked = { step: "read", texts: "0:2", against: "2:" };
+  // Feature 1: means 3 and 0.5; 2: 0.5 and 0.5; 3: 4.5 and 5.
+  assert.equal(contrasted(asked, { texts }, 3), {
+    feature: 1,
+    mean: { texts: 3, against: 0.5 },
+    active: { texts: 1, against: 0.5 },
+    auroc: 1,
+  });
+  // Pairs (0, 9), (0, 1), (9, 9), (9, 1): two are greater or equal, one of these by half.
+  assert.equal(contrasted({ ...asked, feature: 3 }, { texts }, 3).auroc, 1.5 / 4);
+  assert.is(contrasted({ ...asked, feature: 7 }, { texts }, 3).auroc, 0.5);
+  assert.throws(() => contrasted(asked, { texts }, 2), /names 2 features of a token, and all are active/);
+  assert.throws(() => contrasted({ ...asked, texts: "9:" }, { texts }, 3), /has 4 texts; 9: is none of them/);
+  assert.throws(() => contrasted({ ...asked, token: 0 }, { texts }, 3), /No feature is more active/);
+  assert.throws(() => contrasted({ ...asked, token: 5 }, { texts }, 3), /has 2 tokens; there is no token 5/);
 });
 
 test("lists of texts stand where requests name them, and others may be given in their place", () => {

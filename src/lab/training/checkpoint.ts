@@ -1,7 +1,8 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { bytesText } from "../../contracts/bytes-text.js";
 import { UserError } from "../../contracts/user-error.js";
-import { syncFolder, writeDurably } from "../../files/durable.js";
+import { removeTorn, syncFolder, writeDurably } from "../../files/durable.js";
 import { FormatError } from "../../formats/format-error.js";
 import { safetensorsHead } from "../../formats/safetensors.js";
 import { openTensors } from "../../library/tensor-files.js";
@@ -43,7 +44,21 @@ export class Checkpoint {
     const pieces = Object.values(state).map(
       (data) => new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
     );
-    await writeDurably(this.#path, [head, ...pieces]);
+    try {
+      await writeDurably(this.#path, [head, ...pieces]);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === undefined) throw error;
+      const bytes = pieces.reduce((sum, { byteLength }) => sum + byteLength, head.byteLength);
+      throw new UserError(
+        `The training cannot be kept in ${this.#path} (${code}), which takes ${bytesText(bytes)}; what was kept before is as it was.`,
+      );
+    }
+  }
+
+  /** Removes what processes that were killed left of writing it. */
+  removeTorn(): Promise<void> {
+    return removeTorn(this.#path);
   }
 
   /**

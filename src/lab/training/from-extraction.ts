@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import type { Progress, SaeReport } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
 import { version } from "../../contracts/version.js";
-import { syncFolder, writeDurably } from "../../files/durable.js";
+import { removeTorn, syncFolder, writeDurably } from "../../files/durable.js";
 import { Artifacts } from "../artifacts.js";
 import { lock } from "../lock.js";
 import { Checkpoint, differenceOf, type TrainingIdentity } from "./checkpoint.js";
@@ -67,6 +67,9 @@ export async function trainFromExtraction(
       : `Process ${holder.pid} trains into ${out}, since ${holder.since}.`,
   );
   try {
+    // What a process was writing when it ended: a checkpoint has as many bytes as the weights with their moments.
+    await removeTorn(join(out, resultFile));
+    for (const layer of layers) await checkpointOf(out, layer, {}).removeTorn();
     const result = await begin(out, layers, {
       training: { ...settings, layers, extraction: extraction.sha256 },
       model: extraction.model.name,
@@ -120,7 +123,6 @@ async function trainLayer(
     model: extraction.model.name,
     prependBos: extraction.skipped > 0,
   };
-  // What a process was writing when it ended.
   for (const file of filesOf(out, layer)) await rm(`${file}.partial`, { force: true });
   await writeOwn(new Artifacts(out), trained);
   const folder = saeLensFolder(out, layer);

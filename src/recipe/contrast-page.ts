@@ -1,0 +1,31 @@
+import type { Contrast } from "../contracts/recipe.js";
+import type { Contrasted } from "./contrast.js";
+import { figureText } from "./outcome.js";
+import { html, sheet } from "./sheet.js";
+
+/** What a feature does in two groups of texts, as one page. */
+export function contrastPage(what: string, asked: Contrast, found: Contrasted): string {
+  const picked = asked.feature === undefined;
+  const rows = [
+    ["Mean activation", found.mean],
+    ["Share of the texts in which it is active", found.active],
+  ] as const;
+  return sheet(
+    what,
+    html`<p>Feature ${found.feature}, ${
+      picked
+        ? "picked: its mean activation in the first group is the most above that in the second"
+        : "which an earlier step or the recipe named"
+    }. AUROC ${figureText(found.auroc)}.</p>
+<table>
+<thead><tr><th></th><th>texts ${asked.texts} of ${asked.step}</th><th>texts ${asked.against}</th></tr></thead>
+<tbody>
+${rows.map(
+  ([name, { texts, against }]) => html`<tr><td>${name}</td><td class="number">${figureText(texts)}</td>
+<td class="number">${figureText(against)}</td></tr>
+`,
+)}</tbody>
+</table>
+`,
+  );
+}

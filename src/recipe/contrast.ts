@@ -1,0 +1,90 @@
+import type { FeaturesResult } from "../contracts/index.js";
+import { UserError } from "../contracts/index.js";
+import type { Contrast } from "../contracts/recipe.js";
+
+/** What a feature does in two groups of texts, at one token of each. */
+export interface Contrasted {
+  feature: number;
+  /** Mean activation, 0 where it is not active. */
+  mean: { texts: number; against: number };
+  /** Share of the texts in which it is active. */
+  active: { texts: number; against: number };
+  /** Share of pairs of a text of each group in which that of the first has the larger activation; equal ones count half. */
+  auroc: number;
+}
+
+/**
+ * The feature that a step names, or the one that it picks, in what another step read.
+ * @param top how many features the reading names of a token at most
+ * @throws UserError where the reading does not hold what is asked
+ */
+export function contrasted(
+  asked: Omit<Contrast, "feature"> & { feature?: number | undefined },
+  { texts }: Pick<FeaturesResult, "texts">,
+  top: number,
+): Contrasted {
+  const groups = {
+    texts: groupOf(texts, asked.texts, asked, top),
+    against: groupOf(texts, asked.against, asked, top),
+  };
+  const feature = asked.feature ?? mostApart(groups.texts, groups.against);
+  const values = (group: readonly Activations[]) => group.map((own) => own.get(feature) ?? 0);
+  const [one, other] = [values(groups.texts), values(groups.against)];
+  const active = (group: readonly number[]) => group.filter((value) => value > 0).length / group.length;
+  const pairs = one.flatMap((a) => other.map((b) => (a > b ? 1 : a === b ? 0.5 : 0)));
+  return {
+    feature,
+    mean: { texts: mean(one), against: mean(other) },
+    active: { texts: active(one), against: active(other) },
+    auroc: mean(pairs),
+  };
+}
+
+type Activations = ReadonlyMap<number, number>;
+
+function groupOf(
+  texts: FeaturesResult["texts"],
+  range: string,
+  { step, token = -1 }: Pick<Contrast, "step" | "token">,
+  top: number,
+): Activations[] {
+  const [from, to] = range.split(":").map((part) => (part === "" ? undefined : Number(part)));
+  const group = texts.slice(from, to);
+  if (group.length === 0)
+    throw new UserError(`Step ${step} has ${texts.length} texts; ${range} is none of them.`);
+  return group.map(({ top: tokens }) => {
+    const found = tokens.at(token);
+    if (found === undefined) {
+      throw new UserError(`A text of step ${step} has ${tokens.length} tokens; there is no token ${token}.`);
+    }
+    // One more may be active that is not told.
+    if (found.length >= top) {
+      throw new UserError(
+        `Step ${step} names ${top} features of a token, and all are active: a contrast needs a larger top.`,
+      );
+    }
+    return new Map(found.map(({ feature, activation }) => [feature, activation]));
+  });
+}
+
+/** The feature whose mean in the first group is the most above that in the second. */
+function mostApart(texts: readonly Activations[], against: readonly Activations[]): number {
+  const sums = new Map<number, number>();
+  for (const [group, sign] of [
+    [texts, 1 / texts.length],
+    [against, -1 / against.length],
+  ] as const) {
+    for (const own of group) {
+      for (const [feature, value] of own) sums.set(feature, (sums.get(feature) ?? 0) + sign * value);
+    }
+  }
+  const [best] = [...sums].sort(([a, x], [b, y]) => y - x || a - b);
+  if (best === undefined || best[1] <= 0) {
+    throw new UserError("No feature is more active in the texts than in those that they are held against.");
+  }
+  return best[0];
+}
+
+function mean(numbers: readonly number[]): number {
+  return numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
+}
