@@ -23,10 +23,9 @@ export async function makeVariants(
   onStage: (stage: string) => void,
 ): Promise<MadeVariants> {
   const wanted = new Set(steps.flatMap(variantsOf));
-  const { variants = {}, id, revision } = model;
-  const toMake = Object.entries(variants).filter(
-    ([name, form]) => wanted.has(name) && form.id === undefined && form.quantised !== undefined,
-  );
+  const { variants = {}, quantised = {}, id, revision } = model;
+  // A file that somebody names for a form takes its place.
+  const toMake = Object.entries(quantised).filter(([name]) => wanted.has(name) && !(name in variants));
   if (toMake.length === 0) return { model, remove: async () => {} };
   const [{ resolveModel }, { quantise }] = await Promise.all([
     import("../models/resolve.js"),
@@ -37,8 +36,7 @@ export async function makeVariants(
   const remove = () => rm(folder, { recursive: true, force: true });
   try {
     const made: NonNullable<RecipeModel["variants"]> = {};
-    for (const [name, { quantised: form }] of toMake) {
-      if (form === undefined) continue;
+    for (const [name, form] of toMake) {
       signal.throwIfAborted();
       onStage(`writing ${id} in ${form}`);
       const to = join(folder, `${basename(path, ".gguf")}-${form}.gguf`);

@@ -101,20 +101,21 @@ export const RecipeModel = Type.Object(
         Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,31}$" }),
         Type.Object(
           {
-            id: Type.Optional(Type.String({ minLength: 1, maxLength: limits.model_characters })),
+            id: Type.String({ minLength: 1, maxLength: limits.model_characters }),
             revision: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
             bytes: Type.Optional(Type.Integer({ minimum: 0 })),
-            quantised: Type.Optional(
-              Type.Enum([...quantisations], {
-                description:
-                  "In place of `id`: made of the model's own file for the run, whose weights have 16 bits or more.",
-              }),
-            ),
           },
           closed,
         ),
         { description: "Other forms of it, by the name that steps call them." },
       ),
+    ),
+    quantised: Type.Optional(
+      Type.Record(Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,31}$" }), Type.Enum([...quantisations]), {
+        description:
+          "Forms in fewer bits, by the name that steps call them: made for the run of the model's own file, whose weights " +
+          "have 16 bits or more.",
+      }),
     ),
     tested: Type.Boolean({ description: "Whether the expected figures were seen on it." }),
     layers: Type.Optional(

@@ -54,7 +54,7 @@ function checkExpected({ id, value, low, high }: Expected, steps: readonly strin
 }
 
 function checkModel(
-  { id, layers = {}, expected = {}, variants = {} }: RecipeModel,
+  { id, layers = {}, expected = {}, variants = {}, quantised = {} }: RecipeModel,
   steps: readonly RecipeStep[],
   ids: readonly string[],
 ) {
@@ -72,13 +72,12 @@ function checkModel(
       throw new UserError(`Model ${id} has ${own.length} layers for ${name}; a probe has one.`);
     }
   }
-  for (const [name, form] of Object.entries(variants)) {
-    if ((form.id === undefined) === (form.quantised === undefined)) {
-      throw new UserError(`Variant ${name} of model ${id} has either id or quantised, and not both.`);
-    }
+  const twice = Object.keys(quantised).find((name) => name in variants);
+  if (twice !== undefined) {
+    throw new UserError(`Model ${id} has the form ${twice} in variants and in quantised.`);
   }
   for (const step of steps) {
-    const unknown = variantsOf(step).find((variant) => !(variant in variants));
+    const unknown = variantsOf(step).find((form) => !(form in variants || form in quantised));
     if (unknown !== undefined) {
       throw new UserError(`Step ${step.id} runs on ${unknown}, which is no variant of model ${id}.`);
     }

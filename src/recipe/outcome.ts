@@ -28,12 +28,10 @@ export function chooseModel(
 ): RecipeModel {
   const known = named === undefined ? models[0] : models.find(({ id }) => id === named);
   // Forms in fewer bits are made of any model's file.
-  const made = Object.entries(models[0]?.variants ?? {}).filter(
-    ([, { quantised }]) => quantised !== undefined,
-  );
+  const made = models[0]?.quantised;
   const model = known ?? {
     ...{ id: named as string, tested: false },
-    ...(made.length > 0 && { variants: Object.fromEntries(made) }),
+    ...(made !== undefined && { quantised: made }),
   };
   const forms = Object.entries(variants).map(([name, id]) => [name, { id }] as const);
   return forms.length === 0
@@ -42,10 +40,10 @@ export function chooseModel(
 }
 
 /** What a recipe ran on: the model, or those of its forms that steps are about. */
-export function modelText({ steps }: Recipe, { id, variants = {} }: RecipeModel): string {
+export function modelText({ steps }: Recipe, { id, variants = {}, quantised = {} }: RecipeModel): string {
   const named = (form: string) => {
-    const { id: own, quantised } = variants[form] ?? {};
-    return `${form}: ${own === undefined ? `${publicName(id)} in ${quantised}` : publicName(own)}`;
+    const own = variants[form]?.id;
+    return `${form}: ${own === undefined ? `${publicName(id)} in ${quantised[form]}` : publicName(own)}`;
   };
   // A contrast only looks at what others read.
   const about = steps.filter(({ contrast }) => contrast === undefined);
@@ -107,7 +105,7 @@ function labTask(step: RecipeStep, model: RecipeModel): LabTask {
   const { operation, ...asked } = { ...request, ...(own === undefined ? {} : { layers: own }) };
   const formOf = (name: string) => {
     const form = model.variants?.[name];
-    if (form?.id !== undefined) return { ...form, id: form.id };
+    if (form !== undefined) return form;
     throw new UserError(`Step ${id} runs on ${name} of the model: name it with --variant ${name}=….`);
   };
   const { id: file, revision } = variant === undefined ? model : formOf(variant);

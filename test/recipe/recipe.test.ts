@@ -214,7 +214,7 @@ test("a step may be about a form of the model, and whoever runs it may name anot
 /** A recipe that trains a dictionary, picks a feature of it and steers with that. */
 const finding = {
   ...structuredClone(good),
-  models: [{ id: "demo", tested: true, variants: { q8: { quantised: "Q8_0" } } }],
+  models: [{ id: "demo", tested: true, quantised: { q8: "Q8_0" } }],
   steps: [
     {
       id: "train",
@@ -273,7 +273,7 @@ test("what a step trains is kept for later ones, and a feature that one picks is
   assert.equal(steered.feature, ["words", 17]);
   assert.throws(() => tasksOf(recipe, { id: "/b.gguf", tested: false }), /--variant q8=/);
   // Forms in fewer bits are made of any model; those of the hub are one model's own.
-  assert.equal(chooseModel(recipe, "/b.gguf").variants, { q8: { quantised: "Q8_0" } });
+  assert.equal(chooseModel(recipe, "/b.gguf").quantised, { q8: "Q8_0" });
 });
 
 test("what a recipe names was made by an earlier step of its own", () => {
@@ -315,9 +315,9 @@ test("what a recipe names was made by an earlier step of its own", () => {
     change(recipe.steps as never);
     assert.throws(() => checkRecipe(recipe), told);
   }
-  const neither = structuredClone(finding);
-  Object.assign(neither.models[0]!.variants.q8, { id: "demo" });
-  assert.throws(() => checkRecipe(neither), /Variant q8 of model demo has either id or quantised/);
+  const both = structuredClone(finding);
+  Object.assign(both.models[0]!, { variants: { q8: { id: "demo" } } });
+  assert.throws(() => checkRecipe(both), /Model demo has the form q8 in variants and in quantised/);
 });
 
 test("a contrast picks the feature that tells two groups of texts apart, and never guesses", () => {
