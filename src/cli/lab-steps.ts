@@ -31,9 +31,9 @@ export async function openRecipeLab(
   { steps }: Recipe,
   onStart: () => void,
 ): Promise<RecipeLab> {
-  const session = await openLab(named, onStart, { emptyLibrary: true });
+  const session = await openLab(named, onStart);
   const http = new Transport(session.url, makeTimeoutMs, { service: "lab" });
-  const claims = new Claims(http, "run it with --lab new");
+  const claims = new Claims(http, "run it in another Lab");
   const close = async () => {
     await claims.release();
     await session.close();
