@@ -70,6 +70,14 @@ struct EditEffect {
   }
 };
 
+/// Of a row of `heads` heads side by side, the numbers of one: where they begin, and how many. All of them
+/// where no head is named.
+inline std::pair<size_t, size_t> part_of_row(int head, size_t width, int heads) {
+  if (head < 0 || heads <= 0) return {0, width};
+  const size_t length = width / static_cast<size_t>(heads);
+  return {static_cast<size_t>(head) * length, length};
+}
+
 /// One change of a block output, or of another point of a block: plain data, and the one form that an edit
 /// has from the binding to the tap.
 struct Edit {
@@ -88,11 +96,7 @@ struct Edit {
 
   Place place() const { return {layer, point}; }
   /// The numbers of a row that it changes: where they begin, and how many.
-  std::pair<size_t, size_t> part(size_t width, int heads) const {
-    if (head < 0 || heads <= 0) return {0, width};
-    const size_t length = width / static_cast<size_t>(heads);
-    return {static_cast<size_t>(head) * length, length};
-  }
+  std::pair<size_t, size_t> part(size_t width, int heads) const { return part_of_row(head, width, heads); }
   /// Whether it leaves every row as it is, to the bit.
   bool neutral() const;
   /// Changes `row`, [n_embd]. Where the change is zero no value is written, so that -0 stays -0.

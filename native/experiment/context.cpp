@@ -121,6 +121,13 @@ const Site& Context::check_place(Place place) const {
                                                        found.without[static_cast<size_t>(place.layer)] + ".");
 }
 
+void Context::check_head(Place place, int head, const Site& site) {
+  if (head < 0 || (place.point == Point::kHeadOut && head < site.heads)) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              "Head " + std::to_string(head) + " does not exist at " + place.text(false) + "; " +
+                  (site.heads > 0 ? "there are " + std::to_string(site.heads) + "." : "there are no heads."));
+}
+
 std::vector<Place> Context::check_places(const std::vector<int>& layers,
                                          const std::vector<Point>& points) const {
   check_layers(layers);
@@ -154,12 +161,7 @@ void Context::check_edits(const EditPlan& plan) const {
     const Site& site = check_place(edit.place());
     if (edit.point == Point::kAttention)
       throw Error(ErrorCode::kInvalidArgument, "Attention weights cannot be changed.");
-    if (edit.head >= 0 && (edit.point != Point::kHeadOut || edit.head >= site.heads)) {
-      throw Error(
-          ErrorCode::kInvalidArgument,
-          "Head " + std::to_string(edit.head) + " does not exist at " + edit.place().text(false) + "; " +
-              (site.heads > 0 ? "there are " + std::to_string(site.heads) + "." : "there are no heads."));
-    }
+    check_head(edit.place(), edit.head, site);
     const size_t width = edit.part(static_cast<size_t>(site.width), site.heads).second;
     if (!edit.direction) {
       if (edit.kind == EditKind::kAffine) continue;

@@ -152,13 +152,13 @@ class Context : public Counted<Context> {
   std::vector<SweepTrial> sweep(const SweepRequest& request, const CancelToken& cancel,
                                 const std::function<void(size_t, size_t)>& progress);
 
-  /// Puts single rows of one prompt's blocks into the run of another prompt, a site at a time: what
-  /// does the model answer then? Both prompts are computed once. A site at token p has the run's K/V before p
-  /// and computes the tokens from p on, in batches of many sites. Where that would change nothing, because
-  /// nothing reads the row or because both runs hold the same bits there, the answer is the run's own.
-  /// The context needs twice the prompt's tokens, batches of at least the prompt's, and two sequences; more
-  /// of each lets more sites share a batch. Forgets the context's sequence.
-  /// `progress(done, total)` counts the sites that are computed.
+  /// Puts single rows of one prompt's blocks, or single heads' parts of them, into the run of another prompt,
+  /// a site at a time: what does the model answer then? Both prompts are computed once. A site at token p has
+  /// the run's K/V before p and computes the tokens from p on, in batches of many sites. Where that would
+  /// change nothing, because nothing reads the row or because both runs hold the same bits there, the answer
+  /// is the run's own. The context needs twice the prompt's tokens, batches of at least the prompt's, and two
+  /// sequences; more of each lets more sites share a batch. Forgets the context's sequence. `progress(done,
+  /// total)` counts the sites that are computed.
   PatchSweepResult patch_sweep(const PatchSweepRequest& request, const CancelToken& cancel,
                                const std::function<void(size_t, size_t)>& progress);
 
@@ -181,6 +181,7 @@ class Context : public Counted<Context> {
   /// The same, and throws where the point is no vector of n_embd a token.
   void check_hidden(Point point) const;
   const Site& check_place(Place place) const;
+  static void check_head(Place place, int head, const Site& site);
   void check_tokens(const std::vector<llama_token>& tokens) const;
   void check_edits(const EditPlan& plan) const;
   AttentionReader attention_reader(const AttentionRequest& request, size_t tokens) const;
@@ -216,11 +217,10 @@ class Context : public Counted<Context> {
   struct PatchSite;
   struct PatchPlan;
   void check_patch_sweep(const PatchSweepRequest& request) const;
-  PatchRun patch_run(const std::vector<llama_token>& tokens, const std::vector<Place>& places,
-                     const std::vector<int>& positions, const CancelToken& cancel);
+  void plan_places(PatchPlan& plan, const std::vector<PatchPlace>& places) const;
+  void patch_run(PatchRun& run, const PatchPlan& plan, const CancelToken& cancel);
   bool shares_prefixes(size_t n_tokens) const;
-  void add_sites(PatchPlan& plan, std::vector<double>& patched, std::vector<double>& control,
-                 std::vector<double>& rows, double& restored) const;
+  void add_sites(PatchPlan& plan, PatchSweepResult& result) const;
   void patch_sites(const PatchPlan& plan, const CancelToken& cancel,
                    const std::function<void(size_t)>& advanced);
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,9 +18,10 @@ namespace tapline {
 /// What one of the two prompts does by itself.
 struct Context::PatchRun {
   std::vector<llama_token> tokens;
-  std::vector<float> states;  // [places, positions, n_embd], positions ascending
-  std::vector<bool> seen;     // [places, positions]: rows that nothing reads are not computed
-  std::vector<float> logits;  // after the last token
+  std::vector<int> positions;  // of the sites, in the order asked for
+  std::vector<float> states;   // place by place, [positions, width of the place]
+  std::vector<bool> seen;      // [places, positions]: rows that nothing reads are not computed
+  std::vector<float> logits;   // after the last token
 };
 
 /// One row of the run that is changed, in a sequence of its own.
@@ -35,37 +38,49 @@ struct Context::PatchSite {
 
 /// Everything that is known once both prompts have been computed.
 struct Context::PatchPlan {
+  /// A place, which part of its rows is put in, and where the states of a run have it.
+  struct Part {
+    PatchPlace at;
+    size_t begin = 0;
+    size_t width = 0;
+    size_t states = 0;
+  };
   PatchRun base;   // is patched
   PatchRun donor;  // its states are put in
-  std::vector<Place> places;
-  std::vector<int> positions;
+  std::vector<Part> parts;
+  size_t positions = 0;                                  // how many
+  size_t numbers = 0;                                    // of a run's states
   std::vector<std::shared_ptr<const Direction>> random;  // one a place, or none
   std::vector<double> lengths;                           // of the changes, [places, positions]
   llama_token target = -1;
   llama_token foil = -1;
-  size_t width = 0;
   std::vector<PatchSite> sites;  // ascending by position
 
-  int position_of(const PatchSite& site) const { return positions[site.at % positions.size()]; }
-  Place place_of(const PatchSite& site) const { return places[site.at / positions.size()]; }
-  const float* row(const PatchRun& run, size_t at) const { return run.states.data() + at * width; }
+  int position_of(const PatchSite& site) const { return base.positions[site.at % positions]; }
+  const Part& part_of(size_t at) const { return parts[at / positions]; }
+  const float* row(const PatchRun& run, size_t at) const {
+    const Part& part = part_of(at);
+    return run.states.data() + part.states + at % positions * part.width;
+  }
   size_t tokens_of(const PatchSite& site) const {
     return base.tokens.size() - static_cast<size_t>(position_of(site));
   }
 
   Edit edit_of(const PatchSite& site) const {
+    const Part& part = part_of(site.at);
     Edit edit;
-    edit.layer = place_of(site).layer;
-    edit.point = place_of(site).point;
+    edit.layer = part.at.place.layer;
+    edit.point = part.at.place.point;
+    edit.head = part.at.head;
     if (site.change == PatchSite::Change::kRandom) {
-      edit.direction = random[site.at / positions.size()];
+      edit.direction = random[site.at / positions];
       edit.unit = StrengthUnit::kUnit;
       edit.strength = static_cast<float>(lengths[site.at]);
       return edit;
     }
     const float* values = row(site.change == PatchSite::Change::kOwn ? base : donor, site.at);
     edit.scale = 0;
-    edit.direction = std::make_shared<const Direction>(std::vector<float>(values, values + width));
+    edit.direction = std::make_shared<const Direction>(std::vector<float>(values, values + part.width));
     return edit;
   }
   double difference(const float* logits) const { return double(logits[target]) - logits[foil]; }
@@ -73,30 +88,19 @@ struct Context::PatchPlan {
 
 namespace {
 
-/// Refuses duplicates and what a prompt of `n` tokens does not have; ascending.
-std::vector<int> check_token_places(const std::vector<int>& positions, size_t n) {
-  std::vector<int> sorted = positions;
-  std::sort(sorted.begin(), sorted.end());
-  for (size_t i = 0; i < sorted.size(); ++i) {
-    if (sorted[i] < 0 || static_cast<size_t>(sorted[i]) >= n) {
-      throw Error(ErrorCode::kInvalidArgument, "Position " + std::to_string(sorted[i]) +
-                                                   " does not exist; the prompts have " + std::to_string(n) +
+/// Refuses duplicates and what a prompt of `n` tokens does not have.
+void check_token_places(std::vector<int> positions, size_t n) {
+  std::sort(positions.begin(), positions.end());
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (positions[i] < 0 || static_cast<size_t>(positions[i]) >= n) {
+      throw Error(ErrorCode::kInvalidArgument, "Position " + std::to_string(positions[i]) +
+                                                   " does not exist; the prompt has " + std::to_string(n) +
                                                    " tokens, 0 to " + std::to_string(n - 1) + ".");
     }
-    if (i > 0 && sorted[i] == sorted[i - 1])
-      throw Error(ErrorCode::kInvalidArgument, "Position " + std::to_string(sorted[i]) + " is listed twice.");
+    if (i > 0 && positions[i] == positions[i - 1])
+      throw Error(ErrorCode::kInvalidArgument,
+                  "Position " + std::to_string(positions[i]) + " is listed twice.");
   }
-  return sorted;
-}
-
-/// For each entry of `asked`, its index in `sorted`.
-std::vector<size_t> places_of(const std::vector<int>& asked, const std::vector<int>& sorted) {
-  std::vector<size_t> places;
-  for (const int one : asked) {
-    places.push_back(
-        static_cast<size_t>(std::lower_bound(sorted.begin(), sorted.end(), one) - sorted.begin()));
-  }
-  return places;
 }
 
 llama_token most_likely(const std::vector<float>& logits) {
@@ -106,40 +110,52 @@ llama_token most_likely(const std::vector<float>& logits) {
 }  // namespace
 
 /// Computes a prompt in one pass, whose logits are the same bits as those of any pass that captures nothing.
-Context::PatchRun Context::patch_run(const std::vector<llama_token>& tokens, const std::vector<Place>& places,
-                                     const std::vector<int>& positions, const CancelToken& cancel) {
-  const auto width = static_cast<size_t>(model_->info().n_embd);
-  PatchRun run{tokens,
-               std::vector<float>(places.size() * positions.size() * width),
-               std::vector<bool>(places.size() * positions.size(), false),
-               {}};
+void Context::patch_run(PatchRun& run, const PatchPlan& plan, const CancelToken& cancel) {
+  run.states.assign(plan.numbers, 0);
+  run.seen.assign(plan.parts.size() * plan.positions, false);
+  constexpr size_t kNone = std::numeric_limits<size_t>::max();
+  std::vector<size_t> column_of(run.tokens.size(), kNone);
+  for (size_t column = 0; column < run.positions.size(); ++column)
+    column_of[static_cast<size_t>(run.positions[column])] = column;
+  // What the last block computes for a token that nobody reads there, nobody reads.
+  const Place end{model_->info().n_layer - 1};
+  std::vector<bool> read(plan.positions, false);
+  const auto within_last = [&](const Place& place) {
+    return place.layer == end.layer && place.point != Point::kBlockIn && !(place == end);
+  };
+  std::map<Place, std::vector<size_t>> parts_at;  // by the places where tensors are met
+  for (size_t part = 0; part < plan.parts.size(); ++part) {
+    const Place& place = plan.parts[part].at.place;
+    parts_at[place.met()].push_back(part);
+    if (within_last(place)) parts_at[end];
+  }
   std::vector<TapPoint> points;
-  std::set<Place> met;
-  for (const Place& place : places) met.insert(place.met());
-  for (const Place& place : met) points.push_back({place.layer, /*read=*/true, nullptr, place.point});
-  const auto keep = [&](size_t place, const TappedRows& tapped) {
-    for (size_t row = 0; row < tapped.count; ++row) {
-      const int index = (*tapped.indices)[row];
-      const auto found = std::lower_bound(positions.begin(), positions.end(), index);
-      if (found == positions.end() || *found != index) continue;
-      const size_t at = place * positions.size() + static_cast<size_t>(found - positions.begin());
-      std::copy_n(tapped.values + row * width, width, run.states.data() + at * width);
-      run.seen[at] = true;
-    }
-  };
+  for (const auto& [place, parts] : parts_at)
+    points.push_back({place.layer, /*read=*/true, nullptr, place.point});
   const auto sink = [&](const TappedRows& tapped) {
-    for (size_t place = 0; place < places.size(); ++place) {
-      if (places[place].met() == tapped.place()) keep(place, tapped);
+    for (size_t row = 0; row < tapped.count; ++row) {
+      const size_t column = column_of[static_cast<size_t>((*tapped.indices)[row])];
+      if (column == kNone) continue;
+      if (tapped.place() == end) read[column] = true;
+      for (const size_t place : parts_at.at(tapped.place())) {
+        const PatchPlan::Part& part = plan.parts[place];
+        std::copy_n(tapped.values + row * tapped.width + part.begin, part.width,
+                    run.states.data() + part.states + column * part.width);
+        run.seen[place * plan.positions + column] = true;
+      }
     }
   };
-  TokenBatch batch(tokens.size());
-  for (size_t i = 0; i < tokens.size(); ++i)
-    batch.add(tokens[i], static_cast<uint32_t>(i), 0, i + 1 == tokens.size() || stream_.heads_every_row);
+  const size_t n = run.tokens.size();
+  TokenBatch batch(n);
+  for (size_t i = 0; i < n; ++i)
+    batch.add(run.tokens[i], static_cast<uint32_t>(i), 0, i + 1 == n || stream_.heads_every_row);
   run_tapped(batch, std::move(points), /*leave_early=*/false, sink, cancel);
-  const float* logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(tokens.size()) - 1);
+  for (size_t at = 0; at < run.seen.size(); ++at) {
+    if (within_last(plan.part_of(at).at.place) && !read[at % plan.positions]) run.seen[at] = false;
+  }
+  const float* logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(n) - 1);
   if (logits == nullptr) throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
   run.logits.assign(logits, logits + model_->info().n_vocab);
-  return run;
 }
 
 /// Whether the memory still has every cell of a sequence's beginning when its end has been computed.
@@ -209,7 +225,7 @@ void Context::patch_sites(const PatchPlan& plan, const CancelToken& cancel,
       *site.answer = plan.difference(logits);
       llama_memory_seq_rm(memory, static_cast<llama_seq_id>(1 + i), -1, -1);
       if (std::isfinite(*site.answer)) continue;
-      throw Error(ErrorCode::kCompute, "With " + plan.place_of(site).text(/*first_word=*/false) +
+      throw Error(ErrorCode::kCompute, "With " + plan.part_of(site.at).at.place.text(/*first_word=*/false) +
                                            " patched at token " + std::to_string(plan.position_of(site)) +
                                            " the model's logits are not finite.");
     }
@@ -220,18 +236,13 @@ void Context::patch_sites(const PatchPlan& plan, const CancelToken& cancel,
 
 void Context::check_patch_sweep(const PatchSweepRequest& request) const {
   const ModelInfo& info = model_->info();
-  const size_t n = request.clean.size();
+  const size_t n = std::max(request.clean.size(), request.corrupted.size());
   if (!causal()) {
     throw Error(ErrorCode::kUnsupportedArchitecture,
                 "The architecture '" + info.architecture + "' does not generate text token by token.");
   }
   check_tokens(request.clean);
   check_tokens(request.corrupted);
-  if (n != request.corrupted.size()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "The clean prompt has " + std::to_string(n) + " tokens and the corrupted one " +
-                    std::to_string(request.corrupted.size()) + "; positions need as many in both.");
-  }
   if (n > n_batch_ || 2 * n > n_ctx_ || n_seq_max_ < 2) {
     throw Error(ErrorCode::kTokenLimit,
                 "Patching prompts of " + std::to_string(n) + " tokens takes a context of " +
@@ -239,15 +250,30 @@ void Context::check_patch_sweep(const PatchSweepRequest& request) const {
                     " in two sequences or more; this one has " + std::to_string(n_ctx_) + ", " +
                     std::to_string(n_batch_) + " and " + std::to_string(n_seq_max_) + ".");
   }
-  if (request.layers.empty() || request.points.empty() || request.positions.empty())
+  if (request.places.empty() || request.clean_positions.empty())
     throw Error(ErrorCode::kInvalidArgument, "A patch sweep needs layers, points and positions.");
+  if (request.clean_positions.size() != request.corrupted_positions.size())
+    throw Error(ErrorCode::kInvalidArgument, "A patch sweep needs as many positions in both prompts.");
+  check_token_places(request.clean_positions, request.clean.size());
+  check_token_places(request.corrupted_positions, request.corrupted.size());
   if (request.target >= info.n_vocab || request.foil >= info.n_vocab)
     throw Error(ErrorCode::kInvalidArgument, "A target token is outside the vocabulary.");
-  const size_t wanted = request.layers.size() * request.points.size() * static_cast<size_t>(info.n_embd);
-  if (!request.controls.empty() && request.controls.size() != wanted) {
-    throw Error(ErrorCode::kInvalidArgument, "The control directions have " +
-                                                 std::to_string(request.controls.size()) + " values; " +
-                                                 std::to_string(wanted) + " are needed.");
+}
+
+/// Where the places are in rows and in states. Throws where the model has one of them not.
+void Context::plan_places(PatchPlan& plan, const std::vector<PatchPlace>& places) const {
+  std::set<PatchPlace> seen;
+  for (const PatchPlace& at : places) {
+    check_layers({at.place.layer});
+    if (at.place.point == Point::kAttention)
+      throw Error(ErrorCode::kInvalidArgument, "Attention weights cannot be changed.");
+    const Site& site = check_place(at.place);
+    check_head(at.place, at.head, site);
+    if (!seen.insert(at).second)
+      throw Error(ErrorCode::kInvalidArgument, "What is patched lists " + at.place.text(false) + " twice.");
+    const auto [begin, width] = part_of_row(at.head, static_cast<size_t>(site.width), site.heads);
+    plan.parts.push_back({at, begin, width, plan.numbers});
+    plan.numbers += plan.positions * width;
   }
 }
 
@@ -256,20 +282,26 @@ PatchSweepResult Context::patch_sweep(const PatchSweepRequest& request, const Ca
   const std::lock_guard<std::mutex> lock(mutex_);
   check_patch_sweep(request);
   PatchPlan plan;
-  plan.width = static_cast<size_t>(model_->info().n_embd);
-  for (const Point point : request.points) check_hidden(point);
-  plan.places = check_places(request.layers, request.points);
-  plan.positions = check_token_places(request.positions, request.clean.size());
-  const auto run = [&](const std::vector<llama_token>& tokens) {
+  plan.positions = request.clean_positions.size();
+  plan_places(plan, request.places);
+  const size_t wanted = plan.numbers / plan.positions;
+  if (!request.controls.empty() && request.controls.size() != wanted) {
+    throw Error(ErrorCode::kInvalidArgument, "The control directions have " +
+                                                 std::to_string(request.controls.size()) + " values; " +
+                                                 std::to_string(wanted) + " are needed.");
+  }
+  PatchRun& clean = request.denoise ? plan.donor : plan.base;
+  PatchRun& corrupted = request.denoise ? plan.base : plan.donor;
+  clean.tokens = request.clean;
+  clean.positions = request.clean_positions;
+  corrupted.tokens = request.corrupted;
+  corrupted.positions = request.corrupted_positions;
+  for (PatchRun* run : {&plan.donor, &plan.base}) {  // the latter stays in the memory
     clear_memory();
     doubtful_ = true;
-    return patch_run(tokens, plan.places, plan.positions, cancel);
-  };
-  plan.donor = run(request.denoise ? request.clean : request.corrupted);
-  plan.base = run(request.denoise ? request.corrupted : request.clean);  // stays in the memory
+    patch_run(*run, plan, cancel);
+  }
 
-  const PatchRun& clean = request.denoise ? plan.donor : plan.base;
-  const PatchRun& corrupted = request.denoise ? plan.base : plan.donor;
   PatchSweepResult result;
   plan.target = result.target = request.target >= 0 ? request.target : most_likely(clean.logits);
   plan.foil = result.foil = request.foil >= 0 ? request.foil : most_likely(corrupted.logits);
@@ -279,17 +311,19 @@ PatchSweepResult Context::patch_sweep(const PatchSweepRequest& request, const Ca
     throw Error(ErrorCode::kCompute, "The model's logits are not finite; the model file may be damaged.");
 
   const double untouched = request.denoise ? result.corrupted : result.clean;
-  const size_t all = plan.places.size() * plan.positions.size();
-  std::vector<double> patched(all, untouched);
-  std::vector<double> control(request.controls.empty() ? 0 : all, untouched);
-  std::vector<double> rows(all, std::numeric_limits<double>::quiet_NaN());
-  plan.lengths = rows;
+  const size_t all = plan.parts.size() * plan.positions;
+  result.patched.assign(all, untouched);
+  result.control.assign(request.controls.empty() ? 0 : all, untouched);
+  result.row_length.assign(all, std::numeric_limits<double>::quiet_NaN());
+  plan.lengths = result.row_length;
   result.restored = untouched;
-  for (size_t place = 0; !request.controls.empty() && place < plan.places.size(); ++place) {
-    const float* values = request.controls.data() + place * plan.width;
-    plan.random.push_back(std::make_shared<const Direction>(std::vector<float>(values, values + plan.width)));
+  for (const PatchPlan::Part& part : plan.parts) {
+    if (request.controls.empty()) break;
+    const float* values = request.controls.data() + part.states / plan.positions;
+    plan.random.push_back(std::make_shared<const Direction>(std::vector<float>(values, values + part.width)));
   }
-  add_sites(plan, patched, control, rows, result.restored);
+  add_sites(plan, result);
+  result.change_length = plan.lengths;
   result.computed_sites = static_cast<int64_t>(plan.sites.size());
   for (const PatchSite& site : plan.sites)
     result.computed_tokens += static_cast<int64_t>(plan.tokens_of(site));
@@ -299,48 +333,40 @@ PatchSweepResult Context::patch_sweep(const PatchSweepRequest& request, const Ca
     });
   }
   clear_memory();
-
-  const std::vector<size_t> position_places = places_of(request.positions, plan.positions);
-  const auto as_asked = [&](const std::vector<double>& values) {
-    std::vector<double> ordered;
-    ordered.reserve(values.size());
-    for (size_t first = 0; first < values.size(); first += plan.positions.size()) {
-      for (const size_t at : position_places) ordered.push_back(values[first + at]);
-    }
-    return ordered;
-  };
-  result.patched = as_asked(patched);
-  result.control = as_asked(control);
-  result.change_length = as_asked(plan.lengths);
-  result.row_length = as_asked(rows);
   return result;
 }
 
 /// What has to be computed: not where nothing reads a row (in the last block, before the last token), nor
 /// where both runs have the same bits, which they do up to where the prompts part.
-void Context::add_sites(PatchPlan& plan, std::vector<double>& patched, std::vector<double>& control,
-                        std::vector<double>& rows, double& restored) const {
-  const auto all_places = plan.places.size();
-  for (size_t position = 0; position < plan.positions.size(); ++position) {
+void Context::add_sites(PatchPlan& plan, PatchSweepResult& result) const {
+  const size_t all_places = plan.parts.size();
+  std::vector<size_t> ascending(plan.positions);
+  std::iota(ascending.begin(), ascending.end(), size_t{0});
+  std::sort(ascending.begin(), ascending.end(),
+            [&](size_t a, size_t b) { return plan.base.positions[a] < plan.base.positions[b]; });
+  for (const size_t position : ascending) {
     for (size_t place = 0; place < all_places; ++place) {
-      const size_t at = place * plan.positions.size() + position;
+      const size_t at = place * plan.positions + position;
       if (!plan.base.seen[at] || !plan.donor.seen[at]) continue;
+      const size_t width = plan.parts[place].width;
       const float* mine = plan.row(plan.base, at);
       const float* theirs = plan.row(plan.donor, at);
-      std::vector<float> apart(plan.width);
-      for (size_t i = 0; i < plan.width; ++i) apart[i] = theirs[i] - mine[i];
-      plan.lengths[at] = row_length(apart.data(), plan.width);
-      rows[at] = row_length(mine, plan.width);
-      if (std::equal(mine, mine + plan.width, theirs)) continue;
-      plan.sites.push_back({at, PatchSite::Change::kDonor, &patched[at]});
-      if (!control.empty()) plan.sites.push_back({at, PatchSite::Change::kRandom, &control[at]});
+      std::vector<float> apart(width);
+      for (size_t i = 0; i < width; ++i) apart[i] = theirs[i] - mine[i];
+      plan.lengths[at] = row_length(apart.data(), width);
+      result.row_length[at] = row_length(mine, width);
+      if (std::equal(mine, mine + width, theirs)) continue;
+      plan.sites.push_back({at, PatchSite::Change::kDonor, &result.patched[at]});
+      if (!result.control.empty())
+        plan.sites.push_back({at, PatchSite::Change::kRandom, &result.control[at]});
     }
   }
   // One site more, of which the answer is known: the middle one of the first position that is computed, or
   // of the first at all.
-  const size_t position = plan.sites.empty() ? 0 : plan.sites.front().at % plan.positions.size();
-  const size_t at = (all_places - 1) / 2 * plan.positions.size() + position;
-  if (plan.base.seen[at]) plan.sites.insert(plan.sites.begin(), {at, PatchSite::Change::kOwn, &restored});
+  const size_t position = plan.sites.empty() ? ascending.front() : plan.sites.front().at % plan.positions;
+  const size_t at = (all_places - 1) / 2 * plan.positions + position;
+  if (plan.base.seen[at])
+    plan.sites.insert(plan.sites.begin(), {at, PatchSite::Change::kOwn, &result.restored});
 }
 
 }  // namespace tapline

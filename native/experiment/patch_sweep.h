@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "capture/place.h"
@@ -8,23 +9,35 @@
 
 namespace tapline {
 
-/// Two prompts of equal length, and the places at which the states of one are put into the run of the other.
+/// What is put in: a point of a block, or one head's part of what heads read.
+struct PatchPlace {
+  Place place;
+  int head = -1;  // of head_out; negative: the whole row
+
+  bool operator<(const PatchPlace& other) const {
+    return std::tie(place, head) < std::tie(other.place, other.head);
+  }
+};
+
+/// Two prompts, and the places at which the states of one are put into the run of the other.
 struct PatchSweepRequest {
   std::vector<llama_token> clean;
   std::vector<llama_token> corrupted;
-  bool denoise = true;      // clean states into the corrupted run; false: corrupted ones into the clean run
-  std::vector<int> layers;  // distinct; any order
-  std::vector<Point> points{Point::kBlockOut};  // of each of these layers; distinct
-  std::vector<int> positions;                   // distinct token indices; any order
-  llama_token target = -1;                      // negative: the clean run's most probable token
-  llama_token foil = -1;                        // negative: the corrupted run's
-  /// [layers, points, n_embd]: for each place the direction of a random change that is as long as the
+  bool denoise = true;  // clean states into the corrupted run; false: corrupted ones into the clean run
+  std::vector<PatchPlace> places;  // distinct; any order
+  /// Distinct token indices in any order; what stands at one in the clean prompt belongs to what stands at
+  /// the same entry's in the corrupted one.
+  std::vector<int> clean_positions;
+  std::vector<int> corrupted_positions;
+  llama_token target = -1;  // negative: the clean run's most probable token
+  llama_token foil = -1;    // negative: the corrupted run's
+  /// Place after place as many numbers as it has: the direction of a random change that is as long as the
   /// patch's; empty: no such control.
   std::vector<float> controls;
 };
 
 /// Logit differences: the target's logit less the foil's, after the prompt. What is of one site each is
-/// [layers, points, positions], in the order asked for.
+/// [places, positions], in the order asked for.
 struct PatchSweepResult {
   llama_token target = -1;
   llama_token foil = -1;

@@ -209,13 +209,16 @@ Napi::Object describe(const Context& context, Napi::Env env) {
             point.Set("supported", points.found[i].supported);
             point.Set("reason", points.found[i].reason);
             std::vector<int32_t> layers;
+            std::vector<int32_t> widths;
             std::vector<int32_t> heads;
             for (size_t layer = 0; layer < points.found[i].sites.size(); ++layer) {
               if (points.found[i].sites[layer].node < 0) continue;
               layers.push_back(static_cast<int32_t>(layer));
+              widths.push_back(points.found[i].sites[layer].width);
               heads.push_back(points.found[i].sites[layer].heads);
             }
             point.Set("layers", to_js(env, layers));
+            point.Set("widths", to_js(env, widths));
             point.Set("heads", to_js(env, heads));
             return point;
           }));
@@ -317,9 +320,12 @@ Napi::Value ContextObject::patch_sweep(const Napi::CallbackInfo& info) {
   request.clean = token_list(options.Get("clean"));
   request.corrupted = token_list(options.Get("corrupted"));
   request.denoise = bool_field(options, "denoise", true);
-  request.layers = int_list_field(options, "layers");
-  request.points = point_list(options.Get("points"));
-  request.positions = int_list_field(options, "positions");
+  each_object(options.Get("places"), "places", [&](const Napi::Object& place) {
+    const Point point = name_field<Point>(place, "point", kPointNames, Point::kBlockOut);
+    request.places.push_back({{int_field(place, "layer", -1), point}, int_field(place, "head", -1)});
+  });
+  request.clean_positions = int_list_field(options, "cleanPositions");
+  request.corrupted_positions = int_list_field(options, "corruptedPositions");
   request.target = int_field(options, "target", -1);
   request.foil = int_field(options, "foil", -1);
   request.controls = float_list(options.Get("controls"));

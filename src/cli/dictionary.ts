@@ -92,8 +92,8 @@ async function list({ json }: DictionaryOptions): Promise<void> {
   const all = await dictionaries.list();
   if (json) return printJson({ dictionaries: all });
   const lines = all.map(
-    ({ name, features, n_embd, layer, activation, layout }) =>
-      `${name.padEnd(24)} block ${layer}, ${features} features, width ${n_embd}, ${activation} (${layout})`,
+    ({ name, features, n_embd, layer, point, activation, layout }) =>
+      `${name.padEnd(24)} ${point === "block_out" ? "" : `${point} of `}block ${layer}, ${features} features, width ${n_embd}, ${activation} (${layout})`,
   );
   return print(
     lines.length === 0
@@ -115,12 +115,25 @@ async function remove(name: string, { json }: DictionaryOptions): Promise<void> 
 }
 
 function picture(stored: StoredDictionary): string {
-  const { name, sha256, features, n_embd, layer, activation, k, layout, hook, trained_on, notes, source } =
-    stored;
+  const {
+    name,
+    sha256,
+    features,
+    n_embd,
+    layer,
+    point,
+    activation,
+    k,
+    layout,
+    hook,
+    trained_on,
+    notes,
+    source,
+  } = stored;
   return [
     `${name}  ${sha256.slice(0, 16)}`,
     `${features} features of ${n_embd} values, ${activation}${k === null ? "" : ` (k = ${k})`}, from ${layout}`,
-    `reads the output of block ${layer}${hook === null ? "" : ` (${hook})`}${trained_on === null ? "" : ` of ${trained_on}`}`,
+    `reads ${point === "block_out" ? "the output" : point} of block ${layer}${hook === null ? "" : ` (${hook})`}${trained_on === null ? "" : ` of ${trained_on}`}`,
     ...(source == null ? [] : [`from ${source}`]),
     ...notes,
   ].join("\n");

@@ -4,12 +4,14 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Operation } from "../contracts/index.js";
 import { defaults, limits } from "../contracts/limits.js";
 import {
+  alignedPositions,
   blockPoints,
   changedPoints,
   innerPoints,
   interventions,
   patchDirections,
   positionNames,
+  spanMarks,
   strengthUnits,
 } from "../contracts/names.js";
 import { UsageError } from "./exit-code.js";
@@ -63,6 +65,7 @@ interface CompareOptions extends CommonOptions {
 
 interface ProbeOptions extends CommonOptions {
   examples?: string;
+  point?: string;
 }
 
 /** `tapline inspect`, `compare`, `probe`, `features` and `patch`: one experiment in a Lab, drawn. */
@@ -206,6 +209,7 @@ export function registerExperiments(program: Command): void {
       "--examples <file>",
       "JSON, JSON Lines or CSV with text, label (0 or 1) and split (train or test); - is standard input",
     )
+    .addOption(readPointOption())
     .addHelpText(
       "after",
       examples(`
@@ -216,7 +220,7 @@ export function registerExperiments(program: Command): void {
     .action(async (options: ProbeOptions) => {
       const { readExamples } = await import("./input-files.js");
       const examples = options.examples === undefined ? undefined : await readExamples(options.examples);
-      await run("probe", options, { examples });
+      await run("probe", options, { examples, point: options.point });
     });
 
   registerFeatures(program);
@@ -289,10 +293,11 @@ function featureList(text: string): number[] {
 interface PatchOptions extends CommonOptions {
   corrupted?: string;
   points?: string[];
+  heads?: number[];
   pairs?: string;
   target?: string;
   foil?: string;
-  positions?: number[];
+  positions?: number[] | typeof alignedPositions;
   direction?: string;
   controls?: boolean;
 }
@@ -309,10 +314,15 @@ function registerPatch(program: Command): void {
     .option("--foil <token>", "the one that it is measured against (default: the corrupted text's)")
     .option(
       "--points <list>",
-      `what is patched of each block, of ${blockPoints.join(", ")} (default: ${defaults.patch_points.join(",")})`,
-      pointList(blockPoints),
+      `what is patched of each block, of ${changedPoints.join(", ")} (default: ${defaults.patch_points.join(",")})`,
+      pointList(changedPoints),
     )
-    .option("--positions <list>", "token indices as 3,4,-1; negative from the end (default: all)", indexList)
+    .option("--heads <list>", "of head_out: these heads, each by itself, as 0,3 (default: all)", anyLayers)
+    .option(
+      "--positions <list>",
+      `token indices as 3,4,-1; negative from the end; or aligned: spans between ${spanMarks.join(" and ")} in both texts (default: all)`,
+      patchPositions,
+    )
     .addOption(
       new Option(
         "--direction <direction>",
@@ -328,7 +338,11 @@ function registerPatch(program: Command): void {
   tapline patch --pairs docs/examples/pairs.jsonl --direction noise --out noise
   tapline patch "Mary and John went out, John gave a drink to" \\
     --corrupted "Mary and John went out, Mary gave a drink to" \\
-    --layers 3-7 --positions -4,-3,-2,-1 --points attn_out,ffn_out`),
+    --layers 3-7 --positions -4,-3,-2,-1 --points attn_out,ffn_out
+  tapline patch "The capital of France is" \\
+    --corrupted "The capital of Japan is" --points head_out
+  tapline patch "The capital of [[France]] [[is]]" --positions aligned \\
+    --corrupted "The capital of [[the United States]] [[is]]"`),
     )
     .action(async (clean: string | undefined, options: PatchOptions) => {
       const { readPairs } = await import("./input-files.js");
@@ -339,11 +353,19 @@ function registerPatch(program: Command): void {
         target_token: options.target,
         foil_token: options.foil,
         points: options.points,
+        heads: options.heads,
         positions: options.positions,
         direction: options.direction,
         controls: options.controls === false ? false : undefined,
       });
     });
+}
+
+/** `--point` of what reads blocks. */
+export function readPointOption(): Option {
+  return new Option("--point <point>", "what of the blocks is read (default: block_out)").choices([
+    ...blockPoints,
+  ]);
 }
 
 /** The command of an operation. */
@@ -493,6 +515,10 @@ function pointList(known: readonly string[]): (text: string) => string[] {
     if (new Set(names).size !== names.length) throw new InvalidArgumentError("A point appears twice.");
     return names;
   };
+}
+
+function patchPositions(text: string): number[] | typeof alignedPositions {
+  return text === alignedPositions ? text : indexList(text);
 }
 
 function indexList(text: string): number[] {

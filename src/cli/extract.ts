@@ -2,12 +2,13 @@ import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { defaults, limits } from "../contracts/limits.js";
 import { UsageError } from "./exit-code.js";
-import { type CommonOptions, examples, experiment, run } from "./experiment.js";
+import { type CommonOptions, examples, experiment, readPointOption, run } from "./experiment.js";
 import { integerBetween } from "./options.js";
 
 interface ExtractOptions extends CommonOptions {
   examples?: string;
   data?: string;
+  point?: string;
   rows?: string;
   dtype?: string;
   tooLong?: string;
@@ -30,6 +31,7 @@ export function registerExtract(program: Command): void {
         `every token's, the last one's, or their mean (default: ${defaults.extract_rows})`,
       ).choices(["all", "last", "mean"]),
     )
+    .addOption(readPointOption())
     .addOption(
       new Option("--dtype <type>", `numbers in the files (default: ${defaults.extract_dtype})`).choices([
         "f32",
@@ -73,6 +75,7 @@ What is finished in --out is kept: the same command goes on behind it.`),
         {
           data: options.data === undefined ? undefined : resolve(options.data),
           examples: options.examples === undefined ? undefined : await readExamples(options.examples),
+          point: options.point,
           rows: options.rows,
           dtype: options.dtype,
           too_long: options.tooLong,

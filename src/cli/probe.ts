@@ -42,7 +42,8 @@ export function registerProbes(program: Command): void {
     reads: "the Lab's probe-layer-<n>.npz with --layer, or .safetensors",
     writes: [".safetensors"],
     table: tableOf,
-    line: ({ layer, model, n_embd }) => `layer ${layer}, width ${n_embd}, ${model?.id ?? "any model"}`,
+    line: ({ layer, point, model, n_embd }) =>
+      `${point === "block_out" ? "" : `${point} of `}layer ${layer}, width ${n_embd}, ${model?.id ?? "any model"}`,
   });
 }
 
@@ -61,10 +62,11 @@ async function make(name: string, options: MakeOptions): Promise<void> {
   return options.json ? out.printJson(made) : out.print(tableOf(made));
 }
 
-function tableOf({ name, sha256, layer, note, ...figures }: StoredProbe): string {
+function tableOf({ name, sha256, layer, point, note, ...figures }: StoredProbe): string {
   const head = ["layer", "AUROC", "shuffled"].map((cell) => cell.padStart(12)).join("");
   const row = [String(layer), figure(figures.separation), figure(figures.shuffled_separation)]
     .map((cell) => cell.padStart(12))
     .join("");
-  return [`${name}  ${sha256.slice(0, 16)}`, head, row, ...(note === "" ? [] : [note])].join("\n");
+  const reads = point === "block_out" ? "" : `  ${point}`;
+  return [`${name}  ${sha256.slice(0, 16)}${reads}`, head, row, ...(note === "" ? [] : [note])].join("\n");
 }

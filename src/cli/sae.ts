@@ -1,14 +1,15 @@
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { defaults, limits } from "../contracts/limits.js";
-import { saeArchitectures, saeRows } from "../contracts/names.js";
+import { type BlockPoint, saeArchitectures, saeRows } from "../contracts/names.js";
 import { UsageError } from "./exit-code.js";
-import { type CommonOptions, examples, experiment, run } from "./experiment.js";
+import { type CommonOptions, examples, experiment, readPointOption, run } from "./experiment.js";
 import { integerBetween } from "./options.js";
 
 interface SaeOptions extends CommonOptions {
   examples?: string;
   from?: string;
+  point?: BlockPoint;
   architecture?: (typeof saeArchitectures)[number];
   rows?: (typeof saeRows)[number];
   features?: number;
@@ -47,6 +48,7 @@ export function registerSae(program: Command): void {
         "of each text the last token's, or every token's (default: last; of an extraction all it has)",
       ).choices([...saeRows]),
     )
+    .addOption(readPointOption())
     .option(
       "--features <number>",
       `features of the autoencoder, ${limits.features_min} to ${limits.features}, from an extraction to ${limits.dictionary_features} (default: ${defaults.features})`,
@@ -105,6 +107,7 @@ function settingsOf(options: SaeOptions) {
   return {
     architecture: options.architecture,
     rows: options.rows,
+    point: options.point,
     k: options.k,
     batch: options.batch,
     learning_rate: options.learningRate,

@@ -41,8 +41,8 @@ function checkPoint({ point, heads, intervention, feature }: CompareConfig): voi
   if (heads !== undefined && point !== "head_out") {
     throw new InvalidInput("heads", "are those of point head_out.");
   }
-  if (point === "head_out" && intervention !== "scale" && intervention !== "ablate") {
-    throw new InvalidInput("point", `head_out is for scale and ablate, not for ${intervention}.`);
+  if (point === "head_out" && !["scale", "ablate", "patch"].includes(intervention)) {
+    throw new InvalidInput("point", `head_out is for scale, ablate and patch, not for ${intervention}.`);
   }
   if (feature !== undefined && point !== undefined && point !== "block_out") {
     throw new InvalidInput("point", "a feature is one of block outputs; leave point out.");

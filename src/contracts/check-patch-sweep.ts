@@ -35,6 +35,9 @@ export function promptPairs(config: PatchSweepConfig): PromptPair[] {
  * @throws InvalidInput
  */
 export function checkPatchSweep(config: PatchSweepConfig): void {
+  if (config.heads !== undefined && !config.points.includes("head_out")) {
+    throw new InvalidInput("heads", "are those of point head_out.");
+  }
   for (const [index, { target_token, foil_token }] of promptPairs(config).entries()) {
     if (target_token === undefined || target_token !== foil_token) continue;
     const field =

@@ -2,6 +2,7 @@ import Type, { type Static, type TSchema } from "typebox";
 import { limits } from "./limits.js";
 import { Name } from "./live.js";
 import { liveLimits } from "./live-limits.js";
+import { blockPoints } from "./names.js";
 
 const optional = <S extends TSchema>(schema: S) => Type.Optional(schema);
 const Texts = Type.Array(Type.String({ pattern: "\\S", maxLength: liveLimits.text_characters }), {
@@ -71,12 +72,22 @@ const stored = {
   sha256: Type.String(),
   model: Type.Union([Type.Object({ id: Type.String(), fingerprint: Type.String() }), Type.Null()]),
   n_embd: Type.Integer(),
-  point: Type.Literal("block_out"),
   created: Type.Number(),
 };
 
+/** Of a block; what is not its output is kept, and refused where block outputs are read or changed. */
+const readPoint = Type.Enum([...blockPoints], {
+  description: "What of the block it reads: block_out is its output.",
+});
+
 export const StoredVector = Type.Object(
-  { ...stored, operation: Type.Literal("add"), layers: Type.Array(VectorLayer), note: Type.String() },
+  {
+    ...stored,
+    point: Type.Literal("block_out"),
+    operation: Type.Literal("add"),
+    layers: Type.Array(VectorLayer),
+    note: Type.String(),
+  },
   { title: "StoredVector" },
 );
 export type StoredVector = Static<typeof StoredVector>;
@@ -84,6 +95,7 @@ export type StoredVector = Static<typeof StoredVector>;
 export const StoredProbe = Type.Object(
   {
     ...stored,
+    point: readPoint,
     operation: Type.Literal("probe"),
     layer: Type.Integer(),
     note: Type.String(),
@@ -140,8 +152,8 @@ export const StoredDictionary = Type.Object(
     activation: Type.Enum(["relu", "jumprelu", "topk", "topk_raw", "gated"]),
     features: Type.Integer(),
     n_embd: Type.Integer({ description: "Values of a row that it reads." }),
-    layer: Type.Integer({ description: "Zero-based block whose output it reads." }),
-    point: Type.Literal("block_out"),
+    layer: Type.Integer({ description: "Zero-based block that it reads." }),
+    point: readPoint,
     k: maybe(Type.Integer({ description: "Features that stay active in a row, for topk." })),
     row_scaling: Type.Enum(["none", "constant_norm", "layer_norm"]),
     subtracts_bias: Type.Boolean({ description: "Whether the decoder's bias is taken from the input." }),

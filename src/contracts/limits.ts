@@ -44,6 +44,7 @@ export const limits = {
   path_characters: 4096,
   patch_pairs: 64,
   patch_sites: 32_768,
+  patch_spans: 64,
   attention_heads: 256,
   attention_bytes: 268_435_456,
   capture_body_bytes: 500_000,

@@ -18,8 +18,17 @@ export const innerPoints = ["block_in", "attn_out", "mid", "ffn_out"] as const;
 /** All that are one such vector. */
 export const blockPoints = [...innerPoints, "block_out"] as const;
 export type BlockPoint = (typeof blockPoints)[number];
-/** What a comparison changes. */
+
+/** Whether a word is one of them. */
+export function isBlockPoint(word: unknown): word is BlockPoint {
+  return (blockPoints as readonly unknown[]).includes(word);
+}
+/** What comparisons and patch sweeps change: these, and what heads read, each its own part. */
 export const changedPoints = ["block_in", "head_out", "attn_out", "mid", "ffn_out", "block_out"] as const;
+export type ChangedPoint = (typeof changedPoints)[number];
+/** In place of positions: the spans that are marked in both texts of a pair, between these. */
+export const alignedPositions = "aligned";
+export const spanMarks = ["[[", "]]"] as const;
 
 /** What becomes of the features of an autoencoder that is trained, and the rows that it is trained on. */
 export const saeArchitectures = ["relu", "topk", "batchtopk", "jumprelu"] as const;

@@ -1,5 +1,5 @@
 import Type, { type Static } from "typebox";
-import { blockPoints, patchDirections } from "./names.js";
+import { changedPoints, patchDirections } from "./names.js";
 import { Provenance } from "./provenance.js";
 
 const orNull = (description: string) => Type.Union([Type.Number(), Type.Null()], { description });
@@ -23,8 +23,9 @@ export const PatchSite = Type.Object(
   {
     layer: Type.Integer(),
     // Jobs of earlier versions have none: they patched block outputs.
-    point: Type.Optional(Type.Enum([...blockPoints])),
-    position: Type.Integer(),
+    point: Type.Optional(Type.Enum([...changedPoints])),
+    head: Type.Optional(Type.Integer({ description: "Of head_out, whose part of the row it is." })),
+    position: Type.Integer({ description: "As in `positions`." }),
     logit_difference: difference,
     change,
     recovery,
@@ -34,7 +35,10 @@ export const PatchSite = Type.Object(
     row_length: orNull("L2 length of the row before it."),
     control: Type.Optional(PatchControl),
   },
-  { title: "PatchSite", description: "One point of one block at one token; means over the pairs." },
+  {
+    title: "PatchSite",
+    description: "One point of one block, or one of its heads, at one token; means over the pairs.",
+  },
 );
 export type PatchSite = Static<typeof PatchSite>;
 
@@ -42,6 +46,15 @@ const PatchedPrompt = Type.Object(
   {
     tokens: Type.Array(Type.String()),
     token_ids: Type.Array(Type.Integer()),
+    spans: Type.Optional(
+      Type.Array(
+        Type.Object({
+          text: Type.String(),
+          position: Type.Integer({ description: "Index of its last token, which is patched." }),
+        }),
+        { description: "Of marked texts." },
+      ),
+    ),
     logit_difference: difference,
   },
   { title: "PatchedPrompt" },
@@ -68,9 +81,15 @@ export const PatchSweepResult = Type.Object(
   {
     direction: Type.Enum([...patchDirections]),
     layers: Type.Array(Type.Integer()),
-    points: Type.Optional(Type.Array(Type.Enum([...blockPoints]))),
+    points: Type.Optional(Type.Array(Type.Enum([...changedPoints]))),
+    heads: Type.Optional(
+      Type.Array(Type.Integer(), { description: "Of head_out, each of which is a site of its own." }),
+    ),
     positions: Type.Array(
-      Type.Integer({ description: "As asked for: token indices, negative ones from the end." }),
+      Type.Integer({
+        description:
+          "As asked for: token indices, negative ones from the end; of marked texts the spans' numbers, from 0.",
+      }),
     ),
     pairs: Type.Array(PatchPair),
     clean: Type.Number({ description: "Mean logit difference of the clean runs," }),
@@ -79,7 +98,8 @@ export const PatchSweepResult = Type.Object(
       description: "and of the runs that are patched, with a row of their own put back.",
     }),
     sites: Type.Array(PatchSite, {
-      description: "Layer by layer, point by point, in the order of `layers`, `points` and `positions`.",
+      description:
+        "Layer by layer, point by point, in the order of `layers`, `points` and `positions`; of head_out head by head.",
     }),
     computed_sites: Type.Integer({
       description:

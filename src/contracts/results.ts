@@ -1,5 +1,5 @@
 import Type, { type Static, type TSchema } from "typebox";
-import { changedPoints, innerPoints } from "./names.js";
+import { blockPoints, changedPoints, innerPoints } from "./names.js";
 import type { PatchSweepResult } from "./patch-sweep.js";
 import { Provenance } from "./provenance.js";
 import { extractRows, extractTypes, interventions, saeArchitectures, strengthUnits } from "./submission.js";
@@ -11,6 +11,11 @@ export const Candidate = Type.Object(
 export type Candidate = Static<typeof Candidate>;
 
 const artifacts = Type.Array(Type.String(), { description: "Names for `GET .../artifacts/{name}`." });
+
+/** Where nothing is said, it is the block's output, as in results of earlier versions. */
+const readPoint = Type.Optional(
+  Type.Enum([...blockPoints], { description: "What of each block was read; absent: its output." }),
+);
 
 export const Standing = Type.Object(
   {
@@ -244,7 +249,7 @@ export const ProbeReport = Type.Object(
 );
 
 export const ProbeResult = Type.Object(
-  { reports: Type.Array(ProbeReport), artifacts, provenance: Provenance },
+  { point: readPoint, reports: Type.Array(ProbeReport), artifacts, provenance: Provenance },
   { title: "ProbeResult" },
 );
 export type ProbeResult = Static<typeof ProbeResult>;
@@ -306,7 +311,7 @@ export const SaeReport = Type.Object(
 export type SaeReport = Static<typeof SaeReport>;
 
 export const SaeResult = Type.Object(
-  { reports: Type.Array(SaeReport), artifacts, provenance: Provenance },
+  { point: readPoint, reports: Type.Array(SaeReport), artifacts, provenance: Provenance },
   { title: "SaeResult" },
 );
 export type SaeResult = Static<typeof SaeResult>;
@@ -451,6 +456,7 @@ export const ExtractResult = Type.Object(
     }),
     data: Type.Object({ name: Type.String(), sha256: Type.String() }),
     layers: Type.Array(Type.Integer()),
+    point: readPoint,
     hidden: Type.Integer({ description: "Numbers in a row." }),
     rows: Type.Enum([...extractRows]),
     dtype: Type.Enum([...extractTypes]),

@@ -2,6 +2,7 @@ import Type, { type Static } from "typebox";
 import { defaults, limits } from "./limits.js";
 import { Name } from "./live.js";
 import {
+  alignedPositions,
   blockPoints,
   changedPoints,
   innerPoints,
@@ -10,6 +11,7 @@ import {
   positionNames,
   saeArchitectures,
   saeRows,
+  spanMarks,
   strengthUnits,
 } from "./names.js";
 
@@ -75,6 +77,16 @@ const common = {
 };
 
 const closed = { additionalProperties: false };
+
+/** What of a block's rows is read. */
+const readPoint = (more = "") =>
+  Type.Optional(
+    Type.Enum([...blockPoints], {
+      description:
+        "What of each block is read: its output (block_out, the default), what its attention or its MLP adds (attn_out, " +
+        `ffn_out), or the stream before them (block_in, mid). A model that has it not is refused.${more}`,
+    }),
+  );
 
 export const InspectSubmission = Type.Object(
   {
@@ -235,7 +247,7 @@ export const CompareSubmission = Type.Object(
       Type.Enum([...changedPoints], {
         description:
           "What of the block is changed: its output (block_out, the default), what its attention or its MLP adds (attn_out, " +
-          "ffn_out), the stream before them (block_in, mid), or what its heads read (head_out, for scale and ablate).",
+          "ffn_out), the stream before them (block_in, mid), or what its heads read (head_out, for scale, ablate and patch).",
       }),
     ),
     heads: Type.Optional(
@@ -285,8 +297,13 @@ export const ProbeSubmission = Type.Object(
         `At least ${limits.examples_per_split_min} in each split, both classes in each split, ` +
         "no text in both splits.",
     }),
+    point: readPoint(),
   },
-  { ...closed, title: "ProbeSubmission", description: "Train a linear probe on final-token block outputs." },
+  {
+    ...closed,
+    title: "ProbeSubmission",
+    description: "Train a linear probe on final-token block outputs, or on another point of blocks.",
+  },
 );
 
 const path = (description: string) =>
@@ -308,6 +325,7 @@ export const SaeSubmission = Type.Object(
       "In place of `examples`: a folder on the Lab's machine, from the root, that an extraction was written into. Texts " +
         "are held out by their content.",
     ),
+    point: readPoint(" An extraction has its own."),
     architecture: Type.Optional(
       Type.Enum([...saeArchitectures], {
         description:
@@ -434,6 +452,7 @@ export const ExtractSubmission = Type.Object(
       "In place of `examples`: a file on the Lab's machine, from the root: .txt, a text a line, or .jsonl, whose " +
         "entries are texts or have a `text` or a `prompt`.",
     ),
+    point: readPoint(),
     rows: Type.Optional(
       Type.Enum([...extractRows], {
         default: defaults.extract_rows,
@@ -525,7 +544,7 @@ const foilOrTarget = (what: string) =>
 const target_token = foilOrTarget("the clean run's most probable token.");
 const foil_token = foilOrTarget("the corrupted run's.");
 const clean = text("Raw text that is answered as it should be.");
-const corrupted = text("Raw text of as many tokens that is answered otherwise.");
+const corrupted = text("Raw text of as many tokens, unless spans are marked, that is answered otherwise.");
 
 export const PromptPair = Type.Object(
   { clean, corrupted, target_token, foil_token },
@@ -558,25 +577,43 @@ export const PatchSweepSubmission = Type.Object(
       }),
     ),
     points: Type.Optional(
-      Type.Array(Type.Enum([...blockPoints]), {
+      Type.Array(Type.Enum([...changedPoints]), {
         minItems: 1,
-        maxItems: blockPoints.length,
+        maxItems: changedPoints.length,
         uniqueItems: true,
         default: [...defaults.patch_points],
         description:
           "What is put in of each layer: block_out, its output; attn_out and ffn_out, what its attention and its MLP add to " +
-          "the residual stream; block_in and mid, the stream before them. A model that has one of them not is refused.",
+          "the residual stream; block_in and mid, the stream before them; head_out, what each head read, head by head. A " +
+          "model that has one of them not is refused.",
+      }),
+    ),
+    heads: Type.Optional(
+      Type.Array(Type.Integer({ minimum: 0, maximum: limits.attention_heads - 1 }), {
+        minItems: 1,
+        maxItems: limits.attention_heads,
+        uniqueItems: true,
+        description: "Of head_out, the heads that are patched, each by itself; otherwise all.",
       }),
     ),
     positions: Type.Optional(
-      Type.Array(Type.Integer({ minimum: -limits.token_index, maximum: limits.token_index }), {
-        minItems: 1,
-        maxItems: limits.max_input_tokens,
-        uniqueItems: true,
-        description:
-          "Token indices, negative ones from the end: -1 is the last token. Otherwise every token. Pairs of different " +
-          "lengths need negative ones.",
-      }),
+      Type.Union(
+        [
+          Type.Enum([alignedPositions]),
+          Type.Array(Type.Integer({ minimum: -limits.token_index, maximum: limits.token_index }), {
+            minItems: 1,
+            maxItems: limits.max_input_tokens,
+            uniqueItems: true,
+          }),
+        ],
+        {
+          description:
+            "Token indices, negative ones from the end: -1 is the last token. Otherwise every token. Pairs of different " +
+            `lengths need negative ones. Or aligned: in both texts of every pair as many spans stand between ` +
+            `${spanMarks.join(" and ")}, at most ${limits.patch_spans}, and the last token of each is patched into that of its ` +
+            "like; the marks are taken out, and the texts may differ in length.",
+        },
+      ),
     ),
     direction: Type.Optional(
       Type.Enum([...patchDirections], {
@@ -597,7 +634,7 @@ export const PatchSweepSubmission = Type.Object(
     ...closed,
     title: "PatchSweepSubmission",
     description:
-      "Put single block outputs of one prompt into the run of another, or what attention and MLPs add, for each layer and token: where does it happen?",
+      "Put single block outputs of one prompt into the run of another, or what attention, MLPs or single heads add, for each layer and token: where does it happen?",
   },
 );
 

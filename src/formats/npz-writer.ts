@@ -9,8 +9,8 @@ export interface NpzFile {
 export interface NpzArray {
   name: string;
   shape: readonly number[];
-  /** float32 unless told otherwise. */
-  dtype?: "f4" | "f8" | "i4";
+  /** float32 unless told otherwise; U with a number: text of so many characters. */
+  dtype?: "f4" | "f8" | "i4" | `U${number}`;
 }
 
 interface Entry extends NpzArray {
@@ -45,7 +45,8 @@ export class NpzWriter {
     for (const array of arrays) {
       const npy = npyHeader(array.dtype ?? "f4", array.shape);
       const header = Buffer.alloc(30 + Buffer.byteLength(`${array.name}.npy`));
-      const itemBytes = array.dtype === "f8" ? 8 : 4;
+      const characters = array.dtype?.startsWith("U") ? Number(array.dtype.slice(1)) : 1;
+      const itemBytes = array.dtype === "f8" ? 8 : 4 * characters;
       const dataBytes = array.shape.reduce((product, length) => product * length, itemBytes);
       const dataStart = offset + header.length + npy.length;
       this.#entries.push({
@@ -65,7 +66,7 @@ export class NpzWriter {
   }
 
   /** Appends values, in C order, to the array with this index. */
-  async append(index: number, values: Float32Array | Float64Array | Int32Array): Promise<void> {
+  async append(index: number, values: NpzNumbers): Promise<void> {
     const entry = this.#entries[index] as Entry;
     const bytes = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
     if (entry.written + bytes.length > entry.dataBytes) {
@@ -107,24 +108,30 @@ export class NpzWriter {
   }
 }
 
-/** Arrays at hand, as a writer takes them. */
-export type NamedArrays = Record<
-  string,
-  { shape: readonly number[]; data: Float32Array | Float64Array | Int32Array }
->;
+type NpzNumbers = Float32Array | Float64Array | Int32Array;
+
+/** Arrays at hand, as a writer takes them; a string is a single word. */
+export type NamedArrays = Record<string, { shape: readonly number[]; data: NpzNumbers } | string>;
+
+/** NumPy keeps a text as the numbers of its characters. */
+function asArray(given: NamedArrays[string]): Omit<NpzArray, "name"> & { data: NpzNumbers } {
+  if (typeof given !== "string") {
+    const { shape, data } = given;
+    return {
+      shape,
+      data,
+      dtype: data instanceof Float64Array ? "f8" : data instanceof Int32Array ? "i4" : "f4",
+    };
+  }
+  const data = Int32Array.from([...given], (character) => character.codePointAt(0) as number);
+  return { shape: [], data, dtype: `U${data.length}` };
+}
 
 /** Writes arrays that are at hand. */
 export async function writeArrays(file: NpzFile, arrays: NamedArrays): Promise<void> {
-  const entries = Object.entries(arrays);
-  const npz = new NpzWriter(
-    file,
-    entries.map(([name, { shape, data }]) => ({
-      name,
-      shape,
-      dtype: data instanceof Float64Array ? "f8" : data instanceof Int32Array ? "i4" : "f4",
-    })),
-  );
-  for (const [index, [, { data }]] of entries.entries()) await npz.append(index, data);
+  const entries = Object.entries(arrays).map(([name, given]) => ({ name, ...asArray(given) }));
+  const npz = new NpzWriter(file, entries);
+  for (const [index, { data }] of entries.entries()) await npz.append(index, data);
   await npz.finish();
 }
 

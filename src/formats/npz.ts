@@ -10,8 +10,25 @@ import { damaged, localHeaderBytes, type ZipEntry, zipDataStart, zipDirectory, z
  * @throws FormatError
  */
 export function decodeNpz(bytes: Uint8Array, most: number): Map<string, Tensor> {
-  const files = npzFiles(bytes, most);
-  return new Map([...files].map(([name, data]) => [name, readNpy(data, `${name}.npy`)]));
+  const files = [...npzFiles(bytes, most)].filter(([, data]) => textOf(data) === undefined);
+  return new Map(files.map(([name, data]) => [name, readNpy(data, `${name}.npy`)]));
+}
+
+/** The single words of an .npz file, arrays of NumPy's type `<U` without a shape. @throws FormatError */
+export function npzWords(bytes: Uint8Array, most: number): Record<string, string> {
+  const words = [...npzFiles(bytes, most)].map(([name, data]) => [name, textOf(data)] as const);
+  return Object.fromEntries(words.filter((word): word is [string, string] => word[1] !== undefined));
+}
+
+/** What an .npy file holds where it is one word: four bytes a character, zeros behind it. */
+function textOf(data: Buffer): string | undefined {
+  const header = data.toString("latin1", 0, 128);
+  const length = Number(/'descr':\s*'<U(\d{1,3})'/.exec(header)?.[1] ?? Number.NaN);
+  const start = data.length - 4 * length;
+  if (Number.isNaN(length) || !/'shape':\s*\(\s*\)/.test(header) || start < 10) return undefined;
+  const codes = Array.from({ length }, (_, i) => data.readUInt32LE(start + 4 * i));
+  if (codes.some((code) => code > 0x10ffff)) return undefined;
+  return String.fromCodePoint(...codes).replace(/\0+$/, "");
 }
 
 /**

@@ -2,11 +2,11 @@ import { type VectorFormat, vectorFormats } from "../contracts/live-limits.js";
 import { UserError } from "../contracts/user-error.js";
 import { decodeControlVector, encodeControlVector } from "../formats/control-vector.js";
 import { FormatError } from "../formats/format-error.js";
-import { decodeNpz } from "../formats/npz.js";
+import { decodeNpz, npzWords } from "../formats/npz.js";
 import { decodeSafetensors, encodeSafetensors, type Tensor } from "../formats/safetensors.js";
 import { looksLikeTorch, readForeignVector } from "./foreign-vectors.js";
-import { type ModelIdentity, ownerOf, unowned } from "./identity.js";
-import type { ProbeNumbers } from "./probes.js";
+import { type ModelIdentity, ownerOf, pointOf, unowned } from "./identity.js";
+import type { ProbeNumbers, ProbeSaid } from "./probes.js";
 import type { Shelved } from "./shelf.js";
 
 /** Forms that a stored thing leaves in. */
@@ -64,7 +64,11 @@ async function vectorOf(bytes: Uint8Array, { model, layer, format, entry }: Read
     };
   }
   const { tensors, metadata } = arraysOf(bytes);
-  checkPoint(metadata, "add");
+  checkOperation(metadata, "add");
+  // A file for another place would be silently wrong.
+  if (pointOf("The file", metadata.point) !== "block_out") {
+    throw new UserError(`The file is of the point ${metadata.point}; only block_out is offered.`);
+  }
   const layers = new Map<number, Float32Array>();
   for (const [name, { data }] of tensors) {
     const own = layerName.exec(name)?.[1];
@@ -89,9 +93,10 @@ async function vectorOf(bytes: Uint8Array, { model, layer, format, entry }: Read
 export function readProbe(
   bytes: Uint8Array,
   reading: Reading,
-): { layer: number; probe: ProbeNumbers; model: ModelIdentity; note: string } {
+): { layer: number; probe: ProbeNumbers; model: ModelIdentity } & Pick<ProbeSaid, "note" | "point"> {
   const { tensors, metadata } = arraysOf(bytes);
-  checkPoint(metadata, "probe");
+  checkOperation(metadata, "probe");
+  const point = pointOf("The file", metadata.point);
   const array = (name: string) => {
     const found = tensors.get(name);
     if (found === undefined)
@@ -109,7 +114,7 @@ export function readProbe(
     bias: array("bias")[0] ?? 0,
   };
   const model = ownerOf(metadata, probe.weight.length, reading);
-  return { layer: own, probe, model, note: metadata.note ?? "" };
+  return { layer: own, probe, model, note: metadata.note ?? "", point };
 }
 
 /** @throws FormatError where a form cannot say it */
@@ -130,15 +135,14 @@ export function writeProbe(file: Shelved, form: FileForm): Buffer {
 }
 
 function arraysOf(bytes: Uint8Array): { tensors: Map<string, Tensor>; metadata: Record<string, string> } {
-  if (starts(bytes, "PK")) return { tensors: decodeNpz(bytes, unpackedBytes), metadata: {} };
+  if (starts(bytes, "PK")) {
+    return { tensors: decodeNpz(bytes, unpackedBytes), metadata: npzWords(bytes, unpackedBytes) };
+  }
   return decodeSafetensors(bytes);
 }
 
-/** A file for another place or another operation would be silently wrong here. */
-function checkPoint({ point, operation }: Record<string, string>, wanted: string): void {
-  if (point !== undefined && point !== "block_out") {
-    throw new UserError(`The file is of the point ${point}; only block_out is offered.`);
-  }
+/** A file for another operation would be silently wrong here. */
+function checkOperation({ operation }: Record<string, string>, wanted: string): void {
   if (operation !== undefined && operation !== wanted) {
     throw new UserError(`The file is for the operation ${operation}, not ${wanted}.`);
   }

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { limits } from "../contracts/limits.js";
+import { type BlockPoint, isBlockPoint } from "../contracts/names.js";
 import { UserError } from "../contracts/user-error.js";
 import type { Tensor } from "../formats/safetensors.js";
 
@@ -15,6 +16,22 @@ export interface ModelIdentity {
 export function modelOf(metadata: Record<string, string>): { id: string; fingerprint: string } | null {
   const { model_fingerprint: fingerprint, model = "" } = metadata;
   return fingerprint === undefined ? null : { id: model, fingerprint };
+}
+
+/** What of a block a stored thing reads, as its file says; files that say nothing are of block outputs. @throws UserError */
+export function pointOf(what: string, point: string | undefined): BlockPoint {
+  if (point === undefined) return "block_out";
+  if (isBlockPoint(point)) return point;
+  throw new UserError(`${what} reads ${JSON.stringify(point)}, which is no point that is known here.`);
+}
+
+/**
+ * Refuses what reads another point where block outputs are read or changed.
+ * @param what e.g. `The probe truth`
+ */
+export function checkBlockOutput(what: string, point: BlockPoint, layer: number): void {
+  if (point === "block_out") return;
+  throw new UserError(`${what} reads ${point} of block ${layer}; here block outputs are read and changed.`);
 }
 
 /**

@@ -1,7 +1,14 @@
 import type { StoredProbe } from "../contracts/library.js";
 import { UserError } from "../contracts/user-error.js";
 import type { Tensor } from "../formats/safetensors.js";
-import { checkFinite, checkModel, type ModelIdentity, modelOf } from "./identity.js";
+import {
+  checkBlockOutput,
+  checkFinite,
+  checkModel,
+  type ModelIdentity,
+  modelOf,
+  pointOf,
+} from "./identity.js";
 import { Shelf, type Shelved } from "./shelf.js";
 
 /** A linear probe as the Lab keeps it: sigmoid(((h - mean) / std) . weight + bias). */
@@ -15,6 +22,13 @@ export interface ProbeNumbers {
 
 /** What is said of a probe beside its numbers; see StoredProbe. */
 export type ProbeReport = Pick<StoredProbe, "separation" | "shuffled_separation">;
+
+export interface ProbeSaid {
+  note: string;
+  report?: ProbeReport;
+  /** Of its block. Default: the output. */
+  point?: StoredProbe["point"];
+}
 
 const fields = ["weight", "mean", "std"] as const;
 
@@ -32,7 +46,7 @@ export class Probes {
     layer: number,
     probe: ProbeNumbers,
     model: ModelIdentity,
-    { note, report }: { note: string; report?: ProbeReport },
+    { note, report, point = "block_out" }: ProbeSaid,
   ): Promise<StoredProbe> {
     if (layer >= model.nLayer) {
       throw new UserError(
@@ -56,7 +70,7 @@ export class Probes {
       tapline: "probe",
       model: model.id,
       model_fingerprint: model.fingerprint,
-      point: "block_out",
+      point,
       operation: "probe",
       layer: String(layer),
       note,
@@ -83,8 +97,8 @@ export class Probes {
   }
 
   /**
-   * A probe for a model as one product: sigmoid(h . weight + bias), its standardisation folded in.
-   * @throws UserError where it belongs to another model
+   * A probe of block outputs for a model as one product: sigmoid(h . weight + bias), its standardisation folded in.
+   * @throws UserError where it belongs to another model, or reads another point
    */
   async folded(
     name: string,
@@ -92,7 +106,8 @@ export class Probes {
   ): Promise<{ layer: number; weight: Float64Array; bias: number; sha256: string }> {
     const file = await this.#shelf.get(name);
     checkModel(`The probe ${name}`, file.metadata, model);
-    const { layer } = describe(file);
+    const { layer, point } = describe(file);
+    checkBlockOutput(`The probe ${name}`, point, layer);
     const [weight, mean, std] = fields.map((field) => numbers(file, field)) as [
       Float32Array,
       Float32Array,
@@ -117,7 +132,7 @@ function describe(file: Shelved): StoredProbe {
     sha256: file.sha256,
     model: modelOf(file.metadata),
     n_embd: numbers(file, "weight").length,
-    point: "block_out",
+    point: pointOf(`The probe ${file.name}`, file.metadata.point),
     operation: "probe",
     layer: Number(file.metadata.layer),
     ...(JSON.parse(file.metadata.report ?? "{}") as ProbeReport),

@@ -45,8 +45,8 @@ export function keptRoutes(router: Routes, { vectors, probes }: Kept, modelNamed
     return vectors.put(name, layers, model, { note });
   });
   put("probe", async (name, bytes, reading) => {
-    const { layer, probe, model, note } = readProbe(bytes, reading);
-    return probes.put(name, layer, probe, model, { note });
+    const { layer, probe, model, ...said } = readProbe(bytes, reading);
+    return probes.put(name, layer, probe, model, said);
   });
 }
 

@@ -26,7 +26,7 @@ export const SubmissionInput: TSchema = (() => {
           "sparse autoencoder. features (dictionary, prompt or texts): which features of a stored dictionary are active. " +
           "extract (examples, or data and out, paths on the Lab's machine): block outputs of a data set in files. " +
           "drift (other, examples): what changes between two models of one architecture. " +
-          "patch_sweep (clean and corrupted, or pairs): where a block's output, or what its attention or MLP adds (points), at one token moves the answer.",
+          "patch_sweep (clean and corrupted, or pairs): where a block's output, or what its attention, its MLP or a single head adds (points; head_out with heads), at one token or marked span (positions aligned) moves the answer.",
       }),
       model: model as TSchema,
       ...Object.fromEntries(Object.entries(others).map(([name, schema]) => [name, Type.Optional(schema)])),

@@ -87,6 +87,7 @@ export interface NativeContext {
       supported: boolean;
       reason: string;
       layers: Int32Array;
+      widths: Int32Array;
       heads: Int32Array;
     }[];
     parallel: boolean;

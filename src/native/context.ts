@@ -148,7 +148,7 @@ export interface SweepRequest {
 }
 
 export interface PatchSweepRequest {
-  /** Token ids of two prompts, as many in both. */
+  /** Token ids of two prompts; as many in both, unless `corruptedPositions` says what belongs together. */
   clean: Int32Array;
   corrupted: Int32Array;
   /** Clean states go into the corrupted run (default), or corrupted ones into the clean run. */
@@ -156,11 +156,15 @@ export interface PatchSweepRequest {
   /** Distinct block indices, points of each (default: the block output) and token indices. */
   layers: readonly number[];
   points?: readonly Point[];
+  /** Of `head_out`, the heads, each patched by itself. Required there. */
+  heads?: readonly number[];
   positions: readonly number[];
+  /** Of the corrupted prompt, one for each of `positions`. Default: the same. */
+  corruptedPositions?: readonly number[];
   /** Default: the clean run's most probable token, and the corrupted run's. */
   target?: number;
   foil?: number;
-  /** float32 [layers, points, hidden]: the direction of each place's random change, which is as long as the patch's. */
+  /** float32 [layers, points, hidden], of each head its size: the direction of each place's random change, which is as long as the patch's. */
   controls?: Float32Array;
   signal?: AbortSignal;
   /** Counts the sites that are computed. */
@@ -169,7 +173,7 @@ export interface PatchSweepRequest {
 
 /**
  * Logit differences, target less foil, after the prompt: of both prompts by themselves, of the run with a row of its own
- * put back, and [layers, points, positions] of every site, with the L2 length of the row and of its change, NaN where nothing
+ * put back, and [layers, points, positions] of every site (of `head_out` [heads, positions] in its point's place), with the L2 length of the row and of its change, NaN where nothing
  * reads the row. `computedSites` took `computedTokens`; the other sites change nothing, by construction.
  */
 export type PatchSweep = NativePatchSweep;
@@ -184,9 +188,11 @@ export interface Support {
   readonly reason: string;
 }
 
-/** Whether a point is there, in which blocks (a hybrid has attention in some), and with how many heads. */
+/** Whether a point is there, in which blocks (a hybrid has attention in some), and of what size. */
 export interface PointSupport extends Support {
   readonly layers: readonly number[];
+  /** Of each of these layers, the numbers of a token; 0 where the point is no such row. */
+  readonly widths: readonly number[];
   /** Of each of these layers, 0 where the point has none. */
   readonly heads: readonly number[];
 }
@@ -236,9 +242,9 @@ export class Context {
       tensorNames: info.tensorNames,
     };
     this.lens = { supported: info.lensSupported, reason: info.lensReason };
-    const found = info.points.map(({ point, layers, heads, ...support }): [Point, PointSupport] => [
+    const found = info.points.map(({ point, layers, widths, heads, ...support }): [Point, PointSupport] => [
       point,
-      { ...support, layers: [...layers], heads: [...heads] },
+      { ...support, layers: [...layers], widths: [...widths], heads: [...heads] },
     ]);
     this.points = Object.fromEntries(found) as Record<Point, PointSupport>;
     this.form = { parallel: info.parallel, normed: info.normed, scaled: info.scaled };
@@ -335,25 +341,35 @@ export class Context {
   }
 
   /**
-   * Puts single rows of one prompt's block outputs into another prompt's run, a site at a time. A site at token p has
+   * Puts single rows of one prompt's blocks, or single heads' parts of them, into another prompt's run, a site at a time. A site at token p has
    * the run's K/V before p and computes the tokens from p on; many sites share a batch. The context needs
    * {@link patchCells} tokens, batches of at least the prompt's, and two sequences; more of each lets more sites share a
    * batch. Forgets the context's sequence.
    */
   patchSweep(request: PatchSweepRequest): Promise<PatchSweep> {
     return this.#queue.run(async () => {
-      const { signal, ...rest } = request;
-      checkLayers(request.layers);
-      if (request.points !== undefined) checkPoints(request.points);
-      if (!Array.isArray(request.positions)) throw invalid("Positions must be an array of token indices.");
-      for (const position of request.positions) checkInteger("A position", position ?? null, 0);
+      const { signal, layers, points, heads, positions, corruptedPositions, ...rest } = request;
+      checkLayers(layers);
+      if (points !== undefined) checkPoints(points);
+      checkIndices("Positions", positions);
+      if (heads !== undefined) checkIndices("Heads", heads);
+      if (corruptedPositions !== undefined) checkIndices("Positions", corruptedPositions);
       checkInteger("target", request.target, 0);
       checkInteger("foil", request.foil, 0);
+      const [clean, corrupted] = [tokenIds(request.clean), tokenIds(request.corrupted)];
+      if (corruptedPositions === undefined && clean.length !== corrupted.length) {
+        throw invalid(
+          `The clean prompt has ${clean.length} tokens and the corrupted one ${corrupted.length}; positions need as many in both.`,
+        );
+      }
       return cancellable(signal, (cancel) =>
         this.#native.patchSweep({
           ...rest,
-          clean: tokenIds(request.clean),
-          corrupted: tokenIds(request.corrupted),
+          clean,
+          corrupted,
+          places: patchPlaces({ layers, points, heads }),
+          cleanPositions: [...positions],
+          corruptedPositions: [...(corruptedPositions ?? positions)],
           cancel,
         }),
       );
@@ -408,6 +424,35 @@ export function sweepCells(promptTokens: number, plans: SweepRequest["plans"], m
   return promptTokens * (1 + recomputed) + (1 + plans.length) * maxTokens;
 }
 
+/** What a patch sweep puts in: each point of each layer, of `head_out` each head. */
+export interface PatchPlace {
+  layer: number;
+  point: Point;
+  head?: number;
+}
+
+/** Layer by layer, point by point and head by head, in the order asked for. @throws NativeError INVALID_ARGUMENT */
+export function patchPlaces({
+  layers,
+  points = ["block_out"],
+  heads,
+}: {
+  layers: readonly number[];
+  points?: readonly Point[] | undefined;
+  heads?: readonly number[] | undefined;
+}): PatchPlace[] {
+  if (points.includes("head_out") && (heads === undefined || heads.length === 0)) {
+    throw invalid("Patching head_out needs heads.");
+  }
+  return layers.flatMap((layer) =>
+    points.flatMap((point): PatchPlace[] =>
+      point === "head_out"
+        ? (heads as readonly number[]).map((head) => ({ layer, point, head }))
+        : [{ layer, point }],
+    ),
+  );
+}
+
 /** The tokens that a patch sweep holds: the prompt, and a batch of sites. */
 export function patchCells(promptTokens: number, batchTokens: number): number {
   return promptTokens + Math.max(promptTokens, batchTokens);
@@ -415,8 +460,12 @@ export function patchCells(promptTokens: number, batchTokens: number): number {
 
 function checkAttention({ layers, heads = [] }: AttentionRequest): void {
   checkLayers(layers);
-  if (!Array.isArray(heads)) throw invalid("Heads must be an array of indices.");
-  for (const head of heads) checkInteger("A head", head ?? null, 0);
+  checkIndices("Heads", heads);
+}
+
+function checkIndices(what: string, list: unknown): void {
+  if (!Array.isArray(list)) throw invalid(`${what} must be an array of indices.`);
+  for (const one of list) checkInteger(`One of the ${what.toLowerCase()}`, one ?? null, 0);
 }
 
 /** The ids as the addon wants them. */

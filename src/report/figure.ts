@@ -60,6 +60,8 @@ export type Chart =
       legend: string;
       /** The colours reach at least so far. */
       least: number;
+      /** What a row is, where it is no layer, and the rows' names by their number in `layer`. */
+      rows?: { name: string; names: string[] };
     }
   /** A grid of differences around 0. */
   | { kind: "differences"; x: string; y: string; value: string; xAxis: string; legend: string }

@@ -25,6 +25,7 @@ const told = new Set([
   "features",
   "drift-by-layer",
   "drift-artefacts",
+  ...["block-in", "head-out", "attn-out", "mid", "ffn-out"].map((point) => `patch-map-${point}`),
   "patch-map",
 ]);
 
@@ -271,8 +272,15 @@ function methodOf({ config }: Job): string {
   }
   if (config.operation === "patch_sweep") {
     const layers = config.layers === undefined ? "every layer" : `layers ${config.layers.join(", ")}`;
-    const tokens = config.positions === undefined ? "every token" : `tokens ${config.positions.join(", ")}`;
-    return `patch_sweep (${config.direction}): single block outputs of ${layers} at ${tokens} put from one prompt's run into the other's; logit difference of two tokens${config.controls ? `, beside random changes as long (seed ${config.seed})` : ""}.`;
+    const { positions, points } = config;
+    const tokens =
+      positions === undefined
+        ? "every token"
+        : Array.isArray(positions)
+          ? `tokens ${positions.join(", ")}`
+          : "the last tokens of marked spans";
+    const states = points.join() === "block_out" ? "block outputs" : `states (${points.join(", ")})`;
+    return `patch_sweep (${config.direction}): single ${states} of ${layers} at ${tokens} put from one prompt's run into the other's; logit difference of two tokens${config.controls ? `, beside random changes as long (seed ${config.seed})` : ""}.`;
   }
   const where = `block output of layer ${config.layers.join(", ")}, seed ${config.seed}`;
   switch (config.operation) {

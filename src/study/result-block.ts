@@ -145,9 +145,7 @@ function* shorter(
     case "patch_sweep": {
       const whole = result as Bare<PatchSweepResult>;
       const sites = whole.sites.map(
-        ({ layer, position, logit_difference, change, recovery, change_length, row_length }) => ({
-          ...{ layer, position, logit_difference, change, recovery, change_length, row_length },
-        }),
+        ({ control: _control, change_interval: _change, recovery_interval: _recovery, ...site }) => site,
       );
       yield [`${digits}, as do the controls and intervals of each site.`, { ...whole, sites }];
       for (let step = 2; step <= whole.layers.length; step *= 2) {

@@ -15,7 +15,17 @@ export { lensGrid } from "./lens-grid.js";
 export { normsGrid } from "./norms-grid.js";
 export { bare, heading, labelled } from "./page.js";
 export { bold, dim, inScale, magnitudeScale, probabilityScale } from "./paint.js";
-export { patchPoints, patchStory, patchTokens, placedSites, sitesAt } from "./patch-sweep-sites.js";
+export {
+  bestOfHeads,
+  type PlacedSite,
+  patchPoints,
+  patchStory,
+  patchTokens,
+  placedSites,
+  positionName,
+  sitesAt,
+  strongestHeads,
+} from "./patch-sweep-sites.js";
 export { type Axis, type Plot, plot, type Series, ticksUpTo } from "./plot.js";
 export { ProgressLine } from "./progress-line.js";
 export { routerStatsPicture } from "./router-stats-picture.js";

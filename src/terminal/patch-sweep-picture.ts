@@ -5,18 +5,27 @@ import { legend } from "./legend.js";
 import { heading, labelled } from "./page.js";
 import { bold, differenceScale, dim } from "./paint.js";
 import {
+  bestOfHeads,
   columnName,
   type PlacedSite,
   patchPoints,
   patchStory,
   patchTokens,
   placedSites,
+  positionName,
   sitesAt,
+  strongestHeads,
 } from "./patch-sweep-sites.js";
 import { visible, wrap } from "./text.js";
 import { tokenGrid } from "./token-grid.js";
 
-/** A patch sweep: its heat map of layers over tokens, what it says in a sentence, and its controls. */
+/** Columns of a cell with a figure, and before the cells. */
+const [headCell, margin] = [8, 6];
+const headsNamed = 5;
+
+/**
+ * A patch sweep: its heat map of layers over tokens, of heads over layers, what it says in a sentence, and its controls.
+ */
 export function patchSweepPicture(
   result: Omit<PatchSweepResult, "note" | "artifacts" | "provenance">,
   canvas: Canvas,
@@ -27,29 +36,65 @@ export function patchSweepPicture(
   const reach = Math.max(shares ? 1 : Number.MIN_VALUE, ...sites.map((site) => Math.abs(value(site))));
   const tokens = patchTokens(result).map(columnName);
   const points = patchPoints(result);
-  const rowsOf = (point: string) =>
-    result.layers.map((layer) => ({
-      layer,
-      cells: sitesAt(sites, point)
-        .filter((site) => site.layer === layer)
-        .sort((a, b) => a.column - b.column)
-        .map((site) => ({
-          text: "",
-          figure: site.inside ? signed(value(site)) : "·",
-          value: 0.5 + value(site) / reach / 2,
-          bold: shares && value(site) >= 0.5,
+  const cellOf = (site: PlacedSite) => ({
+    text: "",
+    figure: site.inside ? signed(value(site)) : "·",
+    value: 0.5 + value(site) / reach / 2,
+    bold: shares && value(site) >= 0.5,
+  });
+  const drawn = (columns: readonly string[], chosen: readonly PlacedSite[]) =>
+    tokenGrid(
+      {
+        tokens: columns,
+        rows: result.layers.map((layer) => ({
+          layer,
+          cells: chosen.filter((site) => site.layer === layer).map(cellOf),
         })),
-    }));
+        scale: differenceScale,
+        figureOptional: false,
+      },
+      canvas,
+    );
+  const tokenMap = (point: string) =>
+    drawn(
+      tokens,
+      sitesAt(sites, point).sort((a, b) => a.column - b.column),
+    );
   const [title, meaning] = shares
     ? ["Recovery", "share of the way that one patched state moves the logit difference"]
     : ["Change", "of the logit difference by one patched state"];
   const total = Math.max(narrowest, canvas.width);
   const colors = legend(differenceScale, shortNumber(-reach), shortNumber(reach), canvas);
+  // Heads that do not fit beside each other go on below.
+  const heads = result.heads ?? [];
+  const wide = Math.max(1, Math.floor((total - margin) / headCell));
+  const headMap = () => {
+    const best = bestOfHeads(sites);
+    return Array.from({ length: Math.ceil(heads.length / wide) }, (_, line) => {
+      const own = heads.slice(line * wide, (line + 1) * wide);
+      return drawn(
+        own.map((head) => `h${head}`),
+        best.filter(({ head }) => own.includes(head as number)),
+      );
+    }).flat();
+  };
+  const strongest = strongestHeads(sites, headsNamed).map(
+    (site) =>
+      `${site.layer}.${site.head} at ${tokens[site.column]} (${positionName(result, site.position)}) ${signed(value(site))}`,
+  );
   return [
     ...points.flatMap((point, at) => [
       ...(at === 0 ? [] : [""]),
-      heading(points.join() === "block_out" ? title : `${title}, ${point}`, meaning, colors, canvas),
-      ...tokenGrid({ tokens, rows: rowsOf(point), scale: differenceScale, figureOptional: false }, canvas),
+      ...(point === "head_out"
+        ? [
+            heading(`${title}, head_out`, "of each head at the token where it moves most", colors, canvas),
+            ...headMap(),
+            ...(strongest.length === 0 ? [] : labelled("Heads", strongest.join(", "), canvas)),
+          ]
+        : [
+            heading(points.join() === "block_out" ? title : `${title}, ${point}`, meaning, colors, canvas),
+            ...tokenMap(point),
+          ]),
     ]),
     ...wrap("· cannot change anything: nothing reads it, or both runs are the same there", total).map(
       (line) => dim(line, canvas.colors),

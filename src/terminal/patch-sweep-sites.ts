@@ -3,7 +3,7 @@ import { visible } from "./text.js";
 
 type Sweep = Pick<
   PatchSweepResult,
-  "direction" | "layers" | "points" | "positions" | "pairs" | "sites" | "clean" | "corrupted"
+  "direction" | "layers" | "points" | "heads" | "positions" | "pairs" | "sites" | "clean" | "corrupted"
 >;
 
 /** What is patched of each block; block outputs alone where a result says nothing. */
@@ -24,9 +24,47 @@ export interface PlacedSite extends PatchSite {
   inside: boolean;
 }
 
+/** Whether positions are spans that are marked in the texts. */
+function marksSpans({ pairs }: Sweep): boolean {
+  return pairs[0]?.clean.spans !== undefined;
+}
+
+/** What a position is: a token's index, or a span's number. */
+export function positionName(result: Sweep, position: number): string {
+  return `${marksSpans(result) ? "span" : "token"} ${position}`;
+}
+
+/** How far a site moves the answer. */
+export function siteSize({ recovery, change }: Pick<PatchSite, "recovery" | "change">): number {
+  return Math.abs(recovery ?? change);
+}
+
+/**
+ * Of each head of each layer the site that moves most, layer by layer in the order of the heads; nothing where no head was
+ * patched.
+ */
+export function bestOfHeads<S extends PatchSite>(sites: readonly S[]): S[] {
+  const best = new Map<string, S>();
+  for (const site of sitesAt(sites, "head_out")) {
+    const head = `${site.layer}.${site.head}`;
+    const known = best.get(head);
+    if (known === undefined || siteSize(site) > siteSize(known)) best.set(head, site);
+  }
+  return [...best.values()];
+}
+
+/** The heads that move most, the first of them most; those that move nothing are not among them. */
+export function strongestHeads<S extends PatchSite>(sites: readonly S[], most: number): S[] {
+  return bestOfHeads(sites)
+    .filter((site) => siteSize(site) > 0)
+    .sort((a, b) => siteSize(b) - siteSize(a))
+    .slice(0, most);
+}
+
 /** Columns in the order of the text, as indices into `positions`. */
-function columns({ positions, pairs }: Sweep): number[] {
-  const length = pairs[0]?.clean.tokens.length ?? 0;
+function columns(result: Sweep): number[] {
+  const { positions, pairs } = result;
+  const length = marksSpans(result) ? 0 : (pairs[0]?.clean.tokens.length ?? 0);
   const place = (index: number) => {
     const position = positions[index] as number;
     return position < 0 ? length + position : position;
@@ -52,7 +90,9 @@ export function patchTokens(result: Sweep): { position: number; clean?: string; 
   return columns(result).map((index) => {
     const position = result.positions[index] as number;
     const shared = (side: "clean" | "corrupted") => {
-      const tokens = result.pairs.map((pair) => pair[side].tokens.at(position) as string);
+      const tokens = result.pairs.map(
+        ({ [side]: { spans, tokens } }) => (spans?.[position]?.text ?? tokens.at(position)) as string,
+      );
       return tokens.every((token) => token === tokens[0]) ? tokens[0] : undefined;
     };
     const [clean, corrupted] = [shared("clean"), shared("corrupted")];
@@ -89,8 +129,9 @@ export function patchStory(result: Sweep): string {
     return "No site could change anything: the two prompts give the model the same states there.";
   const size = (site: PlacedSite) => site.recovery ?? Math.abs(site.change);
   const best = others.reduce((most, site) => (size(site) > size(most) ? site : most), first);
-  const { point = "block_out" } = best;
-  const where = `${point === "block_out" ? "" : `${point} of `}block ${best.layer} at “${columnName(tokens[best.column] as (typeof tokens)[number])}” (token ${best.position})`;
+  const { point = "block_out", head } = best;
+  const what = head === undefined ? point : `head ${head}`;
+  const where = `${what === "block_out" ? "" : `${what} of `}block ${best.layer} at “${columnName(tokens[best.column] as (typeof tokens)[number])}” (${positionName(result, best.position)})`;
   if (best.recovery === null) {
     return `Both runs have the same logit difference; it moves most, by ${best.change.toPrecision(3)}, with ${where}.`;
   }

@@ -66,6 +66,7 @@ test("the Lab's and the serving model's limits", () => {
     path_characters: 4096,
     patch_pairs: 64,
     patch_sites: 32_768,
+    patch_spans: 64,
     attention_heads: 256,
     attention_bytes: 2 ** 28,
     capture_body_bytes: 500_000,

@@ -292,9 +292,29 @@ test("patch_sweep: two prompts, or pairs of them; any number of layers, position
   });
   const points = ["attn_out", "ffn_out", "mid", "block_in", "block_out"];
   assert.is(patch({ ...capitals, points }), "accepted");
-  const odd = 'points[0]: must be block_in, attn_out, mid, ffn_out or block_out, got "head_in".';
+  const odd = 'points[0]: must be block_in, head_out, attn_out, mid, ffn_out or block_out, got "head_in".';
   assert.is(patch({ ...capitals, points: ["head_in"] }), odd);
   assert.is(patch({ ...capitals, points: [] }), "points: at least 1 entry, got 0.");
+  assert.is(patch({ ...capitals, points: ["attn_out", "head_out"], heads: [0, 3] }), "accepted");
+  assert.is(patch({ ...capitals, heads: [0] }), "heads: are those of point head_out.");
+  assert.is(patch({ ...capitals, points: ["head_out"], heads: [1, 1] }), "heads: 1 appears twice.");
+  assert.is(patch({ ...capitals, positions: "aligned" }), "accepted");
+  assert.is(patch({ ...capitals, positions: [2, 2] }), "positions: 2 appears twice.");
+  assert.is(
+    patch({ ...capitals, positions: "last" }),
+    'positions: must be "aligned" or an array, got "last".',
+  );
+  const examples = Array.from({ length: 8 }, (_, i) => ({
+    ...{ text: `text ${i}`, label: i % 2, split: i < 4 ? "train" : "test" },
+  }));
+  for (const operation of ["probe", "sae", "extract"]) {
+    const body = { operation, model: "demo", examples };
+    assert.is(sentence({ ...body, point: "mid" }), "accepted");
+    assert.is(
+      sentence({ ...body, point: "head_out" }),
+      'point: must be block_in, attn_out, mid, ffn_out or block_out, got "head_out".',
+    );
+  }
   const inside = { operation: "inspect", model: "demo", prompt: "a" };
   assert.is(sentence({ ...inside, points: points.slice(0, 4), decompose: true }), "accepted");
   assert.is(

@@ -75,12 +75,47 @@ test("all heads out is attention out, and both halves can be changed as outputs 
   assert.ok(moved[1]!.delta < -0.01, `${moved[1]!.delta}`);
 });
 
+test("a donor's heads in place of the prompt's own: one of them moves the answer, itself moves nothing", async () => {
+  const prompt = "When Mary and John went to the store, Mary gave a drink to";
+  const donor_prompt = "When Mary and John went to the store, John gave a drink to";
+  const asked = {
+    prompt,
+    donor_prompt,
+    layers: [6],
+    intervention: "patch",
+    point: "head_out",
+    controls: true,
+  };
+  const put = async (heads: number[] | undefined, more: object = {}) => {
+    const { trials } = await run({ ...asked, heads, target_token: " Mary", ...more });
+    return trials[1] as (typeof trials)[number];
+  };
+  // Head 6.2 is the one that a sweep of all heads finds.
+  const [own, mover, others, all] = [
+    await put([0, 1, 2, 3], { donor_prompt: prompt }),
+    await put([2]),
+    await put([0, 1, 3]),
+    await put([3, 2, 0, 1]),
+  ];
+  assert.ok(Math.abs(own.delta) < 1e-5, `itself: ${own.delta}`);
+  assert.ok(mover.delta > 0.1, `6.2: ${mover.delta}`);
+  assert.ok(Math.abs(others.delta) < 0.02, `the others: ${others.delta}`);
+  // In any order they are the whole row, and this is what attention adds.
+  const [row, attention] = [await put(undefined), await put(undefined, { point: "attn_out" })];
+  assert.ok(Math.abs(all.probability - row.probability) < 1e-5);
+  assert.ok(
+    Math.abs(row.probability - attention.probability) < 1e-4,
+    `${row.probability} ${attention.probability}`,
+  );
+  assert.ok(Math.abs(mover.control?.delta as number) < mover.delta / 2, `random: ${mover.control?.delta}`);
+});
+
 test("what has no meaning is told in a sentence", async () => {
   const asked = { ...repeated, layers: [6] };
   assert.is(await sentence({ ...asked, heads: [0] }), "heads: are those of point head_out.");
   assert.is(
-    await sentence({ ...asked, intervention: "patch", donor_prompt: "a", point: "head_out" }),
-    "point: head_out is for scale and ablate, not for patch.",
+    await sentence({ ...asked, intervention: "steer", positive: "a", negative: "b", point: "head_out" }),
+    "point: head_out is for scale, ablate and patch, not for steer.",
   );
   assert.is(
     await sentence({ ...asked, point: "head_out", heads: [4, 9] }),

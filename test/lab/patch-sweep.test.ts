@@ -135,6 +135,127 @@ test("runs that do not differ have nothing to recover", async () => {
   assert.match(found.note, /The two runs of 1 of the pair do not differ/);
 });
 
+// When {object} and {subject} went to the store, {who} gave a drink to
+const gift = (object: string, subject: string, who: string) =>
+  `When ${object} and ${subject} went to the store, ${who} gave a drink to`;
+
+test("heads: each is a site of its own, and one of block 6 says who is given the drink", async () => {
+  const names = [
+    ["Mary", "John"],
+    ["Tom", "Lucy"],
+    ["Peter", "Anna"],
+  ] as const;
+  const pairs = names.map(([object, subject]) => ({
+    clean: gift(object, subject, subject),
+    corrupted: gift(object, subject, object),
+    target_token: ` ${object}`,
+    foil_token: ` ${subject}`,
+  }));
+  const asked = { operation: "patch_sweep", model: "demo", pairs, points: ["head_out"], positions: [-1] };
+  const { id } = await harness.submit(asked);
+  const job = await harness.finished(id);
+  assert.is(job.status, "completed", job.error);
+  const found = job.result as PatchSweepResult;
+  assert.equal([found.points, found.heads, found.positions], [["head_out"], [0, 1, 2, 3], [-1]]);
+  assert.equal(
+    found.sites.slice(0, 5).map(({ layer, point, head, position }) => [layer, point, head, position]),
+    [
+      [0, "head_out", 0, -1],
+      [0, "head_out", 1, -1],
+      [0, "head_out", 2, -1],
+      [0, "head_out", 3, -1],
+      [1, "head_out", 0, -1],
+    ],
+  );
+  const ranked = found.sites.toSorted((a, b) => (b.recovery as number) - (a.recovery as number));
+  const [best, next] = ranked as [PatchSite, PatchSite];
+  assert.equal([best.layer, best.head], [6, 2]);
+  assert.ok((best.recovery as number) > 0.3, `head 6.2: ${best.recovery}`);
+  assert.ok((next.recovery as number) < 0.2, `head ${next.layer}.${next.head}: ${next.recovery}`);
+  // The card's name mover looks at the name in block 0, and moves nothing from there.
+  const mover = found.sites.find(({ layer, head }) => layer === 0 && head === 2) as PatchSite;
+  assert.ok(Math.abs(mover.recovery as number) < 0.02, `head 0.2: ${mover.recovery}`);
+  assert.match(found.note, /^Each site puts what one head read \(head_out\) of the clean run/);
+  const arrays = readNpz(readFileSync(join(harness.lab.folder, id, "patch-sweep.npz")));
+  assert.equal(arrays.get("logit_difference_head_out")?.shape, [3, 8, 4, 1]);
+  assert.equal(arrays.get("control_head_out")?.shape, [3, 8, 4, 1]);
+  assert.equal([...(arrays.get("heads")?.data ?? [])], [0, 1, 2, 3]);
+  const each = arrays.get("logit_difference_head_out")?.data as Float64Array;
+  const mean = ([0, 1, 2].reduce((sum, pair) => sum + (each[pair * 32 + 26] as number), 0) as number) / 3;
+  assert.ok(Math.abs(mean - best.logit_difference) < 1e-9);
+});
+
+test("spans that are marked in both texts are patched into their like, whatever stands around them", async () => {
+  const marked = {
+    clean: "The capital of [[France]] [[is]]",
+    corrupted: "I think the capital of [[the United Kingdom]] [[is]]",
+    target_token: " Paris",
+    foil_token: " London",
+    positions: "aligned",
+  };
+  const found = await result({ ...marked, layers: [1, 6] });
+  const [pair] = found.pairs;
+  assert.equal(pair?.clean.tokens.slice(1), ["The", " capital", " of", " France", " is"]);
+  assert.equal(pair?.clean.spans, [
+    { text: "France", position: 4 },
+    { text: "is", position: 5 },
+  ]);
+  const there = pair?.corrupted;
+  assert.equal(
+    there?.spans?.map(({ text }) => text),
+    ["the United Kingdom", "is"],
+  );
+  const ends = there?.spans?.map(({ position }) => there.tokens[position]);
+  assert.equal([ends?.[1], there?.spans?.[1]?.position], [" is", (there?.tokens.length as number) - 1]);
+  assert.is(there?.spans?.[0]?.position, (there?.tokens.length as number) - 2);
+  assert.equal(found.positions, [0, 1]);
+  assert.equal(
+    found.sites.map(({ layer, position }) => [layer, position]),
+    [
+      [1, 0],
+      [1, 1],
+      [6, 0],
+      [6, 1],
+    ],
+  );
+  const recovery = found.sites.map((site) => site.recovery as number);
+  assert.ok((recovery[0] as number) > 0.5 && (recovery[3] as number) > 0.5, `${recovery}`);
+  assert.match(found.note, /at the last token of one span/);
+  // Without marks the brackets are text.
+  const { positions: _positions, ...raw } = marked;
+  assert.match(await refusal(raw), /clean has \d+ tokens and corrupted \d+/);
+});
+
+test("marks that do not fit are told in a sentence", async () => {
+  const told = (clean: string, corrupted = "The capital of [[Japan]] is") =>
+    refusal({ clean, corrupted, positions: "aligned" });
+  assert.is(
+    await told("The capital of France is"),
+    "clean marks no span: with aligned positions, write what is patched between [[ and ]].",
+  );
+  assert.is(await told("The [[capital of [[France]] is"), "clean opens a span with [[ inside of another.");
+  assert.is(await told("The capital of France]] is"), "clean has ]] where no span was opened with [[.");
+  assert.is(await told("The capital of [[France is"), "clean opens a span with [[ that is not closed.");
+  assert.is(await told("The [[]]capital is"), "clean marks a span without any text: [[]].");
+  assert.is(
+    await told("The [[capital]] of [[France]] is"),
+    "clean marks 2 spans and corrupted 1; each needs its like.",
+  );
+  assert.is(
+    await told("The capital of [[Fran]]ce is"),
+    'clean: span 0, "Fran", does not end where a token ends; let it end with a whole word, before the space that ' +
+      "belongs to the next one.",
+  );
+  assert.match(await told("The capital of [[France ]]is"), /^clean: span 0, "France ", does not end/);
+  assert.is(await told("[[a]] ".repeat(65)), "clean marks 65 spans; at most 64 are aligned.");
+  const one = { clean: "The capital of [[France]] is", corrupted: "The capital of [[Japan]] is" };
+  const two = { clean: "The capital of [[France]] [[is]]", corrupted: "The capital of [[Japan]] [[is]]" };
+  assert.is(
+    await refusal({ pairs: [one, two], positions: "aligned" }),
+    "pairs[0] marks 1 span and pairs[1] 2; figures are means over the pairs, so that all need as many.",
+  );
+});
+
 test("what only the model can tell fails the job with a sentence", async () => {
   assert.match(
     await refusal({ ...capitals, corrupted: "The capital of the country of Japan is" }),
@@ -156,6 +277,11 @@ test("what only the model can tell fails the job with a sentence", async () => {
     await refusal({ ...capitals, foil_token: " two words" }),
     /^foil_token must encode to exactly one token/,
   );
+  assert.is(
+    await refusal({ ...capitals, points: ["head_out"], heads: [4, 7] }),
+    "heads: 4, 7 do not exist; block 0 has 4 heads, 0 to 3.",
+  );
+  assert.is(await refusal({ ...capitals, heads: [0] }), "heads: are those of point head_out.");
   const longer = { clean: "The capital city of Italy is", corrupted: "The capital city of Spain is" };
   assert.match(
     await refusal({ pairs: [capitals, longer] }),

@@ -171,10 +171,23 @@ test("what cannot be swept is told in a sentence", async () => {
   await rejects(
     sweep({ positions: [6] }),
     "INVALID_ARGUMENT",
-    /Position 6 does not exist; the prompts have 6 tokens, 0 to 5/,
+    /Position 6 does not exist; the prompt has 6 tokens, 0 to 5/,
   );
   await rejects(sweep({ positions: [1, 1] }), "INVALID_ARGUMENT", /Position 1 is listed twice/);
   await rejects(sweep({ positions: [] }), "INVALID_ARGUMENT", /needs layers, points and positions/);
+  await rejects(sweep({ points: ["head_out"] }), "INVALID_ARGUMENT", /^Patching head_out needs heads\.$/);
+  await rejects(
+    sweep({ points: ["head_out"], heads: [4] }),
+    "INVALID_ARGUMENT",
+    /^Head 4 does not exist at head_out of block 0; there are 4\.$/,
+  );
+  await rejects(sweep({ points: ["head_out"], heads: [1, 1] }), "INVALID_ARGUMENT", /lists .* twice/);
+  await rejects(sweep({ points: ["attention"] }), "INVALID_ARGUMENT", /cannot be changed/);
+  await rejects(
+    sweep({ corruptedPositions: [0] }),
+    "INVALID_ARGUMENT",
+    /needs as many positions in both prompts/,
+  );
   await rejects(sweep({ layers: [8] }), "LAYER_OUT_OF_RANGE");
   await rejects(sweep({ target: model.info.nVocab }), "INVALID_ARGUMENT", /outside the vocabulary/);
   await rejects(
@@ -189,6 +202,138 @@ test("what cannot be swept is told in a sentence", async () => {
     /takes a context of 12 and batches of 6 in two sequences/,
   );
   await small.close();
+});
+
+/** What each head of each layer read, [layers][tokens][heads] of its size. */
+async function headsOf(tokens: Int32Array, heads: number): Promise<Float32Array[][][]> {
+  await single.reset();
+  const { layers: read } = await single.advance({ tokens, layers, points: ["head_out"] });
+  return read.map(({ states }) => {
+    const data = states?.data as Float32Array;
+    const size = data.length / tokens.length / heads;
+    return [...tokens.keys()].map((token) =>
+      Array.from({ length: heads }, (_, head) =>
+        data.slice((token * heads + head) * size, (token * heads + head + 1) * size),
+      ),
+    );
+  });
+}
+
+/** One whole forward pass with one head of one token replaced. */
+async function withHead(
+  { target = 0, foil = 0 }: PatchSweepRequest,
+  tokens: Int32Array,
+  [layer, head, position]: [number, number, number],
+  vector: Float32Array,
+): Promise<number> {
+  const edit = { layer, point: "head_out" as const, head, scale: 0, vector };
+  const edits = [{ ...edit, positions: [[position, position]] as const }];
+  const logits = await logitsOf(single, {
+    tokens,
+    layers: [layer],
+    points: ["head_out"],
+    rows: "last",
+    edits,
+  });
+  return (logits[target] as number) - (logits[foil] as number);
+}
+
+const heads = [0, 1, 2, 3];
+
+for (const denoise of [true, false]) {
+  test(`every head equals a forward pass of its own: ${denoise ? "denoise" : "noise"}`, async () => {
+    assert.equal(
+      single.points.head_out.heads,
+      layers.map(() => heads.length),
+    );
+    assert.equal(
+      single.points.head_out.widths,
+      layers.map(() => 128),
+    );
+    const request = { ...(await everywhere()), denoise, points: ["head_out"] as const, heads };
+    const donor = await headsOf(denoise ? clean : corrupted, heads.length);
+    const base = denoise ? corrupted : clean;
+    const expected: number[] = [];
+    for (const layer of layers) {
+      for (const head of heads) {
+        for (const position of positions) {
+          const vector = donor[layer]?.[position]?.[head] as Float32Array;
+          expected.push(await withHead(request, base, [layer, head, position], vector));
+        }
+      }
+    }
+    const sweep = await context.patchSweep(request);
+    near(sweep.patched, expected, 1e-4, "heads");
+    // At the two tokens behind the prompts' parting; the last block's heads count at the last token alone.
+    assert.is(sweep.computedSites, 7 * 4 * 2 + 4 + 1);
+    const known = [...sweep.changeLength].filter((length) => !Number.isNaN(length)).length;
+    assert.is(known, 7 * 4 * 6 + 4);
+  });
+}
+
+test("heads stand between the points of their layer, in the order asked for, and take random changes of their own size", async () => {
+  const request = { ...(await everywhere()), layers: [5, 2], positions: [5, 4] };
+  const size = 32;
+  const direction = Float32Array.from({ length: size }, (_, i) => Math.cos(i));
+  const width = model.info.nEmbd;
+  const controls = Float32Array.from([
+    ...[0, 1].flatMap(() => [...new Float32Array(width).fill(1), ...direction, ...direction]),
+  ]);
+  const sweep = await context.patchSweep({
+    ...request,
+    points: ["attn_out", "head_out"],
+    heads: [3, 1],
+    controls,
+  });
+  assert.is(sweep.patched.length, 2 * 3 * 2);
+  const alone = await context.patchSweep({ ...request, layers: [2], points: ["head_out"], heads: [1] });
+  near(sweep.patched.slice(10), alone.patched, 1e-4, "head 2.1");
+  const attention = await context.patchSweep({ ...request, layers: [5], points: ["attn_out"] });
+  near(sweep.patched.slice(0, 2), attention.patched, 1e-4, "attention of block 5");
+  const far = sweep.changeLength[10] as number;
+  const mine = (await headsOf(corrupted, heads.length))[2]?.[5]?.[1] as Float32Array;
+  const length = Math.hypot(...direction);
+  const moved = mine.map((value, i) => value + (far / length) * (direction[i] as number));
+  const expected = await withHead(request, corrupted, [2, 1, 5], moved);
+  near([sweep.control?.[10] as number], [expected], 1e-4, "random change of head 2.1");
+});
+
+test("heads patched into themselves change nothing, to the bit", async () => {
+  const request = { ...(await everywhere()), corrupted: clean, points: ["head_out"] as const, heads };
+  const sweep = await context.patchSweep(request);
+  assert.ok(sweep.patched.every((value) => value === sweep.clean));
+  assert.is(sweep.computedSites, 1);
+});
+
+test("tokens that stand elsewhere in the other prompt are patched there", async () => {
+  const longer = await model.tokenize("I think the capital of Japan is");
+  assert.is(longer.length, clean.length + 2);
+  const { target = 0, foil = 0 } = await everywhere();
+  const request = {
+    ...{ clean, corrupted: longer, target, foil, layers },
+    ...{ positions: [5, 4], corruptedPositions: [7, 6] },
+  };
+  const donor = await statesOf(clean);
+  const width = model.info.nEmbd;
+  const expected: number[] = [];
+  for (const layer of layers) {
+    for (const [place, from] of [
+      [7, 5],
+      [6, 4],
+    ] as const) {
+      const vector = (donor[layer] as Float32Array).slice(from * width, (from + 1) * width);
+      const edits = [{ layer, positions: [[place, place]] as const, scale: 0, vector }];
+      const dead = layer === layers.length - 1 && place === 6;
+      const logits = await logitsOf(single, {
+        ...{ tokens: longer, layers: [layer], rows: "last" as const },
+        edits: dead ? [] : edits,
+      });
+      expected.push((logits[target] as number) - (logits[foil] as number));
+    }
+  }
+  const sweep = await context.patchSweep(request);
+  near(sweep.patched, expected, 1e-4, "elsewhere");
+  assert.ok(Math.abs((sweep.patched.at(-2) as number) - sweep.clean) <= 1e-5, "the last block's last token");
 });
 
 test("a cancelled sweep ends, and the context works on", async () => {

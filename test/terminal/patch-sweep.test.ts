@@ -57,6 +57,100 @@ test("no line is wider than the terminal, and colours change nothing but colours
   }
 });
 
+/** The example with two heads in place of each block: the second moves as much the other way, at another token. */
+function headResult(): PatchSweepResult {
+  const sites = [0, 3].flatMap((layer) =>
+    [5, 2].flatMap((head) =>
+      result.sites
+        .filter((site) => site.layer === layer)
+        .map((site) => ({
+          ...site,
+          point: "head_out" as const,
+          head,
+          recovery: head === 5 ? site.recovery : -(site.recovery as number) / 3,
+        })),
+    ),
+  );
+  return { ...result, points: ["head_out"], heads: [5, 2], sites };
+}
+
+test("heads are a map of their own: layers over heads, each at the token where it moves most", () => {
+  const lines = draw(headResult());
+  assert.match(lines[0] as string, /^Recovery, head_out +of each head at the token where it moves most/);
+  assert.match(lines[1] as string, /^ +3 +0\.75 +-0\.25 *$/);
+  assert.match(lines[2] as string, /^ +0 +0\.75 +-0\.25 *$/);
+  assert.match(lines[3] as string, /^layer +h5 +h2 *$/);
+  const text = lines.join(" ").replace(/\s+/g, " ");
+  assert.match(
+    text,
+    /Heads 0\.5 at ·cat\/··sat·dog \(token 1\) 0\.75, 3\.5 at ·sat \(token 2\) 0\.75, 0\.2 at/,
+  );
+  assert.match(text, /One state goes furthest: head 5 of block 0 at “·cat\/··sat·dog” \(token 1\)/);
+  // Heads that do not fit go on below.
+  const many = Array.from({ length: 40 }, (_, head) => head);
+  const wide = { ...headResult(), heads: many };
+  wide.sites = many.flatMap((head) =>
+    headResult()
+      .sites.filter((site) => site.head === 5)
+      .map((site) => ({ ...site, head })),
+  );
+  const drawn = draw(wide, 80);
+  for (const head of many)
+    assert.ok(
+      drawn.some((line) => new RegExp(`^layer.* h${head} `).test(line)),
+      `h${head}`,
+    );
+  for (const line of drawn) assert.ok(width(line) <= 80, line);
+});
+
+test("the report draws heads by layer, and the strongest by token", () => {
+  const { parts } = findingsOf({ ...patchJob(), result: headResult() });
+  const [map, strongest] = parts as [Figure, Figure];
+  assert.equal([map.id, strongest.id], ["patch-map-head-out", "patch-heads"]);
+  assert.equal(map.table.head, ["layer", "head 5", "head 2"]);
+  assert.equal(map.table.rows[0], [
+    "0",
+    "75.0 % (token 1, ·cat against ··sat·dog)",
+    "-25.0 % (token 1, ·cat against ··sat·dog)",
+  ]);
+  assert.match(
+    map.details[0] as string,
+    /^layer 0 head 5, token 1\nclean ·cat, corrupted ··sat·dog\nrecovery 75\.0 %/,
+  );
+  const { chart } = strongest;
+  assert.equal(chart.kind === "sites" && chart.rows, { name: "head", names: ["3.2", "0.2", "3.5", "0.5"] });
+  // All tokens of a head, the strongest head in the row with the greatest number.
+  assert.equal(strongest.rows.map(([row, label, column]) => [row, label, column]).slice(0, 4), [
+    [3, "0.5", 0],
+    [1, "0.2", 0],
+    [2, "3.5", 0],
+    [0, "3.2", 0],
+  ]);
+  assert.equal(strongest.table.rows[0], ["0.5", "0 %", "75.0 %", "-25.0 %"]);
+});
+
+test("of marked texts the columns are spans", () => {
+  const [pair] = result.pairs as [PatchSweepResult["pairs"][number]];
+  const spans = (texts: string[]) => texts.map((text, index) => ({ text, position: index + 1 }));
+  const marked = {
+    ...result,
+    positions: [0, 1],
+    pairs: [
+      {
+        ...pair,
+        clean: { ...pair.clean, spans: spans(["the cat", "sat"]) },
+        corrupted: { ...pair.corrupted, spans: spans(["a big dog", "sat"]) },
+      },
+    ],
+    sites: result.sites
+      .filter(({ position }) => position > 0)
+      .map((site) => ({ ...site, position: site.position - 1 })),
+  };
+  const lines = draw(marked);
+  assert.match(lines[3] as string, /^layer +the·cat.* sat *$/);
+  assert.match(lines.join(" ").replace(/\s+/g, " "), /at “the·cat\/a·big·dog” \(span 0\)/);
+});
+
 test("the report's heat map has both prompts' tokens, the values and the faint cells", () => {
   const { parts, summary } = findingsOf(patchJob());
   const [map] = parts as [Figure];

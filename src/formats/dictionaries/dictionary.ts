@@ -12,8 +12,10 @@ export type RowScaling = "none" | "constant_norm" | "layer_norm";
 
 /** What a file says of the place that its dictionary reads. */
 export interface DictionaryOrigin {
-  /** Block whose output it reads; absent where the file does not say. */
+  /** Block that it reads; absent where the file does not say. */
   layer?: number;
+  /** What of the block, where the file says that it is not the output. */
+  point?: string;
   /** The place as the file calls it. */
   hook?: string;
   /** The model as the file calls it. */

@@ -47,6 +47,7 @@ export async function readLabSae(
     subtractBias: false,
     origin: {
       ...(metadata.layer !== undefined && Number.isInteger(layer) && { layer }),
+      ...(metadata.point !== undefined && { point: metadata.point }),
       ...(metadata.model !== undefined && { model: metadata.model }),
     },
     notes: [],

@@ -1,8 +1,11 @@
+import type { BlockPoint } from "../../contracts/names.js";
 import { planSafetensors, type SafetensorsPlan, type WrittenType } from "../../formats/safetensors.js";
 
 /** What every row of an extraction has in common. */
 export interface RowForm {
   layers: readonly number[];
+  /** Of each of these blocks; absent: its output, as in every extraction of earlier versions. */
+  point?: BlockPoint;
   hidden: number;
   rows: "all" | "last" | "mean";
   dtype: "f32" | "f16" | "bf16";

@@ -1,8 +1,10 @@
 import { join } from "node:path";
 import type { ExtractConfig, SaeConfig, SaeResult } from "../../contracts/index.js";
 import { defaults } from "../../contracts/limits.js";
+import type { BlockPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { modelFingerprint } from "../../library/index.js";
+import { pointOfRows } from "../training/extraction.js";
 import { writeOwn, writeSaeLens } from "../training/files.js";
 import { trainingRows } from "../training/rows.js";
 import { trainDictionary } from "../training/train.js";
@@ -24,10 +26,11 @@ export async function batchSae(input: OperationInput<SaeConfig>): Promise<Findin
 }
 
 function extraction(config: SaeConfig, out: string): ExtractConfig {
-  const { model, layers, max_input_tokens, max_tokens, seed, examples = [] } = config;
+  const { model, layers, max_input_tokens, max_tokens, seed, point, examples = [] } = config;
   return {
     ...{ operation: "extract", model, layers, max_input_tokens, max_tokens, seed, out },
     examples: examples.map(({ text }) => ({ text })),
+    ...(point && { point }),
     rows: config.rows ?? "last",
     dtype: "f32",
     too_long: "refuse",
@@ -43,11 +46,16 @@ async function trainOn(
   const { config, model, artifacts, clock, signal } = input;
   const { layers, examples, architecture = "relu" } = config;
   const reports: SaeResult["reports"] = [];
+  let point: BlockPoint = "block_out";
   for (const [index, layer] of layers.entries()) {
     const rows = await clock.measure("plan", () =>
-      trainingRows(folder, { layer, rows: config.rows, seed: config.seed, ...(splitOf && { splitOf }) }),
+      trainingRows(folder, {
+        ...{ layer, rows: config.rows, point: config.point, seed: config.seed },
+        ...(splitOf && { splitOf }),
+      }),
     );
     const { fingerprint, name } = rows.extraction.model;
+    point = pointOfRows(rows.extraction);
     if (fingerprint !== (await modelFingerprint(model.info.path))) {
       throw new UserError(
         `${folder} was extracted from ${name || "another model"}, not from ${config.model}.`,
@@ -68,7 +76,7 @@ async function trainOn(
       }),
     );
     const trained = {
-      ...{ layer, architecture, k: settings.k, weights },
+      ...{ layer, point, architecture, k: settings.k, weights },
       model: model.info.name,
       prependBos: model.info.addBos,
     };
@@ -78,5 +86,5 @@ async function trainOn(
     });
     reports.push({ layer, ...report });
   }
-  return { reports };
+  return { ...(point !== "block_out" && { point }), reports };
 }

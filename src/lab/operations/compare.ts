@@ -13,6 +13,7 @@ import {
   sweepCells,
 } from "../../native/index.js";
 import { compareNote } from "./compare-note.js";
+import { headSize, headsOf } from "./heads.js";
 import { editFor, editsFor, lengthOf, meanDifference } from "./intervention.js";
 import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
@@ -43,12 +44,12 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
   try {
     const point = config.point ?? "block_out";
     checkPoints(context, [point]);
-    checkHeads(context, config, layer);
+    if (point === "head_out") headsOf(context, [layer], config.heads);
     const { vector, feature } = await clock.measure("compute", () =>
       editVector(input, context, layer, given),
     );
     const length = vector === undefined ? undefined : lengthOf(vector);
-    const controls = seeds.map((seed) => randomVector(model.info.nEmbd, length ?? 0, seed));
+    const controls = seeds.map((seed) => randomVector(vector?.length ?? model.info.nEmbd, length ?? 0, seed));
     const trials = await clock.measure("compute", () =>
       context.sweep({
         prompts,
@@ -148,6 +149,12 @@ async function editVector(
   const [first, second] = sides;
   if (first === undefined) return {};
   progress({ stage: "capture", done: 0, total: sides.flat().length });
+  if (config.point === "head_out") {
+    const row = await lastRow(context, first[0] as Int32Array, layer, signal);
+    const size = headSize(context, layer);
+    const parts = config.heads?.map((head) => row.subarray(head * size, (head + 1) * size)) ?? [row];
+    return { vector: Float32Array.from(parts.flatMap((part) => [...part])) };
+  }
   const features = await context.features({
     sequences: sides.flat(),
     layers: [layer],
@@ -161,18 +168,23 @@ async function editVector(
   return { vector };
 }
 
-/** @throws UserError where the block has no heads, or fewer */
-function checkHeads(context: Context, { point, heads = [] }: CompareConfig, layer: number): void {
-  if (point !== "head_out") return;
-  const { layers, heads: counts } = context.points.head_out;
-  const count = counts[layers.indexOf(layer)];
-  if (count === undefined) throw new UserError(`Block ${layer} mixes tokens without attention heads.`);
-  const missing = heads.filter((head) => head >= count);
-  if (missing.length > 0) {
-    throw new UserError(
-      `heads: ${missing.join(", ")} ${missing.length === 1 ? "does" : "do"} not exist; block ${layer} has ${count} heads, 0 to ${count - 1}.`,
-    );
-  }
+/** What the heads of a block read for a text's last token, side by side. */
+async function lastRow(
+  context: Context,
+  tokens: Int32Array,
+  layer: number,
+  signal: AbortSignal | undefined,
+): Promise<Float32Array> {
+  await context.reset();
+  const { layers } = await context.advance({
+    tokens,
+    layers: [layer],
+    points: ["head_out"],
+    rows: "last",
+    ...(signal === undefined ? {} : { signal }),
+  });
+  await context.reset();
+  return layers[0]?.states?.data as Float32Array;
 }
 
 /** Room for as many prompts at once as fit into the cache's share of memory, and for at least one. */

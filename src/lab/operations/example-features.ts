@@ -1,11 +1,11 @@
 import type { ProbeConfig } from "../../contracts/index.js";
-import { openContext } from "./open-context.js";
+import { checkPoints, openContext } from "./open-context.js";
 import type { OperationInput } from "./operation.js";
 import { packedContext, tokensOfBatch } from "./packing.js";
 import { checkLayers, tokenizeInput } from "./tokens.js";
 import type { SaeExamplesConfig } from "./train-layers.js";
 
-/** Final-token block outputs of a data set. */
+/** Final-token block outputs of a data set, or another point of blocks. */
 export interface ExampleFeatures {
   /** float32 [examples, hidden], row by row, for each selected layer. */
   byLayer: Map<number, Float32Array>;
@@ -30,11 +30,14 @@ export async function exampleFeatures(
   const context = await clock.measure("context", () =>
     openContext(model, packedContext(texts, tokensOfBatch(model))),
   );
+  const { point = "block_out" } = config;
   try {
+    checkPoints(context, [point]);
     const captured = await clock.measure("compute", () =>
       context.features({
         sequences,
         layers: config.layers,
+        point,
         onProgress: (done, total) => progress({ stage: "capture", done, total }),
         ...(signal === undefined ? {} : { signal }),
       }),

@@ -10,7 +10,7 @@ import { ExtractionFolder, extractionFormat, type IndexHead, indexText } from ".
 import { indexName, type Plan, Planner, type RowForm, type Shard } from "../extraction/plan.js";
 import { RowWriter } from "../extraction/row-writer.js";
 import { givenTexts, type TextSource, textsOfFile } from "../extraction/texts.js";
-import { openContext } from "./open-context.js";
+import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { batchSequences, packedContext, tokensOfBatch } from "./packing.js";
 import { checkLayers, checkPositions, rawTokens, tokenizeInput } from "./tokens.js";
@@ -31,7 +31,7 @@ interface Extraction {
   longest: number;
 }
 
-/** Writes the block outputs of a data set to disk: counted first, then shard by shard. */
+/** Writes the block outputs of a data set, or another point of blocks, to disk: counted first, then shard by shard. */
 export async function extract(input: OperationInput<ExtractConfig>): Promise<Findings<ExtractResult>> {
   const { config, model, clock } = input;
   checkLayers(model, config.layers);
@@ -62,7 +62,8 @@ async function planned(input: OperationInput<ExtractConfig>, source: TextSource)
   const { config, model, progress } = input;
   const { layers, rows, dtype } = config;
   const part = (config.shard ?? [0, 1]) as [number, number];
-  const form = { layers, hidden: model.info.nEmbd, rows, dtype };
+  const { point = "block_out" } = config;
+  const form = { layers, ...(point !== "block_out" && { point }), hidden: model.info.nEmbd, rows, dtype };
   const planner = new Planner(form, part, config.shard_tokens);
   const hash = createHash("sha256");
   let longest = 0;
@@ -163,6 +164,7 @@ async function makeShards(
   const started = performance.now();
   let texts: AsyncGenerator<Tokens> | undefined;
   try {
+    checkPoints(context, [extraction.form.point ?? "block_out"]);
     let before = 0; // texts
     let done = 0; // tokens
     for (const [number, shard] of plan.shards.entries()) {
@@ -251,6 +253,7 @@ async function fillShard(
       context.features({
         sequences: batch.map(({ tokens }) => tokens),
         layers: form.layers,
+        ...(form.point && { point: form.point }),
         rows: form.rows,
         skipped: skippedIn(model),
         ...(signal === undefined ? {} : { signal }),
@@ -294,7 +297,9 @@ function describe(
     folder: config.out ?? null,
     index: planOnly ? null : indexName(part),
     data: { name: source.name, sha256 },
-    ...{ layers: config.layers, hidden: form.hidden, rows: form.rows, dtype: form.dtype, shard: [...part] },
+    layers: config.layers,
+    ...(form.point && { point: form.point }),
+    ...{ hidden: form.hidden, rows: form.rows, dtype: form.dtype, shard: [...part] },
     ...{ texts: plan.texts, cut_texts: plan.cut_texts, tokens: plan.tokens, row_count: plan.rows },
     ...{ bytes: plan.bytes, files: plan.shards.length, kept_files: kept },
     tokens_per_second: computed > 0 ? computed / seconds : null,

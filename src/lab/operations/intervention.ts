@@ -24,7 +24,10 @@ export function editFor(
   );
 }
 
-/** The same as a plan: at the point that is changed, one edit for each of its heads. */
+/**
+ * The same as a plan: at the point that is changed, one edit for each of its heads.
+ * @param rest the vector of heads is one after another, theirs alone
+ */
 export function editsFor(
   config: Parameters<typeof editFor>[0] & Pick<CompareConfig, "point" | "heads">,
   ...rest: [layer: number, strength: number, vector: Float32Array | undefined, feature?: FeaturePlace]
@@ -32,7 +35,15 @@ export function editsFor(
   const edit = editFor(config, ...rest);
   const { point, heads } = config;
   if (point === undefined) return [edit];
-  return heads === undefined ? [{ ...edit, point }] : heads.map((head) => ({ ...edit, point, head }));
+  if (heads === undefined) return [{ ...edit, point }];
+  const { vector } = edit;
+  const size = (vector?.length ?? 0) / heads.length;
+  return heads.map((head, index) => ({
+    ...edit,
+    ...(vector && { vector: vector.slice(index * size, (index + 1) * size) }),
+    point,
+    head,
+  }));
 }
 
 /**

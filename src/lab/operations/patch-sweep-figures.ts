@@ -1,6 +1,6 @@
 import type { PatchPair, PatchSite, PatchSweepConfig, PatchSweepResult } from "../../contracts/index.js";
-import type { BlockPoint } from "../../contracts/names.js";
-import type { Model, PatchSweep } from "../../native/index.js";
+import { alignedPositions, type ChangedPoint } from "../../contracts/names.js";
+import { type Model, type PatchPlace, type PatchSweep, patchPlaces } from "../../native/index.js";
 import type { Findings } from "./operation.js";
 import { pieceLookup } from "./tokens.js";
 import { drawnInterval, pairDraws } from "./uncertainty.js";
@@ -10,21 +10,37 @@ const resamples = 1000;
 /** Runs whose logit differences are closer than this have no way between them. */
 const leastDifference = 1e-6;
 
-/** The sites: each point of each layer at each position, which may count from the end. */
+/** The sites: each point of each layer, of head_out each head, at each position. */
 export interface Grid {
   layers: number[];
-  points: BlockPoint[];
+  points: ChangedPoint[];
+  /** Of head_out. */
+  heads?: number[];
+  /** As asked for: they may count from the end, or be numbers of spans. */
   positions: number[];
+  /** What is put in at each position, in order. */
+  places: PatchPlace[];
+  /** Numbers of each place. */
+  widths: number[];
 }
 
-/** A pair as the model sees it, and where it is patched. */
-export interface Pair {
-  clean: Int32Array;
-  corrupted: Int32Array;
-  target?: number;
-  foil?: number;
+/** Layer by layer, point by point, head by head. */
+export const placesOf = patchPlaces;
+
+/** A prompt as the model sees it, and where it is patched. */
+export interface PairPrompt {
+  tokens: Int32Array;
   /** Token indices, from 0. */
   positions: number[];
+  /** Of a marked text, what each position is the last token of. */
+  spans?: string[];
+}
+
+export interface Pair {
+  clean: PairPrompt;
+  corrupted: PairPrompt;
+  target?: number;
+  foil?: number;
 }
 
 /** Logit differences of the run that is patched, and of the one that the states are from. */
@@ -51,7 +67,10 @@ export async function describePatches(
   const described = await describePairs(model, pairs, sweeps);
   return {
     direction: config.direction,
-    ...grid,
+    layers: grid.layers,
+    points: grid.points,
+    ...(grid.heads && { heads: grid.heads }),
+    positions: grid.positions,
     pairs: described,
     clean: mean(({ clean }) => clean),
     corrupted: mean(({ corrupted }) => corrupted),
@@ -65,11 +84,12 @@ export async function describePatches(
 }
 
 async function describePairs(model: Model, pairs: Pair[], sweeps: PatchSweep[]): Promise<PatchPair[]> {
-  const ids = pairs.flatMap(({ clean, corrupted }) => [...clean, ...corrupted]);
+  const ids = pairs.flatMap(({ clean, corrupted }) => [...clean.tokens, ...corrupted.tokens]);
   const piece = await pieceLookup(model, [...ids, ...sweeps.flatMap(({ target, foil }) => [target, foil])]);
-  const prompt = (tokens: Int32Array, logit_difference: number) => ({
+  const prompt = ({ tokens, positions, spans }: PairPrompt, logit_difference: number) => ({
     tokens: Array.from(tokens, piece),
     token_ids: [...tokens],
+    ...(spans && { spans: spans.map((text, index) => ({ text, position: positions[index] as number })) }),
     logit_difference,
   });
   return pairs.map(({ clean, corrupted }, index) => {
@@ -88,7 +108,7 @@ async function describePairs(model: Model, pairs: Pair[], sweeps: PatchSweep[]):
 
 function sitesOf(
   config: PatchSweepConfig,
-  { layers, points, positions }: Grid,
+  { places, positions }: Grid,
   sweeps: PatchSweep[],
   sides: Sides[],
 ): PatchSite[] {
@@ -107,8 +127,7 @@ function sitesOf(
     };
   };
   const known = (values: number[]) => (values.some(Number.isNaN) ? null : average(values));
-  const places = layers.flatMap((layer) => points.map((point) => ({ layer, point })));
-  return places.flatMap(({ layer, point }, row) =>
+  return places.flatMap(({ layer, point, head }, row) =>
     positions.map((position, column): PatchSite => {
       const place = row * positions.length + column;
       const of = (array: (sweep: PatchSweep) => Float64Array | undefined) =>
@@ -123,7 +142,8 @@ function sitesOf(
           : drawnInterval(draws, changes, { values: ways, least: leastDifference });
       return {
         layer,
-        point,
+        point: point as ChangedPoint,
+        ...(head === undefined ? {} : { head }),
         position,
         ...found,
         ...(spread === undefined ? {} : { change_interval: spread }),
@@ -136,14 +156,24 @@ function sitesOf(
   );
 }
 
+/** What a site puts in. */
+function statesText(points: PatchSweepConfig["points"]): string {
+  if (points.join() === "block_out") return "one block output";
+  const rows = points.filter((point) => point !== "head_out");
+  return [
+    ...(rows.length === 0 ? [] : [`one block's ${rows.join(", or its ")}`]),
+    ...(rows.length === points.length ? [] : ["what one head read (head_out)"]),
+  ].join(", or ");
+}
+
 function noteOf(config: PatchSweepConfig, pairs: PatchPair[], sides: Sides[], sidePath: string): string {
   const [from, into] = config.direction === "denoise" ? ["clean", "corrupted"] : ["corrupted", "clean"];
   const same = sides.filter(({ base, donor }) => Math.abs(donor - base) < leastDifference).length;
   const wrong = pairs.filter(({ clean }) => clean.logit_difference <= 0).length;
   const of = pairs.length === 1 ? "the pair" : `${pairs.length} pairs`;
   return [
-    `Each site puts ${config.points.join() === "block_out" ? "one block output" : `one block's ${config.points.join(", or its ")}`} ` +
-      `of the ${from} run into the ${into} run, at one token; later tokens compute with it.`,
+    `Each site puts ${statesText(config.points)} of the ${from} run into the ${into} run, at ` +
+      `${config.positions === alignedPositions ? "the last token of one span" : "one token"}; later tokens compute with it.`,
     config.direction === "denoise"
       ? "A site that restores the answer is enough for it; that does not say that it is needed."
       : "A site that spoils the answer is needed for it; that does not say that it is enough.",

@@ -11,7 +11,7 @@ const permutations = 100;
 const resamples = 2000;
 
 /**
- * Trains a linear probe on the final-token block outputs of each selected layer: logistic regression on
+ * Trains a linear probe on the final-token block outputs of each selected layer, or on another point of it: logistic regression on
  * activations standardised with the training examples' statistics, reported on the held-out ones.
  */
 export async function probe(input: OperationInput<ProbeConfig>): Promise<Findings<ProbeResult>> {
@@ -22,12 +22,12 @@ export async function probe(input: OperationInput<ProbeConfig>): Promise<Finding
     write: (layer, trained) => writeWeights(input, layer, trained),
     report: (layer, trained) => report(config, layer, trained),
   });
-  return { reports };
+  return { ...(config.point && { point: config.point }), reports };
 }
 
 /** In double precision, so that the file's own arithmetic gives the reported scores. */
 function writeWeights(
-  { artifacts }: OperationInput<ProbeConfig>,
+  { artifacts, config: { point = "block_out" } }: OperationInput<ProbeConfig>,
   layer: number,
   { weight, bias, mean, std }: TrainedProbe,
 ): Promise<void> {
@@ -37,6 +37,8 @@ function writeWeights(
     bias: { shape: [], data: Float64Array.of(bias) },
     mean: { shape, data: mean },
     std: { shape, data: std },
+    // What is not said is the block's output.
+    ...(point !== "block_out" && { point }),
   });
 }
 

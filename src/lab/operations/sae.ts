@@ -2,6 +2,7 @@ import type { SaeConfig, SaeResult } from "../../contracts/index.js";
 import { type TrainedSae, trainSae } from "../../native/index.js";
 import { writeNpz } from "../npz.js";
 import { writeSafetensors } from "../safetensors.js";
+import { saidPoint } from "../training/files.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { type SaeExamplesConfig, trainLayers } from "./train-layers.js";
 
@@ -25,7 +26,7 @@ export async function sae(input: OperationInput<SaeConfig>): Promise<Findings<Sa
     write: (layer, trained) => writeWeights(small, layer, trained),
     report: (layer, trained) => report(config, layer, trained),
   });
-  return { reports };
+  return { ...(config.point && { point: config.point }), reports };
 }
 
 /** Whether it is the autoencoder of one batch: the examples' last tokens, ReLU, nothing said of the steps. */
@@ -50,7 +51,7 @@ async function writeWeights(
       "decoder.weight": { shape: [hidden, config.features], data: weights.decoderWeight },
       "decoder.bias": { shape: [hidden], data: weights.decoderBias },
     },
-    { layer: String(layer), architecture: "relu" },
+    { layer: String(layer), architecture: "relu", ...saidPoint(config.point) },
   );
   await writeNpz(artifacts, `sae-normalization-${layer}.npz`, {
     mean: { shape: [hidden], data: mean },

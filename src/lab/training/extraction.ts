@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { type BlockPoint, isBlockPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { FormatError } from "../../formats/format-error.js";
 import type { TensorPlace } from "../../formats/safetensors.js";
@@ -25,7 +26,7 @@ export interface ShardRows {
 export interface Extraction {
   folder: string;
   form: RowForm;
-  /** The model's block outputs it holds, as its index says. */
+  /** The model whose rows it holds, as its index says. */
   model: { name: string; fingerprint: string };
   /** Of everything that its indices say: two extractions that agree here are the same. */
   sha256: string;
@@ -58,7 +59,7 @@ export async function openExtraction(folder: string): Promise<Extraction> {
         `${join(folder, names[i] as string)} is not finished: run the same tapline extract again.`,
       );
     }
-    for (const field of ["model_fingerprint", "layers", "hidden", "rows", "dtype"]) {
+    for (const field of ["model_fingerprint", "layers", "point", "hidden", "rows", "dtype"]) {
       const [here, there] = [first, part].map(({ source }) => JSON.stringify(source[field]));
       if (here !== there) {
         throw new UserError(
@@ -67,11 +68,11 @@ export async function openExtraction(folder: string): Promise<Extraction> {
       }
     }
   }
-  const { layers, hidden, rows, dtype, model_fingerprint, skipped_in_mean } = first.source;
+  const { layers, point, hidden, rows, dtype, model_fingerprint, skipped_in_mean } = first.source;
   const shards = parts.flatMap((part) => part.shards);
   return {
     folder,
-    form: { layers, hidden, rows, dtype } as RowForm,
+    form: { layers, ...(point !== undefined && { point }), hidden, rows, dtype } as RowForm,
     model: { name: first.made_with.model ?? "", fingerprint: String(model_fingerprint) },
     sha256: createHash("sha256")
       .update(JSON.stringify(parts.map(({ source, shards }) => [source, shards])))
@@ -82,6 +83,11 @@ export async function openExtraction(folder: string): Promise<Extraction> {
     shards,
     files: shards.map(({ file }) => join(folder, file)),
   };
+}
+
+/** What of its blocks an extraction holds. */
+export function pointOfRows({ form }: Extraction): BlockPoint {
+  return form.point ?? "block_out";
 }
 
 async function readIndex(path: string): Promise<ExtractionIndex> {
@@ -102,6 +108,7 @@ async function readIndex(path: string): Promise<ExtractionIndex> {
     (source.hidden as number) > 0 &&
     ["all", "last", "mean"].includes(source.rows as string) &&
     ["f32", "f16", "bf16"].includes(source.dtype as string) &&
+    (source.point === undefined || isBlockPoint(source.point)) &&
     Array.isArray(read.shards) &&
     read.shards.every(({ file, rows }) => typeof file === "string" && !/[/\\]/.test(file) && whole(rows));
   if (!sound) throw refuse("a field is missing or of another type");

@@ -1,3 +1,4 @@
+import type { BlockPoint } from "../../contracts/names.js";
 import { transpose } from "../../formats/dictionaries/dictionary.js";
 import type { DictionaryArchitecture, DictionaryWeights } from "../../native/index.js";
 import type { Artifacts } from "../artifacts.js";
@@ -7,6 +8,7 @@ import { writeSafetensors } from "../safetensors.js";
 /** A trained dictionary, and what its files say of where it is from. */
 export interface TrainedDictionary {
   layer: number;
+  point: BlockPoint;
   architecture: DictionaryArchitecture;
   k: number;
   weights: DictionaryWeights;
@@ -14,6 +16,20 @@ export interface TrainedDictionary {
   model: string;
   prependBos: boolean;
 }
+
+/** What a file says of the point that its dictionary reads; nothing where it is the block's output. */
+export function saidPoint(point: BlockPoint | undefined): { point?: string } {
+  return point === undefined || point === "block_out" ? {} : { point };
+}
+
+/** The hook of TransformerLens at a point of a block. */
+const hooks: Readonly<Record<BlockPoint, string>> = {
+  block_in: "hook_resid_pre",
+  attn_out: "hook_attn_out",
+  mid: "hook_resid_mid",
+  ffn_out: "hook_mlp_out",
+  block_out: "hook_resid_post",
+};
 
 /**
  * Writes a dictionary as the Lab writes those of {@link trainSae}: `sae-layer-<n>.safetensors` on (x - mean) / scale, and
@@ -36,6 +52,7 @@ export async function writeOwn(artifacts: Artifacts, trained: TrainedDictionary)
       layer: String(layer),
       architecture,
       ...(architecture === "topk" || architecture === "batchtopk" ? { k: String(k) } : {}),
+      ...saidPoint(trained.point),
       ...(trained.model === "" ? {} : { model: trained.model }),
     },
   );
@@ -46,7 +63,7 @@ export async function writeOwn(artifacts: Artifacts, trained: TrainedDictionary)
 }
 
 /**
- * Writes it as SAELens does, on block outputs as they are: `cfg.json` and `sae_weights.safetensors`. A threshold that
+ * Writes it as SAELens does, on rows as they are: `cfg.json` and `sae_weights.safetensors`. A threshold that
  * batches made is JumpReLU there, too, as SAELens itself saves it.
  */
 export async function writeSaeLens(artifacts: Artifacts, trained: TrainedDictionary): Promise<void> {
@@ -88,7 +105,7 @@ export async function writeSaeLens(artifacts: Artifacts, trained: TrainedDiction
     metadata: {
       sae_lens_version: "6.0.0",
       sae_lens_training_version: null,
-      hook_name: `blocks.${layer}.hook_resid_post`,
+      hook_name: `blocks.${layer}.${hooks[trained.point]}`,
       model_name: trained.model,
       prepend_bos: trained.prependBos,
     },

@@ -2,13 +2,14 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Progress, SaeReport } from "../../contracts/index.js";
+import type { BlockPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { version } from "../../contracts/version.js";
 import { removeTorn, syncFolder, writeDurably } from "../../files/durable.js";
 import { Artifacts } from "../artifacts.js";
 import { lock } from "../lock.js";
 import { Checkpoint, differenceOf, type TrainingIdentity } from "./checkpoint.js";
-import { openExtraction } from "./extraction.js";
+import { openExtraction, pointOfRows } from "./extraction.js";
 import { writeOwn, writeSaeLens } from "./files.js";
 import { trainingRows } from "./rows.js";
 import type { DictionarySettings } from "./settings.js";
@@ -24,6 +25,8 @@ export interface ExtractionTraining extends Omit<DictionarySettings, "seed"> {
   /** Those of the extraction when not given. */
   layers?: readonly number[] | undefined;
   rows?: "all" | "last" | undefined;
+  /** Which the extraction has to be of; otherwise any. */
+  point?: BlockPoint | undefined;
   seed: number;
 }
 
@@ -57,7 +60,8 @@ export async function trainFromExtraction(
   out: string,
   options: ExtractionTrainingOptions = {},
 ): Promise<ExtractionTrained> {
-  const { from, ...settings } = said;
+  // What the extraction is of, its hash says.
+  const { from, point, ...settings } = said;
   const extraction = await openExtraction(from);
   const layers = said.layers ?? extraction.form.layers;
   await makeFolder(out);
@@ -103,8 +107,8 @@ async function trainLayer(
   out: string,
   options: ExtractionTrainingOptions & { progress: (progress: Progress) => void },
 ): Promise<SaeReport> {
-  const { from, rows: which, seed } = said;
-  const rows = await trainingRows(from, { layer, rows: which, seed });
+  const { from, rows: which, point, seed } = said;
+  const rows = await trainingRows(from, { layer, rows: which, point, seed });
   const { extraction } = rows;
   const { report, weights, settings } = await trainDictionary({
     rows,
@@ -119,7 +123,7 @@ async function trainLayer(
     },
   });
   const trained = {
-    ...{ layer, architecture: settings.architecture, k: settings.k, weights },
+    ...{ layer, point: pointOfRows(extraction), architecture: settings.architecture, k: settings.k, weights },
     model: extraction.model.name,
     prependBos: extraction.skipped > 0,
   };

@@ -1,6 +1,7 @@
+import type { BlockPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import type { RowPiece } from "../../native/index.js";
-import { type Extraction, openExtraction, readShard, type ShardRows } from "./extraction.js";
+import { type Extraction, openExtraction, pointOfRows, readShard, type ShardRows } from "./extraction.js";
 
 /** Rows that evaluations read at most. */
 export const evaluatedRows = 16_384;
@@ -29,10 +30,21 @@ export interface TrainingRows {
  */
 export async function trainingRows(
   folder: string,
-  settings: { layer: number; rows: "all" | "last" | undefined; seed: number; splitOf?: SplitOf },
+  settings: {
+    layer: number;
+    rows: "all" | "last" | undefined;
+    /** Which the extraction has to be of; otherwise any. */
+    point?: BlockPoint | undefined;
+    seed: number;
+    splitOf?: SplitOf;
+  },
 ): Promise<TrainingRows> {
   const extraction = await openExtraction(folder);
   const { form } = extraction;
+  const point = pointOfRows(extraction);
+  if (settings.point !== undefined && settings.point !== point) {
+    throw new UserError(`${folder} holds ${point} of ${layersText(form.layers)}, not ${settings.point}.`);
+  }
   if (!form.layers.includes(settings.layer)) {
     throw new UserError(
       `${folder} holds the block outputs of ${layersText(form.layers)}, not of block ${settings.layer}.`,

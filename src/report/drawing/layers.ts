@@ -27,11 +27,16 @@ export function layOut(
   return { layers, pictures, cell: Math.min(widestCell, room / most) };
 }
 
-/** The names of the layers, beside their cells. */
-export function layerAxis(layers: readonly number[], cellHeight: number): Html[] {
+/** The names of the layers, beside their cells. @param named what a row is, where it is no layer */
+export function layerAxis(
+  layers: readonly number[],
+  cellHeight: number,
+  named?: { name: string; names: string[] },
+): Html[] {
   const left = { x: axisWidth - 8, anchor: "end", kind: "soft" } as const;
+  const nameOf = (row: number) => named?.names[row] ?? String(row);
   return [
-    ...layers.map((layer, at) => label(String(layer), { ...left, y: (at + 0.5) * cellHeight + 4 })),
-    label("layer", { ...left, y: layers.length * cellHeight + 17 }),
+    ...layers.map((layer, at) => label(nameOf(layer), { ...left, y: (at + 0.5) * cellHeight + 4 })),
+    label(named?.name ?? "layer", { ...left, y: layers.length * cellHeight + 17 }),
   ];
 }

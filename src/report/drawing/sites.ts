@@ -12,7 +12,7 @@ const sizes = { leastCell: 48, widestCell: 110 };
 
 /** Differences around 0 of layers over the tokens of two prompts, which stand below each other; faint where nothing can change. */
 export function drawSites(figure: Figure, chart: Sites, rows: readonly Row[], width: number): Html[] {
-  const { columns, value } = chart;
+  const { columns, value, rows: named } = chart;
   const { layers, pictures, cell } = layOut(rows, columns.length, width, sizes);
   const reach = Math.max(chart.least, 1e-9, ...rows.map((row) => Math.abs(Number(row[value] ?? 0))));
   const height = layers.length * cellHeight;
@@ -36,7 +36,7 @@ export function drawSites(figure: Figure, chart: Sites, rows: readonly Row[], wi
       height + 42,
       pictures.length > 1 ? `${figure.title}: columns ${first} to ${first + count - 1}` : figure.title,
       [
-        ...layerAxis(layers, cellHeight),
+        ...layerAxis(layers, cellHeight, named),
         ...cellsOf(first, count),
         ...columns.slice(first, first + count).flatMap(({ above, below }, at) => {
           const x = axisWidth + (at + 0.5) * cell;

@@ -21,10 +21,12 @@ export function layOut(rows, count, width, { axisWidth, leastCell, widestCell })
 /**
  * The names of the layers, beside their grid.
  * @param {Theme} theme
+ * @param {{ name: string, names: string[] }} [named] what a row is, where it is no layer
  */
-export function layerAxis(theme) {
+export function layerAxis(theme, named) {
   return Plot.axisY({
-    label: "layer",
+    label: named?.name ?? "layer",
+    ...(named && { tickFormat: (/** @type {number} */ row) => named.names[row] }),
     labelAnchor: "bottom",
     labelArrow: "none",
     tickSize: 0,

@@ -15,7 +15,7 @@ const sizes = { axisWidth: 44, leastCell: 46, widestCell: 110 };
  * @returns {Drawn}
  */
 export function drawSites(figure, rows, { width, theme }) {
-  const { columns, value, legend, least } = figure.chart;
+  const { columns, value, legend, least, rows: named } = figure.chart;
   const { layers, lines, cell } = layOut(rows, columns.length, width, sizes);
   const reach = Math.max(least, 1e-9, ...rows.map((row) => Math.abs(Number(row[value] ?? 0))));
   const color = differenceColor(reach, theme);
@@ -39,7 +39,7 @@ export function drawSites(figure, rows, { width, theme }) {
       x: { type: "band", domain: places },
       y: { type: "band", domain: layers },
       marks: [
-        layerAxis(theme),
+        layerAxis(theme, named),
         Plot.axisX({
           anchor: "bottom",
           label: null,

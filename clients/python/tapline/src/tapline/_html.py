@@ -72,9 +72,11 @@ def _drift(result: Mapping[str, Any]) -> str:
 
 def _sites(result: Mapping[str, Any]) -> str:
     runs = ("clean", "corrupted", "restored")
-    fields = ("layer", "position", "logit_difference", "change", "recovery")
+    sites_of = result["sites"]
+    inner = tuple(name for name in ("point", "head") if any(site.get(name, "block_out") != "block_out" for site in sites_of))
+    fields = ("layer", *inner, "position", "logit_difference", "change", "recovery")
     furthest = sorted(result["sites"], key=lambda site: -abs(float(site["change"])))
-    sites = ([site[field] for field in fields] for site in furthest)
+    sites = ([site.get(field, "") for field in fields] for site in furthest)
     return _table(runs, [[result[run] for run in runs]]) + _table(fields, sites)
 
 

@@ -112,14 +112,15 @@ class Lab:
 
         Settings: intervention (scale, ablate, patch, steer, project_out, clamp), strengths, strength_unit (unit,
         vector, row_norm), positions (last, all, prompt, generated, or ranges), target_token, prompts,
-        donor_prompt, positive and negative (or positives and negatives, lists), min, max, controls.
+        donor_prompt, positive and negative (or positives and negatives, lists), min, max, point, heads, controls.
         """
         return self.submit("compare", model, prompt=prompt, **settings)
 
     def probe(self, model: Model, examples: Sequence[ProbeExample], **settings: Any) -> Job[ProbeResult]:
         """Trains a linear probe on final-token block outputs; examples have text, label and split.
 
-        A label of True counts as 1, False as 0.
+        A label of True counts as 1, False as 0. Settings: layers, point (block_in, attn_out, mid, ffn_out, block_out),
+        seed.
         """
         return self.submit("probe", model, examples=[_labelled(one) for one in examples], **settings)
 
@@ -132,8 +133,8 @@ class Lab:
     ) -> Job[SaeResult]:
         """Trains a sparse autoencoder on block outputs: of the examples' last tokens, or of an extraction's folder.
 
-        Settings: layers, seed, features, steps, architecture (relu, topk, batchtopk, jumprelu), rows (last, all), k,
-        batch, learning_rate, warmup, decay, sparsity.
+        Settings: layers, seed, features, steps, architecture (relu, topk, batchtopk, jumprelu), rows (last, all), point,
+        k, batch, learning_rate, warmup, decay, sparsity.
         """
         if examples is not None:
             settings["examples"] = [_labelled(one) for one in examples]
@@ -161,7 +162,7 @@ class Lab:
 
         `data` is a .txt or .jsonl file on the service's machine (or give `examples`), `out` a folder there: a job
         that finds finished files of the same extraction goes on behind them. Without `out` the files are artifacts.
-        Settings: layers, rows (all, last, mean), dtype (f32, f16, bf16), too_long (refuse, cut), shard (i, n),
+        Settings: layers, point, rows (all, last, mean), dtype (f32, f16, bf16), too_long (refuse, cut), shard (i, n),
         shard_tokens, plan.
         """
         paths = {"data": data, "out": out}
@@ -185,7 +186,8 @@ class Lab:
         """Puts single block outputs of one prompt into the run of another: where does it happen?
 
         Settings: pairs (a list of {"clean", "corrupted", "target_token", "foil_token"}, in place of the two texts),
-        target_token, foil_token, layers, positions, direction (denoise or noise), controls.
+        target_token, foil_token, layers, points, heads (of the point head_out), positions ("aligned": spans between [[
+        and ]] in both texts), direction (denoise or noise), controls.
         """
         return self.submit("patch_sweep", model, clean=clean, corrupted=corrupted, **settings)
 

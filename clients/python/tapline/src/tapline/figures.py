@@ -40,7 +40,7 @@ def figure(operation: str, result: Mapping[str, Any]) -> Figure:
     compare: the target token's probability by strength, a line for each prompt, controls dashed. probe: accuracy on
     held-out examples by layer, beside shuffled labels and the more frequent label. sae: the loss by step. inspect: the
     lens's first candidate of every token and layer, darker where it is more probable. patch_sweep: recovery (or the
-    change) of every layer and token, blue above 0 and orange below.
+    change) of every layer and token, blue above 0 and orange below; of heads by layer and head, at the strongest token.
     """
     draw = {"compare": _compare, "probe": _probe, "sae": _sae, "inspect": _inspect, "patch_sweep": _patched}.get(operation)
     if draw is None:
@@ -118,22 +118,60 @@ def _inspect(result: Mapping[str, Any]) -> str:
 
 
 def _patched(result: Mapping[str, Any]) -> str:
-    shares = any(site["recovery"] is not None for site in result["sites"])
-    value = {
-        (site["layer"], site["position"]): float(site["recovery" if shares else "change"] or 0)
-        for site in result["sites"]
-    }
-    tokens = result["pairs"][0]["clean"]["tokens"]
-    positions: list[int] = sorted(result["positions"], key=lambda place: int(place) % len(tokens))
-    layers = sorted(result["layers"], reverse=True)
-    reach = max([1.0 if shares else 1e-9, *(abs(each) for each in value.values())])
+    sites = result["sites"]
+    shares = any(site["recovery"] is not None for site in sites)
+    what = "recovery" if shares else "change"
+
+    def size(site: Mapping[str, Any]) -> float:
+        return float(site[what] or 0)
+
+    pair = result["pairs"][0]
+    spans = "spans" in pair["clean"]
+    length = len(pair["clean"]["tokens"])
+    positions: list[int] = sorted(result["positions"], key=lambda place: place if spans else int(place) % length)
+    reach = max([1.0 if shares else 1e-9, *(abs(size(site)) for site in sites)])
+
+    def token(side: str, position: int) -> str:
+        prompt = pair[side]
+        return str(prompt["spans"][position]["text"] if spans else prompt["tokens"][position])
+
+    parts: list[str] = []
+    top, right = TOP, LEFT
+    for point in result.get("points", ["block_out"]):
+        own = [site for site in sites if site.get("point", "block_out") == point]
+        title = "patch_sweep: " + what + ("" if point == "block_out" else f", {point}")
+        columns: list[int] = positions
+        names = [[token(side, position) for position in positions] for side in ("clean", "corrupted")]
+        place = "position"
+        if point == "head_out":
+            place, columns = "head", list(result["heads"])
+            names = [[f"head {head}" for head in columns]]
+            title += ", each head at its strongest token"
+            own = sorted(own, key=lambda site: abs(size(site)))  # the strongest comes last, and stays
+        value = {(site["layer"], site[place]): size(site) for site in own}
+        top, wide = _map(parts, top, title, sorted(result["layers"], reverse=True), columns, value, reach, names)
+        right = max(right, wide)
+    return _svg(right + 8, top - TOP, parts)
+
+
+def _map(
+    parts: list[str],
+    top: int,
+    title: str,
+    layers: Sequence[int],
+    columns: Sequence[int],
+    value: Mapping[tuple[int, int], float],
+    reach: float,
+    names: Sequence[Sequence[str]],
+) -> tuple[int, int]:
+    """Draws blocks over columns, their names below; gives where the next one begins, and how wide it is."""
     wide, high = 60, 22
-    parts = [_text(LEFT, TOP - 14, "patch_sweep: " + ("recovery" if shares else "change"), size=13)]
+    parts.append(_text(LEFT, top - 14, title, size=13))
     for row, layer in enumerate(layers):
-        y = TOP + row * high
+        y = top + row * high
         parts.append(_text(LEFT - 6, y + 15, f"block {layer}", anchor="end"))
-        for column, position in enumerate(positions):
-            here, x = value[layer, position], LEFT + column * wide
+        for column, name in enumerate(columns):
+            here, x = value[layer, name], LEFT + column * wide
             strength = abs(here) / reach
             ink = "#ffffff" if strength > 0.5 else "#222222"
             parts.append(
@@ -141,12 +179,13 @@ def _patched(result: Mapping[str, Any]) -> str:
                 f'fill-opacity="{strength:.3f}"/>'
             )
             parts.append(_text(x + wide / 2 - 1, y + 15, f"{here:.2f}", anchor="middle", ink=ink))
-    below = TOP + len(layers) * high + 16
-    for side, under in (("clean", 0), ("corrupted", 16)):
-        for column, position in enumerate(positions):
-            token = result["pairs"][0][side]["tokens"][position]
-            parts.append(_text(LEFT + column * wide + wide / 2 - 1, below + under, _short(token, 8), anchor="middle"))
-    return _svg(LEFT + wide * len(positions) + 8, below + 28, parts)
+    below = top + len(layers) * high + 16
+    for under, line in enumerate(names):
+        for column, text in enumerate(line):
+            parts.append(
+                _text(LEFT + column * wide + wide / 2 - 1, below + 16 * under, _short(text, 8), anchor="middle")
+            )
+    return below + 28 + TOP, LEFT + wide * len(columns)
 
 
 def _norms(result: Mapping[str, Any]) -> str:

@@ -294,10 +294,15 @@ class ProbeReport(_ProbeReportRequired, total=False):
     shuffled_labels: ShuffledLabels
 
 
-class ProbeResult(TypedDict):
+class _ProbeResultRequired(TypedDict):
     reports: list[ProbeReport]
     artifacts: list[str]
     provenance: Provenance
+
+
+class ProbeResult(_ProbeResultRequired, total=False):
+    point: BlockPoint
+    """What of each block was read, where it is not its output."""
 
 
 class _ExampleText(TypedDict):
@@ -376,10 +381,15 @@ class SaeReport(_SaeReportRequired, total=False):
     note: str
 
 
-class SaeResult(TypedDict):
+class _SaeResultRequired(TypedDict):
     reports: list[SaeReport]
     artifacts: list[str]
     provenance: Provenance
+
+
+class SaeResult(_SaeResultRequired, total=False):
+    point: BlockPoint
+    """What of each block was read, where it is not its output."""
 
 
 class FeatureActivation(TypedDict):
@@ -492,7 +502,7 @@ class ExtractedData(TypedDict):
     sha256: str
 
 
-class ExtractResult(TypedDict):
+class _ExtractResultRequired(TypedDict):
     folder: str | None
     """Where the files are, on the service's machine; None where they are artifacts."""
     index: str | None
@@ -516,6 +526,11 @@ class ExtractResult(TypedDict):
     note: str
     artifacts: list[str]
     provenance: Provenance
+
+
+class ExtractResult(_ExtractResultRequired, total=False):
+    point: BlockPoint
+    """What of each block was read, where it is not its output."""
 
 
 class DriftExample(_ExampleText, total=False):
@@ -611,16 +626,27 @@ class _PatchSiteRequired(TypedDict):
 
 
 class PatchSite(_PatchSiteRequired, total=False):
-    point: BlockPoint
+    point: ChangedPoint
+    head: int
     change_interval: Bounds
     recovery_interval: Bounds
     control: PatchControl
 
 
-class PatchedPrompt(TypedDict):
+class PatchedSpan(TypedDict):
+    text: str
+    position: int
+
+
+class _PatchedPromptRequired(TypedDict):
     tokens: list[str]
     token_ids: list[int]
     logit_difference: float
+
+
+class PatchedPrompt(_PatchedPromptRequired, total=False):
+    spans: list[PatchedSpan]
+    """Of marked texts: each span, and the index of its last token."""
 
 
 class PatchPair(TypedDict):
@@ -650,7 +676,8 @@ class _PatchSweepRequired(TypedDict):
 
 
 class PatchSweepResult(_PatchSweepRequired, total=False):
-    points: list[BlockPoint]
+    points: list[ChangedPoint]
+    heads: list[int]
     control_seed: int
 
 

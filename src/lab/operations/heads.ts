@@ -1,0 +1,39 @@
+import { UserError } from "../../contracts/user-error.js";
+import type { Context } from "../../native/index.js";
+
+/**
+ * The heads of some blocks: those asked for, or all.
+ * @throws UserError where a block has no heads, or not these; or where all were meant and blocks have different numbers
+ */
+export function headsOf(
+  { points }: Pick<Context, "points">,
+  layers: readonly number[],
+  asked?: readonly number[],
+): number[] {
+  const counts = layers.map((layer) => {
+    const count = points.head_out.heads[points.head_out.layers.indexOf(layer)];
+    if (count === undefined) throw new UserError(`Block ${layer} mixes tokens without attention heads.`);
+    const missing = asked?.filter((head) => head >= count) ?? [];
+    if (missing.length > 0) {
+      throw new UserError(
+        `heads: ${missing.join(", ")} ${missing.length === 1 ? "does" : "do"} not exist; block ${layer} has ${count} heads, 0 to ${count - 1}.`,
+      );
+    }
+    return count;
+  });
+  if (asked !== undefined) return [...asked];
+  const [first = 0] = counts;
+  const other = counts.findIndex((count) => count !== first);
+  if (other !== -1) {
+    throw new UserError(
+      `Block ${layers[0]} has ${first} heads and block ${layers[other]} ${counts[other]}: name heads that all have, or layers.`,
+    );
+  }
+  return Array.from({ length: first }, (_, head) => head);
+}
+
+/** Numbers of one head in a row of a block's head_out. */
+export function headSize({ points }: Pick<Context, "points">, layer: number): number {
+  const at = points.head_out.layers.indexOf(layer);
+  return (points.head_out.widths[at] as number) / (points.head_out.heads[at] as number);
+}

@@ -1,0 +1,242 @@
+/** Probes, autoencoders and extractions of another point than the block's output, and who refuses them. */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { type Config, checkSubmission, type Operation } from "../../src/contracts/index.js";
+import { encodeNpz } from "../../src/formats/npz-writer.js";
+import { decodeSafetensors } from "../../src/formats/safetensors.js";
+import { Artifacts } from "../../src/lab/artifacts.js";
+import { runOperation } from "../../src/lab/operations/index.js";
+import { StageClock } from "../../src/lab/stage-clock.js";
+import { trainFromExtraction } from "../../src/lab/training/from-extraction.js";
+import { readProbe, writeProbe } from "../../src/library/files.js";
+import { Dictionaries, modelFingerprint, Probes } from "../../src/library/index.js";
+import { demoModelPath } from "../../src/models/resolve.js";
+import { type Context, Model, type Point } from "../../src/native/index.js";
+import { npyFile, zipOf } from "../support/npz-bytes.js";
+import { pythonWith } from "../support/python.js";
+
+const width = 128;
+const texts = ["Paris is big", "Rome is old", "Tokyo is far", "Lima is warm"].flatMap((text) => [
+  text,
+  `I love ${text}`,
+]);
+const examples = texts.map((text, index) => ({
+  text,
+  label: index % 2,
+  split: index < 4 ? "train" : "test",
+}));
+
+const folder = mkdtempSync(join(tmpdir(), "tapline-points-"));
+const home = join(folder, "home");
+const homeBefore = process.env.TAPLINE_HOME;
+let model: Model;
+let context: Context;
+test.before(async () => {
+  process.env.TAPLINE_HOME = home;
+  model = await Model.open(demoModelPath);
+  context = await model.createContext({ nCtx: 64 });
+});
+test.after(async () => {
+  if (homeBefore === undefined) delete process.env.TAPLINE_HOME;
+  else process.env.TAPLINE_HOME = homeBefore;
+  await model.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** An operation in this process; where its files are comes with what it found. */
+async function run(operation: Operation, body: object) {
+  const config = checkSubmission({ operation, model: "demo", ...body }) as Config;
+  const place = mkdtempSync(join(folder, "job-"));
+  const openOther = async () => model;
+  const input = {
+    config,
+    model,
+    artifacts: new Artifacts(place),
+    progress: () => {},
+    clock: new StageClock(),
+    openOther,
+  };
+  const result = await runOperation(input);
+  return { result: result as unknown as Record<string, never>, file: (name: string) => join(place, name) };
+}
+
+const sentence = (work: Promise<unknown>) =>
+  work.then(
+    () => "accepted",
+    (error: Error) => error.message,
+  );
+
+/** The last row of a text at a point, by a pass of its own. */
+async function lastRow(text: string, layer: number, point: Point): Promise<Float32Array> {
+  await context.reset();
+  const { layers } = await context.advance({
+    tokens: await model.tokenize(text),
+    layers: [layer],
+    points: [point],
+    rows: "last",
+  });
+  return layers[0]?.states?.data as Float32Array;
+}
+
+const identity = async () => ({
+  ...{ id: "demo", fingerprint: await modelFingerprint(demoModelPath), nEmbd: width, nLayer: 8 },
+});
+
+test("a probe reads the point that it was asked for, its file says so, and nothing reads it from a block's output", async () => {
+  const { result, file } = await run("probe", { examples, layers: [4], point: "attn_out" });
+  assert.is(result.point, "attn_out");
+  const bytes = readFileSync(file("probe-layer-4.npz"));
+  const read = readProbe(bytes, { model: await identity(), restamp: false, layer: 4 });
+  assert.is(read.point, "attn_out");
+  const { weight, mean, std, bias } = read.probe;
+  const [report] = result.reports as unknown as { scores: { text: string; score: number }[] }[];
+  for (const { text, score } of report?.scores ?? []) {
+    const row = await lastRow(text, 4, "attn_out");
+    let sum = bias;
+    for (const [i, value] of row.entries()) {
+      sum += ((value - (mean[i] as number)) / (std[i] as number)) * (weight[i] as number);
+    }
+    assert.ok(Math.abs(score - 1 / (1 + Math.exp(-sum))) < 1e-4, `${text}: ${score}`);
+  }
+
+  const probes = new Probes(home);
+  const stored = await probes.put("inner", read.layer, read.probe, read.model, read);
+  assert.equal([stored.point, stored.layer], ["attn_out", 4]);
+  assert.is((await probes.list())[0]?.point, "attn_out");
+  // What leaves as a file comes back as what it was.
+  const again = readProbe(writeProbe(await probes.file("inner"), "safetensors"), {
+    model: undefined,
+    restamp: false,
+    layer: undefined,
+  });
+  assert.is(again.point, "attn_out");
+  const refusal = "The probe inner reads attn_out of block 4; here block outputs are read and changed.";
+  // Live requests and drift take a probe by this one way.
+  assert.is(await sentence(probes.folded("inner", await identity())), refusal);
+  const drift = { other: "demo", examples, probe: "inner" };
+  assert.is(await sentence(run("drift", drift)), refusal);
+});
+
+test("a probe's file without a point is of the block's output, and one of a point that nobody knows is refused", async () => {
+  const numbers = Object.fromEntries(
+    ["weight", "mean", "std"].map((name) => [
+      name,
+      { shape: [width], data: new Float64Array(width).fill(1) },
+    ]),
+  );
+  const bias = { shape: [], data: Float64Array.of(0) };
+  const reading = { model: await identity(), restamp: false, layer: 2 };
+  const old = readProbe(await encodeNpz({ ...numbers, bias }), reading);
+  assert.is(old.point, "block_out");
+  const { result, file } = await run("probe", { examples, layers: [4] });
+  assert.is(result.point, undefined);
+  assert.not.match(readFileSync(file("probe-layer-4.npz"), "latin1"), /point\.npy/);
+  const odd = await encodeNpz({ ...numbers, bias, point: "résidu" });
+  assert.throws(
+    () => readProbe(odd, reading),
+    /^The file reads "résidu", which is no point that is known here\.$/,
+  );
+  const python = pythonWith("numpy");
+  if (python === undefined) return;
+  const path = join(folder, "odd.npz");
+  writeFileSync(path, odd);
+  const said = spawnSync(python, [
+    "-c",
+    "import sys, numpy; print(str(numpy.load(sys.argv[1])['point']).encode())",
+    path,
+  ]);
+  assert.is(said.stdout.toString().trim(), "b'r\\xc3\\xa9sidu'");
+});
+
+test("words in a hostile .npz are no arrays and break nothing", () => {
+  const word = (descr: string, shape: string, bytes: Buffer) => {
+    const array = npyFile(new Float32Array(1), []);
+    const header = array
+      .toString("latin1")
+      .replace("'<f4'", descr)
+      .replace(/'shape': \(\)/, `'shape': ${shape}`);
+    return Buffer.concat([Buffer.from(header.slice(0, -4), "latin1"), bytes]);
+  };
+  const reading = { model: undefined, restamp: false, layer: 2 };
+  for (const hostile of [
+    word("'<U9'", "()", Buffer.alloc(36, 0xff)),
+    word("'<U999'", "()", Buffer.alloc(4)),
+    word("'<U1'", "(3,)", Buffer.alloc(12)),
+  ]) {
+    assert.throws(() => readProbe(zipOf({ point: hostile }), reading), /in the \.npz file is of type /);
+  }
+});
+
+test("an autoencoder of another point is kept with it, and refused where block outputs are read or changed", async () => {
+  const { result, file } = await run("sae", {
+    examples,
+    layers: [3],
+    features: 8,
+    steps: 3,
+    point: "ffn_out",
+  });
+  assert.is(result.point, "ffn_out");
+  const path = file("sae-layer-3.safetensors");
+  assert.is(decodeSafetensors(readFileSync(path)).metadata.point, "ffn_out");
+  const dictionaries = new Dictionaries(home);
+  const stored = await dictionaries.add("inner", path);
+  assert.equal([stored.point, stored.layer], ["ffn_out", 3]);
+  assert.equal(
+    (await dictionaries.list()).map(({ point }) => point),
+    ["ffn_out"],
+  );
+  const refusal = "The dictionary inner reads ffn_out of block 3; here block outputs are read and changed.";
+  const info = { nEmbd: width, nLayer: 8 };
+  // Live requests clamp by this one way.
+  assert.is(await sentence(dictionaries.direction("inner", 0, 3, info)), refusal);
+  const prompt = "Paris is";
+  assert.is(await sentence(run("features", { dictionary: "inner", prompt })), refusal);
+  const clamp = { prompt, layers: [3], intervention: "clamp", feature: ["inner", 0], max: 0 };
+  assert.is(await sentence(run("compare", clamp)), refusal);
+  assert.is(await sentence(run("drift", { other: "demo", examples, dictionary: "inner" })), refusal);
+  // The same training of block outputs says nothing, as ever.
+  const plain = await run("sae", { examples, layers: [3], features: 8, steps: 3 });
+  assert.is(decodeSafetensors(readFileSync(plain.file("sae-layer-3.safetensors"))).metadata.point, undefined);
+  assert.is((await dictionaries.add("plain", plain.file("sae-layer-3.safetensors"))).point, "block_out");
+});
+
+test("an extraction holds the rows of its point, and what is trained on them says so", async () => {
+  const out = join(folder, "rows");
+  const asked = { examples: texts.map((text) => ({ text })), layers: [2, 7], rows: "all", out };
+  const { result } = await run("extract", { ...asked, point: "mid" });
+  assert.is(result.point, "mid");
+  const index = JSON.parse(readFileSync(join(out, "index.json"), "utf8"));
+  assert.is(index.source.point, "mid");
+  const { tensors } = decodeSafetensors(readFileSync(join(out, index.shards[0].file)));
+  const starts = tensors.get("text_starts")?.data as Float32Array;
+  for (const layer of [2, 7]) {
+    const rows = tensors.get(`layer_${layer}`)?.data as Float32Array;
+    for (const [text, expected] of texts.entries()) {
+      const last = (starts[text + 1] as number) - 1;
+      const found = rows.subarray(last * width, (last + 1) * width);
+      const alone = await lastRow(expected, layer, "mid");
+      const gap = Math.hypot(...found.map((value, i) => value - (alone[i] as number))) / Math.hypot(...alone);
+      assert.ok(gap < 1e-3, `block ${layer}, text ${text}: ${gap}`);
+    }
+  }
+  assert.match(
+    await sentence(run("extract", asked)),
+    /holds another extraction: its point differ\. Choose another folder\.$/,
+  );
+  const training = { from: out, layers: [2], features: 8, steps: 2 };
+  const trained = await run("sae", training);
+  assert.is(trained.result.point, "mid");
+  const head = decodeSafetensors(readFileSync(trained.file("sae-layer-2.safetensors"))).metadata;
+  assert.is(head.point, "mid");
+  assert.match(readFileSync(trained.file("cfg.json"), "utf8"), /"hook_name": "blocks\.2\.hook_resid_mid"/);
+  const wrong = `${out} holds mid of blocks 2, 7, not attn_out.`;
+  assert.is(await sentence(run("sae", { ...training, point: "attn_out" })), wrong);
+  const here = { ...training, architecture: "relu" as const, seed: 0, point: "attn_out" as const };
+  assert.is(await sentence(trainFromExtraction(here, join(folder, "trained"))), wrong);
+});
+
+test.run();
