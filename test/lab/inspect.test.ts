@@ -9,10 +9,12 @@ import * as assert from "uvu/assert";
 import { checkSubmission, type InspectConfig, type InspectResult, Job } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { checkAttention } from "../../src/lab/operations/attention.js";
+import { decompose } from "../../src/lab/operations/decompose.js";
 import { inspect } from "../../src/lab/operations/inspect.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { type Context, Model } from "../../src/native/index.js";
+import { writeInF32 } from "../support/f32-model.js";
 import { demoInspect, type Harness, openHarness } from "./harness.js";
 import { readNpz, readNpzWithNumpy } from "./npz-reader.js";
 
@@ -363,6 +365,29 @@ test("a logit is what the embedding and every block add to it", async () => {
   const { result: named } = await operate({ ...asked, target_token: " Tokyo" });
   assert.is(named.decomposition!.target_token, " Tokyo");
   assert.ok(named.decomposition!.logit < logit);
+});
+
+test("with numbers of 32 bits the contributions sum to the logit to 1e-4", async () => {
+  const path = join(folder, "demo-f32.gguf");
+  writeInF32(demoModelPath, path);
+  const exact = await Model.open(path);
+  try {
+    const sums: number[][] = [];
+    for (const form of [exact, model]) {
+      const context = await form.createContext({ nCtx: 64 });
+      for (const prompt of ["The capital of France is", "John and Mary went out. John gave a book to", "x"]) {
+        const { logit, sum } = await decompose(form, context, await form.tokenize(prompt), null);
+        if (form === exact) assert.ok(Math.abs(sum - logit) <= 1e-4, `${prompt}: ${sum} and ${logit}`);
+        sums.push([logit, sum]);
+      }
+    }
+    // The same weights: what F16 leaves open is the products' rounding alone.
+    for (const [index, [, sum]] of sums.slice(0, 3).entries()) {
+      assert.ok(Math.abs((sum as number) - (sums[index + 3]?.[1] as number)) < 0.05, `${sums}`);
+    }
+  } finally {
+    await exact.close();
+  }
 });
 
 test("the same configuration gives the same numbers and the same file", async () => {
