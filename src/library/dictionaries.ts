@@ -14,7 +14,7 @@ import { floatsOf, narrowExactly } from "../formats/float.js";
 import { FormatError } from "../formats/format-error.js";
 import { planSafetensors, type WrittenType } from "../formats/safetensors.js";
 import type { DictionaryPlaces, FeaturePlace, WeightType } from "../native/index.js";
-import { checkBlockOutput, type ModelIdentity, pointOf } from "./identity.js";
+import type { ModelIdentity } from "./identity.js";
 import { absent, NamedFiles } from "./named-files.js";
 import { openTensors, readBytes, tensorPlaces } from "./tensor-files.js";
 
@@ -23,7 +23,7 @@ const pieceBytes = 64 * 1024 ** 2;
 
 /** What the caller says where a file does not. */
 export interface DictionaryClaims {
-  /** Block that the dictionary reads. */
+  /** Block whose output the dictionary reads. */
   layer?: number | undefined;
   /** Features that stay active, for layouts whose files do not say. */
   k?: number | undefined;
@@ -102,8 +102,7 @@ export class Dictionaries {
         StoredDictionary,
         "name" | "created" | "bytes"
       >;
-      const point = pointOf(`The dictionary ${name}`, said.point);
-      const stored = { name, ...said, point, bytes: size, created };
+      const stored = { name, ...said, bytes: size, created };
       const optional = { threshold: at("threshold"), gain: at("gain"), magnitudeBias: at("b_mag") };
       return {
         stored,
@@ -130,13 +129,12 @@ export class Dictionaries {
   }
 
   /**
-   * A dictionary of block outputs that fits a model.
-   * @throws UserError where its width or its layer does not, or it reads another point
+   * A dictionary that fits a model.
+   * @throws UserError where its width or its layer does not
    */
   async fitting(name: string, model: Pick<ModelIdentity, "nEmbd" | "nLayer">): Promise<OpenDictionary> {
     const found = await this.open(name);
-    const { n_embd: width, layer, point } = found.stored;
-    checkBlockOutput(`The dictionary ${name}`, point, layer);
+    const { n_embd: width, layer } = found.stored;
     if (width !== model.nEmbd) {
       throw new UserError(
         `The dictionary ${name} reads rows of ${width} values; the model's hidden size is ${model.nEmbd}.`,
@@ -288,7 +286,7 @@ function* pieces(dictionary: Dictionary, layer: number, source: string | null): 
     features,
     n_embd: hidden,
     layer,
-    point: pointOf("The dictionary", origin.point),
+    point: "block_out",
     k: dictionary.k > 0 ? dictionary.k : null,
     row_scaling: dictionary.rowScaling,
     subtracts_bias: dictionary.subtractBias,
