@@ -20,6 +20,14 @@ void append(std::vector<T>& all, const std::vector<T>& part) {
   all.insert(all.end(), part.begin(), part.end());
 }
 
+void append(TopTokens& all, const TopTokens& part) {
+  all.k = part.k;
+  append(all.ids, part.ids);
+  append(all.probabilities, part.probabilities);
+  append(all.target_probabilities, part.target_probabilities);
+  append(all.target_ranks, part.target_ranks);
+}
+
 ggml_tensor* apply(ggml_context* ctx, ggml_tensor* x, const LensStep& step) {
   switch (step.kind) {
     case LensStep::Kind::kRmsNorm:
@@ -123,12 +131,72 @@ TopTokens LogitLens::top(const float* states, size_t rows, int k, const int32_t*
     logits(states + first * static_cast<size_t>(n_embd_), count, buffer);
     const TopTokens part = top_tokens(buffer.data(), count, n_vocab_, k,
                                       targets == nullptr ? nullptr : targets + first, n_threads_);
-    append(all.ids, part.ids);
-    append(all.probabilities, part.probabilities);
-    append(all.target_probabilities, part.target_probabilities);
-    append(all.target_ranks, part.target_ranks);
+    append(all, part);
   }
   return all;
+}
+
+std::vector<LensReading> LogitLens::read(LensRequest request, const CancelToken& cancel) {
+  const auto width = static_cast<size_t>(n_embd_);
+  const auto vocabulary = static_cast<size_t>(n_vocab_);
+  const size_t rows = request.places.front().states.size() / width;
+  for (LensRows& place : request.places) {
+    cancel.check();
+    if (place.translator) translate(devices_->list.front(), *place.translator, place.states, n_embd_);
+  }
+  // Of each group of rows: the model's output, where there is one, then place by place.
+  std::vector<const std::vector<float>*> sources;
+  if (!request.output.empty()) sources.push_back(&request.output);
+  const size_t first_place = sources.size();
+  for (const LensRows& place : request.places) sources.push_back(&place.states);
+  const size_t at_once = std::max<size_t>(1, kLogitsAtOnce / vocabulary / sources.size());
+
+  std::vector<LensReading> readings(request.places.size());
+  std::vector<float> stacked;
+  std::vector<float> buffer;
+  for (size_t first = 0; first < rows; first += at_once) {
+    cancel.check();
+    const size_t count = std::min(at_once, rows - first);
+    stacked.clear();
+    for (const std::vector<float>* source : sources) {
+      const float* from = source->data() + first * width;
+      stacked.insert(stacked.end(), from, from + count * width);
+    }
+    logits(stacked.data(), sources.size() * count, buffer);
+    for (size_t i = 0; i < readings.size(); ++i) {
+      const float* own = buffer.data() + (first_place + i) * count * vocabulary;
+      append(readings[i].top,
+             top_tokens(own, count, n_vocab_, request.top,
+                        request.targets.empty() ? nullptr : request.targets.data() + first, n_threads_));
+    }
+    compare(request, buffer, count, readings);
+  }
+  return readings;
+}
+
+void LogitLens::compare(const LensRequest& request, const std::vector<float>& buffer, size_t count,
+                        std::vector<LensReading>& readings) const {
+  const bool compared = !request.output.empty();
+  if (!request.entropy && !compared) return;
+  const auto vocabulary = static_cast<size_t>(n_vocab_);
+  const size_t before =
+      request.entropy ? readings.front().entropies.size() : readings.front().divergences.size();
+  for (LensReading& reading : readings) {
+    if (request.entropy) reading.entropies.resize(before + count);
+    if (compared) reading.divergences.resize(before + count);
+  }
+  const size_t all = readings.size() * count;
+  const auto one = [&](size_t index) {
+    const size_t row = index % count;
+    LensReading& reading = readings[index / count];
+    const float* own = buffer.data() + (index + (compared ? count : 0)) * vocabulary;
+    if (request.entropy) reading.entropies[before + row] = static_cast<float>(entropy(own, n_vocab_));
+    if (compared) {
+      const float* output = buffer.data() + row * vocabulary;
+      reading.divergences[before + row] = static_cast<float>(divergence(output, own, n_vocab_));
+    }
+  };
+  each_row(all, n_vocab_, n_threads_, one);
 }
 
 }  // namespace tapline

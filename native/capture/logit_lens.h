@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/cancel.h"
+#include "capture/lens_reading.h"
 #include "capture/lens_recipe.h"
 #include "capture/top_tokens.h"
 #include "llama.h"
@@ -25,10 +27,17 @@ class LogitLens {
   /// Top k of each row of block outputs [rows, n_embd]; targets as of top_tokens().
   TopTokens top(const float* states, size_t rows, int k, const int32_t* targets = nullptr);
 
+  /// Reads rows of several places, each through its translator where it has one. The head is one product over
+  /// all places of as many rows as logits may exist of at a time.
+  std::vector<LensReading> read(LensRequest request, const CancelToken& cancel);
+
  private:
   struct Devices;
   struct Graph;
   void prepare(size_t rows);
+  /// Entropies and divergences of `count` rows of every place, whose logits lie in `buffer`.
+  void compare(const LensRequest& request, const std::vector<float>& buffer, size_t count,
+               std::vector<LensReading>& readings) const;
 
   LensRecipe recipe_;
   int n_embd_;

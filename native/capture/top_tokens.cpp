@@ -34,8 +34,8 @@ int32_t rank_of(const float* logits, int n_vocab, int32_t token) {
   return rank;
 }
 
-/// Calls work(row) for each row, on as many threads as are worth it: one costs more than a small
-/// vocabulary's rows.
+}  // namespace
+
 void each_row(size_t rows, int n_vocab, int n_threads, const std::function<void(size_t)>& work) {
   const size_t n_workers = std::min<size_t>(rows, static_cast<size_t>(std::max(1, n_threads)));
   if (n_workers < 2 || rows * static_cast<size_t>(n_vocab) < (1U << 18U)) {
@@ -47,8 +47,6 @@ void each_row(size_t rows, int n_vocab, int n_threads, const std::function<void(
     for (auto row = static_cast<size_t>(worker); row < rows; row += n_workers) work(row);
   });
 }
-
-}  // namespace
 
 TopTokens top_tokens(const float* logits, size_t rows, int n_vocab, int k, const int32_t* targets,
                      int n_threads) {

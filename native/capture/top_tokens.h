@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace tapline {
@@ -21,6 +22,10 @@ struct TopTokens {
 /// @param targets [rows], the token whose place is wanted of each; negative: none. nullptr: none at all
 TopTokens top_tokens(const float* logits, size_t rows, int n_vocab, int k, const int32_t* targets,
                      int n_threads);
+
+/// Calls work(row) for each row of logits, on as many threads as are worth it: one costs more than a small
+/// vocabulary's rows. The work must not throw.
+void each_row(size_t rows, int n_vocab, int n_threads, const std::function<void(size_t)>& work);
 
 /// How probable tokens that are known were, and the k most probable in their place: natural logarithms, which
 /// are exact also where the probability itself would be rounded to zero.

@@ -273,6 +273,30 @@ std::vector<float> Context::lens_logits(const std::vector<float>& rows) {
   return logits;
 }
 
+std::vector<LensReading> Context::read_lens(LensRequest request, const CancelToken& cancel) {
+  const auto width = static_cast<size_t>(model_->info().n_embd);
+  if (!stream_.lens.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream_.lens.reason);
+  if (request.places.empty() || request.top < 1)
+    throw Error(ErrorCode::kInvalidArgument, "A lens reads at least one place, and its best token.");
+  const size_t count = request.places.front().states.size();
+  const auto odd = [&](const std::vector<float>& rows) { return rows.size() != count; };
+  if (count == 0 || count % width != 0 || (!request.output.empty() && odd(request.output)) ||
+      (!request.targets.empty() && request.targets.size() != count / width) ||
+      std::any_of(request.places.begin(), request.places.end(),
+                  [&](const LensRows& place) { return odd(place.states); })) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "A lens reads as many rows of " + std::to_string(width) + " values of every place.");
+  }
+  for (const int32_t target : request.targets) {
+    if (target >= model_->info().n_vocab)
+      throw Error(ErrorCode::kInvalidArgument, "The lens's target " + std::to_string(target) +
+                                                   " is outside the vocabulary of " +
+                                                   std::to_string(model_->info().n_vocab) + " tokens.");
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return lens().read(std::move(request), cancel);
+}
+
 void Context::reset() {
   const std::lock_guard<std::mutex> lock(mutex_);
   clear_memory();

@@ -166,6 +166,10 @@ class Context : public Counted<Context> {
   /// kUnsupportedArchitecture where the model's way there is not known.
   std::vector<float> lens_logits(const std::vector<float>& rows);
 
+  /// What lenses read of rows of the stream; see LogitLens::read(). Throws kUnsupportedArchitecture where the
+  /// model's way from there to its logits is not known, kInvalidArgument where rows are none of this model's.
+  std::vector<LensReading> read_lens(LensRequest request, const CancelToken& cancel);
+
   /// How a token's logit depends on the last block's output, [n_embd], with the final norm's scale kept as it
   /// is there.
   LogitDirection logit_direction(const std::vector<float>& state, llama_token token) const;

@@ -184,6 +184,23 @@ struct LensLogits {
   Napi::Value result(Napi::Env env) { return hand_over(env, std::move(logits)); }
 };
 
+struct ReadLens {
+  std::shared_ptr<Context> context;
+  LensRequest request;
+  std::vector<LensReading> readings;
+
+  void execute(const CancelToken& cancel) { readings = context->read_lens(std::move(request), cancel); }
+  Napi::Value result(Napi::Env env) {
+    return array_of(env, readings.size(), [&](size_t i) {
+      const LensReading& reading = readings[i];
+      Napi::Object out = top_to_js(env, reading.top);
+      if (!reading.entropies.empty()) out.Set("entropies", to_js(env, reading.entropies));
+      if (!reading.divergences.empty()) out.Set("divergences", to_js(env, reading.divergences));
+      return out;
+    });
+  }
+};
+
 struct Forget {
   std::shared_ptr<Context> context;
 
@@ -239,6 +256,7 @@ void ContextObject::define(Napi::Env env) {
                    while_open<&ContextObject::patch_sweep>("patchSweep"),
                    while_open<&ContextObject::logit_direction>("logitDirection"),
                    while_open<&ContextObject::lens_logits>("lensLogits"),
+                   while_open<&ContextObject::read_lens>("readLens"),
                    while_open<&ContextObject::reset>("reset"),
                    closing(),
                });
@@ -341,6 +359,30 @@ Napi::Value ContextObject::logit_direction(const Napi::CallbackInfo& info) {
 
 Napi::Value ContextObject::lens_logits(const Napi::CallbackInfo& info) {
   return run_async(info.Env(), LensLogits{held_, float_list(options_of(info).Get("rows")), {}});
+}
+
+Napi::Value ContextObject::read_lens(const Napi::CallbackInfo& info) {
+  const Napi::Object options = options_of(info);
+  ReadLens operation;
+  operation.context = held_;
+  LensRequest& request = operation.request;
+  each_object(options.Get("places"), "places", [&](const Napi::Object& place) {
+    LensRows rows{float_list(place.Get("states")), {}};
+    object_field(place, "translator", [&](const Napi::Object& given) {
+      Translator& translator = rows.translator.emplace();
+      translator.path = string_field(given, "path");
+      translator.half = bool_field(given, "half", false);
+      translator.matrix = number_field(given, "matrix", 0);
+      translator.bias = number_field(given, "bias", 0);
+      translator.residual = bool_field(given, "residual", false);
+    });
+    request.places.push_back(std::move(rows));
+  });
+  request.output = float_list(options.Get("output"));
+  request.top = int_field(options, "top", 1);
+  request.targets = token_list(options.Get("targets"));
+  request.entropy = bool_field(options, "entropy", false);
+  return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));
 }
 
 Napi::Value ContextObject::reset(const Napi::CallbackInfo& info) {

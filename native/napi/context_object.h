@@ -28,6 +28,7 @@ class ContextObject : public HandleObject<ContextObject, Context> {
   Napi::Value patch_sweep(const Napi::CallbackInfo& info);
   Napi::Value logit_direction(const Napi::CallbackInfo& info);
   Napi::Value lens_logits(const Napi::CallbackInfo& info);
+  Napi::Value read_lens(const Napi::CallbackInfo& info);
   Napi::Value reset(const Napi::CallbackInfo& info);
 };
 

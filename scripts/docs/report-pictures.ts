@@ -37,6 +37,15 @@ try {
     lab,
     await lab.inspect("demo", "The capital of France is", { layers, follow_answer: true }),
   );
+  await lab.addLens("demo", "demo");
+  const lenses = await page(
+    lab,
+    await lab.inspect("demo", "The language of the country of Osaka is", {
+      layers,
+      follow_answer: true,
+      lens: "demo",
+    }),
+  );
   const compare = await page(
     lab,
     await lab.compare("demo", capitals[0] as string, { ...patch, prompts: capitals }),
@@ -52,6 +61,10 @@ try {
     // The last cell of block 6, as a reader would point at it.
     await shown.locator("#logit-lens .chart").focus();
     for (let step = 0; step < 7 * 6; step += 1) await shown.keyboard.press("ArrowRight");
+  });
+  await take(browser, lenses, "light", "#logit-lens", "report-lenses-light");
+  await take(browser, lenses, "light", "#logit-lens", "report-lenses-kl-light", async (shown) => {
+    await shown.getByRole("button", { name: "KL to the output" }).click();
   });
   await take(browser, inspect, "light", "#norms", "report-norms-light");
   await take(browser, inspect, "dark", "#answer-by-layer", "report-answer-dark");

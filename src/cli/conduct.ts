@@ -1,5 +1,6 @@
 import { Lab, type Settings } from "../client/index.js";
 import { checkSubmission, type Job, type Operation } from "../contracts/index.js";
+import type { LensView } from "../contracts/names.js";
 import { bold, canvasOf, dim, JobProgress, jobPicture, ProgressLine } from "../terminal/index.js";
 import { UsageError } from "./exit-code.js";
 import { print, printJson, shortPath } from "./output.js";
@@ -13,6 +14,8 @@ export interface ConductOptions {
   json?: boolean;
   detach?: boolean;
   quiet?: boolean;
+  /** What the pictures of lenses show. */
+  show?: LensView;
 }
 
 /** Runs one experiment for a person or a program: progress, then the picture or JSON. */
@@ -44,7 +47,7 @@ export async function conduct(
     line.clear();
     progress.clear();
     if (options.json) await printJson(report);
-    else await printJob(report.job as Job, report.files);
+    else await printJob(report.job as Job, report.files, options.show);
     if (unwritten !== undefined) throw unwritten;
   } catch (error) {
     line.clear();
@@ -71,8 +74,8 @@ async function detach(
 }
 
 /** Draws a job, and says which files it left. */
-export function printJob(job: Job, files: readonly string[]): Promise<void> {
-  const canvas = canvasOf(process.stdout);
+export function printJob(job: Job, files: readonly string[], show?: LensView): Promise<void> {
+  const canvas = { ...canvasOf(process.stdout), ...(show !== undefined && { lensView: show }) };
   const lines = jobPicture(job, canvas);
   files.forEach((file, index) => {
     const label = dim((index === 0 ? "Written" : "").padEnd(13), canvas.colors);

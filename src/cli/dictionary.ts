@@ -1,16 +1,11 @@
 import type { Command } from "commander";
 import type { StoredDictionary } from "../contracts/library.js";
 import { limits } from "../contracts/limits.js";
-import { liveLimits, namePattern } from "../contracts/live-limits.js";
-import { UsageError } from "./exit-code.js";
+import { checkName, hereCommand, registerKeptHere, withHub } from "./kept-here.js";
 import { integerBetween } from "./options.js";
-import { stopSignal } from "./stop-signal.js";
 
-interface DictionaryOptions {
+interface AddOptions {
   json?: boolean;
-}
-
-interface AddOptions extends DictionaryOptions {
   layer?: number;
   k?: number;
   revision?: string;
@@ -21,10 +16,11 @@ export function registerDictionary(program: Command): void {
   const dictionary = program
     .command("dictionary")
     .description("Sparse dictionaries by name: add a published one, list, show, remove.");
-  const command = (name: string, description: string) =>
-    dictionary.command(name).description(description).option("--json", "print it as JSON, for programs");
-
-  command("add", "Keep a published dictionary: its folder or file of weights, here or on the hub.")
+  hereCommand(
+    dictionary,
+    "add",
+    "Keep a published dictionary: its folder or file of weights, here or on the hub.",
+  )
     .argument("<name>", "letters, digits, dots, dashes")
     .argument("<place>", "a path, or owner/name/folder of the hub")
     .option(
@@ -50,68 +46,30 @@ Examples:
     google/gemma-scope-2b-pt-res/layer_20/width_16k/average_l0_71`,
     )
     .action(add);
-  command("list", "List the dictionaries that are kept.").action(list);
-  command("show", "Show one dictionary: what it reads, how, from where.").argument("<name>").action(show);
-  command("rm", "Forget a dictionary.").argument("<name>").action(remove);
+  registerKeptHere<StoredDictionary>(dictionary, {
+    noun: "dictionary",
+    plural: "dictionaries",
+    open,
+    line: ({ features, n_embd, layer, point, activation, layout }) =>
+      `${point === "block_out" ? "" : `${point} of `}block ${layer}, ${features} features, width ${n_embd}, ${activation} (${layout})`,
+    picture,
+  });
 }
 
-async function tools() {
-  const [{ Dictionaries }, { taplineHome }, { print, printJson }] = await Promise.all([
+async function open() {
+  const [{ Dictionaries }, { taplineHome }] = await Promise.all([
     import("../library/index.js"),
     import("../files/home.js"),
-    import("./output.js"),
   ]);
-  return { dictionaries: new Dictionaries(taplineHome()), print, printJson };
+  return new Dictionaries(taplineHome());
 }
 
-async function add(name: string, place: string, options: AddOptions): Promise<void> {
-  const most = liveLimits.name_characters;
-  if (!new RegExp(namePattern).test(name) || name.length > most) {
-    throw new UsageError(
-      `A name has up to ${most} letters, digits, dots, dashes, got ${JSON.stringify(name)}.`,
-    );
-  }
-  const stopped = stopSignal();
-  const [{ dictionaries, print, printJson }, { resolveHubPlace }, { downloading }] = await Promise.all([
-    tools(),
-    import("../models/hub/index.js"),
-    import("./download-line.js"),
-  ]);
-  const { layer, k, revision, json } = options;
-  const stored = await downloading(stopped, "add", (download) =>
-    dictionaries.add(name, place, { layer, k }, (asked, choose) =>
-      resolveHubPlace(asked, choose, { ...download, ...(revision !== undefined && { revision }) }),
-    ),
-  );
+async function add(name: string, place: string, { layer, k, revision, json }: AddOptions): Promise<void> {
+  await checkName(name);
+  const [dictionaries, { print, printJson }] = await Promise.all([open(), import("./output.js")]);
+  const stored = await withHub(revision, (fromHub) => dictionaries.add(name, place, { layer, k }, fromHub));
   if (stored === undefined) return;
   return json ? printJson(stored) : print(picture(stored));
-}
-
-async function list({ json }: DictionaryOptions): Promise<void> {
-  const { dictionaries, print, printJson } = await tools();
-  const all = await dictionaries.list();
-  if (json) return printJson({ dictionaries: all });
-  const lines = all.map(
-    ({ name, features, n_embd, layer, point, activation, layout }) =>
-      `${name.padEnd(24)} ${point === "block_out" ? "" : `${point} of `}block ${layer}, ${features} features, width ${n_embd}, ${activation} (${layout})`,
-  );
-  return print(
-    lines.length === 0
-      ? "There are no dictionaries yet; tapline dictionary add keeps one."
-      : lines.join("\n"),
-  );
-}
-
-async function show(name: string, { json }: DictionaryOptions): Promise<void> {
-  const { dictionaries, print, printJson } = await tools();
-  const stored = await dictionaries.get(name);
-  return json ? printJson(stored) : print(picture(stored));
-}
-
-async function remove(name: string, { json }: DictionaryOptions): Promise<void> {
-  const { dictionaries, print, printJson } = await tools();
-  if (!(await dictionaries.remove(name))) throw new UsageError(`There is no dictionary named ${name}.`);
-  return json ? printJson({ deleted: true }) : print(`${name} is forgotten.`);
 }
 
 function picture(stored: StoredDictionary): string {

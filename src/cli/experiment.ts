@@ -9,6 +9,8 @@ import {
   changedPoints,
   innerPoints,
   interventions,
+  type LensView,
+  lensViews,
   patchDirections,
   positionNames,
   spanMarks,
@@ -37,6 +39,8 @@ export interface CommonOptions {
 interface InspectOptions extends CommonOptions {
   target?: string;
   points?: string[];
+  lens?: string;
+  show?: LensView;
   decompose?: boolean;
   attention?: number[];
   heads?: number[];
@@ -80,6 +84,12 @@ export function registerExperiments(program: Command): void {
       `also read inside the blocks: ${innerPoints.join(", ")}`,
       pointList(innerPoints),
     )
+    .option("--lens <name>", "read them through this lens, too (tapline lens)")
+    .addOption(
+      new Option("--show <what>", "what the cells of the lenses show (default: token)").choices([
+        ...lensViews,
+      ]),
+    )
     .option("--attention <layers>", "what the heads of these blocks look at, as 4,6 or 4-7", layerList)
     .option("--heads <list>", "of these heads only, as 0,3 or 0-7 (default: all)", anyLayers)
     .option("--decompose", "what every block adds to the logit of the target, or of the answer")
@@ -89,6 +99,7 @@ export function registerExperiments(program: Command): void {
   tapline inspect "The capital of France is"
   tapline inspect "The capital of France is" --target " Tokyo"
   tapline inspect "The capital of France is" --points attn_out --decompose
+  tapline inspect "The capital of France is" --lens demo --show divergence
   tapline inspect --model ./model.gguf --layers 0-7 \\
     "When Mary and John went to the store, John gave a drink to"
   echo "The capital of Japan is" | tapline inspect --json - > lens.json`),
@@ -98,6 +109,9 @@ export function registerExperiments(program: Command): void {
         prompt: await promptOf(prompt),
         target_token: options.target,
         points: options.points,
+        lens: options.lens,
+        // What is shown has to be there.
+        ...(options.show !== undefined && options.lens === undefined && { measures: true }),
         attention: attentionFor(options),
         decompose: options.decompose,
       });

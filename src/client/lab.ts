@@ -25,7 +25,7 @@ import type {
   SaeResult,
   SaeSubmission,
 } from "../contracts/index.js";
-import type { DictionaryRequest, StoredDictionary } from "../contracts/library.js";
+import type { DictionaryRequest, StoredDictionary, StoredLens } from "../contracts/library.js";
 import { limits, ports } from "../contracts/limits.js";
 import type { ArtifactArray } from "./arrays.js";
 import { TaplineError, TimeoutError } from "./errors.js";
@@ -238,6 +238,35 @@ export class Lab {
     await this.#http.json(dictionaryPath(name), { ...options, method: "DELETE" });
   }
 
+  /** The lenses that are kept by name. */
+  async lenses(options: CallOptions = {}): Promise<StoredLens[]> {
+    return (await this.#http.json<{ lenses: StoredLens[] }>("/lab/lenses", options)).lenses;
+  }
+
+  /** One lens. @throws TaplineError where there is none of that name */
+  lens(name: string, options: CallOptions = {}): Promise<StoredLens> {
+    return this.#http.json(lensPath(name), options);
+  }
+
+  /**
+   * Keeps a Jacobian or tuned lens under a name, in place of one that had it.
+   * @param from its folder or file of weights on the service's machine, owner/name/path of the hub, which is downloaded
+   *   first, or `demo`, the embedded model's
+   */
+  addLens(
+    name: string,
+    from: string,
+    settings: { revision?: string } = {},
+    options: CallOptions = {},
+  ): Promise<StoredLens> {
+    return this.#adding.json(lensPath(name), { ...options, method: "PUT", body: { from, ...settings } });
+  }
+
+  /** Forgets a lens. @throws TaplineError where there is none of that name */
+  async removeLens(name: string, options: CallOptions = {}): Promise<void> {
+    await this.#http.json(lensPath(name), { ...options, method: "DELETE" });
+  }
+
   /** The whole job. */
   job(id: string, options: CallOptions = {}): Promise<Job> {
     return this.#http.json(jobPath(id), options);
@@ -304,6 +333,10 @@ export class Lab {
     }
     return destination;
   }
+}
+
+function lensPath(name: string): string {
+  return `/lab/lenses/${encodeURIComponent(name)}`;
 }
 
 function dictionaryPath(name: string): string {

@@ -1,6 +1,13 @@
 import Type, { type TSchema } from "typebox";
 import { ErrorBody } from "./job.js";
-import { DictionaryRequest, StoredDictionary, StoredProbe, StoredVector } from "./library.js";
+import {
+  DictionaryRequest,
+  LensRequest,
+  StoredDictionary,
+  StoredLens,
+  StoredProbe,
+  StoredVector,
+} from "./library.js";
 import { limits } from "./limits.js";
 import { Name } from "./live.js";
 import { liveLimits, vectorFormats } from "./live-limits.js";
@@ -97,50 +104,60 @@ export function libraryPaths(components: Json, common: { tags?: string[] } = {})
 }
 
 /**
- * The paths below which sparse dictionaries are kept, on the Lab's port.
+ * The paths below which sparse dictionaries and lenses are kept, on the Lab's port.
  * @param components where titled schemas go
  */
-export function dictionaryPaths(components: Json, common: { tags?: string[] } = {}): Record<string, Json> {
+export function largePaths(components: Json, common: { tags?: string[] } = {}): Record<string, Json> {
   const { json, refused } = answers(components);
-  return {
-    "/lab/dictionaries": {
+  const kinds = [
+    ["dictionary", "dictionaries", "Dictionary", "Dictionaries", StoredDictionary, DictionaryRequest],
+    ["lens", "lenses", "Lens", "Lenses", StoredLens, LensRequest],
+  ] as const;
+  const paths = kinds.flatMap(([noun, plural, title, titles, stored, request]) => {
+    const what = noun === "dictionary" ? "sparse dictionaries" : "lenses that translate";
+    const list = {
       get: {
-        operationId: "listDictionaries",
+        operationId: `list${titles}`,
         ...common,
-        summary: "The sparse dictionaries that are kept",
+        summary: `The ${what} that are kept`,
         responses: {
-          200: json("All of them.", Type.Object({ dictionaries: Type.Array(StoredDictionary) })),
+          200: json("All of them.", Type.Object({ [plural]: Type.Array(stored) })),
           ...refused(403),
         },
       },
-    },
-    "/lab/dictionaries/{name}": {
+    };
+    const one = {
       parameters: [nameParameter(components)],
       get: {
-        operationId: "getDictionary",
+        operationId: `get${title}`,
         ...common,
-        summary: "One dictionary",
-        responses: { 200: json("What is known of it.", StoredDictionary), ...refused(403, 404) },
+        summary: `One ${noun}`,
+        responses: { 200: json("What is known of it.", stored), ...refused(403, 404) },
       },
       put: {
-        operationId: "putDictionary",
+        operationId: `put${title}`,
         ...common,
-        summary: "Keep a published dictionary from a folder or the hub, in place of one of that name",
+        summary: `Keep a published ${noun} from a folder or the hub, in place of one of that name`,
         description: "Answers when it is kept; what the hub has is downloaded into the shared cache first.",
         requestBody: {
           required: true,
-          content: { "application/json": { schema: withReferences(DictionaryRequest, components) } },
+          content: { "application/json": { schema: withReferences(request, components) } },
         },
-        responses: { 200: json("What is known of it.", StoredDictionary), ...refused(400, 403) },
+        responses: { 200: json("What is known of it.", stored), ...refused(400, 403) },
       },
       delete: {
-        operationId: "deleteDictionary",
+        operationId: `delete${title}`,
         ...common,
-        summary: "Forget a dictionary",
+        summary: `Forget a ${noun}`,
         responses: { 200: json("Forgotten.", Forgotten), ...refused(403, 404) },
       },
-    },
-  };
+    };
+    return [
+      [`/lab/${plural}`, list],
+      [`/lab/${plural}/{name}`, one],
+    ] as const;
+  });
+  return Object.fromEntries(paths);
 }
 
 function answers(components: Json) {

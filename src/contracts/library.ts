@@ -143,6 +143,64 @@ export type DictionaryRequest = Static<typeof DictionaryRequest>;
 
 const maybe = <S extends TSchema>(schema: S) => Type.Union([schema, Type.Null()]);
 
+/** The body of `PUT /lab/lenses/{name}`: where a lens is. */
+export const LensRequest = Type.Object(
+  {
+    from: Type.String({
+      minLength: 1,
+      maxLength: limits.model_characters,
+      description:
+        "Its file of weights or the folder of it: a path on this machine, owner/name/path of the hub, or `demo`, the embedded " +
+        "model's Jacobian lens.",
+    }),
+    revision: optional(
+      Type.String({ minLength: 1, maxLength: 200, description: "Branch, tag or commit of the hub." }),
+    ),
+  },
+  { additionalProperties: false, title: "LensRequest" },
+);
+export type LensRequest = Static<typeof LensRequest>;
+
+/** How far what a lens reads at one block is from the model's output, in nats, on texts that it was not fitted on. */
+export const LensFit = Type.Object(
+  {
+    layer: Type.Integer(),
+    divergence: Type.Number({
+      description: "KL of the model's output from what the lens reads, mean a token.",
+    }),
+    plain_divergence: Type.Number({ description: "The same of the logit lens, which translates nothing." }),
+  },
+  { title: "LensFit" },
+);
+export type LensFit = Static<typeof LensFit>;
+
+/** A lens that translates, kept by name. */
+export const StoredLens = Type.Object(
+  {
+    name: Name,
+    sha256: Type.String({ description: "Of its numbers, in the form that they are kept in." }),
+    layout: Type.String({ description: "The layout that it was read from." }),
+    kind: Type.Enum(["jacobian", "tuned", "regression"]),
+    n_embd: Type.Integer({ description: "Values of a row that it reads." }),
+    model_layers: maybe(Type.Integer({ description: "Blocks of its model, where the file says." })),
+    layers: Type.Array(Type.Integer(), { description: "Zero-based blocks whose output it translates." }),
+    residual: Type.Boolean({ description: "Whether the row itself is added to its translation." }),
+    trained_on: maybe(Type.String({ description: "The model, as the file calls it." })),
+    texts: maybe(Type.Integer({ description: "Texts that it was fitted on." })),
+    fit: maybe(
+      Type.Array(LensFit, { description: "How good it is, where it was fitted here; on held-out tokens." }),
+    ),
+    notes: Type.Array(Type.String()),
+    source: maybe(
+      Type.String({ description: "Where on the hub it is from: owner/name/path@commit; null: a file here." }),
+    ),
+    bytes: Type.Integer(),
+    created: Type.Number(),
+  },
+  { title: "StoredLens" },
+);
+export type StoredLens = Static<typeof StoredLens>;
+
 /** A sparse dictionary that is kept by name. */
 export const StoredDictionary = Type.Object(
   {

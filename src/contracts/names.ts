@@ -30,6 +30,10 @@ export type ChangedPoint = (typeof changedPoints)[number];
 export const alignedPositions = "aligned";
 export const spanMarks = ["[[", "]]"] as const;
 
+/** What the pictures of a lens's readings show at each token. */
+export const lensViews = ["token", "rank", "entropy", "divergence"] as const;
+export type LensView = (typeof lensViews)[number];
+
 /** What becomes of the features of an autoencoder that is trained, and the rows that it is trained on. */
 export const saeArchitectures = ["relu", "topk", "batchtopk", "jumprelu"] as const;
 export const saeRows = ["last", "all"] as const;

@@ -26,6 +26,29 @@ export const Standing = Type.Object(
 );
 export type Standing = Static<typeof Standing>;
 
+const measured = {
+  entropies: Type.Optional(
+    Type.Array(Type.Number(), { description: "Entropy of what is read at each token, in nats." }),
+  ),
+  divergences: Type.Optional(
+    Type.Array(Type.Number(), {
+      description: "How far the model's output at each token is from it: KL(output, reading), in nats.",
+    }),
+  ),
+};
+
+export const TranslatedReading = Type.Object(
+  {
+    predictions: Type.Array(Type.Array(Candidate), {
+      description: "The top 3 candidates, one list a token.",
+    }),
+    target: Type.Optional(Type.Array(Standing, { description: "As of the logit lens." })),
+    ...measured,
+  },
+  { title: "TranslatedReading", description: "What the named lens reads of a block's output." },
+);
+export type TranslatedReading = Static<typeof TranslatedReading>;
+
 export const InspectLayer = Type.Object({
   layer: Type.Integer(),
   norms: Type.Array(Type.Number(), { description: "L2 norm of the block output, one a token." }),
@@ -38,6 +61,8 @@ export const InspectLayer = Type.Object({
         "Logit lens: where the target token stands, one a token where the request named it; of the model's answer, after the last token alone.",
     }),
   ),
+  ...measured,
+  translated: Type.Optional(TranslatedReading),
   note: Type.Optional(Type.String({ description: "Why there are no predictions." })),
 });
 
@@ -55,6 +80,7 @@ export const InspectPoint = Type.Object(
       }),
     ),
     target: Type.Optional(Type.Array(Standing, { description: "As of a layer." })),
+    ...measured,
   },
   { title: "InspectPoint", description: "A point inside a block." },
 );
@@ -115,6 +141,16 @@ export const InspectResult = Type.Object(
       Type.Array(AttentionHead, { description: "Layer by layer, and head by head, as asked for." }),
     ),
     decomposition: Type.Optional(Decomposition),
+    lens: Type.Optional(
+      Type.Object(
+        {
+          name: Type.String(),
+          kind: Type.String({ description: "jacobian, tuned or regression." }),
+          sha256: Type.String({ description: "Of its numbers." }),
+        },
+        { description: "The lens that `translated` is of." },
+      ),
+    ),
     target_token: Type.Optional(
       Type.String({
         description: "The token that the lens follows, where one was asked for.",

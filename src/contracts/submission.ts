@@ -76,6 +76,8 @@ const common = {
   ),
 };
 
+const named = (description: string) => Type.Optional({ ...Name, description });
+
 const closed = { additionalProperties: false };
 
 /** What of a block's rows is read. */
@@ -102,6 +104,17 @@ export const InspectSubmission = Type.Object(
     follow_answer: Type.Optional(
       Type.Boolean({
         description: "In its place: probability and rank of the model's own answer after the last token.",
+      }),
+    ),
+    lens: named(
+      "A lens that is kept by name (tapline lens): read each of the layers through it, too, before the model's own final norm " +
+        "and head.",
+    ),
+    measures: Type.Optional(
+      Type.Boolean({
+        description:
+          "Also the entropy of what is read at each token, and how far the model's output is from it (KL), both in nats. " +
+          "With a lens unless told otherwise.",
       }),
     ),
     points: Type.Optional(
@@ -510,8 +523,6 @@ export const DriftExample = Type.Object(
   },
   { ...closed, title: "DriftExample" },
 );
-
-const named = (description: string) => Type.Optional({ ...Name, description });
 
 export const DriftSubmission = Type.Object(
   {

@@ -9,7 +9,7 @@ import { basename, dirname, join } from "node:path";
  */
 export async function writeDurably(
   path: string,
-  content: string | Uint8Array | Iterable<Uint8Array>,
+  content: string | Uint8Array | Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
 ): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
   try {
@@ -17,7 +17,7 @@ export async function writeDurably(
     try {
       const pieces = typeof content === "string" || content instanceof Uint8Array ? [content] : content;
       // Each goes where the one before it ended.
-      for (const piece of pieces) await file.writeFile(piece);
+      for await (const piece of pieces) await file.writeFile(piece);
       await file.sync();
     } finally {
       await file.close();

@@ -70,7 +70,7 @@ class Placed implements TorchTensor {
 const deepest = 4;
 
 /**
- * The tensors of a checkpoint by name, and its single numbers, from its `data.pkl`. Names of dicts inside dicts are
+ * The tensors of a checkpoint by name, and its single numbers and texts, from its `data.pkl`. Names of dicts inside dicts are
  * joined by dots; a checkpoint that is one tensor calls it `tensor`. Nothing of the pickle is run.
  * (Format: torch.save since PyTorch 1.6; torch/serialization.py, torch/_utils.py.)
  * @throws FormatError
@@ -78,12 +78,15 @@ const deepest = 4;
 export function readTorchPickle(pickle: Uint8Array): {
   tensors: Map<string, TorchTensor>;
   numbers: Map<string, number>;
+  texts: Map<string, string>;
 } {
   const tensors = new Map<string, TorchTensor>();
   const numbers = new Map<string, number>();
+  const texts = new Map<string, string>();
   const visit = (value: Unpickled, name: string, depth: number): void => {
     if (value instanceof Placed) tensors.set(name === "" ? "tensor" : name, value);
     else if (typeof value === "number") numbers.set(name, value);
+    else if (typeof value === "string") texts.set(name, value);
     else if (value instanceof Map && depth < deepest) {
       for (const [key, inner] of value) {
         if (typeof key === "string" || typeof key === "number") {
@@ -93,7 +96,7 @@ export function readTorchPickle(pickle: Uint8Array): {
     }
   };
   visit(readPickle(pickle, world), "", 0);
-  return { tensors, numbers };
+  return { tensors, numbers, texts };
 }
 
 const world: PickleWorld = {

@@ -6,14 +6,14 @@ import { type ModelIdentity, modelFingerprint, Probes, Vectors } from "../librar
 import { keptRoutes } from "../library/routes.js";
 import { readGgufHeader } from "../models/gguf-header.js";
 import { modelHere } from "../models/resolve.js";
-import { dictionaryRoutes } from "./dictionaries.js";
+import { largeRoutes } from "./large-things.js";
 
 /** The user's library on the Lab's port: what is kept, without a model that could make something new. */
 export function libraryRoutes(home: string): Routes {
   const router = createRouter();
   const library = { vectors: new Vectors(home), probes: new Probes(home) };
   keptRoutes(router, library, async (named) => (named === undefined ? undefined : identityOf(named)));
-  dictionaryRoutes(router, home);
+  largeRoutes(router, home);
   for (const [noun, plural] of [
     ["vector", "vectors"],
     ["probe", "probes"],

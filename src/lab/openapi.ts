@@ -15,7 +15,7 @@ import {
   Submission,
   version,
 } from "../contracts/index.js";
-import { dictionaryPaths, libraryPaths } from "../contracts/library-paths.js";
+import { largePaths, libraryPaths } from "../contracts/library-paths.js";
 import { withReferences } from "../contracts/openapi.js";
 
 type Json = Record<string, unknown>;
@@ -156,7 +156,7 @@ export function openApiDocument(origin: string): Json {
       },
     },
     ...libraryPaths(components, { tags: ["library"] }),
-    ...dictionaryPaths(components, { tags: ["library"] }),
+    ...largePaths(components, { tags: ["library"] }),
     "/lab/capabilities": {
       servers: inferenceServer,
       get: {

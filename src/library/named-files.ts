@@ -37,7 +37,10 @@ export class NamedFiles {
    * Writes a file under a name, in place of one that had it.
    * @throws UserError where there are as many as are kept
    */
-  async put(name: string, content: Uint8Array | Iterable<Uint8Array>): Promise<void> {
+  async put(
+    name: string,
+    content: Uint8Array | Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+  ): Promise<void> {
     await makeFolderDurably(this.#folder);
     const names = await this.names();
     if (!names.includes(name) && names.length >= liveLimits.stored) {

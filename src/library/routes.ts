@@ -9,6 +9,7 @@ import { checked, HttpError, type Routes, readBytes } from "../http/index.js";
 import type { Dictionaries } from "./dictionaries.js";
 import { type FileForm, type Reading, readProbe, readVector, writeProbe, writeVector } from "./files.js";
 import type { ModelIdentity } from "./identity.js";
+import type { Lenses } from "./lenses.js";
 import type { Probes } from "./probes.js";
 import type { Shelved } from "./shelf.js";
 import type { Vectors } from "./vectors.js";
@@ -58,7 +59,7 @@ export function shelfRoutes(
   router: Routes,
   noun: string,
   plural: string,
-  kept: Pick<Vectors | Probes | Dictionaries, "list" | "get" | "remove">,
+  kept: Pick<Vectors | Probes | Dictionaries | Lenses, "list" | "get" | "remove">,
   read: (name: string, ctx: Context) => Promise<unknown> = (name) => kept.get(name),
 ): void {
   const path = `/lab/${plural}`;

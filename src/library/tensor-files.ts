@@ -127,9 +127,9 @@ export async function torchTensors(size: number, read: ReadBytes): Promise<Tenso
     throw new FormatError("The .pt file holds big-endian numbers; little-endian ones are read.");
   }
   if (pickle.size > pickleBytes) throw new FormatError(`The .pt file's pickle has ${pickle.size} bytes.`);
-  const { tensors, numbers } = readTorchPickle(await bytesOf(pickle, 0, pickle.size));
+  const { tensors, numbers, texts } = readTorchPickle(await bytesOf(pickle, 0, pickle.size));
   return {
-    metadata: {},
+    metadata: Object.fromEntries(texts),
     shapes: new Map([
       ...[...numbers.keys()].map((name) => [name, []] as const),
       ...[...tensors].map(([name, { shape }]) => [name, shape] as const),

@@ -13,7 +13,7 @@ import {
   terminalStatuses,
   version,
 } from "../contracts/index.js";
-import { DictionaryRequest, StoredDictionary } from "../contracts/library.js";
+import { DictionaryRequest, LensRequest, StoredDictionary, StoredLens } from "../contracts/library.js";
 import { Name } from "../contracts/live.js";
 import { mcpLimits } from "../contracts/mcp.js";
 import { excerpt, pageOf, pieceAt } from "./excerpt.js";
@@ -36,6 +36,7 @@ const closed = { additionalProperties: false };
 const id = Type.String({ pattern: jobIdPattern, description: "Job id: 32 lowercase hex characters." });
 const Nothing = Type.Object({}, closed);
 const DictionaryInput = Type.Object({ name: Name, ...DictionaryRequest.properties }, closed);
+const LensInput = Type.Object({ name: Name, ...LensRequest.properties }, closed);
 const IdInput = Type.Object({ id }, closed);
 const JobInput = Type.Object(
   {
@@ -186,6 +187,37 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     remote: true,
     async call({ name, from, ...settings }, signal) {
       return shown({ dictionary: await lab.addDictionary(name, from, settings, { signal }) });
+    },
+  });
+  addTool(server, {
+    name: "lab_lenses",
+    title: "Lenses that are kept",
+    description:
+      "Jacobian and tuned lenses by name, for lab_submit's inspect (lens): which blocks each one translates, how good it " +
+      "is, and where it is from.",
+    input: Nothing,
+    output: resultSchema({ lenses: Type.Array(loose(StoredLens)), total: Type.Integer() }),
+    readOnly: true,
+    remote: false,
+    async call(_input, signal) {
+      const { value, hidden } = revealAll(await lab.lenses({ signal }));
+      const all = value as unknown[];
+      const { items } = pageOf(all, (index) => `/${index}`, mcpLimits.page_characters);
+      return quoted(local, hidden, { lenses: items, total: all.length });
+    },
+  });
+  addTool(server, {
+    name: "lab_add_lens",
+    title: "Keep a lens",
+    description:
+      "Keeps a Jacobian or tuned lens under a name, from a file or folder on this machine, from the hub (owner/name/path; it " +
+      "is downloaded first, which may take minutes), or `demo`, the embedded model's.",
+    input: LensInput,
+    output: resultSchema({ lens: loose(StoredLens) }),
+    readOnly: false,
+    remote: true,
+    async call({ name, from, ...settings }, signal) {
+      return shown({ lens: await lab.addLens(name, from, settings, { signal }) });
     },
   });
   addTool(server, {

@@ -27,6 +27,16 @@ export interface ResolvedModel {
 /** The embedded model: the same place from src/ and from dist/. */
 export const demoModelPath = fileURLToPath(new URL("../../models/demo/tapline-demo.gguf", import.meta.url));
 
+/** Its Jacobian lens, as published ones are laid out. */
+export const demoLensPath = fileURLToPath(
+  new URL("../../models/demo/tapline-demo_jacobian_lens.pt", import.meta.url),
+);
+
+/** Where a lens is: `demo` stands for the embedded model's. */
+export function lensPlace(from: string): string {
+  return from === "demo" ? demoLensPath : from;
+}
+
 export type ResolveOptions = HubOptions;
 
 /**

@@ -19,6 +19,13 @@ export interface NativeTop {
   targetRanks?: Int32Array;
 }
 
+export interface NativeReading extends NativeTop {
+  /** [rows], nats. */
+  entropies?: Float32Array;
+  /** [rows], nats: KL of the model's output from what the lens reads. */
+  divergences?: Float32Array;
+}
+
 export interface NativeLayer {
   layer: number;
   point: Point;
@@ -99,6 +106,7 @@ export interface NativeContext {
   sweep(request: object): Promise<NativeSweepTrial[]>;
   patchSweep(request: object): Promise<NativePatchSweep>;
   lensLogits(request: object): Promise<Float32Array>;
+  readLens(request: object): Promise<NativeReading[]>;
   logitDirection(request: object): Promise<{ direction: Float64Array; constant: number }>;
   reset(): Promise<void>;
   close(): Promise<void>;

@@ -2,6 +2,7 @@ import ndarray, { type NdArray } from "ndarray";
 import type {
   NativeContext,
   NativePatchSweep,
+  NativeReading,
   NativeSweepRow,
   NativeSweepTrial,
   NativeTop,
@@ -28,6 +29,40 @@ export interface ContextOptions {
 
 /** The k most probable tokens of each row, most probable first: both arrays are [rows, k], row by row. */
 export type TopTokens = NativeTop;
+
+/**
+ * A lens's translation in a file: where its arrays lie, in bytes from the file's start. A row h of a block output becomes
+ * matrix . h + bias, plus h itself where `residual`; then the model's own final norm and head.
+ */
+export interface TranslatorPlaces {
+  path: string;
+  /** The matrix is IEEE binary16, else float32; a bias is float32. */
+  half: boolean;
+  /** [hidden, hidden], a row an output. */
+  matrix: number;
+  /** [hidden]; none where left out. */
+  bias?: number;
+  residual: boolean;
+}
+
+export interface LensRequest {
+  /** float32 [rows, hidden] of each place; without a translator, the logit lens reads them as they are. */
+  places: ReadonlyArray<{ states: Float32Array; translator?: TranslatorPlaces }>;
+  /** The last block's rows: how far is each reading from what the model says? */
+  output?: Float32Array;
+  top: number;
+  /** A token id a row, whose place is told; negative: none. */
+  targets?: Int32Array;
+  /** Tell each reading's entropy. */
+  entropy?: boolean;
+  signal?: AbortSignal;
+}
+
+/**
+ * What a lens reads of one place's rows: the most probable tokens, and where asked for, each row's entropy and its distance
+ * from the model's output, KL(output, reading), both in nats.
+ */
+export type LensReading = NativeReading;
 
 /** Rows of one point of one block. */
 export interface LayerCapture {
@@ -397,6 +432,21 @@ export class Context {
    */
   lensLogits(rows: Float32Array): Promise<Float32Array> {
     return this.#queue.run(() => cancellable(undefined, () => this.#native.lensLogits({ rows })));
+  }
+
+  /**
+   * Reads rows of several places through a lens: the most probable tokens of each row, its entropy, its distance from the
+   * model's output. The head is computed for all places at once.
+   * @returns a reading a place
+   * @throws NativeError UNSUPPORTED_ARCHITECTURE where there is no logit lens
+   */
+  readLens(request: LensRequest): Promise<LensReading[]> {
+    return this.#queue.run(async () => {
+      const { signal, ...rest } = request;
+      checkInteger("top", request.top ?? null, 1);
+      if (request.targets !== undefined) tokenIds(request.targets);
+      return cancellable(signal, (cancel) => this.#native.readLens({ ...rest, cancel }));
+    });
   }
 
   /** Forgets all tokens. */

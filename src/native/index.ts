@@ -12,6 +12,8 @@ export {
   type FeatureRequest,
   type LayerAttention,
   type LayerCapture,
+  type LensReading,
+  type LensRequest,
   type PatchPlace,
   type PatchSweep,
   type PatchSweepRequest,
@@ -24,6 +26,7 @@ export {
   type SweepTrial,
   sweepCells,
   type TopTokens,
+  type TranslatorPlaces,
 } from "./context.js";
 export {
   type DictionaryPlaces,
@@ -54,7 +57,7 @@ export {
 } from "./machine.js";
 export { Model, type OpenOptions, type TokenizeOptions } from "./model.js";
 export { type NarrowType, narrow } from "./numbers.js";
-export { type Point, points } from "./points.js";
+export { type Point, points, streamPoints } from "./points.js";
 export {
   type Features,
   initialSaeWeights,

@@ -17,6 +17,9 @@ export const points = [
 ] as const;
 export type Point = (typeof points)[number];
 
+/** Those that are the residual stream itself, of which a model's head can be asked, and no part of it. */
+export const streamPoints: ReadonlySet<Point> = new Set(["block_in", "mid", "block_out"]);
+
 /** @throws NativeError INVALID_ARGUMENT unless every entry is one of {@link points}, once */
 export function checkPoints(wanted: unknown): void {
   if (!Array.isArray(wanted)) throw invalid(`Points must be an array of ${points.join(", ")}.`);

@@ -20,6 +20,8 @@ export type Chart =
       tokens: string[];
       /** Names of the rows, the first on top, where they are no layers: `layer` counts them. */
       down?: string[];
+      /** Column whose values are pictures of their own, each with its name. */
+      panel?: string;
       /** Everything that can colour this map, itself among them; a page may offer the choice. */
       shades?: (Shade & { id: string; name: string })[];
     })

@@ -26,7 +26,7 @@ header.top > div { display: flex; flex-wrap: wrap; gap: .4rem 1rem; align-items:
 .badge { font-size: .75rem; font-weight: 600; text-transform: uppercase; letter-spacing: .05em; border: 1px solid var(--line); border-radius: 99px; padding: .1rem .6rem; color: var(--soft); }
 .tools, .scripted .unscripted { display: none; } .scripted .tools { display: flex; flex-wrap: wrap; gap: .4rem; } header .tools { margin-left: auto; }
 button { font-size: .82rem; font-weight: 600; padding: .3rem .7rem; border-radius: 6px; border: 1px solid var(--line); background: var(--card); color: var(--accent); cursor: pointer; line-height: 1.3; }
-button:hover { border-color: var(--accent); }
+button:hover { border-color: var(--accent); } .views { margin-bottom: .6rem; } .views [aria-pressed="true"] { background: var(--accent); color: var(--card); }
 main { padding-top: 1.75rem; padding-bottom: 2rem; }
 h1 { font-size: 1.85rem; line-height: 1.2; letter-spacing: -.015em; margin: 0 0 .5rem; font-weight: 500; } h1 bdi { font-weight: 700; }
 h2 { font-size: 1.25rem; margin: 0 0 .2rem; line-height: 1.3; } h3 { font-size: 1rem; margin: 0; }

@@ -1,4 +1,5 @@
 import { WriteStream } from "node:tty";
+import type { LensView } from "../contracts/names.js";
 
 export type Colors = "none" | "16" | "256" | "truecolor";
 
@@ -7,6 +8,8 @@ export interface Canvas {
   /** Columns; no line of a picture is wider. Pictures need at least {@link narrowest}. */
   width: number;
   colors: Colors;
+  /** What the pictures of lenses show; the top token unless told otherwise. */
+  lensView?: LensView;
 }
 
 /** Fewer columns than this are drawn as if they were this many. */

@@ -12,6 +12,7 @@ export { jobPicture } from "./job-picture.js";
 export { JobProgress } from "./job-progress.js";
 export { legend } from "./legend.js";
 export { lensGrid } from "./lens-grid.js";
+export { type LensReading, lensReadings, lensViewMeanings, viewValues } from "./lens-views.js";
 export { normsGrid } from "./norms-grid.js";
 export { bare, heading, labelled } from "./page.js";
 export { bold, dim, inScale, magnitudeScale, probabilityScale } from "./paint.js";

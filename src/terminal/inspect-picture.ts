@@ -4,7 +4,8 @@ import { bars } from "./bars.js";
 import { type Canvas, narrowest } from "./canvas.js";
 import { decompositionPicture, innerPointsPicture } from "./inner-points.js";
 import { legend } from "./legend.js";
-import { lensGrid } from "./lens-grid.js";
+import { lensGrid, measureGrid, readingGrid } from "./lens-grid.js";
+import { lensReadings, lensViewMeanings, viewValues } from "./lens-views.js";
 import { normsGrid } from "./norms-grid.js";
 import { heading } from "./page.js";
 import { bold, magnitudeScale, probabilityScale } from "./paint.js";
@@ -24,18 +25,12 @@ export function inspectPicture(
     | "points"
     | "attention"
     | "decomposition"
+    | "lens"
   >,
   canvas: Canvas,
 ): string[] {
   return [
-    heading(
-      "Logit lens",
-      "what each block would say comes next",
-      legend(probabilityScale, "0", "1", canvas),
-      canvas,
-    ),
-    ...lensGrid(result, canvas).split("\n"),
-    "",
+    ...lensPicture(result, canvas),
     ...targetPicture(result, canvas),
     ...wrap(story(result), Math.max(narrowest, canvas.width)).map((line) => bold(line, canvas.colors)),
     "",
@@ -44,6 +39,38 @@ export function inspectPicture(
     ...attentionPicture(result.attention, canvas),
     ...decompositionPicture(result.decomposition, canvas),
   ];
+}
+
+type Read = Pick<InspectResult, "tokens" | "layers" | "next_tokens" | "lens" | "target_token">;
+
+/** Each lens by itself, in the same colours: the token that it reads, or what the canvas asks for. */
+function lensPicture(result: Read, canvas: Canvas): string[] {
+  const { lensView: view = "token" } = canvas;
+  const [, ...others] = lensReadings(result);
+  if (view === "token") {
+    const key = legend(probabilityScale, "0", "1", canvas);
+    return [
+      heading("Logit lens", lensViewMeanings.token, key, canvas),
+      ...lensGrid(result, canvas).split("\n"),
+      "",
+      ...others.flatMap((reading) => [
+        heading(reading.name, lensViewMeanings.token, key, canvas),
+        ...readingGrid(result, reading, canvas),
+        "",
+      ]),
+    ];
+  }
+  const readings = lensReadings(result);
+  const values = readings.flatMap(({ layers }) => layers.flatMap((found) => viewValues(found, view) ?? []));
+  const most = values.reduce((a, b) => Math.max(a, b), 0);
+  const key = legend(magnitudeScale, "low", "high", canvas);
+  const followed = view === "rank" ? ` “${visible(result.target_token ?? "")}”` : "";
+  const drawn = readings.flatMap((reading) => {
+    const grid = measureGrid(result, reading, view, most, canvas);
+    if (grid.length === 0) return [];
+    return [heading(reading.name, `${lensViewMeanings[view]}${followed}`, key, canvas), ...grid, ""];
+  });
+  return drawn.length > 0 ? drawn : [`The result has no ${view} at every token.`, ""];
 }
 
 function targetPicture(

@@ -62,12 +62,14 @@ for (const kind of clients) {
     const mcp = await session(kind, ["--artifacts", folder]);
     assert.equal((await mcp.tools()).map(({ name }) => name).sort(), [
       "lab_add_dictionary",
+      "lab_add_lens",
       "lab_artifacts",
       "lab_cancel",
       "lab_dictionaries",
       "lab_health",
       "lab_job",
       "lab_jobs",
+      "lab_lenses",
       "lab_submit",
       "serving_capabilities",
       "serving_forget",

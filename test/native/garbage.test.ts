@@ -177,14 +177,32 @@ test("every field of every request takes anything", async () => {
     cancel: undefined,
   };
   const lensLogits = { rows: new Float32Array(128) };
+  const translator = { path: "none", half: true, matrix: 8, bias: 8, residual: true };
+  const place = { states: new Float32Array(128), translator: undefined };
+  const readLens = {
+    places: [place],
+    output: new Float32Array(128),
+    top: 2,
+    targets: Int32Array.of(3),
+    entropy: true,
+    cancel: undefined,
+  };
   for (const value of garbage()) {
-    for (const [name, request] of Object.entries({ advance, features, sweep, patchSweep, lensLogits })) {
+    const requests = { advance, features, sweep, patchSweep, lensLogits, readLens };
+    for (const [name, request] of Object.entries(requests)) {
       await survive(() => context[name]!(value));
       for (const field of Object.keys(request)) {
         await survive(() => context.reset!());
         await survive(() => context[name]!({ ...request, [field]: value }));
         await survive(() => context[name]!({ ...request, [field]: [value] }));
       }
+    }
+    for (const field of Object.keys(place)) {
+      await survive(() => context.readLens!({ ...readLens, places: [{ ...place, [field]: value }] }));
+    }
+    for (const field of Object.keys(translator)) {
+      const odd = { ...place, translator: { ...translator, [field]: value } };
+      await survive(() => context.readLens!({ ...readLens, places: [odd] }));
     }
     for (const field of Object.keys(edit)) {
       await survive(() => context.reset!());

@@ -17,11 +17,16 @@ export function npyFile(data: Float32Array, shape: readonly number[]): Buffer {
 
 /** A zip archive of stored entries, as numpy.savez writes them. */
 export function zipOf(arrays: Readonly<Record<string, Buffer>>): Buffer {
+  return storedZip(Object.fromEntries(Object.entries(arrays).map(([name, data]) => [`${name}.npy`, data])));
+}
+
+/** A zip archive of stored files. */
+export function storedZip(files: Readonly<Record<string, Buffer>>): Buffer {
   const parts: Buffer[] = [];
   const listed: Buffer[] = [];
   let at = 0;
-  for (const [name, data] of Object.entries(arrays)) {
-    const path = Buffer.from(`${name}.npy`);
+  for (const [name, data] of Object.entries(files)) {
+    const path = Buffer.from(name);
     const fields = Buffer.alloc(26);
     fields.writeUInt16LE(20, 0);
     fields.writeUInt32LE(crc32(data), 10);

@@ -8,10 +8,18 @@ import type {
 } from "../../contracts/index.js";
 import { topCounts } from "../../contracts/limits.js";
 import { NpzWriter } from "../../formats/npz-writer.js";
-import { type AdvanceResult, type Context, type Point, release, type TopTokens } from "../../native/index.js";
+import {
+  type AdvanceResult,
+  type Context,
+  type LensReading,
+  type Point,
+  release,
+  type TopTokens,
+} from "../../native/index.js";
 import type { ArtifactFile } from "../artifacts.js";
 import { attention } from "./attention.js";
 import { checkDecomposable, decompose } from "./decompose.js";
+import { type LensReader, lensReader } from "./lens-readings.js";
 import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { checkLayers, pieceLookup, targetToken, tokenizeInput } from "./tokens.js";
@@ -19,6 +27,10 @@ import { checkLayers, pieceLookup, targetToken, tokenizeInput } from "./tokens.j
 const lensNote =
   "Predictions at a block apply the model's final norm and output head to that block's output (logit lens): " +
   "what the block would say if it were the last, not what the model has decided there.";
+
+const measuresNote =
+  "Entropies are of what a lens reads, divergences of the model's output from that, both in nats: a small one says that the " +
+  "lens reads what the model will say, not that the block has decided it.";
 
 const partsNote =
   "attn_out and ffn_out are what the two halves of a block add to the residual stream; contributions to a logit are " +
@@ -29,8 +41,11 @@ interface LayerFindings {
   layer: number;
   point: Point;
   norms: number[];
-  lens: TopTokens[];
+  lens: Reading[];
+  translated: Reading[];
 }
+
+type Reading = TopTokens & Pick<LensReading, "entropies" | "divergences">;
 
 interface Wanted {
   tokens: Int32Array;
@@ -54,13 +69,17 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
   try {
     checkPoints(context, config.points ?? []);
     if (config.decompose === true) checkDecomposable(context);
+    const reader = await lensReader(config, model, context, {
+      top: topCounts.predictions,
+      signal: input.signal,
+    });
     const points: Point[] = ["block_out", ...(config.points ?? [])];
     const layers = config.layers.flatMap((layer) =>
-      points.map((point): LayerFindings => ({ layer, point, norms: [], lens: [] })),
+      points.map((point): LayerFindings => ({ layer, point, norms: [], lens: [], translated: [] })),
     );
     let next: TopTokens | undefined;
     await artifacts.create("activations.npz", async (file) => {
-      next = await captureAll(input, context, { tokens, target }, layers, file);
+      next = await captureAll(input, context, { tokens, target }, layers, file, reader);
     });
     const decomposed =
       config.decompose === true
@@ -72,6 +91,7 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
       { tokens, target },
       layers,
       next as TopTokens,
+      reader,
       decomposed,
     );
     return heads === undefined ? described : { ...described, attention: heads };
@@ -86,6 +106,7 @@ async function captureAll(
   { tokens, target }: Wanted,
   layers: LayerFindings[],
   file: ArtifactFile,
+  reader: LensReader | undefined,
 ): Promise<TopTokens | undefined> {
   const npz = new NpzWriter(
     file,
@@ -102,17 +123,29 @@ async function captureAll(
     const captured = await clock.measure("compute", () =>
       context.advance({
         tokens: chunk,
-        layers: config.layers,
+        layers: [...config.layers, ...(reader?.layers ?? [])],
         points: ["block_out", ...(config.points ?? [])],
         rows: "all",
         ...(signal === undefined ? {} : { signal }),
-        ...(context.lens.supported ? { lensTopK: topCounts.predictions } : {}),
+        // Where another lens reads the same rows, both are read at once behind this.
+        ...(context.lens.supported && reader === undefined ? { lensTopK: topCounts.predictions } : {}),
         ...(target === null ? {} : { lensTarget: target }),
         lensAnswer: config.follow_answer === true,
         ...(last ? { nextTopK: topCounts.next_tokens } : {}),
       }),
     );
     next = captured.next;
+    if (reader !== undefined) {
+      const followed = config.follow_answer === true ? next?.tokenIds[0] : undefined;
+      const targets = targetsOf(chunk.length, target, followed);
+      const readings = await clock.measure("compute", () => reader.read(captured.layers, targets));
+      for (const [index, { layer, point }] of captured.layers.entries()) {
+        const found = layers.find((wanted) => wanted.layer === layer && wanted.point === point);
+        const { plain, translated } = readings[index] ?? {};
+        if (plain !== undefined) found?.lens.push(plain);
+        if (translated !== undefined) found?.translated.push(translated);
+      }
+    }
     await clock.measure("artifact", () => store(captured, layers, npz));
   }
   progress({ stage: "artifact", done: tokens.length, total: tokens.length });
@@ -120,14 +153,26 @@ async function captureAll(
   return next;
 }
 
+/** Whose place a chunk's rows tell: the target's everywhere, or the answer's after the last token; undefined: nobody's. */
+function targetsOf(rows: number, target: number | null, answer: number | undefined): Int32Array | undefined {
+  if (target !== null) return new Int32Array(rows).fill(target);
+  if (answer === undefined) return undefined;
+  const targets = new Int32Array(rows).fill(-1);
+  targets[rows - 1] = answer;
+  return targets;
+}
+
 async function store(captured: AdvanceResult, layers: LayerFindings[], npz: NpzWriter): Promise<void> {
   for (const { layer, point, states, norms, lens } of captured.layers) {
     const index = layers.findIndex((wanted) => wanted.layer === layer && wanted.point === point);
-    const found = layers[index] as LayerFindings;
-    found.norms.push(...norms);
-    if (lens !== undefined) found.lens.push(lens);
     const rows = (states as NonNullable<typeof states>).data;
-    await npz.append(index, rows);
+    const found = layers[index];
+    // What was captured for a lens alone is no artifact.
+    if (found !== undefined) {
+      found.norms.push(...norms);
+      if (lens !== undefined) found.lens.push(lens);
+      await npz.append(index, rows);
+    }
     release(rows);
   }
 }
@@ -138,18 +183,21 @@ async function describe(
   { tokens, target }: Wanted,
   layers: LayerFindings[],
   next: TopTokens,
+  reader: LensReader | undefined,
   decomposed?: Omit<Decomposition, "target_token">,
 ): Promise<Findings<InspectResult>> {
-  const tops = [next, ...layers.flatMap(({ lens }) => lens)];
+  const tops = [next, ...layers.flatMap(({ lens, translated }) => [...lens, ...translated])];
   const followed = config.follow_answer === true ? (next.tokenIds[0] as number) : target;
   const piece = await pieceLookup(
     model,
     [followed ?? [], decomposed?.target_token_id ?? [], ...tops.map(({ tokenIds }) => [...tokenIds])].flat(),
   );
   const { lens, blockOutputs } = context;
-  const readings = ({ lens: chunks }: LayerFindings) => ({
+  const readings = (chunks: readonly Reading[]) => ({
     predictions: chunks.flatMap((top) => candidates(top, piece)),
     ...(followed === null ? {} : { target: chunks.flatMap(standings) }),
+    ...joined("entropies", chunks),
+    ...joined("divergences", chunks),
   });
   const inner = layers.filter(({ point }) => point !== "block_out");
   return {
@@ -160,7 +208,8 @@ async function describe(
       .map((found) => ({
         layer: found.layer,
         norms: found.norms,
-        ...(lens.supported ? readings(found) : { note: lens.reason }),
+        ...(lens.supported ? readings(found.lens) : { note: lens.reason }),
+        ...(found.translated.length > 0 ? { translated: readings(found.translated) } : {}),
       })),
     ...(inner.length === 0
       ? {}
@@ -169,22 +218,41 @@ async function describe(
             layer: found.layer,
             point: found.point as InspectPoint["point"],
             norms: found.norms,
-            ...(found.lens.length > 0 ? readings(found) : {}),
+            ...(found.lens.length > 0 ? readings(found.lens) : {}),
           })),
         }),
     ...(decomposed === undefined
       ? {}
       : { decomposition: { target_token: piece(decomposed.target_token_id), ...decomposed } }),
+    ...(reader?.lens === undefined
+      ? {}
+      : {
+          lens: {
+            name: reader.lens.stored.name,
+            kind: reader.lens.stored.kind,
+            sha256: reader.lens.stored.sha256,
+          },
+        }),
     ...(followed === null ? {} : { target_token: piece(followed), target_token_id: followed }),
     next_tokens: candidates(next, piece)[0] as Candidate[],
     note: [
       lens.supported ? lensNote : lens.reason,
       blockOutputs.sidePath,
+      reader !== undefined ? measuresNote : "",
       inner.length > 0 || decomposed !== undefined ? partsNote : "",
     ]
       .filter((part) => part !== "")
       .join(" "),
   };
+}
+
+/** One measure of all chunks, a number a token; nothing where it was not asked for. */
+function joined<K extends "entropies" | "divergences">(
+  name: K,
+  chunks: readonly Reading[],
+): { [key in K]?: number[] } {
+  const all = chunks.flatMap((chunk) => Array.from(chunk[name] ?? []));
+  return all.length === 0 ? {} : ({ [name]: all } as { [key in K]?: number[] });
 }
 
 /** Where the target stands, of the rows that have one. */

@@ -17,9 +17,34 @@ const sizes = { leastCell: 64, widestCell: 150 };
 
 /** Layers over tokens, the deepest on top; long texts continue in another picture below, like lines. */
 export function drawTokens(figure: Figure, chart: Tokens, rows: readonly Row[], width: number): Html[] {
+  const { panel } = chart;
+  const share = shareOf(chart, rows);
+  const drawn =
+    panel === undefined
+      ? tokenPictures(figure, chart, rows, { width, share, name: "" })
+      : [...new Set(rows.map((row) => String(row[panel])))].flatMap((name) => {
+          const own = rows.filter((row) => row[panel] === name);
+          return tokenPictures(figure, chart, own, { width, share, name });
+        });
+  const ends = legendEnds(chart, rows);
+  return [rampLegend(chart.legend, ends, width), ...drawn];
+}
+
+interface TokenPictures {
+  width: number;
+  share: (row: Row) => number | null;
+  /** Above each picture; empty: none. */
+  name: string;
+}
+
+function tokenPictures(
+  figure: Figure,
+  chart: Tokens,
+  rows: readonly Row[],
+  { width, share, name }: TokenPictures,
+): Html[] {
   const { tokens } = chart;
   const { layers, pictures, cell } = layOut(rows, tokens.length, width, sizes);
-  const share = shareOf(chart, rows);
   const byPicture = new Map<number, Row[]>();
   for (const row of rows) {
     const picture = Math.floor(Number(row.position) / (pictures[0]?.count ?? 1));
@@ -27,13 +52,16 @@ export function drawTokens(figure: Figure, chart: Tokens, rows: readonly Row[], 
     if (own === undefined) byPicture.set(picture, [row]);
     else own.push(row);
   }
-  const drawn = pictures.map(({ first, count }, picture) => {
+  const title = name === "" ? figure.title : `${figure.title}, ${name}`;
+  return pictures.map(({ first, count }, picture) => {
     const height = layers.length * cellHeight;
+    const below = name === "" ? 26 : 46;
     return svg(
       axisWidth + 4 + cell * count,
-      height + 26,
-      pictures.length > 1 ? `${figure.title}: tokens ${first} to ${first + count - 1}` : figure.title,
+      height + below,
+      pictures.length > 1 ? `${title}: tokens ${first} to ${first + count - 1}` : title,
       [
+        ...(name === "" ? [] : [label(name, { x: axisWidth, y: height + 37, kind: "name" })]),
         ...layerAxis(layers, cellHeight),
         ...(byPicture.get(picture) ?? []).flatMap((row) => {
           const x = axisWidth + (Number(row.position) - first) * cell;
@@ -54,8 +82,6 @@ export function drawTokens(figure: Figure, chart: Tokens, rows: readonly Row[], 
       ],
     );
   });
-  const ends = legendEnds(chart, rows);
-  return [rampLegend(chart.legend, ends, width), ...drawn];
 }
 
 /** Where a row's value lies between the ends of the shades; null where it has none. */

@@ -1,6 +1,5 @@
 import type {
   AttentionHead,
-  Candidate,
   Decomposition,
   InspectResult,
   Standing,
@@ -10,11 +9,14 @@ import {
   attentionKinds,
   followedLayers,
   kindsOf,
+  type LensReading,
   layersByPoint,
+  lensReadings,
   pointMeanings,
   shortNumber,
   story,
   total,
+  viewValues,
   visible,
 } from "../../terminal/index.js";
 import {
@@ -65,40 +67,39 @@ function notesOf(layers: InspectResult["layers"]): string[] {
 
 function lens(result: InspectResult): Figure[] {
   const { tokens, layers } = result;
-  const read = layers.flatMap(({ predictions, ...layer }) =>
-    predictions === undefined ? [] : [{ ...layer, predictions }],
+  const readings = lensReadings(result);
+  if (readings.length === 0) return [];
+  const several = readings.length > 1;
+  const norms = new Map(layers.map(({ layer, norms }) => [layer, norms]));
+  const read = readings.flatMap(({ name, layers: found }) =>
+    found.map((one) => ({ ...one, name, norms: norms.get(one.layer) ?? [] })),
   );
-  if (read.length === 0) return [];
-  const cells = read.flatMap(({ layer, predictions }) =>
-    predictions.map((candidates, position) => ({ layer, position, candidates })),
+  const cells = read.flatMap(({ name, layer, predictions }) =>
+    predictions.map((candidates, position) => ({ name, layer, position, candidates })),
   );
   const ranks = Math.max(...cells.map(({ candidates }) => candidates.length));
   const quantities = lensQuantities(result, read);
-  const first = read[0] as (typeof read)[number];
+  const top: Shade = {
+    value: "probability_1",
+    label: "token_1",
+    legend: `probability of ${several ? "each" : "the"} lens's top token`,
+    scale: "probability",
+  };
   return [
     {
       id: "logit-lens",
-      title: "Logit lens",
+      title: several ? "What the lenses read" : "Logit lens",
       description:
-        "For every block and token, the token that the block's output would answer with, coloured by its " +
+        `For every block and token, the token that the block's output would answer with${several ? ", through each lens" : ""}, coloured by its ` +
         "probability. The deepest block is on top; the text runs from left to right below. Of each cell a result " +
         `keeps the ${ranks} most probable tokens: in a report, hovering and the CSV file show them.`,
       chart: {
         kind: "tokens",
         tokens: tokens.map(visible),
-        value: "probability_1",
-        label: "token_1",
-        legend: "probability of the lens's top token",
-        scale: "probability",
+        ...top,
+        ...(several && { panel: "lens" }),
         shades: [
-          {
-            id: "probability",
-            name: "probability of the top token",
-            value: "probability_1",
-            label: "token_1",
-            legend: "probability of the lens's top token",
-            scale: "probability",
-          },
+          { id: "probability", name: "probability of the top token", ...top },
           ...quantities.map(({ id, name, legend, scale, shown }) => ({
             id,
             name,
@@ -113,6 +114,7 @@ function lens(result: InspectResult): Figure[] {
         { name: "layer", label: "layer" },
         { name: "position", label: "position" },
         { name: "input", label: "input token" },
+        ...(several ? [{ name: "lens", label: "lens" }] : []),
         ...Array.from({ length: ranks }, (_, rank) => [
           { name: `token_${rank + 1}`, label: `token ${rank + 1}` },
           { name: `probability_${rank + 1}`, label: `probability ${rank + 1}` },
@@ -122,10 +124,11 @@ function lens(result: InspectResult): Figure[] {
           ...(shown === undefined ? [] : [{ name: `${id}_shown`, label: `${name}, as shown` }]),
         ]),
       ],
-      rows: cells.map(({ layer, position, candidates }, cell) => [
+      rows: cells.map(({ name, layer, position, candidates }, cell) => [
         layer,
         position,
         visible(tokens[position] as string),
+        ...(several ? [name] : []),
         ...Array.from({ length: ranks }, (_, rank) => {
           const candidate = candidates[rank];
           return candidate === undefined ? [null, null] : [visible(candidate.token), candidate.probability];
@@ -135,9 +138,9 @@ function lens(result: InspectResult): Figure[] {
           return shown === undefined ? [value] : [value, value === null ? null : shown(value)];
         }),
       ]),
-      details: cells.map(({ layer, position, candidates }, cell) =>
+      details: cells.map(({ name, layer, position, candidates }, cell) =>
         [
-          `layer ${layer}, after ${visible(tokens[position] as string)} (token ${position})`,
+          `${several ? `${name}, ` : ""}layer ${layer}, after ${visible(tokens[position] as string)} (token ${position})`,
           ...candidates.map(({ token, probability }) => `${visible(token)}  ${percent(probability)}`),
           ...quantities.flatMap(({ values, told }) => {
             const value = values[cell];
@@ -147,12 +150,63 @@ function lens(result: InspectResult): Figure[] {
       ),
       notes: notesOf(layers),
       table: {
-        head: ["token", ...read.map(({ layer }) => `layer ${layer}`)],
-        rows: first.predictions.map((_, position) => [
-          visible(tokens[position] as string),
+        head: ["token", ...read.map(({ name, layer }) => `${several ? `${name}, ` : ""}layer ${layer}`)],
+        rows: tokens.map((token, position) => [
+          visible(token),
           ...read.map(({ predictions }) => {
-            const top = predictions[position]?.[0];
-            return top === undefined ? "" : `${visible(top.token)} ${percent(top.probability)}`;
+            const best = predictions[position]?.[0];
+            return best === undefined ? "" : `${visible(best.token)} ${percent(best.probability)}`;
+          }),
+        ]),
+      },
+    },
+    ...divergenceByLayer(readings),
+  ];
+}
+
+/** Which lens is nearer to what the model says, block by block: the mean over the tokens. */
+function divergenceByLayer(readings: readonly LensReading[]): Figure[] {
+  const points = readings.flatMap(({ name, layers }) =>
+    layers.flatMap(({ layer, divergences = [] }) =>
+      divergences.length === 0
+        ? []
+        : [{ name, layer, mean: divergences.reduce((a, b) => a + b, 0) / divergences.length }],
+    ),
+  );
+  if (points.length < 3) return [];
+  const layers = [...new Set(points.map(({ layer }) => layer))].sort((a, b) => a - b);
+  const names = [...new Set(points.map(({ name }) => name))];
+  return [
+    {
+      id: "divergence-by-layer",
+      title: "How near to the output",
+      description:
+        "For every block, how far the model's output is from what is read there, KL in nats, on average over this text; 0 is " +
+        "the output itself.",
+      chart: {
+        kind: "lines",
+        x: "layer",
+        y: "divergence",
+        series: "lens",
+        xAxis: "layer",
+        yAxis: "KL to the output, nats",
+        steps: true,
+        dots: true,
+      },
+      columns: [
+        { name: "layer", label: "layer" },
+        { name: "lens", label: "lens" },
+        { name: "divergence", label: "KL to the output" },
+      ],
+      rows: points.map(({ name, layer, mean }) => [layer, name, mean]),
+      details: points.map(({ name, layer, mean }) => `${name}, layer ${layer}\n${figureOf(mean)} nats`),
+      table: {
+        head: ["layer", ...names],
+        rows: layers.map((layer) => [
+          String(layer),
+          ...names.map((name) => {
+            const found = points.find((point) => point.layer === layer && point.name === name);
+            return found === undefined ? "" : figureOf(found.mean);
           }),
         ]),
       },
@@ -175,7 +229,7 @@ interface Quantity {
 
 function lensQuantities(
   result: InspectResult,
-  read: (Omit<InspectResult["layers"][number], "predictions"> & { predictions: Candidate[][] })[],
+  read: (LensReading["layers"][number] & { norms: number[] })[],
 ): Quantity[] {
   const followed = visible(result.target_token ?? "");
   const targets = read.flatMap(({ predictions, target }) =>
@@ -202,16 +256,7 @@ function lensQuantities(
     },
   ];
   return [
-    {
-      id: "entropy",
-      name: "entropy, at least",
-      legend: "least entropy in bits, from the candidates that are kept",
-      scale: "amount",
-      values: read.flatMap(({ predictions }) =>
-        predictions.map((candidates) => leastEntropy(candidates.map(({ probability }) => probability))),
-      ),
-      told: (value) => `entropy  ${value.toFixed(2)} bits or more`,
-    },
+    ...measured(read),
     ...(targets.some((standing) => standing !== undefined) ? ranks : []),
     {
       id: "norm",
@@ -222,6 +267,44 @@ function lensQuantities(
       told: (value) => `norm  ${figureOf(value)}`,
     },
   ];
+}
+
+/** Entropy as it is, and KL to the output, where the result has them; else the least entropy that the candidates allow. */
+function measured(read: LensReading["layers"]): Quantity[] {
+  const some = (values: (number | undefined)[]) => values.some((value) => value !== undefined);
+  const each = (pick: (found: LensReading["layers"][number]) => number[] | undefined) =>
+    read.flatMap((found) => found.predictions.map((_, position) => pick(found)?.[position]));
+  const entropies = each((found) => viewValues(found, "entropy"));
+  const divergences = each((found) => viewValues(found, "divergence"));
+  const exact: Quantity = {
+    id: "entropy",
+    name: "entropy",
+    legend: "entropy of what is read, in nats",
+    scale: "amount",
+    values: entropies,
+    shown: shortNumber,
+    told: (value) => `entropy  ${value.toFixed(2)} nats`,
+  };
+  const least: Quantity = {
+    id: "entropy",
+    name: "entropy, at least",
+    legend: "least entropy in bits, from the candidates that are kept",
+    scale: "amount",
+    values: read.flatMap(({ predictions }) =>
+      predictions.map((candidates) => leastEntropy(candidates.map(({ probability }) => probability))),
+    ),
+    told: (value) => `entropy  ${value.toFixed(2)} bits or more`,
+  };
+  const distance: Quantity = {
+    id: "divergence",
+    name: "KL to the output",
+    legend: "how far the model's output is from what is read (KL), in nats",
+    scale: "amount",
+    values: divergences,
+    shown: shortNumber,
+    told: (value) => `KL to the output  ${value.toFixed(2)} nats`,
+  };
+  return [some(entropies) ? exact : least, ...(some(divergences) ? [distance] : [])];
 }
 
 /** Where the token that the request named stands in every cell. */

@@ -2,6 +2,7 @@ import { draw } from "./draw.js";
 import { stepWithKeys } from "./keys.js";
 import { download, save } from "./save.js";
 import { paperTheme, theme } from "./theme.js";
+import { viewButtons } from "./views.js";
 
 const root = document.documentElement;
 root.classList.add("scripted");
@@ -23,12 +24,18 @@ const views = data.figures.map((figure) => {
     const parts = panels.map(({ svg }) => svg);
     container.replaceChildren(...(drawn.legend === undefined ? parts : [aside(drawn.legend), ...parts]));
   };
+  const choices = viewButtons(figure, () => show(here()));
+  if (choices !== undefined) container.before(choices);
+  /** @returns {Space} */
+  function here() {
+    return { width: Math.max(240, container.clientWidth), theme: theme() };
+  }
   stepWithKeys(container, status, () => panels, figure.details);
   section.querySelector(".save")?.addEventListener("click", (event) => {
     const kind = /** @type {HTMLElement} */ (event.target).dataset.save;
     if (kind !== undefined) void save(kind, figure, container, theme(), `${data.name}-${figure.id}`);
   });
-  return { container, show };
+  return { show, here };
 });
 
 /** @param {string} id */
@@ -45,8 +52,7 @@ function aside(legend) {
 }
 
 function showAll() {
-  for (const { container, show } of views)
-    show({ width: Math.max(240, container.clientWidth), theme: theme() });
+  for (const { show, here } of views) show(here());
 }
 
 let shownWidth = 0;

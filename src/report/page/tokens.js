@@ -15,7 +15,8 @@ const sizes = { axisWidth: 44, leastCell: 62, widestCell: 150 };
  * @returns {Drawn}
  */
 export function drawTokens(figure, rows, { width, theme }) {
-  const { tokens, value, label, scale, legend, down } = figure.chart;
+  const { tokens, value, label, scale, legend, down, panel: parts } = figure.chart;
+  const titles = parts === undefined ? [""] : [...new Set(rows.map((row) => String(row[parts])))];
   const axisWidth = down === undefined ? sizes.axisWidth : namesWidth(down, width);
   const { layers, lines, cell } = layOut(rows, tokens.length, width, { ...sizes, axisWidth });
   const color = colors(numbersOf(rows, value), scale, theme);
@@ -23,15 +24,20 @@ export function drawTokens(figure, rows, { width, theme }) {
   const fill = (/** @type {Row} */ row) => (row[value] === null ? theme.card : shade.apply(row[value]));
   const text = (/** @type {Row} */ row) => cutText(String(row[label] ?? ""), 12, cell - 6);
 
-  const panels = lines.map((positions) => {
-    const inside = rows.filter(({ position }) => positions.includes(Number(position)));
+  const pictures = lines.flatMap((positions) => titles.map((title) => ({ positions, title })));
+  const panels = pictures.map(({ positions, title }) => {
+    const inside = rows.filter(
+      (row) => positions.includes(Number(row.position)) && (title === "" || row[parts] === title),
+    );
+    const part = [title, ...(lines.length > 1 ? [`tokens ${positions[0]} to ${positions.at(-1)}`] : [])];
+    const top = title === "" ? 4 : 22;
     const plot = Plot.plot({
-      ...frame(figure, theme, lines.length > 1 ? `tokens ${positions[0]} to ${positions.at(-1)}` : undefined),
+      ...frame(figure, theme, part.filter((text) => text !== "").join(", ") || undefined),
       width: axisWidth + 4 + cell * positions.length,
-      height: (down?.length ?? layers.length) * cellHeight + 30,
+      height: (down?.length ?? layers.length) * cellHeight + 26 + top,
       marginLeft: axisWidth,
       marginRight: 4,
-      marginTop: 4,
+      marginTop: top,
       marginBottom: 26,
       padding: 0.03,
       x: { type: "band", domain: positions },
@@ -52,6 +58,9 @@ export function drawTokens(figure, rows, { width, theme }) {
           text,
           fill: (/** @type {Row} */ row) => readableOn(fill(row)),
         }),
+        ...(title === ""
+          ? []
+          : [Plot.text([title], { frameAnchor: "top-left", dy: -16, fontWeight: 600, fill: theme.ink })]),
         tip(inside, figure.details, { x: "position", y: "layer" }),
       ],
     });

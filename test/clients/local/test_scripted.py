@@ -134,6 +134,9 @@ class TestContract(unittest.TestCase):
             Lab.dictionaries: [],
             Lab.add_dictionary: ["name", "source", ("layer", None), ("k", None), ("revision", None)],
             Lab.remove_dictionary: ["name"],
+            Lab.lenses: [],
+            Lab.add_lens: ["name", "source", ("revision", None)],
+            Lab.remove_lens: ["name"],
             Lab.job: ["identifier"],
             Lab.wait: ["identifier", ("timeout", 1800), ("interval", 0.5)],
             Lab.cancel: ["identifier"],
@@ -201,6 +204,20 @@ class TestContract(unittest.TestCase):
             [("PUT", "/lab/dictionaries/a%20b"), ("GET", "/lab/dictionaries"), ("DELETE", "/lab/dictionaries/one")],
         )
         self.assertEqual(json.loads(service.seen[0][2]), {"from": "/x/y", "layer": 0})
+
+    def test_a_lens_is_asked_for_by_what_was_said_alone(self) -> None:
+        with Scripted(lambda handler, *_: send_json(handler, 200, {"lenses": []})) as service:
+            lab = Lab(service.url)
+            lab.add_lens("a b", Path("/x/y"))
+            self.assertEqual(lab.lenses(), [])
+            lab.remove_lens("one")
+            with self.assertRaisesRegex(TaplineError, "name is empty"):
+                lab.add_lens("", "x")
+        self.assertEqual(
+            [(method, path) for method, path, _ in service.seen],
+            [("PUT", "/lab/lenses/a%20b"), ("GET", "/lab/lenses"), ("DELETE", "/lab/lenses/one")],
+        )
+        self.assertEqual(json.loads(service.seen[0][2]), {"from": "/x/y"})
 
     def test_numbers_that_json_has_not_are_not_sent(self) -> None:
         with Scripted(lambda handler, *_: send_json(handler, 202, job("queued"))) as service:

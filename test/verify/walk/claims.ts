@@ -59,4 +59,5 @@ export const claims: Readonly<Record<string, Claims>> = {
   "docs/experiments/sae.md": reports(1),
   "docs/experiments/features.md": reports(2),
   "docs/experiments/patch.md": reports(1),
+  "docs/experiments/lenses.md": reports(1),
 };

@@ -22,7 +22,8 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
   const shades = (whole.chart.kind === "tokens" ? whole.chart.shades : undefined) ?? [];
   const by = shades.find(({ id }) => id === query.get("by")) ?? shades[0];
   const figure = useMemo(() => shadedBy(whole, by), [whole, by]);
-  const large = figure.chart.kind === "tokens" && figure.rows.length > mostDrawnCells;
+  const large =
+    figure.chart.kind === "tokens" && figure.chart.panel === undefined && figure.rows.length > mostDrawnCells;
   const chart = useRef<HTMLDivElement>(null);
   const status = useRef<HTMLParagraphElement>(null);
   const pick = useRef(onPick);

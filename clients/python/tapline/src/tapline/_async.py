@@ -163,6 +163,20 @@ class AsyncLab:
         """Forgets a dictionary."""
         await asyncio.to_thread(self._lab.remove_dictionary, name)
 
+    async def lenses(self) -> list[dict[str, Any]]:
+        """The lenses that are kept by name."""
+        return await asyncio.to_thread(self._lab.lenses)
+
+    async def add_lens(
+        self, name: str, source: str | os.PathLike[str], revision: str | None = None
+    ) -> dict[str, Any]:
+        """Keeps a lens under a name, as Lab.add_lens() does."""
+        return await asyncio.to_thread(self._lab.add_lens, name, source, revision)
+
+    async def remove_lens(self, name: str) -> None:
+        """Forgets a lens."""
+        await asyncio.to_thread(self._lab.remove_lens, name)
+
     async def job(self, identifier: str | Job[Any]) -> Job[Any]:
         """The whole job as it is now, with its configuration and its result or error."""
         return await asyncio.to_thread(self._lab.job, identifier)

@@ -103,7 +103,8 @@ class Lab:
         """Looks inside one forward pass over raw text: norms, logit lens, next tokens, activations.
 
         Settings: target_token, whose probability and rank the lens then tells at every token, or follow_answer,
-        those of the model's own answer after the last token.
+        those of the model's own answer after the last token; lens, a stored one that is read beside the logit lens;
+        measures, entropy and KL to the model's output.
         """
         return self.submit("inspect", model, prompt=prompt, **settings)
 
@@ -218,6 +219,27 @@ class Lab:
         """Forgets a dictionary."""
         self._http.json(_dictionary_path(name), method="DELETE")
 
+    def lenses(self) -> list[dict[str, Any]]:
+        """The Jacobian and tuned lenses that are kept by name: which blocks each one translates, and where it is from."""
+        return cast("list[dict[str, Any]]", self._http.json("/lab/lenses")["lenses"])
+
+    def add_lens(
+        self, name: str, source: str | os.PathLike[str], revision: str | None = None
+    ) -> dict[str, Any]:
+        """Keeps a Jacobian or tuned lens under a name, in place of one that had it.
+
+        `source` is its folder or file of weights on the service's machine, `owner/name/path` of the hub, which is
+        downloaded first, or `demo`, the embedded model's.
+        """
+        given = {"from": os.fspath(source), "revision": revision}
+        body = {key: value for key, value in given.items() if value is not None}
+        patience = max(self._http.timeout, _ADDING)
+        return self._http.json(_lens_path(name), body, timeout=patience, method="PUT")
+
+    def remove_lens(self, name: str) -> None:
+        """Forgets a lens."""
+        self._http.json(_lens_path(name), method="DELETE")
+
     def job(self, identifier: str | Job[Any]) -> Job[Any]:
         """The whole job as it is now, with its configuration and its result or error."""
         return self._job(self._http.json(_path(identifier)))
@@ -302,6 +324,12 @@ def _dictionary_path(name: str) -> str:
     if not name:
         raise TaplineError("The dictionary's name is empty.")
     return f"/lab/dictionaries/{quote(name, safe='')}"
+
+
+def _lens_path(name: str) -> str:
+    if not name:
+        raise TaplineError("The lens's name is empty.")
+    return f"/lab/lenses/{quote(name, safe='')}"
 
 
 def _labelled(example: Any) -> Any:

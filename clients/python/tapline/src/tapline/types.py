@@ -94,6 +94,29 @@ class Standing(TypedDict):
     """1 is the most probable token."""
 
 
+class _TranslatedReadingRequired(TypedDict):
+    predictions: list[list[Candidate]]
+    """The top 3 candidates, one list a token."""
+
+
+class TranslatedReading(_TranslatedReadingRequired, total=False):
+    """What the named lens reads of a block's output."""
+
+    target: list[Standing]
+    entropies: list[float]
+    """Of what is read at each token, in nats."""
+    divergences: list[float]
+    """KL of the model's output from it at each token, in nats."""
+
+
+class InspectLens(TypedDict):
+    """The lens that `translated` is of."""
+
+    name: str
+    kind: str
+    sha256: str
+
+
 class _InspectLayerRequired(TypedDict):
     layer: int
     norms: list[float]
@@ -105,6 +128,9 @@ class InspectLayer(_InspectLayerRequired, total=False):
     """Logit lens: the top 3 candidates, one list a token."""
     target: list[Standing]
     """Where the target token stands, one a token; of the model's answer, after the last token alone."""
+    entropies: list[float]
+    divergences: list[float]
+    translated: TranslatedReading
     note: str
 
 
@@ -130,6 +156,8 @@ class InspectPoint(_InspectPointRequired, total=False):
 
     predictions: list[list[Candidate]]
     target: list[Standing]
+    entropies: list[float]
+    divergences: list[float]
 
 
 class Read(TypedDict):
@@ -174,6 +202,7 @@ class InspectResult(_InspectResultRequired, total=False):
     points: list[InspectPoint]
     attention: list[AttentionHead]
     decomposition: Decomposition
+    lens: InspectLens
     target_token: str
     """The token that the lens follows, where one was asked for."""
     target_token_id: int

@@ -1,21 +1,23 @@
-import type { StoredDictionary } from "../contracts/library.js";
+import type { StoredDictionary, StoredLens } from "../contracts/library.js";
 import { UserError } from "../contracts/user-error.js";
-import { Dictionaries, type DictionaryClaims } from "../library/index.js";
+import { Dictionaries, type DictionaryClaims, type FromHub, Lenses } from "../library/index.js";
 import { resolveHubPlace } from "../models/hub/index.js";
 
 /** What the service asks of this process. */
-export interface DictionaryTask {
+export interface LibraryTask {
+  kind: "dictionary" | "lens";
   /** Whose library. */
   home: string;
   name: string;
   /** A folder or a file of weights, here or on the hub. */
   place: string;
-  claims: DictionaryClaims;
+  /** Of a dictionary. */
+  claims?: DictionaryClaims;
   revision: string | undefined;
 }
 
-/** Its answer: the dictionary that is kept now, or the sentence of a refusal. Other faults are the process's end. */
-export type Taken = { stored: StoredDictionary } | { refused: string };
+/** Its answer: what is kept now, or the sentence of a refusal. Other faults are the process's end. */
+export type Taken = { stored: StoredDictionary | StoredLens } | { refused: string };
 
 // The service's end is this process's end, and so is its client's: a download stops in order.
 const stop = new AbortController();
@@ -23,12 +25,15 @@ process.on("disconnect", () => stop.abort());
 // A closed terminal or Ctrl-C is the service's business.
 for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
 
-async function take({ home, name, place, claims, revision }: DictionaryTask): Promise<Taken> {
+async function take({ kind, home, name, place, claims, revision }: LibraryTask): Promise<Taken> {
   const { signal } = stop;
+  const fromHub: FromHub = (asked, choose) =>
+    resolveHubPlace(asked, choose, { signal, ...(revision !== undefined && { revision }) });
   try {
-    const stored = await new Dictionaries(home).add(name, place, claims, (asked, choose) =>
-      resolveHubPlace(asked, choose, { signal, ...(revision !== undefined && { revision }) }),
-    );
+    const stored =
+      kind === "lens"
+        ? await new Lenses(home).add(name, place, fromHub)
+        : await new Dictionaries(home).add(name, place, claims, fromHub);
     return { stored };
   } catch (error) {
     if (error instanceof UserError) return { refused: error.message };
@@ -37,7 +42,7 @@ async function take({ home, name, place, claims, revision }: DictionaryTask): Pr
   }
 }
 
-process.once("message", async (task: DictionaryTask) => {
+process.once("message", async (task: LibraryTask) => {
   const answer = await take(task);
   if (process.connected) process.send?.(answer, undefined, undefined, () => process.disconnect());
 });

@@ -1,0 +1,85 @@
+import { readdir, readFile, stat } from "node:fs/promises";
+import { basename, dirname, join, relative } from "node:path";
+import { UserError } from "../contracts/user-error.js";
+import { filesBeside, type LayoutFiles } from "../formats/dictionaries/index.js";
+import { FormatError } from "../formats/format-error.js";
+import { absent } from "./named-files.js";
+import { openTensors } from "./tensor-files.js";
+
+const configBytes = 16 * 1024 ** 2;
+
+/** The files, weights last, that make one thing among all paths of a repository, at a place of it. @throws FormatError */
+export type ChooseFiles = (paths: readonly string[], at: string) => string[];
+
+/**
+ * Brings the files that `choose` takes from a place of the hub, `owner/name[/path]`.
+ * @returns where the weights are now, and what place they are of; nothing for what is no such place
+ */
+export type FromHub = (
+  place: string,
+  choose: ChooseFiles,
+) => Promise<{ path: string; source: string } | undefined>;
+
+/**
+ * The files of a published thing at a place: a folder or a file of weights, here or on the hub.
+ * @param beforeHub refuses what is known to be none before anything is asked of the hub
+ * @throws UserError, FormatError
+ */
+export async function filesAt(
+  place: string,
+  choose: ChooseFiles,
+  fromHub: FromHub | undefined,
+  beforeHub: (place: string) => void = () => {},
+): Promise<{ files: LayoutFiles; path: string; source: string | null }> {
+  if ((await stat(place).catch(absent)) !== undefined) {
+    return { files: await layoutFiles(place), path: place, source: null };
+  }
+  beforeHub(place);
+  const found = await fromHub?.(place, (paths, at) => {
+    try {
+      return choose(paths, at);
+    } catch (error) {
+      return asUserError(error);
+    }
+  });
+  if (found === undefined) throw new UserError(`There is no file or folder ${place}.`);
+  return { files: await layoutFiles(found.path), path: found.path, source: found.source };
+}
+
+/** For `.catch`: what a format refuses, the user is told. */
+export function asUserError(error: unknown): never {
+  throw error instanceof FormatError ? new UserError(error.message) : error;
+}
+
+/** The files that lie in a thing's folder, one level deep, as its layout calls them. */
+async function layoutFiles(path: string): Promise<LayoutFiles> {
+  const found = await stat(path).catch(absent);
+  if (found === undefined) throw new UserError(`There is no file or folder ${path}.`);
+  const parent = dirname(path);
+  // One layout keeps its weights a folder deeper than its settings.
+  const above = basename(parent) === "checkpoints" ? dirname(parent) : parent;
+  const folder = found.isDirectory() ? path : above;
+  const entries = await readdir(folder, { withFileTypes: true });
+  const deeper = entries.filter((entry) => entry.isDirectory() && entry.name === "checkpoints");
+  const below = await Promise.all(
+    deeper.map(async ({ name }) => (await readdir(join(folder, name))).map((file) => `${name}/${file}`)),
+  );
+  const names = filesBeside(
+    [...entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name), ...below.flat()],
+    found.isDirectory() ? undefined : relative(folder, path).replaceAll("\\", "/"),
+  );
+  return {
+    names,
+    json: async (name) => {
+      const { size } = await stat(join(folder, name));
+      if (size > configBytes)
+        throw new FormatError(`${name} has ${size} bytes; at most ${configBytes} are read.`);
+      try {
+        return JSON.parse(await readFile(join(folder, name), "utf8"));
+      } catch {
+        throw new FormatError(`${name} is no JSON.`);
+      }
+    },
+    tensors: (name) => openTensors(join(folder, name)),
+  };
+}

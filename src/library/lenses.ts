@@ -1,0 +1,187 @@
+import { createHash } from "node:crypto";
+import { basename } from "node:path";
+import type { LensFit, StoredLens } from "../contracts/library.js";
+import { limits } from "../contracts/limits.js";
+import { UserError } from "../contracts/user-error.js";
+import { narrowExactly } from "../formats/float.js";
+import { type Lens, lensFiles, readLens, type Translation } from "../formats/lens.js";
+import { planSafetensors, type WrittenType } from "../formats/safetensors.js";
+import type { TranslatorPlaces } from "../native/index.js";
+import type { ModelIdentity } from "./identity.js";
+import { asUserError, type FromHub, filesAt } from "./layout-files.js";
+import { NamedFiles } from "./named-files.js";
+import { tensorPlaces } from "./tensor-files.js";
+
+/** A stored lens as native code reads it. */
+export interface OpenLens {
+  stored: StoredLens;
+  /** Where a block's translation lies; undefined where the lens has none. */
+  translator(layer: number): TranslatorPlaces | undefined;
+}
+
+/** What is known of a lens beside its file. */
+interface About {
+  source: string | null;
+  fit?: LensFit[];
+}
+
+/**
+ * Lenses by name, each one private .safetensors file, there whole or not at all: `layer_<n>` [hidden, hidden] and
+ * `bias_<n>` [hidden] a block. Numbers stay in the file; only its head is read here.
+ */
+export class Lenses {
+  readonly #files: NamedFiles;
+
+  constructor(home: string) {
+    this.#files = new NamedFiles(home, "lens", "lenses");
+  }
+
+  /**
+   * Reads a published lens and keeps it under a name, in place of one that had it.
+   * @param place its folder, or its file of weights, on this machine or on the hub
+   * @param fromHub looks where there is nothing of that name here
+   * @throws UserError
+   */
+  async add(name: string, place: string, fromHub?: FromHub): Promise<StoredLens> {
+    const { files, path, source } = await filesAt(place, lensFiles, fromHub).catch(asUserError);
+    try {
+      const named = basename(path);
+      const weights = files.names.includes(named) ? named : (lensFiles(files.names, "").at(-1) as string);
+      await this.keep(name, await readLens(files, weights), { source });
+    } catch (error) {
+      asUserError(error);
+    }
+    return this.get(name);
+  }
+
+  /** Keeps a lens under a name. @throws UserError, FormatError */
+  async keep(name: string, lens: Lens, about: About): Promise<void> {
+    const head = await headOf(lens, about);
+    await this.#files.put(name, pieces(lens, head));
+  }
+
+  /** @throws UserError where there is none of that name, or its file is damaged */
+  async get(name: string): Promise<StoredLens> {
+    return (await this.open(name)).stored;
+  }
+
+  async list(): Promise<StoredLens[]> {
+    return Promise.all((await this.#files.names()).map((name) => this.get(name)));
+  }
+
+  /** @throws UserError where there is none of that name, or its file is damaged */
+  async open(name: string): Promise<OpenLens> {
+    const { path, size, created } = await this.#files.find(name);
+    try {
+      const { places, metadata } = await tensorPlaces(path);
+      const said = JSON.parse(metadata.lens ?? "") as Omit<StoredLens, "name" | "created" | "bytes">;
+      const { residual } = said;
+      return {
+        stored: { name, ...said, bytes: size, created },
+        translator(layer) {
+          const matrix = places.get(`layer_${layer}`);
+          const bias = places.get(`bias_${layer}`);
+          if (matrix === undefined) return undefined;
+          const half = matrix.dtype === "F16";
+          return { path, half, matrix: matrix.start, residual, ...(bias && { bias: bias.start }) };
+        },
+      };
+    } catch (error) {
+      throw this.#files.unreadable(name, error);
+    }
+  }
+
+  /**
+   * A lens that fits a model.
+   * @throws UserError where its width or its blocks do not
+   */
+  async fitting(name: string, model: Pick<ModelIdentity, "nEmbd" | "nLayer">): Promise<OpenLens> {
+    const found = await this.open(name);
+    const { n_embd: width, layers, model_layers: blocks } = found.stored;
+    if (width !== model.nEmbd) {
+      throw new UserError(
+        `The lens ${name} reads rows of ${width} values; the model's hidden size is ${model.nEmbd}.`,
+      );
+    }
+    if (blocks !== null && blocks !== model.nLayer) {
+      throw new UserError(
+        `The lens ${name} is of a model of ${blocks} blocks; this one has ${model.nLayer}.`,
+      );
+    }
+    const deepest = Math.max(...layers);
+    if (deepest >= model.nLayer) {
+      throw new UserError(
+        `The lens ${name} reads block ${deepest}; the model has ${model.nLayer}, 0 to ${model.nLayer - 1}.`,
+      );
+    }
+    return found;
+  }
+
+  /** Whether there was one. */
+  remove(name: string): Promise<boolean> {
+    return this.#files.remove(name);
+  }
+}
+
+/** The numbers of one block as they are written: 16 bits where that loses nothing, as most are published. */
+function written({ matrix, bias }: Translation, layer: number, hidden: number) {
+  for (const numbers of [matrix, bias ?? new Float32Array()]) {
+    if (!numbers.every(Number.isFinite)) {
+      throw new UserError(`The lens's translation of block ${layer} holds numbers that are not finite.`);
+    }
+  }
+  // An odd number of them would put what lies behind at no multiple of four.
+  const half = hidden % 2 === 0 ? narrowExactly(matrix) : null;
+  const narrow = half?.dtype === "F16" ? half : { dtype: "F32" as const, data: matrix };
+  return {
+    ...(bias && { [`bias_${layer}`]: { dtype: "F32" as WrittenType, shape: [hidden], data: bias } }),
+    [`layer_${layer}`]: { dtype: narrow.dtype as WrittenType, shape: [hidden, hidden], data: narrow.data },
+  };
+}
+
+/**
+ * The head of a lens's file: every block is read once for it, and again to be written, so that one block is in memory at a
+ * time.
+ */
+async function headOf(lens: Lens, { source, fit }: About): Promise<Buffer> {
+  const deepest = lens.layers.at(-1) as number;
+  if (deepest > limits.layer_index) {
+    throw new UserError(`The lens reads block ${deepest}; at most ${limits.layer_index} are known.`);
+  }
+  const hash = createHash("sha256");
+  const tensors: Record<string, { dtype: WrittenType; shape: readonly number[] }> = {};
+  for (const layer of lens.layers) {
+    const parts = written(await lens.read(layer), layer, lens.hidden);
+    for (const [name, { dtype, shape, data }] of Object.entries(parts)) {
+      tensors[name] = { dtype, shape };
+      hash.update(bytesOf(data));
+    }
+  }
+  const said: Omit<StoredLens, "name" | "created" | "bytes"> = {
+    sha256: hash.digest("hex"),
+    layout: lens.layout,
+    kind: lens.kind,
+    n_embd: lens.hidden,
+    model_layers: lens.modelLayers ?? null,
+    layers: lens.layers,
+    residual: lens.residual,
+    trained_on: lens.model ?? null,
+    texts: lens.texts ?? null,
+    fit: fit ?? null,
+    notes: lens.notes,
+    source,
+  };
+  return planSafetensors(tensors, { tapline: "lens", lens: JSON.stringify(said) }).head;
+}
+
+async function* pieces(lens: Lens, head: Buffer): AsyncGenerator<Uint8Array> {
+  yield head;
+  for (const layer of lens.layers) {
+    const parts = written(await lens.read(layer), layer, lens.hidden);
+    for (const { data } of Object.values(parts)) yield bytesOf(data);
+  }
+}
+
+function bytesOf(numbers: Float32Array | Uint16Array): Uint8Array {
+  return new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
+}

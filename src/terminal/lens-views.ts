@@ -1,0 +1,45 @@
+import type { InspectLayer, InspectResult, TranslatedReading } from "../contracts/index.js";
+import type { LensView } from "../contracts/names.js";
+
+/** What one lens reads of each block, deepest last. */
+export interface LensReading {
+  /** `Logit lens`, or the name of the one that translates. */
+  name: string;
+  layers: (Pick<TranslatedReading, "predictions" | "target" | "entropies" | "divergences"> & {
+    layer: number;
+  })[];
+}
+
+/** What each view shows, in words. */
+export const lensViewMeanings: Record<LensView, string> = {
+  token: "what each block would say comes next",
+  rank: "the rank of the followed token",
+  entropy: "entropy of what it reads, in nats",
+  divergence: "how far the model's output is from it, KL in nats",
+};
+
+/** The logit lens, and the lens that translates where the result has one; blocks without predictions are left out. */
+export function lensReadings({ layers, lens }: Pick<InspectResult, "layers" | "lens">): LensReading[] {
+  const plain = layers.flatMap((found) =>
+    found.predictions === undefined ? [] : [{ ...found, predictions: found.predictions }],
+  );
+  const translated = layers.flatMap(({ layer, translated }) =>
+    translated === undefined ? [] : [{ layer, ...translated }],
+  );
+  return [
+    ...(plain.length === 0 ? [] : [{ name: "Logit lens", layers: plain }]),
+    ...(translated.length === 0 || lens === undefined
+      ? []
+      : [{ name: `Lens ${lens.name} (${lens.kind})`, layers: translated }]),
+  ];
+}
+
+/** The numbers of a view, one a token; nothing where the result has none of them. */
+export function viewValues(
+  found: Pick<InspectLayer, "target" | "entropies" | "divergences">,
+  view: Exclude<LensView, "token">,
+): number[] | undefined {
+  if (view === "entropy") return found.entropies;
+  if (view === "divergence") return found.divergences;
+  return found.target?.map(({ rank }) => rank);
+}
