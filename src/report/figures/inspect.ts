@@ -1,9 +1,4 @@
-import type {
-  AttentionHead,
-  Decomposition,
-  InspectResult,
-  Standing,
-} from "../../contracts/index.js";
+import type { AttentionHead, Decomposition, InspectResult, Standing } from "../../contracts/index.js";
 import {
   answerAt,
   attentionKinds,
