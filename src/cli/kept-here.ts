@@ -67,7 +67,7 @@ export async function checkName(name: string): Promise<void> {
   );
 }
 
-type FromHub = import("../library/index.js").FromHub;
+type FromHub = import("../library/layout-files.js").FromHub;
 
 /**
  * Runs what may download from the hub, with a line that says how far it is.

@@ -34,7 +34,7 @@ Examples:
 
 async function open() {
   const [{ Lenses }, { taplineHome }] = await Promise.all([
-    import("../library/index.js"),
+    import("../library/lenses.js"),
     import("../files/home.js"),
   ]);
   return new Lenses(taplineHome());

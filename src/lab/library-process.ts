@@ -1,6 +1,8 @@
 import type { StoredDictionary, StoredLens } from "../contracts/library.js";
 import { UserError } from "../contracts/user-error.js";
-import { Dictionaries, type DictionaryClaims, type FromHub, Lenses } from "../library/index.js";
+import { Dictionaries, type DictionaryClaims } from "../library/index.js";
+import type { FromHub } from "../library/layout-files.js";
+import { Lenses } from "../library/lenses.js";
 import { resolveHubPlace } from "../models/hub/index.js";
 
 /** What the service asks of this process. */

@@ -4,8 +4,6 @@ export { editOf } from "./edit-of.js";
 export { type FileForm, readProbe, readVector, writeProbe, writeVector } from "./files.js";
 export { modelFingerprint } from "./fingerprint.js";
 export type { ModelIdentity } from "./identity.js";
-export type { FromHub } from "./layout-files.js";
-export { Lenses, type OpenLens } from "./lenses.js";
 export { type ProbeNumbers, type ProbeReport, Probes } from "./probes.js";
 export { randomVector, uniformNumbers } from "./random.js";
 export type { Shelved } from "./shelf.js";

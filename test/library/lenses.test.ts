@@ -8,7 +8,7 @@ import { UserError } from "../../src/contracts/user-error.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { inspect } from "../../src/lab/operations/inspect.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
-import { Lenses } from "../../src/library/index.js";
+import { Lenses } from "../../src/library/lenses.js";
 import { demoLensPath, demoModelPath } from "../../src/models/resolve.js";
 import { Model } from "../../src/native/index.js";
 import { fc } from "../support/fc.js";

@@ -1,7 +1,7 @@
 import type { InspectConfig } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
-import { Lenses, type OpenLens } from "../../library/index.js";
+import { Lenses, type OpenLens } from "../../library/lenses.js";
 import {
   type AdvanceResult,
   type Context,

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Lenses } from "../../../src/library/index.js";
+import { Lenses } from "../../../src/library/lenses.js";
 import { Model } from "../../../src/native/index.js";
 import { Values } from "../values.js";
 import type { Figure, NumericCheck } from "./check.js";
