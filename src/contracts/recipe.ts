@@ -24,7 +24,7 @@ export const Reading = Type.Object(
     path: Type.String({
       maxLength: 300,
       description:
-        "Parts between slashes: a field, an index (from the end when negative), `from:to` for the entries up to but not with `to`, `*` for all, `field=value` for the entries of that value; a text in quotes keeps its spaces.",
+        "Parts between slashes: a field, an index (from the end when negative), `from:to` for the entries up to but not with `to`, `*` for all, `field=value` for the entries of that value, `field=value&other=value` for those of both; a text in quotes keeps its spaces.",
     }),
     take: Type.Optional(
       Type.Enum(["mean", "min", "max"], { default: "mean", description: "One number of several." }),

@@ -70,10 +70,12 @@ function go(value: unknown, part: string): unknown[] {
     return part in value ? [(value as Record<string, unknown>)[part]] : [];
   }
   if (part === "*") return value;
-  const equals = part.indexOf("=");
-  if (equals > 0) {
-    const [field, wanted] = [part.slice(0, equals), part.slice(equals + 1)];
-    return value.filter((entry) => String((entry as Record<string, unknown>)?.[field]) === wanted);
+  if (part.indexOf("=") > 0) {
+    return part.split(/&(?=[a-z_]+=)/).reduce<unknown[]>((entries, condition) => {
+      const equals = condition.indexOf("=");
+      const [field, wanted] = [condition.slice(0, equals), condition.slice(equals + 1)];
+      return entries.filter((entry) => String((entry as Record<string, unknown>)?.[field]) === wanted);
+    }, value);
   }
   const range = /^(-?\d+)?:(-?\d+)?$/.exec(part);
   if (range !== null) {

@@ -54,6 +54,8 @@ test("readings: fields, indices, all, entries of a value, quoted texts", () => {
   assert.is(seen("trials/-1/probability"), 1);
   assert.is(seen("trials/strength=2/probability"), 0.75);
   assert.is(seen("trials/strength=-1/probability"), 0.25);
+  assert.is(seen("trials/strength=2&output=So good/probability"), 1);
+  assert.is(seen("trials/strength=-1&output=So good/probability", { otherwise: 7 }), 7);
   assert.is(seen("trials/*/probability", { take: "min" }), 0.25);
   assert.is(seen("trials/*/probability", { take: "max" }), 1);
   assert.is(seen("trials/*/output", { contains: "good" }), 2 / 3);
