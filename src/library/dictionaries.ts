@@ -14,7 +14,7 @@ import { floatsOf, narrowExactly } from "../formats/float.js";
 import { FormatError } from "../formats/format-error.js";
 import { planSafetensors, type WrittenType } from "../formats/safetensors.js";
 import type { DictionaryPlaces, FeaturePlace, WeightType } from "../native/index.js";
-import type { ModelIdentity } from "./identity.js";
+import { checkBlockOutput, type ModelIdentity, pointOf } from "./identity.js";
 import { absent, NamedFiles } from "./named-files.js";
 import { openTensors, readBytes, tensorPlaces } from "./tensor-files.js";
 
@@ -23,7 +23,7 @@ const pieceBytes = 64 * 1024 ** 2;
 
 /** What the caller says where a file does not. */
 export interface DictionaryClaims {
-  /** Block whose output the dictionary reads. */
+  /** Block that the dictionary reads. */
   layer?: number | undefined;
   /** Features that stay active, for layouts whose files do not say. */
   k?: number | undefined;
@@ -102,7 +102,8 @@ export class Dictionaries {
         StoredDictionary,
         "name" | "created" | "bytes"
       >;
-      const stored = { name, ...said, bytes: size, created };
+      const point = pointOf(`The dictionary ${name}`, said.point);
+      const stored = { name, ...said, point, bytes: size, created };
       const optional = { threshold: at("threshold"), gain: at("gain"), magnitudeBias: at("b_mag") };
       return {
         stored,
@@ -129,12 +130,13 @@ export class Dictionaries {
   }
 
   /**
-   * A dictionary that fits a model.
-   * @throws UserError where its width or its layer does not
+   * A dictionary of block outputs that fits a model.
+   * @throws UserError where its width or its layer does not, or it reads another point
    */
   async fitting(name: string, model: Pick<ModelIdentity, "nEmbd" | "nLayer">): Promise<OpenDictionary> {
     const found = await this.open(name);
-    const { n_embd: width, layer } = found.stored;
+    const { n_embd: width, layer, point } = found.stored;
+    checkBlockOutput(`The dictionary ${name}`, point, layer);
     if (width !== model.nEmbd) {
       throw new UserError(
         `The dictionary ${name} reads rows of ${width} values; the model's hidden size is ${model.nEmbd}.`,
@@ -286,7 +288,7 @@ function* pieces(dictionary: Dictionary, layer: number, source: string | null): 
     features,
     n_embd: hidden,
     layer,
-    point: "block_out",
+    point: pointOf("The dictionary", origin.point),
     k: dictionary.k > 0 ? dictionary.k : null,
     row_scaling: dictionary.rowScaling,
     subtracts_bias: dictionary.subtractBias,

@@ -183,10 +183,21 @@ test("an autoencoder of another point is kept with it, and refused where block o
   const path = file("sae-layer-3.safetensors");
   assert.is(decodeSafetensors(readFileSync(path)).metadata.point, "ffn_out");
   const dictionaries = new Dictionaries(home);
-  assert.match(
-    await sentence(dictionaries.add("inner", path)),
-    /^The Lab's autoencoder reads .?ffn_out.? of block .?3.?; only block outputs are offered\.$/,
+  const stored = await dictionaries.add("inner", path);
+  assert.equal([stored.point, stored.layer], ["ffn_out", 3]);
+  assert.equal(
+    (await dictionaries.list()).map(({ point }) => point),
+    ["ffn_out"],
   );
+  const refusal = "The dictionary inner reads ffn_out of block 3; here block outputs are read and changed.";
+  const info = { nEmbd: width, nLayer: 8 };
+  // Live requests clamp by this one way.
+  assert.is(await sentence(dictionaries.direction("inner", 0, 3, info)), refusal);
+  const prompt = "Paris is";
+  assert.is(await sentence(run("features", { dictionary: "inner", prompt })), refusal);
+  const clamp = { prompt, layers: [3], intervention: "clamp", feature: ["inner", 0], max: 0 };
+  assert.is(await sentence(run("compare", clamp)), refusal);
+  assert.is(await sentence(run("drift", { other: "demo", examples, dictionary: "inner" })), refusal);
   // The same training of block outputs says nothing, as ever.
   const plain = await run("sae", { examples, layers: [3], features: 8, steps: 3 });
   assert.is(decodeSafetensors(readFileSync(plain.file("sae-layer-3.safetensors"))).metadata.point, undefined);

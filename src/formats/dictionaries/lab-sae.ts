@@ -16,12 +16,6 @@ export async function readLabSae(
       "The Lab's autoencoder works on scaled activations: its sae-normalization-<layer>.npz must lie beside it.",
     );
   }
-  const { point = "block_out" } = metadata;
-  if (point !== "block_out") {
-    throw new FormatError(
-      `The Lab's autoencoder reads ${told(point)} of block ${told(metadata.layer ?? "?")}; only block outputs are offered.`,
-    );
-  }
   const arrays = new Arrays(source, "tapline's Lab");
   const [features, hidden] = arrays.matrix("encoder.weight");
   const scaling = new Arrays(normalisation, "the Lab's normalisation");
@@ -53,6 +47,7 @@ export async function readLabSae(
     subtractBias: false,
     origin: {
       ...(metadata.layer !== undefined && Number.isInteger(layer) && { layer }),
+      ...(metadata.point !== undefined && { point: metadata.point }),
       ...(metadata.model !== undefined && { model: metadata.model }),
     },
     notes: [],
