@@ -1,9 +1,10 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { Lab } from "../../src/client/index.js";
 import type { Result } from "../../src/contracts/index.js";
 import type { Quantity, Reading } from "../../src/contracts/recipe.js";
 import { StudyPackage } from "../../src/contracts/studies/index.js";
@@ -386,6 +387,7 @@ test("every recipe that comes with tapline is one, and has a control", () => {
 
 test("reproduce: figures, files and the exit code, from a file of one's own", async () => {
   const lab = await startLab({ port: 0, home: join(root, "home"), backend: "cpu", ...compiledWorker });
+  const client = new Lab(lab.url);
   try {
     const file = join(root, "recipe.json");
     const mixed = structuredClone(good);
@@ -415,6 +417,47 @@ test("reproduce: figures, files and the exit code, from a file of one's own", as
     const again = await command(["reproduce", file, "--lab", lab.url, "--out", out, "--quiet"]);
     assert.is(again.code, 0, again.stderr);
     assert.match(again.stdout, "All 1 figures held.");
+
+    // What a step keeps is there for the next one, and gone when the recipe ends, however it ends.
+    const keeping = {
+      ...structuredClone(finding),
+      steps: finding.steps.slice(0, 3),
+      expected: good.expected,
+    };
+    Object.assign(keeping.steps[0]!.request as object, { features: 16, steps: 20 });
+    Object.assign(keeping.steps[1]!.request as object, { texts: ["text 1", "other words", "one more"] });
+    const picked = { step: "pick", path: "active/texts" };
+    keeping.expected = [{ ...good.expected[0]!, value: picked } as never];
+    writeFileSync(file, JSON.stringify(keeping));
+    const kept = await command(["reproduce", file, "--lab", lab.url, "--out", join(root, "kept"), "--quiet"]);
+    assert.is(kept.code, 0, kept.stderr);
+    assert.match(readFileSync(join(root, "kept", "pick.html"), "utf8"), /Feature \d+, picked/);
+    assert.equal(await client.dictionaries(), []);
+    keeping.steps[1]!.request!.texts = ["text 1"]; // the contrast finds too few
+    writeFileSync(file, JSON.stringify(keeping));
+    const failed = await command(["reproduce", file, "--lab", lab.url, "--out", join(root, "no"), "--quiet"]);
+    assert.match(failed.stderr, /Step read has 1 texts; 1:3 is none of them/);
+    assert.equal(await client.dictionaries(), []);
+
+    // A name that somebody has is refused before anything runs.
+    const rows = join(root, "kept-rows");
+    mkdirSync(rows);
+    const trained = (await client.jobs()).find(({ operation }) => operation === "sae");
+    const from = await client.artifact(
+      trained!.id,
+      "sae-layer-5.safetensors",
+      join(rows, "sae-layer-5.safetensors"),
+    );
+    await client.artifact(trained!.id, "sae-normalization-5.npz", join(rows, "sae-normalization-5.npz"));
+    await client.addDictionary("words", from);
+    const before = (await client.jobs()).length;
+    const taken = await command(["reproduce", file, "--lab", lab.url, "--out", join(root, "no"), "--quiet"]);
+    assert.match(taken.stderr, /keeps a dictionary words already, which the recipe would replace/);
+    assert.is((await client.jobs()).length, before);
+    assert.equal(
+      (await client.dictionaries()).map(({ name }) => name),
+      ["words"],
+    );
   } finally {
     await lab.close();
   }
