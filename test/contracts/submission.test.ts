@@ -7,6 +7,8 @@ import {
   type InspectConfig,
   InvalidInput,
   limits,
+  type PatchSweepConfig,
+  promptPairs,
 } from "../../src/contracts/index.js";
 import { fc } from "../support/fc.js";
 import { anyBody, nearlyValid, validSubmission } from "./arbitrary.js";
@@ -275,6 +277,12 @@ test("inspect follows one token; features read one prompt or texts", () => {
   for (const neither of [{}, { prompt: "a", texts: ["a"] }]) {
     assert.is(sentence({ ...features, ...neither }), "prompt: give either prompt or texts.");
   }
+  const pages = { ...features, texts: ["a"], pages: [1] };
+  assert.is(sentence({ ...pages, labels: "https://example.org/labels" }), "accepted");
+  assert.is(sentence({ ...pages, labels: "/labels.jsonl" }), "accepted");
+  assert.match(sentence({ ...pages, labels: "labels.jsonl" }), /^labels: must be a path from the root/);
+  const unpaged = sentence({ ...features, texts: ["a"], labels: "https://example.org/labels" });
+  assert.is(unpaged, "labels: are for pages; name features in pages.");
 });
 
 test("patch_sweep: two prompts, or pairs of them; any number of layers, positions from either end", () => {
@@ -290,6 +298,22 @@ test("patch_sweep: two prompts, or pairs of them; any number of layers, position
     controls: true,
     points: ["block_out"],
   });
+  // What is said of the whole is each pair's, unless it says otherwise.
+  const whole = { operation: "patch_sweep", model: "demo", target_token: "x", foil_token: "y" };
+  const own = { ...capitals, target_token: "z" };
+  const swept = checkSubmission({ ...whole, pairs: [capitals, own] }) as PatchSweepConfig;
+  assert.equal(promptPairs(swept), [
+    { ...capitals, target_token: "x", foil_token: "y" },
+    { ...own, foil_token: "y" },
+  ]);
+  const single = checkSubmission({ ...whole, ...capitals }) as PatchSweepConfig;
+  assert.equal(promptPairs(single), [{ ...capitals, target_token: "x", foil_token: "y" }]);
+  const bare = checkSubmission({
+    operation: "patch_sweep",
+    model: "demo",
+    pairs: [capitals],
+  }) as PatchSweepConfig;
+  assert.equal(promptPairs(bare), [capitals]);
   const points = ["attn_out", "ffn_out", "mid", "block_in", "block_out"];
   assert.is(patch({ ...capitals, points }), "accepted");
   const odd = 'points[0]: must be block_in, head_out, attn_out, mid, ffn_out or block_out, got "head_in".';
@@ -355,6 +379,17 @@ test("sae: labels are not needed; features and steps have limits", () => {
     sae({ examples: leaked }),
     "examples[7].text: occurs in both splits; held-out texts must be new.",
   );
+});
+
+test("sae: k belongs to the two that keep the k largest, and is at most the features", () => {
+  const sae = (more: object) =>
+    sentence({ operation: "sae", model: "m", from: "/rows", features: 32, ...more });
+  for (const architecture of ["topk", "batchtopk"]) {
+    assert.is(sae({ architecture, k: 32 }), "accepted");
+    assert.is(sae({ architecture, k: 33 }), "k: must be at most the 32 features, got 33.");
+  }
+  assert.is(sae({ architecture: "jumprelu", k: 4 }), "k: is for topk and batchtopk, not for jumprelu.");
+  assert.is(sae({ k: 4 }), "k: is for topk and batchtopk, not for relu.");
 });
 
 test("property: every valid submission is accepted, and its config is a fixed point", () => {
