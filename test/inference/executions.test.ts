@@ -32,6 +32,7 @@ test("a streamed and a whole chat leave the same trace", async () => {
   for (const record of [streamed, answered]) {
     validate(Execution, record);
     assert.is(record.status, "completed");
+    assert.is(record.stream, record === streamed);
     assert.is(record.thinking, true);
     assert.equal(record.input.messages, messages);
     const text = (kind: string) =>

@@ -11,6 +11,7 @@ import { ProbeScores } from "../../src/inference/live/probe-scores.js";
 import { RowStore } from "../../src/inference/live/row-store.js";
 import { prometheusText } from "../../src/inference/prometheus.js";
 import { sendStream, wholeBody } from "../../src/inference/reply.js";
+import { endService, modelId } from "../../src/inference/server.js";
 import type { InferenceService } from "../../src/inference/service.js";
 import { ServingStats } from "../../src/inference/stats.js";
 import type { EngineInfo, EngineMetrics } from "../../src/native/engine.js";
@@ -51,6 +52,35 @@ test("as many are let in as there are slots and waiting places; each leaves once
   const usual = new Admission(4);
   for (let count = 0; count < 260; count++) usual.enter();
   assert.is(refusal(() => usual.enter())[0], 503);
+});
+
+test("a service that ends lets nobody in, and waits a while for who is inside before it closes all", async () => {
+  const ending = (graceMs: number) => {
+    const admission = new Admission(2, 0);
+    const done: string[] = [];
+    const engine = { close: async () => void done.push(`engine, ${admission.inside} inside`) };
+    const server = { closeAllConnections: () => done.push("connections") };
+    const leave = admission.enter();
+    const ended = endService({ admission, engine } as never, server as never, graceMs);
+    return { admission, done, leave, ended };
+  };
+  const patient = ending(1e9);
+  assert.is(refusal(() => patient.admission.enter())[1], "The server is ending.");
+  assert.equal(patient.done, []);
+  patient.leave();
+  await patient.ended;
+  assert.equal(patient.done, ["engine, 0 inside", "connections"]);
+  const hasty = ending(0);
+  await hasty.ended;
+  assert.equal(hasty.done, ["engine, 1 inside", "connections"]);
+});
+
+test("a model is served under the hub's id, or its file's name without its ending and the numbers of its parts", () => {
+  const named = (path: string, repository: string | null = null) => modelId("asked", { path, repository });
+  assert.is(named("/m/x.gguf", "owner/name"), "asked");
+  assert.is(named("/m/x.Q4.GGUF"), "x.Q4");
+  assert.is(named("/m/large-00001-of-00003.gguf"), "large");
+  assert.is(named("/m/large-1-of-3.gguf"), "large-1-of-3");
 });
 
 type Capture = (request: { signal: AbortSignal; maxTokens: number; nextTop: number }) => Promise<object>;

@@ -146,6 +146,18 @@ test("llama-server's own answers are kept, and its count of tokens", () => {
   assert.equal([read()?.output_tokens, read()?.finish_reason], [9, "eos"]);
 });
 
+test("of a whole answer the backend's own count of tokens is taken, by either API's name", () => {
+  const counted = (usage: object | undefined) => {
+    const { trace, read } = begin();
+    trace.answered(JSON.stringify({ choices: [{ message: { content: "a b c" } }], usage }));
+    return read()?.output_tokens;
+  };
+  assert.is(counted({ prompt_tokens: 9, completion_tokens: 3 }), 3);
+  assert.is(counted({ input_tokens: 9, output_tokens: 4 }), 4);
+  assert.is(counted({ completion_tokens: "5" }), 0);
+  assert.is(counted(undefined), 0);
+});
+
 test("what is no JSON is passed over; a request ends once", () => {
   const { trace, read } = begin();
   trace.answered("<html>");

@@ -1,0 +1,74 @@
+/** What the router keeps of the answers that it passes on, without a router. */
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import type { ExecutionTrace } from "../../src/requests/index.js";
+import { AnswerTrace } from "../../src/router/answer-trace.js";
+
+/** A record that writes down what it is told. */
+function record(id: string | null = "id") {
+  const told: unknown[] = [];
+  let read = () => {};
+  const trace = {
+    id,
+    beforeReading: (fold: () => void) => {
+      read = fold;
+    },
+    lifecycle: (text: string) => told.push(["lifecycle", text]),
+    sent: (text: string, tokens: unknown, time: number) => told.push(["sent", text, tokens, typeof time]),
+    answered: (body: string) => told.push(["answered", body]),
+  } as unknown as ExecutionTrace;
+  return { answer: new AnswerTrace(trace), told, read: () => read() };
+}
+
+test("a whole answer is told at its end, however it came, and once", () => {
+  const { answer, told } = record();
+  answer.started("application/json; charset=utf-8");
+  for (const byte of Buffer.from('{"a":"é"}')) answer.passed(Buffer.of(byte));
+  assert.equal(told, []);
+  answer.ended();
+  answer.ended();
+  assert.equal(told, [["answered", '{"a":"é"}']]);
+});
+
+test("of an answer that is too large nothing is kept, which is told once", () => {
+  const { answer, told } = record();
+  answer.started("application/json");
+  for (let piece = 0; piece < 80; piece++) answer.passed(Buffer.alloc(1024 ** 2, 32));
+  answer.passed(Buffer.from("{}"));
+  answer.ended();
+  assert.is(told.length, 1);
+  assert.match((told[0] as string[])[1] as string, /^an answer of more than \d+ bytes, which is not kept$/);
+});
+
+test("events are told by whole lines, and what is neither events nor JSON is not", () => {
+  const { answer, told, read } = record();
+  answer.started("text/event-stream; charset=utf-8");
+  const bytes = Buffer.from("data: é\n\nda");
+  answer.passed(bytes.subarray(0, 7)); // half of the é
+  read();
+  assert.equal(told, []);
+  answer.passed(bytes.subarray(7));
+  read();
+  assert.equal(told, [["sent", "data: é\n\n", undefined, "number"]]);
+  answer.passed(Buffer.from("ta: x\n"));
+  read();
+  assert.equal(told.slice(1), [["sent", "data: x\n", undefined, "number"]]);
+  answer.ended();
+  assert.is(told.length, 2);
+  const other = record();
+  other.answer.started("text/html");
+  other.answer.passed(Buffer.from("{}"));
+  other.answer.ended();
+  other.read();
+  assert.equal(other.told, []);
+});
+
+test("where no record is kept, no answer is", () => {
+  const { answer, told } = record(null);
+  answer.started("application/json");
+  answer.passed(Buffer.from("{}"));
+  answer.ended();
+  assert.equal(told, [["answered", ""]]);
+});
+
+test.run();
