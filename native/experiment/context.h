@@ -160,7 +160,7 @@ class Context : public Counted<Context> {
   /// sequences; more of each lets more sites share a batch. Forgets the context's sequence. `progress(done,
   /// total)` counts the sites that are computed.
   PatchSweepResult patch_sweep(const PatchSweepRequest& request, const CancelToken& cancel,
-                               const std::function<void(size_t, size_t)>& progress);
+                               const PatchProgress& progress);
 
   /// What the final norm and the head make of rows of a block output: logits, [rows, n_vocab]. Throws
   /// kUnsupportedArchitecture where the model's way there is not known.

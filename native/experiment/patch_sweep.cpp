@@ -278,7 +278,7 @@ void Context::plan_places(PatchPlan& plan, const std::vector<PatchPlace>& places
 }
 
 PatchSweepResult Context::patch_sweep(const PatchSweepRequest& request, const CancelToken& cancel,
-                                      const std::function<void(size_t, size_t)>& progress) {
+                                      const PatchProgress& progress) {
   const std::lock_guard<std::mutex> lock(mutex_);
   check_patch_sweep(request);
   PatchPlan plan;
@@ -329,7 +329,16 @@ PatchSweepResult Context::patch_sweep(const PatchSweepRequest& request, const Ca
     result.computed_tokens += static_cast<int64_t>(plan.tokens_of(site));
   if (!plan.sites.empty()) {
     patch_sites(plan, cancel, [&](size_t done) {
-      if (progress) progress(done, plan.sites.size());
+      if (!progress) return;
+      progress(done, plan.sites.size(), [&] {
+        PatchGrowth growth{result.clean, result.corrupted, result.patched};
+        for (size_t left = done; left < plan.sites.size(); ++left) {
+          const PatchSite& site = plan.sites[left];
+          if (site.change == PatchSite::Change::kDonor)
+            growth.patched[site.at] = std::numeric_limits<double>::quiet_NaN();
+        }
+        return growth;
+      });
     });
   }
   clear_memory();

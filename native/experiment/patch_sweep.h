@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <tuple>
 #include <vector>
 
@@ -35,6 +36,17 @@ struct PatchSweepRequest {
   /// patch's; empty: no such control.
   std::vector<float> controls;
 };
+
+/// What a sweep has found out so far.
+struct PatchGrowth {
+  double clean = 0;
+  double corrupted = 0;
+  std::vector<double> patched;  // as in the result; NaN where it is still to be computed
+};
+
+/// Hears how many sites of how many are done; the last argument makes what is known of them when it is
+/// called.
+using PatchProgress = std::function<void(size_t, size_t, const std::function<PatchGrowth()>&)>;
 
 /// Logit differences: the target's logit less the foil's, after the prompt. What is of one site each is
 /// [places, positions], in the order asked for.

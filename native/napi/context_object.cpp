@@ -141,7 +141,16 @@ struct PatchSweep {
   PatchSweepResult outcome;
 
   void execute(const CancelToken& cancel) {
-    outcome = context->patch_sweep(request, cancel, progress.counter());
+    outcome = context->patch_sweep(request, cancel, [this](size_t done, size_t total, const auto& growth) {
+      progress.report(static_cast<double>(done), static_cast<double>(total), growth, growth_to_js);
+    });
+  }
+  static Napi::Value growth_to_js(Napi::Env env, const PatchGrowth& growth) {
+    Napi::Object out = Napi::Object::New(env);
+    out.Set("clean", growth.clean);
+    out.Set("corrupted", growth.corrupted);
+    out.Set("patched", to_js(env, growth.patched));
+    return out;
   }
   Napi::Value result(Napi::Env env) {
     Napi::Object out = Napi::Object::New(env);

@@ -39,12 +39,19 @@ class Progress {
 
   /// `done` of `total`, in whatever unit the operation documents. Any thread.
   void report(double done, double total) {
-    if (!kept_) return;
-    const auto now = std::chrono::steady_clock::now();
-    if (done < total && now - last_ < std::chrono::milliseconds(40)) return;
-    last_ = now;
+    if (!is_due(done, total)) return;
     function_.NonBlockingCall([done, total](Napi::Env env, Napi::Function callback) {
       callback.Call({Napi::Number::New(env, done), Napi::Number::New(env, total)});
+    });
+  }
+
+  /// The same with what is known so far as a third argument: `make()` is called only where somebody hears of
+  /// it, and `write(env, made)` on the JavaScript thread.
+  template <class Make, class Write>
+  void report(double done, double total, const Make& make, Write write) {
+    if (!is_due(done, total)) return;
+    function_.NonBlockingCall([done, total, write, made = make()](Napi::Env env, Napi::Function callback) {
+      callback.Call({Napi::Number::New(env, done), Napi::Number::New(env, total), write(env, made)});
     });
   }
 
@@ -54,6 +61,14 @@ class Progress {
   }
 
  private:
+  bool is_due(double done, double total) {
+    if (!kept_) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (done < total && now - last_ < std::chrono::milliseconds(40)) return false;
+    last_ = now;
+    return true;
+  }
+
   Napi::ThreadSafeFunction function_;
   std::unique_ptr<KeptMark> kept_;  // where there is a function
   std::chrono::steady_clock::time_point last_{};

@@ -4,8 +4,9 @@ import { Transport } from "../client/transport.js";
 import { ports } from "../contracts/limits.js";
 import { UserError } from "../contracts/user-error.js";
 import { ProgressLine } from "../terminal/index.js";
-import { keyPath, linkPath, startWorkbench } from "../workbench/index.js";
+import { keyPath, linkPath, type ModelHost, startWorkbench } from "../workbench/index.js";
 import { openPrivately } from "./open-browser.js";
+import { OwnServer } from "./own-server.js";
 import { usualLab } from "./service-address.js";
 
 export interface WorkbenchRunOptions {
@@ -50,6 +51,7 @@ export async function openWorkbench(options: WorkbenchRunOptions): Promise<OpenW
       server: server.url,
       lab,
       ...(server.model !== undefined && { model: server.model }),
+      models: modelHost(server.own),
     });
     closers.push(() => bench.close());
     progress.clear();
@@ -68,10 +70,22 @@ export async function openWorkbench(options: WorkbenchRunOptions): Promise<OpenW
   }
 }
 
+function modelHost(own: OwnServer | undefined): ModelHost {
+  return {
+    async layOut(path) {
+      const { estimateMemory } = await import("../native/index.js");
+      return estimateMemory({ path });
+    },
+    ...(own !== undefined && { serve: own.serve.bind(own) }),
+  };
+}
+
 interface FoundServer {
   url: string;
   /** What it was started with; the Lab opens the same. */
   model?: string;
+  /** The server itself, where this command started it. */
+  own?: OwnServer;
   ended: Promise<void>;
 }
 
@@ -90,14 +104,10 @@ async function findServer(
     new ServingModel(usual, { timeoutMs: greetingMs }).capabilities({ signal }),
   );
   if (runs && model === undefined) return { url: usual, ended: never };
-  const { serve } = await import("../inference/process/supervisor.js");
   const named = model ?? "demo";
   const start = (port: number) =>
-    serve({
-      model: named,
-      host: "127.0.0.1",
-      port,
-      signal,
+    OwnServer.start(named, {
+      ...{ host: "127.0.0.1", port, signal },
       onEvent: (event) => {
         if (event.event === "loading") {
           progress.show(`${event.stage} ${named}: ${Math.round(event.fraction * 100)} %`);
@@ -106,9 +116,9 @@ async function findServer(
         } else if (event.event === "fault") process.stderr.write(`${event.line}\n`);
       },
     });
-  const serving = await (runs ? start(0) : start(ports.inference).catch(elsewhere(start)));
-  closers.push(() => serving.close());
-  return { url: serving.url, model: named, ended: serving.ended };
+  const own = await (runs ? start(0) : start(ports.inference).catch(elsewhere(start)));
+  closers.push(() => own.close());
+  return { url: own.url, model: named, own, ended: own.ended };
 }
 
 async function findLab(

@@ -1,6 +1,6 @@
 import Type, { type Static } from "typebox";
 import { limits } from "./limits.js";
-import { PatchSweepResult } from "./patch-sweep.js";
+import { PatchGrowth, PatchSweepResult } from "./patch-sweep.js";
 import {
   CompareResult,
   DriftResult,
@@ -39,6 +39,7 @@ export const Progress = Type.Object(
     stage: Type.String({ description: "What the job is doing." }),
     done: Type.Number(),
     total: Type.Number({ description: "0 where the extent is not known." }),
+    growth: Type.Optional(PatchGrowth),
   },
   { title: "Progress" },
 );

@@ -77,6 +77,26 @@ export const PatchPair = Type.Object(
 );
 export type PatchPair = Static<typeof PatchPair>;
 
+export const PatchGrowth = Type.Object(
+  {
+    pair: Type.Integer({ description: "Index of the pair that is being patched." }),
+    pairs: Type.Integer(),
+    layers: Type.Array(Type.Integer()),
+    points: Type.Array(Type.Enum([...changedPoints])),
+    positions: Type.Array(Type.Integer({ description: "Token indices of this pair." })),
+    clean: Type.Array(Type.String({ description: "The tokens there." })),
+    corrupted: Type.Array(Type.String()),
+    recovery: Type.Array(Type.Union([Type.Number(), Type.Null()]), {
+      description: "Layer by layer, point by point; null where it is still to be computed.",
+    }),
+  },
+  {
+    title: "PatchGrowth",
+    description: "What of a patch sweep is known while it runs; told of a single job, not in lists.",
+  },
+);
+export type PatchGrowth = Static<typeof PatchGrowth>;
+
 export const PatchSweepResult = Type.Object(
   {
     direction: Type.Enum([...patchDirections]),

@@ -1,4 +1,5 @@
 import Type, { type Static } from "typebox";
+import { limits } from "./limits.js";
 import { LiveIntervention } from "./live.js";
 import { liveLimits, namePattern } from "./live-limits.js";
 
@@ -20,6 +21,10 @@ export const workbenchLimits = {
   sessions: 16,
   /** How long a link can be opened, in milliseconds. */
   link_ms: 600_000,
+  /** Downloads that run at the same time. */
+  downloads: 3,
+  /** Downloads that are told of, those that ended among them. */
+  downloads_told: 20,
 } as const;
 
 const strict = { additionalProperties: false } as const;
@@ -88,3 +93,10 @@ export const ForkRequest = Type.Object(
   { ...strict, title: "ForkRequest" },
 );
 export type ForkRequest = Static<typeof ForkRequest>;
+
+/** Names a model: one that is here, or for a look and a download a hub id. */
+export const ModelRequest = Type.Object(
+  { model: Type.String({ minLength: 1, maxLength: limits.model_characters }) },
+  { ...strict, title: "ModelRequest" },
+);
+export type ModelRequest = Static<typeof ModelRequest>;

@@ -1,6 +1,6 @@
 import { type Config, type Job, type JobStatus, type JobSummary, limits } from "../contracts/index.js";
 import { HttpError } from "../http/index.js";
-import { JobStore, type StoredJob, summarize } from "./store.js";
+import { JobStore, plainProgress, type StoredJob, summarize } from "./store.js";
 import { type Outcome, runWorker, type WorkerProgram } from "./supervisor.js";
 import type { LoadSettings } from "./worker/messages.js";
 
@@ -319,7 +319,7 @@ export class Lab {
 }
 
 function lastState(job: Job, outcome: Outcome, stopStatus: "cancelled" | "interrupted"): Job {
-  const ended = { ...job, ended: Date.now() / 1000 };
+  const ended = { ...job, ended: Date.now() / 1000, progress: plainProgress(job.progress) };
   const as = (status: JobStatus, rest: Partial<Job> = {}): Job => ({ ...ended, status, ...rest });
   switch (outcome.kind) {
     case "result":

@@ -1,7 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type Job, type JobSummary, jobIdPattern, terminalStatuses } from "../contracts/index.js";
+import {
+  type Job,
+  type JobSummary,
+  jobIdPattern,
+  type Progress,
+  terminalStatuses,
+} from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
 import { makeFolderDurably, syncFolder, writeDurably } from "../files/durable.js";
 import { type Lock, lockFolder } from "./lock.js";
@@ -157,5 +163,10 @@ export class JobStore {
 
 /** A job without its configuration and result. */
 export function summarize({ config: _config, result: _result, ...summary }: Job): JobSummary {
-  return summary;
+  return { ...summary, progress: plainProgress(summary.progress) };
+}
+
+/** How far a job is, without what is known of its result. */
+export function plainProgress({ growth: _, ...progress }: Progress): Progress {
+  return progress;
 }

@@ -202,9 +202,12 @@ export interface PatchSweepRequest {
   /** float32 [layers, points, hidden], of each head its size: the direction of each place's random change, which is as long as the patch's. */
   controls?: Float32Array;
   signal?: AbortSignal;
-  /** Counts the sites that are computed. */
-  onProgress?: (done: number, total: number) => void;
+  /** Counts the sites that are computed, and hears what is known of them. */
+  onProgress?: (done: number, total: number, growth: PatchGrowth) => void;
 }
+
+/** What a patch sweep has found out so far; as in its result, NaN where it is still to be computed. */
+export type PatchGrowth = Pick<NativePatchSweep, "clean" | "corrupted" | "patched">;
 
 /**
  * Logit differences, target less foil, after the prompt: of both prompts by themselves, of the run with a row of its own

@@ -14,6 +14,7 @@ export {
   type LayerCapture,
   type LensReading,
   type LensRequest,
+  type PatchGrowth,
   type PatchPlace,
   type PatchSweep,
   type PatchSweepRequest,

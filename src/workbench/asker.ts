@@ -59,6 +59,7 @@ export class Asker {
     return this.#begin(conversation, {
       question: asked.text,
       request,
+      model: server.model,
       interventions: asked.interventions ?? [],
       layers: watchedLayers(asked, server, dictionary),
       ...(dictionary !== undefined && { dictionary }),
@@ -74,6 +75,12 @@ export class Asker {
     const turn = from.turns[fork.turn];
     const answer = turn?.answers[fork.answer];
     if (turn === undefined || answer === undefined) throw new HttpError(404, "There is no such answer.");
+    if (turn.model !== undefined && turn.model !== server.model) {
+      throw new HttpError(
+        409,
+        `These tokens are ${turn.model}'s, and ${server.model} is served now, whose tokens are others.`,
+      );
+    }
     if (fork.token > answer.tokens.length) {
       throw new HttpError(400, `The answer has ${answer.tokens.length} tokens; got ${fork.token}.`);
     }
@@ -100,6 +107,7 @@ export class Asker {
     return this.#begin(conversation, {
       question: turn.question,
       request: { path: "/v1/completions", body: JSON.parse(JSON.stringify(body)) },
+      model: server.model,
       interventions: edited ? turn.interventions : [],
       layers: turn.layers.filter((layer) => server.n_layer === null || layer < server.n_layer),
       ...(turn.dictionary !== undefined && { dictionary: turn.dictionary }),

@@ -7,17 +7,21 @@ import { Asker } from "./asker.js";
 import { type Asset, readAssets } from "./assets.js";
 import { Conversations } from "./conversations.js";
 import { Events } from "./events.js";
+import { type ModelHost, Models } from "./models.js";
 import { apiRoutes } from "./routes.js";
 import { type ServiceAddresses, Services } from "./services.js";
 import { digest, randomSecret, Sessions } from "./sessions.js";
 
 export { linkPath } from "./access.js";
+export type { ModelHost } from "./models.js";
 
 export interface WorkbenchOptions extends ServiceAddresses {
   /** 0 takes any free one. */
   port: number;
   /** What tapline keeps: conversations, and the key by which `--link` asks for a link. */
   home: string;
+  /** What only the caller can do with models. */
+  models: ModelHost;
   /** The page's files, where they are not beside the program. */
   page?: string;
   /** Milliseconds since 1970, for tests. */
@@ -31,6 +35,7 @@ export interface Workbench {
   readonly services: Services;
   readonly conversations: Conversations;
   readonly asker: Asker;
+  readonly models: Models;
   readonly events: Events;
   /** A browser has shown its link. */
   onOpened(): void;
@@ -59,6 +64,7 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
   const services = new Services(options, events);
   const conversations = await Conversations.open(join(folder, "conversations"), events);
   const asker = new Asker(services, conversations, events);
+  const models = new Models(services, events, options.models);
   let open = () => {};
   const opened = new Promise<void>((resolve) => {
     open = resolve;
@@ -66,7 +72,10 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
   const key = randomSecret();
   let http: Listening | undefined;
   const link = () => `${(http as Listening).url}/#${sessions.link()}`;
-  const bench: Workbench = { sessions, services, conversations, asker, events, onOpened: () => open() };
+  const bench: Workbench = {
+    ...{ sessions, services, conversations, asker, models, events },
+    onOpened: () => open(),
+  };
   const app = createApp({
     before: [guardHeaders, workbenchAccess(sessions)],
     routers: [pageRoutes(assets), apiRoutes(bench), controlRoutes(key, link)],
@@ -88,6 +97,7 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
       closing ??= (async () => {
         services.close();
         asker.close();
+        models.close();
         await rm(keyFile, { force: true });
         await close();
         await conversations.settled();

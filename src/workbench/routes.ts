@@ -2,10 +2,12 @@ import type { Context } from "koa";
 import { TaplineError } from "../client/index.js";
 import { InvalidInput, version } from "../contracts/index.js";
 import { ProbeRequest, VectorRequest } from "../contracts/library.js";
+import { UserError } from "../contracts/user-error.js";
 import {
   AskRequest,
   ForkRequest,
   JobRequest,
+  ModelRequest,
   SessionRequest,
   workbenchLimits,
 } from "../contracts/workbench.js";
@@ -27,7 +29,7 @@ import type { HeadPicture, State } from "./wire.js";
 
 /** What the page asks of its service; ids are checked by the services that have them, and nothing names a path or an address. */
 export function apiRoutes(bench: Workbench): Routes {
-  const { sessions, services, conversations, asker, events } = bench;
+  const { sessions, services, conversations, asker, models, events } = bench;
   const router = createRouter("/api");
   const body = (ctx: Context) => readJson(ctx, { limit: workbenchLimits.body_bytes });
   const id = (ctx: RouteContext) => ctx.params.id as string;
@@ -62,6 +64,7 @@ export function apiRoutes(bench: Workbench): Routes {
       lab: services.labStatus,
       conversations: conversations.list(),
       jobs: services.jobs,
+      models: models.status,
     } satisfies State;
   });
 
@@ -123,6 +126,44 @@ export function apiRoutes(bench: Workbench): Routes {
     ctx.body = await told(services.model.makeProbe(checked(ProbeRequest, await body(ctx))));
     ctx.status = 201;
     events.publish({ type: "library" });
+  });
+
+  const model = async (ctx: Context) => checked(ModelRequest, await body(ctx)).model;
+
+  router.get("/models", async (ctx) => {
+    ctx.body = await told(models.here());
+  });
+
+  router.post("/models/fits", async (ctx) => {
+    ctx.body = await told(models.fits(await model(ctx)));
+  });
+
+  router.post("/models/offers", async (ctx) => {
+    const name = await model(ctx);
+    ctx.body = await told(models.offers(name, clientGone(ctx).signal));
+  });
+
+  router.post("/models/downloads", async (ctx) => {
+    ctx.body = models.download(await model(ctx));
+    ctx.status = 201;
+  });
+
+  router.post("/models/downloads/:id/stop", (ctx) => {
+    models.stop(Number(id(ctx)));
+    ctx.body = { stopped: true };
+  });
+
+  router.post("/models/remove", async (ctx) => {
+    ctx.body = await told(models.remove(await model(ctx)));
+  });
+
+  router.post("/models/serve", async (ctx) => {
+    if (conversations.list().some(({ running }) => running)) {
+      throw new HttpError(409, "An answer is being given; stop it first, or wait for its end.");
+    }
+    await told(models.serve(await model(ctx)));
+    ctx.body = { serving: true };
+    ctx.status = 202;
   });
 
   router.post("/jobs", async (ctx) => {
@@ -197,6 +238,7 @@ async function told<T>(work: Promise<T>): Promise<T> {
       throw new HttpError(status, sentenceOf(error));
     }
     if (error instanceof InvalidInput) throw new HttpError(400, error.message);
+    if (error instanceof UserError) throw new HttpError(409, error.message);
     throw error;
   }
 }

@@ -24,7 +24,7 @@ export class Services {
   /** The same services, for what their clients have no method for. */
   readonly http: Transport;
   readonly labHttp: Transport;
-  readonly #addresses: ServiceAddresses;
+  #addresses: ServiceAddresses;
   readonly #events: Events;
   #server: ServerStatus;
   #labStatus: LabStatus;
@@ -56,6 +56,22 @@ export class Services {
 
   get jobs(): JobSummary[] {
     return this.#jobs;
+  }
+
+  /** What the server was started with, where the caller did that. */
+  get served(): string | undefined {
+    return this.#addresses.model;
+  }
+
+  set served(model: string | undefined) {
+    const { model: _, ...rest } = this.#addresses;
+    this.#addresses = { ...rest, ...(model !== undefined && { model }) };
+  }
+
+  /** The file that the server has loaded; null where it does not say. @throws TaplineError */
+  async modelPath(): Promise<string | null> {
+    const { model_path: path } = await this.http.json<{ model_path?: unknown }>("/props");
+    return typeof path === "string" ? path : null;
   }
 
   /** Looks at both now; a look that is under way counts. */
@@ -90,7 +106,7 @@ export class Services {
     try {
       const told = await this.model.capabilities();
       const known = this.#server.ok && this.#server.model === told.model ? this.#server.path : null;
-      const path = model ?? known ?? (await this.#modelPath());
+      const path = model ?? known ?? (await this.modelPath());
       const ok = told.model !== null;
       next = {
         url,
@@ -130,11 +146,6 @@ export class Services {
       this.#jobs = jobs;
       this.#events.publish({ type: "jobs", jobs });
     }
-  }
-
-  async #modelPath(): Promise<string | null> {
-    const { model_path: path } = await this.http.json<{ model_path?: unknown }>("/props");
-    return typeof path === "string" ? path : null;
   }
 }
 

@@ -61,6 +61,8 @@ export interface Turn {
   question: string;
   /** The path and body that the server was sent. */
   request: { path: string; body: Record<string, unknown> };
+  /** Which model was asked; absent in conversations of earlier versions. */
+  model?: string | null;
   interventions: LiveIntervention[];
   layers: number[];
   /** Whose features are read, and at which layer. */
@@ -124,6 +126,80 @@ export interface HeadPicture {
   weights: number[][];
 }
 
+/** What a model takes beside what this machine has; bytes. */
+export interface ModelMemory {
+  needed: number;
+  free: number;
+  total: number;
+  /** `unknown`: llama.cpp does not load the file. */
+  fits: "yes" | "tight" | "no" | "unknown";
+  /** What a person should know, unless it simply fits. */
+  sentence: string;
+}
+
+/** A model that is on this machine. */
+export interface LocalModel {
+  /** What the services open it by. */
+  id: string;
+  from: "embedded" | "cache" | "file";
+  bytes: number;
+  /** What its file says of itself; null where that cannot be read. */
+  header: {
+    architecture: string;
+    parameters: number;
+    quantization: string | null;
+    context: number | null;
+    blocks: number | null;
+    hidden: number | null;
+  } | null;
+  /** In Unix seconds, as the file system says; null where nobody keeps count. */
+  lastUsed: number | null;
+  served: boolean;
+}
+
+/** What `GET /api/models` tells. */
+export interface ModelsHere {
+  /** The hub's shared cache. */
+  folder: string;
+  models: LocalModel[];
+  /** Downloads that were begun and are not going on here. */
+  unfinished: { repository: string; bytes: number; underWay: boolean }[];
+  memory: { free: number; total: number };
+  /** Of the disk that the cache is on; null where there is no cache yet. */
+  diskFree: number | null;
+  /** Why the served model cannot be switched from here, and what to do; null where it can. */
+  fixed: string | null;
+}
+
+/** What a repository of the hub has; its weights beside this machine's memory. */
+export interface ModelOffers {
+  repository: string;
+  offers: { id: string; file: string; parts: number; bytes: number; here: boolean; memory: ModelMemory }[];
+}
+
+export interface DownloadStatus {
+  number: number;
+  model: string;
+  state: "running" | "done" | "stopped" | "failed";
+  /** The file under way. */
+  file: string;
+  /** Bytes of all its files. */
+  done: number;
+  total: number;
+  /** Bytes a second of the network; 0 until it is known. */
+  speed: number;
+  error?: string;
+}
+
+/** What goes on with models, for every tab. */
+export interface ModelsStatus {
+  downloads: DownloadStatus[];
+  /** The model that the server is being given, how far that is, and why the last time failed. */
+  switching: { model: string; stage: string; fraction: number; error?: string } | null;
+  /** Rises whenever what is here has changed. */
+  changes: number;
+}
+
 /** Everything that every tab shows. */
 export interface State {
   version: string;
@@ -133,6 +209,7 @@ export interface State {
   lab: LabStatus;
   conversations: ConversationSummary[];
   jobs: JobSummary[];
+  models: ModelsStatus;
 }
 
 export type WorkbenchEvent =
@@ -140,6 +217,7 @@ export type WorkbenchEvent =
   | { type: "lab"; lab: LabStatus }
   | { type: "jobs"; jobs: JobSummary[] }
   | { type: "library" }
+  | { type: "models"; models: ModelsStatus }
   | { type: "conversations"; conversations: ConversationSummary[] }
   | { type: "turn"; conversation: string; index: number; turn: Turn }
   | { type: "tokens"; conversation: string; turn: number; answer: number; at: number; tokens: AnswerToken[] }

@@ -28,7 +28,7 @@ const arrows: Record<string, string[]> = {
   report: ["contracts", "markup", "terminal"],
   study: ["contracts", "report"],
   recipe: ["contracts", "markup", "study"],
-  workbench: ["client", "contracts", "http", "report", "terminal"],
+  workbench: ["client", "contracts", "http", "models", "report", "study", "terminal"],
   cli: [
     "contracts",
     "files",

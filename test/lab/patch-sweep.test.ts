@@ -9,11 +9,13 @@ import {
   type PatchSite,
   type PatchSweepConfig,
   type PatchSweepResult,
+  type Progress,
 } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { patchSweep } from "../../src/lab/operations/patch-sweep.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { Model } from "../../src/native/index.js";
+import { until } from "../support/until.js";
 import { type Harness, openHarness } from "./harness.js";
 import { readNpz } from "./npz-reader.js";
 
@@ -36,10 +38,13 @@ const capitals = { clean: "The capital of France is", corrupted: "The capital of
 const openOther = () => Promise.reject(new Error("One model is enough."));
 
 /** The operation itself, as a worker runs it. */
-async function result(body: object): Promise<Omit<PatchSweepResult, "artifacts" | "provenance">> {
+async function result(
+  body: object,
+  progress: (progress: Progress) => void = () => {},
+): Promise<Omit<PatchSweepResult, "artifacts" | "provenance">> {
   const config = checkSubmission({ operation: "patch_sweep", model: "demo", ...body }) as PatchSweepConfig;
   const artifacts = new Artifacts(mkdtempSync(join(folder, "job-")));
-  return patchSweep({ config, model, artifacts, progress: () => {}, clock: new StageClock(), openOther });
+  return patchSweep({ config, model, artifacts, progress, clock: new StageClock(), openOther });
 }
 
 async function refusal(body: object): Promise<string> {
@@ -48,6 +53,34 @@ async function refusal(body: object): Promise<string> {
     (error) => (error as Error).message,
   ) as Promise<string>;
 }
+
+test("what is computed is told while it grows, as it will stand in the result; the rest is null", async () => {
+  const told: Progress[] = [];
+  const body = { ...capitals, layers: [5, 2], positions: [5, 3, 4], direction: "noise" };
+  const { sites } = await result(body, (progress) => told.push(progress));
+  const last = await until(() => told.find(({ stage, done }) => stage === "patch" && done === 1));
+  assert.equal(last.growth?.layers, [5, 2]);
+  assert.equal(last.growth?.positions, [5, 3, 4]);
+  assert.equal(last.growth?.clean, [" is", " of", " France"]);
+  assert.equal(last.growth?.corrupted, [" is", " of", " Japan"]);
+  assert.is(last.growth?.recovery.includes(null), false);
+  for (const { growth } of told) {
+    for (const [at, value] of (growth?.recovery ?? []).entries()) {
+      if (value !== null)
+        assert.is(
+          value,
+          Number((sites[at] as PatchSite & { recovery: number }).recovery.toPrecision(4)),
+          String(at),
+        );
+    }
+  }
+  await result(
+    { pairs: [capitals, { clean: "The capital of Spain is", corrupted: "The capital of Italy is" }] },
+    (one) => told.push(one),
+  );
+  const second = await until(() => told.find(({ growth }) => growth?.pair === 1 && growth.pairs === 2));
+  assert.is(second.growth?.recovery.length, 8 * 6);
+});
 
 test("the subject is handed over to the last token between blocks 3 and 5, as the model's card says", async () => {
   const { id } = await harness.submit({ operation: "patch_sweep", model: "demo", ...capitals });

@@ -25,6 +25,7 @@ test.before(async () => {
     home: folder,
     server: nowhere,
     lab: nowhere,
+    models: { layOut: async () => [] },
     page,
     now: () => now,
     log: (line) => log.push(line),

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import type { BrowserContext, BrowserContextOptions, Page } from "playwright-core";
 import { buildPage } from "../../scripts/build/page.js";
 import { startLab } from "../../src/lab/index.js";
-import { startWorkbench, type WorkbenchService } from "../../src/workbench/index.js";
+import { estimateMemory } from "../../src/native/index.js";
+import { type ModelHost, startWorkbench, type WorkbenchService } from "../../src/workbench/index.js";
 import { startServer } from "../inference/support/serving.js";
 import { newContext } from "../support/browser.js";
 import { compiledWorker } from "../support/program.js";
@@ -22,6 +23,8 @@ interface Services {
   server: string;
   lab: string;
   close(): Promise<unknown>;
+  /** Absent: a server of somebody else's. */
+  serve?: ModelHost["serve"];
 }
 
 /**
@@ -31,8 +34,10 @@ interface Services {
 export async function startBench(services: (folder: string) => Promise<Services> = real): Promise<Bench> {
   const folder = mkdtempSync(join(tmpdir(), "tapline-bench-"));
   const page = join(folder, "page");
-  const [{ server, lab, close }] = await Promise.all([services(folder), buildPage(page)]);
-  const start = (port: number) => startWorkbench({ port, home: folder, server, lab, model: "demo", page });
+  const [{ server, lab, close, serve }] = await Promise.all([services(folder), buildPage(page)]);
+  const models: ModelHost = { layOut: (path) => estimateMemory({ path }), ...(serve && { serve }) };
+  const start = (port: number) =>
+    startWorkbench({ port, home: folder, server, lab, model: "demo", models, page });
   const bench: Bench = {
     folder,
     workbench: await start(0),

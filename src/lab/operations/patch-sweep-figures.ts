@@ -8,7 +8,7 @@ import { drawnInterval, pairDraws } from "./uncertainty.js";
 /** Draws of the bootstrap over pairs. */
 const resamples = 1000;
 /** Runs whose logit differences are closer than this have no way between them. */
-const leastDifference = 1e-6;
+export const leastDifference = 1e-6;
 
 /** The sites: each point of each layer, of head_out each head, at each position. */
 export interface Grid {

@@ -4,19 +4,34 @@ import { limits } from "../../contracts/limits.js";
 import { alignedPositions } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { randomVector } from "../../library/index.js";
-import { type Context, type Model, type PatchSweep, patchCells } from "../../native/index.js";
+import {
+  type Context,
+  type Model,
+  type PatchGrowth,
+  type PatchSweep,
+  patchCells,
+} from "../../native/index.js";
 import { writeNpz } from "../npz.js";
 import { lastTokens, type MarkedText, readMarks } from "./aligned-spans.js";
 import { headSize, headsOf } from "./heads.js";
 import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
-import { describePatches, type Grid, type Pair, type PairPrompt, placesOf } from "./patch-sweep-figures.js";
+import {
+  describePatches,
+  type Grid,
+  leastDifference,
+  type Pair,
+  type PairPrompt,
+  placesOf,
+} from "./patch-sweep-figures.js";
 import { checkLayers, targetToken, tokenizeInput } from "./tokens.js";
 
 /** Sequences that a context holds at once: sites of one batch, and the run that they leave. */
 const mostSequences = 256;
 /** Tokens of a batch; of a prompt that is longer, its own. */
 const batchTokens = 512;
+/** Of larger sweeps only the count is told while they run. */
+const growingSites = 4096;
 /** Most memory that the states of two prompts may take. */
 const stateBytes = 1024 ** 3;
 
@@ -208,15 +223,23 @@ function contextSize(pairs: Pair[]) {
   };
 }
 
-function sweepPair(
-  { config, progress, signal }: OperationInput<PatchSweepConfig>,
+async function sweepPair(
+  { config, model, progress, signal }: OperationInput<PatchSweepConfig>,
   context: Context,
   grid: Grid,
   pairs: Pair[],
   index: number,
 ): Promise<PatchSweep> {
   const { clean, corrupted, target, foil } = pairs[index] as Pair;
-  const { layers, points, heads } = grid;
+  const { layers, points, heads, positions, places } = grid;
+  const spelled = ({ tokens, positions }: PairPrompt) =>
+    model.pieces(Int32Array.from(positions, (position) => tokens[position] as number));
+  // What grows is told again and again; of a large sweep that would cost more than it shows, and heads have no map of
+  // tokens.
+  const pieces =
+    heads === undefined && places.length * positions.length <= growingSites
+      ? { clean: await spelled(clean), corrupted: await spelled(corrupted) }
+      : undefined;
   return context.patchSweep({
     clean: clean.tokens,
     corrupted: corrupted.tokens,
@@ -229,10 +252,32 @@ function sweepPair(
     ...(target === undefined ? {} : { target }),
     ...(foil === undefined ? {} : { foil }),
     ...(config.controls ? { controls: randomDirections(grid, config.seed + index) } : {}),
-    onProgress: (done, total) =>
-      progress({ stage: "patch", done: index + done / Math.max(1, total), total: pairs.length }),
+    onProgress: (done, total, growth) =>
+      progress({
+        ...{ stage: "patch", done: index + done / Math.max(1, total), total: pairs.length },
+        ...(pieces && {
+          growth: {
+            ...{ pair: index, pairs: pairs.length, layers, points, positions: clean.positions, ...pieces },
+            recovery: recoveries(growth, config.direction),
+          },
+        }),
+      }),
     ...(signal === undefined ? {} : { signal }),
   });
+}
+
+/** Shares of the way; null where it is still to be computed, or where there is no way to go. */
+function recoveries(
+  { clean, corrupted, patched }: PatchGrowth,
+  direction: PatchSweepConfig["direction"],
+): (number | null)[] {
+  const [from, to] = direction === "denoise" ? [corrupted, clean] : [clean, corrupted];
+  const way = to - from;
+  return Array.from(patched, (difference) =>
+    Number.isNaN(difference) || Math.abs(way) < leastDifference
+      ? null
+      : Number(((difference - from) / way).toPrecision(4)),
+  );
 }
 
 /** A direction for each place, one after another, that another choice of places does not change. */

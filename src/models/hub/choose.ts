@@ -40,6 +40,11 @@ export function chooseFiles(id: HubId, paths: readonly string[]): string[] {
   return complete(id, candidates[0] as GgufSet);
 }
 
+/** The models among a repository's paths, without what lies beside them. */
+export function modelsAmong(paths: readonly string[]): GgufSet[] {
+  return models(groupGgufFiles(paths));
+}
+
 function models(sets: readonly GgufSet[]): GgufSet[] {
   return sets.filter(({ files }) => !beside.test((files[0] as string).split("/").at(-1) as string));
 }

@@ -1,5 +1,6 @@
 import type { FeaturePage, FeaturesResult } from "../../contracts/index.js";
-import { count, type Figure, type Findings, figureOf, type Passage, percent } from "../figure.js";
+import { visible } from "../../terminal/index.js";
+import { count, type Figure, type Findings, figureOf, type Passage, percent, signed } from "../figure.js";
 import { glimpse, Html, html } from "../markup.js";
 
 /** Texts that are shown with their tokens. */
@@ -37,7 +38,9 @@ function pageOf(page: FeaturePage, result: FeaturesResult): Array<Figure | Passa
   const name = `Feature ${page.feature}${page.label === undefined ? "" : `: ${page.label}`}`;
   return [
     ...(page.histogram.length === 0 ? [] : [histogram(page, name)]),
-    around(page, name),
+    ...named(page, name, "raises"),
+    ...named(page, name, "lowers"),
+    ...near(page, name),
     examples(page, result),
   ];
 }
@@ -61,25 +64,62 @@ function histogram({ feature, histogram, active_tokens }: FeaturePage, name: str
   };
 }
 
-function around({ feature, raised, lowered, neighbours }: FeaturePage, name: string): Passage {
-  const list = (items: Array<readonly [string, number]>) =>
-    html`<ol>${items.map(([what, value]) => html`<li><bdi class="text">${glimpse(what, 80)}</bdi> <span class="number">${figureOf(value)}</span></li>`)}</ol>`;
-  const tokens = (named: FeaturePage["raised"]) =>
-    named === null
-      ? html`<p class="soft">This model has no logit lens.</p>`
-      : list(named.map(({ token, effect }) => [token, effect] as const));
-  return {
-    id: `feature-${feature}`,
-    title: name,
-    description:
-      "The tokens whose logits the decoder row by itself makes largest and smallest, less the mean of all; and the features " +
-      "whose decoder rows have the largest cosine with its own.",
-    get body() {
-      return html`<div class="features"><section class="feature"><h3>raises</h3>${tokens(raised)}</section>
-<section class="feature"><h3>lowers</h3>${tokens(lowered)}</section>
-<section class="feature"><h3>near it</h3>${list(neighbours.map(({ feature, cosine, label }) => [`feature ${feature}${label === undefined ? "" : `: ${label}`}`, cosine] as const))}</section></div>`;
+/** Tokens whose logits the decoder row by itself makes largest, or smallest. */
+function named(page: FeaturePage, name: string, way: "raises" | "lowers"): Figure[] {
+  const tokens = way === "raises" ? page.raised : page.lowered;
+  if (tokens === null || tokens.length === 0) return [];
+  return [
+    {
+      id: `feature-${page.feature}-${way}`,
+      title: `${name}: tokens that it ${way}`,
+      description: `The tokens whose logits the decoder row by itself makes ${way === "raises" ? "largest" : "smallest"}, less the mean of all.`,
+      chart: { kind: "bars", label: "token", value: "effect", axis: "logit less the mean of all" },
+      columns: [
+        { name: "token", label: "token" },
+        { name: "token_id", label: "token id" },
+        { name: "effect", label: "logit less the mean of all" },
+      ],
+      rows: tokens.map(({ token, token_id, effect }) => [visible(token), token_id, effect]),
+      details: tokens.map(
+        ({ token, token_id, effect }) => `${visible(token)} (id ${token_id})\n${signed(effect)}`,
+      ),
+      table: {
+        head: ["token", "id", "effect"],
+        rows: tokens.map(({ token, token_id, effect }) => [
+          visible(token),
+          String(token_id),
+          figureOf(effect),
+        ]),
+      },
     },
-  };
+  ];
+}
+
+function near({ feature, neighbours, raised, lowered }: FeaturePage, name: string): Figure[] {
+  const names = neighbours.map(
+    ({ feature, label }) => `feature ${feature}${label === undefined ? "" : `: ${glimpse(label, 80)}`}`,
+  );
+  return [
+    {
+      id: `feature-${feature}-near`,
+      title: `${name}: features near it`,
+      description: "The features whose decoder rows have the largest cosine with its own.",
+      chart: { kind: "bars", label: "feature", value: "cosine", axis: "cosine of the decoder rows" },
+      columns: [
+        { name: "feature", label: "feature" },
+        { name: "cosine", label: "cosine" },
+      ],
+      rows: neighbours.map(({ cosine }, at) => [names[at] as string, cosine]),
+      details: neighbours.map(({ cosine }, at) => `${names[at]}\n${figureOf(cosine)}`),
+      ...((raised === null || lowered === null) && {
+        notes: ["This model has no logit lens: which tokens the feature raises and lowers is not known."],
+      }),
+      table: {
+        head: ["feature", "cosine"],
+        rows: neighbours.map(({ cosine }, at) => [names[at] as string, figureOf(cosine)]),
+      },
+    },
+  ];
 }
 
 /** Its examples, each token shaded by the feature's activation there. */

@@ -8,7 +8,8 @@ const cellHeight = 26;
 const sizes = { axisWidth: 44, leastCell: 46, widestCell: 110 };
 
 /**
- * Differences around 0 of layers over tokens, the deepest layer on top; two prompts' tokens stand below each other.
+ * Differences around 0 of layers over tokens, the deepest layer on top; two prompts' tokens stand below each other. Cells
+ * without a value are dashed: they are not computed yet.
  * @param {PageFigure} figure
  * @param {Row[]} rows
  * @param {Space} space
@@ -26,7 +27,9 @@ export function drawSites(figure, rows, { width, theme }) {
 
   const panels = lines.map((places) => {
     const inside = rows.filter(({ column }) => places.includes(Number(column)));
-    const [open, shut] = [inside.filter((row) => row.inside), inside.filter((row) => !row.inside)];
+    const there = inside.filter((row) => row[value] !== null);
+    const [open, shut] = [there.filter((row) => row.inside), there.filter((row) => !row.inside)];
+    const missing = inside.filter((row) => row[value] === null);
     const plot = Plot.plot({
       ...frame(figure, theme, lines.length > 1 ? `columns ${places[0]} to ${places.at(-1)}` : undefined),
       width: sizes.axisWidth + 4 + cell * places.length,
@@ -56,6 +59,14 @@ export function drawSites(figure, rows, { width, theme }) {
           tickFormat: name("below"),
         }),
         Plot.cell(shut, { x: "column", y: "layer", fill: theme.line, fillOpacity: 0.35, inset: 0.5 }),
+        Plot.cell(missing, {
+          x: "column",
+          y: "layer",
+          fill: "none",
+          stroke: theme.soft,
+          strokeDasharray: "2 4",
+          inset: 2,
+        }),
         Plot.cell(open, { x: "column", y: "layer", fill, inset: 0.5 }),
         Plot.text(open, {
           x: "column",

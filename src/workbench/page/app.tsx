@@ -6,6 +6,7 @@ import { ChatView } from "./views/chat.js";
 import { FeaturesView } from "./views/features.js";
 import { InspectView } from "./views/inspect.js";
 import { JobsView } from "./views/jobs.js";
+import { ModelsView } from "./views/models.js";
 import { PatchView } from "./views/patch.js";
 import { ProbeView } from "./views/probe.js";
 import { SteerView } from "./views/steer.js";
@@ -18,6 +19,7 @@ const names: Record<View, string> = {
   probe: "Probe",
   features: "Features",
   jobs: "Jobs",
+  models: "Models",
 };
 
 const shown: Record<View, (props: { id: string | undefined }) => preact.JSX.Element> = {
@@ -28,6 +30,7 @@ const shown: Record<View, (props: { id: string | undefined }) => preact.JSX.Elem
   probe: ProbeView,
   features: FeaturesView,
   jobs: JobsView,
+  models: ModelsView,
 };
 
 export function App() {
@@ -66,13 +69,20 @@ function Status() {
   useTopic("state");
   const { state, lost } = known;
   if (state === undefined) return null;
-  const { server, lab, jobs, conversations } = state;
+  const { server, lab, jobs, conversations, models } = state;
+  const { switching } = models;
   const going = jobs.filter(({ status }) => status === "running" || status === "queued").length;
   const answering = conversations.filter(({ running }) => running).length;
   return (
     <>
       <span class="model">
         <bdi>{server.model ?? "no model"}</bdi>
+        {switching !== null && switching.error === undefined && (
+          <span class="soft">
+            {" "}
+            becomes <bdi>{switching.model}</bdi>: {switching.stage}
+          </span>
+        )}
         {server.n_layer !== null && (
           <span class="soft"> {`${server.n_layer} blocks, ${server.n_embd} wide`}</span>
         )}

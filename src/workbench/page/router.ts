@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 
-export const views = ["chat", "inspect", "patch", "steer", "probe", "features", "jobs"] as const;
+export const views = ["chat", "inspect", "patch", "steer", "probe", "features", "jobs", "models"] as const;
 export type View = (typeof views)[number];
 
 /** Where the page is: an address holds names of things and what is selected, never a text. */

@@ -84,6 +84,9 @@ function apply(state: State, event: WorkbenchEvent): boolean {
     case "conversations":
       state.conversations = event.conversations;
       break;
+    case "models":
+      state.models = event.models;
+      break;
     case "library":
       changed("library");
       return true;

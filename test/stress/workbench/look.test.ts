@@ -14,7 +14,7 @@ aroundBrowser({
   end: () => bench?.close(),
 });
 
-const views = ["Chat", "Inspect", "Patch", "Steer", "Probe", "Features", "Jobs"];
+const views = ["Chat", "Inspect", "Patch", "Steer", "Probe", "Features", "Jobs", "Models"];
 
 inBrowser("every view and a result of each, 360, 768, 1440 and 3840 wide, light and dark", async () => {
   for (const width of [360, 768, 1440, 3840]) {

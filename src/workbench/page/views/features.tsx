@@ -1,27 +1,43 @@
 import { labModel, submit } from "../jobs.js";
-import { go } from "../router.js";
+import { go, select, usePlace } from "../router.js";
 import { known, useTopic } from "../store.js";
 import { useLibrary } from "./edits.js";
+import { FeatureCard } from "./feature-page.js";
 import { Form, useKept, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
 import { linesOf, TextsField } from "./texts-field.js";
 
 /** What is read through a dictionary; kept while one looks at other views. */
-const draft = { dictionary: "", texts: "The capital of France is\nThe capital of Japan is" };
+const draft = {
+  dictionary: "",
+  texts: "The capital of France is\nThe capital of Japan is",
+  pages: "",
+  labels: "",
+};
 
-/** Texts read through a stored sparse dictionary: how well it fits them, and what is active where. */
+/** Texts read through a stored sparse dictionary: how well it fits them, what is active where, and single features. */
 export function FeaturesView({ id }: { id: string | undefined }) {
   useTopic("state");
   const library = useLibrary();
+  const { query } = usePlace();
   const { problem, trying } = useTrying();
   const set = useKept(draft);
   const dictionaries = library?.dictionaries ?? [];
   const chosen = draft.dictionary || dictionaries[0]?.name;
+  const picked = query.get("f");
+  const feature = picked !== null && /^\d{1,8}$/.test(picked) ? Number(picked) : undefined;
   const read = () =>
     trying(async () => {
-      const texts = linesOf(draft.texts);
-      const job = await submit({ operation: "features", model: labModel(), dictionary: chosen, texts });
-      go(`/features/${job}`);
+      const pages = parseFeatures(draft.pages);
+      const job = await submit({
+        operation: "features",
+        model: labModel(),
+        dictionary: chosen,
+        texts: linesOf(draft.texts),
+        ...(pages.length > 0 && { pages }),
+        ...(pages.length > 0 && draft.labels.trim() !== "" && { labels: draft.labels.trim() }),
+      });
+      go(`/features/${job}${pages.length === 1 ? `?f=${pages[0]}` : ""}`);
     });
   return (
     <div class="page">
@@ -43,6 +59,23 @@ export function FeaturesView({ id }: { id: string | undefined }) {
               ))}
             </select>
           </label>
+          <label>
+            features to look at{" "}
+            <input
+              class="layers"
+              value={draft.pages}
+              placeholder="none yet; up to 16 numbers"
+              onInput={(event) => set({ pages: event.currentTarget.value })}
+            />
+          </label>
+          <label>
+            their labels{" "}
+            <input
+              value={draft.labels}
+              placeholder="none, a file or an address"
+              onInput={(event) => set({ labels: event.currentTarget.value })}
+            />
+          </label>
           <button type="submit" class="main" disabled={chosen === undefined || known.state?.lab.ok !== true}>
             Read
           </button>
@@ -53,7 +86,34 @@ export function FeaturesView({ id }: { id: string | undefined }) {
           </p>
         )}
       </Form>
-      {id !== undefined && <JobResult id={id} />}
+      {id !== undefined && (
+        <JobResult
+          id={id}
+          shows={(figure) =>
+            feature === undefined ? !figure.startsWith("feature-") : figure.startsWith(`feature-${feature}-`)
+          }
+          pick={{
+            figure: "strongest-features",
+            words: "opens this feature",
+            act: ({ figures }, row) => {
+              const name = figures.find(({ id }) => id === "strongest-features")?.rows[row]?.[0];
+              select({ f: String(name).replace(/^feature /, "") });
+            },
+          }}
+        >
+          {(findings) =>
+            feature === undefined ? null : <FeatureCard findings={findings} feature={feature} />
+          }
+        </JobResult>
+      )}
     </div>
   );
+}
+
+/** @returns indices of features @throws Error */
+export function parseFeatures(text: string): number[] {
+  const parts = text.split(/[\s,]+/).filter((part) => part !== "");
+  const odd = parts.find((part) => !/^\d{1,8}$/.test(part));
+  if (odd !== undefined) throw new Error(`Features are numbers as 12, 4031; got ${odd}.`);
+  return [...new Set(parts.map(Number))];
 }

@@ -19,6 +19,8 @@ export interface Pick {
 interface JobResultProps {
   id: string;
   pick?: Pick | Pick[];
+  /** Which of its figures are drawn; all unless told otherwise. */
+  shows?: (figure: string) => boolean;
   children?: (findings: JobFindings) => ComponentChildren;
   /** What stands behind the figures. */
   below?: (findings: JobFindings) => ComponentChildren;
@@ -34,7 +36,7 @@ export function LetGo() {
 }
 
 /** A job: how far it is, then what it found. */
-export function JobResult({ id, pick, children, below }: JobResultProps) {
+export function JobResult({ id, pick, shows = () => true, children, below }: JobResultProps) {
   const summary = useJobSummary(id);
   const findings = useFindings(id);
   if (typeof findings === "string") {
@@ -63,20 +65,22 @@ export function JobResult({ id, pick, children, below }: JobResultProps) {
         ))}
       </section>
       {children?.(findings)}
-      {figures.map((figure) => {
-        const picked = [pick ?? []].flat().find((one) => figure.id.startsWith(one.figure));
-        return (
-          <FigureView
-            key={`${job.id} ${figure.id}`}
-            figure={figure}
-            name={name}
-            {...(picked !== undefined && {
-              picks: picked.words,
-              onPick: (row: number) => picked.act(findings, row, figure),
-            })}
-          />
-        );
-      })}
+      {figures
+        .filter(({ id }) => shows(id))
+        .map((figure) => {
+          const picked = [pick ?? []].flat().find((one) => figure.id.startsWith(one.figure));
+          return (
+            <FigureView
+              key={`${job.id} ${figure.id}`}
+              figure={figure}
+              name={name}
+              {...(picked !== undefined && {
+                picks: picked.words,
+                onPick: (row: number) => picked.act(findings, row, figure),
+              })}
+            />
+          );
+        })}
       {below?.(findings)}
       <aside class="notice" aria-label="What this does not show">
         <strong>What this does not show</strong>

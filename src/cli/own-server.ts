@@ -1,0 +1,93 @@
+import type { Serving, ServingEvent } from "../inference/process/supervisor.js";
+
+export interface OwnServerOptions {
+  host: string;
+  /** 0 takes any free port. */
+  port: number;
+  signal: AbortSignal;
+  onEvent: (event: ServingEvent) => void;
+}
+
+/** A server that this command started, and whose model it can change: the address stays. */
+export class OwnServer {
+  readonly #options: OwnServerOptions;
+  #model: string;
+  #serving: Serving | undefined;
+  #closed = false;
+  #switching: Promise<void> = Promise.resolve();
+  #giveUp: (error: unknown) => void = () => {};
+  /** Rejects when the process that serves failed again and again. */
+  readonly ended = new Promise<void>((_, reject) => {
+    this.#giveUp = reject;
+  });
+  readonly url: string;
+
+  private constructor(options: OwnServerOptions, model: string, serving: Serving) {
+    this.#options = { ...options, port: serving.port };
+    this.#model = model;
+    this.url = serving.url;
+    this.ended.catch(() => {});
+    this.#take(serving);
+  }
+
+  /** Resolves when the model is served. @throws UserError */
+  static async start(model: string, options: OwnServerOptions): Promise<OwnServer> {
+    return new OwnServer(options, model, await start(model, options, options.onEvent));
+  }
+
+  /**
+   * Ends the server with the old model and starts one with another at the same address. Where the new one does not
+   * come up the old one does.
+   * @throws UserError why the new model is not served
+   */
+  serve(model: string, onProgress: (stage: string, fraction: number) => void): Promise<void> {
+    const switched = this.#switching.then(() => this.#serve(model, onProgress));
+    this.#switching = switched.catch(() => {});
+    return switched;
+  }
+
+  async #serve(model: string, onProgress: (stage: string, fraction: number) => void): Promise<void> {
+    await this.#serving?.close();
+    this.#serving = undefined;
+    const onEvent = (event: ServingEvent) => {
+      if (event.event === "loading") onProgress(event.stage, event.fraction);
+      else this.#options.onEvent(event);
+    };
+    const bring = async (named: string) => {
+      this.#options.signal.throwIfAborted();
+      const serving = await start(named, this.#options, onEvent);
+      this.#take(serving);
+      this.#model = named;
+      if (this.#closed) await serving.close();
+    };
+    try {
+      await bring(model);
+    } catch (error) {
+      if (!this.#closed) await bring(this.#model).catch(() => {});
+      throw error;
+    }
+  }
+
+  #take(serving: Serving): void {
+    this.#serving = serving;
+    serving.ended.catch((error: unknown) => {
+      if (this.#serving === serving) this.#giveUp(error);
+    });
+  }
+
+  /** Idempotent. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#serving?.close();
+    await this.#switching;
+  }
+}
+
+async function start(
+  model: string,
+  options: OwnServerOptions,
+  onEvent: (event: ServingEvent) => void,
+): Promise<Serving> {
+  const { serve } = await import("../inference/process/supervisor.js");
+  return serve({ ...options, model, onEvent });
+}

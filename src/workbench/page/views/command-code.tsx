@@ -1,0 +1,25 @@
+/** What does the same in a terminal. */
+export function CommandCode({ lines }: { lines: string[] }) {
+  return (
+    <details class="code">
+      <summary>In a terminal</summary>
+      <div class="row">
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => void navigator.clipboard.writeText(lines.join("\n"))}
+        >
+          Copy
+        </button>
+      </div>
+      <pre tabIndex={0} role="region" aria-label="In a terminal">
+        <code>{lines.join("\n")}</code>
+      </pre>
+    </details>
+  );
+}
+
+/** A word as a POSIX shell takes it for itself. */
+export function shellWord(text: string): string {
+  return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,415 @@
+import { useEffect, useState } from "preact/hooks";
+import { ago, bytes, duration } from "../../../terminal/spans.js";
+import type { DownloadStatus, LocalModel, ModelMemory, ModelOffers, ModelsHere } from "../../wire.js";
+import { select, usePlace } from "../router.js";
+import { call } from "../session.js";
+import { known, useTopic } from "../store.js";
+import { CommandCode, shellWord } from "./command-code.js";
+import { Form, Problem, useKept, useTrying } from "./form.js";
+
+/** What is looked for at the hub; kept while one looks at other views. */
+const draft = { name: "" };
+
+/** The models of this machine: what is here and fits, which one is served, what is being brought. */
+export function ModelsView() {
+  useTopic("state");
+  const { here, problem } = useHere();
+  const { downloads, switching } = known.state?.models ?? { downloads: [], switching: null };
+  return (
+    <div class="page">
+      <h1>Models</h1>
+      <p class="soft">
+        One model is served at a time. Experiments of the Lab load a copy of their own and go on with it when
+        the served one changes.
+      </p>
+      <Problem sentence={problem} />
+      {switching !== null && (
+        <section class="card" aria-label="Switching" role="status">
+          {switching.error === undefined ? (
+            <p class="row">
+              <span>
+                The server is given <bdi>{switching.model}</bdi>: {switching.stage}
+              </span>
+              <progress value={switching.fraction} max={1} aria-label={switching.stage} />
+            </p>
+          ) : (
+            <p class="problem">
+              <bdi>{switching.model}</bdi> is not served: {switching.error}
+            </p>
+          )}
+        </section>
+      )}
+      {here === undefined ? <p class="soft">The models are being read.</p> : <Here here={here} />}
+      {downloads.length > 0 && (
+        <section class="card" aria-label="Downloads">
+          <h2>Downloads</h2>
+          <ul class="plain">
+            {downloads.map((download) => (
+              <li key={download.number}>
+                <OneDownload download={download} />
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <Hub />
+    </div>
+  );
+}
+
+/** What is on this machine, read anew whenever that changed. */
+function useHere(): { here: ModelsHere | undefined; problem: string | undefined } {
+  const [here, set] = useState<ModelsHere>();
+  const { problem, trying } = useTrying();
+  const changes = known.state?.models.changes;
+  const served = known.state?.server.model;
+  useEffect(() => {
+    let ended = false;
+    void trying(async () => {
+      const read = await call<ModelsHere>("/api/models");
+      if (!ended) set(read);
+    });
+    return () => {
+      ended = true;
+    };
+  }, [changes, served]);
+  return { here, problem };
+}
+
+function Here({ here }: { here: ModelsHere }) {
+  const { models, unfinished, memory, diskFree, fixed, folder } = here;
+  const fits = useFits(models);
+  const { problem, trying } = useTrying();
+  return (
+    <section class="card" aria-label="On this machine">
+      <h2>On this machine</h2>
+      <p>
+        {bytes(memory.free)} of {bytes(memory.total)} of memory are free
+        {diskFree !== null && `, and ${bytes(diskFree)} of the disk that the downloads are on`}.
+      </p>
+      {fixed !== null && <p class="soft">{fixed}</p>}
+      <div class="scroll" tabIndex={0} role="region" aria-label="Models on this machine">
+        <table class="roomy">
+          <thead>
+            <tr>
+              <th scope="col">model</th>
+              <th scope="col">what it is</th>
+              <th scope="col" class="number">
+                context
+              </th>
+              <th scope="col" class="number">
+                size
+              </th>
+              <th scope="col">memory, served with the usual context</th>
+              <th scope="col">last use</th>
+              <th scope="col">
+                <span class="visually-hidden">actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {models.map((model) => (
+              <ModelRow
+                key={model.id}
+                model={model}
+                fits={fits.get(model.id)}
+                fixed={fixed}
+                act={(path) => trying(() => call(path, { method: "POST", body: { model: model.id } }))}
+              />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <Problem sentence={problem} />
+      {unfinished.map(({ repository, bytes: size, underWay }) => (
+        <p class="soft" key={`${repository} ${size}`}>
+          {underWay ? (
+            <>
+              <bdi>{repository}</bdi> is being downloaded; {bytes(size)} are here.
+            </>
+          ) : (
+            <>
+              <bdi>{repository}</bdi> has an unfinished download of {bytes(size)}: the next download of the
+              same model goes on there.
+            </>
+          )}
+        </p>
+      ))}
+      <p class="soft">
+        Downloads are kept in <code>{folder}</code>, which the hub's other tools share.
+      </p>
+      <CommandCode lines={["tapline models", "tapline workbench --model MODEL", "tapline rm MODEL"]} />
+    </section>
+  );
+}
+
+/** What each model would take, asked one after the other. */
+function useFits(models: LocalModel[]): Map<string, ModelMemory | string> {
+  const [fits, set] = useState(new Map<string, ModelMemory | string>());
+  useEffect(() => {
+    let ended = false;
+    void (async () => {
+      for (const { id } of models) {
+        const found = await call<ModelMemory>("/api/models/fits", {
+          method: "POST",
+          body: { model: id },
+        }).catch((error: Error) => error.message);
+        if (ended) return;
+        set((before) => new Map(before).set(id, found));
+      }
+    })();
+    return () => {
+      ended = true;
+    };
+  }, [models]);
+  return fits;
+}
+
+function ModelRow({
+  model: { id, from, bytes: size, header, lastUsed, served },
+  fits,
+  fixed,
+  act,
+}: {
+  model: LocalModel;
+  fits: ModelMemory | string | undefined;
+  fixed: string | null;
+  act: (path: string) => Promise<void>;
+}) {
+  const [sure, setSure] = useState(false);
+  const { switching } = known.state?.models ?? { switching: null };
+  const isSwitching = switching !== null && switching.error === undefined;
+  const tooLarge = typeof fits === "object" && fits.fits === "no";
+  return (
+    <tr aria-current={served ? "true" : undefined}>
+      <th scope="row">
+        <bdi>{id}</bdi>
+        {from === "embedded" && <span class="soft"> comes with tapline</span>}
+      </th>
+      <td>{header === null ? "its header cannot be read" : <bdi>{wordsOf(header)}</bdi>}</td>
+      <td class="number">{header?.context ?? ""}</td>
+      <td class="number">{bytes(size)}</td>
+      <td>
+        <Memory memory={fits} />
+      </td>
+      <td>{lastUsed === null ? "" : ago(lastUsed)}</td>
+      <td>
+        <span class="row">
+          {served ? (
+            <strong>served</strong>
+          ) : (
+            <button
+              type="button"
+              disabled={fixed !== null || isSwitching || tooLarge}
+              aria-label={`Serve ${id}`}
+              onClick={() => void act("/api/models/serve")}
+            >
+              Serve
+            </button>
+          )}
+          {from === "cache" && !sure && (
+            <button
+              type="button"
+              class="quiet"
+              disabled={served}
+              aria-label={served ? `Remove ${id}: not while it is served` : `Remove ${id}`}
+              onClick={() => setSure(true)}
+            >
+              Remove
+            </button>
+          )}
+          {sure && (
+            <>
+              <button
+                type="button"
+                aria-label={`Really remove ${id}`}
+                onClick={() => void act("/api/models/remove").then(() => setSure(false))}
+              >
+                Really remove {bytes(size)}
+              </button>
+              <button type="button" class="quiet" onClick={() => setSure(false)}>
+                Keep
+              </button>
+            </>
+          )}
+        </span>
+      </td>
+    </tr>
+  );
+}
+
+function wordsOf({
+  architecture,
+  parameters,
+  quantization,
+  blocks,
+  hidden,
+}: NonNullable<LocalModel["header"]>) {
+  return [
+    architecture,
+    parametersOf(parameters),
+    quantization,
+    blocks === null ? null : `${blocks} blocks`,
+    hidden === null ? null : `${hidden} wide`,
+  ]
+    .filter((part) => part !== null && part !== "")
+    .join(", ");
+}
+
+/** `1.5 M`, `7.2 B`: as models are named. */
+function parametersOf(count: number): string {
+  const [unit, name] = count >= 1e9 ? [1e9, "B"] : [1e6, "M"];
+  const value = count / (unit as number);
+  return `${value >= 99.5 ? Math.round(value) : value.toPrecision(2)} ${name}`;
+}
+
+/** Whether something fits, in a word and never by a colour alone. */
+function Memory({ memory }: { memory: ModelMemory | string | undefined }) {
+  if (memory === undefined) return <span class="soft">…</span>;
+  if (typeof memory === "string") return <span class="problem">{memory}</span>;
+  if (memory.fits === "unknown") return <span class="problem">{memory.sentence}</span>;
+  const word = { yes: "fits", tight: "hardly fits", no: "does not fit" }[memory.fits];
+  return (
+    <>
+      {bytes(memory.needed)}, {memory.fits === "yes" ? word : <strong>{word}</strong>}
+      {memory.sentence !== "" && <p class="soft">{memory.sentence}</p>}
+    </>
+  );
+}
+
+function OneDownload({ download }: { download: DownloadStatus }) {
+  const { number, model, state, file, done, total, speed, error } = download;
+  const left = speed > 0 && done < total ? `, ${duration((total - done) / speed)} left` : "";
+  return (
+    <div class="row">
+      <bdi>{model}</bdi>
+      {state === "running" ? (
+        <>
+          {total > 0 ? (
+            <>
+              <progress value={done} max={total} aria-label={`Download of ${model}`} />
+              <span class="number">
+                {bytes(done)} of {bytes(total)}
+                {speed > 0 && `, ${bytes(speed)}/s`}
+                {left}
+              </span>
+              <bdi class="soft">{file}</bdi>
+            </>
+          ) : (
+            <progress aria-label={`Download of ${model}`} />
+          )}
+          <button
+            type="button"
+            aria-label={`Stop the download of ${model}`}
+            onClick={() =>
+              void call(`/api/models/downloads/${number}/stop`, { method: "POST" }).catch(() => {})
+            }
+          >
+            Stop
+          </button>
+        </>
+      ) : (
+        <span class={state === "failed" ? "problem" : ""}>
+          {state === "done" && `is here: ${bytes(total)}`}
+          {state === "stopped" && `was stopped at ${bytes(done)}; the next download goes on there`}
+          {state === "failed" && error}
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** What the hub has under a name, and what of it would fit. */
+function Hub() {
+  const { query } = usePlace();
+  const [offers, setOffers] = useState<ModelOffers>();
+  const [looking, setLooking] = useState(false);
+  const { problem, trying } = useTrying();
+  const set = useKept(draft);
+  useEffect(() => {
+    // An address that was kept names what was looked for; the hub is asked when somebody wants it.
+    const of = query.get("of");
+    if (of !== null && draft.name === "") set({ name: of });
+  }, []);
+  const name = draft.name.trim();
+  const look = () =>
+    trying(async () => {
+      setLooking(true);
+      setOffers(undefined);
+      select({ of: name });
+      await call<ModelOffers>("/api/models/offers", { method: "POST", body: { model: name } })
+        .then(setOffers)
+        .finally(() => setLooking(false));
+    });
+  const download = (model: string) =>
+    trying(() => call("/api/models/downloads", { method: "POST", body: { model } }));
+  return (
+    <>
+      <Form onSubmit={look} problem={problem}>
+        <h2>From the hub</h2>
+        <label class="field">
+          Model <span class="soft">owner/name, owner/name:Q8_0 or owner/name/file.gguf</span>
+          <input
+            class="whole"
+            value={draft.name}
+            placeholder="ggml-org/gemma-3-1b-it-GGUF"
+            onInput={(event) => set({ name: event.currentTarget.value })}
+          />
+        </label>
+        <p class="row">
+          <button type="submit" class="main" disabled={name === "" || looking}>
+            {looking ? "Looking …" : "See what is there"}
+          </button>
+          <button type="button" disabled={name === ""} onClick={() => void download(name)}>
+            Download
+          </button>
+        </p>
+        <CommandCode lines={[`tapline pull ${name === "" ? "owner/name" : shellWord(name)}`]} />
+      </Form>
+      {offers !== undefined && (
+        <section class="card" aria-label={`Models of ${offers.repository}`}>
+          <h2>
+            <bdi>{offers.repository}</bdi>
+          </h2>
+          {offers.offers.length === 0 && <p>It holds no .gguf file.</p>}
+          <p class="soft">Memory is that of the weights; the context and buffers come on top.</p>
+          <div class="scroll" tabIndex={0} role="region" aria-label="What is there">
+            <table class="roomy">
+              <thead>
+                <tr>
+                  <th scope="col">file</th>
+                  <th scope="col">memory of its weights</th>
+                  <th scope="col">
+                    <span class="visually-hidden">actions</span>
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {offers.offers.map(({ id, file, parts, here, memory }) => (
+                  <tr key={id}>
+                    <th scope="row">
+                      <bdi>{file}</bdi>
+                      {parts > 1 && <span class="soft"> and {parts - 1} more parts</span>}
+                    </th>
+                    <td>
+                      <Memory memory={memory} />
+                    </td>
+                    <td>
+                      {here ? (
+                        "is here"
+                      ) : (
+                        <button type="button" aria-label={`Download ${id}`} onClick={() => void download(id)}>
+                          Download
+                        </button>
+                      )}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </section>
+      )}
+    </>
+  );
+}

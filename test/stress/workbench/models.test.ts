@@ -1,0 +1,145 @@
+/** The Models view in a real browser: a model is found at a hub, brought, served in place of the other, and removed. */
+import { readFileSync } from "node:fs";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { OwnServer } from "../../../src/cli/own-server.js";
+import { startLab } from "../../../src/lab/index.js";
+import { demoModelPath } from "../../../src/models/resolve.js";
+import { TestHub } from "../../models/support/hub.js";
+import { aroundBrowser, assertLooksWell, inBrowser } from "../../support/browser.js";
+import { compiledWorker } from "../../support/program.js";
+import { type Bench, startBench, visit } from "../../workbench/bench.js";
+
+const demo = readFileSync(demoModelPath);
+const id = "tiny/demo/demo-F16.gguf";
+const saved = { ...process.env };
+
+let hub: TestHub;
+let own: OwnServer;
+let bench: Bench;
+aroundBrowser({
+  async start() {
+    hub = await TestHub.open();
+    hub.repositories["tiny/demo"] = {
+      files: {
+        "demo-F16.gguf": demo,
+        // Looks like a model and is none.
+        "broken-Q8_0.gguf": Buffer.concat([Buffer.from("GGUF"), Buffer.alloc(2048)]),
+      },
+    };
+    bench = await startBench(async (home) => {
+      Object.assign(process.env, { HF_ENDPOINT: hub.url, HF_HOME: home, TAPLINE_HOME: home });
+      for (const name of ["HF_HUB_CACHE", "HF_HUB_OFFLINE", "HF_TOKEN"]) delete process.env[name];
+      const { signal } = new AbortController();
+      const lab = await startLab({ port: 0, home, queueCapacity: 8, backend: "cpu", ...compiledWorker });
+      own = await OwnServer.start("demo", { host: "127.0.0.1", port: 0, signal, onEvent: () => {} });
+      return {
+        server: own.url,
+        lab: lab.url,
+        serve: (model, onProgress) => own.serve(model, onProgress),
+        close: () => Promise.all([own.close(), lab.close()]),
+      };
+    });
+  },
+  async end() {
+    await bench?.close();
+    await hub?.close();
+    for (const name of [
+      "HF_ENDPOINT",
+      "HF_HOME",
+      "TAPLINE_HOME",
+      "HF_HUB_CACHE",
+      "HF_HUB_OFFLINE",
+      "HF_TOKEN",
+    ]) {
+      if (saved[name] === undefined) delete process.env[name];
+      else process.env[name] = saved[name];
+    }
+  },
+});
+
+inBrowser(
+  "a model is found, brought, served at the same address, asked, and removed when it is not served",
+  async () => {
+    const { page, context, troubles } = await visit(bench, { viewport: { width: 1280, height: 900 } });
+    await page.getByRole("link", { name: "Models", exact: true }).click();
+    const rows = page.getByRole("region", { name: "Models on this machine" }).locator("tbody tr");
+    await rows.filter({ hasText: /demo.*qwen3, 1\.5 M, F16.*served/ }).waitFor();
+    await rows.filter({ hasText: /MB, fits/ }).waitFor();
+
+    await page.getByRole("textbox", { name: /^Model/ }).fill("tiny/demo");
+    await page.keyboard.press("Enter");
+    const offers = page.getByRole("region", { name: "Models of tiny/demo" }).locator("tbody tr");
+    await offers.first().waitFor();
+    assert.match(page.url(), /\/models\?of=tiny%2Fdemo$/);
+    assert.is(await offers.count(), 2);
+    await page.getByRole("button", { name: `Download ${id}` }).click();
+    await page.getByRole("region", { name: "Downloads" }).getByText("is here: 3.2 MB").waitFor();
+    const brought = rows.filter({ hasText: id });
+    await brought.waitFor();
+
+    await page.getByRole("button", { name: `Serve ${id}` }).click();
+    await brought.getByText("served", { exact: true }).waitFor();
+    await page
+      .locator(".strip")
+      .getByText(/^tiny\/demo\/demo-F16\.gguf/)
+      .waitFor();
+    assert.ok(await page.getByRole("button", { name: `Remove ${id}: not while it is served` }).isDisabled());
+    await page.getByRole("link", { name: "Chat", exact: true }).click();
+    await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
+    await page.keyboard.press("Enter");
+    await page.locator(".answer-text > p", { hasText: "is Paris" }).waitFor();
+
+    // What cannot be loaded leaves the server as it was.
+    await page.getByRole("link", { name: "Models", exact: true }).click();
+    await page.getByRole("textbox", { name: /^Model/ }).fill("tiny/demo/broken-Q8_0.gguf");
+    await page.getByRole("button", { name: "Download", exact: true }).click();
+    const broken = rows.filter({ hasText: "broken-Q8_0" });
+    await broken.getByText("its header cannot be read").waitFor();
+    await page.getByRole("button", { name: "Serve tiny/demo/broken-Q8_0.gguf" }).click();
+    await page
+      .getByRole("alert")
+      .filter({ hasText: /GGUF|load/ })
+      .waitFor();
+    await brought.getByText("served", { exact: true }).waitFor();
+
+    await page.getByRole("button", { name: "Serve demo", exact: true }).click();
+    await rows.first().getByText("served", { exact: true }).waitFor();
+    for (const name of [id, "tiny/demo/broken-Q8_0.gguf"]) {
+      await page.getByRole("button", { name: `Remove ${name}` }).click();
+      await page.getByRole("button", { name: `Really remove ${name}` }).click();
+      await rows.filter({ hasText: name }).waitFor({ state: "detached" });
+    }
+    assert.is(await rows.count(), 1);
+    const refused = troubles.filter((trouble) => /status of 409/.test(trouble));
+    assert.is(refused.length, 1, "the one that cannot be served");
+    assert.equal(troubles, refused);
+    await context.close();
+  },
+);
+
+inBrowser("the view at three widths, light and dark", async () => {
+  for (const [width, colorScheme] of [
+    [360, "light"],
+    [768, "dark"],
+    [1440, "light"],
+  ] as const) {
+    const { page, context } = await visit(bench, {
+      ...{ viewport: { width, height: 900 }, colorScheme },
+      bypassCSP: true,
+    });
+    await page.goto(`${bench.workbench.url}/models?of=tiny/demo`);
+    await page.getByRole("button", { name: "See what is there" }).click();
+    await page.getByRole("region", { name: "Models of tiny/demo" }).waitFor();
+    await page
+      .getByText(/MB, fits/)
+      .first()
+      .waitFor();
+    await assertLooksWell(page, `${width}, ${colorScheme}`);
+    if (process.env.TAPLINE_LOOK)
+      await page.screenshot({ path: `${process.env.TAPLINE_LOOK}/models-${width}.png`, fullPage: true });
+    await context.close();
+  }
+});
+
+test.run();

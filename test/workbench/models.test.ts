@@ -1,0 +1,312 @@
+/** The models of this machine as the workbench has them, before a hub on loopback and a server that answers as told. */
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import type { ServerResponse } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { HttpError } from "../../src/http/index.js";
+import { demoModelPath } from "../../src/models/resolve.js";
+import { Events } from "../../src/workbench/events.js";
+import { type ModelHost, Models, weightsAlone } from "../../src/workbench/models.js";
+import { Services } from "../../src/workbench/services.js";
+import type { ModelsStatus } from "../../src/workbench/wire.js";
+import { type Seen, scripted, sendJson } from "../client/scripted.js";
+import { mainCommit, TestHub } from "../models/support/hub.js";
+import { until } from "../support/until.js";
+
+const demo = readFileSync(demoModelPath);
+const id = "tiny/demo/demo-F16.gguf";
+const variables = ["HF_ENDPOINT", "HF_HOME", "HF_HUB_CACHE", "HF_TOKEN", "HF_HUB_OFFLINE"];
+const saved = Object.fromEntries(variables.map((name) => [name, process.env[name]]));
+
+let hub: TestHub;
+let home: string;
+let server: Awaited<ReturnType<typeof scripted>>;
+/** What the server says it has loaded; undefined: it does not answer. */
+let loaded: string | undefined;
+let jobs: object[];
+/** What listens to events, to be ended. */
+const streams: Readable[] = [];
+
+test.before.each(async () => {
+  hub = await TestHub.open();
+  home = mkdtempSync(join(tmpdir(), "tapline-models-"));
+  for (const name of variables) delete process.env[name];
+  process.env.HF_ENDPOINT = hub.url;
+  process.env.HF_HOME = home;
+  hub.repositories["tiny/demo"] = {
+    files: {
+      "README.md": Buffer.from("a model"),
+      "larger-F32.gguf": Buffer.concat([demo, Buffer.alloc(4096)]),
+      "demo-F16.gguf": demo,
+      "mmproj-F16.gguf": demo,
+    },
+  };
+  loaded = demoModelPath;
+  jobs = [];
+  server = await scripted(answer);
+});
+test.after.each(async () => {
+  for (const stream of streams.splice(0)) stream.destroy();
+  await Promise.all([hub.close(), server.close()]);
+  rmSync(home, { recursive: true, force: true });
+  for (const name of variables) {
+    if (saved[name] === undefined) delete process.env[name];
+    else process.env[name] = saved[name];
+  }
+});
+
+function answer({ path }: Seen, response: ServerResponse): void {
+  if (path === "/props" && loaded !== undefined) sendJson(response, 200, { model_path: loaded });
+  else if (path === "/lab/v1/jobs") sendJson(response, 200, { jobs });
+  else if (path === "/lab/v1/health")
+    sendJson(response, 200, { api_version: 1, active_job: null, queued: 0 });
+  else sendJson(response, 503, { error: "The server is restarting after a fault; try again in a moment." });
+}
+
+const device = { name: "host", host: true, free: 0, total: 0, weights: 0, context: 0, compute: 0 };
+
+function open(host: Partial<ModelHost> = {}, model?: string) {
+  const events = new Events();
+  const { url } = server;
+  const services = new Services({ server: url, lab: url, ...(model !== undefined && { model }) }, events);
+  const models = new Models(services, events, {
+    layOut: async (path) => [{ ...device, weights: path.length, context: 1000, compute: 500 }],
+    ...host,
+  });
+  return { events, services, models };
+}
+
+async function refusal(work: Promise<unknown> | (() => unknown)): Promise<HttpError> {
+  try {
+    await (typeof work === "function" ? work() : work);
+  } catch (error) {
+    assert.instance(error, HttpError, String(error));
+    return error as HttpError;
+  }
+  return assert.unreachable("it was not refused") as never;
+}
+
+/** What was told last about models. */
+function toldBy(events: Events): ModelsStatus[] {
+  const told: ModelsStatus[] = [];
+  const stream = events.stream(0);
+  streams.push(stream);
+  stream.on("data", (chunk: Buffer) => {
+    for (const [, text] of chunk.toString().matchAll(/^data: (.*)$/gm)) {
+      const { event } = JSON.parse(text as string);
+      if (event?.type === "models") told.push(event.models);
+    }
+  });
+  return told;
+}
+
+async function bring(models: Models, name = id): Promise<void> {
+  const { number } = models.download(name);
+  const ended = await until(() =>
+    models.status.downloads.find((one) => one.number === number && one.state !== "running"),
+  );
+  assert.is(ended.state, "done", ended.error);
+}
+
+test("what is here: the embedded model, and the cache's with what their files say; one is served", async () => {
+  const { models } = open();
+  const before = await models.here();
+  assert.equal(
+    before.models.map(({ id, from, served }) => [id, from, served]),
+    [["demo", "embedded", true]],
+  );
+  assert.is(before.models[0]?.bytes, demo.length);
+  assert.is(before.models[0]?.header?.blocks, 8);
+  await bring(models);
+  const { models: here, folder, memory, fixed } = await models.here();
+  assert.equal(
+    here.map(({ id, from, served }) => [id, from, served]),
+    [
+      ["demo", "embedded", true],
+      [id, "cache", false],
+    ],
+  );
+  assert.is(folder, join(home, "hub"));
+  assert.ok(memory.total >= memory.free && memory.free > 0);
+  assert.match(fixed ?? "", /not started by this workbench.*Ctrl-C.*--model\.$/);
+  loaded = join(folder, "models--tiny--demo/snapshots", mainCommit, "demo-F16.gguf");
+  assert.equal(
+    (await models.here()).models.map(({ served }) => served),
+    [false, true],
+  );
+  const fits = await models.fits("demo");
+  assert.is(fits.needed, demoModelPath.length + 1500, "weights, context and buffers");
+  assert.is((await refusal(models.fits("/etc/passwd"))).status, 404, "the page names no paths");
+});
+
+test("a file that is served stands in the list, too, and a server that is away has the model it was started with", async () => {
+  const file = join(home, "mine.gguf");
+  writeFileSync(file, demo);
+  loaded = file;
+  const { models } = open({}, file);
+  const served = async () => (await models.here()).models.filter(({ served }) => served).map(({ id }) => id);
+  assert.equal(await served(), [file]);
+  loaded = undefined;
+  assert.equal(await served(), [file]);
+  assert.is((await refusal(models.remove(file))).status, 409, "a file that is its owner's");
+  assert.ok(existsSync(file));
+});
+
+test("what a repository has, smallest first, without what is no model; nothing is brought", async () => {
+  const { models } = open();
+  const { repository, offers } = await models.offers("tiny/demo:Q8_0");
+  assert.is(repository, "tiny/demo");
+  assert.equal(
+    offers.map(({ id, bytes, here }) => [id, bytes, here]),
+    [
+      [id, demo.length, false],
+      ["tiny/demo/larger-F32.gguf", demo.length + 4096, false],
+    ],
+  );
+  assert.is(hub.downloads.length, 0);
+  await bring(models);
+  assert.equal(
+    (await models.offers("tiny/demo")).offers.map(({ here }) => here),
+    [true, false],
+  );
+  for (const name of ["http://elsewhere.example/x", "../tiny/demo", "tiny", ""]) {
+    await models.offers(name).then(
+      () => assert.unreachable(name),
+      (error: Error) => assert.match(error.message, /is no model of the hub/),
+    );
+  }
+});
+
+test("weights alone: fit, hardly, not at all", () => {
+  const memory = { free: 4e9, total: 8e9 };
+  assert.equal(weightsAlone(3e9, memory), { needed: 3e9, ...memory, fits: "yes", sentence: "" });
+  assert.equal(weightsAlone(5e9, memory), {
+    ...{ needed: 5e9, ...memory, fits: "tight" },
+    sentence: "Its weights alone take 5.0 GB, and 4.0 GB of 8.0 GB are free.",
+  });
+  assert.equal(weightsAlone(9e9, memory), {
+    ...{ needed: 9e9, ...memory, fits: "no" },
+    sentence: "Its weights alone take 9.0 GB, and there are 8.0 GB in all.",
+  });
+});
+
+test("a download tells how far it is, ends when it is stopped, and goes on where it was", async () => {
+  const { models, events } = open();
+  const told = toldBy(events);
+  hub.faults = { stall: () => true };
+  const { number, state } = models.download(id);
+  assert.is(state, "running");
+  assert.match((await refusal(() => models.download(id))).message, /is being downloaded already/);
+  await until(() => hub.downloads.length > 0);
+  models.stop(number);
+  await until(() => models.status.downloads[0]?.state === "stopped");
+  hub.faults = {};
+  await bring(models);
+  assert.equal(
+    models.status.downloads.map(({ state, done, total }) => [state, done, total]),
+    [
+      ["done", demo.length, demo.length],
+      ["stopped", 0, 0],
+    ],
+  );
+  await until(() => told.at(-1)?.downloads[0]?.state === "done");
+  assert.ok(told.at(-1)!.changes > told[0]!.changes, "the pages read the list anew");
+  assert.is((await refusal(() => models.stop(99))).status, 404);
+});
+
+test("what cannot be downloaded is told in a sentence, and no more than three are at once", async () => {
+  const { models } = open();
+  models.download("tiny/none");
+  const failed = await until(() => models.status.downloads.find(({ state }) => state === "failed"));
+  assert.match(failed.error ?? "", /^There is no file tiny\/none here and no repository of that name/);
+  assert.is((await refusal(() => models.download("https://elsewhere.example/model.gguf"))).status, 400);
+  hub.faults = { stall: () => true };
+  for (const name of ["tiny/demo/demo-F16.gguf", "tiny/demo/larger-F32.gguf", "tiny/demo:F16"])
+    models.download(name);
+  assert.match(
+    (await refusal(() => models.download("tiny/demo:F32"))).message,
+    /^3 downloads are running, at most 3 do/,
+  );
+  models.close();
+  await until(() => models.status.downloads.every(({ state }) => state !== "running"));
+});
+
+test("a model is not removed while it is served or a job uses it", async () => {
+  const { models, services } = open();
+  await bring(models);
+  const path = join(home, "hub/models--tiny--demo/snapshots", mainCommit, "demo-F16.gguf");
+  loaded = path;
+  assert.match((await refusal(models.remove(id))).message, /is being served; switch to another model first/);
+  loaded = undefined;
+  services.served = "tiny/demo";
+  assert.match(
+    (await refusal(models.remove(id))).message,
+    /is being served/,
+    "a server that is away a moment",
+  );
+  services.served = "demo";
+  jobs = [{ id: "ab".repeat(16), status: "running", model: "tiny/demo:F16" }];
+  await services.look();
+  assert.match((await refusal(models.remove(id))).message, /^Job abababab is using it/);
+  assert.ok(existsSync(path));
+  jobs = [{ ...jobs[0], status: "completed" }];
+  await services.look();
+  assert.equal(await models.remove(id), { removed: [id], freed: demo.length });
+  assert.not(existsSync(path));
+  assert.is((await refusal(models.remove(id))).status, 404);
+  assert.is((await refusal(models.remove("demo"))).status, 409);
+});
+
+test("another model is served: among those that are here, one at a time, and why it failed is told", async () => {
+  const none = open().models;
+  assert.match((await refusal(none.serve("demo"))).message, /was not started by this workbench/);
+
+  let release = (_error?: Error) => {};
+  const served: string[] = [];
+  const { models, services, events } = open(
+    {
+      layOut: async (path) => [{ ...device, weights: path.includes("larger") ? 1e18 : 1 }],
+      serve: (model, onProgress) => {
+        served.push(model);
+        onProgress("weights", 0.5);
+        return new Promise((resolve, reject) => {
+          release = (error) => (error === undefined ? resolve() : reject(error));
+        });
+      },
+    },
+    "demo",
+  );
+  const told = toldBy(events);
+  await bring(models);
+  await bring(models, "tiny/demo/larger-F32.gguf");
+  assert.is((await models.here()).fixed, null);
+  assert.is((await refusal(models.serve("tiny/other"))).status, 404);
+  assert.match((await refusal(models.serve("demo"))).message, /is being served already/);
+  assert.match((await refusal(models.serve("tiny/demo/larger-F32.gguf"))).message, /there are .* in all/);
+  await models.serve(id);
+  await until(() =>
+    told.some(({ switching }) => switching?.stage === "weights" && switching.fraction === 0.5),
+  );
+  assert.match((await refusal(models.serve(id))).message, /is being given tiny\/demo/);
+  assert.match((await refusal(models.remove(id))).message, /is being served/);
+  release();
+  await until(() => models.status.switching === null);
+  assert.is(services.served, id, "what the Lab is asked for from now on");
+  loaded = join(home, "hub/models--tiny--demo/snapshots", mainCommit, "demo-F16.gguf");
+  await models.serve("demo");
+  await until(() => served.length === 2);
+  release(new Error("no memory"));
+  await until(() => models.status.switching?.error !== undefined);
+  assert.is(models.status.switching?.error, "It failed: no memory");
+  assert.is(services.served, id);
+  await models.serve("demo");
+  await until(() => served.length === 3);
+  release();
+  await until(() => models.status.switching === null);
+  assert.equal(served, [id, "demo", "demo"]);
+});
+
+test.run();
