@@ -100,3 +100,14 @@ export const ModelRequest = Type.Object(
   { ...strict, title: "ModelRequest" },
 );
 export type ModelRequest = Static<typeof ModelRequest>;
+
+/** Texts whose tokens are wanted. */
+export const TokensRequest = Type.Object(
+  {
+    texts: Type.Array(Type.String({ maxLength: workbenchLimits.text_characters }), {
+      minItems: 1,
+      maxItems: 4,
+    }),
+  },
+  { ...strict, title: "TokensRequest" },
+);

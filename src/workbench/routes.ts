@@ -9,6 +9,7 @@ import {
   JobRequest,
   ModelRequest,
   SessionRequest,
+  TokensRequest,
   workbenchLimits,
 } from "../contracts/workbench.js";
 import {
@@ -103,6 +104,11 @@ export function apiRoutes(bench: Workbench): Routes {
   router.post("/conversations/:id/stop", (ctx) => {
     asker.stop(id(ctx));
     ctx.body = { stopped: true };
+  });
+
+  router.post("/tokens", async (ctx) => {
+    const { texts } = checked(TokensRequest, await body(ctx));
+    ctx.body = { tokens: await told(Promise.all(texts.map((text) => services.tokens(text)))) };
   });
 
   router.get("/library", async (ctx) => {

@@ -2,7 +2,7 @@ import { Lab, ServingModel, TaplineError } from "../client/index.js";
 import { Transport } from "../client/transport.js";
 import type { JobSummary } from "../contracts/index.js";
 import type { Events } from "./events.js";
-import type { LabStatus, ServerStatus } from "./wire.js";
+import type { LabStatus, ServerStatus, TextTokens } from "./wire.js";
 
 /** Between two looks at the services while a page is open; nobody looks where none is. In milliseconds. */
 const lookMs = 1000;
@@ -72,6 +72,23 @@ export class Services {
   async modelPath(): Promise<string | null> {
     const { model_path: path } = await this.http.json<{ model_path?: unknown }>("/props");
     return typeof path === "string" ? path : null;
+  }
+
+  /** The tokens of a raw text: with what the model puts in front, and no control token read out of it. @throws TaplineError */
+  async tokens(text: string): Promise<TextTokens> {
+    const body = { content: text, add_special: true, parse_special: false, with_pieces: true };
+    const { tokens } = await this.http.json<{ tokens: { id: number; piece: string | number[] }[] }>(
+      "/tokenize",
+      {
+        method: "POST",
+        body,
+      },
+    );
+    return tokens.map(({ id, piece }) => ({
+      id,
+      // Bytes are no text by themselves.
+      text: typeof piece === "string" ? piece : Buffer.from(piece).toString("utf8"),
+    }));
   }
 
   /** Looks at both now; a look that is under way counts. */

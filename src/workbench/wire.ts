@@ -126,6 +126,9 @@ export interface HeadPicture {
   weights: number[][];
 }
 
+/** A text's tokens, as an experiment on the served model would see them. */
+export type TextTokens = { id: number; text: string }[];
+
 /** What a model takes beside what this machine has; bytes. */
 export interface ModelMemory {
   needed: number;

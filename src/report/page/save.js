@@ -84,9 +84,18 @@ function compose({ title }, container, theme) {
 
 /** @param {PageFigure} figure */
 function csv({ columns, rows }) {
-  return [columns.map(({ label }) => label), ...rows]
-    .map((row) => `${row.map(field).join(",")}\r\n`)
-    .join("");
+  return csvText(
+    columns.map(({ label }) => label),
+    rows,
+  );
+}
+
+/**
+ * @param {string[]} head
+ * @param {(string | number | null)[][]} rows
+ */
+export function csvText(head, rows) {
+  return [head, ...rows].map((row) => `${row.map(field).join(",")}\r\n`).join("");
 }
 
 /**

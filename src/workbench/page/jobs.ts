@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { Job, JobSummary } from "../../contracts/index.js";
+import type { Job, JobSummary, PatchGrowth } from "../../contracts/index.js";
 import type { Figure } from "../../report/figure.js";
 import { call } from "./session.js";
 import { known, useTopic } from "./store.js";
@@ -43,6 +43,26 @@ export function useFindings(id: string | undefined): JobFindings | string | unde
     };
   }, [id, status]);
   return found?.id === id ? found?.findings : undefined;
+}
+
+/** What is known of a patch sweep that runs; asked for when the list says that it has gone on. */
+export function useGrowth(id: string): PatchGrowth | undefined {
+  const summary = useJobSummary(id);
+  const [growth, set] = useState<PatchGrowth>();
+  const { done } = summary?.progress ?? { done: 0 };
+  const runs = summary?.status === "running" && summary.operation === "patch_sweep";
+  useEffect(() => {
+    if (!runs) return;
+    let ended = false;
+    call<Job>(`/api/jobs/${encodeURIComponent(id)}`).then(
+      ({ progress }) => !ended && progress.growth !== undefined && set(progress.growth),
+      () => {},
+    );
+    return () => {
+      ended = true;
+    };
+  }, [id, runs, done]);
+  return runs ? growth : undefined;
 }
 
 /** Hands an experiment in. @returns its id */

@@ -1,8 +1,14 @@
 /** What draws figures, loaded when the first one is shown: the report's own functions. */
 import "./libraries.js";
+import { csvText, download } from "../../report/page/save.js";
 
 export { draw } from "../../report/page/draw.js";
 export { stepWithKeys } from "../../report/page/keys.js";
 export { download, save } from "../../report/page/save.js";
 export { theme } from "../../report/page/theme.js";
 export { openMap } from "./map.js";
+
+/** Keeps a table as a CSV file. */
+export function saveTable(name: string, head: string[], rows: (string | number | null)[][]): void {
+  download(`${name}.csv`, new Blob([csvText(head, rows)], { type: "text/csv;charset=utf-8" }));
+}

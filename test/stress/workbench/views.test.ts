@@ -1,14 +1,12 @@
 /** The workbench end to end in a real browser, on the embedded model. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { encodeSafetensors } from "../../../src/formats/safetensors.js";
-import { Dictionaries } from "../../../src/library/index.js";
 import { aroundBrowser, assertLooksWell, inBrowser } from "../../support/browser.js";
 import { until } from "../../support/until.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
+import { keepDictionary } from "../../workbench/corner-dictionary.js";
 
 let bench: Bench;
 aroundBrowser({
@@ -18,29 +16,6 @@ aroundBrowser({
   },
   end: () => bench?.close(),
 });
-
-/** A dictionary of block 5 whose features are the first values of its rows, and the negative of the first. */
-async function keepDictionary(home: string): Promise<void> {
-  const [hidden, features] = [128, 4];
-  const folder = join(home, "corner");
-  mkdirSync(folder);
-  const [encoder, decoder] = [new Float32Array(hidden * features), new Float32Array(features * hidden)];
-  for (let feature = 0; feature < features; feature += 1) {
-    const [place, sign] = feature === 3 ? [0, -1] : [feature, 1];
-    encoder[place * features + feature] = sign;
-    decoder[feature * hidden + place] = sign;
-  }
-  const tensors = {
-    W_enc: { shape: [hidden, features], data: encoder },
-    W_dec: { shape: [features, hidden], data: decoder },
-    b_enc: { shape: [features], data: new Float32Array(features) },
-    b_dec: { shape: [hidden], data: new Float32Array(hidden) },
-  };
-  writeFileSync(join(folder, "sae_weights.safetensors"), encodeSafetensors(tensors));
-  const metadata = { hook_name: "blocks.5.hook_resid_post" };
-  writeFileSync(join(folder, "cfg.json"), JSON.stringify({ architecture: "standard", metadata }));
-  await new Dictionaries(home).add("corner", folder);
-}
 
 interface CSSLike {
   getPropertyValue(name: string): string;

@@ -119,7 +119,13 @@ export function pagesBeside(feature: number, features: readonly { feature: numbe
 }
 
 /** Each token shaded by the feature's activation there; the numbers stand behind. */
-function Examples({ page: { groups }, result: { texts } }: { page: FeaturePage; result: FeaturesResult }) {
+function Examples({
+  page: { feature, groups },
+  result: { texts },
+}: {
+  page: FeaturePage;
+  result: FeaturesResult;
+}) {
   const greatest = Math.max(
     Number.MIN_VALUE,
     ...groups.flatMap(({ examples }) => examples.map(({ activation }) => activation)),
@@ -127,9 +133,27 @@ function Examples({ page: { groups }, result: { texts } }: { page: FeaturePage; 
   if (groups.length === 0) return <p>It is active in none of these texts.</p>;
   return (
     <>
-      <p class="legend-line">
-        Activation: 0 <span class="ramp" /> {figureOf(greatest)}
-      </p>
+      <div class="row">
+        <p class="legend-line">
+          Activation: 0 <span class="ramp" /> {figureOf(greatest)}
+        </p>
+        <button
+          type="button"
+          class="quiet"
+          aria-label="Save the examples as CSV"
+          onClick={() =>
+            void import("../pictures.js").then(({ saveTable }) =>
+              saveTable(
+                `tapline-feature-${feature}-examples`,
+                columnsOfExamples,
+                rowsOfExamples(groups, texts),
+              ),
+            )
+          }
+        >
+          CSV
+        </button>
+      </div>
       <div class="examples">
         {groups.map(({ name, examples }) => (
           <section key={name} aria-label={name === "top" ? "Strongest" : name}>
@@ -155,5 +179,22 @@ function Examples({ page: { groups }, result: { texts } }: { page: FeaturePage; 
         ))}
       </div>
     </>
+  );
+}
+
+const columnsOfExamples = ["group", "example", "text", "position", "token", "activation", "strongest"];
+
+/** Every token of every example, with the feature's activation there. */
+function rowsOfExamples(
+  groups: FeaturePage["groups"],
+  texts: FeaturesResult["texts"],
+): (string | number)[][] {
+  return groups.flatMap(({ name, examples }) =>
+    examples.flatMap(({ text, token, from, activations }, at) =>
+      activations.map((activation, index) => [
+        ...[name === "top" ? "strongest" : name, at + 1, text, from + index],
+        ...[visible(texts[text]?.tokens[from + index] ?? ""), activation, from + index === token ? 1 : 0],
+      ]),
+    ),
   );
 }

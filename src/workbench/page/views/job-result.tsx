@@ -21,6 +21,8 @@ interface JobResultProps {
   pick?: Pick | Pick[];
   /** Which of its figures are drawn; all unless told otherwise. */
   shows?: (figure: string) => boolean;
+  /** What is shown under its progress while it runs. */
+  meanwhile?: ComponentChildren;
   children?: (findings: JobFindings) => ComponentChildren;
   /** What stands behind the figures. */
   below?: (findings: JobFindings) => ComponentChildren;
@@ -36,7 +38,7 @@ export function LetGo() {
 }
 
 /** A job: how far it is, then what it found. */
-export function JobResult({ id, pick, shows = () => true, children, below }: JobResultProps) {
+export function JobResult({ id, pick, shows = () => true, meanwhile, children, below }: JobResultProps) {
   const summary = useJobSummary(id);
   const findings = useFindings(id);
   if (typeof findings === "string") {
@@ -46,13 +48,16 @@ export function JobResult({ id, pick, shows = () => true, children, below }: Job
     if (summary === undefined) return <p class="soft">This job is being read.</p>;
     const ended = summary.status !== "running" && summary.status !== "queued";
     return (
-      <section class="card" aria-label="Progress">
-        {ended ? (
-          <Problem sentence={summary.error ?? `The job was ${summary.status}.`} />
-        ) : (
-          <JobProgress id={id} />
-        )}
-      </section>
+      <>
+        <section class="card" aria-label="Progress">
+          {ended ? (
+            <Problem sentence={summary.error ?? `The job was ${summary.status}.`} />
+          ) : (
+            <JobProgress id={id} />
+          )}
+        </section>
+        {!ended && meanwhile}
+      </>
     );
   }
   const { job, cautions, figures } = findings;

@@ -1,13 +1,19 @@
-import { useEffect, useState } from "preact/hooks";
-import type { PatchSweepResult } from "../../../contracts/index.js";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { promptPairs } from "../../../contracts/check-patch-sweep.js";
+import type { PatchSweepConfig, PatchSweepResult } from "../../../contracts/index.js";
+import type { Figure } from "../../../report/figure.js";
+import { growingPatchMap } from "../../../report/figures/patch-growth.js";
 import { patchTokens } from "../../../terminal/patch-sweep-sites.js";
 import { visible } from "../../../terminal/text.js";
+import type { TextTokens } from "../../wire.js";
 import { draft } from "../draft.js";
-import { labModel, submit } from "../jobs.js";
+import { type JobFindings, labModel, submit, useGrowth } from "../jobs.js";
 import { go, select, usePlace } from "../router.js";
+import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
-import { Form, useTrying } from "./form.js";
-import { JobResult, LetGo } from "./job-result.js";
+import { FigureView } from "./figure.js";
+import { Form, Problem, useTrying } from "./form.js";
+import { JobResult } from "./job-result.js";
 import { LayersField, parseLayers } from "./layers-field.js";
 
 /** Clean and corrupted side by side; for each layer and token, how far its state alone moves the answer. */
@@ -19,6 +25,8 @@ export function PatchView({ id }: { id: string | undefined }) {
   const [direction, setDirection] = useState<"denoise" | "noise">("denoise");
   const { problem, trying } = useTrying();
   const { query } = usePlace();
+  const tokens = useTokens([clean, corrupted]);
+  const unequal = tokens !== undefined && tokens[0]?.length !== tokens[1]?.length;
   useEffect(() => {
     draft.patch = undefined;
   }, []);
@@ -73,47 +81,168 @@ export function PatchView({ id }: { id: string | undefined }) {
           <button
             type="submit"
             class="main"
-            disabled={known.state?.lab.ok !== true || clean.trim() === "" || corrupted.trim() === ""}
+            disabled={
+              known.state?.lab.ok !== true || clean.trim() === "" || corrupted.trim() === "" || unequal
+            }
           >
             Patch
           </button>
         </p>
+        {tokens !== undefined && <Preview tokens={tokens} />}
       </Form>
       {id !== undefined && (
         <JobResult
           id={id}
+          meanwhile={<Growing id={id} />}
           pick={{
             figure: "patch-map",
             words: "shows this site's numbers",
-            act: ({ figures }, row) => {
-              const [layer, position] = figures.find(({ id }) => id === "patch-map")?.rows[row] ?? [];
-              select({ l: Number(layer), t: Number(position) });
+            act: (_, row, figure) => {
+              const [layer, position] = figure.rows[row] ?? [];
+              select({ l: Number(layer), t: Number(position), e: undefined });
             },
           }}
         >
-          {({ job, figures }) => {
-            const map = figures.find(({ id }) => id === "patch-map");
-            const [layer, position] = [query.get("l"), query.get("t")];
-            const row =
-              map?.rows.findIndex((cells) => String(cells[0]) === layer && String(cells[1]) === position) ??
-              -1;
-            const detail = map?.details[row];
-            return (
-              <>
-                <Alignment result={job.result as PatchSweepResult} />
-                {detail !== undefined && (
-                  <section class="card" aria-label="Chosen site">
-                    <p class="lines">{detail}</p>
-                    <LetGo />
-                  </section>
-                )}
-              </>
-            );
-          }}
+          {(findings) => (
+            <>
+              <Alignment result={findings.job.result as PatchSweepResult} />
+              <ChosenSite findings={findings} query={query} />
+            </>
+          )}
         </JobResult>
       )}
     </div>
   );
+}
+
+/** The tokens of texts, once nobody has typed for a moment; undefined until they are known. */
+function useTokens(texts: string[]): TextTokens[] | undefined {
+  const [found, set] = useState<{ key: string; tokens: TextTokens[] }>();
+  const key = JSON.stringify(texts);
+  const wanted = known.state?.server.ok === true && texts.every((text) => text.trim() !== "");
+  useEffect(() => {
+    if (!wanted) return;
+    let ended = false;
+    const timer = setTimeout(() => {
+      call<{ tokens: TextTokens[] }>("/api/tokens", { method: "POST", body: { texts } }).then(
+        ({ tokens }) => !ended && set({ key, tokens }),
+        () => {},
+      );
+    }, 250);
+    return () => {
+      ended = true;
+      clearTimeout(timer);
+    };
+  }, [key, wanted]);
+  return found?.key === key ? found.tokens : undefined;
+}
+
+/** How the two texts stand against each other, before anything runs. */
+function Preview({ tokens: [clean = [], corrupted = []] }: { tokens: TextTokens[] }) {
+  const rows = Array.from({ length: Math.max(clean.length, corrupted.length) }, (_, position) => ({
+    position,
+    clean: clean[position]?.text,
+    corrupted: corrupted[position]?.text,
+  }));
+  const differ = rows.filter((row) => row.clean !== row.corrupted).length;
+  return (
+    <section aria-label="Tokens">
+      <Columns rows={rows} missing="nothing" />
+      <p class={clean.length === corrupted.length ? "soft" : "problem"} role="status">
+        {clean.length === corrupted.length
+          ? `${clean.length} tokens in both; ${differ === 1 ? "1 differs" : `${differ} differ`}.`
+          : `The clean text has ${clean.length} tokens and the corrupted one ${corrupted.length}; a patch needs as many in both.`}
+      </p>
+    </section>
+  );
+}
+
+/** The map, as far as it is computed. */
+function Growing({ id }: { id: string }) {
+  const growth = useGrowth(id);
+  const figure = useMemo(() => (growth === undefined ? undefined : growingPatchMap(growth)), [growth]);
+  if (figure === undefined) return null;
+  return <FigureView figure={figure} name={`tapline-patch_sweep-${id.slice(0, 8)}-so-far`} />;
+}
+
+/** A site's numbers, and what its state alone does to the next tokens. */
+function ChosenSite({ findings, query }: { findings: JobFindings; query: URLSearchParams }) {
+  const { problem, trying } = useTrying();
+  const [layer, position, effect] = [query.get("l"), query.get("t"), query.get("e")];
+  const at = (figure: Figure) =>
+    figure.rows.findIndex((cells) => String(cells[0]) === layer && String(cells[1]) === position);
+  const map = findings.figures.find((figure) => figure.id.startsWith("patch-map") && at(figure) >= 0);
+  if (map === undefined) return null;
+  const { job } = findings;
+  const result = job.result as PatchSweepResult;
+  const look = () =>
+    trying(async () => {
+      const body = await effectOf(job, Number(layer), Number(position));
+      select({ e: await submit(body) });
+    });
+  return (
+    <section class="card" aria-label="Chosen site">
+      <p class="lines">{map.details[at(map)]}</p>
+      <p class="row">
+        {result.pairs.length === 1 && (result.points ?? ["block_out"]).includes("block_out") && (
+          <button type="button" class="main" onClick={() => void look()}>
+            What it does to the next tokens
+          </button>
+        )}
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => select({ l: undefined, t: undefined, e: undefined })}
+        >
+          Let go
+        </button>
+      </p>
+      <Problem sentence={problem} />
+      {effect !== null && /^[0-9a-f]{32}$/.test(effect) && <JobResult key={effect} id={effect} />}
+    </section>
+  );
+}
+
+/**
+ * The comparison that puts one state of one prompt into the run of the other, beside a random change. It takes the state
+ * from the donor's last token, so that the donor is the text up to there.
+ * @throws Error where that text by itself has other tokens
+ */
+async function effectOf(
+  job: JobFindings["job"],
+  layer: number,
+  position: number,
+): Promise<Record<string, unknown>> {
+  const { pairs, direction } = job.result as PatchSweepResult;
+  const [prompts] = promptPairs(job.config as PatchSweepConfig);
+  const [pair] = pairs as [PatchSweepResult["pairs"][number]];
+  const { clean, corrupted } = prompts as { clean: string; corrupted: string };
+  const [prompt, donor] = direction === "denoise" ? [corrupted, clean] : [clean, corrupted];
+  const tokens = direction === "denoise" ? pair.clean : pair.corrupted;
+  const place = position < 0 ? tokens.tokens.length + position : position;
+  // Whatever text up to there has these very tokens.
+  const wanted = tokens.token_ids.slice(0, place + 1);
+  const beginning = place + 1 === tokens.tokens.length ? donor : beginningOf(donor, tokens.tokens, place);
+  const { tokens: found } = await call<{ tokens: TextTokens[] }>("/api/tokens", {
+    method: "POST",
+    body: { texts: [beginning] },
+  });
+  if (JSON.stringify(found[0]?.map(({ id }) => id)) !== JSON.stringify(wanted)) {
+    throw new Error(
+      "The text up to this token has other tokens by itself; its state is not what the map has.",
+    );
+  }
+  return {
+    ...{ operation: "compare", model: job.model, prompt, donor_prompt: beginning, intervention: "patch" },
+    ...{ layers: [layer], positions: [[place, place]], strengths: [1], controls: true, max_tokens: 8 },
+    target_token: pair.target_token,
+  };
+}
+
+/** A text up to one of its tokens: without what lies behind. */
+function beginningOf(text: string, tokens: readonly string[], place: number): string {
+  const behind = tokens.slice(place + 1).join("");
+  return text.endsWith(behind) ? text.slice(0, text.length - behind.length) : text;
 }
 
 /** Which token stands against which. */
@@ -128,14 +257,27 @@ function Alignment({ result }: { result: PatchSweepResult }) {
           <bdi class="token">{visible(pair.foil_token)}</bdi>
         </p>
       )}
-      <ol class="aligned">
-        {tokens.map(({ position, clean, corrupted }) => (
-          <li key={position} class={clean === corrupted ? "" : "differs"}>
-            <bdi class="token">{clean === undefined ? "…" : visible(clean)}</bdi>
-            <bdi class="token">{corrupted === undefined ? "…" : visible(corrupted)}</bdi>
-          </li>
-        ))}
-      </ol>
+      <Columns rows={tokens} missing="…" />
     </section>
+  );
+}
+
+/** Tokens of two texts, one below the other. */
+function Columns({
+  rows,
+  missing,
+}: {
+  rows: { position: number; clean?: string | undefined; corrupted?: string | undefined }[];
+  missing: string;
+}) {
+  return (
+    <ol class="aligned">
+      {rows.map(({ position, clean, corrupted }) => (
+        <li key={position} class={clean === corrupted ? "" : "differs"}>
+          <bdi class="token">{clean === undefined ? missing : visible(clean)}</bdi>
+          <bdi class="token">{corrupted === undefined ? missing : visible(corrupted)}</bdi>
+        </li>
+      ))}
+    </ol>
   );
 }

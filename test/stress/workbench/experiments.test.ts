@@ -1,0 +1,131 @@
+/** The views of experiments in a real browser, on the embedded model: what they ask for, show and hand on. */
+import { readFileSync } from "node:fs";
+import type { Page } from "playwright-core";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { aroundBrowser, assertLooksWell, inBrowser } from "../../support/browser.js";
+import { until } from "../../support/until.js";
+import { type Bench, startBench, visit } from "../../workbench/bench.js";
+import { keepDictionary } from "../../workbench/corner-dictionary.js";
+
+let bench: Bench;
+aroundBrowser({
+  async start() {
+    bench = await startBench();
+    await keepDictionary(bench.folder);
+  },
+  end: () => bench?.close(),
+});
+
+const open = (page: Page, view: string) =>
+  page.getByRole("link", { name: view, exact: true }).first().click();
+
+/** For whoever wants to look. */
+async function picture(page: Page, name: string): Promise<void> {
+  const folder = process.env.TAPLINE_LOOK;
+  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
+}
+
+inBrowser(
+  "a feature has a page: from the list, with its neighbours, kept as CSV, and into the chat",
+  async () => {
+    const { page, context, troubles } = await visit(bench, {
+      viewport: { width: 1280, height: 900 },
+      bypassCSP: true,
+    });
+    await open(page, "Features");
+    await page.getByRole("button", { name: "Read", exact: true }).click();
+    const list = page.getByRole("figure", { name: "Strongest features" });
+    await list.locator("svg").first().waitFor();
+    await list.locator(".chart").focus();
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Enter");
+    const card = page.getByRole("region", { name: /^Feature \d$/ });
+    await card.getByText(/Of the dictionary corner at block 5/).waitFor();
+    const feature = new URL(page.url()).searchParams.get("f") as string;
+    await card.getByRole("button", { name: "Look at it" }).click();
+    await card.getByRole("region", { name: "Strongest" }).waitFor();
+    assert.is(new URL(page.url()).searchParams.get("f"), feature, "the address is the feature's");
+    assert.ok((await card.locator(".shaded").count()) > 0);
+    for (const name of [
+      "activations",
+      "tokens that it raises",
+      "tokens that it lowers",
+      "features near it",
+    ]) {
+      await page
+        .getByRole("figure", { name: `Feature ${feature}: ${name}` })
+        .locator("svg")
+        .first()
+        .waitFor();
+    }
+    await assertLooksWell(page, "a feature's page");
+    await picture(page, "feature");
+    const [csv] = await Promise.all([
+      page.waitForEvent("download"),
+      card.getByRole("button", { name: "Save the examples as CSV" }).click(),
+    ]);
+    assert.match(
+      readFileSync(await csv.path(), "utf8"),
+      /^group,example,text,position,token,activation,strongest\r\nstrongest,1,/,
+    );
+    const neighbour = card.getByRole("link", { name: /^\d$/ }).first();
+    const other = await neighbour.textContent();
+    await neighbour.click();
+    await page
+      .getByRole("region", { name: `Feature ${other}` })
+      .getByRole("region", { name: "Strongest" })
+      .waitFor();
+    await page.getByRole("link", { name: "Steer with it in chat" }).click();
+    await page.getByRole("slider").waitFor();
+    await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of Spain?");
+    await page.keyboard.press("Enter");
+    await page.locator(".answer").nth(1).waitFor();
+    await until(async () => (await page.getByText("answering …").count()) === 0);
+    assert.is(await page.locator(".answer .problem").count(), 0);
+    assert.equal(troubles, []);
+    await context.close();
+  },
+);
+
+inBrowser(
+  "patch: unequal prompts are told before anything runs; a site's state changes the next tokens",
+  async () => {
+    const { page, context, troubles } = await visit(bench, {
+      viewport: { width: 1280, height: 900 },
+      bypassCSP: true,
+    });
+    await open(page, "Patch");
+    const tokens = page.getByRole("region", { name: "Tokens" });
+    await tokens.getByText("6 tokens in both; 1 differs.").waitFor();
+    const run = page.getByRole("button", { name: "Patch", exact: true });
+    await page.getByRole("textbox", { name: "Corrupted" }).fill("The capital of Japan is is");
+    await tokens
+      .getByText("The clean text has 6 tokens and the corrupted one 7; a patch needs as many in both.")
+      .waitFor();
+    assert.ok(await run.isDisabled());
+    await page.getByRole("textbox", { name: "Corrupted" }).fill("The capital of Japan is");
+    await tokens.getByText("6 tokens in both; 1 differs.").waitFor();
+    await run.click();
+    const map = page.getByRole("figure", { name: "Recovery by layer and token" }).last();
+    await page.getByRole("region", { name: "Alignment" }).waitFor();
+    await map.locator('[aria-label="cell"] rect').last().click();
+    const chosen = page.getByRole("region", { name: "Chosen site" });
+    await chosen
+      .getByText(/layer \d, token \d/)
+      .first()
+      .waitFor();
+    // The last token at block 6 has the answer: its state alone brings the clean one.
+    await page.goto(`${page.url().replace(/\?.*/, "")}?l=6&t=5`);
+    await chosen.getByRole("button", { name: "What it does to the next tokens" }).click();
+    await chosen.getByRole("figure").first().locator("svg").first().waitFor();
+    assert.match(page.url(), /\?l=6&t=5&e=[0-9a-f]{32}$/);
+    assert.match((await chosen.textContent()) ?? "", /Paris/);
+    await assertLooksWell(page, "a site's effect");
+    await picture(page, "patch");
+    assert.equal(troubles, []);
+    await context.close();
+  },
+);
+
+test.run();
