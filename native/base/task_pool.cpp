@@ -1,5 +1,6 @@
 #include "base/task_pool.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -7,9 +8,9 @@
 
 namespace tapline {
 
-TaskPool::TaskPool(size_t most, size_t at_once) : most_(most) {
-  threads_.reserve(most);
+TaskPool::TaskPool(size_t most, size_t at_once) : most_(most), kept_(std::max<size_t>(at_once, 1)) {
   try {
+    const std::lock_guard<std::mutex> lock(mutex_);
     for (size_t i = 0; i < at_once; ++i) add_thread();
   } catch (...) {
     stop();  // no destructor runs for what was not constructed
@@ -21,19 +22,28 @@ TaskPool::~TaskPool() {
   stop();
 }
 
+// With the lock, so that the thread finds its own place in the list.
 void TaskPool::add_thread() {
+  join_ended();
+  const auto place = threads_.emplace(threads_.end());
   try {
-    threads_.emplace_back([this] { work(); });
+    *place = std::thread([this, place] { work(place); });
   } catch (const std::system_error&) {
+    threads_.erase(place);
     throw Error(ErrorCode::kOutOfMemory, "The system has no more threads for this process.");
   }
 }
 
-bool TaskPool::submit(std::function<void()> job) {
+void TaskPool::join_ended() {
+  for (std::thread& thread : ended_) thread.join();
+  ended_.clear();
+}
+
+bool TaskPool::submit(std::function<void()> job, std::function<void()> told) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_) return false;
-    jobs_.push_back(std::move(job));
+    jobs_.push_back({std::move(job), std::move(told)});
     if (jobs_.size() > idle_ && threads_.size() < most_) {
       try {
         add_thread();
@@ -51,30 +61,44 @@ bool TaskPool::submit(std::function<void()> job) {
 }
 
 void TaskPool::stop() {
-  std::deque<std::function<void()>> dropped;
+  std::deque<Job> dropped;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
     dropped.swap(jobs_);
   }
   changed_.notify_all();
-  for (std::thread& thread : threads_) {  // nobody adds any more
+  // A thread that ends by itself would move its place meanwhile: it stays where it is once this has begun.
+  for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
+  join_ended();
 }
 
-void TaskPool::work() {
+void TaskPool::work(std::list<std::thread>::iterator self) {
+  std::function<void()> told;
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     ++idle_;
-    changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+    if (told) {
+      lock.unlock();
+      std::exchange(told, {})();
+      lock.lock();
+    }
+    const auto wanted = [this] { return !jobs_.empty() || stopping_; };
+    if (!wanted() && threads_.size() <= kept_) changed_.wait(lock, wanted);
     --idle_;
     if (stopping_) return;
-    std::function<void()> job = std::move(jobs_.front());
+    if (jobs_.empty()) {
+      ended_.splice(ended_.end(), threads_, self);
+      return;
+    }
+    Job job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
-    job();
-    job = nullptr;  // what it holds is freed without the lock
+    job.run();
+    told = std::move(job.told);
+    job = {};  // what it holds is freed without the lock
     lock.lock();
   }
 }

@@ -29,7 +29,7 @@ void TaskThreads::start(Napi::Env env, std::unique_ptr<Task> task) {
       const std::lock_guard<std::mutex> lock(mutex_);
       done_.reserve(tasks_.size());
     }
-    pool_.submit([this, added] { execute(added); });
+    pool_.submit([added] { added->execute(); }, [this, added] { wake_for(added); });
   } catch (...) {
     tasks_.pop_back();
     throw;
@@ -37,8 +37,7 @@ void TaskThreads::start(Napi::Env env, std::unique_ptr<Task> task) {
   if (tasks_.size() == 1) napi_ref_threadsafe_function(env, wake_);
 }
 
-void TaskThreads::execute(Task* task) {
-  task->execute();
+void TaskThreads::wake_for(Task* task) {
   const std::lock_guard<std::mutex> lock(mutex_);
   done_.push_back(task);
   // Never blocks: the queue has no limit. A failure means that the environment ends, and close() follows.

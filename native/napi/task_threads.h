@@ -53,7 +53,7 @@ class TaskThreads {
   void close();
 
  private:
-  void execute(Task* task);
+  void wake_for(Task* task);  // a thread of ours, once the task has executed
   void settle_done(Napi::Env env);
   static void on_wake(napi_env env, napi_value function, void* self, void* data);
 
