@@ -8,14 +8,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import autocannon from "autocannon";
+import { isCompiled } from "../scripts/build/compiled.js";
 import { openStore } from "../src/studies/store/store.js";
 import { listStudies } from "../src/studies/store/studies.js";
 import { startPostgres } from "../test/studies/support/postgres.js";
+import { moduleAt } from "../test/support/program.js";
 import { type Row, row } from "./figures.js";
 import { fill, makeTokens, wordAt } from "./studies-fill.js";
 import { besideReview, hardDrafts } from "./studies-hard-drafts.js";
 
-const server = fileURLToPath(new URL("./studies-server.ts", import.meta.url));
+const server = fileURLToPath(new URL("./studies-server.js", import.meta.url));
 const seconds = 8;
 const connections = 16;
 /** Tokens that requests take in turn: each has 60 a minute, so all rounds together need many. */
@@ -63,7 +65,10 @@ async function benchDatabase(name: string, location: string, count: number, told
   const [large, drawn] = (await listStudies(store, "", 2, 0)).rows.map(({ id }) => id);
   const hard = await hardDrafts(store);
   await store.close();
-  const child = fork(server, [location], { execArgv: ["--import", "tsx"] });
+  if (!isCompiled())
+    throw new Error("Memory is measured as people run the service: npm run build comes first.");
+  const modules = ["studies/dev/certificate", "studies/start"].map(moduleAt);
+  const child = fork(server, [location, ...modules], { execArgv: [] });
   const { port, cert } = await next<{ port: number; cert: string }>(child);
   const rows: Row[] = [];
   const add = (figure: Row) => {

@@ -2,6 +2,7 @@ import { copyFile, mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Lab, TaplineError } from "../client/index.js";
+import { answers, greetingMs } from "./answers.js";
 import { usualLab } from "./service-address.js";
 
 /** A Lab that an experiment runs in. */
@@ -14,9 +15,6 @@ export interface LabSession {
   keepLog(job: string, destination: string): Promise<boolean>;
   close(): Promise<void>;
 }
-
-/** How long a service at the usual port has to say that it is a Lab, in milliseconds. */
-const greetingMs = 2000;
 
 /**
  * The Lab that was named, or the one at the usual port, or one of its own in a temporary folder: that one ends,
@@ -38,14 +36,9 @@ function running(lab: Lab, url: string): LabSession {
   return { lab, url, own: false, keepLog: async () => false, close: async () => {} };
 }
 
-async function isLab(url: string): Promise<boolean> {
-  try {
-    return (await new Lab(url, { timeoutMs: greetingMs }).health()).api_version === 1;
-  } catch (error) {
-    // Nothing there, or something else that took the port.
-    if (error instanceof Error && ["TaplineError", "TimeoutError"].includes(error.name)) return false;
-    throw error;
-  }
+/** Whether a Lab is at an address. */
+export function isLab(url: string): Promise<boolean> {
+  return answers(async () => (await new Lab(url, { timeoutMs: greetingMs }).health()).api_version === 1);
 }
 
 async function startOwn(): Promise<LabSession> {

@@ -128,6 +128,54 @@ export function registerModeration(
       });
       console.log(`${account} is no longer suspended.`);
     });
+  command(
+    "export-account",
+    `Write what an account wrote, and what is kept about it, into an archive, for who cannot sign in. The account: ${who}.`,
+  )
+    .argument("<account>")
+    .argument("<file.tar>")
+    .action(async (account: string, file: string, options: DatabaseOptions) => {
+      const [{ accountNamed }, { personalFiles }, { tar }, { audit, asOperator }, { writeWhole }] =
+        await Promise.all([
+          import("../studies/store/accounts.js"),
+          import("../studies/personal/export.js"),
+          import("../studies/personal/tar.js"),
+          import("../studies/store/audit.js"),
+          import("../client/whole-file.js"),
+        ]);
+      await withStore(options, async (store) => {
+        const { id } = await accountNamed(store.db, account);
+        const now = await asOperator(store, async (trx, at) => {
+          await audit(trx, at, { actor: "operator", action: "account.export", target: id });
+          return at;
+        });
+        await writeWhole(file, tar(personalFiles(store, id), now));
+      });
+      console.log(`${file} holds what ${account} wrote.`);
+    });
+  command(
+    "delete-account",
+    `Delete an account for good, for who cannot sign in; what it published stays under nobody's name. The account: ${who}.`,
+  )
+    .argument("<account>")
+    .option("--yes", "do it; without it, only what would go is printed")
+    .action(async (account: string, options: DatabaseOptions & { yes?: boolean }) => {
+      const [{ accountNamed }, { deleteAccountOf, deletedName, whatLeaves }] = await Promise.all([
+        import("../studies/store/accounts.js"),
+        import("../studies/store/deletion.js"),
+      ]);
+      await withStore(options, async (store) => {
+        const person = await accountNamed(store.db, account);
+        const { studies, comments, votes, drafts, tokens } = await whatLeaves(store, person.id);
+        if (options.yes) await deleteAccountOf(store, person);
+        const [goes, stays] = options.yes ? ["Gone", "Stay"] : ["Would go", "Would stay"];
+        console.log(`${goes}: name, address and handle of ${account}, drafts ${drafts}, tokens ${tokens}.`);
+        console.log(
+          `${stays} under "${deletedName}": studies ${studies}, comments ${comments}, votes ${votes}.`,
+        );
+        if (!options.yes) console.log("Nothing was deleted; --yes does it.");
+      });
+    });
   command("reports", "List what was reported and waits.").action(async (options: DatabaseOptions) => {
     const { openReports } = await import("../studies/store/reports.js");
     await withStore(options, async (store) => {

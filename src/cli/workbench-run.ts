@@ -2,9 +2,11 @@ import { readFile } from "node:fs/promises";
 import { Lab, ServingModel, TaplineError } from "../client/index.js";
 import { Transport } from "../client/transport.js";
 import { ports } from "../contracts/limits.js";
-import { UserError } from "../contracts/user-error.js";
+import { PortInUse, UserError } from "../contracts/user-error.js";
 import { ProgressLine } from "../terminal/index.js";
 import { keyPath, linkPath, type ModelHost, startWorkbench } from "../workbench/index.js";
+import { answers, greetingMs } from "./answers.js";
+import { isLab } from "./lab-session.js";
 import { openPrivately } from "./open-browser.js";
 import { OwnServer } from "./own-server.js";
 import { usualLab } from "./service-address.js";
@@ -27,8 +29,6 @@ export interface OpenWorkbench {
   close(): Promise<void>;
 }
 
-/** How long a service at a usual port has to say what it is, in milliseconds. */
-const greetingMs = 2000;
 /** Jobs that may wait in a Lab that the workbench starts. */
 const waiting = 16;
 
@@ -100,8 +100,9 @@ async function findServer(
     await new ServingModel(url).capabilities({ signal });
     return { url, ended: never };
   }
-  const runs = await answers(() =>
-    new ServingModel(usual, { timeoutMs: greetingMs }).capabilities({ signal }),
+  const runs = await answers(
+    async () =>
+      "model" in (await new ServingModel(usual, { timeoutMs: greetingMs }).capabilities({ signal })),
   );
   if (runs && model === undefined) return { url: usual, ended: never };
   const named = model ?? "demo";
@@ -130,7 +131,7 @@ async function findLab(
     await new Lab(lab).health();
     return lab;
   }
-  if (await answers(() => new Lab(usualLab, { timeoutMs: greetingMs }).health())) return usualLab;
+  if (await isLab(usualLab)) return usualLab;
   const [{ startLab }, { backendInfo }] = await Promise.all([
     import("../lab/index.js"),
     import("../native/index.js"),
@@ -145,20 +146,9 @@ async function findLab(
 /** Where another program has the usual port, any free one does. */
 function elsewhere<T>(start: (port: number) => Promise<T>): (error: unknown) => Promise<T> {
   return (error) => {
-    if (error instanceof UserError && /^Port \d+ .* already in use/.test(error.message)) return start(0);
+    if (error instanceof PortInUse) return start(0);
     throw error;
   };
-}
-
-/** Whether one of ours is there; something else that took the port is none. */
-async function answers(ask: () => Promise<unknown>): Promise<boolean> {
-  try {
-    await ask();
-    return true;
-  } catch (error) {
-    if (error instanceof Error && ["TaplineError", "TimeoutError"].includes(error.name)) return false;
-    throw error;
-  }
 }
 
 /** A link of the workbench that runs at a port, by the key that it keeps for its user. @throws UserError */

@@ -6,7 +6,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { UserError } from "../contracts/user-error.js";
+import { PortInUse, UserError } from "../contracts/user-error.js";
 
 export interface ListenOptions {
   /** Address to bind; loopback unless told otherwise. */
@@ -107,9 +107,7 @@ export function urlHost(host: string): string {
 export function describeBindFailure(error: NodeJS.ErrnoException, host: string, port: number): Error {
   switch (error.code) {
     case "EADDRINUSE":
-      return new UserError(
-        `Port ${port} on ${host} is already in use; stop the program that holds it or choose another with --port.`,
-      );
+      return new PortInUse(host, port);
     case "EACCES":
       return new UserError(`Port ${port} on ${host} may not be used by this account; choose one above 1023.`);
     case "EADDRNOTAVAIL":

@@ -161,22 +161,15 @@ export class Dictionaries {
     layer: number,
     model: Pick<ModelIdentity, "nEmbd" | "nLayer">,
   ): Promise<{ vector: Float32Array; sha256: string; feature: FeaturePlace }> {
-    const { stored, places } = await this.fitting(name, model);
+    const dictionary = await this.fitting(name, model);
+    const { stored, places } = dictionary;
     if (stored.layer !== layer) {
       throw new UserError(
         `The dictionary ${name} reads block ${stored.layer}, not ${layer}: its features are directions of its own ` +
           "block's output.",
       );
     }
-    if (feature >= stored.features) {
-      throw new UserError(
-        `The dictionary ${stored.name} has ${stored.features} features, 0 to ${stored.features - 1}; got ${feature}.`,
-      );
-    }
-    const { decoder, decoderType = "f32", path } = places;
-    const width = stored.n_embd * (decoderType === "f32" ? 4 : 2);
-    const bytes = await readBytes(path, decoder + feature * width, decoder + (feature + 1) * width);
-    const vector = floatsOf(decoderType.toUpperCase(), bytes) as Float32Array;
+    const vector = await decoderRows(dictionary, feature, feature + 1);
     return { vector, sha256: stored.sha256, feature: { dictionary: places, index: feature } };
   }
 
@@ -184,6 +177,26 @@ export class Dictionaries {
   remove(name: string): Promise<boolean> {
     return this.#files.remove(name);
   }
+}
+
+/**
+ * Rows of a dictionary's decoder, [end - first, hidden]: the directions of features.
+ * @throws UserError where it has no such feature
+ */
+export async function decoderRows(
+  { stored, places }: OpenDictionary,
+  first: number,
+  end: number,
+): Promise<Float32Array> {
+  if (end > stored.features) {
+    throw new UserError(
+      `The dictionary ${stored.name} has ${stored.features} features, 0 to ${stored.features - 1}; got ${end - 1}.`,
+    );
+  }
+  const { decoder, decoderType = "f32", path } = places;
+  const width = stored.n_embd * (decoderType === "f32" ? 4 : 2);
+  const bytes = await readBytes(path, decoder + first * width, decoder + end * width);
+  return floatsOf(decoderType.toUpperCase(), bytes) as Float32Array;
 }
 
 async function readFrom(

@@ -1,4 +1,4 @@
-export { Dictionaries, type DictionaryClaims, type OpenDictionary } from "./dictionaries.js";
+export { Dictionaries, type DictionaryClaims, decoderRows, type OpenDictionary } from "./dictionaries.js";
 export { type DirectionMethod, makeDirection } from "./direction.js";
 export { editOf } from "./edit-of.js";
 export { type FileForm, readProbe, readVector, writeProbe, writeVector } from "./files.js";

@@ -36,21 +36,24 @@ onLinux("threads that helped out end; operations one after the other need one", 
   await model.close();
 });
 
-onLinux("who waits at a barrier sleeps soon, unless the environment says how long; nobody inherits it", () => {
-  const program = `
+onLinux(
+  "who waits at a barrier sleeps soon, unless the environment says how long; nobody inherits it",
+  () => {
+    const program = `
     const { backendInfo } = await import(${JSON.stringify(pathToFileURL(moduleAt("native/index")).href)});
     backendInfo();
     console.log(String(process.env.GOMP_SPINCOUNT));
   `;
-  const run = (set: Record<string, string>) => {
-    const { GOMP_SPINCOUNT: _, OMP_WAIT_POLICY: __, ...rest } = process.env;
-    const env = { ...rest, OMP_DISPLAY_ENV: "verbose", ...set };
-    const args = [...module, "--input-type=module", "-e", program];
-    const { stdout, stderr } = spawnSync(process.execPath, args, { env, encoding: "utf8" });
-    return [/GOMP_SPINCOUNT = '(\d+)'/.exec(stderr)?.[1], stdout.trim()];
-  };
-  assert.equal(run({}), ["2000", "undefined"]);
-  assert.equal(run({ GOMP_SPINCOUNT: "77" }), ["77", "77"]);
-});
+    const run = (set: Record<string, string>) => {
+      const { GOMP_SPINCOUNT: _, OMP_WAIT_POLICY: __, ...rest } = process.env;
+      const env = { ...rest, OMP_DISPLAY_ENV: "verbose", ...set };
+      const args = [...module, "--input-type=module", "-e", program];
+      const { stdout, stderr } = spawnSync(process.execPath, args, { env, encoding: "utf8" });
+      return [/GOMP_SPINCOUNT = '(\d+)'/.exec(stderr)?.[1], stdout.trim()];
+    };
+    assert.equal(run({}), ["2000", "undefined"]);
+    assert.equal(run({ GOMP_SPINCOUNT: "77" }), ["77", "77"]);
+  },
+);
 
 test.run();

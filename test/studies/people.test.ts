@@ -7,10 +7,10 @@ import { personalFiles } from "../../src/studies/personal/export.js";
 import { tar } from "../../src/studies/personal/tar.js";
 import { accountsNamed, isApproved, signInAccount } from "../../src/studies/store/accounts.js";
 import { approve } from "../../src/studies/store/approvals.js";
-import { deleteAccount } from "../../src/studies/store/deletion.js";
+import { deleteAccount, deleteAccountOf } from "../../src/studies/store/deletion.js";
 import { addComment, setUpvote } from "../../src/studies/store/discussion.js";
 import { deleteDraft } from "../../src/studies/store/drafts.js";
-import { remove, setCommentHidden, withdraw } from "../../src/studies/store/moderation.js";
+import { remove, setCommentHidden, suspend, withdraw } from "../../src/studies/store/moderation.js";
 import { report } from "../../src/studies/store/reports.js";
 import { testClock } from "./support/clock.js";
 import { startDatabases } from "./support/databases.js";
@@ -261,6 +261,26 @@ for (const database of databases.all) {
     assert.equal(seen.comments, hers.sort());
     const written = await store.db.selectFrom("audit").select("id").where("actor", "=", ada.id).execute();
     assert.equal(seen.audit?.sort(), written.map((row) => row.id).sort());
+    await service.close();
+  });
+
+  test(`${database.name}: who is suspended cannot delete the account, the operator can, once`, async () => {
+    const service = await startService(database.fresh());
+    const ada = await service.account("Ada");
+    const { store, save } = peopleOf(service);
+    await save(ada, { title: "Never read" });
+    await suspend(store, "operator", ada, "spam");
+    const refused = await deleteAccount(store, ada.id).catch((error) => error.name);
+    assert.is(refused, "AccountSuspended");
+    await deleteAccountOf(store, ada);
+    assert.equal(await accountsNamed(store.db, "@ada"), []);
+    assert.equal(await store.db.selectFrom("drafts").select("id").execute(), []);
+    const written = store.db.selectFrom("audit").select(["actor", "target"]);
+    assert.equal(await written.where("action", "=", "account.delete").execute(), [
+      { actor: "operator", target: ada.id },
+    ]);
+    const again = await deleteAccountOf(store, ada).catch((error) => error.message);
+    assert.is(again, `The account ${ada.id} is deleted already.`);
     await service.close();
   });
 

@@ -1,8 +1,5 @@
 import type { FeatureExampleGroup, FeaturePage } from "../../contracts/index.js";
-import { UserError } from "../../contracts/user-error.js";
-import { floatsOf } from "../../formats/float.js";
-import type { OpenDictionary } from "../../library/index.js";
-import { readBytes } from "../../library/tensor-files.js";
+import { decoderRows, type OpenDictionary } from "../../library/index.js";
 import type { Context, Model } from "../../native/index.js";
 import { firstCounted, type Reading } from "./dictionary-reading.js";
 import { pieceLookup } from "./tokens.js";
@@ -14,7 +11,8 @@ const groupExamples = 3;
 const [tokensBefore, tokensBehind] = [10, 5];
 const namedTokens = 10;
 const namedNeighbours = 8;
-const pieceBytes = 64 * 1024 ** 2;
+/** Values of the decoder that are in memory at a time. */
+const pieceValues = 16 * 1024 ** 2;
 
 /** A token in which a feature is active. */
 interface Place {
@@ -34,14 +32,9 @@ export async function featurePages(
   readings: readonly Reading[],
   { model, context, labels }: { model: Model; context: Context; labels: ReadonlyMap<number, string> },
 ): Promise<FeaturePage[]> {
-  const { stored } = dictionary;
-  const missing = wanted.find((feature) => feature >= stored.features);
-  if (missing !== undefined) {
-    throw new UserError(
-      `The dictionary ${stored.name} has ${stored.features} features, 0 to ${stored.features - 1}; got ${missing}.`,
-    );
-  }
-  const directions = await directionsOf(dictionary, wanted);
+  const directions = await Promise.all(
+    wanted.map((feature) => decoderRows(dictionary, feature, feature + 1)),
+  );
   const neighbours = await neighboursOf(dictionary, wanted, directions);
   const pages: FeaturePage[] = [];
   for (const [i, feature] of wanted.entries()) {
@@ -151,35 +144,19 @@ async function tokensOf(
   return { raised: named(raised), lowered: named(lowered) };
 }
 
-async function directionsOf(
-  { stored, places }: OpenDictionary,
-  features: readonly number[],
-): Promise<Float32Array[]> {
-  const { width, read } = decoderOf(places, stored.n_embd);
-  return Promise.all(features.map((feature) => read(feature * width, (feature + 1) * width)));
-}
-
-function decoderOf({ path, decoder, decoderType = "f32" }: OpenDictionary["places"], hidden: number) {
-  const width = hidden * (decoderType === "f32" ? 4 : 2);
-  const read = async (from: number, to: number) =>
-    floatsOf(decoderType.toUpperCase(), await readBytes(path, decoder + from, decoder + to)) as Float32Array;
-  return { width, read };
-}
-
 /** Of each feature the others whose decoder rows have the largest cosine with its own. The decoder is read once. */
 async function neighboursOf(
-  { stored, places }: OpenDictionary,
+  dictionary: OpenDictionary,
   features: readonly number[],
   directions: readonly Float32Array[],
 ): Promise<FeaturePage["neighbours"][]> {
-  const hidden = stored.n_embd;
-  const { width, read } = decoderOf(places, hidden);
-  const atOnce = Math.max(1, Math.floor(pieceBytes / width));
+  const { features: total, n_embd: hidden } = dictionary.stored;
+  const atOnce = Math.max(1, Math.floor(pieceValues / hidden));
   const lengths = directions.map((direction) => Math.hypot(...direction));
   const found = features.map((): FeaturePage["neighbours"] => []);
-  for (let first = 0; first < stored.features; first += atOnce) {
-    const last = Math.min(stored.features, first + atOnce);
-    const rows = await read(first * width, last * width);
+  for (let first = 0; first < total; first += atOnce) {
+    const last = Math.min(total, first + atOnce);
+    const rows = await decoderRows(dictionary, first, last);
     for (let other = first; other < last; other++) {
       const row = rows.subarray((other - first) * hidden, (other - first + 1) * hidden);
       let square = 0;

@@ -1,10 +1,11 @@
-import type { Kysely } from "kysely";
+import { type Kysely, sql, type Transaction } from "kysely";
 import { siteLimits } from "../../contracts/studies/index.js";
-import { identitiesOf } from "./accounts.js";
-import { audit } from "./audit.js";
+import { UserError } from "../../contracts/user-error.js";
+import { type Account, identitiesOf } from "./accounts.js";
+import { type Actor, audit } from "./audit.js";
 import { retiredHash } from "./handles.js";
 import type { Database } from "./schema.js";
-import { bumpGeneration, type Store, withAccount } from "./store.js";
+import { bumpGeneration, readNow, type Store, withAccount } from "./store.js";
 
 /** Under which stays what an account published, once it is deleted. */
 export const deletedName = "deleted account";
@@ -41,55 +42,80 @@ export async function whatLeaves({ db }: Store, accountId: string) {
  * handle is given to nobody again; who signs in anew begins anew.
  */
 export function deleteAccount(store: Store, accountId: string): Promise<void> {
-  return withAccount(store, accountId, async (trx, now) => {
-    const account = await trx
-      .selectFrom("accounts")
-      .selectAll()
-      .where("id", "=", accountId)
-      .executeTakeFirstOrThrow();
-    await deleteTokens(trx, accountId);
-    for (const table of ["drafts", "sessions", "approvals", "notifications"] as const)
-      await trx.deleteFrom(table).where("account_id", "=", accountId).execute();
-    await trx
-      .deleteFrom("reports")
-      .where("account_id", "=", accountId)
-      .where("closed_at", "is not", null)
-      .execute();
-    const windows = Object.keys(siteLimits).map((action) => `${action} account ${accountId}`);
-    await trx.deleteFrom("limits").where("key", "in", windows).execute();
-    for (const table of ["studies", "comments"] as const)
-      await trx.updateTable(table).set({ author: deletedName }).where("account_id", "=", accountId).execute();
-    // An approval that waited for an address or login was written down by it.
-    await trx
-      .updateTable("audit")
-      .set({ target: accountId })
-      .where("target", "in", identitiesOf(account))
-      .execute();
-    if (account.handle !== null) {
-      await trx
-        .insertInto("retired_handles")
-        .values({ hash: retiredHash(account.handle), retired_at: now })
-        .onConflict((conflict) => conflict.doNothing())
-        .execute();
-    }
-    await trx
+  return withAccount(store, accountId, (trx, now) => erase(trx, now, accountId, { accountId }));
+}
+
+/**
+ * The same by the operator, for who cannot sign in: of a suspended account, too.
+ * @throws UserError where it is deleted already
+ */
+export function deleteAccountOf(store: Store, { id }: Pick<Account, "id">): Promise<void> {
+  return store.db.transaction().execute(async (trx) => {
+    // Takes the account as withAccount does, so that nothing that is under way is written behind it.
+    const { numUpdatedRows } = await trx
       .updateTable("accounts")
-      .set({
-        issuer: "deleted",
-        subject: accountId,
-        name: deletedName,
-        email: null,
-        login: null,
-        handle: null,
-        feed_hash: null,
-        recent_drafts: "[]",
-        deleted_at: now,
-      })
-      .where("id", "=", accountId)
-      .execute();
-    await bumpGeneration(trx);
-    await audit(trx, now, { actor: { accountId }, action: "account.delete", target: accountId });
+      .set({ turn: sql<number>`turn + 1` })
+      .where("id", "=", id)
+      .where("deleted_at", "is", null)
+      .executeTakeFirst();
+    if (numUpdatedRows !== 1n) throw new UserError(`The account ${id} is deleted already.`);
+    await erase(trx, await readNow(store, trx), id, "operator");
   });
+}
+
+async function erase(
+  trx: Transaction<Database>,
+  now: number,
+  accountId: string,
+  actor: Actor,
+): Promise<void> {
+  const account = await trx
+    .selectFrom("accounts")
+    .selectAll()
+    .where("id", "=", accountId)
+    .executeTakeFirstOrThrow();
+  await deleteTokens(trx, accountId);
+  for (const table of ["drafts", "sessions", "approvals", "notifications"] as const)
+    await trx.deleteFrom(table).where("account_id", "=", accountId).execute();
+  await trx
+    .deleteFrom("reports")
+    .where("account_id", "=", accountId)
+    .where("closed_at", "is not", null)
+    .execute();
+  const windows = Object.keys(siteLimits).map((action) => `${action} account ${accountId}`);
+  await trx.deleteFrom("limits").where("key", "in", windows).execute();
+  for (const table of ["studies", "comments"] as const)
+    await trx.updateTable(table).set({ author: deletedName }).where("account_id", "=", accountId).execute();
+  // An approval that waited for an address or login was written down by it.
+  await trx
+    .updateTable("audit")
+    .set({ target: accountId })
+    .where("target", "in", identitiesOf(account))
+    .execute();
+  if (account.handle !== null) {
+    await trx
+      .insertInto("retired_handles")
+      .values({ hash: retiredHash(account.handle), retired_at: now })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+  }
+  await trx
+    .updateTable("accounts")
+    .set({
+      issuer: "deleted",
+      subject: accountId,
+      name: deletedName,
+      email: null,
+      login: null,
+      handle: null,
+      feed_hash: null,
+      recent_drafts: "[]",
+      deleted_at: now,
+    })
+    .where("id", "=", accountId)
+    .execute();
+  await bumpGeneration(trx);
+  await audit(trx, now, { actor, action: "account.delete", target: accountId });
 }
 
 async function deleteTokens(trx: Kysely<Database>, accountId: string): Promise<void> {

@@ -126,7 +126,10 @@ export async function signInCallback(visit: Visit, key: string | undefined): Pro
   });
   const account = await signInAccount(service.store, identity);
   if (account.suspended_at !== null) {
-    throw new SiteError(403, `This account is suspended. ${account.suspension ?? ""}`.trim());
+    throw new SiteError(
+      403,
+      `This account is suspended${account.suspension ? `: ${account.suspension}` : ""}. Whoever runs this service can give you your data, and delete the account.`,
+    );
   }
   await countVisit({ ...visit, session: { id: "", account, isModerator: false, unread: 0 } }, "sign-in");
   if (visit.session !== null) {

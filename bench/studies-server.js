@@ -1,15 +1,21 @@
-/** The service in a process of its own, as the benchmark loads it. Argument: the database. */
+/**
+ * The service in a process of its own, as the benchmark loads it and as people run it: compiled, since what compiles
+ * sources on the way keeps 60 MB. Arguments: the database, then where dev/certificate and start are.
+ */
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { developmentCertificate } from "../src/studies/dev/certificate.js";
-import { startStudies } from "../src/studies/start.js";
+import { pathToFileURL } from "node:url";
 
+const [database, ...modules] = process.argv.slice(2);
+const [{ developmentCertificate }, { startStudies }] = await Promise.all(
+  modules.map((path) => import(pathToFileURL(path).href)),
+);
 const tls = await developmentCertificate();
 const running = await startStudies({
   origin: "https://localhost:0",
   host: "127.0.0.1",
   port: 0,
-  database: process.argv[2] as string,
+  database,
   tls,
   trustedProxies: null,
   disableFile: join(tmpdir(), "tapline-bench-disabled"),
