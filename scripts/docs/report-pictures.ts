@@ -1,5 +1,6 @@
 /**
- * Photographs reports of real jobs for the documentation: `npm run docs:report-pictures`. Needs Debian's chromium.
+ * Photographs reports of real jobs for the documentation: `npm run docs:report-pictures`; behind `--` words of the pictures'
+ * names that are wanted, otherwise all. Needs Debian's chromium.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -55,6 +56,20 @@ try {
     lab,
     await lab.patchSweep("demo", capitals[0] as string, "The capital of Japan is"),
   );
+  const gift = (giver: string) => `When Mary and John went to the store, ${giver} gave a drink to`;
+  const heads = await page(
+    lab,
+    await lab.patchSweep("demo", gift("John"), gift("Mary"), { points: ["head_out"] }),
+  );
+  const halves = await page(
+    lab,
+    await lab.patchSweep("demo", capitals[0] as string, "The capital of Japan is", { points: ["attn_out"] }),
+  );
+  const words = "river stone bread chair apple window garden table paper music";
+  const attention = await page(
+    lab,
+    await lab.inspect("demo", `${words} ${words}`, { layers: [7], attention: { layers: [7, 6, 4, 2, 0] } }),
+  );
   const sae = await page(lab, await lab.sae("demo", examples, { layers: [2, 5], steps: 200 }));
 
   await take(browser, inspect, "light", "#logit-lens", "report-lens-light", async (shown) => {
@@ -75,6 +90,11 @@ try {
     );
   });
   await take(browser, sweep, "light", "#patch-map", "report-patch-light");
+  await take(browser, heads, "light", "#patch-map-head-out", "report-patch-heads-light");
+  await take(browser, heads, "dark", "#patch-heads", "report-patch-head-tokens-dark");
+  await take(browser, halves, "light", "#patch-map-attn-out", "report-patch-attention-light");
+  await take(browser, attention, "light", "#attention-induction", "report-attention-induction-light");
+  await take(browser, attention, "light", "#attention-previous", "report-attention-previous-light");
   await take(browser, probe, "light", "#accuracy-by-layer", "report-accuracy-light");
   await take(browser, probe, "dark", "#scores", "report-scores-dark");
   await take(browser, sae, "dark", "#features", "report-features-dark");
@@ -103,6 +123,8 @@ async function take(
   name: string,
   prepare: (shown: Awaited<ReturnType<Browser["newPage"]>>) => Promise<void> = async () => {},
 ): Promise<void> {
+  const wanted = process.argv.slice(2);
+  if (wanted.length > 0 && !wanted.some((word) => name.includes(word))) return;
   const shown = await browser.newPage({ colorScheme, viewport: { width: 980, height: 1400 } });
   await shown.goto(url);
   await shown.locator(`${part} .chart svg, ${part}.passage`).first().waitFor();

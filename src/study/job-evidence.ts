@@ -272,7 +272,8 @@ function methodOf({ config }: Job): string {
   }
   if (config.operation === "patch_sweep") {
     const layers = config.layers === undefined ? "every layer" : `layers ${config.layers.join(", ")}`;
-    const { positions, points } = config;
+    // Jobs of earlier versions name no points.
+    const { positions, points = ["block_out"] } = config;
     const tokens =
       positions === undefined
         ? "every token"
