@@ -7,11 +7,18 @@ interface AddOptions {
   revision?: string;
 }
 
+interface FitOptions {
+  json?: boolean;
+  from: string;
+  model?: string;
+  quiet?: boolean;
+}
+
 /** `tapline lens`: lenses that translate, kept by name for `tapline inspect --lens`. */
 export function registerLens(program: Command): void {
   const lens = program
     .command("lens")
-    .description("Jacobian and tuned lenses by name: add a published one, list, show, remove.");
+    .description("Jacobian and tuned lenses by name: add a published one, fit one, list, show, remove.");
   hereCommand(lens, "add", "Keep a lens: its file of weights or the folder of it, here or on the hub.")
     .argument("<name>", "letters, digits, dots, dashes")
     .argument("<place>", "a path, owner/name/path of the hub, or demo: the embedded model's")
@@ -29,6 +36,22 @@ Examples:
   tapline inspect "The capital of France is" --lens demo`,
     )
     .action(add);
+  hereCommand(lens, "fit", "Fit a lens here: from each block's output to the last block's, by least squares.")
+    .argument("<name>", "letters, digits, dots, dashes")
+    .requiredOption("--from <folder>", "an extraction of every token's rows, the last block's among them")
+    .option("--model <model>", "the model that the extraction was made with (default: demo)")
+    .option("--quiet", "no progress")
+    .addHelpText(
+      "after",
+      `
+Every tenth text is held out: on it the lens is compared with the logit lens.
+
+Examples:
+  tapline extract --data texts.txt --layers 0-7 --out rows
+  tapline lens fit mine --from rows
+  tapline inspect "The capital of France is" --lens mine`,
+    )
+    .action(fit);
   registerKeptHere<StoredLens>(lens, { noun: "lens", plural: "lenses", open, line, picture });
 }
 
@@ -50,6 +73,52 @@ async function add(name: string, place: string, { revision, json }: AddOptions):
   const stored = await withHub(revision, (fromHub) => lenses.add(name, lensPlace(place), fromHub));
   if (stored === undefined) return;
   return json ? printJson(stored) : print(picture(stored));
+}
+
+async function fit(name: string, options: FitOptions): Promise<void> {
+  await checkName(name);
+  const { stoppable, endBy } = await import("./stop-signal.js");
+  const signal = stoppable();
+  const [
+    lenses,
+    { fitLens },
+    { openExtraction },
+    { resolveModel },
+    { Model },
+    { print, printJson },
+    terminal,
+  ] = await Promise.all([
+    open(),
+    import("../lab/training/lens.js"),
+    import("../lab/training/extraction.js"),
+    import("../models/resolve.js"),
+    import("../native/index.js"),
+    import("./output.js"),
+    import("../terminal/index.js"),
+  ]);
+  const progress = new terminal.JobProgress(options.quiet ? { write: () => {} } : process.stderr);
+  const extraction = await openExtraction(options.from);
+  const { path } = await resolveModel(options.model ?? "demo");
+  const model = await Model.open(path);
+  try {
+    const stored = await fitLens({
+      extraction,
+      model,
+      path,
+      lenses,
+      name,
+      signal,
+      progress: (now) => progress.show({ status: "running", progress: now }),
+    });
+    progress.clear();
+    await (options.json ? printJson(stored) : print(picture(stored)));
+  } catch (error) {
+    progress.clear();
+    if (signal.aborted) return endBy(signal.reason);
+    throw error;
+  } finally {
+    await model.close();
+  }
 }
 
 function line({ kind, layers, n_embd, layout }: StoredLens): string {
