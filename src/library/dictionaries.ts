@@ -1,24 +1,15 @@
 import { createHash } from "node:crypto";
-import { readdir, readFile, stat } from "node:fs/promises";
-import { basename, dirname, join, relative } from "node:path";
 import type { StoredDictionary } from "../contracts/library.js";
 import { UserError } from "../contracts/user-error.js";
-import {
-  type Dictionary,
-  dictionaryFiles,
-  filesBeside,
-  type LayoutFiles,
-  readDictionary,
-} from "../formats/dictionaries/index.js";
+import { type Dictionary, dictionaryFiles, readDictionary } from "../formats/dictionaries/index.js";
 import { floatsOf, narrowExactly } from "../formats/float.js";
-import { FormatError } from "../formats/format-error.js";
 import { planSafetensors, type WrittenType } from "../formats/safetensors.js";
 import type { DictionaryPlaces, FeaturePlace, WeightType } from "../native/index.js";
 import { checkBlockOutput, type ModelIdentity, pointOf } from "./identity.js";
-import { absent, NamedFiles } from "./named-files.js";
-import { openTensors, readBytes, tensorPlaces } from "./tensor-files.js";
+import { asUserError, type FromHub, filesAt } from "./layout-files.js";
+import { NamedFiles } from "./named-files.js";
+import { readBytes, tensorPlaces } from "./tensor-files.js";
 
-const configBytes = 16 * 1024 ** 2;
 const pieceBytes = 64 * 1024 ** 2;
 
 /** What the caller says where a file does not. */
@@ -28,15 +19,6 @@ export interface DictionaryClaims {
   /** Features that stay active, for layouts whose files do not say. */
   k?: number | undefined;
 }
-
-/**
- * Brings the files that `choose` takes from a place of the hub, `owner/name[/path]`.
- * @returns where the weights are now, and what place they are of; nothing for what is no such place
- */
-export type FromHub = (
-  place: string,
-  choose: (paths: readonly string[], at: string) => string[],
-) => Promise<{ path: string; source: string } | undefined>;
 
 /** A stored dictionary as native code reads it. */
 export interface OpenDictionary {
@@ -204,23 +186,8 @@ async function readFrom(
   k: number | undefined,
   fromHub: FromHub | undefined,
 ): Promise<{ dictionary: Dictionary; source: string | null }> {
-  if ((await stat(place).catch(absent)) !== undefined) {
-    return { dictionary: await readDictionary(await layoutFiles(place), k), source: null };
-  }
-  checkSite(place);
-  const found = await fromHub?.(place, (paths, at) => {
-    try {
-      return dictionaryFiles(paths, at);
-    } catch (error) {
-      return asUserError(error);
-    }
-  });
-  if (found === undefined) throw new UserError(`There is no file or folder ${place}.`);
-  return { dictionary: await readDictionary(await layoutFiles(found.path), k), source: found.source };
-}
-
-function asUserError(error: unknown): never {
-  throw error instanceof FormatError ? new UserError(error.message) : error;
+  const { files, source } = await filesAt(place, dictionaryFiles, fromHub, checkSite);
+  return { dictionary: await readDictionary(files, k), source };
 }
 
 /** Gemma Scope's files do not say what they read; their repositories' names do. */
@@ -232,39 +199,6 @@ function checkSite(place: string): void {
       `${repository} holds dictionaries of ${site}, as its name says; read are those of a block's output (-res).`,
     );
   }
-}
-
-/** The files that lie in a dictionary's folder, one level deep, as its layout calls them. */
-async function layoutFiles(path: string): Promise<LayoutFiles> {
-  const found = await stat(path).catch(absent);
-  if (found === undefined) throw new UserError(`There is no file or folder ${path}.`);
-  const parent = dirname(path);
-  // One layout keeps its weights a folder deeper than its settings.
-  const above = basename(parent) === "checkpoints" ? dirname(parent) : parent;
-  const folder = found.isDirectory() ? path : above;
-  const entries = await readdir(folder, { withFileTypes: true });
-  const deeper = entries.filter((entry) => entry.isDirectory() && entry.name === "checkpoints");
-  const below = await Promise.all(
-    deeper.map(async ({ name }) => (await readdir(join(folder, name))).map((file) => `${name}/${file}`)),
-  );
-  const names = filesBeside(
-    [...entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name), ...below.flat()],
-    found.isDirectory() ? undefined : relative(folder, path).replaceAll("\\", "/"),
-  );
-  return {
-    names,
-    json: async (name) => {
-      const { size } = await stat(join(folder, name));
-      if (size > configBytes)
-        throw new FormatError(`${name} has ${size} bytes; at most ${configBytes} are read.`);
-      try {
-        return JSON.parse(await readFile(join(folder, name), "utf8"));
-      } catch {
-        throw new FormatError(`${name} is no JSON.`);
-      }
-    },
-    tensors: (name) => openTensors(join(folder, name)),
-  };
 }
 
 /** A dictionary as its file holds it, in pieces. */
