@@ -354,6 +354,22 @@ test("packed features are those of each sequence alone", async () => {
   }
 });
 
+test("a mean leaves out the first tokens that it is told to, and of a text that has no others none", async () => {
+  const sequences = [2, 3, 7].map((length) => someTokens(length, model.info.nVocab));
+  const features = await context.features({ sequences, layers: [3], rows: "mean", skipped: 2 });
+  const means = features.get(3)!.data;
+  for (const [i, sequence] of sequences.entries()) {
+    const [rows] = await states(sequence, [3]);
+    const from = sequence.length === 2 ? 0 : 2;
+    const mean = Float32Array.from({ length: width }, (_, k) => {
+      let sum = 0;
+      for (let row = from; row < sequence.length; row++) sum += rows![row * width + k]!;
+      return sum / (sequence.length - from);
+    });
+    assert.ok(apart(means.subarray(i * width, (i + 1) * width), mean) < 5e-3, `${sequence.length} tokens`);
+  }
+});
+
 test("results are copies: a later pass does not change them", async () => {
   const [first] = await states(tokens, [2]);
   const kept = first!.slice();

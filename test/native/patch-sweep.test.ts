@@ -138,18 +138,31 @@ test("only what can change anything is computed", async () => {
 test("a random change is as long as the patch's, and in the direction that was given", async () => {
   const request = await everywhere();
   const width = model.info.nEmbd;
-  const direction = Float32Array.from({ length: width }, (_, i) => Math.sin(i * 1.7));
+  const directions = layers.map((layer) =>
+    Float32Array.from({ length: width }, (_, i) => Math.sin(i * 1.7 + 2.3 * layer)),
+  );
   const controls = new Float32Array(layers.length * width);
-  for (const layer of layers) controls.set(direction, layer * width);
+  for (const layer of layers) controls.set(directions[layer] as Float32Array, layer * width);
   const sweep = await context.patchSweep({ ...request, controls });
-  const base = await statesOf(corrupted);
-  const length = Math.hypot(...direction);
+  const [base, donor] = [await statesOf(corrupted), await statesOf(clean)];
+  const row = (states: Float32Array[], layer: number, position: number) =>
+    (states[layer] as Float32Array).slice(position * width, (position + 1) * width);
   const expected = await oneByOne(request, (layer, position) => {
     const far = sweep.changeLength[layer * positions.length + position] as number;
-    return (base[layer] as Float32Array)
-      .slice(position * width, (position + 1) * width)
-      .map((value, i) => value + (far / length) * (direction[i] as number));
+    const direction = directions[layer] as Float32Array;
+    const length = Math.hypot(...direction);
+    return row(base, layer, position).map((value, i) => value + (far / length) * (direction[i] as number));
   });
+  for (const layer of layers.slice(0, -1)) {
+    for (const position of positions) {
+      const at = layer * positions.length + position;
+      const [mine, theirs] = [row(base, layer, position), row(donor, layer, position)];
+      const apart = Math.hypot(...mine.map((value, i) => (theirs[i] as number) - value));
+      const what = `block ${layer}, token ${position}`;
+      assert.ok(Math.abs((sweep.rowLength[at] as number) / Math.hypot(...mine) - 1) < 1e-3, what);
+      assert.ok(Math.abs((sweep.changeLength[at] as number) - apart) < 1e-3 * (1 + apart), what);
+    }
+  }
   near(sweep.control as Float64Array, expected, 1e-4, "control");
   assert.is(sweep.computedSites, 2 * (7 + 8) + 1);
 });
