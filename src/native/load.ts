@@ -64,11 +64,11 @@ export function addonInUse(): AddonFile & { passedOver: readonly string[] } {
 }
 
 /**
- * Rounds that a thread of ggml spins at a barrier before it sleeps: about as long as waking it takes, 20 to 40 µs. The
- * OpenMP of GCC spins for 3 ms where nothing says otherwise, and at a hundred barriers a token that is 36 s instead of 2
- * as soon as other programs have the processors.
+ * Rounds that a thread of ggml spins at a barrier before it sleeps: about as long as waking it takes, 40 to 80 µs. The
+ * OpenMP of GCC spins for 3 ms where nothing says otherwise, at some hundred barriers a token: as soon as other programs
+ * have the processors, everything waits for threads that wait (see docs/architecture.md).
  */
-const spins = "2000";
+const spins = "4000";
 
 /** OpenMP reads it once, when the addon brings it in; what we start later is not told. */
 function withSpins<T>(work: () => T): T {

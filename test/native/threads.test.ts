@@ -51,7 +51,7 @@ onLinux(
       const { stdout, stderr } = spawnSync(process.execPath, args, { env, encoding: "utf8" });
       return [/GOMP_SPINCOUNT = '(\d+)'/.exec(stderr)?.[1], stdout.trim()];
     };
-    assert.equal(run({}), ["2000", "undefined"]);
+    assert.equal(run({}), ["4000", "undefined"]);
     assert.equal(run({ GOMP_SPINCOUNT: "77" }), ["77", "77"]);
   },
 );
