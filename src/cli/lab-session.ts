@@ -20,8 +20,13 @@ export interface LabSession {
  * The Lab that was named, or the one at the usual port, or one of its own in a temporary folder: that one ends,
  * with everything it holds, when the session is closed.
  * @param named an origin; `new` for one of its own in any case
+ * @param options.emptyLibrary one of its own keeps nothing of the person's: what it is for brings all that it names
  */
-export async function openLab(named: string | undefined, onStart: () => void): Promise<LabSession> {
+export async function openLab(
+  named: string | undefined,
+  onStart: () => void,
+  { emptyLibrary = false }: { emptyLibrary?: boolean } = {},
+): Promise<LabSession> {
   if (named !== undefined && named !== "new") {
     const lab = new Lab(named);
     await lab.health();
@@ -29,7 +34,7 @@ export async function openLab(named: string | undefined, onStart: () => void): P
   }
   if (named === undefined && (await isLab(usualLab))) return running(new Lab(usualLab), usualLab);
   onStart();
-  return startOwn();
+  return startOwn(emptyLibrary);
 }
 
 function running(lab: Lab, url: string): LabSession {
@@ -41,7 +46,7 @@ export function isLab(url: string): Promise<boolean> {
   return answers(async () => (await new Lab(url, { timeoutMs: greetingMs }).health()).api_version === 1);
 }
 
-async function startOwn(): Promise<LabSession> {
+async function startOwn(emptyLibrary: boolean): Promise<LabSession> {
   const [{ startLab, taplineHome }, { backendInfo }] = await Promise.all([
     import("../lab/index.js"),
     import("../native/index.js"),
@@ -49,7 +54,8 @@ async function startOwn(): Promise<LabSession> {
   const home = await mkdtemp(join(tmpdir(), "tapline-lab-"));
   const removeHome = () => rm(home, { recursive: true, force: true });
   try {
-    const library = taplineHome(); // what a person keeps by name is not for this occasion alone
+    // What a person keeps by name is not for this occasion alone.
+    const library = emptyLibrary ? home : taplineHome();
     const service = await startLab({ port: 0, home, library, backend: backendInfo().backend });
     return {
       lab: new Lab(service.url),

@@ -31,9 +31,9 @@ export async function openRecipeLab(
   { steps }: Recipe,
   onStart: () => void,
 ): Promise<RecipeLab> {
-  const session = await openLab(named, onStart);
+  const session = await openLab(named, onStart, { emptyLibrary: true });
   const http = new Transport(session.url, makeTimeoutMs, { service: "lab" });
-  const claims = new Claims(http, "run it in another Lab");
+  const claims = new Claims(http, "run it with --lab new");
   const close = async () => {
     await claims.release();
     await session.close();
