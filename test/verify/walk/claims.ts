@@ -58,6 +58,6 @@ export const claims: Readonly<Record<string, Claims>> = {
   "docs/experiments/probe.md": reports(1),
   "docs/experiments/sae.md": reports(1),
   "docs/experiments/features.md": reports(2),
-  "docs/experiments/patch.md": reports(1),
+  "docs/experiments/patch.md": reports(2),
   "docs/experiments/lenses.md": reports(1),
 };
