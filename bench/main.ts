@@ -32,6 +32,7 @@ const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Ro
   live: async () => (await import("./live/index.js")).benchLive,
   levels: async () => (await import("./levels.js")).benchLevels,
   patch: async () => (await import("./patch.js")).benchPatch,
+  lens: async () => (await import("./lens.js")).benchLens,
   peers: async () => (await import("./peers/suite.js")).benchPeers,
   studies: async () => (await import("./studies.js")).benchStudies,
   dictionaries: async () => (await import("./dictionaries.js")).benchDictionaries,

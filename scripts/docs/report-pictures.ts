@@ -80,6 +80,7 @@ try {
   await take(browser, lenses, "light", "#logit-lens", "report-lenses-light");
   await take(browser, lenses, "light", "#logit-lens", "report-lenses-kl-light", async (shown) => {
     await shown.getByRole("button", { name: "KL to the output" }).click();
+    await shown.mouse.move(0, 0);
   });
   await take(browser, inspect, "light", "#norms", "report-norms-light");
   await take(browser, inspect, "dark", "#answer-by-layer", "report-answer-dark");
