@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { follow, usePlace, type View, views } from "./router.js";
 import { call, forget } from "./session.js";
 import { changed, known, useTopic } from "./store.js";
@@ -36,8 +36,12 @@ const shown: Record<View, (props: { id: string | undefined }) => preact.JSX.Elem
 export function App() {
   const { view, id } = usePlace();
   const Shown = shown[view];
+  const shownBefore = useRef(view);
   useEffect(() => {
     document.title = `${names[view]} · tapline workbench`;
+    // Who came by a link or a button, goes on in the view and not at the page's beginning.
+    if (shownBefore.current !== view) document.getElementById("content")?.focus();
+    shownBefore.current = view;
   }, [view]);
   return (
     <>

@@ -10,6 +10,8 @@ import { changed, known, readState, take } from "./store.js";
 const name = "tapline-workbench-events";
 type Told = { event: Numbered } | { lost: string | undefined } | { missed: true };
 
+/** The service says every 15 s that it is there; after so long a silence the connection is dead, closed or not. */
+const silenceMs = 40_000;
 const pausesMs = [250, 1000, 2000, 5000];
 let reading = false;
 /** Number of the last event that was heard of. */
@@ -90,11 +92,19 @@ async function* chunks({ body }: Response): AsyncGenerator<Uint8Array, void> {
   const reader = (body as ReadableStream<Uint8Array>).getReader();
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await unlessSilent(reader.read());
       if (done) return;
       yield value;
     }
   } finally {
     reader.cancel().catch(() => {});
   }
+}
+
+/** What arrives in time. A connection through which a laptop slept may never be closed, and brings nothing either. */
+function unlessSilent<T>(arriving: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error("Nothing arrived for too long.")), silenceMs);
+    arriving.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
 }

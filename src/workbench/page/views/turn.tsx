@@ -36,7 +36,7 @@ export function TurnView({
   const done = answers.every(({ state }) => state !== "running");
   const differsAt = done ? firstDifference(first, second) : undefined;
   return (
-    <article class={done ? "turn done" : "turn"}>
+    <article class="turn">
       <Question turn={turn} index={index} conversation={conversation} busy={busy} onAskAgain={onAskAgain} />
       {answers.map((answer, at) => (
         <div class="answer" key={at}>
