@@ -13,6 +13,8 @@ import { compiledWorker } from "../support/program.js";
 
 export interface Bench {
   folder: string;
+  /** Where the Lab is reached. */
+  lab: string;
   workbench: WorkbenchService;
   /** Ends the workbench and starts another at the same port. */
   restart(): Promise<void>;
@@ -40,6 +42,7 @@ export async function startBench(services: (folder: string) => Promise<Services>
     startWorkbench({ port, home: folder, server, lab, model: "demo", models, page });
   const bench: Bench = {
     folder,
+    lab,
     workbench: await start(0),
     async restart() {
       const { port } = bench.workbench;

@@ -57,6 +57,11 @@ export function ChatView({ id }: { id: string | undefined }) {
       kept.delete("t");
       go(`/chat/${begun.conversation}${kept.size === 0 ? "" : `?${kept}`}`);
     });
+  const last = conversation?.turns.at(-1);
+  const again =
+    conversation === undefined || last === undefined || running === true
+      ? undefined
+      : () => void send(last.question, conversation.raw, conversation.turns.length - 1);
   const fork = (at: number, from: ForkFrom) =>
     trying(async () => {
       const body = { turn: turnAt, answer: answerAt, token: at, ...from };
@@ -127,6 +132,12 @@ export function ChatView({ id }: { id: string | undefined }) {
             />
           ))}
         </div>
+        {conversation?.turns.length === 1 && running !== true && token === undefined && (
+          <p class="soft">
+            Click a word of the answer to see what it was chosen from; or change a layer, and ask the question
+            again.
+          </p>
+        )}
         <Announcer turns={conversation?.turns ?? []} />
         <Problem sentence={problem} />
         <Composer
@@ -163,6 +174,7 @@ export function ChatView({ id }: { id: string | undefined }) {
           library={library}
           onEdits={(edits) => set({ edits })}
           onPair={(pair) => set({ pair })}
+          onAgain={again}
         />
         <ChatSettings library={library} />
       </aside>

@@ -53,7 +53,7 @@ let keys = 0;
 
 export function newEdit(kind: Edit["kind"], layer: number, vector = "", feature?: FeatureOf): Edit {
   keys += 1;
-  const strength = { steer: 0.3, scale: 1.5, ablate: 1, project_out: 1 }[kind];
+  const strength = { steer: 0.3, scale: 1.5, ablate: 0.8, project_out: 1 }[kind];
   const what = { kind, layer, vector, ...(feature !== undefined && { feature }) };
   return { key: keys, on: true, ...what, strength, positions: "all" };
 }
@@ -81,10 +81,12 @@ interface EditsProps {
   library: Library | undefined;
   onEdits: (edits: Edit[]) => void;
   onPair: (pair: boolean) => void;
+  /** Asks the last question with what the sliders say; absent where there is none, or it is being answered. */
+  onAgain: (() => void) | undefined;
 }
 
 /** The column of sliders. */
-export function Edits({ edits, pair, layers, library, onEdits, onPair }: EditsProps) {
+export function Edits({ edits, pair, layers, library, onEdits, onPair, onAgain }: EditsProps) {
   const vectors = library?.vectors ?? [];
   const replace = (key: number, change: Partial<Edit>) =>
     onEdits(edits.map((edit) => (edit.key === key ? { ...edit, ...change } : edit)));
@@ -133,6 +135,13 @@ export function Edits({ edits, pair, layers, library, onEdits, onPair }: EditsPr
         <input type="checkbox" checked={pair} onChange={(event) => onPair(event.currentTarget.checked)} />
         Same question without them beside it
       </label>
+      {onAgain !== undefined && edits.some(({ on }) => on) && (
+        <p>
+          <button type="button" class="main" onClick={onAgain}>
+            Ask the last question again
+          </button>
+        </p>
+      )}
     </section>
   );
 }
@@ -300,6 +309,11 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
         <span class="soft">{range.unit}</span>
       </div>
       {edit.strength === range.neutral && <p class="soft">This changes nothing.</p>}
+      {edit.kind === "ablate" && edit.strength > 0.5 && (
+        <p class="soft">
+          With most of a block's output gone, language breaks. A direction changes what is said.
+        </p>
+      )}
       <label>
         at{" "}
         <select
