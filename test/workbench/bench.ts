@@ -31,15 +31,18 @@ interface Services {
 
 /**
  * The page is built to a folder of its own, beside what the services keep.
- * @param services what stands behind the workbench; the embedded model and a Lab unless told otherwise
+ * @param services what stands behind the workbench; a model and a Lab unless told otherwise
+ * @param model the embedded one unless told otherwise
  */
-export async function startBench(services: (folder: string) => Promise<Services> = real): Promise<Bench> {
+export async function startBench(
+  services: (folder: string, model: string) => Promise<Services> = real,
+  model = "demo",
+): Promise<Bench> {
   const folder = mkdtempSync(join(tmpdir(), "tapline-bench-"));
   const page = join(folder, "page");
-  const [{ server, lab, close, serve }] = await Promise.all([services(folder), buildPage(page)]);
+  const [{ server, lab, close, serve }] = await Promise.all([services(folder, model), buildPage(page)]);
   const models: ModelHost = { layOut: (path) => estimateMemory({ path }), ...(serve && { serve }) };
-  const start = (port: number) =>
-    startWorkbench({ port, home: folder, server, lab, model: "demo", models, page });
+  const start = (port: number) => startWorkbench({ port, home: folder, server, lab, model, models, page });
   const bench: Bench = {
     folder,
     lab,
@@ -58,9 +61,9 @@ export async function startBench(services: (folder: string) => Promise<Services>
   return bench;
 }
 
-async function real(home: string): Promise<Services> {
+async function real(home: string, model: string): Promise<Services> {
   const [server, lab] = await Promise.all([
-    startServer({ home, parallel: 4 }),
+    startServer({ home, model, parallel: 4 }),
     startLab({ port: 0, home, queueCapacity: 8, backend: "cpu", ...compiledWorker }),
   ]);
   return { server: server.url, lab: lab.url, close: () => Promise.all([server.close(), lab.close()]) };

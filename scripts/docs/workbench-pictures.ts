@@ -1,0 +1,107 @@
+/**
+ * Photographs the workbench's views for the documentation: `npm run docs:workbench-pictures`, all or those that are named.
+ * Needs Debian's chromium. `--model FILE` and `--to FOLDER` look at the views of another model.
+ */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { type Bench, startBench } from "../../test/workbench/bench.js";
+
+const images = fileURLToPath(new URL("../../docs/images", import.meta.url));
+
+const { values, positionals } = parseArgs({
+  options: { model: { type: "string" }, to: { type: "string", default: images } },
+  allowPositionals: true,
+});
+mkdirSync(values.to, { recursive: true });
+
+const go = (page: Page, view: string) =>
+  page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: view, exact: true }).click();
+const press = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).click();
+const figure = (page: Page, name: string | RegExp) => page.getByRole("figure", { name });
+const drawn = (page: Page, name: string | RegExp) => figure(page, name).locator("svg").last().waitFor();
+
+async function answered(page: Page): Promise<void> {
+  await page.getByText("answering …").last().waitFor({ state: "hidden" });
+}
+
+/** What is done before each picture; what it returns stands on top of it. */
+const pictures: Record<string, (page: Page) => Promise<ReturnType<Page["locator"]> | undefined>> = {
+  async "workbench-chat"(page) {
+    await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
+    await page.keyboard.press("Enter");
+    await page.getByText(/^\d+ tokens/).waitFor();
+    await press(page, "Change a layer");
+    await press(page, "Ask the last question again");
+    await page.getByText(/First difference: token|Both answers are the same/).waitFor();
+    await answered(page);
+    await page.getByLabel("Colour by").selectOption("probability");
+    await page.locator(".answer-text").nth(1).locator(":scope > p .t, .markdown .t").nth(-3).click();
+    return undefined;
+  },
+  async "workbench-inspect"(page) {
+    await inspect(page);
+    await page.getByLabel("Colour by").first().selectOption("rank");
+    return figure(page, "Logit lens");
+  },
+  async "workbench-attention"(page) {
+    await inspect(page);
+    return page.getByRole("region", { name: "One head" });
+  },
+  async "workbench-patch"(page) {
+    await go(page, "Patch");
+    await press(page, "Patch");
+    await drawn(page, /^Recovery/);
+    return page.getByRole("region", { name: "Alignment" });
+  },
+  async "workbench-steer"(page) {
+    await go(page, "Steer");
+    await press(page, "Measure seven strengths beside random vectors");
+    await page.getByRole("figure").first().locator("svg").last().waitFor();
+    return page.getByRole("region", { name: "Result" });
+  },
+};
+
+async function inspect(page: Page): Promise<void> {
+  await go(page, "Inspect");
+  await page
+    .getByRole("textbox", { name: "Text" })
+    .fill("The capital of France is Paris. The capital of Japan is");
+  await page.getByRole("textbox", { name: "follow the token" }).fill(" Tokyo");
+  await page.getByRole("checkbox", { name: "attention heads" }).check();
+  await page.getByRole("checkbox", { name: /logit is made of/ }).check();
+  await press(page, "Inspect");
+  await drawn(page, /^Attention of layer/);
+}
+
+async function take(bench: Bench, browser: Browser, name: string): Promise<void> {
+  const dark = name === "workbench-attention" || name === "workbench-patch";
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 760 },
+    colorScheme: dark ? "dark" : "light",
+  });
+  context.setDefaultTimeout(300_000);
+  const page = await context.newPage();
+  await page.goto(bench.workbench.link());
+  await page.getByRole("navigation", { name: "Views" }).waitFor();
+  const top = await (pictures[name] as (typeof pictures)[string])(page);
+  await top?.evaluate("(one) => window.scrollTo(0, one.getBoundingClientRect().top + window.scrollY - 12)");
+  await page.mouse.move(0, 0);
+  await page.screenshot({ path: join(values.to, `${name}.png`) });
+  await context.close();
+  console.log(`${name}.png`);
+}
+
+const bench = await startBench(undefined, values.model);
+const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args });
+try {
+  for (const name of Object.keys(pictures)) {
+    if (positionals.length === 0 || positionals.includes(name)) await take(bench, browser, name);
+  }
+} finally {
+  await browser.close();
+  await bench.close();
+}
