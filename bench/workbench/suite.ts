@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { buildPage } from "../../scripts/build/page.js";
+import { estimateMemory } from "../../src/native/index.js";
 import { startWorkbench, type WorkbenchService } from "../../src/workbench/index.js";
 import { blocks, clock, fakeServices, jobId, type Stream } from "../../test/workbench/fast-services.js";
 import { percentile, type Row, row } from "../figures.js";
@@ -28,7 +29,8 @@ export async function benchWorkbench(options: { quick: boolean; only?: string })
   const page = join(folder, "page");
   const [services] = await Promise.all([fakeServices(stream), buildPage(page)]);
   const { url } = services;
-  const workbench = await startWorkbench({ port: 0, home: folder, server: url, lab: url, page });
+  const models = { layOut: (path: string) => estimateMemory({ path }) };
+  const workbench = await startWorkbench({ port: 0, home: folder, server: url, lab: url, models, page });
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args });
   const bench = { browser, workbench, stream, rounds: quick ? 1 : 3, seconds: quick ? 3 : 10 };

@@ -54,13 +54,7 @@ const pictures: Record<string, (page: Page) => Promise<ReturnType<Page["locator"
     await go(page, "Patch");
     await press(page, "Patch");
     await drawn(page, /^Recovery/);
-    return page.getByRole("region", { name: "Alignment" });
-  },
-  async "workbench-steer"(page) {
-    await go(page, "Steer");
-    await press(page, "Measure seven strengths beside random vectors");
-    await page.getByRole("figure").first().locator("svg").last().waitFor();
-    return page.getByRole("region", { name: "Result" });
+    return figure(page, /^Recovery/);
   },
 };
 
@@ -87,7 +81,7 @@ async function take(bench: Bench, browser: Browser, name: string): Promise<void>
   await page.goto(bench.workbench.link());
   await page.getByRole("navigation", { name: "Views" }).waitFor();
   const top = await (pictures[name] as (typeof pictures)[string])(page);
-  await top?.evaluate("(one) => window.scrollTo(0, one.getBoundingClientRect().top + window.scrollY - 12)");
+  await top?.evaluate((one) => (one as unknown as { scrollIntoView(): void }).scrollIntoView());
   await page.mouse.move(0, 0);
   await page.screenshot({ path: join(values.to, `${name}.png`) });
   await context.close();

@@ -21,7 +21,7 @@ inBrowser("a job that somebody cancels elsewhere is told in every tab that shows
   const lab = new Lab(bench.lab);
   const texts = Array.from({ length: 40 }, (_, at) => `The capital of country ${at} is far away.`);
   const examples = texts.map(
-    (text, at) => ({ text, label: at % 2, split: at % 4 < 2 ? "train" : "test" }) as const,
+    (text, at) => ({ text, label: at % 2 === 0 ? 0 : 1, split: at % 4 < 2 ? "train" : "test" }) as const,
   );
   const before = await Promise.all(
     [0, 1, 2].map(() => lab.submit("probe", "demo", { examples, layers: [0, 1, 2, 3, 4, 5, 6, 7] })),

@@ -69,8 +69,8 @@ async function chat(page: Page): Promise<void> {
   await tabTo(page, /^Change a layer$/);
   await page.keyboard.press("Enter");
   await tabTo(page, /^Strength of ablate at layer 5$/);
-  await page.keyboard.press("ArrowLeft");
-  await until(async () => (await page.getByRole("slider").inputValue()) === "0.75");
+  await page.keyboard.press("ArrowRight");
+  await until(async () => (await page.getByRole("slider").inputValue()) === "0.85");
   await tabTo(page, /^Ask the last question again$/);
   await page.keyboard.press("Enter");
   await page.getByText(/First difference: token \d+\./).waitFor();

@@ -73,7 +73,9 @@ inBrowser("a lens of 256 tokens and 24 layers is one canvas; a table is made whe
   await page.keyboard.press("End");
   await until(async () => ((await tip.textContent()) ?? "").startsWith("layer 22, after"));
   assert.match((await tip.textContent()) ?? "", /^layer 22, after \S+ \(token 255\)\n/);
-  await until(async () => (await map.evaluate("(one) => one.scrollLeft")) !== 0);
+  await until(
+    async () => (await map.evaluate((one) => (one as unknown as { scrollLeft: number }).scrollLeft)) > 0,
+  );
   await until(async () =>
     ((await lens.locator(".detail").textContent()) ?? "").startsWith("layer 22, after"),
   );
