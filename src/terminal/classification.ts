@@ -23,6 +23,13 @@ export function bestLayer<R extends { layer: number; auc: number; brier: number 
   return { best, tie: equal.length > 1 ? `, of ${equal.length} equal ones ${which}` : "" };
 }
 
+/** Examples by how far their score is from their label, the farthest first. */
+export function mostWrong<E extends Scored>(examples: readonly E[]): (E & { error: number })[] {
+  return examples
+    .map((example) => ({ ...example, error: Math.abs(example.label - example.score) }))
+    .toSorted((a, b) => b.error - a.error);
+}
+
 export interface RocPoint {
   falsePositiveRate: number;
   truePositiveRate: number;

@@ -1,5 +1,5 @@
 import type { ProbeResult } from "../../contracts/index.js";
-import { bestLayer, binOf, calibration, roc } from "../../terminal/index.js";
+import { bestLayer, binOf, calibration, mostWrong, roc } from "../../terminal/index.js";
 import { count, type Figure, type Findings, figureOf, type Passage, percent } from "../figure.js";
 import { glimpse, type Html, html } from "../markup.js";
 
@@ -331,9 +331,7 @@ function worst(reports: Report[]): Passage {
 }
 
 function worstAt(report: Report, open: boolean): Html {
-  const examples = heldOut(report)
-    .map((example) => ({ ...example, error: Math.abs(example.label - example.score) }))
-    .toSorted((a, b) => b.error - a.error);
+  const examples = mostWrong(heldOut(report));
   const wrong = examples.filter(({ error }) => error > 0.5).length;
   return html`<details${open && html` open`}><summary>Layer ${report.layer}: ${wrong} of ${examples.length} on the wrong side of 0.5</summary>
 <div class="scroll" tabindex="0" role="region" aria-label="Most wrong examples at layer ${report.layer}"><table><thead><tr><th scope="col">text</th><th scope="col" class="number">label</th><th scope="col" class="number">score</th><th scope="col" class="number">error</th></tr></thead>

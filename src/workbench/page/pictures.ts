@@ -8,6 +8,11 @@ export { download, save } from "../../report/page/save.js";
 export { theme } from "../../report/page/theme.js";
 export { openMap } from "./map.js";
 
+/** The rows of a CSV text. */
+export function csvRows(text: string): string[][] {
+  return d3.csvParseRows(text);
+}
+
 /** Keeps a table as a CSV file. */
 export function saveTable(name: string, head: string[], rows: (string | number | null)[][]): void {
   download(`${name}.csv`, new Blob([csvText(head, rows)], { type: "text/csv;charset=utf-8" }));

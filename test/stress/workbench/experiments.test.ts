@@ -118,11 +118,59 @@ inBrowser(
     // The last token at block 6 has the answer: its state alone brings the clean one.
     await page.goto(`${page.url().replace(/\?.*/, "")}?l=6&t=5`);
     await chosen.getByRole("button", { name: "What it does to the next tokens" }).click();
-    await chosen.getByRole("figure").first().locator("svg").first().waitFor();
+    const effect = chosen.getByRole("region", { name: "Data of “next tokens”" }).locator("tbody tr");
+    await effect.first().waitFor();
     assert.match(page.url(), /\?l=6&t=5&e=[0-9a-f]{32}$/);
-    assert.match((await chosen.textContent()) ?? "", /Paris/);
+    assert.match((await effect.nth(0).textContent()) ?? "", /^the run by itself Tokyo/);
+    assert.match((await effect.nth(1).textContent()) ?? "", /^with this state Paris/);
     await assertLooksWell(page, "a site's effect");
     await picture(page, "patch");
+    assert.equal(troubles, []);
+    await context.close();
+  },
+);
+
+inBrowser(
+  "probe: a file of examples is taken or told what is wrong with it; the most wrong are listed",
+  async () => {
+    const { page, context, troubles } = await visit(bench, {
+      viewport: { width: 768, height: 900 },
+      bypassCSP: true,
+      colorScheme: "dark",
+    });
+    await open(page, "Probe");
+    const give = (name: string, content: string) =>
+      page
+        .getByLabel(/^Examples from a file/)
+        .setInputFiles({ name, mimeType: "text/csv", buffer: Buffer.from(content) });
+    await give("odd.csv", "text,label\ngood,yes\n");
+    await page.getByRole("alert").getByText('Row 2: label is 0 or 1; got "yes".').waitFor();
+    const words = [
+      "good",
+      "great",
+      "lovely",
+      "superb",
+      "fine",
+      "nice",
+      "bad",
+      "poor",
+      "awful",
+      "weak",
+      "dull",
+      "grim",
+    ];
+    const rows = words.map((word, at) => `"The film, they say, was ${word}.",${at < 6 ? 1 : 0}`);
+    await give("films.csv", `text,label\n${rows.join("\n")}\n`);
+    await page.getByText("films.csv: 6 texts of class 1, 6 of class 0.").waitFor();
+    await page.getByRole("textbox", { name: "layers" }).fill("5");
+    await page.getByRole("button", { name: "Train and measure" }).click();
+    const worst = page.getByRole("region", { name: "Most wrong", exact: true });
+    await worst.waitFor();
+    assert.is(await worst.locator("tbody tr").count(), 4, "every third text of each class is held out");
+    for (const name of ["ROC", "Calibration"])
+      await page.getByRole("figure", { name }).locator("svg").first().waitFor();
+    await assertLooksWell(page, "a probe of a file");
+    await picture(page, "probe");
     assert.equal(troubles, []);
     await context.close();
   },

@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { promptPairs } from "../../../contracts/check-patch-sweep.js";
-import type { PatchSweepConfig, PatchSweepResult } from "../../../contracts/index.js";
-import type { Figure } from "../../../report/figure.js";
+import type { CompareResult, PatchSweepConfig, PatchSweepResult } from "../../../contracts/index.js";
+import { type Figure, percent } from "../../../report/figure.js";
 import { growingPatchMap } from "../../../report/figures/patch-growth.js";
 import { patchTokens } from "../../../terminal/patch-sweep-sites.js";
 import { visible } from "../../../terminal/text.js";
@@ -11,7 +11,7 @@ import { type JobFindings, labModel, submit, useGrowth } from "../jobs.js";
 import { go, select, usePlace } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
-import { FigureView } from "./figure.js";
+import { DataTable, FigureView } from "./figure.js";
 import { Form, Problem, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
 import { LayersField, parseLayers } from "./layers-field.js";
@@ -198,9 +198,29 @@ function ChosenSite({ findings, query }: { findings: JobFindings; query: URLSear
         </button>
       </p>
       <Problem sentence={problem} />
-      {effect !== null && /^[0-9a-f]{32}$/.test(effect) && <JobResult key={effect} id={effect} />}
+      {effect !== null && /^[0-9a-f]{32}$/.test(effect) && (
+        <JobResult key={effect} id={effect} shows={() => false}>
+          {({ job }) => <Effect result={job.result as CompareResult} />}
+        </JobResult>
+      )}
     </section>
   );
+}
+
+/** What the model goes on with: by itself, with the state, and with a random change that is as long. */
+function Effect({ result: { trials } }: { result: CompareResult }) {
+  const [trial] = trials;
+  if (trial === undefined) return null;
+  const { target_token, baseline, baseline_probability, output, probability, control } = trial;
+  const rows = [
+    ["the run by itself", baseline, percent(baseline_probability)],
+    ["with this state", output, percent(probability)],
+    ...(control === undefined
+      ? []
+      : [["with a random change as long", control.output, percent(control.probability)]]),
+  ];
+  const head = ["run", "goes on with", `probability of ${visible(target_token)}`];
+  return <DataTable head={head} rows={rows} label="next tokens" />;
 }
 
 /**

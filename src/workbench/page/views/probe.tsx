@@ -1,14 +1,23 @@
 import { useState } from "preact/hooks";
+import type { ProbeResult } from "../../../contracts/index.js";
+import { mostWrong } from "../../../terminal/classification.js";
 import { chatSettings } from "../chat-settings.js";
+import { type LabelledText, readExamples, withSplits } from "../examples.js";
 import { labModel, spreadLayers, submit } from "../jobs.js";
 import { follow, go } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { useLibrary } from "./edits.js";
+import { DataTable } from "./figure.js";
 import { Form, useKept, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
 import { LayersField, parseLayers } from "./layers-field.js";
 import { linesOf, TextsField } from "./texts-field.js";
+
+/** Of a file of examples, in bytes. */
+const mostBytes = 2_000_000;
+/** Texts that are listed of each layer. */
+const worstShown = 10;
 
 const praise = ["good", "great", "wonderful", "lovely", "superb", "excellent"];
 const blame = ["bad", "poor", "awful", "boring", "weak", "terrible"];
@@ -16,7 +25,13 @@ const review = (words: string[]) =>
   words.map((word) => `The review says that the film was ${word}.`).join("\n");
 
 /** The texts that a probe learns from; kept while one looks at other views. */
-const draft = { name: "praise", positive: review(praise), negative: review(blame) };
+const draft: {
+  name: string;
+  positive: string;
+  negative: string;
+  /** Examples of a file, in place of the two lists. */
+  file: { name: string; examples: LabelledText[] } | undefined;
+} = { name: "praise", positive: review(praise), negative: review(blame), file: undefined };
 
 /** A linear probe from two lists of texts: measured in a job with its controls, and kept for the chat. */
 export function ProbeView({ id }: { id: string | undefined }) {
@@ -25,12 +40,29 @@ export function ProbeView({ id }: { id: string | undefined }) {
   const [layers, setLayers] = useState(spreadLayers(4).join(", "));
   const { problem, trying } = useTrying();
   const set = useKept(draft);
-  const [positive, negative] = [linesOf(draft.positive), linesOf(draft.negative)];
+  const examples: LabelledText[] = draft.file?.examples ?? [
+    ...linesOf(draft.positive).map((text) => ({ text, label: 1 as const })),
+    ...linesOf(draft.negative).map((text) => ({ text, label: 0 as const })),
+  ];
+  const [negative, positive] = ([0, 1] as const).map((label) =>
+    examples.filter((example) => example.label === label).map(({ text }) => text),
+  ) as [string[], string[]];
+  const take = (file: File | undefined) =>
+    trying(async () => {
+      if (file === undefined) return;
+      if (file.size > mostBytes) {
+        throw new Error(`${file.name} has ${file.size} bytes; at most ${mostBytes} are read.`);
+      }
+      const [content, { csvRows }] = await Promise.all([file.text(), import("../pictures.js")]);
+      set({ file: { name: file.name, examples: readExamples(file.name, content, csvRows) } });
+    });
   const chosen = () => parseLayers(layers) ?? spreadLayers(4);
   const train = () =>
     trying(async () => {
-      const examples = [...heldOut(positive, 1), ...heldOut(negative, 0)];
-      const job = await submit({ operation: "probe", model: labModel(), examples, layers: chosen() });
+      const job = await submit({
+        ...{ operation: "probe", model: labModel(), layers: chosen() },
+        examples: withSplits(examples),
+      });
       go(`/probe/${job}`);
     });
   return (
@@ -41,9 +73,47 @@ export function ProbeView({ id }: { id: string | undefined }) {
         done with shuffled labels.
       </p>
       <Form onSubmit={train} problem={problem}>
-        <div class="twins">
-          <TextsField label="Class 1" value={draft.positive} onChange={(positive) => set({ positive })} />
-          <TextsField label="Class 0" value={draft.negative} onChange={(negative) => set({ negative })} />
+        {draft.file === undefined ? (
+          <div class="twins">
+            <TextsField label="Class 1" value={draft.positive} onChange={(positive) => set({ positive })} />
+            <TextsField label="Class 0" value={draft.negative} onChange={(negative) => set({ negative })} />
+          </div>
+        ) : (
+          <p class="row">
+            <span>
+              <bdi>{draft.file.name}</bdi>: {positive.length} texts of class 1, {negative.length} of class 0
+              {examples.some(({ split }) => split !== undefined) && ", with splits of its own"}.
+            </span>
+            <button type="button" class="quiet" onClick={() => set({ file: undefined })}>
+              Take the lists again
+            </button>
+          </p>
+        )}
+        <div
+          class="drop"
+          role="group"
+          aria-label="A file of examples"
+          onDragOver={(event) => event.preventDefault()}
+          onDrop={(event) => {
+            event.preventDefault();
+            void take(event.dataTransfer?.files[0]);
+          }}
+        >
+          <label>
+            Examples from a file{" "}
+            <input
+              type="file"
+              accept=".csv,.jsonl,.ndjson"
+              onChange={({ currentTarget }) => {
+                void take(currentTarget.files?.[0]);
+                currentTarget.value = "";
+              }}
+            />
+          </label>{" "}
+          <span class="soft">
+            or drop it here: CSV or JSON Lines with <code>text</code>, <code>label</code> (0 or 1) and, if you
+            like, <code>split</code> (train or test)
+          </span>
         </div>
         <p class="row">
           <LayersField value={layers} onChange={setLayers} />
@@ -92,12 +162,55 @@ export function ProbeView({ id }: { id: string | undefined }) {
           </a>
         </section>
       ))}
-      {id !== undefined && <JobResult id={id} />}
+      {id !== undefined && (
+        <JobResult id={id} below={({ job }) => <Worst reports={(job.result as ProbeResult).reports} />} />
+      )}
     </div>
   );
 }
 
-/** Every third text is held out. */
-function heldOut(texts: string[], label: 0 | 1) {
-  return texts.map((text, at) => ({ text, label, split: at % 3 === 2 ? "test" : "train" }));
+/** The held-out texts that a probe gets most wrong, layer by layer. */
+function Worst({ reports }: { reports: ProbeResult["reports"] }) {
+  return (
+    <section class="card" aria-label="Most wrong">
+      <h2>Most wrong</h2>
+      <p class="soft">The held-out texts whose score is farthest from their label.</p>
+      {reports.map(({ layer, scores }, at) => {
+        const held = mostWrong(scores.filter(({ split }) => split === "test"));
+        const wrong = held.filter(({ error }) => error > 0.5).length;
+        const rows = held
+          .slice(0, worstShown)
+          .map(({ text, label, score, error }) => [
+            ...[text, String(label), score.toFixed(3)],
+            `${error.toFixed(3)}${error > 0.5 ? " ✗" : ""}`,
+          ]);
+        return (
+          <details key={layer} open={at === 0}>
+            <summary>
+              Layer {layer}: {wrong} of {held.length} on the wrong side of 0.5
+            </summary>
+            <DataTable head={worstHead} rows={rows} label={`Most wrong at layer ${layer}`} />
+            <button
+              type="button"
+              class="quiet"
+              aria-label={`All as CSV: most wrong at layer ${layer}`}
+              onClick={() =>
+                void import("../pictures.js").then(({ saveTable }) =>
+                  saveTable(
+                    `tapline-probe-layer-${layer}-most-wrong`,
+                    worstHead,
+                    held.map(({ text, label, score, error }) => [text, label, score, error]),
+                  ),
+                )
+              }
+            >
+              All as CSV
+            </button>
+          </details>
+        );
+      })}
+    </section>
+  );
 }
+
+const worstHead = ["text", "label", "score", "error"];

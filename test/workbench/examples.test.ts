@@ -1,0 +1,66 @@
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { readExamples, withSplits } from "../../src/workbench/page/examples.js";
+
+const { csvParseRows } = await import("d3" as string);
+const read = (name: string, content: string) => readExamples(name, content, csvParseRows);
+const fault = (name: string, content: string) => {
+  try {
+    read(name, content);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return assert.unreachable("it was read") as never;
+};
+
+test("CSV: quoted texts with commas, line breaks and quotes; columns in any order, splits where there are any", () => {
+  const csv =
+    '\uFEFFlabel,Text,split\r\n1,"good, ""very""\ngood",train\r\n0,bad,test\r\n\r\ntrue,fine,\r\nFALSE,poor,\r\n' +
+    [..."vwxy"].map((text) => `1,${text},\r\n`).join("");
+  assert.equal(read("a.csv", csv), [
+    { text: 'good, "very"\ngood', label: 1, split: "train" },
+    { text: "bad", label: 0, split: "test" },
+    { text: "fine", label: 1 },
+    { text: "poor", label: 0 },
+    ...[..."vwxy"].map((text) => ({ text, label: 1 })),
+  ]);
+});
+
+test("JSON Lines: numbers, booleans and texts as labels; other fields do not matter", () => {
+  const lines =
+    '{"text":"a\\nb","label":1}\n\n{"text":"c","label":false,"more":5}\r\n{"label":"0","text":"d"}\n{"text":"e","label":1}' +
+    [..."wxyz"].map((text) => `\n{"text":"${text}","label":0}`).join("");
+  const wanted = [
+    { text: "a\nb", label: 1 },
+    { text: "c", label: 0 },
+    { text: "d", label: 0 },
+    { text: "e", label: 1 },
+    ...[..."wxyz"].map((text) => ({ text, label: 0 })),
+  ];
+  assert.equal(read("a.jsonl", lines), wanted);
+  assert.equal(read("a.txt", lines), wanted, "by what is in it");
+});
+
+test("what is wrong is told with its place", () => {
+  assert.is(
+    fault("a.csv", "words,class\nx,1\n"),
+    "The first row has to name the columns text and label; it has words, class.",
+  );
+  assert.is(fault("a.csv", "text,label\nx,1\ny,2\n"), 'Row 3: label is 0 or 1; got "2".');
+  assert.is(fault("a.csv", "text,label\n,1\n"), "Row 2 has no text.");
+  assert.is(fault("a.csv", "text,label,split\nx,1,dev\n"), "Row 2: split is train or test; got dev.");
+  assert.is(fault("a.jsonl", '{"text":"x","label":1}\n{"text"'), "Line 2 is not JSON.");
+  assert.is(fault("a.jsonl", "5\n"), "Line 1 is no object with text and label.");
+  assert.match(fault("a.csv", "text,label\nx,1\n"), /^a\.csv has 1 examples; a probe takes \d+ to \d+\.$/);
+  assert.match(fault("a.csv", `text,label\n${"x,1\n".repeat(600)}`), /^a\.csv has 600 examples/);
+});
+
+test("every third of each class is held out where nothing is said", () => {
+  const texts = ["a", "b", "c", "d", "e", "f"].map((text, at) => ({ text, label: (at % 2) as 0 | 1 }));
+  assert.equal(
+    withSplits([...texts, { text: "g", label: 1, split: "train" }]).map(({ split }) => split),
+    ["train", "train", "train", "train", "test", "test", "train"],
+  );
+});
+
+test.run();
