@@ -1,4 +1,5 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -59,11 +60,22 @@ async function compiled(path) {
     jsx: "automatic",
     jsxImportSource: "preact",
   });
-  if (place !== undefined) {
-    // Whole or not at all: other tests compile the same files.
-    mkdirSync(dirname(place), { recursive: true });
-    writeFileSync(`${place}.${process.pid}`, code + mark);
-    renameSync(`${place}.${process.pid}`, place);
-  }
+  if (place !== undefined) keep(place, code + mark);
   return code;
+}
+
+/**
+ * Whole or not at all, because other tests compile the same files; where nothing can be written, each compiles for itself.
+ * @param {string} place
+ * @param {string} text
+ */
+function keep(place, text) {
+  const own = `${place}.${randomUUID()}`;
+  try {
+    mkdirSync(dirname(place), { recursive: true });
+    writeFileSync(own, text);
+    renameSync(own, place);
+  } catch {
+    rmSync(own, { force: true });
+  }
 }
