@@ -38,7 +38,7 @@ let context: Context;
 test.before(async () => {
   process.env.TAPLINE_HOME = home;
   model = await Model.open(demoModelPath);
-  context = await model.createContext({ nCtx: 64 });
+  context = await model.createContext({ nCtx: 64, threads: 1 });
 });
 test.after(async () => {
   if (homeBefore === undefined) delete process.env.TAPLINE_HOME;

@@ -19,8 +19,8 @@ test.before(async () => {
   layers = layersOf(model);
   positions = [...clean.keys()];
   const nCtx = patchCells(clean.length, 64);
-  context = await model.createContext({ nCtx, nBatch: 64, maxSequences: 32 });
-  single = await model.createContext({ nCtx: 64 });
+  context = await model.createContext({ nCtx, nBatch: 64, maxSequences: 32, threads: 1 });
+  single = await model.createContext({ nCtx: 64, threads: 1 });
 });
 test.after(() => model.close());
 
