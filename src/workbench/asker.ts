@@ -1,5 +1,6 @@
 import type { ChatDelta, Question, ToldToken } from "../client/index.js";
-import { type AskRequest, type ForkRequest, workbenchLimits } from "../contracts/workbench.js";
+import type { AskRequest, ForkRequest } from "../contracts/workbench.js";
+import { workbenchLimits } from "../contracts/workbench-limits.js";
 import { HttpError } from "../http/index.js";
 import { type Conversations, isRunning } from "./conversations.js";
 import type { Events } from "./events.js";

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { conversationPattern, workbenchLimits } from "../contracts/workbench.js";
+import { conversationPattern } from "../contracts/workbench.js";
+import { workbenchLimits } from "../contracts/workbench-limits.js";
 import { HttpError } from "../http/index.js";
 import type { Events } from "./events.js";
 import type { Branch, Conversation, ConversationSummary, Turn } from "./wire.js";

@@ -1,5 +1,5 @@
 import { PassThrough } from "node:stream";
-import { workbenchLimits } from "../contracts/workbench.js";
+import { workbenchLimits } from "../contracts/workbench-limits.js";
 import type { Numbered, WorkbenchEvent } from "./wire.js";
 
 /** So long a stream may lie still before a comment shows that it is alive, in milliseconds. */

@@ -1,6 +1,6 @@
 import { realpath, statfs } from "node:fs/promises";
 import { UserError } from "../contracts/user-error.js";
-import { workbenchLimits } from "../contracts/workbench.js";
+import { workbenchLimits } from "../contracts/workbench-limits.js";
 import { HttpError } from "../http/index.js";
 import { readGgufHeader } from "../models/gguf-header.js";
 import { type CacheContents, listCached, removeCached } from "../models/hub/cached.js";

@@ -10,8 +10,8 @@ import {
   ModelRequest,
   SessionRequest,
   TokensRequest,
-  workbenchLimits,
 } from "../contracts/workbench.js";
+import { workbenchLimits } from "../contracts/workbench-limits.js";
 import {
   checked,
   clientGone,

@@ -1,5 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { workbenchLimits } from "../contracts/workbench.js";
+import { workbenchLimits } from "../contracts/workbench-limits.js";
 
 /**
  * Who may use this workbench. A link's token opens one session, once. A session has two halves: a cookie, which script

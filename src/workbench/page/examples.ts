@@ -1,5 +1,5 @@
 import { limits } from "../../contracts/limits.js";
-import { workbenchLimits } from "../../contracts/workbench.js";
+import { workbenchLimits } from "../../contracts/workbench-limits.js";
 
 /** A text of one of two classes; the split where the file says it. */
 export interface LabelledText {
