@@ -12,10 +12,31 @@ ChangedPoint = Literal["block_in", "head_out", "attn_out", "mid", "ffn_out", "bl
 ModelPoint = Literal["block_in", "attention", "head_out", "attn_out", "mid", "ffn_out", "block_out"]
 
 
-class Progress(TypedDict):
+class PatchGrowth(TypedDict):
+    """What of a patch sweep is known while it runs; told of a single job, not in lists."""
+
+    pair: int
+    pairs: int
+    layers: list[int]
+    points: list[ChangedPoint]
+    positions: list[int]
+    """Token indices of this pair."""
+    clean: list[str]
+    """The tokens there."""
+    corrupted: list[str]
+    recovery: list[float | None]
+    """Layer by layer, point by point; None where it is still to be computed."""
+
+
+class _ProgressRequired(TypedDict):
     stage: str
     done: float
     total: float
+    """0 where the extent is not known."""
+
+
+class Progress(_ProgressRequired, total=False):
+    growth: PatchGrowth
     """0 where the extent is not known."""
 
 
