@@ -2,10 +2,10 @@
 import { readFileSync } from "node:fs";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { inBrowser } from "../support/browser.js";
-import { until } from "../support/until.js";
-import { aroundReports, assertDrawable, openReport } from "./browser.js";
-import { hostileJobs, inspectJob, probeJob } from "./jobs.js";
+import { aroundReports, assertDrawable, openReport } from "../../report/browser.js";
+import { hostileJobs, inspectJob, probeJob } from "../../report/jobs.js";
+import { inBrowser } from "../../support/browser.js";
+import { until } from "../../support/until.js";
 
 aroundReports();
 

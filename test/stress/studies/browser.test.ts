@@ -3,10 +3,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { inBrowser } from "../support/browser.js";
-import { until } from "../support/until.js";
-import { api, aroundWebsite, context, log, service, signIn } from "./support/browser.js";
-import { samplePackage } from "./support/packages.js";
+import { api, aroundWebsite, context, log, service, signIn } from "../../studies/support/browser.js";
+import { samplePackage } from "../../studies/support/packages.js";
+import { inBrowser } from "../../support/browser.js";
+import { until } from "../../support/until.js";
 
 aroundWebsite();
 
