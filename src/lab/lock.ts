@@ -36,7 +36,7 @@ export async function lockFolder(folder: string): Promise<Lock> {
 export async function lock(path: string, inUse: (holder: Holder | null) => string): Promise<Lock> {
   const holder: Holder = {
     pid: process.pid,
-    started: processStart(process.pid),
+    started: processStat(process.pid).started,
     since: new Date().toISOString(),
   };
   const text = JSON.stringify(holder);
@@ -66,17 +66,20 @@ function isDead(text: string): boolean {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EPERM") return true;
   }
-  const started = processStart(holder.pid);
+  const { state, started } = processStat(holder.pid);
+  // What has ended and was not asked for yet by its parent still has its number.
+  if (state === "Z" || state === "X") return true;
   return holder.started !== null && started !== null && started !== holder.started;
 }
 
-/** Start time of a process in the system's own ticks, where /proc tells it. */
-function processStart(pid: number): string | null {
+/** State of a process and its start time in the system's own ticks, where /proc tells them. */
+function processStat(pid: number): { state: string | null; started: string | null } {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The command name is in parentheses and may hold anything; field 22 counts from behind it.
-    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null;
+    // The command name is in parentheses and may hold anything; field 3 is the first behind it.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return { state: fields[0] ?? null, started: fields[19] ?? null };
   } catch {
-    return null;
+    return { state: null, started: null };
   }
 }

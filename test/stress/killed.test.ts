@@ -8,6 +8,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { tapline } from "../cli/run.js";
 import { module, moduleAt, program } from "../support/program.js";
+import { until } from "../support/until.js";
 
 // Work of hours that is killed: what is on disk then is gone on with, and in the end nobody can tell.
 
@@ -68,6 +69,23 @@ async function killed(
   if (when !== undefined && !over) process.kill(-(child.pid as number), "SIGKILL");
   const [, signal] = (await ended) as [number | null, string | null];
   assert.is(signal, "SIGKILL", "it ended by itself before it was killed");
+  await until(() => !lives(child.pid as number), "all of its processes are gone");
+}
+
+/** Whether a process of this group still runs: one that nobody asked for yet runs no more. */
+function lives(group: number): boolean {
+  if (process.platform !== "linux") return false;
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .some((pid) => {
+      try {
+        const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+        const [state, , its] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+        return Number(its) === group && state !== "Z";
+      } catch {
+        return false;
+      }
+    });
 }
 
 /** Kills the worker and its service where a finished file is about to get its name. */

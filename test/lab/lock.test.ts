@@ -1,0 +1,49 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { lock } from "../../src/lab/lock.js";
+import { until } from "../support/until.js";
+
+const onLinux = process.platform === "linux" ? test : test.skip;
+const folder = mkdtempSync(join(tmpdir(), "tapline-lock-"));
+test.after(() => rmSync(folder, { recursive: true, force: true }));
+
+const fields = (pid: string) => {
+  const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+};
+
+onLinux(
+  "a lock of a process that has ended goes over, though nobody asked for its end; one that runs keeps it",
+  async () => {
+    // The shell becomes a program that never asks what became of the child.
+    const parent = spawn("sh", ["-c", "true & echo $!; exec sleep 1000"], {
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    try {
+      const [said] = (await once(parent.stdout, "data")) as [Buffer];
+      const ended = said.toString().trim();
+      await until(() => fields(ended)[0] === "Z", "it has ended");
+      const path = join(folder, "lock");
+      const of = (pid: string) =>
+        JSON.stringify({ pid: Number(pid), started: fields(pid)[19], since: "2026-01-01T00:00:00.000Z" });
+
+      writeFileSync(path, of(String(parent.pid)));
+      const refused = await lock(path, (holder) => `held by ${holder?.pid}`).catch((error) => error.message);
+      assert.is(refused, `held by ${parent.pid}`);
+
+      writeFileSync(path, of(ended));
+      const taken = await lock(path, (holder) => `held by ${holder?.pid}`);
+      assert.is(JSON.parse(readFileSync(path, "utf8")).pid, process.pid);
+      await taken.release();
+    } finally {
+      parent.kill("SIGKILL");
+    }
+  },
+);
+
+test.run();
