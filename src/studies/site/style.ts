@@ -5,7 +5,7 @@ export const style = `
 :root { color-scheme: light dark;
   --paper: #fbfaf7; --card: #ffffff; --ink: #1d1f23; --soft: #5a6068; --line: #dedbd3; --accent: #0b5d66;
   --accent-ink: #ffffff; --warn: #8a3b00; --warn-paper: #fff3e4; --good: #dff2e3; --bad: #fbe3e1; --code: #f2f0ea; }
-@media (prefers-color-scheme: dark) { :root {
+@media screen and (prefers-color-scheme: dark) { :root {
   --paper: #15171a; --card: #1c1f23; --ink: #e8e6e1; --soft: #a3a9b2; --line: #33383f; --accent: #6cc7d1;
   --accent-ink: #0c1719; --warn: #ffb877; --warn-paper: #33240f; --good: #16341f; --bad: #411f1c; --code: #22262b; } }
 * { box-sizing: border-box; }
@@ -71,7 +71,7 @@ ins { background: var(--good); text-decoration: none; } del { background: var(--
 .prose h3 { font-size: 1.12rem; margin: 1.4rem 0 .3rem; } .prose h4, .prose h5, .prose h6 { font-size: 1rem; margin: 1.1rem 0 .2rem; } .prose hr { border: 0; border-top: 1px solid var(--line); margin: 1.2rem 0; }
 .prose code { background: var(--code); border-radius: 4px; padding: .05em .3em; } .prose table { width: auto; min-width: 50%; font-family: system-ui, sans-serif; } .prose .right { text-align: right; } .prose .center { text-align: center; } del.struck { display: inline; background: none; text-decoration: line-through; padding: 0; }
 .formula { overflow-x: auto; overflow-y: hidden; margin: .6rem 0; padding: .2rem 0; } math { font-size: 1.08em; max-width: 100%; } .entry .prose { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .5rem .9rem; }
-nav.toc { margin: 0 0 1rem; font-size: .88rem; } .toc ul { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1rem; }
+nav.toc { margin: .8rem 0 1rem; font-size: .88rem; } .toc ul { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1rem; }
 .long > .toc > ul { display: block; columns: 15rem; column-gap: 2rem; } .long > .toc ul ul { display: block; margin: 0 0 .3rem; padding-left: .9rem; font-size: .95em; } .long > .toc li { break-inside: avoid; margin: .1rem 0; } .long > .toc li li { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 @media screen and (min-width: 83rem) { .study.long { display: grid; grid-template-columns: 13rem minmax(0, 1fr); column-gap: 2rem; margin-left: -15rem; align-items: start; } .study.long > * { grid-column: 2; } .study.long > .toc { grid-column: 1; grid-row: 2 / span 2; position: sticky; top: 1rem; max-height: calc(100vh - 2rem); overflow-y: auto; } .study.long > .toc > ul { columns: auto; } .study.long > .abstract { grid-row: 2; } .study.long > .body { grid-row: 3; } }
 .abstract h2, .abstract h3 { margin-top: 0; } .abstract .short { display: grid; grid-template-columns: 4rem 1fr; gap: 0 1rem; align-items: baseline; } .abstract h3 { font: 600 .85rem system-ui, sans-serif; color: var(--soft); } .abstract .prose { margin: 0 0 .5rem; } .headline { margin-top: .6rem; }
@@ -85,7 +85,7 @@ ${drawingStyle}.result figure { margin: 1.2rem 0; padding: 0; } figcaption { fon
 @media (max-width: 47rem) { .drawing.wide { display: none; } .drawing.narrow { display: flex; } }
 @media (max-width: 36rem) { html { font-size: 16px; } h1 { font-size: 1.5rem; } nav { margin-left: 0; } .tree-level { padding-left: .6rem; } dl.facts, dl.facets { grid-template-columns: 1fr; } dl.facts dd { margin-bottom: .4rem; } .abstract .short { display: block; } .headline { margin-left: -1rem; margin-right: -1rem; } .headline .hint { margin-left: 1rem; }
   .depth-1, .depth-2, .depth-3, .depth-4, .depth-5 { margin-left: .8rem; } }
-@media print { .copy { display: none; } .drawing.wide { display: flex; } .drawing.narrow { display: none; } figure { break-inside: avoid; } header.top, footer, form, .tabs, .toc, .quote, .entry .permanent { display: none; } pre, ins, del { max-height: none; } }
+@media print { :root { color-scheme: light; } .copy { display: none; } .drawing.wide { display: flex; } .drawing.narrow { display: none; } figure { break-inside: avoid; } header.top, footer, form, .tabs, .toc, .quote, .entry .permanent { display: none; } pre, ins, del { max-height: none; } }
 `;
 
 /** A tap over a line of text, in the site's colours. */

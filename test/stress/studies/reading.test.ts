@@ -78,6 +78,10 @@ inBrowser(
     await page.goto(`${service.origin}/studies/${id}`);
     await page.emulateMedia({ media: "print" });
     assert.ok((await page.locator("figure .drawing.wide svg:visible").count()) > 0);
+    const colours = await page.evaluate(
+      "[getComputedStyle(document.documentElement)].flatMap(({ color, backgroundColor }) => [color, backgroundColor])",
+    );
+    assert.equal(colours, ["rgb(29, 31, 35)", "rgb(251, 250, 247)"], "dark on light, whatever the screen is");
     if (pictures !== undefined)
       await page.screenshot({ path: join(pictures, "study-print.png"), fullPage: true });
     await paper.close();
