@@ -23,6 +23,12 @@ export type BlockPoint = (typeof blockPoints)[number];
 export function isBlockPoint(word: unknown): word is BlockPoint {
   return (blockPoints as readonly unknown[]).includes(word);
 }
+
+/** What a file or a result says of the point that it is of; nothing where that is the block's output. */
+export function saidPoint<P extends string>(point: P | undefined): { point?: P } {
+  return point === undefined || point === "block_out" ? {} : { point };
+}
+
 /** What comparisons and patch sweeps change: these, and what heads read, each its own part. */
 export const changedPoints = ["block_in", "head_out", "attn_out", "mid", "ffn_out", "block_out"] as const;
 export type ChangedPoint = (typeof changedPoints)[number];

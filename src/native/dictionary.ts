@@ -50,6 +50,20 @@ export interface SparseRows {
   values: Float32Array;
 }
 
+/** The features that are most active in a row, the first ones of equals first. */
+export function strongestFeatures(
+  { pointers, indices, values }: SparseRows,
+  row: number,
+  top: number,
+): { feature: number; activation: number }[] {
+  const [from, to] = [pointers[row] as number, pointers[row + 1] as number];
+  const found = Array.from({ length: to - from }, (_, at) => ({
+    feature: indices[from + at] as number,
+    activation: values[from + at] as number,
+  }));
+  return found.sort((a, b) => b.activation - a.activation || a.feature - b.feature).slice(0, top);
+}
+
 interface Options {
   threads?: number;
   signal?: AbortSignal;

@@ -34,6 +34,7 @@ export {
   decodeRows,
   encodeRows,
   type SparseRows,
+  strongestFeatures,
   type WeightType,
 } from "./dictionary.js";
 export {

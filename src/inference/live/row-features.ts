@@ -1,5 +1,5 @@
 import { UserError } from "../../contracts/user-error.js";
-import { encodeRows } from "../../native/index.js";
+import { encodeRows, strongestFeatures } from "../../native/index.js";
 import type { LiveLibrary } from "./library.js";
 import type { RowCapture } from "./row-store.js";
 
@@ -30,23 +30,19 @@ export async function captureFeatures(
   for (const [at, row] of computed.entries()) {
     values.set(found.values.subarray(row * width, (row + 1) * width), at * width);
   }
+  const encoded = new Map(computed.map((row, at) => [row, at]));
   const sparse = await encodeRows(places, values, { signal });
   return {
     dictionary: name,
     layer: stored.layer,
     prompt_tokens: promptTokens,
     rows: Array.from(rows, (index, row) => {
-      const at = computed.indexOf(row);
-      const [from, to] = at < 0 ? [0, 0] : [sparse.pointers[at] as number, sparse.pointers[at + 1] as number];
-      const features = Array.from({ length: to - from }, (_, place) => ({
-        feature: sparse.indices[from + place] as number,
-        activation: sparse.values[from + place] as number,
-      }));
+      const at = encoded.get(row);
       return {
         index,
         token_id: tokens[row] as number,
-        active: features.length,
-        features: features.sort((a, b) => b.activation - a.activation).slice(0, top),
+        active: at === undefined ? 0 : (sparse.pointers[at + 1] as number) - (sparse.pointers[at] as number),
+        features: at === undefined ? [] : strongestFeatures(sparse, at, top),
       };
     }),
   };

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { ExtractConfig, SaeConfig, SaeResult } from "../../contracts/index.js";
 import { defaults } from "../../contracts/limits.js";
-import type { BlockPoint } from "../../contracts/names.js";
+import { type BlockPoint, saidPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { modelFingerprint } from "../../library/index.js";
 import { pointOfRows } from "../training/extraction.js";
@@ -86,5 +86,5 @@ async function trainOn(
     });
     reports.push({ layer, ...report });
   }
-  return { ...(point !== "block_out" && { point }), reports };
+  return { ...saidPoint(point), reports };
 }

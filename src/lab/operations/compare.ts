@@ -1,4 +1,5 @@
 import type { Change, CompareConfig, CompareResult } from "../../contracts/index.js";
+import { saidPoint } from "../../contracts/names.js";
 import { positionText } from "../../contracts/position-text.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
@@ -67,7 +68,7 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
     return {
       trials: described,
       intervention: config.intervention,
-      ...(point === "block_out" ? {} : { point }),
+      ...saidPoint(point),
       ...(config.heads === undefined ? {} : { heads: config.heads }),
       position: positionText(config.positions),
       ...(config.strength_unit === undefined ? {} : { strength_unit: config.strength_unit }),

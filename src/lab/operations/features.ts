@@ -1,14 +1,9 @@
-import type {
-  FeatureActivation,
-  FeaturePage,
-  FeaturesConfig,
-  FeaturesResult,
-} from "../../contracts/index.js";
+import type { FeaturePage, FeaturesConfig, FeaturesResult } from "../../contracts/index.js";
 import { limits, topCounts } from "../../contracts/limits.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { Dictionaries, type OpenDictionary } from "../../library/index.js";
-import type { Context, Model, SparseRows } from "../../native/index.js";
+import { type Context, type Model, strongestFeatures } from "../../native/index.js";
 import { writeNpz } from "../npz.js";
 import { fidelityOf, type Reading, readThrough } from "./dictionary-reading.js";
 import { openContext } from "./open-context.js";
@@ -129,7 +124,7 @@ async function describe(
     texts.push({
       tokens: await model.pieces(tokens),
       token_ids: [...tokens],
-      top: Array.from(tokens, (_, token) => strongest(sparse, token, config.top)),
+      top: Array.from(tokens, (_, token) => strongestFeatures(sparse, token, config.top)),
     });
   }
   const { name, sha256, layout, activation, features: count, trained_on, layer } = stored;
@@ -143,14 +138,6 @@ async function describe(
       .filter((part) => part !== "")
       .join(" "),
   };
-}
-
-function strongest({ pointers, indices, values }: SparseRows, row: number, top: number): FeatureActivation[] {
-  const found: FeatureActivation[] = [];
-  for (let i = pointers[row] as number; i < (pointers[row + 1] as number); i++) {
-    found.push({ feature: indices[i] as number, activation: values[i] as number });
-  }
-  return found.sort((a, b) => b.activation - a.activation || a.feature - b.feature).slice(0, top);
 }
 
 function strongestAnywhere(readings: readonly Reading[]): FeaturesResult["features"] {

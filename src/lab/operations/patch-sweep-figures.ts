@@ -1,6 +1,6 @@
 import type { PatchPair, PatchSite, PatchSweepConfig, PatchSweepResult } from "../../contracts/index.js";
 import { alignedPositions, type ChangedPoint } from "../../contracts/names.js";
-import { type Model, type PatchPlace, type PatchSweep, patchPlaces } from "../../native/index.js";
+import type { Model, PatchPlace, PatchSweep } from "../../native/index.js";
 import type { Findings } from "./operation.js";
 import { pieceLookup } from "./tokens.js";
 import { drawnInterval, pairDraws } from "./uncertainty.js";
@@ -23,9 +23,6 @@ export interface Grid {
   /** Numbers of each place. */
   widths: number[];
 }
-
-/** Layer by layer, point by point, head by head. */
-export const placesOf = patchPlaces;
 
 /** A prompt as the model sees it, and where it is patched. */
 export interface PairPrompt {

@@ -10,6 +10,7 @@ import {
   type PatchGrowth,
   type PatchSweep,
   patchCells,
+  patchPlaces,
 } from "../../native/index.js";
 import { writeNpz } from "../npz.js";
 import { lastTokens, type MarkedText, readMarks } from "./aligned-spans.js";
@@ -22,7 +23,6 @@ import {
   leastDifference,
   type Pair,
   type PairPrompt,
-  placesOf,
 } from "./patch-sweep-figures.js";
 import { checkLayers, targetToken, tokenizeInput } from "./tokens.js";
 
@@ -74,7 +74,7 @@ function gridOf(config: PatchSweepConfig, model: Model, context: Context, pairs:
     ? config.positions
     : [...(pairs[0] as Pair).clean.positions.keys()];
   const heads = points.includes("head_out") ? headsOf(context, layers, config.heads) : undefined;
-  const places = placesOf({ layers, points, heads });
+  const places = patchPlaces({ layers, points, heads });
   const sizeOf = ({ layer, head }: (typeof places)[number]) =>
     head === undefined ? model.info.nEmbd : headSize(context, layer);
   return { layers, points, ...(heads && { heads }), positions, places, widths: places.map(sizeOf) };

@@ -1,4 +1,5 @@
 import type { ProbeConfig, ProbeResult } from "../../contracts/index.js";
+import { saidPoint } from "../../contracts/names.js";
 import { type TrainedProbe, trainProbe } from "../../native/index.js";
 import { writeNpz } from "../npz.js";
 import type { Findings, OperationInput } from "./operation.js";
@@ -27,7 +28,7 @@ export async function probe(input: OperationInput<ProbeConfig>): Promise<Finding
 
 /** In double precision, so that the file's own arithmetic gives the reported scores. */
 function writeWeights(
-  { artifacts, config: { point = "block_out" } }: OperationInput<ProbeConfig>,
+  { artifacts, config: { point } }: OperationInput<ProbeConfig>,
   layer: number,
   { weight, bias, mean, std }: TrainedProbe,
 ): Promise<void> {
@@ -37,8 +38,7 @@ function writeWeights(
     bias: { shape: [], data: Float64Array.of(bias) },
     mean: { shape, data: mean },
     std: { shape, data: std },
-    // What is not said is the block's output.
-    ...(point !== "block_out" && { point }),
+    ...saidPoint(point),
   });
 }
 

@@ -1,8 +1,8 @@
 import type { SaeConfig, SaeResult } from "../../contracts/index.js";
+import { saidPoint } from "../../contracts/names.js";
 import { type TrainedSae, trainSae } from "../../native/index.js";
 import { writeNpz } from "../npz.js";
 import { writeSafetensors } from "../safetensors.js";
-import { saidPoint } from "../training/files.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { type SaeExamplesConfig, trainLayers } from "./train-layers.js";
 

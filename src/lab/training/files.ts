@@ -1,4 +1,4 @@
-import type { BlockPoint } from "../../contracts/names.js";
+import { type BlockPoint, saidPoint } from "../../contracts/names.js";
 import { transpose } from "../../formats/dictionaries/dictionary.js";
 import type { DictionaryArchitecture, DictionaryWeights } from "../../native/index.js";
 import type { Artifacts } from "../artifacts.js";
@@ -15,11 +15,6 @@ export interface TrainedDictionary {
   /** The model as its file calls itself; empty where it does not. */
   model: string;
   prependBos: boolean;
-}
-
-/** What a file says of the point that its dictionary reads; nothing where it is the block's output. */
-export function saidPoint(point: BlockPoint | undefined): { point?: string } {
-  return point === undefined || point === "block_out" ? {} : { point };
 }
 
 /** The hook of TransformerLens at a point of a block. */
