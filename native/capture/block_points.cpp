@@ -229,12 +229,21 @@ struct Heads {
   std::string why;
 };
 
-/// Looks for the attention in what leads from the block's input, node `from`, to what its first half adds.
-class HeadSearch {
+/// What a block's router chose.
+struct Experts {
+  Stop weights;  // no node: none was found
+  std::vector<uint8_t> choice;
+  int count = 0;
+  int used = 0;  // for a token
+  std::string why;
+};
+
+/// The ways back from one stop of a block to its input, node `from`.
+class Ways {
  public:
-  HeadSearch(const GraphView& graph, int from, const Stop& attn)
-      : graph_(graph), from_(from), parents_(static_cast<size_t>(attn.node + 1), {-1, 0}), attn_(attn) {
-    for (int i = attn.node; i > from_; --i) {
+  Ways(const GraphView& graph, int from, const Stop& end)
+      : graph_(graph), from_(from), parents_(static_cast<size_t>(end.node + 1), {-1, 0}), end_(end) {
+    for (int i = end.node; i > from_; --i) {
       if (!reached(i)) continue;
       for (uint8_t s = 0; s < GGML_MAX_SRC; ++s) {
         const ggml_tensor* source = graph.node(i)->src[s];
@@ -244,10 +253,50 @@ class HeadSearch {
     }
   }
 
+ protected:
+  int first() const { return std::max(0, from_ + 1); }
+  int last() const { return end_.node; }
+  bool reached(int node) const { return node == end_.node || parents_[static_cast<size_t>(node)].first >= 0; }
+
+  Stop stop(int node) const {
+    Stop found{node, {}};
+    for (int i = node; i != end_.node; i = parents_[static_cast<size_t>(i)].first)
+      found.route.push_back(parents_[static_cast<size_t>(i)].second);
+    std::reverse(found.route.begin(), found.route.end());
+    found.route.insert(found.route.begin(), end_.route.begin(), end_.route.end());
+    return found;
+  }
+
+  /// The only node of that kind on the way which reads `node` as that operand; -1 where there is none.
+  int reader(int node, ggml_op op, int operand) const {
+    int found = -1;
+    for (int i = node + 1; node >= 0 && i <= end_.node; ++i) {
+      const ggml_tensor* t = graph_.node(i);
+      if (!reached(i) || t->op != op || t->src[operand] == nullptr) continue;
+      if (graph_.index_of(t->src[operand]) != node) continue;
+      if (found >= 0) return -1;
+      found = i;
+    }
+    return found;
+  }
+
+  const GraphView& graph_;
+  int from_;
+
+ private:
+  std::vector<std::pair<int, uint8_t>> parents_;  // who reads a node, and as which operand
+  Stop end_;
+};
+
+/// Looks for the attention in what leads to what the block's first half adds.
+class HeadSearch : private Ways {
+ public:
+  using Ways::Ways;
+
   Heads find() const {
     Heads heads;
     int found = -1;
-    for (int i = std::max(0, from_ + 1); i <= attn_.node; ++i) {
+    for (int i = first(); i <= last(); ++i) {
       if (!reached(i)) continue;
       const ggml_tensor* t = graph_.node(i);
       if (t->op != GGML_OP_FLASH_ATTN_EXT && !(t->op == GGML_OP_SOFT_MAX && t->src[1] != nullptr)) continue;
@@ -266,44 +315,134 @@ class HeadSearch {
     heads.count = static_cast<int>(fused ? t->ne[1] : t->ne[2]);
     if (!fused && t->ne[3] == 1) heads.weights = stop(found);
     // Fused, the heads of a token stand side by side at once; otherwise they are brought there.
-    const int last =
+    const int side_by_side =
         fused ? reader(found, GGML_OP_RESHAPE, 0)
               : reader(reader(reader(found, GGML_OP_MUL_MAT, 1), GGML_OP_PERMUTE, 0), GGML_OP_CONT, 0);
-    if (last >= 0 && graph_.node(last)->ne[0] % heads.count == 0) heads.out = stop(last);
+    if (side_by_side >= 0 && graph_.node(side_by_side)->ne[0] % heads.count == 0)
+      heads.out = stop(side_by_side);
     return heads;
+  }
+};
+
+/// Looks for the choice of experts in what leads to the block's output: the ids by which matrices are picked
+/// (MUL_MAT_ID) must be the first of a sorted row, and the weights must be read from rows by these very ids
+/// and multiply what such a product gives, or what goes into it.
+class ExpertSearch : private Ways {
+ public:
+  using Ways::Ways;
+
+  Experts find() const {
+    Experts experts;
+    int chosen = -1;  // the node of their ids
+    for (int i = first(); i <= last(); ++i) {
+      if (!reached(i) || graph_.node(i)->op != GGML_OP_MUL_MAT_ID) continue;
+      const int ids = graph_.index_of(graph_.node(i)->src[2]);
+      if (ids <= from_) continue;  // an adapter's, which no token chooses
+      if (chosen >= 0 && ids != chosen) return refused("chooses experts more than once");
+      chosen = ids;
+    }
+    if (chosen < 0) return refused("has no experts");
+    const ggml_tensor* ids = graph_.node(chosen);
+    const ggml_tensor* sorted = ids->src[0];
+    const bool best = ids->op == GGML_OP_VIEW && ids->view_offs == 0 && sorted != nullptr &&
+                      sorted->op == GGML_OP_ARGSORT && sorted->op_params[0] == GGML_SORT_ORDER_DESC &&
+                      ggml_is_contiguous(sorted) && sorted->ne[2] == 1 && sorted->ne[3] == 1 &&
+                      ids->ne[1] == sorted->ne[1] && ids->nb[1] == sorted->nb[1];
+    if (!best) return refused("chooses experts by something else than the best of a row of scores");
+    for (int i = first(); i <= last(); ++i) {
+      if (!reached(i) || graph_.node(i)->op != GGML_OP_MUL) continue;
+      for (uint8_t operand = 0; operand < 2; ++operand) {
+        const ggml_tensor* weights = graph_.node(i)->src[operand];
+        const ggml_tensor* weighed = graph_.node(i)->src[1 - operand];
+        if (!weigh(weights, weighed, ids) || !is_experts(i, weighed, chosen)) continue;
+        auto choice = way_to_choice(weights, chosen);
+        if (choice.empty()) continue;
+        if (experts.weights.node >= 0) return refused("weighs its experts more than once");
+        experts.weights = stop(i).source(graph_, operand);
+        experts.choice = std::move(choice);
+      }
+    }
+    if (experts.weights.node < 0) return refused("weighs its experts in a way that is not known");
+    experts.count = static_cast<int>(sorted->ne[0]);
+    experts.used = static_cast<int>(ids->ne[0]);
+    return experts;
   }
 
  private:
-  bool reached(int node) const {
-    return node == attn_.node || parents_[static_cast<size_t>(node)].first >= 0;
+  static Experts refused(const char* why) {
+    Experts experts;
+    experts.why = why;
+    return experts;
   }
 
-  Stop stop(int node) const {
-    Stop found{node, {}};
-    for (int i = node; i != attn_.node; i = parents_[static_cast<size_t>(i)].first)
-      found.route.push_back(parents_[static_cast<size_t>(i)].second);
-    std::reverse(found.route.begin(), found.route.end());
-    found.route.insert(found.route.begin(), attn_.route.begin(), attn_.route.end());
-    return found;
+  /// Whether these are numbers for each token and expert of it, and rows for them.
+  static bool weigh(const ggml_tensor* weights, const ggml_tensor* rows, const ggml_tensor* ids) {
+    return weights != nullptr && rows != nullptr && weights->type == GGML_TYPE_F32 &&
+           ggml_is_contiguous(weights) && weights->ne[0] == 1 && weights->ne[1] == ids->ne[0] &&
+           weights->ne[2] == ids->ne[1] && weights->ne[3] == 1 && rows->ne[1] == ids->ne[0] &&
+           rows->ne[2] == ids->ne[1] && rows->ne[3] == 1;
   }
 
-  /// The only node of that kind on the way which reads `node` as that operand; -1 where there is none.
-  int reader(int node, ggml_op op, int operand) const {
-    int found = -1;
-    for (int i = node + 1; node >= 0 && i <= attn_.node; ++i) {
-      const ggml_tensor* t = graph_.node(i);
-      if (!reached(i) || t->op != op || t->src[operand] == nullptr) continue;
-      if (graph_.index_of(t->src[operand]) != node) continue;
-      if (found >= 0) return -1;
-      found = i;
+  bool picks(const ggml_tensor* t, int chosen) const {
+    return t->op == GGML_OP_MUL_MAT_ID && graph_.index_of(t->src[2]) == chosen;
+  }
+
+  /// Whether `rows` are what experts gave, or what node `product`, made of them, hands to experts.
+  bool is_experts(int product, const ggml_tensor* rows, int chosen) const {
+    for (const ggml_tensor* t = rows; t != nullptr && graph_.index_of(t) > from_; t = t->src[0]) {
+      if (picks(t, chosen)) return true;
+      const bool passes = t->op == GGML_OP_ADD_ID || t->op == GGML_OP_MUL || t->op == GGML_OP_SCALE ||
+                          t->op == GGML_OP_RESHAPE;
+      if (!passes) break;
+    }
+    for (int i = product + 1; i <= last(); ++i) {
+      if (picks(graph_.node(i), chosen) && graph_.index_of(graph_.node(i)->src[1]) == product) return true;
+    }
+    return false;
+  }
+
+  /// Whether both are computed from one node of this block.
+  bool share_a_source(int one, int other) const {
+    const std::vector<bool> a = before(one);
+    const std::vector<bool> b = before(other);
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+      if (a[i] && b[i]) return true;
+    }
+    return false;
+  }
+
+  /// Of each node, whether it is one of this block from which `node` is computed.
+  std::vector<bool> before(int node) const {
+    std::vector<bool> found(static_cast<size_t>(node + 1), false);
+    if (node > from_) found.back() = true;
+    for (int i = node; i > from_; --i) {
+      if (!found[static_cast<size_t>(i)]) continue;
+      graph_.each_source(i, [&](const ggml_tensor* source) {
+        const int index = graph_.index_of(source);
+        if (index > from_ && index < i) found[static_cast<size_t>(index)] = true;
+      });
     }
     return found;
   }
 
-  const GraphView& graph_;
-  int from_;
-  std::vector<std::pair<int, uint8_t>> parents_;  // who reads a node, and as which operand
-  Stop attn_;
+  /// From the weights back to the sorted ids, by which they were read; empty where that is not their way.
+  std::vector<uint8_t> way_to_choice(const ggml_tensor* weights, int chosen) const {
+    std::vector<uint8_t> way;
+    for (const ggml_tensor* t = weights; t != nullptr && graph_.index_of(t) > from_; t = t->src[0]) {
+      if (t->op == GGML_OP_GET_ROWS) {
+        const int rows = graph_.index_of(t->src[0]);
+        // An expert's own scale is read by its id, too, but comes from the file and not from the token.
+        if (graph_.index_of(t->src[1]) != chosen || !share_a_source(rows, chosen)) return {};
+        way.insert(way.end(), {1, 0});
+        return way;
+      }
+      const bool passes = t->op == GGML_OP_RESHAPE || t->op == GGML_OP_SCALE || t->op == GGML_OP_DIV ||
+                          t->op == GGML_OP_SOFT_MAX;
+      if (!passes) return {};
+      way.push_back(0);
+    }
+    return {};
+  }
 };
 
 /// A name that ggml gives by the number of the node.
@@ -376,11 +515,25 @@ BlockPoints find_block_points(const GraphView& graph, const std::vector<int>& bl
     found.sites.push_back(std::move(site));
     found.without.push_back(without);
   };
+  const auto place_router = [&](const Experts& experts) {
+    BlockPoints::Found& found = points.at(Point::kRouter);
+    Site site;
+    if (experts.weights.node >= 0) site = site_of(graph, experts.weights);
+    const bool named = !site.anchor.empty();
+    if (!named) site.node = -1;
+    site.width = experts.used;
+    site.experts = experts.count;
+    site.choice = experts.choice;
+    found.sites.push_back(std::move(site));
+    found.without.push_back(experts.why.empty() && !named ? "has no name there, nor before" : experts.why);
+  };
   for (size_t layer = 0; layer < blocks.size(); ++layer) {
     const std::string block = "block " + std::to_string(layer);
+    const int from = layer == 0 ? -1 : blocks[layer - 1];
     place(Point::kBlockOut, {blocks[layer], {}}, block);
+    place_router(ExpertSearch(graph, from, {blocks[layer], {}}).find());
     if (layer > 0) place(Point::kBlockIn, {blocks[layer - 1], {}}, block);
-    BlockWalk walk(graph, layer == 0 ? -1 : blocks[layer - 1], blocks[layer], n_embd, is_token_leaf);
+    BlockWalk walk(graph, from, blocks[layer], n_embd, is_token_leaf);
     const auto found = walk.walk();
     if (!found) {
       if (layer == 0 && walk.start().node >= 0) {
@@ -396,7 +549,7 @@ BlockPoints find_block_points(const GraphView& graph, const std::vector<int>& bl
     if (layer == 0) place(Point::kBlockIn, found->in, block);
     place(Point::kAttnOut, found->attn, block);
     place(Point::kFfnOut, found->ffn, block);
-    const Heads heads = HeadSearch(graph, layer == 0 ? -1 : blocks[layer - 1], found->attn).find();
+    const Heads heads = HeadSearch(graph, from, found->attn).find();
     place_heads(Point::kAttention, heads.weights, heads.count,
                 heads.why.empty() ? "keeps no attention weights (flash attention)" : heads.why);
     place_heads(Point::kHeadOut, heads.out, heads.count,
@@ -416,12 +569,18 @@ BlockPoints find_block_points(const GraphView& graph, const std::vector<int>& bl
              "in " + block + " attention and MLP read the same input, so nothing is between them");
     }
   }
-  for (const Point point : {Point::kAttention, Point::kHeadOut}) {
+  for (const Point point : {Point::kAttention, Point::kHeadOut, Point::kRouter}) {
     BlockPoints::Found& found = points.at(point);
     const bool any =
         std::any_of(found.sites.begin(), found.sites.end(), [](const Site& site) { return site.node >= 0; });
-    if (!any)
-      refuse(point, found.without.empty() ? "there are no blocks" : "block 0 " + found.without.front());
+    if (any) continue;
+    if (found.without.empty()) {
+      refuse(point, "there are no blocks");
+    } else if (point == Point::kRouter) {  // the first blocks of many models have no experts, the last has
+      refuse(point, "block " + std::to_string(blocks.size() - 1) + " " + found.without.back());
+    } else {
+      refuse(point, "block 0 " + found.without.front());
+    }
   }
   return points;
 }

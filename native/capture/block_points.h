@@ -18,10 +18,13 @@ struct Site {
   std::string anchor;  // name of a node that occurs once
   int behind = 0;      // nodes from there
   int node = -1;       // in the graph in which it was found; places are met in this order; -1: none here
-  int width = 0;       // numbers of a token
+  int width = 0;       // numbers of a token; of the router, the experts that are chosen for one
   int heads = 0;       // of attention and of what heads read
+  int experts = 0;     // of the router, those to choose from
   std::vector<uint8_t>
       route;  // which operand, node by node, from the block's output back to it; empty: that itself
+  /// Of the router, whose place holds the weights: the way on to all experts' ids, best first.
+  std::vector<uint8_t> choice;
 };
 
 /// The tensor that `route` leads to from `from`; null where it leads nowhere, or over a copy between devices.

@@ -169,26 +169,17 @@ void BlockTap::take(ggml_tensor* t) {
     return fail("The compute graph ran another number of micro-batches than planned.");
   }
   const MicroBatch& batch = (*batches_)[static_cast<size_t>(batch_)];
-  // The last block usually computes only the rows whose logits were asked for.
   if (point.point == Point::kAttention) return take_attention(here, t);
+  if (point.point == Point::kRouter) return take_routing(here, t);
   const auto width = static_cast<size_t>(here.width);
   const auto count = static_cast<size_t>(ggml_nelements(t)) / width;
-  const std::vector<int>* indices = nullptr;
-  if (t->ne[0] == here.width && t->type == GGML_TYPE_F32 && ggml_is_contiguous(t)) {
-    if (count == batch.rows.size())
-      indices = &batch.rows;
-    else if (count == batch.outputs.size())
-      indices = &batch.outputs;
-  }
+  const bool fits = t->ne[0] == here.width && t->type == GGML_TYPE_F32 && ggml_is_contiguous(t);
+  const std::vector<int>* indices = fits ? rows_of(count) : nullptr;
   if (indices == nullptr) {
     return fail(point.place().text() + " has " + std::to_string(count) + " rows where " +
                 std::to_string(batch.rows.size()) + " were expected.");
   }
-  const bool elsewhere = seen_positions_.size() >= batch.positions.size() &&
-                         !std::equal(batch.positions.begin(), batch.positions.end(), seen_positions_.begin());
-  if ((!seen_tokens_.empty() && seen_tokens_ != batch.tokens) || elsewhere) {
-    return fail("The rows of a micro-batch are not in the expected order.");
-  }
+  if (!in_order()) return;
 
   if (count > 0) {
     // Values that the host cannot reach are fetched, and what was edited of them goes back in one piece.
@@ -212,22 +203,64 @@ void BlockTap::take(ggml_tensor* t) {
   if (next_ == points_.size() && leave_early_) throw Left();
 }
 
+const std::vector<int>* BlockTap::rows_of(size_t count) const {
+  const MicroBatch& batch = (*batches_)[static_cast<size_t>(batch_)];
+  if (count == batch.rows.size()) return &batch.rows;
+  return count == batch.outputs.size() ? &batch.outputs : nullptr;
+}
+
+bool BlockTap::in_order() {
+  const MicroBatch& batch = (*batches_)[static_cast<size_t>(batch_)];
+  const bool elsewhere = seen_positions_.size() >= batch.positions.size() &&
+                         !std::equal(batch.positions.begin(), batch.positions.end(), seen_positions_.begin());
+  if ((seen_tokens_.empty() || seen_tokens_ == batch.tokens) && !elsewhere) return true;
+  fail("The rows of a micro-batch are not in the expected order.");
+  return false;
+}
+
+const float* BlockTap::readable(const ggml_tensor* t) {
+  if (ggml_backend_buffer_is_host(t->view_src != nullptr ? t->view_src->buffer : t->buffer))
+    return static_cast<const float*>(t->data);
+  staging_.resize(static_cast<size_t>(ggml_nelements(t)));
+  ggml_backend_tensor_get(t, staging_.data(), 0, ggml_nbytes(t));
+  return staging_.data();
+}
+
+/// The weights of each token's experts, and from where they were read the experts themselves. Of a row of ids
+/// only the best are read: where a device chooses in one step, the others are never computed.
+void BlockTap::take_routing(const Meeting& here, ggml_tensor* t) {
+  const Site& site = stream_->points.site(here.point.place());
+  const ggml_tensor* sorted = follow(t, site.choice);
+  const auto count = static_cast<size_t>(t->ne[2]);
+  const auto used = static_cast<size_t>(here.width);
+  const bool fits = t->type == GGML_TYPE_F32 && ggml_is_contiguous(t) && t->ne[0] == 1 &&
+                    t->ne[1] == here.width && t->ne[3] == 1 && sorted != nullptr &&
+                    sorted->op == GGML_OP_ARGSORT && sorted->type == GGML_TYPE_I32 &&
+                    ggml_is_contiguous(sorted) && sorted->ne[0] == site.experts && sorted->ne[1] == t->ne[2];
+  const std::vector<int>* indices = fits ? rows_of(count) : nullptr;
+  if (indices == nullptr) return fail(here.point.place().text() + " has another shape than was expected.");
+  if (!in_order()) return;
+  if (here.point.read && sink_ && count > 0) {
+    experts_.resize(count * used);
+    for (size_t row = 0; row < count; ++row) {
+      const size_t at = row * sorted->nb[1];
+      ggml_backend_tensor_get(sorted, experts_.data() + row * used, at, used * sizeof(int32_t));
+    }
+    sink_({here.point.layer, readable(t), indices, count, Point::kRouter, used, 1, t, experts_.data()});
+  }
+  ++next_;
+  if (next_ == points_.size() && leave_early_) throw Left();
+}
+
 /// One row a head and token, over the cells of the memory.
 void BlockTap::take_attention(const Meeting& here, ggml_tensor* t) {
   const MicroBatch& batch = (*batches_)[static_cast<size_t>(batch_)];
   const bool fits = t->type == GGML_TYPE_F32 && ggml_is_contiguous(t) && t->ne[2] == here.heads &&
                     t->ne[1] == static_cast<int64_t>(batch.rows.size()) && t->ne[3] == 1;
   if (!fits) return fail(here.point.place().text() + " has another shape than was expected.");
-  if (!seen_tokens_.empty() && seen_tokens_ != batch.tokens)
-    return fail("The rows of a micro-batch are not in the expected order.");
-  const auto* values = static_cast<const float*>(t->data);
-  if (!ggml_backend_buffer_is_host(t->view_src != nullptr ? t->view_src->buffer : t->buffer)) {
-    staging_.resize(static_cast<size_t>(ggml_nelements(t)));
-    ggml_backend_tensor_get(t, staging_.data(), 0, ggml_nbytes(t));
-    values = staging_.data();
-  }
+  if (!in_order()) return;
   if (here.point.read && sink_) {
-    sink_({here.point.layer, values, &batch.rows, batch.rows.size(), Point::kAttention,
+    sink_({here.point.layer, readable(t), &batch.rows, batch.rows.size(), Point::kAttention,
            static_cast<size_t>(t->ne[0]), static_cast<size_t>(here.heads), t});
   }
   ++next_;

@@ -36,6 +36,7 @@ struct TappedRows {
   /// Of the attention: [heads, count, width], for each head and token a row over the memory's cells.
   size_t heads = 1;
   const ggml_tensor* tensor = nullptr;  // as it stands in the graph, readable now
+  const int32_t* experts = nullptr;     // of the router, [count, width]: whose weights the values are
 
   Place place() const { return {layer, point}; }
 };
@@ -106,6 +107,14 @@ class BlockTap {
   std::pair<size_t, size_t> edit(const std::vector<RowEdit>& edits, const std::vector<int>& indices,
                                  float* values, const Meeting& here);
   void take_attention(const Meeting& here, ggml_tensor* t);
+  void take_routing(const Meeting& here, ggml_tensor* t);
+  /// The batch indices of so many rows of the micro-batch: all of its tokens', or those of its outputs alone,
+  /// which the last block usually computes; null where it has neither.
+  const std::vector<int>* rows_of(size_t count) const;
+  /// Fails where the graph reads other tokens than were planned.
+  bool in_order();
+  /// A tensor's numbers, where the host can read them.
+  const float* readable(const ggml_tensor* t);
   void look_for_positions(const ggml_tensor* node);
   void fail(const std::string& sentence);
 
@@ -125,6 +134,7 @@ class BlockTap {
   std::vector<llama_token> seen_tokens_;   // what the graph of this micro-batch really reads
   std::vector<llama_pos> seen_positions_;  // the same of positions; empty until a node reads them
   std::vector<float> staging_;
+  std::vector<int32_t> experts_;
   std::vector<int> row_at_;  // of each batch index, -1 where it has none
   std::string failure_;      // of a shared tap
 };

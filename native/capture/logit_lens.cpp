@@ -1,6 +1,7 @@
 #include "capture/logit_lens.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "base/error.h"
 #include "ggml-backend.h"
@@ -26,6 +27,18 @@ void append(TopTokens& all, const TopTokens& part) {
   append(all.probabilities, part.probabilities);
   append(all.target_probabilities, part.target_probabilities);
   append(all.target_ranks, part.target_ranks);
+}
+
+/// Some rows of many.
+TopTokens rows_of(const TopTokens& all, size_t first, size_t count) {
+  const auto part = [&](const auto& values, size_t width) {
+    if (values.empty()) return values;
+    const auto from = values.begin() + static_cast<std::ptrdiff_t>(first * width);
+    return std::decay_t<decltype(values)>(from, from + static_cast<std::ptrdiff_t>(count * width));
+  };
+  const auto width = static_cast<size_t>(all.k);
+  return {all.k, part(all.ids, width), part(all.probabilities, width), part(all.target_probabilities, 1),
+          part(all.target_ranks, 1)};
 }
 
 ggml_tensor* apply(ggml_context* ctx, ggml_tensor* x, const LensStep& step) {
@@ -111,14 +124,23 @@ void LogitLens::prepare(size_t rows) {
   graph_ = std::move(next);
 }
 
-void LogitLens::logits(const float* states, size_t rows, std::vector<float>& out) {
+const float* LogitLens::computed(const float* states, size_t rows, std::vector<float>& buffer) {
   prepare(rows);
   ggml_backend_tensor_set(graph_->input, states, 0, rows * static_cast<size_t>(n_embd_) * sizeof(float));
   if (ggml_backend_sched_graph_compute(devices_->sched.get(), graph_->graph) != GGML_STATUS_SUCCESS) {
     throw Error(ErrorCode::kCompute, "The logit lens could not be computed.");
   }
-  out.resize(rows * static_cast<size_t>(n_vocab_));
-  ggml_backend_tensor_get(graph_->output, out.data(), 0, out.size() * sizeof(float));
+  const ggml_tensor* output = graph_->output;
+  if (ggml_backend_buffer_is_host(output->buffer)) return static_cast<const float*>(output->data);
+  buffer.resize(rows * static_cast<size_t>(n_vocab_));
+  ggml_backend_tensor_get(output, buffer.data(), 0, buffer.size() * sizeof(float));
+  return buffer.data();
+}
+
+void LogitLens::logits(const float* states, size_t rows, std::vector<float>& out) {
+  std::vector<float> buffer;
+  const float* found = computed(states, rows, buffer);
+  out.assign(found, found + rows * static_cast<size_t>(n_vocab_));
 }
 
 TopTokens LogitLens::top(const float* states, size_t rows, int k, const int32_t* targets) {
@@ -128,9 +150,9 @@ TopTokens LogitLens::top(const float* states, size_t rows, int k, const int32_t*
   std::vector<float> buffer;
   for (size_t first = 0; first < rows; first += at_once) {
     const size_t count = std::min(at_once, rows - first);
-    logits(states + first * static_cast<size_t>(n_embd_), count, buffer);
-    const TopTokens part = top_tokens(buffer.data(), count, n_vocab_, k,
-                                      targets == nullptr ? nullptr : targets + first, n_threads_);
+    const float* found = computed(states + first * static_cast<size_t>(n_embd_), count, buffer);
+    const TopTokens part =
+        top_tokens(found, count, n_vocab_, k, targets == nullptr ? nullptr : targets + first, n_threads_);
     append(all, part);
   }
   return all;
@@ -154,6 +176,7 @@ std::vector<LensReading> LogitLens::read(LensRequest request, const CancelToken&
   std::vector<LensReading> readings(request.places.size());
   std::vector<float> stacked;
   std::vector<float> buffer;
+  std::vector<int32_t> targets;
   for (size_t first = 0; first < rows; first += at_once) {
     cancel.check();
     const size_t count = std::min(at_once, rows - first);
@@ -162,19 +185,23 @@ std::vector<LensReading> LogitLens::read(LensRequest request, const CancelToken&
       const float* from = source->data() + first * width;
       stacked.insert(stacked.end(), from, from + count * width);
     }
-    logits(stacked.data(), sources.size() * count, buffer);
-    for (size_t i = 0; i < readings.size(); ++i) {
-      const float* own = buffer.data() + (first_place + i) * count * vocabulary;
-      append(readings[i].top,
-             top_tokens(own, count, n_vocab_, request.top,
-                        request.targets.empty() ? nullptr : request.targets.data() + first, n_threads_));
+    const float* found = computed(stacked.data(), sources.size() * count, buffer);
+    targets.clear();
+    for (size_t i = 0; !request.targets.empty() && i < readings.size(); ++i) {
+      const auto from = request.targets.begin() + static_cast<std::ptrdiff_t>(first);
+      targets.insert(targets.end(), from, from + static_cast<std::ptrdiff_t>(count));
     }
-    compare(request, buffer, count, readings);
+    // The rows of all places at once, so that no thread waits for another after each.
+    const TopTokens top =
+        top_tokens(found + first_place * count * vocabulary, readings.size() * count, n_vocab_, request.top,
+                   targets.empty() ? nullptr : targets.data(), n_threads_);
+    for (size_t i = 0; i < readings.size(); ++i) append(readings[i].top, rows_of(top, i * count, count));
+    compare(request, found, count, readings);
   }
   return readings;
 }
 
-void LogitLens::compare(const LensRequest& request, const std::vector<float>& buffer, size_t count,
+void LogitLens::compare(const LensRequest& request, const float* logits, size_t count,
                         std::vector<LensReading>& readings) const {
   const bool compared = !request.output.empty();
   if (!request.entropy && !compared) return;
@@ -189,10 +216,10 @@ void LogitLens::compare(const LensRequest& request, const std::vector<float>& bu
   const auto one = [&](size_t index) {
     const size_t row = index % count;
     LensReading& reading = readings[index / count];
-    const float* own = buffer.data() + (index + (compared ? count : 0)) * vocabulary;
+    const float* own = logits + (index + (compared ? count : 0)) * vocabulary;
     if (request.entropy) reading.entropies[before + row] = static_cast<float>(entropy(own, n_vocab_));
     if (compared) {
-      const float* output = buffer.data() + row * vocabulary;
+      const float* output = logits + row * vocabulary;
       reading.divergences[before + row] = static_cast<float>(divergence(output, own, n_vocab_));
     }
   };

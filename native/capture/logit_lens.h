@@ -35,8 +35,10 @@ class LogitLens {
   struct Devices;
   struct Graph;
   void prepare(size_t rows);
-  /// Entropies and divergences of `count` rows of every place, whose logits lie in `buffer`.
-  void compare(const LensRequest& request, const std::vector<float>& buffer, size_t count,
+  /// The same where they were computed, or in `buffer` where the host cannot read them there.
+  const float* computed(const float* states, size_t rows, std::vector<float>& buffer);
+  /// Entropies and divergences of `count` rows of every place, whose logits follow each other.
+  void compare(const LensRequest& request, const float* logits, size_t count,
                std::vector<LensReading>& readings) const;
 
   LensRecipe recipe_;

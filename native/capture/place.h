@@ -9,20 +9,22 @@
 namespace tapline {
 
 /// Where a block's numbers can be looked at, in the order in which a block computes them. All but the
-/// attention are one vector a token, of n_embd numbers or of the heads' own, and can be changed.
+/// attention and the router are one vector a token, of n_embd numbers or of the heads' own, and can be
+/// changed.
 enum class Point : uint8_t {
   kBlockIn,    // the residual stream before the block
   kAttention,  // how much each token reads of each other, by head, after the softmax
   kHeadOut,    // what each head read, side by side, before the output projection
   kAttnOut,    // what its first half adds to the stream: attention, or what mixes tokens in its place
   kMid,        // the stream between the two halves
+  kRouter,     // the experts that were chosen for each token, and their weights
   kFfnOut,     // what its second half adds: the MLP, or the experts
   kBlockOut,   // the stream behind the block
 };
-constexpr size_t kPointCount = 7;
+constexpr size_t kPointCount = 8;
 /// In the order of the enumeration.
 constexpr std::array<const char*, kPointCount> kPointNames{"block_in", "attention", "head_out", "attn_out",
-                                                           "mid",      "ffn_out",   "block_out"};
+                                                           "mid",      "router",    "ffn_out",  "block_out"};
 
 inline const char* name_of(Point point) {
   return kPointNames[static_cast<size_t>(point)];
@@ -37,6 +39,8 @@ struct Place {
   Place met() const {
     return point == Point::kBlockIn && layer > 0 ? Place{layer - 1, Point::kBlockOut} : *this;
   }
+  /// Whether there is one vector a token here, of n_embd numbers or of the heads' own.
+  bool is_vector() const { return point != Point::kAttention && point != Point::kRouter; }
   bool operator<(const Place& other) const {
     return std::tie(layer, point) < std::tie(other.layer, other.point);
   }

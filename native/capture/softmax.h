@@ -1,7 +1,8 @@
 #pragma once
 
-#include <algorithm>
 #include <cmath>
+
+#include "capture/exponentials.h"
 
 namespace tapline {
 
@@ -9,12 +10,10 @@ namespace tapline {
 /// logit is NaN or all are minus infinity, so is what it gives.
 class Softmax {
  public:
-  Softmax(const float* logits, int n_vocab)
-      : Softmax(logits, n_vocab, *std::max_element(logits, logits + n_vocab)) {}
+  Softmax(const float* logits, int n_vocab) : Softmax(logits, n_vocab, highest_of(logits, n_vocab)) {}
   /// Where the highest logit is known.
-  Softmax(const float* logits, int n_vocab, float highest) : highest_(highest) {
-    for (int i = 0; i < n_vocab; ++i) sum_ += std::exp(logits[i] - highest);
-  }
+  Softmax(const float* logits, int n_vocab, float highest)
+      : highest_(highest), sum_(exponentials(logits, n_vocab, highest)) {}
 
   float probability(float logit) const {
     return static_cast<float>(std::exp(double(logit - highest_)) / sum_);
@@ -24,7 +23,7 @@ class Softmax {
 
  private:
   float highest_;
-  double sum_ = 0;
+  double sum_;
 };
 
 }  // namespace tapline

@@ -17,14 +17,21 @@ bool before(const float* logits, int32_t a, int32_t b) {
   return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
 }
 
+/// Logits that are passed over together where none of them is among the best.
+constexpr int kTogether = 256;
+
 void top_of_row(const float* logits, int n_vocab, int k, int32_t* ids) {
   // Insertion into a short sorted list: k is at most a few dozen.
   int held = 0;
-  for (int i = 0; i < n_vocab; ++i) {
-    if (held == k && !(logits[i] > logits[ids[k - 1]])) continue;
-    int at = held < k ? held++ : k - 1;
-    for (; at > 0 && logits[i] > logits[ids[at - 1]]; --at) ids[at] = ids[at - 1];
-    ids[at] = i;
+  for (int first = 0; first < n_vocab; first += kTogether) {
+    const int end = std::min(n_vocab, first + kTogether);
+    if (held == k && !(highest_of(logits + first, end - first) > logits[ids[k - 1]])) continue;
+    for (int i = first; i < end; ++i) {
+      if (held == k && !(logits[i] > logits[ids[k - 1]])) continue;
+      int at = held < k ? held++ : k - 1;
+      for (; at > 0 && logits[i] > logits[ids[at - 1]]; --at) ids[at] = ids[at - 1];
+      ids[at] = i;
+    }
   }
 }
 

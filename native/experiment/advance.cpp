@@ -92,6 +92,16 @@ AttentionReader Context::attention_reader(const AttentionRequest& request, size_
   return {std::move(layers), tokens, causal()};
 }
 
+RoutingReader Context::routing_reader(const std::vector<int>& layers, size_t tokens) const {
+  check_layers(layers);
+  std::vector<LayerRouting> wanted;
+  for (const int layer : layers) {
+    const Site& site = check_place({layer, Point::kRouter});
+    wanted.push_back({layer, site.experts, site.width, {}, {}});
+  }
+  return {std::move(wanted), tokens, n_past_};
+}
+
 void Context::check_scored(const AdvanceRequest& request) const {
   if (request.scored.size() != request.tokens.size()) {
     throw Error(ErrorCode::kInvalidArgument, std::to_string(request.scored.size()) +
@@ -158,8 +168,10 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   for (const Place& place : wanted) deepest = std::max(deepest, place.met().layer);
   AttentionReader attention = attention_reader(request.attention, n);
   for (const int layer : request.attention.layers) deepest = std::max(deepest, layer);
+  RoutingReader routing = routing_reader(request.routing, n);
+  for (const int layer : request.routing) deepest = std::max(deepest, layer);
   const bool at_the_end = deepest == info.n_layer - 1;
-  const bool last_rows = request.all_rows && n > 1 && at_the_end;
+  const bool last_rows = (request.all_rows || !request.routing.empty()) && n > 1 && at_the_end;
   // Asking for the outputs of all rows changes the shapes that the last block computes with, and with them
   // the last bits of the answer. So where an answer is wanted, the pass is the one that captures nothing, and
   // rows of the last block that it has dropped are computed by a second one.
@@ -209,6 +221,7 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
     if (request.attention.prove && taken.emplace(Place{layer, Point::kHeadOut}, 0).second)
       points.push_back({layer, true, nullptr, Point::kHeadOut});
   }
+  for (const int layer : request.routing) points.push_back({layer, true, nullptr, Point::kRouter});
   bool second = false;
   const auto take = [&](LayerStates& layer, const TappedRows& tapped) {
     for (size_t row = 0; row < tapped.count; ++row) {
@@ -226,6 +239,7 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
     taken[tapped.place()] += tapped.count;
     const bool proof = tapped.point == Point::kHeadOut && request.attention.prove && !second;
     if (tapped.point == Point::kAttention || proof) attention.take(tapped);
+    if (tapped.point == Point::kRouter) routing.take(tapped);
     for (LayerStates& layer : result.layers) {
       if (Place{layer.layer, layer.point}.met() == tapped.place()) take(layer, tapped);
     }
@@ -280,6 +294,7 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
     if (!request.keep_states) std::vector<float>().swap(layer.states);
   }
   result.attention = attention.result();
+  result.routing = routing.result();
   return result;
 }
 

@@ -104,9 +104,15 @@ void Context::check_point(Point point) const {
   if (!found.supported) throw Error(ErrorCode::kUnsupportedArchitecture, found.reason);
 }
 
+void Context::check_changeable(Point point) {
+  if (Place{0, point}.is_vector()) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              std::string("The point ") + name_of(point) + " is no vector a token and cannot be changed.");
+}
+
 void Context::check_hidden(Point point) const {
   check_point(point);
-  if (point != Point::kAttention && point != Point::kHeadOut) return;
+  if (Place{0, point}.is_vector() && point != Point::kHeadOut) return;
   throw Error(ErrorCode::kInvalidArgument,
               std::string(name_of(point)) + " is no vector of the hidden size, which is wanted here.");
 }
@@ -141,9 +147,10 @@ std::vector<Place> Context::check_places(const std::vector<int>& layers,
   for (const int layer : layers) {
     for (const Point point : points) {
       check_place({layer, point});
-      if (point == Point::kAttention)
-        throw Error(ErrorCode::kInvalidArgument,
-                    "Attention is no vector a token and has a request of its own.");
+      if (!Place{layer, point}.is_vector()) {
+        throw Error(ErrorCode::kInvalidArgument, std::string("The point ") + name_of(point) +
+                                                     " is no vector a token and has a request of its own.");
+      }
       places.push_back({layer, point});
     }
   }
@@ -159,8 +166,7 @@ void Context::check_edits(const EditPlan& plan) const {
   for (const Edit& edit : plan) {
     check_layers({edit.layer});
     const Site& site = check_place(edit.place());
-    if (edit.point == Point::kAttention)
-      throw Error(ErrorCode::kInvalidArgument, "Attention weights cannot be changed.");
+    check_changeable(edit.point);
     check_head(edit.place(), edit.head, site);
     const size_t width = edit.part(static_cast<size_t>(site.width), site.heads).second;
     if (!edit.direction) {

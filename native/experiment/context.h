@@ -14,6 +14,7 @@
 #include "capture/residual_stream.h"
 #include "experiment/attention.h"
 #include "experiment/patch_sweep.h"
+#include "experiment/routing.h"
 #include "llama-cpp.h"
 #include "model/model.h"
 
@@ -53,6 +54,8 @@ struct AdvanceRequest {
   bool keep_logits = false;  // the next token's logits
   /// Of a text in one pass, from its beginning.
   AttentionRequest attention;
+  /// Layers whose router is read at every token; distinct.
+  std::vector<int> routing;
   /// A token id for each token, whose log-probability after it is wanted; negative: none. Empty: nowhere.
   /// Every such row takes a head, so that no other answer may be asked for in the same pass.
   std::vector<llama_token> scored;
@@ -64,6 +67,7 @@ struct AdvanceRequest {
 struct AdvanceResult {
   std::vector<LayerStates> layers;                   // layer by layer, then point by point, as asked for
   std::vector<LayerAttention> attention;             // in the order asked for
+  std::vector<LayerRouting> routing;                 // in the order asked for
   TopTokens next;                                    // one row
   std::vector<float> logits;                         // [n_vocab]
   std::vector<EditEffect> effects;                   // one an edit
@@ -80,9 +84,9 @@ struct FeatureRequest {
   std::vector<int> layers;
   Point point = Point::kBlockOut;
   FeatureRows rows = FeatureRows::kLast;
-  /// Tokens at a sequence's beginning that a mean leaves out, where others follow: a BOS token's row is tens
-  /// of times longer than all others.
-  size_t skipped = 0;
+  /// Of each sequence the first token that its mean counts: a BOS token's row is tens of times longer than
+  /// all others, and of a prompt and its response the response may be wanted alone. Empty: the first.
+  std::vector<int32_t> starts;
 };
 
 /// Rows of the point: one [rows, n_embd] matrix a layer, in the order asked for; sequence by sequence.
@@ -184,11 +188,13 @@ class Context : public Counted<Context> {
   void check_point(Point point) const;
   /// The same, and throws where the point is no vector of n_embd a token.
   void check_hidden(Point point) const;
+  static void check_changeable(Point point);
   const Site& check_place(Place place) const;
   static void check_head(Place place, int head, const Site& site);
   void check_tokens(const std::vector<llama_token>& tokens) const;
   void check_edits(const EditPlan& plan) const;
   AttentionReader attention_reader(const AttentionRequest& request, size_t tokens) const;
+  RoutingReader routing_reader(const std::vector<int>& layers, size_t tokens) const;
   void check_scored(const AdvanceRequest& request) const;
   /// Of the pass that was just computed.
   void score(const AdvanceRequest& request, AdvanceResult& result);

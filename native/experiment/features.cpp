@@ -51,6 +51,22 @@ Broken first_not_finite(const FeatureResult& result, const RowPlaces& places, si
   return {end, 0, {}};
 }
 
+void check_starts(const FeatureRequest& request) {
+  if (request.starts.empty()) return;
+  if (request.starts.size() != request.sequences.size()) {
+    throw Error(ErrorCode::kInvalidArgument, "Means of " + std::to_string(request.sequences.size()) +
+                                                 " sequences have " + std::to_string(request.starts.size()) +
+                                                 " starts.");
+  }
+  for (size_t i = 0; i < request.starts.size(); ++i) {
+    const auto length = static_cast<int64_t>(request.sequences[i].size());
+    if (request.starts[i] >= 0 && request.starts[i] < length) continue;
+    throw Error(ErrorCode::kInvalidArgument, "The mean of sequence " + std::to_string(i) +
+                                                 " starts at token " + std::to_string(request.starts[i]) +
+                                                 "; it has " + std::to_string(length) + ".");
+  }
+}
+
 std::string place_text(const Broken& broken, FeatureRows rows) {
   const std::string text = "text " + std::to_string(broken.sequence);
   if (rows == FeatureRows::kMean) return "in the mean of " + text;
@@ -105,14 +121,15 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
                                               std::to_string(request.sequences[i].size()) + ".");
     }
   }
+  const auto start_of = [&](size_t sequence) {
+    return request.starts.empty() ? 0 : static_cast<size_t>(request.starts[sequence]);
+  };
+  check_starts(request);
   const RowPlaces places(request);
   const bool mean = request.rows == FeatureRows::kMean;
   // The last block computes the rows only that somebody wants an output of.
   const bool every_output = bidirectional || (request.rows != FeatureRows::kLast &&
                                               result.layers.back() == model_->info().n_layer - 1);
-  const auto skipped = [&](size_t sequence) {
-    return request.sequences[sequence].size() > request.skipped ? request.skipped : 0;
-  };
   result.states.assign(result.layers.size(), std::vector<float>(places.rows() * width));
   std::vector<TapPoint> points;
   for (const int layer : result.layers) {
@@ -138,7 +155,7 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
         const bool last = i + 1 == tokens.size();
         batch.add(tokens[i], static_cast<uint32_t>(i), static_cast<llama_seq_id>(next - done),
                   every_output || last);
-        const bool wanted = request.rows == FeatureRows::kLast ? last : !mean || i >= skipped(next);
+        const bool wanted = request.rows == FeatureRows::kLast ? last : !mean || i >= start_of(next);
         const size_t row = places.first(next) + (request.rows == FeatureRows::kAll ? i : 0);
         row_of.push_back(wanted ? row : kNowhere);
         sequence_of.push_back(next - done);
@@ -164,7 +181,7 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
     };
     run_tapped(batch, points, /*leave_early=*/true, sink, cancel);
     for (size_t sequence = done; mean && sequence < next; ++sequence) {
-      const size_t count = request.sequences[sequence].size() - skipped(sequence);
+      const size_t count = request.sequences[sequence].size() - start_of(sequence);
       for (size_t l = 0; l < result.layers.size(); ++l)
         sums.mean(l, sequence - done, count, result.states[l].data() + sequence * width);
     }

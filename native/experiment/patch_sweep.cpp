@@ -265,8 +265,7 @@ void Context::plan_places(PatchPlan& plan, const std::vector<PatchPlace>& places
   std::set<PatchPlace> seen;
   for (const PatchPlace& at : places) {
     check_layers({at.place.layer});
-    if (at.place.point == Point::kAttention)
-      throw Error(ErrorCode::kInvalidArgument, "Attention weights cannot be changed.");
+    check_changeable(at.place.point);
     const Site& site = check_place(at.place);
     check_head(at.place, at.head, site);
     if (!seen.insert(at).second)

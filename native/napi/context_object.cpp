@@ -77,6 +77,18 @@ struct Advance {
                 return entry;
               }));
     }
+    if (!outcome.routing.empty()) {
+      out.Set("routing", array_of(env, outcome.routing.size(), [&](size_t i) {
+                LayerRouting& layer = outcome.routing[i];
+                Napi::Object entry = Napi::Object::New(env);
+                entry.Set("layer", layer.layer);
+                entry.Set("experts", layer.experts);
+                entry.Set("used", layer.used);
+                entry.Set("chosen", to_js(env, layer.chosen));
+                entry.Set("weights", to_js(env, layer.weights));
+                return entry;
+              }));
+    }
     if (outcome.next.k > 0) out.Set("next", top_to_js(env, outcome.next));
     if (!outcome.logits.empty()) out.Set("logits", to_js(env, outcome.logits));
     if (!outcome.effects.empty()) out.Set("effects", effects_to_js(env, outcome.effects));
@@ -237,15 +249,18 @@ Napi::Object describe(const Context& context, Napi::Env env) {
             std::vector<int32_t> layers;
             std::vector<int32_t> widths;
             std::vector<int32_t> heads;
+            std::vector<int32_t> experts;
             for (size_t layer = 0; layer < points.found[i].sites.size(); ++layer) {
               if (points.found[i].sites[layer].node < 0) continue;
               layers.push_back(static_cast<int32_t>(layer));
               widths.push_back(points.found[i].sites[layer].width);
               heads.push_back(points.found[i].sites[layer].heads);
+              experts.push_back(points.found[i].sites[layer].experts);
             }
             point.Set("layers", to_js(env, layers));
             point.Set("widths", to_js(env, widths));
             point.Set("heads", to_js(env, heads));
+            point.Set("experts", to_js(env, experts));
             return point;
           }));
   out.Set("parallel", points.parallel);
@@ -309,6 +324,7 @@ Napi::Value ContextObject::advance(const Napi::CallbackInfo& info) {
     request.attention.heads = int_list_field(attention, "heads");
     request.attention.prove = bool_field(attention, "prove", false);
   });
+  request.routing = int_list_field(options, "routing");
   return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));
 }
 
@@ -321,7 +337,7 @@ Napi::Value ContextObject::features(const Napi::CallbackInfo& info) {
   operation.request.sequences = token_lists(options.Get("sequences"));
   operation.request.rows =
       name_field<FeatureRows>(options, "rows", std::array{"last", "all", "mean"}, FeatureRows::kLast);
-  operation.request.skipped = static_cast<size_t>(std::max(0, int_field(options, "skipped", 0)));
+  operation.request.starts = token_list(options.Get("starts"));
   operation.progress = Progress(info.Env(), options.Get("onProgress"));
   return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));
 }

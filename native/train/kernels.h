@@ -11,6 +11,7 @@
 // threads or on their timing.
 
 #include <cstddef>
+#include <type_traits>
 
 namespace tapline::train {
 
@@ -27,6 +28,33 @@ struct AdamStep {
   float inverse_sqrt_bias2 = 1;  ///< 1 / sqrt(1 - beta2^t)
 };
 
+/// Products and factors of matrices of T in panels, W = kPanel<T> wide.
+template <class T>
+struct PanelKernels {
+  /// c[i][j] (+)= sum_k a[k][i] * b[k][j], i < W, j < W, k < depth: product of a transposed panel and a
+  /// panel.
+  void (*product)(const T* a, const T* b, int depth, T* c, bool accumulate);
+
+  /// y[j] += sum_k panel[k][j] * x[k], j < W, k < depth.
+  void (*times_vector)(const T* panel, const T* x, int depth, T* y);
+
+  /// y[k] += sum_j panel[k][j] * x[j], k < depth, j < W.
+  void (*transposed_times_vector)(const T* panel, const T* x, int depth, T* y);
+
+  /// panel[k][i] = (x_i[k] - centre[k]) * scale[k], rounded once, k < count, i < W, with x_i = rows[i]; 0
+  /// where that is null.
+  void (*standardise)(const float* const* rows, const double* centre, const double* scale, int count,
+                      T* panel);
+
+  /// out[k][i] = panel[k][i] * left[i] * right[k], k < count, i < W.
+  void (*scale)(const T* panel, const T* left, const T* right, int count, T* out);
+
+  /// Cholesky factor of a W x W block in place, element (i, j) at [j][i], of which only i >= j is read; zeros
+  /// above the diagonal. Also the factor's inverse, in the same layout. False where a pivot is not positive
+  /// and finite.
+  bool (*factor_diagonal)(T* block, T* inverse);
+};
+
 struct Kernels {
   const char* name;
 
@@ -35,18 +63,8 @@ struct Kernels {
   void (*rows_times_panel)(const float* a, std::ptrdiff_t block_stride, const float* b, int blocks, int rows,
                            float* c, bool accumulate);
 
-  /// c[i][j] (+)= sum_k a[k][i] * b[k][j], i < 32, j < 32, k < depth: product of a transposed panel and a
-  /// panel.
-  void (*panel_product)(const float* a, const float* b, int depth, float* c, bool accumulate);
-
-  /// The same in double precision, 16 x 16.
-  void (*panel_product64)(const double* a, const double* b, int depth, double* c, bool accumulate);
-
-  /// y[j] += sum_k panel[k][j] * x[k], j < 16, k < depth.
-  void (*panel_times_vector64)(const double* panel, const double* x, int depth, double* y);
-
-  /// y[k] += sum_j panel[k][j] * x[j], k < depth, j < 16.
-  void (*panel_transposed_times_vector64)(const double* panel, const double* x, int depth, double* y);
+  PanelKernels<float> of_floats;
+  PanelKernels<double> of_doubles;
 
   /// sums[k] += x[k] - centre[k], k < count.
   void (*add_differences)(const float* x, const double* centre, int count, double* sums);
@@ -60,14 +78,6 @@ struct Kernels {
 
   /// sum_k (x[k] - centre[k]) * weight[k], k < count.
   double (*difference_dot)(const float* x, const double* centre, const double* weight, int count);
-
-  /// panel[k][i] = (x_i[k] - centre[k]) * scale[k], k < count, i < 16, with x_i = rows[i]; 0 where that is
-  /// null.
-  void (*standardise_panel)(const float* const* rows, const double* centre, const double* scale, int count,
-                            double* panel);
-
-  /// out[k][i] = panel[k][i] * left[i] * right[k], k < count, i < 16.
-  void (*scale_panel)(const double* panel, const double* left, const double* right, int count, double* out);
 
   /// Whether no value is infinite or NaN.
   bool (*all_finite)(const float* x, int count);
@@ -107,6 +117,15 @@ struct Kernels {
 
 /// The fastest kernels this processor can run.
 const Kernels& best_kernels();
+
+template <class T>
+const PanelKernels<T>& panel_kernels() {
+  if constexpr (std::is_same_v<T, float>) {
+    return best_kernels().of_floats;
+  } else {
+    return best_kernels().of_doubles;
+  }
+}
 
 /// Kernels by name ("avx512", "avx2", "portable"); null where this processor or build has none. For tests.
 const Kernels* kernels_by_name(const char* name);

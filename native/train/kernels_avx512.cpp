@@ -3,7 +3,9 @@
 #ifdef TAPLINE_X86_KERNELS
 #include <immintrin.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #define TAPLINE_TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")))
 

@@ -1,6 +1,7 @@
 // What every target can run: SSE2 on x86-64, NEON on 64-bit ARM, through the compiler's own vector types.
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "train/kernels.h"
 

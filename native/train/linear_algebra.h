@@ -9,66 +9,81 @@
 
 namespace tapline::train {
 
-/// A dense double matrix in panels of 16 rows: element (row, k) lies at panel(row / 16)[k * 16 + row % 16].
-/// Rows are padded with zeros to a multiple of 16. See kernels.h for why.
+/// A dense matrix in panels of W rows (32 of float, 16 of double): element (row, k) lies at
+/// panel(row / W)[k * W + row % W]. Rows are padded with zeros to a multiple of W. See kernels.h for why.
+template <class T>
 class PanelMatrix {
  public:
-  static constexpr int kWidth = kPanel<double>;
+  static constexpr int kWidth = kPanel<T>;
 
   PanelMatrix(int rows, int depth)
-      : rows_(rows), depth_(depth), data_(static_cast<size_t>(round_up(rows, kWidth)) * depth) {}
+      : rows_(rows),
+        depth_(depth),
+        data_(static_cast<size_t>(round_up(rows, kWidth)) * static_cast<size_t>(depth)) {}
 
   int rows() const { return rows_; }
   int depth() const { return depth_; }
   int panels() const { return round_up(rows_, kWidth) / kWidth; }
-  double* panel(int index) { return data_.data() + static_cast<size_t>(index) * kWidth * depth_; }
-  const double* panel(int index) const { return data_.data() + static_cast<size_t>(index) * kWidth * depth_; }
-  double& at(int row, int k) { return panel(row / kWidth)[static_cast<size_t>(k) * kWidth + row % kWidth]; }
-  double at(int row, int k) const {
-    return panel(row / kWidth)[static_cast<size_t>(k) * kWidth + row % kWidth];
-  }
+  /// Rows with their padding.
+  int padded() const { return panels() * kWidth; }
+  T* panel(int index) { return data_.data() + offset(index); }
+  const T* panel(int index) const { return data_.data() + offset(index); }
+  T& at(int row, int k) { return panel(row / kWidth)[static_cast<size_t>(k) * kWidth + row % kWidth]; }
+  T at(int row, int k) const { return panel(row / kWidth)[static_cast<size_t>(k) * kWidth + row % kWidth]; }
 
  private:
+  size_t offset(int panel) const { return static_cast<size_t>(panel) * kWidth * static_cast<size_t>(depth_); }
+
   int rows_;
   int depth_;
-  AlignedArray<double> data_;
+  AlignedArray<T> data_;
 };
 
 /// Writes columns from ... from + count - 1 of one panel of a matrix that exists nowhere as a whole.
-using FillSlice = std::function<void(int panel, int from, int count, double* to)>;
+template <class T>
+using FillSlice = std::function<void(int panel, int from, int count, T* to)>;
 
-/// x x^T, a square matrix of round_up(rows, 16), for an x [rows, depth] that `fill` makes slice by slice.
-PanelMatrix gram(int rows, int depth, const FillSlice& fill, ThreadTeam& team);
+/// x x^T, a square matrix of as many rows as the panels of x have, for an x [rows, depth] that `fill` makes
+/// slice by slice. For float and for double, as all
+/// that `fit` needs; the others for double.
+template <class T>
+PanelMatrix<T> gram(int rows, int depth, const FillSlice<T>& fill, ThreadTeam& team);
 
-/// Only the lower triangle of x x^T (whole 16 x 16 blocks), into `out`; one thread.
-void gram_lower(const PanelMatrix& x, PanelMatrix& out);
+/// Only the lower triangle of x x^T (whole blocks), into `out`; one thread.
+template <class T>
+void gram_lower(const PanelMatrix<T>& x, PanelMatrix<T>& out);
 
-/// y = x v; `v` has x.depth() elements, `y` gets x.panels() * 16.
-void times(const PanelMatrix& x, const double* v, double* y);
+/// y = x v; `v` has x.depth() elements, `y` gets x.padded().
+template <class T>
+void times(const PanelMatrix<T>& x, const T* v, T* y);
 
-/// y = x^T v; `v` has x.panels() * 16 elements, `y` gets x.depth().
-void transposed_times(const PanelMatrix& x, const double* v, double* y);
+/// y = x^T v; `v` has x.padded() elements, `y` gets x.depth().
+template <class T>
+void transposed_times(const PanelMatrix<T>& x, const T* v, T* y);
 
 /// Blocked Cholesky factor of a symmetric positive definite PanelMatrix with rows() == depth(), a multiple
-/// of 16.
+/// of a panel's width.
+template <class T>
 class Cholesky {
  public:
   /// Factors `matrix` in place, of which only the lower triangle is read. ok() is false when it is not
   /// numerically positive definite. The matrix must outlive this object. `team` may be null: one thread.
-  Cholesky(PanelMatrix& matrix, ThreadTeam* team);
+  Cholesky(PanelMatrix<T>& matrix, ThreadTeam* team);
 
   bool ok() const { return ok_; }
 
   /// Solves in place for one right-hand side.
-  void solve(double* b) const;
+  void solve(T* b) const;
 
  private:
   void subtract_known(int row_block, int column_block);
   void finish_row(int row_block, int column_block);
-  bool factor_diagonal_block(int block);
 
-  PanelMatrix& factor_;
-  std::vector<double> inverses_;  // of the diagonal blocks, transposed: [block][k][j] = inverse(j, k)
+  static constexpr int kWidth = PanelMatrix<T>::kWidth;
+  static constexpr int kBlock = kWidth * kWidth;
+
+  PanelMatrix<T>& factor_;
+  AlignedArray<T> inverses_;  // of the diagonal blocks, transposed: [block][k][j] = inverse(j, k)
   bool ok_ = true;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -26,16 +27,25 @@ struct LogisticFit {
   int iterations = 0;
 };
 
+template <class T>
+struct SharedGram;
+
 /// Newton's method with a line search to the minimum along each direction (on the examples' scores, so it
 /// costs next to nothing: with fewer examples than dimensions the classes are separable, and plain Newton
 /// steps move the margins by one at a time), for any number of labellings of the same examples. A factored
 /// Hessian serves again while the curvatures change by a few percent. With fewer examples than dimensions it
 /// works on the Gram matrix (w = X^T a, the representer theorem; the step as in Rasmussen & Williams 2006,
-/// algorithm 3.1, with a free bias), which is computed once; otherwise on the weights.
+/// algorithm 3.1, with a free bias), which is computed once, as is the first Hessian, which no label changes;
+/// otherwise on the weights.
+///
+/// The Gram matrix and its factors are in single precision, which halves their time, and only show the way:
+/// scores and gradient are computed from the examples in double precision before a fit counts as converged,
+/// and where that is not enough, everything is done again in double.
 class LogisticRegression {
  public:
   /// `x` [examples, dimensions] must outlive this object.
   LogisticRegression(const StandardisedExamples& x, const LogisticOptions& options, ThreadTeam& team);
+  ~LogisticRegression();
 
   /// `labels`: 0 or 1 for each example; both must occur, or no optimum exists (then an Error is thrown).
   /// `team` shares the factorisations and may be null; several threads may fit at once, then each without
@@ -45,13 +55,14 @@ class LogisticRegression {
                   const std::function<void(int)>& on_iteration = {},
                   std::optional<double> tolerance = std::nullopt) const;
 
-  bool uses_gram() const { return gram_.rows() > 0; }
+  bool uses_gram() const { return x_.rows() < x_.depth(); }
 
  private:
   const StandardisedExamples& x_;
   LogisticOptions options_;
-  PanelMatrix gram_;   ///< empty where the weights are fitted
-  PanelMatrix whole_;  ///< x, empty where the Gram matrix is used
+  std::unique_ptr<SharedGram<float>> single_;   ///< where the Gram matrix is used,
+  std::unique_ptr<SharedGram<double>> double_;  ///< one of the two
+  PanelMatrix<double> whole_;                   ///< x, empty where the Gram matrix is used
 };
 
 /// 1 / (1 + exp(-z)) without overflow.

@@ -23,7 +23,7 @@ double product_rate(int threads, double seconds) {
     team.parallel_for(team.size(), [](int) {
       thread_local AlignedArray<float> a(kDepth * kWidth), b(kDepth * kWidth), c(kWidth * kWidth);
       for (int i = 0; i < kRepeats; ++i)
-        best_kernels().panel_product(a.data(), b.data(), kDepth, c.data(), false);
+        panel_kernels<float>().product(a.data(), b.data(), kDepth, c.data(), false);
     });
     best = std::max(best, operations / std::chrono::duration<double>(Clock::now() - from).count());
   }

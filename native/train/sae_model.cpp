@@ -185,14 +185,16 @@ void SaeModel::update_strip(const SaeBatch& batch, int strip, float scale, const
   alignas(64) float gradient[kWidth * kWidth];
   for (int panel = 0; panel < batch.activations.panels(); ++panel) {
     const int feature = panel * kWidth;
-    kernels_.panel_product(batch.activations.panel(panel), batch.errors.panel(strip), rows, gradient, false);
+    kernels_.of_floats.product(batch.activations.panel(panel), batch.errors.panel(strip), rows, gradient,
+                               false);
     kernels_.adam(decoder_.panel(strip, feature), decoder_moments_.m.panel(strip, feature),
                   decoder_moments_.v.panel(strip, feature), gradient, scale, shrink_.data() + feature, kWidth,
                   step);
   }
   for (int panel = 0; panel < batch.activations.panels(); ++panel) {
     const int feature = panel * kWidth;
-    kernels_.panel_product(activation_gradients_.panel(panel), batch.x.panel(strip), rows, gradient, false);
+    kernels_.of_floats.product(activation_gradients_.panel(panel), batch.x.panel(strip), rows, gradient,
+                               false);
     kernels_.adam(encoder_.panel(strip, feature), encoder_moments_.m.panel(strip, feature),
                   encoder_moments_.v.panel(strip, feature), gradient, 1.0f, nullptr, kWidth, step);
   }

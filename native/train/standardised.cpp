@@ -63,15 +63,19 @@ const float* StandardisedExamples::features(int example) const {
   return examples_.features + static_cast<size_t>(example) * static_cast<size_t>(examples_.hidden);
 }
 
-void StandardisedExamples::fill(int panel, int from, int count, double* to) const {
-  constexpr int kWidth = PanelMatrix::kWidth;
+template <class T>
+void StandardisedExamples::fill(int panel, int from, int count, T* to) const {
+  constexpr int kWidth = PanelMatrix<T>::kWidth;
   const float* rows[kWidth];
   for (int i = 0; i < kWidth; ++i) {
     const int row = panel * kWidth + i;
     rows[i] = row < this->rows() ? features(example(row)) + from : nullptr;
   }
-  best_kernels().standardise_panel(rows, mean_.data() + from, inverse_std_.data() + from, count, to);
+  panel_kernels<T>().standardise(rows, mean_.data() + from, inverse_std_.data() + from, count, to);
 }
+
+template void StandardisedExamples::fill(int, int, int, float*) const;
+template void StandardisedExamples::fill(int, int, int, double*) const;
 
 void StandardisedExamples::transposed_times(const double* v, double* y, ThreadTeam* team) const {
   const int strips = round_up(examples_.hidden, kColumns) / kColumns;
@@ -89,20 +93,34 @@ void StandardisedExamples::transposed_times(const double* v, double* y, ThreadTe
   for (int index = 0; index < strips; ++index) strip(index);
 }
 
-std::vector<double> StandardisedExamples::products(const std::vector<double>& weight,
-                                                   ThreadTeam* team) const {
+// weight . (x - mean) / std of `count` examples.
+void StandardisedExamples::dots(const std::vector<double>& weight, int count,
+                                const std::function<int(int)>& example_of, double* y,
+                                ThreadTeam* team) const {
   std::vector<double> scaled(weight.size());
   for (size_t k = 0; k < weight.size(); ++k) scaled[k] = weight[k] * inverse_std_[k];
-  std::vector<double> values(static_cast<size_t>(examples_.count));
-  const auto product = [&](int example) {
-    values[static_cast<size_t>(example)] =
-        best_kernels().difference_dot(features(example), mean_.data(), scaled.data(), examples_.hidden);
+  constexpr int kTogether = 16;
+  const auto some = [&](int part) {
+    for (int i = part * kTogether; i < std::min(count, (part + 1) * kTogether); ++i) {
+      y[i] = best_kernels().difference_dot(features(example_of(i)), mean_.data(), scaled.data(),
+                                           examples_.hidden);
+    }
   };
-  if (team != nullptr) {
-    team->parallel_for(examples_.count, product);
-  } else {
-    for (int example = 0; example < examples_.count; ++example) product(example);
-  }
+  const int parts = round_up(count, kTogether) / kTogether;
+  if (team != nullptr) return team->parallel_for(parts, some);
+  for (int part = 0; part < parts; ++part) some(part);
+}
+
+void StandardisedExamples::times(const std::vector<double>& v, double* y, ThreadTeam* team) const {
+  dots(
+      v, rows(), [this](int row) { return example(row); }, y, team);
+}
+
+std::vector<double> StandardisedExamples::products(const std::vector<double>& weight,
+                                                   ThreadTeam* team) const {
+  std::vector<double> values(static_cast<size_t>(examples_.count));
+  dots(
+      weight, examples_.count, [](int index) { return index; }, values.data(), team);
   return values;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "train/linear_algebra.h"
@@ -33,8 +34,13 @@ class StandardisedExamples {
   const std::vector<double>& mean() const { return mean_; }
   const std::vector<double>& std() const { return std_; }
 
-  /// Columns from ... from + count - 1 of 16 rows, laid out as in PanelMatrix.
-  void fill(int panel, int from, int count, double* to) const;
+  /// Columns from ... from + count - 1 of a panel's rows, laid out as in PanelMatrix<T>; computed in double,
+  /// rounded once.
+  template <class T>
+  void fill(int panel, int from, int count, T* to) const;
+
+  /// y = x v; `v` has depth() elements, `y` gets rows(). `team` may be null: one thread.
+  void times(const std::vector<double>& v, double* y, ThreadTeam* team) const;
 
   /// y = x^T v; `v` has rows() elements, `y` gets depth(). `team` may be null: one thread.
   void transposed_times(const double* v, double* y, ThreadTeam* team) const;
@@ -45,6 +51,8 @@ class StandardisedExamples {
 
  private:
   const float* features(int example) const;
+  void dots(const std::vector<double>& weight, int count, const std::function<int(int)>& example_of,
+            double* y, ThreadTeam* team) const;
 
   const Examples& examples_;
   std::vector<int> rows_;

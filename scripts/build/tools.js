@@ -25,6 +25,7 @@ export const knownTools = [
   "tapline-pretend-gpu",
   "test-llama-archs",
   "test-llama-archs-deep",
+  "test-llama-archs-experts",
 ];
 
 /** Programs whose CMake target, and so whose file, has another name. */

@@ -1,6 +1,7 @@
 /**
  * Photographs the workbench's views for the documentation: `npm run docs:workbench-pictures`, all or those that are named.
- * Needs Debian's chromium. `--model FILE` and `--to FOLDER` look at the views of another model.
+ * Needs Debian's chromium. `--model FILE` and `--to FOLDER` look at the views of another model, `--as NAME` begins the
+ * pictures' names.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +13,11 @@ import { type Bench, startBench } from "../../test/workbench/bench.js";
 const images = fileURLToPath(new URL("../../docs/images", import.meta.url));
 
 const { values, positionals } = parseArgs({
-  options: { model: { type: "string" }, to: { type: "string", default: images } },
+  options: {
+    model: { type: "string" },
+    to: { type: "string", default: images },
+    as: { type: "string", default: "workbench" },
+  },
   allowPositionals: true,
 });
 mkdirSync(values.to, { recursive: true });
@@ -83,9 +88,10 @@ async function take(bench: Bench, browser: Browser, name: string): Promise<void>
   const top = await (pictures[name] as (typeof pictures)[string])(page);
   await top?.evaluate((one) => (one as unknown as { scrollIntoView(): void }).scrollIntoView());
   await page.mouse.move(0, 0);
-  await page.screenshot({ path: join(values.to, `${name}.png`) });
+  const file = `${name.replace("workbench", values.as)}.png`;
+  await page.screenshot({ path: join(values.to, file) });
   await context.close();
-  console.log(`${name}.png`);
+  console.log(file);
 }
 
 const bench = await startBench(undefined, values.model);

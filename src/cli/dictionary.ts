@@ -1,12 +1,14 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { StoredDictionary } from "../contracts/library.js";
 import { limits } from "../contracts/limits.js";
+import { type BlockPoint, blockPoints } from "../contracts/names.js";
 import { checkName, hereCommand, registerKeptHere, withHub } from "./kept-here.js";
 import { integerBetween } from "./options.js";
 
 interface AddOptions {
   json?: boolean;
   layer?: number;
+  point?: BlockPoint;
   k?: number;
   revision?: string;
 }
@@ -25,8 +27,14 @@ export function registerDictionary(program: Command): void {
     .argument("<place>", "a path, or owner/name/folder of the hub")
     .option(
       "--layer <number>",
-      "block whose output it reads, where its files do not say",
+      "block that it reads, where its files do not say",
       integerBetween(0, limits.layer_index),
+    )
+    .addOption(
+      new Option(
+        "--point <point>",
+        "what of that block, where its files do not say (default: block_out)",
+      ).choices(blockPoints),
     )
     .option(
       "--k <number>",
@@ -64,10 +72,16 @@ async function open() {
   return new Dictionaries(taplineHome());
 }
 
-async function add(name: string, place: string, { layer, k, revision, json }: AddOptions): Promise<void> {
+async function add(
+  name: string,
+  place: string,
+  { layer, point, k, revision, json }: AddOptions,
+): Promise<void> {
   await checkName(name);
   const [dictionaries, { print, printJson }] = await Promise.all([open(), import("./output.js")]);
-  const stored = await withHub(revision, (fromHub) => dictionaries.add(name, place, { layer, k }, fromHub));
+  const stored = await withHub(revision, (fromHub) =>
+    dictionaries.add(name, place, { layer, point, k }, fromHub),
+  );
   if (stored === undefined) return;
   return json ? printJson(stored) : print(picture(stored));
 }

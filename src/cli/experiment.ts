@@ -11,6 +11,7 @@ import {
   interventions,
   type LensView,
   lensViews,
+  oneRow,
   patchDirections,
   positionNames,
   spanMarks,
@@ -44,6 +45,7 @@ interface InspectOptions extends CommonOptions {
   decompose?: boolean;
   attention?: number[];
   heads?: number[];
+  routing?: boolean;
 }
 
 interface CompareOptions extends CommonOptions {
@@ -57,6 +59,9 @@ interface CompareOptions extends CommonOptions {
   positives?: string;
   negatives?: string;
   feature?: [string, number];
+  swap?: string;
+  with?: string;
+  lens?: string;
   strengthUnit?: string;
   positions?: string | Array<[number, number]>;
   point?: string;
@@ -70,6 +75,7 @@ interface CompareOptions extends CommonOptions {
 interface ProbeOptions extends CommonOptions {
   examples?: string;
   point?: string;
+  rows?: string;
 }
 
 /** `tapline inspect`, `compare`, `probe`, `features` and `patch`: one experiment in a Lab, drawn. */
@@ -92,6 +98,7 @@ export function registerExperiments(program: Command): void {
     )
     .option("--attention <layers>", "what the heads of these blocks look at, as 4,6 or 4-7", layerList)
     .option("--heads <list>", "of these heads only, as 0,3 or 0-7 (default: all)", anyLayers)
+    .option("--routing", "which experts these blocks chose for each token")
     .option("--decompose", "what every block adds to the logit of the target, or of the answer")
     .addHelpText(
       "after",
@@ -113,6 +120,7 @@ export function registerExperiments(program: Command): void {
         // What is shown has to be there.
         ...(options.show !== undefined && options.lens === undefined && { measures: true }),
         attention: attentionFor(options),
+        routing: options.routing,
         decompose: options.decompose,
       });
     });
@@ -142,6 +150,9 @@ export function registerExperiments(program: Command): void {
       `or from up to ${limits.direction_texts} texts: their mean; a file as --prompts …`,
     )
     .option("--negatives <file>", "… and this one")
+    .option("--swap <token>", "for swap: the token whose coordinate is exchanged …")
+    .option("--with <token>", "… with this one's")
+    .option("--lens <name>", "for swap: in this lens's directions (default: the logit lens)")
     .option("--feature <dictionary:index>", "or the decoder row of a stored dictionary's feature", featureOf)
     .addOption(
       new Option(
@@ -187,7 +198,7 @@ export function registerExperiments(program: Command): void {
     )
     .action(async (prompt: string | undefined, options: CompareOptions) => {
       const [layer, ...others] = options.layers ?? [];
-      if (others.length > 0) {
+      if (others.length > 0 && options.intervention !== "swap") {
         throw new UsageError(
           `--layers: compare changes one block at a time, got ${[layer, ...others].join(", ")}; run it once for each.`,
         );
@@ -209,6 +220,8 @@ export function registerExperiments(program: Command): void {
         negatives: options.negatives === undefined ? undefined : await readPrompts(options.negatives),
         strength_unit: options.strengthUnit,
         positions: options.positions,
+        swap: swapFor(options),
+        lens: options.lens,
         point: options.point,
         heads: options.heads,
         min: options.min,
@@ -224,6 +237,12 @@ export function registerExperiments(program: Command): void {
       "JSON, JSON Lines or CSV with text, label (0 or 1) and split (train or test); - is standard input",
     )
     .addOption(readPointOption())
+    .addOption(
+      new Option(
+        "--rows <which>",
+        "of each text the last token's, the mean, or the mean behind its prompt (default: last)",
+      ).choices([...oneRow]),
+    )
     .addHelpText(
       "after",
       examples(`
@@ -234,7 +253,7 @@ export function registerExperiments(program: Command): void {
     .action(async (options: ProbeOptions) => {
       const { readExamples } = await import("./input-files.js");
       const examples = options.examples === undefined ? undefined : await readExamples(options.examples);
-      await run("probe", options, { examples, point: options.point });
+      await run("probe", options, { examples, point: options.point, rows: options.rows });
     });
 
   registerFeatures(program);
@@ -510,6 +529,12 @@ function positions(text: string): string | Array<[number, number]> {
       throw new InvalidArgumentError(`Write ${positionNames.join(", ")}, or ranges as 0:3,-2:-1.`);
     return [Number(first), Number(last ?? first)];
   });
+}
+
+function swapFor({ swap, with: other }: CompareOptions): string[] | undefined {
+  if (swap === undefined && other === undefined) return undefined;
+  if (swap === undefined || other === undefined) throw new UsageError("--swap and --with go together.");
+  return [swap, other];
 }
 
 function attentionFor({ attention, heads }: InspectOptions): object | undefined {

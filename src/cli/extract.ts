@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { defaults, limits } from "../contracts/limits.js";
+import { saeRows } from "../contracts/names.js";
 import { UsageError } from "./exit-code.js";
 import { type CommonOptions, examples, experiment, readPointOption, run } from "./experiment.js";
 import { integerBetween } from "./options.js";
@@ -28,8 +29,8 @@ export function registerExtract(program: Command): void {
     .addOption(
       new Option(
         "--rows <which>",
-        `every token's, the last one's, or their mean (default: ${defaults.extract_rows})`,
-      ).choices(["all", "last", "mean"]),
+        `every token's, the last one's, their mean, or that of a response behind its prompt (default: ${defaults.extract_rows})`,
+      ).choices([...saeRows]),
     )
     .addOption(readPointOption())
     .addOption(

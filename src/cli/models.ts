@@ -112,6 +112,7 @@ const meanings = {
   head_out: "what each head read, before the output projection",
   attn_out: "what its attention adds, or what mixes tokens in its place",
   mid: "the stream between the two halves",
+  router: "which experts were chosen for each token, and their weights",
   ffn_out: "what its MLP adds, or its experts",
   block_out: "the stream behind the block",
 };

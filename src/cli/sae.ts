@@ -45,7 +45,7 @@ export function registerSae(program: Command): void {
     .addOption(
       new Option(
         "--rows <which>",
-        "of each text the last token's, or every token's (default: last; of an extraction all it has)",
+        "of each text the last token's, the mean, the mean behind its prompt, or every token's (default: last; of an extraction all it has)",
       ).choices([...saeRows]),
     )
     .addOption(readPointOption())

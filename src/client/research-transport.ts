@@ -109,17 +109,16 @@ export function exchange(call: SecureExchange): Promise<SecureAnswer> {
   });
 }
 
-function refuseHead({ statusCode = 0, headers }: IncomingMessage, maxBytes: number): Error | undefined {
-  if (statusCode >= 300 && statusCode < 400) {
+function refuseHead({ statusCode, headers }: IncomingMessage, maxBytes: number): Error | undefined {
+  const status = statusCode as number;
+  if (status >= 300 && status < 400) {
     return new ResearchError(
-      `The service answered with a redirect (status ${statusCode}), which is not followed.`,
-      { status: statusCode },
+      `The service answered with a redirect (status ${status}), which is not followed.`,
+      { status },
     );
   }
   if ((headers["content-encoding"] ?? "identity").toLowerCase() !== "identity") {
-    return new ResearchError("The answer has a content coding, which was not asked for.", {
-      status: statusCode,
-    });
+    return new ResearchError("The answer has a content coding, which was not asked for.", { status });
   }
   const length = headers["content-length"];
   return length !== undefined && Number(length) > maxBytes ? tooLarge(maxBytes) : undefined;
@@ -142,14 +141,16 @@ function tooLarge(maxBytes: number): ResearchError {
   return new ResearchError(`The answer is larger than ${maxBytes} bytes; it was not read further.`);
 }
 
+/** What is not there at all: asking again at once is no use. */
+const absent: Record<string, string> = { ECONNREFUSED: "Nothing listens at", ENOTFOUND: "There is no host" };
+
 // Only codes are told: a message or cause of Node's may quote what the other side sent, or the request.
 function connectionError({ host }: URL, error: Error, reached: boolean): Error {
   if (error instanceof ResearchError) return error;
   const code = (error as NodeJS.ErrnoException).code ?? "no code";
   const broke = (sentence: string, transient: boolean) =>
     new ConnectionBroke(sentence, code, { transient, reached });
-  if (code === "ECONNREFUSED") return broke(`Nothing listens at ${host}.`, false);
-  if (code === "ENOTFOUND") return broke(`There is no host ${host}.`, false);
+  if (absent[code] !== undefined) return broke(`${absent[code]} ${host}.`, false);
   if (/CERT|SIGNATURE|ISSUER|ALTNAME|ERR_SSL|ERR_TLS|CRL/.test(code)) {
     const advice = `${researchEnvironment.caFile} names an authority of your own`;
     return broke(`The connection to ${host} is not secure (${code}); ${advice}.`, false);

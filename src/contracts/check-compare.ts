@@ -20,13 +20,15 @@ export function checkCompare(config: CompareConfig): void {
   if (intervention === "patch" && config.donor_prompt === undefined) {
     throw new InvalidInput("donor_prompt", "is required for patch.");
   }
+  if (intervention === "swap") checkSwap(config);
+  else refuse(config, ["swap", "lens"], "swap");
   if (alongDirection.includes(intervention)) checkDirection(config);
   else {
     refuse(config, ["positives", "negatives", "feature"], "steer, project_out and clamp");
-    if (controls === true && intervention !== "patch") {
+    if (controls === true && intervention !== "patch" && intervention !== "swap") {
       throw new InvalidInput(
         "controls",
-        `patch, steer, project_out and clamp have one, not ${intervention}.`,
+        `patch, steer, project_out, clamp and swap have one, not ${intervention}.`,
       );
     }
   }
@@ -37,15 +39,26 @@ export function checkCompare(config: CompareConfig): void {
   checkPoint(config);
 }
 
-function checkPoint({ point, heads, intervention, feature }: CompareConfig): void {
+/** What is put in is what the prompt's own run has, so that there is something for its tokens alone. */
+function checkSwap({ swap, positions = "last", point }: CompareConfig): void {
+  if (swap === undefined) throw new InvalidInput("swap", "is required for swap.");
+  if (positions === "all" || positions === "generated") {
+    throw new InvalidInput(
+      "positions",
+      `of a swap are the prompt's: last, prompt or ranges, not ${positions}.`,
+    );
+  }
+  if (point !== undefined && point !== "block_out") {
+    throw new InvalidInput("point", "a lens is one of block outputs; leave point out.");
+  }
+}
+
+function checkPoint({ point, heads, intervention }: CompareConfig): void {
   if (heads !== undefined && point !== "head_out") {
     throw new InvalidInput("heads", "are those of point head_out.");
   }
   if (point === "head_out" && !["scale", "ablate", "patch"].includes(intervention)) {
     throw new InvalidInput("point", `head_out is for scale, ablate and patch, not for ${intervention}.`);
-  }
-  if (feature !== undefined && point !== undefined && point !== "block_out") {
-    throw new InvalidInput("point", "a feature is one of block outputs; leave point out.");
   }
 }
 

@@ -40,6 +40,7 @@ export function checkSubmission(body: unknown): Config {
       checkCompare(config);
       break;
     case "probe":
+      checkPrompts(config.examples, config.rows);
       checkSplits(config);
       checkClasses(config);
       checkLeaks(config);
@@ -81,6 +82,7 @@ function checkSae(config: SaeConfig): void {
   }
   if (from !== undefined) checkPath("from", from);
   if (examples !== undefined) {
+    checkPrompts(examples, config.rows);
     checkSplits({ examples });
     checkLeaks({ examples });
   }
@@ -114,10 +116,11 @@ function checkPath(field: string, path: string): void {
   throw new InvalidInput(field, `must be a path from the root, got ${shown(path)}.`);
 }
 
-function checkExtract({ examples, data, shard, out }: ExtractConfig): void {
+function checkExtract({ examples, data, shard, out, rows }: ExtractConfig): void {
   if ((examples === undefined) === (data === undefined)) {
     throw new InvalidInput("examples", "give either examples or data.");
   }
+  if (examples !== undefined) checkPrompts(examples, rows);
   for (const [field, path] of Object.entries({ data, out })) {
     if (path !== undefined) checkPath(field, path);
   }
@@ -145,8 +148,19 @@ function isAbsolute(path: string): boolean {
   return /^(?:[/\\]|[A-Za-z]:[/\\])/.test(path);
 }
 
+/** A prompt is read where its response is wanted, and nowhere else. */
+function checkPrompts(examples: ReadonlyArray<{ prompt?: string }>, rows = "last"): void {
+  const wanted = rows === "response";
+  const odd = examples.findIndex(({ prompt }) => (prompt !== undefined) !== wanted);
+  if (odd === -1) return;
+  throw new InvalidInput(
+    `examples[${odd}].prompt`,
+    wanted ? "is required for rows response." : `is for rows response, not for ${rows}.`,
+  );
+}
+
 interface Split {
-  examples: ReadonlyArray<{ text: string; split: "train" | "test" }>;
+  examples: ReadonlyArray<{ text: string; prompt?: string; split: "train" | "test" }>;
 }
 
 function checkSplits(config: Split): void {
@@ -177,8 +191,9 @@ function checkClasses(config: ProbeConfig): void {
 
 /** What was trained on is not held out: a figure of such a text says how well it was learnt by heart. */
 function checkLeaks({ examples }: Split): void {
-  const training = new Set(examples.filter(({ split }) => split === "train").map(({ text }) => text));
-  const leaked = examples.findIndex(({ split, text }) => split === "test" && training.has(text));
+  const whole = ({ prompt = "", text }: Split["examples"][number]) => JSON.stringify([prompt, text]);
+  const training = new Set(examples.filter(({ split }) => split === "train").map(whole));
+  const leaked = examples.findIndex((example) => example.split === "test" && training.has(whole(example)));
   if (leaked !== -1) {
     throw new InvalidInput(`examples[${leaked}].text`, "occurs in both splits; held-out texts must be new.");
   }

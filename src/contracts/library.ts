@@ -64,6 +64,16 @@ export const VectorLayer = Type.Object({
   shuffled_separation: optional(
     Type.Union([Type.Number(), Type.Null()], { description: "The same, mean over shuffled labels." }),
   ),
+  projections: optional(
+    Type.Object(
+      { positive: Type.Array(Type.Number()), negative: Type.Array(Type.Number()) },
+      {
+        description:
+          "What `separation` is of, text by text in their order: how far its state goes along a direction made without " +
+          "the text, in units of the direction's length. Told of a single vector, not in lists.",
+      },
+    ),
+  ),
 });
 export type VectorLayer = Static<typeof VectorLayer>;
 
@@ -75,7 +85,7 @@ const stored = {
   created: Type.Number(),
 };
 
-/** Of a block; what is not its output is kept, and refused where block outputs are read or changed. */
+/** Of a block; a probe of what is not its output is refused where block outputs are read. */
 const readPoint = Type.Enum([...blockPoints], {
   description: "What of the block it reads: block_out is its output.",
 });
@@ -123,7 +133,12 @@ export const DictionaryRequest = Type.Object(
       Type.Integer({
         minimum: 0,
         maximum: limits.layer_index,
-        description: "The block whose output it reads, where its files do not say.",
+        description: "The block that it reads, where its files do not say.",
+      }),
+    ),
+    point: optional(
+      Type.Enum([...blockPoints], {
+        description: "The point of that block, where its files do not say; by default block_out, its output.",
       }),
     ),
     k: optional(

@@ -47,6 +47,7 @@ export const limits = {
   patch_spans: 64,
   attention_heads: 256,
   attention_bytes: 268_435_456,
+  swap_places: 256,
   capture_body_bytes: 500_000,
   capture_layers: 4,
   capture_input_tokens: 256,

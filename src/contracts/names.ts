@@ -1,5 +1,5 @@
 // The words that experiments know, apart from the schemas: the command line names them without loading these.
-export const interventions = ["scale", "ablate", "patch", "steer", "project_out", "clamp"] as const;
+export const interventions = ["scale", "ablate", "patch", "steer", "project_out", "clamp", "swap"] as const;
 export const strengthUnits = ["unit", "vector", "row_norm"] as const;
 export const positionNames = ["last", "all", "prompt", "generated"] as const;
 export const patchDirections = ["denoise", "noise"] as const;
@@ -10,6 +10,7 @@ export const modelPoints = [
   "head_out",
   "attn_out",
   "mid",
+  "router",
   "ffn_out",
   "block_out",
 ] as const;
@@ -40,9 +41,13 @@ export const spanMarks = ["[[", "]]"] as const;
 export const lensViews = ["token", "rank", "entropy", "divergence"] as const;
 export type LensView = (typeof lensViews)[number];
 
-/** What becomes of the features of an autoencoder that is trained, and the rows that it is trained on. */
+/** Which rows of a text are read: one of them or of their mean, of the mean behind a prompt, or every token's. */
+export const oneRow = ["last", "mean", "response"] as const;
+export const saeRows = [...oneRow, "all"] as const;
+export type RowsRead = (typeof saeRows)[number];
+
+/** What becomes of the features of an autoencoder that is trained. */
 export const saeArchitectures = ["relu", "topk", "batchtopk", "jumprelu"] as const;
-export const saeRows = ["last", "all"] as const;
 
 /** Forms of a model with fewer bits that a recipe may have made. */
 export const quantisations = ["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"] as const;

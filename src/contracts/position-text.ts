@@ -1,8 +1,8 @@
 import type { CompareConfig } from "./submission.js";
 
-/** Which tokens' rows an intervention changes, in words. */
-export function positionText(positions: CompareConfig["positions"] = "last"): string {
-  if (positions === "last") return "last token";
+/** Which tokens' rows an intervention changes, in words; a swap's last token is the prompt's. */
+export function positionText(positions: CompareConfig["positions"] = "last", intervention?: string): string {
+  if (positions === "last") return intervention === "swap" ? "the prompt's last token" : "last token";
   if (positions === "all") return "all tokens";
   if (positions === "prompt") return "the prompt's tokens";
   if (positions === "generated") return "generated tokens";

@@ -1,5 +1,5 @@
 import Type, { type Static, type TSchema } from "typebox";
-import { blockPoints, changedPoints, innerPoints } from "./names.js";
+import { blockPoints, changedPoints, innerPoints, oneRow, saeRows } from "./names.js";
 import type { PatchSweepResult } from "./patch-sweep.js";
 import { Provenance } from "./provenance.js";
 import { extractRows, extractTypes, interventions, saeArchitectures, strengthUnits } from "./submission.js";
@@ -16,6 +16,12 @@ const artifacts = Type.Array(Type.String(), { description: "Names for `GET .../a
 const readPoint = Type.Optional(
   Type.Enum([...blockPoints], { description: "What of each block was read; absent: its output." }),
 );
+
+/** The same of the rows of each text. */
+const readRows = (names: readonly string[]) =>
+  Type.Optional(
+    Type.Enum([...names], { description: "Which row of each text was read; absent: the last token's." }),
+  );
 
 export const Standing = Type.Object(
   {
@@ -107,6 +113,35 @@ export const AttentionHead = Type.Object(
 );
 export type AttentionHead = Static<typeof AttentionHead>;
 
+/** A lens that is kept by name, as it was used. */
+const LensUsed = Type.Object(
+  {
+    name: Type.String(),
+    kind: Type.String({ description: "jacobian, tuned or regression." }),
+    sha256: Type.String({ description: "Of its numbers." }),
+  },
+  { description: "The stored lens that was used." },
+);
+
+export const Routing = Type.Object(
+  {
+    layer: Type.Integer(),
+    experts: Type.Integer({ description: "Experts to choose from." }),
+    used: Type.Integer({ description: "Experts of a token." }),
+    shares: Type.Array(Type.Number(), {
+      description: "Of each expert, its share of all choices in this text; they sum to 1.",
+    }),
+    chosen: Type.Array(Type.Array(Type.Integer()), {
+      description: "Of each token its experts, the best first.",
+    }),
+    weights: Type.Array(Type.Array(Type.Number()), {
+      description: "What the layer multiplies their outputs by.",
+    }),
+  },
+  { title: "Routing", description: "Which experts a layer's router chose." },
+);
+export type Routing = Static<typeof Routing>;
+
 export const Decomposition = Type.Object(
   {
     target_token: Type.String(),
@@ -140,17 +175,9 @@ export const InspectResult = Type.Object(
     attention: Type.Optional(
       Type.Array(AttentionHead, { description: "Layer by layer, and head by head, as asked for." }),
     ),
+    routing: Type.Optional(Type.Array(Routing, { description: "Layer by layer, as asked for." })),
     decomposition: Type.Optional(Decomposition),
-    lens: Type.Optional(
-      Type.Object(
-        {
-          name: Type.String(),
-          kind: Type.String({ description: "jacobian, tuned or regression." }),
-          sha256: Type.String({ description: "Of its numbers." }),
-        },
-        { description: "The lens that `translated` is of." },
-      ),
-    ),
+    lens: Type.Optional(LensUsed),
     target_token: Type.Optional(
       Type.String({
         description: "The token that the lens follows, where one was asked for.",
@@ -219,6 +246,15 @@ export const CompareResult = Type.Object(
       Type.Enum([...changedPoints], { description: "What of the block was changed, where not its output." }),
     ),
     heads: Type.Optional(Type.Array(Type.Integer())),
+    layers: Type.Optional(
+      Type.Array(Type.Integer(), { description: "Of a swap, all layers that were changed." }),
+    ),
+    swapped: Type.Optional(
+      Type.Array(Type.Object({ token: Type.String(), token_id: Type.Integer() }), {
+        description: "Of a swap, the two tokens.",
+      }),
+    ),
+    lens: Type.Optional(LensUsed),
     position: Type.String(),
     strength_unit: Type.Optional(Type.Enum([...strengthUnits])),
     vector_length: Type.Optional(
@@ -285,7 +321,13 @@ export const ProbeReport = Type.Object(
 );
 
 export const ProbeResult = Type.Object(
-  { point: readPoint, reports: Type.Array(ProbeReport), artifacts, provenance: Provenance },
+  {
+    point: readPoint,
+    rows: readRows(oneRow),
+    reports: Type.Array(ProbeReport),
+    artifacts,
+    provenance: Provenance,
+  },
   { title: "ProbeResult" },
 );
 export type ProbeResult = Static<typeof ProbeResult>;
@@ -347,7 +389,13 @@ export const SaeReport = Type.Object(
 export type SaeReport = Static<typeof SaeReport>;
 
 export const SaeResult = Type.Object(
-  { point: readPoint, reports: Type.Array(SaeReport), artifacts, provenance: Provenance },
+  {
+    point: readPoint,
+    rows: readRows(saeRows),
+    reports: Type.Array(SaeReport),
+    artifacts,
+    provenance: Provenance,
+  },
   { title: "SaeResult" },
 );
 export type SaeResult = Static<typeof SaeResult>;
@@ -452,6 +500,7 @@ export const FeaturesResult = Type.Object(
       trained_on: Type.Union([Type.String(), Type.Null()]),
     }),
     layer: Type.Integer(),
+    point: readPoint,
     texts: Type.Array(
       Type.Object({
         tokens: Type.Array(Type.String()),
@@ -554,6 +603,7 @@ export const DriftResult = Type.Object(
           name: Type.String(),
           sha256: Type.String(),
           layer: Type.Integer(),
+          point: readPoint,
           features: Type.Integer(),
           jaccard: Type.Union([Measured, Type.Null()]),
           l0: pair(Type.Number(), "Features active in a token, on average"),

@@ -7,6 +7,7 @@ import {
   changedPoints,
   innerPoints,
   interventions,
+  oneRow,
   patchDirections,
   positionNames,
   saeArchitectures,
@@ -156,6 +157,13 @@ export const InspectSubmission = Type.Object(
         },
       ),
     ),
+    routing: Type.Optional(
+      Type.Boolean({
+        description:
+          "Of models with experts: also which experts each of the layers chose for each token, and their weights, as " +
+          "routing.npz. A model or a layer without a router that can be read is refused.",
+      }),
+    ),
     decompose: Type.Optional(
       Type.Boolean({
         description:
@@ -186,7 +194,8 @@ export const CompareSubmission = Type.Object(
         description:
           "How a row h of the block output changes at strength s on every forward pass: scale s*h; ablate " +
           "(1-s)*h; patch (1-s)*h + s*donor; steer h + s*u; project_out h - s*(h.u)u; clamp " +
-          "h + s*(clip(h.u, min, max) - h.u)u, or with a feature of activation f and decoder row d h + s*(clip(f, min, max) - f)d. u is the unit direction of positive against negative.",
+          "h + s*(clip(h.u, min, max) - h.u)u, or with a feature of activation f and decoder row d h + s*(clip(f, min, max) - f)d; swap moves h to where two tokens' " +
+          "coordinates are exchanged. u is the unit direction of positive against negative.",
       }),
     ),
     strengths: Type.Optional(
@@ -254,6 +263,16 @@ export const CompareSubmission = Type.Object(
           "feature's decoder row.",
       }),
     ),
+    swap: Type.Optional(
+      Type.Array(text("Text that encodes to exactly one token."), {
+        minItems: 2,
+        maxItems: 2,
+        description:
+          "For swap: two tokens whose coordinates in the lens's directions are exchanged, at every one of the layers, with " +
+          "the values that the prompt's own run has there; at strength s the row goes s of the way.",
+      }),
+    ),
+    lens: named("For swap: the stored lens whose directions they are; otherwise the logit lens."),
     min: bound("For clamp: the least projection on u, in strength_unit; the least activation of a feature."),
     max: bound("For clamp: the greatest projection on u, or a feature's greatest activation."),
     point: Type.Optional(
@@ -288,13 +307,37 @@ export const CompareSubmission = Type.Object(
 
 const split = Type.Enum(["train", "test"], { description: "Which side of the held-out split." });
 
+const promptOfExample = Type.Optional(
+  text(
+    "For rows `response`: raw text that `text` follows as it stands; the row is of what `text` adds to it.",
+  ),
+);
+
+/** Rows that are one a text. */
+const rowsOfText = {
+  last: "the last token's row",
+  mean: "the mean of its tokens' rows, which leaves a BOS token out",
+  response: "the mean over the tokens of its text behind its prompt",
+} as const;
+const rowsText = `Of each example ${rowsOfText.last} (last, the default), ${rowsOfText.mean} (mean), or ${rowsOfText.response} (response)`;
+
 export const ProbeExample = Type.Object(
-  { text: text("Raw text."), label: Type.Enum([0, 1], { description: "Class." }), split },
+  {
+    text: text("Raw text."),
+    prompt: promptOfExample,
+    label: Type.Enum([0, 1], { description: "Class." }),
+    split,
+  },
   { ...closed, title: "ProbeExample" },
 );
 
 export const SaeExample = Type.Object(
-  { text: text("Raw text."), label: Type.Optional(Type.Enum([0, 1], { description: "Not used." })), split },
+  {
+    text: text("Raw text."),
+    prompt: promptOfExample,
+    label: Type.Optional(Type.Enum([0, 1], { description: "Not used." })),
+    split,
+  },
   { ...closed, title: "SaeExample" },
 );
 
@@ -311,11 +354,13 @@ export const ProbeSubmission = Type.Object(
         "no text in both splits.",
     }),
     point: readPoint(),
+    rows: Type.Optional(Type.Enum([...oneRow], { description: `${rowsText}.` })),
   },
   {
     ...closed,
     title: "ProbeSubmission",
-    description: "Train a linear probe on final-token block outputs, or on another point of blocks.",
+    description:
+      "Train a linear probe on final-token block outputs, or on other rows or another point of blocks.",
   },
 );
 
@@ -348,7 +393,7 @@ export const SaeSubmission = Type.Object(
     ),
     rows: Type.Optional(
       Type.Enum([...saeRows], {
-        description: "The last token's block output of each text (the default), or every token's.",
+        description: `${rowsText}, or every token's (all). An extraction has its own.`,
       }),
     ),
     k: Type.Optional(
@@ -447,13 +492,14 @@ export const FeaturesSubmission = Type.Object(
 export const ExtractExample = Type.Object(
   {
     text: text("Raw text."),
+    prompt: promptOfExample,
     label: Type.Optional(Type.Enum([0, 1], { description: "Not used." })),
     split: Type.Optional(split),
   },
   { ...closed, title: "ExtractExample" },
 );
 
-export const extractRows = ["all", "last", "mean"] as const;
+export const extractRows = ["all", "last", "mean", "response"] as const;
 export const extractTypes = ["f32", "f16", "bf16"] as const;
 
 export const ExtractSubmission = Type.Object(
@@ -470,7 +516,8 @@ export const ExtractSubmission = Type.Object(
       Type.Enum([...extractRows], {
         default: defaults.extract_rows,
         description:
-          "Every token's block output, the last token's of each text, or their mean, which leaves a BOS token out.",
+          "Every token's block output, the last token's of each text, their mean, which leaves a BOS token out, or the mean of a " +
+          "response behind its prompt; a data file's entries then have both.",
       }),
     ),
     dtype: Type.Optional(

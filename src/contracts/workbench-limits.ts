@@ -16,6 +16,8 @@ export const workbenchLimits = {
   sessions: 16,
   /** How long a link can be opened, in milliseconds. */
   link_ms: 600_000,
+  /** Jobs of which one study is drafted. */
+  study_jobs: 32,
   /** Downloads that run at the same time. */
   downloads: 3,
   /** Downloads that are told of, those that ended among them. */

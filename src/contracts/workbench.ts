@@ -78,6 +78,28 @@ export const ModelRequest = Type.Object(
 );
 export type ModelRequest = Static<typeof ModelRequest>;
 
+const words = Type.String({ maxLength: workbenchLimits.text_characters });
+
+/** Jobs of which a study is drafted, and the words that a person has written so far. */
+export const StudyRequest = Type.Object(
+  {
+    jobs: Type.Array(Type.String({ pattern: "^[0-9a-f]{32}$" }), {
+      minItems: 1,
+      maxItems: workbenchLimits.study_jobs,
+      uniqueItems: true,
+    }),
+    words: Type.Object(
+      {
+        ...{ title: words, question: words, hypothesis: words, method: words },
+        ...{ finding: words, limitations: words, license: words, omissions: Type.Array(words) },
+      },
+      strict,
+    ),
+  },
+  { ...strict, title: "StudyRequest" },
+);
+export type StudyRequest = Static<typeof StudyRequest>;
+
 /** Texts whose tokens are wanted. */
 export const TokensRequest = Type.Object(
   {

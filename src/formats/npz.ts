@@ -70,6 +70,9 @@ function entryData(bytes: Uint8Array, entry: ZipEntry): Buffer {
 const dtypes: Readonly<Record<string, string>> = { "<f4": "F32", "<f8": "F64", "<f2": "F16" };
 const widths: Readonly<Record<string, number>> = { F32: 4, F64: 8, F16: 2 };
 
+/** NumPy writes some hundred. */
+const headerBytes = 65_536;
+
 /** (Format: NumPy NEP 1.) */
 function readNpy(data: Buffer, name: string): Tensor {
   const refuse = (why: string) => new FormatError(`${told(name)} in the .npz file ${why}.`);
@@ -78,6 +81,7 @@ function readNpy(data: Buffer, name: string): Tensor {
   const length = long ? data.readUInt32LE(8) : data.readUInt16LE(8);
   const start = (long ? 12 : 10) + length;
   if (start > data.length) throw refuse("is cut");
+  if (length > headerBytes) throw refuse(`has a header of ${length} bytes; at most ${headerBytes} are read`);
   const header = data.toString("latin1", long ? 12 : 10, start);
   const descr = /'descr':\s*'([^']{1,8})'/.exec(header)?.[1] ?? "";
   const shape = /'shape':\s*\(([\d,\s]*)\)/.exec(header)?.[1];

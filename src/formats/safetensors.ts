@@ -97,6 +97,7 @@ const refuse = (why: string) => new FormatError(`The file is no .safetensors fil
 
 /**
  * How many bytes the head of a .safetensors file has, by its first 8.
+ * @param first those bytes; more may follow
  * @param size bytes of the whole file
  * @throws FormatError
  */
@@ -145,7 +146,7 @@ export function readSafetensorsHead(
  * @throws FormatError
  */
 export function decodeSafetensors(bytes: Uint8Array): SafetensorsFile {
-  const head = bytes.subarray(0, safetensorsHeadLength(bytes.subarray(0, 8), bytes.length));
+  const head = bytes.subarray(0, safetensorsHeadLength(bytes, bytes.length));
   const { places, metadata } = readSafetensorsHead(head, bytes.length);
   const tensors = new Map<string, Tensor>();
   for (const [name, place] of places) {

@@ -68,6 +68,9 @@ class Placed implements TorchTensor {
 }
 
 const deepest = 4;
+/** A dict may hold itself, and so name things without end. */
+const mostNamed = 100_000;
+const longestName = 1000;
 
 /**
  * The tensors of a checkpoint by name, and its single numbers and texts, from its `data.pkl`. Names of dicts inside dicts are
@@ -83,15 +86,22 @@ export function readTorchPickle(pickle: Uint8Array): {
   const tensors = new Map<string, TorchTensor>();
   const numbers = new Map<string, number>();
   const texts = new Map<string, string>();
+  let named = 0;
   const visit = (value: Unpickled, name: string, depth: number): void => {
     if (value instanceof Placed) tensors.set(name === "" ? "tensor" : name, value);
     else if (typeof value === "number") numbers.set(name, value);
     else if (typeof value === "string") texts.set(name, value);
     else if (value instanceof Map && depth < deepest) {
       for (const [key, inner] of value) {
-        if (typeof key === "string" || typeof key === "number") {
-          visit(inner, name === "" ? String(key) : `${name}.${key}`, depth + 1);
+        if (typeof key !== "string" && typeof key !== "number") continue;
+        const inside = name === "" ? String(key) : `${name}.${key}`;
+        if (++named > mostNamed || inside.length > longestName) {
+          throw new FormatError(
+            `The checkpoint is not read: it names more than ${mostNamed} things, or one of them in more than ` +
+              `${longestName} characters.`,
+          );
         }
+        visit(inner, inside, depth + 1);
       }
     }
   };

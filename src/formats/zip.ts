@@ -38,7 +38,7 @@ export function zipDirectory(
   let end = bytes.length - endBytes;
   const first = Math.max(0, end - longestComment);
   while (end >= first && bytes.readUInt32LE(end) !== endOfDirectory) end--;
-  if (end < first || end < 0) throw new FormatError(`The file is no ${kind} file: it has no directory.`);
+  if (end < first) throw new FormatError(`The file is no ${kind} file: it has no directory.`);
   const [count, length, start] = [
     bytes.readUInt16LE(end + 10),
     bytes.readUInt32LE(end + 12),

@@ -54,7 +54,7 @@ export class Lab {
   /** The running job and those that wait, in order of submission. */
   readonly #active: ActiveJob[] = [];
   #running: ActiveJob | null = null;
-  #lastCreated = 0;
+  #lastCreated: number;
   #closing: Promise<void> | undefined;
 
   private constructor(store: JobStore, jobs: StoredJob[], options: LabOptions) {

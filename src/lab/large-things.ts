@@ -20,12 +20,19 @@ export function largeRoutes(router: Routes, home: string): void {
   shelfRoutes(router, "dictionary", "dictionaries", new Dictionaries(home));
   router.put("/lab/dictionaries/:name", async (ctx) => {
     const name = nameOf(ctx.params);
-    const { from, layer, k, revision } = checked(
+    const { from, layer, point, k, revision } = checked(
       DictionaryRequest,
       await readJson(ctx, { limit: limits.job_body_bytes }),
     );
     const { signal } = clientGone(ctx);
-    const task = { kind: "dictionary", home, name, place: from, claims: { layer, k }, revision } as const;
+    const task = {
+      kind: "dictionary",
+      home,
+      name,
+      place: from,
+      claims: { layer, point, k },
+      revision,
+    } as const;
     ctx.body = await turns.run(() => take(task, signal));
   });
   shelfRoutes(router, "lens", "lenses", new Lenses(home));

@@ -1,11 +1,13 @@
 import { createHash } from "node:crypto";
 import type { StoredDictionary } from "../contracts/library.js";
+import { limits } from "../contracts/limits.js";
+import type { BlockPoint, ChangedPoint } from "../contracts/names.js";
 import { UserError } from "../contracts/user-error.js";
 import { type Dictionary, dictionaryFiles, readDictionary } from "../formats/dictionaries/index.js";
 import { floatsOf, narrowExactly } from "../formats/float.js";
 import { planSafetensors, type WrittenType } from "../formats/safetensors.js";
 import type { DictionaryPlaces, FeaturePlace, WeightType } from "../native/index.js";
-import { checkBlockOutput, type ModelIdentity, pointOf } from "./identity.js";
+import { type ModelIdentity, pointOf } from "./identity.js";
 import { asUserError, type FromHub, filesAt } from "./layout-files.js";
 import { NamedFiles } from "./named-files.js";
 import { readBytes, tensorPlaces } from "./tensor-files.js";
@@ -14,8 +16,10 @@ const pieceBytes = 64 * 1024 ** 2;
 
 /** What the caller says where a file does not. */
 export interface DictionaryClaims {
-  /** Block that the dictionary reads. */
+  /** Block that the dictionary reads at. */
   layer?: number | undefined;
+  /** The point of that block; its output unless told otherwise. */
+  point?: BlockPoint | undefined;
   /** Features that stay active, for layouts whose files do not say. */
   k?: number | undefined;
 }
@@ -49,18 +53,28 @@ export class Dictionaries {
     claims: DictionaryClaims = {},
     fromHub?: FromHub,
   ): Promise<StoredDictionary> {
-    const { dictionary, source } = await readFrom(place, claims.k, fromHub).catch(asUserError);
+    const { dictionary, source, site } = await readFrom(place, claims.k, fromHub).catch(asUserError);
     const { layer: own } = dictionary.origin;
+    const said = dictionary.origin.point ?? site;
+    if (said !== undefined && claims.point !== undefined && said !== claims.point) {
+      throw new UserError(`Its publisher says that it reads ${said}, not ${claims.point}.`);
+    }
+    const point = pointOf("The dictionary", said ?? claims.point);
     if (own !== undefined && claims.layer !== undefined && own !== claims.layer) {
       throw new UserError(`The file says that it reads block ${own}, not ${claims.layer}.`);
     }
     const layer = own ?? claims.layer;
     if (layer === undefined) {
       throw new UserError(
-        "The file does not say which block's output it reads: name it (--layer, or `layer`); its publisher's page does.",
+        "The file does not say which block it reads: name it (--layer, or `layer`); its publisher's page does.",
       );
     }
-    await this.#files.put(name, pieces(dictionary, layer, source));
+    if (!Number.isInteger(layer) || layer < 0 || layer > limits.layer_index) {
+      throw new UserError(
+        `The file says that it reads block ${layer}; blocks are counted from 0, and ${limits.layer_index} is the last that is known.`,
+      );
+    }
+    await this.#files.put(name, pieces(dictionary, { layer, point, source }));
     return this.get(name);
   }
 
@@ -112,13 +126,12 @@ export class Dictionaries {
   }
 
   /**
-   * A dictionary of block outputs that fits a model.
-   * @throws UserError where its width or its layer does not, or it reads another point
+   * A dictionary that fits a model; whether the model has the point that it reads, only its graph says.
+   * @throws UserError where its width or its layer does not
    */
   async fitting(name: string, model: Pick<ModelIdentity, "nEmbd" | "nLayer">): Promise<OpenDictionary> {
     const found = await this.open(name);
-    const { n_embd: width, layer, point } = found.stored;
-    checkBlockOutput(`The dictionary ${name}`, point, layer);
+    const { n_embd: width, layer } = found.stored;
     if (width !== model.nEmbd) {
       throw new UserError(
         `The dictionary ${name} reads rows of ${width} values; the model's hidden size is ${model.nEmbd}.`,
@@ -133,22 +146,30 @@ export class Dictionaries {
   }
 
   /**
-   * The decoder's row of a feature, [hidden]: what one unit of its activation adds to the output of the dictionary's own
-   * block; with the hash of the whole, and where native code reads the feature.
-   * @throws UserError where the dictionary is another layer's or another model's, or has no such feature
+   * The decoder's row of a feature, [hidden]: what one unit of its activation adds to what the dictionary reads; with the
+   * hash of the whole, and where native code reads the feature.
+   * @param point what is changed
+   * @throws UserError where the dictionary is another layer's, point's or model's, or has no such feature
    */
   async direction(
     name: string,
     feature: number,
     layer: number,
     model: Pick<ModelIdentity, "nEmbd" | "nLayer">,
+    point: ChangedPoint = "block_out",
   ): Promise<{ vector: Float32Array; sha256: string; feature: FeaturePlace }> {
     const dictionary = await this.fitting(name, model);
     const { stored, places } = dictionary;
     if (stored.layer !== layer) {
       throw new UserError(
         `The dictionary ${name} reads block ${stored.layer}, not ${layer}: its features are directions of its own ` +
-          "block's output.",
+          "block.",
+      );
+    }
+    if (stored.point !== point) {
+      throw new UserError(
+        `The dictionary ${name} reads ${stored.point} of block ${layer}, not ${point}: its features are directions of ` +
+          "what it reads.",
       );
     }
     const vector = await decoderRows(dictionary, feature, feature + 1);
@@ -185,24 +206,28 @@ async function readFrom(
   place: string,
   k: number | undefined,
   fromHub: FromHub | undefined,
-): Promise<{ dictionary: Dictionary; source: string | null }> {
-  const { files, source } = await filesAt(place, dictionaryFiles, fromHub, checkSite);
-  return { dictionary: await readDictionary(files, k), source };
+): Promise<{ dictionary: Dictionary; source: string | null; site: BlockPoint | undefined }> {
+  const { files, source } = await filesAt(place, dictionaryFiles, fromHub, siteOf);
+  const dictionary = await readDictionary(files, k);
+  return { dictionary, source, site: source === null ? undefined : siteOf(place) };
 }
 
-/** Gemma Scope's files do not say what they read; their repositories' names do. */
-function checkSite(place: string): void {
+/** Gemma Scope's first files do not say what they read; their repositories' names do. @throws UserError for what is not read */
+function siteOf(place: string): BlockPoint | undefined {
   const [repository, site] =
     /^google\/gemma-scope-(?:[^/]*-)?(att|mlp|transcoders)(?=$|\/|-)[^/]*/.exec(place) ?? [];
-  if (site !== undefined) {
-    throw new UserError(
-      `${repository} holds dictionaries of ${site}, as its name says; read are those of a block's output (-res).`,
-    );
-  }
+  if (site === undefined || site === "mlp") return site && "ffn_out";
+  throw new UserError(
+    `${repository} holds dictionaries of ${site}, as its name says; read are those of a block's output (-res) and of its ` +
+      "MLP's (-mlp).",
+  );
 }
 
 /** A dictionary as its file holds it, in pieces. */
-function* pieces(dictionary: Dictionary, layer: number, source: string | null): Generator<Uint8Array> {
+function* pieces(
+  dictionary: Dictionary,
+  place: { layer: number; point: BlockPoint; source: string | null },
+): Generator<Uint8Array> {
   const { hidden, features } = dictionary;
   const one = (data: Float32Array) => ({ dtype: "F32" as WrittenType, shape: [data.length], data });
   // Half as large, and half as much to read, where that loses nothing: published in 16 bits, they are kept so.
@@ -234,8 +259,6 @@ function* pieces(dictionary: Dictionary, layer: number, source: string | null): 
     activation: dictionary.activation,
     features,
     n_embd: hidden,
-    layer,
-    point: pointOf("The dictionary", origin.point),
     k: dictionary.k > 0 ? dictionary.k : null,
     row_scaling: dictionary.rowScaling,
     subtracts_bias: dictionary.subtractBias,
@@ -243,7 +266,7 @@ function* pieces(dictionary: Dictionary, layer: number, source: string | null): 
     hook: origin.hook ?? null,
     prepend_bos: origin.prependBos ?? null,
     notes: dictionary.notes,
-    source,
+    ...place,
   };
   yield planSafetensors(tensors, { tapline: "dictionary", dictionary: JSON.stringify(said) }).head;
   yield* data;

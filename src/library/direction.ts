@@ -16,6 +16,11 @@ export interface Direction {
   separation: number | null;
   /** The same with labels shuffled, mean over several shuffles. */
   shuffledSeparation: number | null;
+  /**
+   * What the AUROC is of, text by text: how far each state goes along a direction made without it, in units of the whole
+   * direction's length; null where there are too few.
+   */
+  projections: { positive: number[]; negative: number[] } | null;
 }
 
 const folds = 5;
@@ -38,10 +43,18 @@ export function makeDirection(
 ): Direction {
   const rows = [...rowsOf(positive), ...rowsOf(negative)];
   const labels = rows.map((_, index) => index < rows.length - rowsOf(negative).length);
+  const vector = directionOf(rows, labels, method);
+  const { scores, ...told } = separations(rows, labels, method, seed);
+  const unit = length(vector) || 1;
+  const along = (side: boolean) =>
+    [...(scores ?? [])].flatMap((score, index) =>
+      labels[index] === side ? [Number((score / unit).toPrecision(6))] : [],
+    );
   return {
-    vector: directionOf(rows, labels, method),
+    vector,
     typicalRow: rows.reduce((sum, row) => sum + length(row), 0) / rows.length,
-    ...separations(rows, labels, method, seed),
+    ...told,
+    projections: scores === null ? null : { positive: along(true), negative: along(false) },
   };
 }
 
@@ -91,14 +104,18 @@ function separations(
   labels: boolean[],
   method: DirectionMethod,
   seed: number,
-): Pick<Direction, "separation" | "shuffledSeparation"> {
+): Pick<Direction, "separation" | "shuffledSeparation"> & { scores: Float64Array | null } {
   const least = Math.min(labels.filter(Boolean).length, labels.filter((label) => !label).length);
-  if (least < 3) return { separation: null, shuffledSeparation: null };
+  if (least < 3) return { separation: null, shuffledSeparation: null, scores: null };
   const of = (given: boolean[]) => crossFitted(rows, given, method, Math.min(folds, least));
   const random = uniformNumbers(seed);
   let sum = 0;
-  for (let shuffle = 0; shuffle < shuffles; shuffle++) sum += of(shuffled(labels, random));
-  return { separation: of(labels), shuffledSeparation: sum / shuffles };
+  for (let shuffle = 0; shuffle < shuffles; shuffle++) {
+    const mixed = shuffled(labels, random);
+    sum += auroc(of(mixed), mixed);
+  }
+  const scores = of(labels);
+  return { separation: auroc(scores, labels), shuffledSeparation: sum / shuffles, scores };
 }
 
 function crossFitted(
@@ -106,7 +123,7 @@ function crossFitted(
   labels: boolean[],
   method: DirectionMethod,
   count: number,
-): number {
+): Float64Array {
   // The n-th positive and the n-th negative text are in one fold, so that pairs stay pairs.
   const seen = { true: 0, false: 0 };
   const fold = labels.map((label) => seen[`${label}`]++ % count);
@@ -120,7 +137,7 @@ function crossFitted(
     );
     for (const [index, row] of rows.entries()) if (fold[index] === out) scores[index] = dot(row, vector);
   }
-  return auroc(scores, labels);
+  return scores;
 }
 
 /** The share of pairs in which the positive text scores higher; ties count half. */

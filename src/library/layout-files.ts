@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { UserError } from "../contracts/user-error.js";
 import { filesBeside, type LayoutFiles } from "../formats/dictionaries/index.js";
-import { FormatError } from "../formats/format-error.js";
+import { FormatError, told } from "../formats/format-error.js";
 import { absent } from "./named-files.js";
 import { openTensors } from "./tensor-files.js";
 
@@ -68,10 +68,16 @@ async function layoutFiles(path: string): Promise<LayoutFiles> {
     [...entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name), ...below.flat()],
     found.isDirectory() ? undefined : relative(folder, path).replaceAll("\\", "/"),
   );
+  const sizeOf = async (name: string): Promise<number> => {
+    // A link may lead to a folder, and a pipe never ends.
+    const one = await stat(join(folder, name)).catch(absent);
+    if (one === undefined || !one.isFile()) throw new FormatError(`${told(name)} is no file.`);
+    return one.size;
+  };
   return {
     names,
     json: async (name) => {
-      const { size } = await stat(join(folder, name));
+      const size = await sizeOf(name);
       if (size > configBytes)
         throw new FormatError(`${name} has ${size} bytes; at most ${configBytes} are read.`);
       try {
@@ -80,6 +86,9 @@ async function layoutFiles(path: string): Promise<LayoutFiles> {
         throw new FormatError(`${name} is no JSON.`);
       }
     },
-    tensors: (name) => openTensors(join(folder, name)),
+    tensors: async (name) => {
+      await sizeOf(name);
+      return openTensors(join(folder, name));
+    },
   };
 }

@@ -55,7 +55,7 @@ export class Vectors {
       note: about.note,
       reports: JSON.stringify(Object.fromEntries(about.reports ?? [])),
     });
-    return describe(await this.#shelf.get(name));
+    return inList(describe(await this.#shelf.get(name)));
   }
 
   /** @throws UserError where there is none of that name */
@@ -68,8 +68,9 @@ export class Vectors {
     return this.#shelf.get(name);
   }
 
+  /** All of them, each without what is only told of a single one. */
   async list(): Promise<StoredVector[]> {
-    return Promise.all((await this.#shelf.names()).map((name) => this.get(name)));
+    return Promise.all((await this.#shelf.names()).map(async (name) => inList(await this.get(name))));
   }
 
   remove(name: string): Promise<boolean> {
@@ -103,6 +104,10 @@ export class Vectors {
   async layers(name: string): Promise<number[]> {
     return layersOf(await this.#shelf.get(name));
   }
+}
+
+function inList(vector: StoredVector): StoredVector {
+  return { ...vector, layers: vector.layers.map(({ projections: _, ...layer }) => layer) };
 }
 
 function layersOf({ tensors }: Shelved): number[] {

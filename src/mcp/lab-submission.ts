@@ -20,8 +20,8 @@ export const SubmissionInput: TSchema = (() => {
     {
       operation: Type.Enum([...operations], {
         description:
-          "inspect (prompt): norms and logit lens of each token at the layers, lens (a stored one) beside it; points inside the blocks; attention of heads; decompose, what each block adds to a logit. compare (prompt, intervention, " +
-          "strengths, one layer): what changes when a block's output is scaled, ablated, patched, steered, freed of a direction or clamped. probe " +
+          "inspect (prompt): norms and logit lens of each token at the layers, lens (a stored one) beside it; points inside the blocks; attention of heads; routing, the experts that blocks chose; decompose, what each block adds to a logit. compare (prompt, intervention, " +
+          "strengths, one layer): what changes when a block's output is scaled, ablated, patched, steered, freed of a direction or clamped, or two tokens' coordinates are exchanged (swap). probe " +
           "(examples with label and split): a linear probe with controls. sae (examples with split): a small " +
           "sparse autoencoder. features (dictionary, prompt or texts): which features of a stored dictionary are active. " +
           "extract (examples, or data and out, paths on the Lab's machine): block outputs of a data set in files. " +

@@ -35,6 +35,7 @@ export interface LabTools {
 const closed = { additionalProperties: false };
 const id = Type.String({ pattern: jobIdPattern, description: "Job id: 32 lowercase hex characters." });
 const Nothing = Type.Object({}, closed);
+const ForgetInput = Type.Object({ kind: Type.Enum(["dictionary", "lens"]), name: Name }, closed);
 const DictionaryInput = Type.Object({ name: Name, ...DictionaryRequest.properties }, closed);
 const LensInput = Type.Object({ name: Name, ...LensRequest.properties }, closed);
 const IdInput = Type.Object({ id }, closed);
@@ -218,6 +219,23 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     remote: true,
     async call({ name, from, ...settings }, signal) {
       return shown({ lens: await lab.addLens(name, from, settings, { signal }) });
+    },
+  });
+  addTool(server, {
+    name: "lab_forget",
+    title: "Forget a dictionary or a lens",
+    description:
+      "Removes it from the library for good. Jobs and requests that name it are refused from then on.",
+    input: ForgetInput,
+    output: resultSchema({ forgotten: Type.String() }),
+    readOnly: false,
+    destructive: true,
+    remote: false,
+    async call({ kind, name }, signal) {
+      await (kind === "dictionary"
+        ? lab.removeDictionary(name, { signal })
+        : lab.removeLens(name, { signal }));
+      return shown({ forgotten: name });
     },
   });
   addTool(server, {

@@ -43,8 +43,17 @@ export interface NativeAttention {
   apart: number;
 }
 
+export interface NativeRouting {
+  layer: number;
+  experts: number;
+  used: number;
+  chosen: Int32Array;
+  weights: Float32Array;
+}
+
 export interface NativeAdvanceResult {
   attention?: NativeAttention[];
+  routing?: NativeRouting[];
   layers: NativeLayer[];
   next?: NativeTop;
   logits?: Float32Array;
@@ -96,6 +105,7 @@ export interface NativeContext {
       layers: Int32Array;
       widths: Int32Array;
       heads: Int32Array;
+      experts: Int32Array;
     }[];
     parallel: boolean;
     normed: boolean;

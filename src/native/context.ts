@@ -94,6 +94,17 @@ export interface LayerAttention {
   apart: number;
 }
 
+/** Which experts a layer's router chose for each token, best first, and the weights that their outputs are added with. */
+export interface LayerRouting {
+  layer: number;
+  /** Experts to choose from. */
+  experts: number;
+  /** int32 [tokens, experts of a token]. */
+  chosen: NdArray<Int32Array>;
+  /** float32, of the same shape: as the graph multiplies by them. */
+  weights: NdArray<Float32Array>;
+}
+
 export interface AdvanceRequest {
   /** 1 to `context.nBatch` token ids. */
   tokens: Int32Array;
@@ -115,6 +126,8 @@ export interface AdvanceRequest {
   nextTopK?: number;
   /** Of a text in one pass, from its beginning, in a context with `keepAttention`. */
   attention?: AttentionRequest;
+  /** Distinct layers whose router is read, of every token. */
+  routing?: readonly number[];
   /** Return the logits after the last token, float32 [vocabulary]. */
   logits?: boolean;
   /**
@@ -137,6 +150,8 @@ export interface AdvanceResult {
   layers: LayerCapture[];
   /** Layer by layer, in the order asked for. */
   attention?: LayerAttention[];
+  /** Layer by layer, in the order asked for. */
+  routing?: LayerRouting[];
   next?: TopTokens;
   logits?: Float32Array;
   /** Of the `scored` tokens, natural logarithm, [tokens]; 0 where none was asked for. */
@@ -153,8 +168,8 @@ export interface FeatureRequest {
   point?: Point;
   /** The last token's row of each sequence (default), every token's, or the mean of its tokens' rows. */
   rows?: "last" | "all" | "mean";
-  /** Tokens at a sequence's beginning that a mean leaves out, where others follow. */
-  skipped?: number;
+  /** Of each sequence the first token that its mean counts. Default: its first. */
+  starts?: Int32Array;
   signal?: AbortSignal;
   onProgress?: (done: number, total: number) => void;
 }
@@ -229,10 +244,12 @@ export interface Support {
 /** Whether a point is there, in which blocks (a hybrid has attention in some), and of what size. */
 export interface PointSupport extends Support {
   readonly layers: readonly number[];
-  /** Of each of these layers, the numbers of a token; 0 where the point is no such row. */
+  /** Of each of these layers, the numbers of a token, of a router the experts; 0 where the point is no such row. */
   readonly widths: readonly number[];
   /** Of each of these layers, 0 where the point has none. */
   readonly heads: readonly number[];
+  /** The same: what a router chooses from. */
+  readonly experts: readonly number[];
 }
 
 /**
@@ -280,10 +297,18 @@ export class Context {
       tensorNames: info.tensorNames,
     };
     this.lens = { supported: info.lensSupported, reason: info.lensReason };
-    const found = info.points.map(({ point, layers, widths, heads, ...support }): [Point, PointSupport] => [
-      point,
-      { ...support, layers: [...layers], widths: [...widths], heads: [...heads] },
-    ]);
+    const found = info.points.map(
+      ({ point, layers, widths, heads, experts, ...support }): [Point, PointSupport] => [
+        point,
+        {
+          ...support,
+          layers: [...layers],
+          widths: [...widths],
+          heads: [...heads],
+          experts: [...experts],
+        },
+      ],
+    );
     this.points = Object.fromEntries(found) as Record<Point, PointSupport>;
     this.form = { parallel: info.parallel, normed: info.normed, scaled: info.scaled };
   }
@@ -303,6 +328,7 @@ export class Context {
       checkInteger("nextTopK", request.nextTopK, 0);
       if (request.scored !== undefined) tokenIds(request.scored);
       if (request.attention !== undefined) checkAttention(request.attention);
+      if (request.routing !== undefined) checkLayers(request.routing);
       const result = await cancellable(signal, (cancel) =>
         this.#native.advance({
           ...rest,
@@ -312,7 +338,7 @@ export class Context {
           cancel,
         }),
       );
-      const { attention, layers, ...others } = result;
+      const { attention, routing, layers, ...others } = result;
       const length = request.tokens.length;
       return {
         ...others,
@@ -326,6 +352,15 @@ export class Context {
                 ...layer,
                 heads,
                 weights: ndarray(weights, [heads.length, length, length]),
+              })),
+            }),
+        ...(routing === undefined
+          ? {}
+          : {
+              routing: routing.map(({ used, chosen, weights, ...layer }) => ({
+                ...layer,
+                chosen: ndarray(chosen, [length, used]),
+                weights: ndarray(weights, [length, used]),
               })),
             }),
       };
@@ -343,7 +378,7 @@ export class Context {
       const { signal, ...rest } = request;
       checkLayers(request.layers);
       if (request.point !== undefined) checkPoint(request.point);
-      checkInteger("skipped", request.skipped, 0);
+      if (request.starts !== undefined) tokenIds(request.starts);
       const layers = await cancellable(signal, (cancel) =>
         this.#native.features({ ...rest, sequences: request.sequences.map(tokenIds), cancel }),
       );

@@ -12,6 +12,7 @@ export {
   type FeatureRequest,
   type LayerAttention,
   type LayerCapture,
+  type LayerRouting,
   type LensReading,
   type LensRequest,
   type PatchGrowth,

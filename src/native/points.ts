@@ -2,8 +2,8 @@ import { invalid } from "./check.js";
 
 /**
  * Where a block's numbers can be looked at and changed, in the order in which it computes them; one vector of the hidden
- * size a token, each, but for `attention`, how much each token reads of each, which has a request of its own, and
- * `head_out`, what each head read, side by side, before the output projection. `attn_out` and `ffn_out` are what the two halves add to the residual stream, behind whatever norm
+ * size a token, each, but for `attention`, how much each token reads of each, and `router`, the experts that were chosen for
+ * each token and their weights, which have requests of their own, and `head_out`, what each head read, side by side, before the output projection. `attn_out` and `ffn_out` are what the two halves add to the residual stream, behind whatever norm
  * or scale lies between; `mid` is the stream between them. A block without a middle computes both from its input.
  */
 export const points = [
@@ -12,6 +12,7 @@ export const points = [
   "head_out",
   "attn_out",
   "mid",
+  "router",
   "ffn_out",
   "block_out",
 ] as const;

@@ -68,7 +68,19 @@ export type Chart =
   /** A grid of differences around 0. */
   | { kind: "differences"; x: string; y: string; value: string; xAxis: string; legend: string }
   /** Counts of two classes, one above the line and one below, one picture for each split and layer. */
-  | { kind: "mirror"; from: string; to: string; up: string; down: string; axis: string; panels: string[] }
+  | {
+      kind: "mirror";
+      from: string;
+      to: string;
+      up: string;
+      down: string;
+      axis: string;
+      panels: string[];
+      /** What the two classes are, where they are not called class 1 and class 0. */
+      sides?: { up: string; down: string };
+      /** Each picture's axis is as wide as its rows, where scores are not from 0 to 1. */
+      fitted?: boolean;
+    }
   /** Single points. */
   | {
       kind: "scatter";

@@ -89,6 +89,7 @@ const doing = {
   steer: "steering",
   project_out: "taking out a direction",
   clamp: "clamping a projection",
+  swap: "exchanging two tokens' coordinates",
 };
 
 function heading({ operation, result, config, id, created, started, ended }: ReportedJob) {

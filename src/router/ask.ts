@@ -78,5 +78,5 @@ async function readAnswer(response: IncomingMessage): Promise<BackendAnswer> {
   } catch {
     body = undefined;
   }
-  return { status: response.statusCode ?? 0, body };
+  return { status: response.statusCode as number, body };
 }

@@ -90,8 +90,8 @@ export async function backUp(store: Store, path: string): Promise<number> {
     syncFolder(dirname(path));
   } catch (error) {
     try {
-      rmSync(partial, { force: true });
-    } catch {} // where no file can be, there is none
+      rmSync(partial);
+    } catch {} // there may be none
     const { code, syscall } = error as NodeJS.ErrnoException;
     if (syscall === undefined) throw error;
     throw new UserError(`The backup cannot be written to ${path} (${code}); nothing was left there.`);

@@ -8,6 +8,7 @@ import {
   type Result,
   type SaeConfig,
 } from "../contracts/index.js";
+import type { RowsRead } from "../contracts/names.js";
 import { positionText } from "../contracts/position-text.js";
 import { studyLimits } from "../contracts/studies/index.js";
 import { findingsOf, glimpse } from "../report/index.js";
@@ -290,14 +291,25 @@ function methodOf({ config }: Job): string {
     case "compare":
       return `compare: ${config.intervention} at strengths ${config.strengths.join(", ")} ${config.strength_unit === undefined ? "" : `(${config.strength_unit}) `}on the ${config.positions === undefined ? "last token" : positionText(config.positions)}'s ${config.point === undefined ? where : `${config.point}${config.heads === undefined ? "" : ` (heads ${config.heads.join(", ")})`} in place of the ${where}`}; greedy continuations of at most ${config.max_tokens} tokens.`;
     case "probe":
-      return `probe: L2-regularised logistic regression on the last token's ${where}, with majority and shuffled-label controls.`;
+      return `probe: L2-regularised logistic regression on ${rowsText(config.rows)} ${where}, with majority and shuffled-label controls.`;
     case "drift":
       return `drift: block outputs of ${publicName(config.model)} and of ${publicName(config.other)} on the same texts (${where}), with bootstrap intervals over texts.`;
     case "extract":
-      return `extract: ${config.rows === "all" ? "every token's" : config.rows === "last" ? "the last token's" : "the mean"} ${where}, written to files as ${config.dtype}.`;
+      return `extract: ${rowsText(config.rows)} ${where}, written to files as ${config.dtype}.`;
     case "sae":
-      return `sae: ${saeText(config)} with ${config.features} features, ${config.steps} steps, on ${config.rows === "all" ? "every" : "the last"} token's ${where}.`;
+      return `sae: ${saeText(config)} with ${config.features} features, ${config.steps} steps, on ${rowsText(config.rows)} ${where}.`;
   }
+}
+
+/** Whose block outputs were read of each text. */
+function rowsText(rows: RowsRead = "last"): string {
+  const words = {
+    last: "the last token's",
+    mean: "the mean",
+    response: "the response's mean",
+    all: "every token's",
+  };
+  return words[rows];
 }
 
 function saeText({ architecture = "relu", k }: SaeConfig): string {

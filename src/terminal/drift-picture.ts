@@ -39,7 +39,7 @@ function artefacts({ dictionary, probe, vector }: DriftResult, canvas: Canvas): 
       ? []
       : [
           [
-            `${oneLine(dictionary.name)}, layer ${dictionary.layer}`,
+            `${oneLine(dictionary.name)}, ${dictionary.point === undefined ? "" : `${dictionary.point} of `}layer ${dictionary.layer}`,
             "active features in common",
             "",
             "",

@@ -4,7 +4,12 @@ import type { Canvas } from "./canvas.js";
 import { labelled } from "./page.js";
 import { oneLine } from "./text.js";
 
-const rowsOf = { all: "a row a token", last: "the last token's row", mean: "the mean row" };
+const rowsOf = {
+  all: "a row a token",
+  last: "the last token's row",
+  mean: "the mean row",
+  response: "the mean row of the response",
+};
 
 /** What an extraction has written, or would write. */
 export function extractPicture(result: ExtractResult, canvas: Canvas): string[] {

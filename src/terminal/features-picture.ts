@@ -13,7 +13,7 @@ const featuresShown = 4;
 /** What a dictionary sees in texts: how well it fits them, features by token, and the strongest ones. */
 export function featuresPicture(result: FeaturesResult, canvas: Canvas): string[] {
   return [
-    heading("Fidelity", "how well the dictionary stands for the block's output on these texts", "", canvas),
+    heading("Fidelity", "how well the dictionary stands for what it reads in these texts", "", canvas),
     ...fidelity(result, canvas),
     "",
     ...byToken(result, canvas),
@@ -84,7 +84,7 @@ function sparks(counts: readonly number[]): string {
     .join("");
 }
 
-function fidelity({ fidelity, dictionary, layer }: FeaturesResult, canvas: Canvas): string[] {
+function fidelity({ fidelity, dictionary, layer, point }: FeaturesResult, canvas: Canvas): string[] {
   const share = (value: number | null) => (value === null ? "–" : `${(value * 100).toFixed(1)} %`);
   const { cross_entropy: loss } = fidelity;
   const row = (label: string, text: string) => labelled(label, text, canvas);
@@ -92,7 +92,7 @@ function fidelity({ fidelity, dictionary, layer }: FeaturesResult, canvas: Canva
     ...row(
       "Dictionary",
       `${oneLine(dictionary.name)}, ${dictionary.features} features (${dictionary.activation}, ${dictionary.layout}), ` +
-        `output of block ${layer}`,
+        `${point ?? "output"} of block ${layer}`,
     ),
     ...row(
       "Explained",

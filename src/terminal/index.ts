@@ -24,12 +24,14 @@ export {
   patchTokens,
   placedSites,
   positionName,
+  siteSize,
   sitesAt,
   strongestHeads,
 } from "./patch-sweep-sites.js";
 export { type Axis, type Plot, plot, type Series, ticksUpTo } from "./plot.js";
 export { ProgressLine } from "./progress-line.js";
 export { routerStatsPicture } from "./router-stats-picture.js";
+export { expertsStory, firstShare } from "./routing-grid.js";
 export { saePicture } from "./sae-picture.js";
 export { ago, bytes, duration } from "./spans.js";
 export { statsPicture } from "./stats-picture.js";

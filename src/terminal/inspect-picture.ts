@@ -9,6 +9,7 @@ import { lensReadings, lensViewMeanings, viewValues } from "./lens-views.js";
 import { normsGrid } from "./norms-grid.js";
 import { heading } from "./page.js";
 import { bold, magnitudeScale, probabilityScale } from "./paint.js";
+import { routingPicture } from "./routing-grid.js";
 import { story } from "./story.js";
 import { targetGrid } from "./target-grid.js";
 import { visible, wrap } from "./text.js";
@@ -24,6 +25,7 @@ export function inspectPicture(
     | "target_token_id"
     | "points"
     | "attention"
+    | "routing"
     | "decomposition"
     | "lens"
   >,
@@ -37,6 +39,7 @@ export function inspectPicture(
     ...measurePicture(result, canvas),
     ...innerPointsPicture(result, canvas),
     ...attentionPicture(result.attention, canvas),
+    ...routingPicture(result, canvas),
     ...decompositionPicture(result.decomposition, canvas),
   ];
 }

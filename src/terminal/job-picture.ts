@@ -77,11 +77,13 @@ function asked({ id, status, operation, model, started, ended, config }: Job, ca
         patch: `patched from “${oneLine(config.donor_prompt ?? "")}”`,
         steer: `steered ${direction}`,
         project_out: `without what leads ${direction}`,
+        swap: `with ${(config.swap ?? []).map((token) => `“${oneLine(token)}”`).join(" and ")} exchanged`,
         clamp: `held within bounds on the way ${direction}`,
       }[config.intervention];
       const where =
         config.positions === undefined ? "the last token's" : `${positionText(config.positions)}:`;
-      return [...lines, ...row("Compared", `${shown}, ${where} layer ${config.layers[0]} ${edit}`)];
+      const at = config.intervention === "swap" ? layers : `layer ${config.layers[0]}`;
+      return [...lines, ...row("Compared", `${shown}, ${where} ${at} ${edit}`)];
     }
     case "probe":
       return [...lines, ...row("Probed", `${config.examples.length} examples, ${layers}`)];

@@ -1,4 +1,5 @@
 import type { Progress } from "../contracts/index.js";
+import { Pace } from "./pace.js";
 import { ProgressLine } from "./progress-line.js";
 import { duration } from "./spans.js";
 
@@ -21,6 +22,7 @@ const stages: Record<string, string> = {
   model: "loading the model",
   capture: "capturing block outputs",
   sweep: "comparing",
+  patch: "patching",
   train: "training",
   artifact: "writing artifacts",
 };
@@ -32,7 +34,7 @@ const stages: Record<string, string> = {
 export class JobProgress {
   readonly #line: ProgressLine;
   readonly #started = performance.now();
-  #stage: { name: string; at: number; done: number } | undefined;
+  readonly #pace = new Pace();
 
   constructor(output: Output) {
     this.#line = new ProgressLine(output);
@@ -42,9 +44,9 @@ export class JobProgress {
     if (status !== "queued" && status !== "running") return;
     const { stage, done, total } = progress;
     const now = performance.now();
-    if (this.#stage?.name !== stage) this.#stage = { name: stage, at: now, done };
-    const words = stages[stage] ?? stage;
-    const left = timeLeft((now - this.#stage.at) / 1000, done - this.#stage.done, total - done);
+    const words = stageWords(stage);
+    const seconds = this.#pace.left(progress, now / 1000);
+    const left = seconds === undefined ? "" : `, about ${duration(seconds)} left`;
     this.#line.show(
       `${words}${total > 0 ? ` ${bar(done / total)} ${extent(done, total)}` : ""}  ` +
         `${duration((now - this.#started) / 1000)}${left}`,
@@ -57,9 +59,9 @@ export class JobProgress {
   }
 }
 
-/** What the rest of a stage takes at the speed that it has had so far; nothing while that says little. */
-function timeLeft(seconds: number, done: number, rest: number): string {
-  return seconds < 1 || done <= 0 || rest <= 0 ? "" : `, about ${duration((seconds / done) * rest)} left`;
+/** A stage as a person reads it. */
+export function stageWords(stage: string): string {
+  return stages[stage] ?? stage;
 }
 
 function bar(share: number): string {

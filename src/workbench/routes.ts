@@ -1,6 +1,6 @@
 import type { Context } from "koa";
 import { TaplineError } from "../client/index.js";
-import { InvalidInput, version } from "../contracts/index.js";
+import { InvalidInput, jobIdPattern, version } from "../contracts/index.js";
 import { ProbeRequest, VectorRequest } from "../contracts/library.js";
 import { UserError } from "../contracts/user-error.js";
 import {
@@ -9,6 +9,7 @@ import {
   JobRequest,
   ModelRequest,
   SessionRequest,
+  StudyRequest,
   TokensRequest,
 } from "../contracts/workbench.js";
 import { workbenchLimits } from "../contracts/workbench-limits.js";
@@ -26,14 +27,23 @@ import { cookieName } from "./access.js";
 import { HeadReader } from "./attention.js";
 import type { Workbench } from "./index.js";
 import { sentenceOf } from "./services.js";
+import { studyDraft } from "./study.js";
 import type { HeadPicture, State } from "./wire.js";
 
-/** What the page asks of its service; ids are checked by the services that have them, and nothing names a path or an address. */
+const jobPattern = new RegExp(jobIdPattern);
+const artifactPattern = /^\w[\w.-]{0,199}$/;
+
+/** What the page asks of its service; nothing in it names a path or an address. */
 export function apiRoutes(bench: Workbench): Routes {
   const { sessions, services, conversations, asker, models, events } = bench;
   const router = createRouter("/api");
   const body = (ctx: Context) => readJson(ctx, { limit: workbenchLimits.body_bytes });
   const id = (ctx: RouteContext) => ctx.params.id as string;
+  /** A job's id, which is never a way to another path of the Lab's. */
+  const jobId = (ctx: RouteContext) => {
+    if (!jobPattern.test(id(ctx))) throw new HttpError(404, "There is no job of that id.");
+    return id(ctx);
+  };
   const heads = new HeadReader(services.lab);
 
   router.post("/session", async (ctx) => {
@@ -112,20 +122,25 @@ export function apiRoutes(bench: Workbench): Routes {
   });
 
   router.get("/library", async (ctx) => {
-    const [vectors, probes, dictionaries] = await told(
+    const [vectors, probes, dictionaries, lenses] = await told(
       Promise.all([
         services.model.vectors(),
         services.model.probes(),
         services.lab.dictionaries().catch(() => []),
+        services.lab.lenses().catch(() => []),
       ]),
     );
-    ctx.body = { vectors, probes, dictionaries };
+    ctx.body = { vectors, probes, dictionaries, lenses };
   });
 
   router.post("/vectors", async (ctx) => {
     ctx.body = await told(services.model.makeVector(checked(VectorRequest, await body(ctx))));
     ctx.status = 201;
     events.publish({ type: "library" });
+  });
+
+  router.get("/vectors/:name", async (ctx) => {
+    ctx.body = await told(services.model.vector(ctx.params.name as string));
   });
 
   router.post("/probes", async (ctx) => {
@@ -183,13 +198,20 @@ export function apiRoutes(bench: Workbench): Routes {
     await services.look();
   });
 
+  router.post("/studies", async (ctx) => {
+    const { jobs, words } = checked(StudyRequest, await body(ctx));
+    ctx.body = await told(
+      Promise.all(jobs.map((job) => services.lab.job(job))).then((found) => studyDraft(found, words)),
+    );
+  });
+
   router.get("/jobs/:id", async (ctx) => {
-    ctx.body = await told(services.lab.job(id(ctx)));
+    ctx.body = await told(services.lab.job(jobId(ctx)));
   });
 
   /** A job, and once it has finished its figures: what they show in words, and their data. */
   router.get("/jobs/:id/findings", async (ctx) => {
-    const job = await told(services.lab.job(id(ctx)));
+    const job = await told(services.lab.job(jobId(ctx)));
     if (job.result === undefined) {
       ctx.body = { job };
       return;
@@ -205,16 +227,16 @@ export function apiRoutes(bench: Workbench): Routes {
       /^\d{1,4}$/.test(text as string) ? Number(text) : Number.NaN,
     ) as [number, number];
     if (Number.isNaN(layer + head)) throw new HttpError(400, "Layer and head are numbers.");
-    ctx.body = (await told(heads.read(id(ctx), layer, head))) satisfies HeadPicture;
+    ctx.body = (await told(heads.read(jobId(ctx), layer, head))) satisfies HeadPicture;
   });
 
   router.post("/jobs/:id/cancel", async (ctx) => {
-    ctx.body = await told(services.lab.cancel(id(ctx)));
+    ctx.body = await told(services.lab.cancel(jobId(ctx)));
     await services.look();
   });
 
   router.get("/jobs/:id/report", async (ctx) => {
-    const job = await told(services.lab.job(id(ctx)));
+    const job = await told(services.lab.job(jobId(ctx)));
     if (job.result === undefined)
       throw new HttpError(409, `Job ${job.id} has no result; it is ${job.status}.`);
     // A file to keep: the page fetches it, so that it is never shown in this origin.
@@ -223,9 +245,10 @@ export function apiRoutes(bench: Workbench): Routes {
   });
 
   router.get("/jobs/:id/artifacts/:name", async (ctx) => {
-    const [job, name] = [id(ctx), ctx.params.name as string].map(encodeURIComponent);
+    const [job, name] = [jobId(ctx), ctx.params.name as string];
+    if (!artifactPattern.test(name)) throw new HttpError(404, "There is no artifact of that name.");
     const { signal } = clientGone(ctx);
-    const path = `/lab/v1/jobs/${job}/artifacts/${name}`;
+    const path = `/lab/v1/jobs/${job}/artifacts/${encodeURIComponent(name)}`;
     const response = await told(services.labHttp.open(path, { signal }));
     ctx.type = "application/octet-stream";
     ctx.body = response;

@@ -140,6 +140,21 @@ export interface ModelMemory {
   sentence: string;
 }
 
+/** What becomes of some jobs and a person's words, as far as they are written. */
+export interface StudyDraft {
+  /** How the jobs were done, in tapline's words; a person goes on from there. */
+  method: string;
+  /** What is still missing or wrong; none: it is a package. */
+  faults: string[];
+  /** The package as it is saved; absent while something is missing. */
+  package?: string;
+  /** The words as `tapline study package --words` reads them, with their empty places. */
+  words: string;
+  entries: { kind: string; title: string }[];
+  /** What tapline leaves out, and why. */
+  omissions: string[];
+}
+
 /** A model that is on this machine. */
 export interface LocalModel {
   /** What the services open it by. */

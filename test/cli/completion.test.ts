@@ -48,6 +48,7 @@ if (has("bash")) {
       "steer",
       "project_out",
       "clamp",
+      "swap",
     ]);
     assert.equal(offers("completion", ""), ["bash", "zsh", "fish"]);
     assert.equal(offers("studies", "back"), ["backup"]);

@@ -95,7 +95,14 @@ test("a running Lab gets the job; --json tells a program everything; job draws i
   assert.is(fromFile.stdout.split("\n\n")[1], drawn.stdout.split("\n\n")[1]);
 });
 
-test("compare changes one block: several are refused, not dropped", async () => {
+test("compare changes one block: several are refused, not dropped; a swap takes a band of them", async () => {
+  const swap = ["--intervention", "swap", "--swap", " Paris", "--with", " Tokyo", "--strengths", "1"];
+  const swapped = await command([
+    ...["compare", "The capital of France is", "--layers", "4-6", ...swap, "--max-tokens", "2"],
+    ...["--json", "--no-out", "--quiet", "--lab", lab.url],
+  ]);
+  assert.match(swapped.stdout, /"layers": ?\[\s*4,\s*5,\s*6\s*\]/, swapped.stderr);
+
   const ran = await command(["compare", "x", "--layers", "5,6", "--no-out", "--lab", lab.url]);
   assert.is(ran.code, 2);
   assert.match(ran.stderr, "--layers: compare changes one block at a time, got 5, 6; run it once for each.");

@@ -15,9 +15,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { readArrays } from "../../src/client/arrays.js";
 import { Lab, TaplineError, TimeoutError } from "../../src/client/index.js";
 import { writeWhole } from "../../src/client/whole-file.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
+import { saying } from "../support/saying.js";
 import { scripted, sendJson } from "./scripted.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-client-"));
@@ -80,6 +82,68 @@ test("dictionaries are listed, looked at, added and forgotten by their names", a
   );
 });
 
+test("lenses, too; and each job can be asked for, and its arrays by what they are", async () => {
+  const kept = { name: "a b" };
+  const service = await scripted(({ path }, response) =>
+    sendJson(response, 200, path === "/lab/lenses" ? { lenses: [kept] } : kept),
+  );
+  const lab = new Lab(service.url);
+  assert.equal(await lab.lenses(), [kept]);
+  assert.equal(await lab.lens("a b"), kept);
+  assert.equal(await lab.addLens("a b", "demo", { revision: "main" }), kept);
+  assert.is(await lab.removeLens("a b"), undefined);
+  await lab.schema();
+  await lab.cancel(id);
+  const [clean, corrupted] = ["The [[cat]]", "The [[dog]]"];
+  await lab.patchSweep("demo", clean, corrupted, { seed: 1 });
+  await lab.features("demo", "gemma", ["x"], { seed: 2 });
+  await lab.drift("demo", "other", [{ text: "a" }]);
+  await lab.extract("demo", { data: "/a.txt" });
+  await service.close();
+  assert.equal(
+    service.seen.map(({ method, path, body }) => [method, path, body === "" ? null : JSON.parse(body)]),
+    [
+      ["GET", "/lab/lenses", null],
+      ["GET", "/lab/lenses/a%20b", null],
+      ["PUT", "/lab/lenses/a%20b", { from: "demo", revision: "main" }],
+      ["DELETE", "/lab/lenses/a%20b", null],
+      ["GET", "/lab/v1/openapi.json", null],
+      ["POST", `/lab/v1/jobs/${id}/cancel`, {}],
+      ["POST", "/lab/v1/jobs", { operation: "patch_sweep", model: "demo", clean, corrupted, seed: 1 }],
+      [
+        "POST",
+        "/lab/v1/jobs",
+        { operation: "features", model: "demo", dictionary: "gemma", texts: ["x"], seed: 2 },
+      ],
+      [
+        "POST",
+        "/lab/v1/jobs",
+        { operation: "drift", model: "demo", other: "other", examples: [{ text: "a" }] },
+      ],
+      ["POST", "/lab/v1/jobs", { operation: "extract", model: "demo", data: "/a.txt" }],
+    ],
+  );
+});
+
+test("arrays are of float32, float64 or int32 in C order, and of nothing else", () => {
+  const npy = (descr: string, numbers: Uint8Array, fortran = false) => {
+    const text = `{'descr': '${descr}', 'fortran_order': ${fortran ? "True" : "False"}, 'shape': (2,), }`;
+    const head = Buffer.from(`${text.padEnd(117)}\n`);
+    return Buffer.concat([Buffer.from("\x93NUMPY\x01\x00\x76\x00", "latin1"), head, numbers]);
+  };
+  const bytes = (numbers: Float32Array | Float64Array | Int32Array | Uint8Array) =>
+    new Uint8Array(numbers.buffer);
+  const numbersOf = (file: Buffer) => [...(readArrays(zipOf({ x: file })).get("x")?.data ?? [])];
+  assert.equal(numbersOf(npy("<f4", bytes(Float32Array.of(0.5, -1)))), [0.5, -1]);
+  assert.equal(numbersOf(npy("<f8", bytes(Float64Array.of(0.1, -1)))), [0.1, -1]);
+  assert.equal(numbersOf(npy("<i4", bytes(Int32Array.of(7, -1)))), [7, -1]);
+  for (const other of [
+    npy("|u1", bytes(Uint8Array.of(1, 2))),
+    npy("<f4", bytes(Float32Array.of(1, 2)), true),
+  ])
+    assert.throws(() => numbersOf(other), saying("x is not of float32, float64 or int32 in C order."));
+});
+
 test("a refusal becomes the library's error, with the service's sentence and status", async () => {
   const service = await scripted((_request, response) =>
     sendJson(response, 409, { error: "A job is running." }),
@@ -124,6 +188,15 @@ test("a refusal without a sentence still says what was asked and answered", asyn
   assert.is(error.message, "/lab/v1/health was answered with status 502.");
 });
 
+test("success has a status from 200 to 299", async () => {
+  let status = 200;
+  const service = await scripted((_request, response) => response.writeHead(status).end("{}"));
+  const lab = new Lab(service.url);
+  for (status of [200, 299]) assert.equal(await lab.health(), {});
+  for (status of [300, 400]) assert.is((await rejection(lab.health())).status, status);
+  await service.close();
+});
+
 test("an answer that is not JSON, or that breaks off, is the library's error", async () => {
   const service = await scripted(({ path }, response) => {
     if (path.endsWith("health")) response.end("not json");
@@ -150,6 +223,9 @@ test("a service that is not there", async () => {
     error.message,
     `Nothing listens at ${service.url}; start it with tapline lab --port ${new URL(service.url).port}.`,
   );
+  // Another machine's is started there, however that is done.
+  const elsewhere = await rejection(new Lab("http://127.0.0.2:1").health());
+  assert.is(elsewhere.message, "Nothing listens at http://127.0.0.2:1; is the service started?");
 });
 
 test("silence ends in a TimeoutError, before the answer and in the middle of it", async () => {
@@ -163,7 +239,14 @@ test("silence ends in a TimeoutError, before the answer and in the middle of it"
 });
 
 test("an address with a path, a scheme of its own or no sense is refused at once", () => {
-  for (const address of ["http://127.0.0.1:8980/lab/v1", "https://127.0.0.1:8980", "127.0.0.1:8980", ""]) {
+  for (const address of [
+    "http://127.0.0.1:8980/lab/v1",
+    "http://127.0.0.1:8980/?x=1",
+    "http://me@127.0.0.1:8980",
+    "https://127.0.0.1:8980",
+    "127.0.0.1:8980",
+    "",
+  ]) {
     assert.throws(
       () => new Lab(address),
       (error: Error) => error instanceof TaplineError,

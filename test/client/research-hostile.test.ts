@@ -70,7 +70,7 @@ test("redirects, to plain HTTP and to another host, are refused before a second 
   });
   await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
   const { port } = other.address() as AddressInfo;
-  for (const status of [300, 301, 302, 303, 307, 308]) {
+  for (const status of [300, 301, 302, 303, 307, 308, 399]) {
     for (const location of [
       `http://127.0.0.1:${port}/`,
       `${service.url}/again`,
@@ -138,6 +138,20 @@ test("a body of 10 GB is not read, told or untold", async () => {
   await gone;
   assert.ok(sent < 1e9, String(sent));
   assert.is(service.seen.length, 2, "and is not asked for again");
+});
+
+test("an answer of as many bytes as are read is read, told or untold, and one byte more is not", async () => {
+  const body = JSON.stringify(page);
+  for (const told of [true, false]) {
+    service.answer = (_request, response) => {
+      if (told) response.setHeader("Content-Length", body.length);
+      response.write(body.slice(0, 9));
+      response.end(body.slice(9));
+    };
+    assert.is((await client({ maxBytes: body.length }).listStudies()).total, 0);
+    const error = await rejection(client({ maxBytes: body.length - 1 }).listStudies());
+    assert.is(error.message, `The answer is larger than ${body.length - 1} bytes; it was not read further.`);
+  }
 });
 
 test("a wrong checksum, or none on a study, is refused", async () => {
@@ -357,6 +371,13 @@ test("a draft of other bytes than those sent is told", async () => {
   reply(201, JSON.stringify({ ...created, package_sha256: "0".repeat(64) }));
   const error = await rejection(client().savePrivateDraft(samplePackage()));
   assert.match(error.message, /saved with other bytes/);
+  const largest = Buffer.alloc(1_000_000, " ");
+  reply(201, JSON.stringify({ ...created, package_sha256: sha(largest) }));
+  assert.is(
+    (await client().savePrivateDraft(largest)).id,
+    id,
+    "a package of the most bytes that there may be",
+  );
 });
 
 test("a certificate that is not trusted ends the call before the token is sent", async () => {

@@ -161,6 +161,32 @@ test("probabilities of tokens come as chats and as raw prompts have them", async
   assert.equal(none, [undefined]);
 });
 
+test("an event without words is told where it tells of tokens, and of nothing else", async () => {
+  const silent = { token: "", logprob: 0 };
+  const choices = [
+    { delta: { content: "" } },
+    { delta: {} },
+    { delta: { content: "" }, logprobs: { content: [silent] } },
+    { delta: { content: "" }, logprobs: { content: [] } },
+    { delta: { content: null }, tapline: { tokens: [] } },
+    { delta: {}, finish_reason: "stop" },
+  ];
+  const service = await scripted((_request, response) =>
+    response.end(
+      `${choices.map((choice) => `data: ${JSON.stringify({ choices: [choice] })}\n\n`).join("")}data: [DONE]\n\n`,
+    ),
+  );
+  const told = [];
+  for await (const delta of new ServingModel(service.port).chat(question)) told.push(delta);
+  await service.close();
+  const none = { choice: 0, content: "", reasoning: "", finishReason: null };
+  assert.equal(told, [
+    { ...none, probabilities: [{ token: "", probability: 1, candidates: [] }] },
+    { ...none, tapline: { tokens: [] } },
+    { ...none, finishReason: "stop" },
+  ]);
+});
+
 test("refusals, faults in the middle and early ends of an answer all raise", async () => {
   const scripts: Array<(response: import("node:http").ServerResponse) => void> = [
     (response) =>

@@ -69,6 +69,7 @@ test("the Lab's and the serving model's limits", () => {
     patch_spans: 64,
     attention_heads: 256,
     attention_bytes: 2 ** 28,
+    swap_places: 256,
     capture_body_bytes: 500_000,
     capture_layers: 4,
     capture_input_tokens: 256,

@@ -170,4 +170,14 @@ for (const [fields, sentence, field] of unions) {
   });
 }
 
+test("half of a pair is found nine levels down, and not looked for beyond", () => {
+  const within = (levels: number): unknown => (levels === 0 ? "\ud800" : { x: within(levels - 1) });
+  const [sentence] = refusal(Thing, { any: within(8) });
+  assert.is(
+    sentence,
+    `any${".x".repeat(8)}: must be well-formed Unicode; it holds half of a surrogate pair.`,
+  );
+  assert.is(refusal(Thing, { any: within(9) })[0], "accepted");
+});
+
 test.run();

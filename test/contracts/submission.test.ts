@@ -1,5 +1,6 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { checkSaeSettings } from "../../src/contracts/check-submission.js";
 import {
   type Config,
   checkSubmission,
@@ -11,6 +12,7 @@ import {
   promptPairs,
 } from "../../src/contracts/index.js";
 import { fc } from "../support/fc.js";
+import { saying } from "../support/saying.js";
 import { anyBody, nearlyValid, validSubmission } from "./arbitrary.js";
 
 const base = { operation: "inspect", model: "demo", prompt: "x" };
@@ -119,7 +121,7 @@ test("compare: what each intervention needs", () => {
   const cases: [object, string][] = [
     [
       { intervention: "noise" },
-      'intervention: must be scale, ablate, patch, steer, project_out or clamp, got "noise".',
+      'intervention: must be scale, ablate, patch, steer, project_out, clamp or swap, got "noise".',
     ],
     [{ intervention: "patch" }, "donor_prompt: is required for patch."],
     [{ intervention: "steer" }, "positive: is required for steer."],
@@ -146,7 +148,7 @@ test("compare: what each intervention needs", () => {
       { positives: ["a"], negatives: ["b"] },
       "positives: belongs to steer, project_out and clamp, not to scale.",
     ],
-    [{ controls: true }, "controls: patch, steer, project_out and clamp have one, not scale."],
+    [{ controls: true }, "controls: patch, steer, project_out, clamp and swap have one, not scale."],
     [{ intervention: "ablate", min: 1 }, "min: belongs to clamp, not to ablate."],
     [{ ...clamp, max: undefined }, "min: or max is required for clamp."],
     [{ ...clamp, min: 2 }, "min: must not exceed max, got 2 and 1."],
@@ -180,11 +182,15 @@ test("compare: what each intervention needs", () => {
       { intervention: "project_out", feature: ["gemma", 7], [side]: ["a"] },
       `${side}: stands beside feature; give one or the other.`,
     ]),
+    [
+      { intervention: "clamp", max: 1, feature: ["gemma", 7], strength_unit: "unit" },
+      "strength_unit: has no meaning for a feature's clamp: min and max are its activation.",
+    ],
     [{ feature: ["gemma", 7] }, "feature: belongs to steer, project_out and clamp, not to scale."],
     [{ intervention: "steer", negatives: ["a"] }, "positives: is required beside negatives."],
     [
       { intervention: "ablate", controls: true },
-      "controls: patch, steer, project_out and clamp have one, not ablate.",
+      "controls: patch, steer, project_out, clamp and swap have one, not ablate.",
     ],
     [{ positions: Array(17).fill([0, 1]) }, "positions: at most 16 ranges, got 17."],
     [{ strengths: [] }, "strengths: at least 1 number, got 0."],
@@ -220,7 +226,8 @@ test("compare: what each intervention needs", () => {
     },
     { intervention: "patch", donor_prompt: "d", controls: true },
     { ...clamp, min: 1 },
-    { intervention: "steer", feature: ["gemma", 7] },
+    { intervention: "steer", feature: ["gemma", 7], strength_unit: "unit" },
+    { intervention: "clamp", max: 1, feature: ["gemma", 7] },
     { intervention: "project_out", positives: ["a", "b"], negatives: ["c"] },
     clamp,
     { ...clamp, min: -1, strength_unit: "row_norm" },
@@ -264,6 +271,31 @@ test("probe: splits, classes, duplicates", () => {
     "examples[8].split: must be train or test",
   );
   assert.is(sentence({ operation: "probe", model: "m" }), "examples is required.");
+});
+
+test("drift: what tells two classes apart needs both; an autoencoder's k is of its features", () => {
+  const drift = (labels: (0 | 1 | undefined)[], more: object = {}) =>
+    sentence({
+      ...{ operation: "drift", model: "m", other: "n", ...more },
+      examples: labels.map((label, index) => ({
+        text: `t${index}`,
+        ...(label === undefined ? {} : { label }),
+      })),
+    });
+  assert.is(drift([undefined, undefined]), "accepted");
+  assert.is(drift([0, 0]), "accepted");
+  for (const field of ["probe", "vector"]) {
+    const with_ = { [field]: "p" };
+    assert.is(drift([0, 1], with_), "accepted");
+    assert.is(drift([0, undefined, 1], with_), `examples[1].label: is required beside ${field}.`);
+    assert.is(drift([undefined, 1], with_), `examples[0].label: is required beside ${field}.`);
+    assert.is(drift([1, 1], with_), `examples: both classes must occur beside ${field}; none has label 0.`);
+    assert.is(drift([0, 0], with_), `examples: both classes must occur beside ${field}; none has label 1.`);
+  }
+  assert.throws(
+    () => checkSaeSettings({ architecture: "topk", k: 1 } as never),
+    saying("k: must be at most the 0 features, got 1."),
+  );
 });
 
 test("inspect follows one token; features read one prompt or texts", () => {

@@ -39,4 +39,16 @@ test("an edit of many rows writes them to the device at once", async () => {
   assert.equal(edited.counts.uploaded - read.counts.uploaded, 40 * 128 * 4);
 });
 
+for (const gpuLayers of [0, 2]) {
+  test(`passes of a model with experts are cancelled on partial offload, ${gpuLayers} of 4 layers there`, async () => {
+    const fixture = new URL("./fixtures/cancelled.ts", import.meta.url);
+    const { output } = await onPretendGpu<{ cancelled: number; differed: number }>("1x1024", fixture, {
+      gpuLayers,
+      wanted: 12,
+    });
+    assert.is(output.cancelled, 12, "every one of the 12 is left while it runs, and the process lives");
+    assert.is(output.differed, 0, "what follows has the numbers of an undisturbed pass");
+  });
+}
+
 test.run();

@@ -50,7 +50,7 @@ def sizes():
 
 # SAELens: W_enc [d, F], W_dec [F, d]. Every architecture, both versions of cfg.json, each normalisation.
 for architecture in ["standard", "jumprelu", "log_jumprelu", "topk", "rescaled_topk", "old_topk", "gated", "batchtopk",
-                     "layer_norm", "constant_norm", "old_factor"]:
+                     "matryoshka_batchtopk", "rescaled_batchtopk", "layer_norm", "constant_norm", "old_factor"]:
     d, F, n = sizes()
     x = f32(n, d, scale=3)
     t = {"W_enc": f32(d, F), "W_dec": f32(F, d), "b_enc": f32(F), "b_dec": f32(d)}
@@ -83,9 +83,17 @@ for architecture in ["standard", "jumprelu", "log_jumprelu", "topk", "rescaled_t
         cfg["architecture"] = "jumprelu"
         t["log_threshold"] = f32(F)
         f = relu(h) * (h > np.exp(t["log_threshold"].astype(float)))
-    elif architecture == "batchtopk":
+    elif architecture in ("batchtopk", "matryoshka_batchtopk"):
         t["topk_threshold"] = np.array(0.7)
+        cfg["rescale_acts_by_decoder_norm"] = False
         f = relu(h) * (h > np.float32(0.7))
+    elif architecture == "rescaled_batchtopk":
+        # A checkpoint of SAELens's trainer: its class counts h times the decoder's lengths unless told otherwise.
+        cfg["architecture"] = "batchtopk"
+        t["topk_threshold"] = np.array(0.7)
+        length = np.linalg.norm(D, axis=1)
+        f = relu(h * length) * (h * length > np.float32(0.7))
+        D = D / length[:, None]
     elif architecture == "topk":
         cfg["k"] = k
         f = relu(top(h, k))
@@ -156,6 +164,21 @@ write_json(os.path.join(path, "hyperparams.json"),
             "act_fn": "jumprelu", "jump_relu_threshold": th, "apply_decoder_bias_to_pre_encoder": False,
             "dataset_average_activation_norm": {"in": into, "out": out}})
 case("Llama Scope", path, x, f, f @ w.T + dbias, layer=3)
+
+# Other points of a block, by the hooks that publishers write.
+for number, (hook, layer, point) in enumerate([
+        ("blocks.3.hook_attn_out", 3, "attn_out"), ("blocks.3.hook_mlp_out", 3, "ffn_out"),
+        ("blocks.4.hook_resid_mid", 4, "mid"), ("blocks.0.hook_resid_pre", 0, "block_in"),
+        ("blocks.2.hook_resid_pre", 1, "block_out")]):
+    d, F, n = sizes()
+    x = f32(n, d, scale=3)
+    W, D, b, c = f32(d, F), f32(F, d), f32(F), f32(d)
+    f = relu((x.astype(float) - c) @ W + b)
+    path = place(f"point-{number}")
+    save_safetensors(os.path.join(path, "sae_weights.safetensors"), {"W_enc": W, "W_dec": D, "b_enc": b, "b_dec": c})
+    write_json(os.path.join(path, "cfg.json"),
+               {"architecture": "standard", "metadata": {"model_name": "toy", "hook_name": hook}})
+    case("SAELens at " + hook, path, x, f, f @ D.astype(float) + c, layer=layer, point=point)
 
 # sparsify: the k largest of relu(h), b_dec taken from the input.
 d, F, n = sizes()

@@ -9,6 +9,7 @@ import { safetensorsHeadLength } from "../../src/formats/safetensors.js";
 import { readVector } from "../../src/library/files.js";
 import { randomVector, uniformNumbers } from "../../src/library/random.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
+import { saying } from "../support/saying.js";
 
 test("a .safetensors header fits into its file, and into 16 MiB", () => {
   const length = (header: bigint, size: number) => {
@@ -17,14 +18,14 @@ test("a .safetensors header fits into its file, and into 16 MiB", () => {
     return safetensorsHeadLength(first, size);
   };
   assert.is(length(92n, 100), 100, "the header alone");
-  assert.throws(() => length(93n, 100), "its header of 93 bytes does not fit into it");
+  assert.throws(() => length(93n, 100), saying("its header of 93 bytes does not fit into it"));
   const most = 16n * 1024n ** 2n;
   assert.is(length(most, 2 ** 40), 8 + Number(most));
-  assert.throws(() => length(most + 1n, 2 ** 40), "does not fit into it");
-  assert.throws(() => length(2n ** 63n, 2 ** 40), "does not fit into it");
+  assert.throws(() => length(most + 1n, 2 ** 40), saying("does not fit into it"));
+  assert.throws(() => length(2n ** 63n, 2 ** 40), saying("does not fit into it"));
   assert.is(length(2n, 10), 10);
-  assert.throws(() => length(0n, 9), "it has 9 bytes");
-  assert.throws(() => safetensorsHeadLength(Buffer.alloc(7), 100), "it has 100 bytes");
+  assert.throws(() => length(0n, 9), saying("it has 9 bytes"));
+  assert.throws(() => safetensorsHeadLength(Buffer.alloc(7), 100), saying("it has 100 bytes"));
 });
 
 test("a control vector may end with its last number, and not before", async () => {
@@ -86,7 +87,7 @@ test("labels: exports of Neuronpedia's, packed or not, and answers of its API", 
     assert.equal(of(JSON.stringify({ index, description: "no feature's" })), [], String(index));
   for (const description of ["  ", 7, null]) assert.equal(of(JSON.stringify({ index: 1, description })), []);
   assert.equal(of("[null, 7, []]"), []);
-  assert.throws(() => of(`${lines[0]}\n\nno JSON\n`), "Line 3 of the labels is no JSON.");
+  assert.throws(() => of(`${lines[0]}\n\nno JSON\n`), saying("Line 3 of the labels is no JSON."));
   const broken = gzipSync(lines.join("\n")).subarray(0, 20);
   assert.throws(() => readLabels(broken), /^The labels cannot be unpacked \(Z_BUF_ERROR\)\.$/);
 });

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { FormatError } from "../../src/formats/format-error.js";
-import { readTorchPickle } from "../../src/formats/torch.js";
+import { Global, type PickleWorld, readPickle } from "../../src/formats/pickle.js";
+import { gather, readTorchPickle } from "../../src/formats/torch.js";
 import { Dictionaries } from "../../src/library/index.js";
 import { fc } from "../support/fc.js";
 
@@ -89,6 +90,191 @@ test("a tensor that does not lie in its storage is refused, one that repeats a n
     () => readTorchPickle(repeated),
     (error: Error) => /shape \[127, 127\] does not lie in its storage of 8/.test(error.message),
   );
+});
+
+/** Calls `m.f`, which gives back what it is called with; a persistent id is told as it is. */
+const world: PickleWorld = {
+  call: (name, args) => (name === "m.f" ? { called: args } : undefined),
+  load: (id) => ({ id }),
+};
+const unpickled = (...parts: Array<Buffer | string>) => readPickle(pickle(...parts), world);
+
+test("each opcode of a plain checkpoint, by pickletools", () => {
+  const double = Buffer.alloc(9);
+  double.write("G");
+  double.writeDoubleBE(-2.5, 1);
+  const cases: [Array<Buffer | string>, unknown][] = [
+    [["N"], null],
+    [["\x88"], true],
+    [["\x89"], false],
+    [["K\xff"], 255],
+    [["M\x01\x80"], 0x8001],
+    [["J\xfe\xff\xff\xff"], -2],
+    [["\x8a\x00"], 0],
+    [["\x8a\x01\xff"], -1],
+    [["\x8a\x01\x7f"], 127],
+    [["\x8a\x01\x80"], -128],
+    [["\x8a\x02\xff\x00"], 255],
+    [["\x8a\x03\x01\x02\x03"], 0x030201],
+    [["\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80"], -(2n ** 63n)],
+    [["\x8a\x07\x01\x00\x00\x00\x00\x00\x20"], 2n ** 53n + 1n],
+    [[double], -2.5],
+    [[text("ab")], "ab"],
+    [["]"], []],
+    [[")"], []],
+    [["}"], new Map()],
+    [["K\x01\x85"], [1]],
+    [["K\x01K\x02\x86"], [1, 2]],
+    [["K\x01K\x02K\x03\x87"], [1, 2, 3]],
+    [["(K\x01(K\x02K\x03tt"], [1, [2, 3]]],
+    [["(t"], []],
+    [["]K\x01aK\x02a"], [1, 2]],
+    [["]K\x00a(K\x01K\x02e"], [0, 1, 2]],
+    [["}K\x01K\x02s"], new Map([[1, 2]])],
+    [
+      ["}(K\x01K\x02K\x03Nu"],
+      new Map<unknown, unknown>([
+        [1, 2],
+        [3, null],
+      ]),
+    ],
+    [["}Nb"], new Map()],
+    [["]q\x05K\x07ah\x05K\x08a"], [7, 8]],
+    [["K\x09r\x04\x03\x02\x01j\x04\x03\x02\x01\x86"], [9, 9]],
+    [["K\x03Q"], { id: 3 }],
+    [[global("m", "f"), "K\x01K\x02\x86R"], { called: [1, 2] }],
+    [[global("m", "g")], new Global("m.g")],
+  ];
+  for (const [parts, value] of cases) assert.equal(unpickled(...parts), value, JSON.stringify(parts));
+});
+
+test("a pickle that says what cannot be is told why", () => {
+  const refused = (bytes: Uint8Array, why: string) =>
+    assert.throws(
+      () => readPickle(bytes, world),
+      (error: Error) => {
+        assert.instance(error, FormatError, String(error));
+        assert.is(error.message, `The checkpoint is not read: ${why}.`);
+        return true;
+      },
+    );
+  for (const bytes of [Buffer.of(0x80, 3, 0x4e, 0x2e), Buffer.of(0x81, 2, 0x4e, 0x2e)])
+    refused(bytes, "it is no pickle of protocol 2");
+  const [below, missing] = ["it takes more than it has put down", "it looks at what is not there"];
+  for (const [code, why] of [
+    ["", below],
+    ["(", below],
+    ["K\x01\x86", below],
+    ["K\x01t", "it closes what it did not open"],
+    ["a", below],
+    ["K\x01a", missing],
+    ["(K\x01a", missing],
+    ["NK\x01a", "it appends to what is no list"],
+    ["}(K\x01e", "it appends to what is no list"],
+    ["]K\x01K\x02s", "it sets items of what is no dict"],
+    ["}(K\x01u", "it sets items of what is no dict"],
+    ["]Nb", "it sets the state of something that is no dict"],
+    ["q\x00", missing],
+    ["h\x07", "it asks for the place 7, where nothing was put"],
+    ["NNR", "it calls what is no name"],
+    ["cm\nf\nNR", "it calls what is no name"],
+    ["N)R", "it calls what is no name"],
+    ["cm\ng\n)R", 'it names "m.g"; only tensors, numbers, texts, lists and dicts are read'],
+    ["\x01", "it has the opcode 0x01, which no plain checkpoint needs"],
+    ["X\x01\x00\x00\x00\xff", "it has a text that is no UTF-8"],
+    [`c${"m".repeat(257)}\nf\n`, "it has a name without an end"],
+    ["cm", "it has a name without an end"],
+  ] as const) {
+    refused(pickle(code), why);
+  }
+  assert.equal(unpickled(`c${"m".repeat(256)}\nf\n`), new Global(`${"m".repeat(256)}.f`));
+  for (let length = 2; length < good.length; length++) {
+    assert.throws(
+      () => readTorchPickle(good.subarray(0, length)),
+      /: it (is cut|has a name without an end)\.$/,
+    );
+  }
+  const steps = (count: number) => pickle("}", "Nb".repeat((count - 2) / 2));
+  assert.equal(readPickle(steps(1_000_000), world), new Map());
+  refused(steps(1_000_002), "it has more than 1000000 steps");
+});
+
+test("numbers and texts in dicts by their path, four deep; a tensor alone, or as a parameter", () => {
+  const tensor = good.subarray(2 + 1 + 6, -2).toString("latin1"); // without its dict and name
+  const found = readTorchPickle(pickle(tensor));
+  assert.equal([...found.tensors.keys()], ["tensor"]);
+  const parameter = [
+    global("torch._utils", "_rebuild_parameter"),
+    "(",
+    tensor,
+    "\x88",
+    global("collections", "OrderedDict"),
+    ")RtR",
+  ];
+  assert.equal([...readTorchPickle(pickle(...parameter)).tensors.keys()], ["tensor"]);
+  const dict = (...items: Array<Buffer | string>) =>
+    Buffer.concat(
+      ["}(", ...items, "u"].map((item) => (typeof item === "string" ? Buffer.from(item, "latin1") : item)),
+    );
+  const fifth = dict(text("g"), "K\x06");
+  const fourth = dict(text("d"), "K\x05", text("f"), fifth);
+  const nested = dict(text("b"), dict("K\x07", fourth, "N", "K\x01"));
+  const { numbers, texts, tensors } = readTorchPickle(
+    pickle(dict(text("a"), nested, text("n"), "K\x09", text("t"), text("said"), text("none"), "N")),
+  );
+  assert.equal(
+    [...numbers],
+    [
+      ["a.b.7.d", 5],
+      ["n", 9],
+    ],
+    "five deep is not looked at, nor what has no name",
+  );
+  assert.equal([[...texts], [...tensors]], [[["t", "said"]], []]);
+  const no = pickle(global("torch._utils", "_rebuild_parameter"), "(NtR");
+  assert.throws(() => readTorchPickle(no), /it names "torch\._utils\._rebuild_parameter"/);
+});
+
+test("a storage or a tensor that is said in an unknown way", () => {
+  const changed = (from: string, to: string) => () =>
+    readTorchPickle(Buffer.from(good.toString("latin1").replace(from, to), "latin1"));
+  const says = (work: () => unknown, message: string) =>
+    assert.throws(work, (error: Error) => error.message === `The checkpoint is not read: ${message}.`);
+  const unknown = "it names a storage in an unknown way";
+  says(changed("storage", "STORAGE"), unknown);
+  says(changed("X\x01\x00\x00\x000", "X\x01\x00\x00\x00/"), unknown);
+  says(changed("X\x01\x00\x00\x000", "K\x00"), unknown);
+  says(changed("K\x08tQ", "NtQ"), unknown);
+  says(changed("K\x08tQ", "J\xff\xff\xff\xfftQ"), unknown);
+  says(changed("FloatStorage", "ComplexStorage"), 'its storage "torch.ComplexStorage" is of no type that is');
+  const shapeless = "a tensor has no storage, place or shape";
+  says(changed("K\x01K\x02K\x03\x86", "NK\x02K\x03\x86"), shapeless);
+  says(changed("K\x02K\x03\x86", "K\x02"), shapeless);
+  says(changed("K\x01K\x02\x86", "K\x01"), shapeless);
+  const outside = (shape: string) =>
+    `a tensor of the shape [${shape}] does not lie in its storage of 8 numbers`;
+  says(changed("K\x02K\x03\x86", "K\x02\x85"), outside("2"));
+  const ones = (count: number) => `(${"K\x01".repeat(count)}t`;
+  const shaped = (count: number) => {
+    const text = good.toString("latin1").replace("K\x02K\x03\x86", ones(count));
+    return () => readTorchPickle(Buffer.from(text.replace("K\x01K\x02\x86", ones(count)), "latin1"));
+  };
+  assert.is(shaped(8)().tensors.get("w")?.shape.length, 8);
+  says(shaped(9), shapeless);
+  // Nothing of it is read, so that it may lie anywhere.
+  const empty = changed("K\x01K\x02K\x03", "K\x63K\x00K\x03");
+  assert.equal(empty().tensors.get("w")?.shape, [0, 3]);
+});
+
+test("a tensor's numbers in C order, whatever its strides", () => {
+  const numbers = Float32Array.from({ length: 60 }, (_, index) => index);
+  const of = (shape: number[], stride: number[]) => [...gather(numbers, { shape, stride } as never)];
+  assert.equal(of([2, 3], [3, 1]), [0, 1, 2, 3, 4, 5]);
+  assert.equal(of([3, 2], [1, 3]), [0, 3, 1, 4, 2, 5]);
+  assert.equal(of([2, 1, 3], [3, 99, 1]), [0, 1, 2, 3, 4, 5], "an axis of one has any stride");
+  assert.equal(of([2, 3], [10, 2]), [0, 2, 4, 10, 12, 14]);
+  assert.equal(of([], []), [0]);
+  assert.equal(of([2, 2, 3], [1, 30, 4]), [0, 4, 8, 30, 34, 38, 1, 5, 9, 31, 35, 39]);
 });
 
 test("2,000 damaged checkpoints: read, or refused in a sentence", () => {

@@ -4,19 +4,24 @@ import type { Context } from "koa";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { CaptureRequest } from "../../src/contracts/index.js";
+import { decodeSafetensors } from "../../src/formats/safetensors.js";
 import type { HttpError } from "../../src/http/index.js";
 import { Admission } from "../../src/inference/admission.js";
 import { Captures, captureWaitMs } from "../../src/inference/capture.js";
+import { checkFinite } from "../../src/inference/finite.js";
+import { makeProbe } from "../../src/inference/live/make-probe.js";
 import { ProbeScores } from "../../src/inference/live/probe-scores.js";
-import { RowStore } from "../../src/inference/live/row-store.js";
+import { captureNpz, captureSafetensors, RowStore } from "../../src/inference/live/row-store.js";
 import { prometheusText } from "../../src/inference/prometheus.js";
 import { sendStream, wholeBody } from "../../src/inference/reply.js";
 import { endService, modelId } from "../../src/inference/server.js";
 import type { InferenceService } from "../../src/inference/service.js";
 import { ServingStats } from "../../src/inference/stats.js";
+import type { ProbeNumbers, ProbeSaid } from "../../src/library/probes.js";
 import type { EngineInfo, EngineMetrics } from "../../src/native/engine.js";
 import { NativeError } from "../../src/native/index.js";
 import type { KeptRows } from "../../src/native/live.js";
+import { readNpz } from "../lab/npz-reader.js";
 
 function refusal(run: () => unknown): [number, string, string | null, Record<string, string>] {
   try {
@@ -73,6 +78,62 @@ test("a service that ends lets nobody in, and waits a while for who is inside be
   const hasty = ending(0);
   await hasty.ended;
   assert.equal(hasty.done, ["engine, 1 inside", "connections"]);
+});
+
+test("a model whose numbers are not finite is not served, whether it has captures or not", async () => {
+  const said = async (engine: object) => {
+    const done: string[] = [];
+    const close = async () => void done.push("closed");
+    const error = await checkFinite({ close, ...engine } as never).then(
+      () => "served",
+      (fault: Error) => fault.message,
+    );
+    return [error, ...done];
+  };
+  const broken = "This model cannot be served, its weights are damaged or too large: ";
+  const asked: object[] = [];
+  const capturing = (capture: () => Promise<unknown>) => ({
+    info: { captures: true, nLayer: 8 },
+    capture: (request: object) => {
+      asked.push(request);
+      return capture();
+    },
+  });
+  assert.equal(await said(capturing(async () => ({}))), ["served"]);
+  assert.equal(asked, [{ prompt: "a", layers: [7], maxTokens: 16, nextTop: 1 }]);
+  assert.equal(await said(capturing(() => Promise.reject(new NativeError("COMPUTE", "NaN.")))), [
+    `${broken}NaN.`,
+    "closed",
+  ]);
+  assert.equal(await said(capturing(() => Promise.reject(new NativeError("TOKEN_LIMIT", "Long.")))), [
+    "served",
+  ]);
+  assert.equal(await said(capturing(() => Promise.reject(new Error("x")))), ["served"]);
+  const answering = (status: number, choices: unknown) => ({
+    info: { captures: false },
+    request: async (
+      route: string,
+      body: { max_tokens: number; logprobs: number; cache_prompt: boolean; temperature: number },
+    ) => {
+      assert.equal(
+        [route, body],
+        ["completion", { prompt: "a", max_tokens: 1, temperature: 0, logprobs: 1, cache_prompt: false }],
+      );
+      return { status, body: JSON.stringify({ choices }) };
+    },
+  });
+  const told = (logprob: number | null) => [{ logprobs: { content: [{ logprob }] } }];
+  const silent = [`${broken}the probabilities of the next token are not finite.`, "closed"];
+  assert.equal(await said(answering(200, told(null))), silent);
+  for (const [status, choices] of [
+    [200, told(-1)],
+    [400, told(null)],
+    [200, []],
+    [200, [{ logprobs: null }]],
+    [200, [{ logprobs: {} }]],
+  ] as const) {
+    assert.equal(await said(answering(status, choices)), ["served"]);
+  }
 });
 
 test("a model is served under the hub's id, or its file's name without its ending and the numbers of its parts", () => {
@@ -394,6 +455,90 @@ test("kept rows: the oldest go where there is no more room, and are counted", ()
   store.add(rows("d", 1, 100), "m");
   assert.equal([store.bytes, store.count, store.dropped], [0, 0, 3]);
   assert.match(store.newId(), /^cap-[0-9a-f]{16}$/);
+});
+
+test("kept rows as files: a matrix for each layer, and none of a request that kept none", async () => {
+  const store = new RowStore(1000);
+  const [index, token] = [Int32Array.of(4, 9), Int32Array.of(70, 71)];
+  const layers = [{ layer: 3, values: Float32Array.of(1, 2, 3, 4, 5, 6) }];
+  store.add({ ...rows("a", 2, 0), rows: index, tokens: token, layers, promptTokens: 5 } as KeptRows, "m");
+  store.add(rows("none", 0, 0), "m");
+  const told = (id: string) => decodeSafetensors(captureSafetensors(store.get(id) as never));
+  assert.equal(told("a").metadata, {
+    tapline: "capture",
+    model: "m",
+    point: "block_out",
+    prompt_tokens: "5",
+  });
+  assert.equal(
+    [...told("a").tensors],
+    [
+      ["rows", { shape: [2], data: Float32Array.of(4, 9) }],
+      ["token_ids", { shape: [2], data: Float32Array.of(70, 71) }],
+      ["layer_3", { shape: [2, 3], data: Float32Array.of(1, 2, 3, 4, 5, 6) }],
+    ],
+  );
+  assert.equal(told("none").tensors.get("layer_0"), { shape: [0, 0], data: new Float32Array() });
+  const npz = readNpz(await captureNpz(store.get("a") as never));
+  assert.equal(
+    [npz.get("prompt_tokens"), npz.get("layer_3")?.shape],
+    [{ shape: [], data: Float64Array.of(5) }, [2, 3]],
+  );
+});
+
+test("a probe is trained on all texts but every fifth of each side", async () => {
+  const side = (name: string, count: number) => Array.from({ length: count }, (_, i) => `${name} ${i}`);
+  const asked: unknown[] = [];
+  const engine = {
+    info: { nEmbd: 2 },
+    states: async ({
+      prompt,
+      layers,
+      rows,
+      maxTokens,
+    }: {
+      prompt: string;
+      layers: number[];
+      rows: string;
+      maxTokens: number;
+    }) => {
+      asked.push([prompt, layers, rows, maxTokens]);
+      const [name, number] = prompt.split(" ");
+      return [Float32Array.of(name === "good" ? 1 : -1, Number(number) % 3)];
+    },
+  };
+  const put = async (...kept: unknown[]) => kept;
+  const library = { model: { id: "m" }, probes: { put } };
+  const request = { name: "p", positive: side("good", 9), negative: side("bad", 5), layer: 4 };
+  const make = (more: object = {}) =>
+    makeProbe(
+      engine as never,
+      library as never,
+      { ...request, ...more } as never,
+      new AbortController().signal,
+    );
+  const [name, layer, numbers, model, said] = (await make()) as unknown as [
+    string,
+    number,
+    ProbeNumbers,
+    object,
+    ProbeSaid,
+  ];
+  assert.equal([name, layer, model], ["p", 4, { id: "m" }]);
+  assert.equal(
+    [asked.length, asked[0], asked[13]],
+    [14, ["good 0", [4], "last", 256], ["bad 4", [4], "last", 256]],
+  );
+  assert.ok(numbers.weight[0]! > 0 && numbers.weight.length === 2);
+  assert.is(
+    said.note,
+    "Logistic regression on 9 positive and 5 negative texts, last token, block outputs; 2 texts held out.",
+  );
+  assert.is(said.report?.separation, 1);
+  assert.ok((said.report?.shuffled_separation ?? 1) < 1, `${said.report?.shuffled_separation}`);
+  const mean = ((await make({ position: "mean" })) as unknown as [0, 0, 0, 0, ProbeSaid])[4];
+  assert.match(mean.note, /, mean over tokens, block outputs;/);
+  assert.equal(asked[14], ["good 0", [4], "mean", 256]);
 });
 
 test("watched probes: scores of tokens by name, in whole answers and in events, for a thousand names", () => {

@@ -1,4 +1,13 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  promises,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -170,6 +179,113 @@ test("a training that is stopped goes on to the same files; a finished one is to
   );
 });
 
+/** Runs something while the disk takes no more than some bytes. */
+async function onFullDisk(bytes: number, run: () => Promise<unknown>): Promise<void> {
+  const handle = await promises.open(join(folder, "texts.txt"));
+  const prototype = Object.getPrototypeOf(handle) as Record<
+    "write" | "writeFile",
+    (...words: unknown[]) => Promise<unknown>
+  >;
+  await handle.close();
+  const { write, writeFile } = prototype;
+  let left = bytes;
+  const full = () => Promise.reject(Object.assign(new Error("ENOSPC: no space left"), { code: "ENOSPC" }));
+  prototype.write = function (this: unknown, ...words: unknown[]) {
+    left -= words[2] as number;
+    return left < 0 ? full() : write.apply(this, words);
+  };
+  prototype.writeFile = function (this: unknown, ...words: unknown[]) {
+    left -= (words[0] as { length: number }).length;
+    return left < 0 ? full() : writeFile.apply(this, words);
+  };
+  try {
+    await run();
+  } finally {
+    Object.assign(prototype, { write, writeFile });
+  }
+}
+
+test("a disk without room for a checkpoint, or for the dictionary: one sentence, nothing finished is lost, and it goes on", async () => {
+  const both = { layers: [2, 5] };
+  const whole = join(folder, "roomy");
+  const told = await train(both, whole, { threads: 1 });
+  const size = (path: string) => statSync(path).size;
+  const finished = filesOf(whole, 2).reduce((sum, path) => sum + size(path), 0) + 10_000;
+  // Of each of the two matrices: the numbers and two moments.
+  const checkpoint = 24 * 48 * hidden;
+  const out = join(folder, "full");
+  const bytes = (path: string) => readFileSync(path).toString("latin1");
+  const oneLine = /^[^\n]{20,300}\.$/;
+
+  // Some checkpoints of the first layer find room.
+  let reached = 0;
+  const keeping = {
+    ...{ threads: 1, checkpointSeconds: 0 },
+    progress: ({ done }: { done: number }) => {
+      reached = done;
+    },
+  };
+  const first = await refusal(() => onFullDisk(5.5 * checkpoint, () => train(both, out, keeping)));
+  assert.match(first, oneLine);
+  assert.match(
+    first,
+    /^The training cannot be kept in [^\n]*checkpoint-layer-2\.safetensors \(ENOSPC\), which takes \d+ kB; what was kept before is as it was\.$/,
+  );
+  assert.ok(reached > 0 && reached < 60, `it stopped at step ${reached}`);
+  assert.ok(size(join(out, "checkpoint-layer-2.safetensors")) > checkpoint);
+  assert.equal(
+    readdirSync(out).filter((name) => name.endsWith(".tmp")),
+    [],
+  );
+
+  // Without checkpoints: the first layer's files find room, the second's do not.
+  const second = await refusal(() => onFullDisk(1.4 * finished, () => train(both, out, { threads: 2 })));
+  assert.match(second, oneLine);
+  assert.match(
+    second,
+    /^The dictionary of block 5 cannot be written to [^\n]* \(ENOSPC\); once there is room, the same command goes on at the last checkpoint\.$/,
+  );
+  const kept = filesOf(out, 2).map(bytes);
+  assert.equal(
+    JSON.parse(readFileSync(join(out, "sae.json"), "utf8")).reports.map(
+      ({ layer }: { layer: number }) => layer,
+    ),
+    [2],
+  );
+
+  const rest = await train(both, out);
+  assert.equal(rest.reports.map(({ features }) => features), told.reports.map(({ features }) => features)); // biome-ignore format: one line
+  assert.equal(filesOf(out, 2).map(bytes), kept, "what was finished is as it was");
+  for (const layer of [2, 5]) assert.equal(filesOf(out, layer).map(bytes), filesOf(whole, layer).map(bytes));
+  assert.equal(
+    readdirSync(out).filter((name) => /\.(tmp|partial)$|^checkpoint/.test(name)),
+    [],
+  );
+});
+
+test("a training that is larger than any machine is refused before it begins, with both sizes", async () => {
+  assert.match(
+    await refusal(() => train({ features: 1_000_000_000 }, join(folder, "huge"))),
+    /^Training 1000000000 features of 128 values \(topk, batches of 64 rows\) takes up to \d[\d.]* \wB; this machine has \d[\d.]* \wB\.$/,
+  );
+});
+
+test("the same seed gives the same files, of every architecture", async () => {
+  const bytes = (out: string) => filesOf(out, 5).map((path) => readFileSync(path).toString("latin1"));
+  for (const architecture of ["relu", "topk", "batchtopk", "jumprelu"] as const) {
+    const k = architecture.endsWith("topk") ? 4 : undefined;
+    const files = async (name: string, more: object, threads?: number) => {
+      const out = join(folder, `seeds-${architecture}-${name}`);
+      await train({ architecture, k, steps: 20, ...more }, out, { threads });
+      return bytes(out);
+    };
+    const one = await files("one", {}, 1);
+    assert.equal(await files("again", {}, 1), one, architecture);
+    assert.equal(await files("threads", {}, 3), one, `${architecture} on three threads`);
+    assert.not.equal(await files("other", { seed: 4 }, 1), one, architecture);
+  }
+});
+
 test("nothing of somebody else's is written over, and what is no extraction is told so", async () => {
   const other = mkdtempSync(join(folder, "other-"));
   writeFileSync(join(other, "sae-layer-5.safetensors"), "mine");
@@ -222,6 +338,7 @@ test("a job trains on every token of its examples, and holds out what it is told
     report?.training?.held_out_rows,
     tokens.reduce((sum, { length }) => sum + length - skipped, 0),
   );
+  assert.is(report?.training?.batch, report?.training?.train_rows, "a batch has no more rows than there are");
   assert.is(report?.mean_active, 4);
   for (const { examples: shown } of report?.features ?? []) {
     for (const { text } of shown) assert.ok(texts.slice(14, 20).includes(text));

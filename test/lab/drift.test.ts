@@ -187,6 +187,7 @@ test("two models: every figure is what its definition says of their rows", async
       texts,
     })) as FeaturesResult;
     near(found.dictionary?.loss_recovered?.[i]?.value, fidelity.loss_recovered as number, "loss", 1e-6);
+    assert.is(found.dictionary?.loss_recovered?.length, 2);
     near(found.dictionary?.l0[i], fidelity.l0, "l0", 1e-12);
   }
   const { auroc, difference } = found.probe as NonNullable<DriftResult["probe"]>;

@@ -86,6 +86,7 @@ test("a dictionary that loses nothing: activations are the block's own values, e
     Math.abs((fidelity.cross_entropy?.clean ?? 0) - (await crossEntropy(text?.token_ids ?? []))) < 1e-4,
   );
   assert.match(found.note, /toy-instruct/);
+  assert.not.match(found.note, /trained on texts/);
   assert.equal(found.provenance.layers, [layer]);
   const numpy = readNpzWithNumpy(join(lab.lab.folder, found.id, "features.npz"));
   if (numpy !== null) {
@@ -93,6 +94,23 @@ test("a dictionary that loses nothing: activations are the block's own values, e
     assert.is(numpy.indices?.dtype, "int32");
     assert.equal(numpy.pointers?.shape, [seen.tokens.length + 1]);
   }
+});
+
+test("a dictionary of texts that began otherwise is warned of", async () => {
+  const size = { W_enc: [hidden, 2], W_dec: [2, hidden], b_enc: [2], b_dec: [hidden] };
+  const tensors = Object.fromEntries(
+    Object.entries(size).map(([name, shape]) => {
+      const data = new Float32Array(shape.reduce((product, length) => product * length, 1)).fill(0.1);
+      return [name, { shape, data }];
+    }),
+  );
+  const folder = mkdtempSync(join(tmpdir(), "tapline-sae-"));
+  writeFileSync(join(folder, "sae_weights.safetensors"), encodeSafetensors(tensors));
+  const metadata = { hook_name: `blocks.${layer}.hook_resid_post`, prepend_bos: false };
+  writeFileSync(join(folder, "cfg.json"), JSON.stringify({ architecture: "standard", metadata }));
+  await new Dictionaries(lab.home).add("other", folder);
+  const { note } = await run<FeaturesResult>({ operation: "features", dictionary: "other", prompt });
+  assert.match(note, /trained on texts without a BOS token; this model's texts begin with one\./);
 });
 
 test("a dictionary that writes zeros recovers nothing", async () => {

@@ -5,7 +5,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { Vectors } from "../../src/library/index.js";
-import { demoModelPath } from "../../src/models/resolve.js";
+import { demoLensPath, demoModelPath } from "../../src/models/resolve.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
 import { send } from "../support/request.js";
 import { type Harness, openHarness } from "./harness.js";
@@ -113,6 +113,26 @@ test("dictionaries are read from a folder, in a thread of their own", async () =
   assert.is((await ask("DELETE", "dictionaries/own")).status, 404);
 });
 
+test("lenses, too: the list, one from its file, its end", async () => {
+  assert.equal((await ask("GET", "lenses")).body, { lenses: [] });
+  const put = await ask("PUT", "lenses/own", { from: demoLensPath });
+  assert.equal(
+    [put.status, put.body.kind, put.body.n_embd],
+    [200, "jacobian", 128],
+    JSON.stringify(put.body),
+  );
+  assert.equal((await ask("GET", "lenses/own")).body, put.body);
+  assert.equal((await ask("GET", "lenses")).body, { lenses: [put.body] });
+  const refused = await ask("PUT", "lenses/other", { from: join(harness.home, "none") });
+  assert.equal(
+    [refused.status, refused.body.error],
+    [400, `There is no file or folder ${join(harness.home, "none")}.`],
+  );
+  assert.is((await ask("PUT", "lenses/other", {})).status, 400);
+  assert.equal((await ask("DELETE", "lenses/own")).body, { deleted: true });
+  assert.is((await ask("GET", "lenses/own")).status, 404);
+});
+
 test("what cannot be right is refused in one sentence", async () => {
   const file = zipOf({ layer_3: npyFile(ramp, [width]) });
   const other = encodeSafetensors(
@@ -129,6 +149,8 @@ test("what cannot be right is refused in one sentence", async () => {
     ["vectors/a?model=demo&layer=x", file, /layer/],
     ["vectors/a?model=demo&format=other", file, /format/],
     ["vectors/a?entry=one", file, /entry belongs to a format/],
+    ["vectors/a?model=demo&restamp=2", file, /^restamp: 1, or left out\.$/],
+    ["probes/a?entry=one", file, /belong to vectors/],
     ["probes/a?format=persona", file, /belong to vectors/],
     ["vectors/-a", file, /^name: letters, digits, dots.* got "-a"\.$/],
     ["probes/a?model=demo&layer=3", file, /no array weight/],
@@ -138,6 +160,13 @@ test("what cannot be right is refused in one sentence", async () => {
     assert.is(status, 400, `${path}: ${JSON.stringify(told)}`);
     assert.match(told.error, sentence);
   }
+  for (const said of ["restamp", "restamp=true", "restamp=1"]) {
+    const again = await ask("PUT", `vectors/a?model=demo&${said}`, other);
+    assert.is(again.status, 200, said);
+  }
+  const form = await ask("GET", "vectors/a?format=pt");
+  assert.equal([form.status, form.body.error], [400, "format: json, safetensors or gguf."]);
+  assert.is((await ask("GET", "vectors/a?format=json")).body.name, "a");
   const known = await ask("PUT", "vectors/a?model=demo&restamp=1", other);
   assert.is(known.status, 200, "its caller knows better");
   assert.is(known.body.model.fingerprint, fingerprint());

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Readable, Writable } from "node:stream";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { lock } from "../../src/lab/lock.js";
@@ -20,13 +21,16 @@ const fields = (pid: string) => {
 onLinux(
   "a lock of a process that has ended goes over, though nobody asked for its end; one that runs keeps it",
   async () => {
-    // The shell becomes a program that never asks what became of the child.
-    const parent = spawn("sh", ["-c", "true & echo $!; exec sleep 1000"], {
-      stdio: ["ignore", "pipe", "ignore"],
+    // The shell becomes a program that never asks what became of the child, which ends after that.
+    const parent = spawn("sh", ["-c", "read line <&3 & echo $!; exec sleep 1000"], {
+      stdio: ["ignore", "pipe", "ignore", "pipe"],
     });
     try {
-      const [said] = (await once(parent.stdout, "data")) as [Buffer];
+      const [said] = (await once(parent.stdout as Readable, "data")) as [Buffer];
       const ended = said.toString().trim();
+      const program = () => readFileSync(`/proc/${parent.pid}/comm`, "latin1").trim();
+      await until(() => program() === "sleep", "the shell has become another program");
+      (parent.stdio[3] as Writable).end();
       await until(() => fields(ended)[0] === "Z", "it has ended");
       const path = join(folder, "lock");
       const of = (pid: string) =>

@@ -5,9 +5,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { type Config, checkSubmission, type Operation } from "../../src/contracts/index.js";
+import {
+  type CompareResult,
+  type Config,
+  checkSubmission,
+  type DriftResult,
+  type FeaturesResult,
+  type Operation,
+} from "../../src/contracts/index.js";
 import { encodeNpz } from "../../src/formats/npz-writer.js";
-import { decodeSafetensors } from "../../src/formats/safetensors.js";
+import { decodeSafetensors, encodeSafetensors } from "../../src/formats/safetensors.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { runOperation } from "../../src/lab/operations/index.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
@@ -15,7 +22,7 @@ import { trainFromExtraction } from "../../src/lab/training/from-extraction.js";
 import { readProbe, writeProbe } from "../../src/library/files.js";
 import { Dictionaries, modelFingerprint, Probes } from "../../src/library/index.js";
 import { demoModelPath } from "../../src/models/resolve.js";
-import { type Context, Model, type Point } from "../../src/native/index.js";
+import { type Context, type Edit, Model, type Point } from "../../src/native/index.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
 import { pythonWith } from "../support/python.js";
 
@@ -51,7 +58,7 @@ test.after(async () => {
 async function run(operation: Operation, body: object) {
   const config = checkSubmission({ operation, model: "demo", ...body }) as Config;
   const place = mkdtempSync(join(folder, "job-"));
-  const openOther = async () => model;
+  const openOther = () => Model.open(demoModelPath);
   const input = {
     config,
     model,
@@ -171,13 +178,9 @@ test("words in a hostile .npz are no arrays and break nothing", () => {
   }
 });
 
-test("an autoencoder of another point is kept with it, and refused where block outputs are read or changed", async () => {
+test("an autoencoder of another point is kept with it, read and changed there, and refused elsewhere", async () => {
   const { result, file } = await run("sae", {
-    examples,
-    layers: [3],
-    features: 8,
-    steps: 3,
-    point: "ffn_out",
+    ...{ examples, layers: [3], features: 8, steps: 3, point: "ffn_out" },
   });
   assert.is(result.point, "ffn_out");
   const path = file("sae-layer-3.safetensors");
@@ -189,19 +192,135 @@ test("an autoencoder of another point is kept with it, and refused where block o
     (await dictionaries.list()).map(({ point }) => point),
     ["ffn_out"],
   );
-  const refusal = "The dictionary inner reads ffn_out of block 3; here block outputs are read and changed.";
-  const info = { nEmbd: width, nLayer: 8 };
-  // Live requests clamp by this one way.
-  assert.is(await sentence(dictionaries.direction("inner", 0, 3, info)), refusal);
+  assert.is(
+    await sentence(dictionaries.add("other", path, { point: "mid" })),
+    "Its publisher says that it reads ffn_out, not mid.",
+  );
+  // Live requests and plain comparisons change block outputs.
+  const refusal = (point: string) =>
+    `The dictionary inner reads ffn_out of block 3, not ${point}: its features are directions of what it reads.`;
+  assert.is(await sentence(dictionaries.direction("inner", 0, 3, shape)), refusal("block_out"));
   const prompt = "Paris is";
-  assert.is(await sentence(run("features", { dictionary: "inner", prompt })), refusal);
-  const clamp = { prompt, layers: [3], intervention: "clamp", feature: ["inner", 0], max: 0 };
-  assert.is(await sentence(run("compare", clamp)), refusal);
-  assert.is(await sentence(run("drift", { other: "demo", examples, dictionary: "inner" })), refusal);
+  const steer = {
+    ...{ prompt, layers: [3], intervention: "steer", feature: ["inner", 0], strengths: [3], max_tokens: 1 },
+    strength_unit: "vector",
+  };
+  assert.is(await sentence(run("compare", steer)), refusal("block_out"));
+  assert.is(await sentence(run("compare", { ...steer, point: "mid" })), refusal("mid"));
   // The same training of block outputs says nothing, as ever.
   const plain = await run("sae", { examples, layers: [3], features: 8, steps: 3 });
   assert.is(decodeSafetensors(readFileSync(plain.file("sae-layer-3.safetensors"))).metadata.point, undefined);
   assert.is((await dictionaries.add("plain", plain.file("sae-layer-3.safetensors"))).point, "block_out");
+});
+
+const shape = { nEmbd: width, nLayer: 8 };
+
+/** A ReLU dictionary with a feature for each sign of each value, in SAELens's layout: it loses nothing. */
+function lossless(hook: string, decoderScale = 1): string {
+  const place = mkdtempSync(join(folder, "lossless-"));
+  const encoder = new Float32Array(2 * width * width);
+  const decoder = new Float32Array(2 * width * width);
+  for (let i = 0; i < width; i++) {
+    encoder[i * 2 * width + i] = 1;
+    encoder[i * 2 * width + width + i] = -1;
+    decoder[i * width + i] = decoderScale;
+    decoder[(width + i) * width + i] = -decoderScale;
+  }
+  const zeros = (length: number) => ({ shape: [length], data: new Float32Array(length) });
+  writeFileSync(
+    join(place, "sae_weights.safetensors"),
+    encodeSafetensors({
+      W_enc: { shape: [width, 2 * width], data: encoder },
+      W_dec: { shape: [2 * width, width], data: decoder },
+      ...{ b_enc: zeros(2 * width), b_dec: zeros(width) },
+    }),
+  );
+  writeFileSync(
+    join(place, "cfg.json"),
+    JSON.stringify({ architecture: "standard", metadata: { hook_name: hook } }),
+  );
+  return place;
+}
+
+test("features reads a dictionary of another point there, and replaces what is there", async () => {
+  const dictionaries = new Dictionaries(home);
+  const prompt = "The capital of France is";
+  for (const [hook, point, layer] of [
+    ["blocks.3.hook_attn_out", "attn_out", 3],
+    ["blocks.3.hook_mlp_out", "ffn_out", 3],
+    ["blocks.3.hook_resid_mid", "mid", 3],
+    ["blocks.0.hook_resid_pre", "block_in", 0],
+  ] as const) {
+    const stored = await dictionaries.add("exact", lossless(hook));
+    assert.equal([stored.point, stored.layer, stored.hook], [point, layer, hook]);
+    const { result } = await run("features", { dictionary: "exact", prompt, top: 3 });
+    const { texts: read, fidelity, point: said } = result as unknown as FeaturesResult;
+    assert.is(said, point);
+    const row = await lastRow(prompt, layer, point);
+    const wanted = Array.from(row, (value, i) => ({
+      ...{ feature: value > 0 ? i : width + i, activation: Math.abs(value) },
+    })).sort((a, b) => b.activation - a.activation);
+    const top = read[0]?.top.at(-1) ?? [];
+    assert.equal(
+      top.map(({ feature }) => feature),
+      wanted.slice(0, 3).map(({ feature }) => feature),
+      point,
+    );
+    for (const [i, { activation }] of top.entries()) {
+      const off = Math.abs(activation - (wanted[i]?.activation as number));
+      assert.ok(off < 1e-3 * activation, `${point}: ${off}`);
+    }
+    // Nothing is lost where it is put back, and something where it is not.
+    assert.ok((fidelity.explained_variance as number) > 1 - 1e-6, point);
+    const { clean, reconstructed, ablated } = fidelity.cross_entropy as NonNullable<
+      typeof fidelity.cross_entropy
+    >;
+    assert.ok(Math.abs(reconstructed - clean) < 1e-4, `${point}: ${reconstructed} and ${clean}`);
+    assert.ok(Math.abs(ablated - clean) > 1e-3, `${point}: zeros cost ${ablated - clean}`);
+    // Zeros in place of the point are what a comparison's ablation there gives.
+    const none = await dictionaries.add("none", lossless(hook, 0));
+    assert.is(none.point, point);
+    const empty = (await run("features", { dictionary: "none", prompt })).result as unknown as FeaturesResult;
+    const zeros = empty.fidelity.cross_entropy;
+    assert.ok(Math.abs((zeros?.reconstructed as number) - ablated) < 1e-6, point);
+    assert.ok(Math.abs((zeros?.ablated as number) - ablated) < 1e-6, point);
+  }
+  const { result } = await run("drift", {
+    ...{ other: "demo", examples, layers: [3], dictionary: "exact" },
+  });
+  const { dictionary } = result as unknown as DriftResult;
+  assert.equal([dictionary?.point, dictionary?.layer], ["block_in", 0]);
+  assert.equal(dictionary?.jaccard, { value: 1, low: 1, high: 1 });
+});
+
+test("a feature of another point steers that point by its decoder row, to the bit, and is held there", async () => {
+  const dictionaries = new Dictionaries(home);
+  await dictionaries.add("exact", lossless("blocks.3.hook_mlp_out"));
+  const prompt = "The capital of France is";
+  const asked = { prompt, layers: [3], point: "ffn_out", max_tokens: 1 };
+  const found = await run("compare", {
+    ...{ ...asked, intervention: "steer", feature: ["exact", width + 5], strengths: [40] },
+    strength_unit: "vector",
+  });
+  const vector = new Float32Array(width);
+  vector[5] = -1;
+  const probability = async (edit: Edit) => {
+    const sweeping = await model.createContext({ maxSequences: 2, threads: 1 });
+    const [trial] = await sweeping.sweep({
+      ...{ prompts: [await model.tokenize(prompt)], plans: [[edit]], maxTokens: 1 },
+    });
+    await sweeping.close();
+    return trial?.rows[0]?.probability as number;
+  };
+  const trial = ({ result }: typeof found) => (result as unknown as CompareResult).trials[0];
+  const steered = trial(found);
+  assert.is(steered?.probability, await probability({ layer: 3, point: "ffn_out", vector, strength: 40 }));
+  assert.is.not(steered?.probability, steered?.baseline_probability);
+  const row = await lastRow(prompt, 3, "ffn_out");
+  const own = Math.max(0, row[5] as number);
+  const clamp = { ...asked, intervention: "clamp", feature: ["exact", 5], strengths: [1] };
+  const held = trial(await run("compare", { ...clamp, min: own + 30, max: own + 30 }));
+  assert.ok(Math.abs((held?.change?.length as number) - 30) < 1e-3);
 });
 
 test("an extraction holds the rows of its point, and what is trained on them says so", async () => {

@@ -6,8 +6,11 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Job } from "../../src/contracts/index.js";
+import { ArtifactFile, Artifacts } from "../../src/lab/artifacts.js";
 import { Lab } from "../../src/lab/lab.js";
+import { StageClock } from "../../src/lab/stage-clock.js";
 import { JobStore } from "../../src/lab/store.js";
+import { until } from "../support/until.js";
 
 let home: string;
 let store: JobStore;
@@ -169,6 +172,112 @@ test("the newest hundred jobs are listed, the newest first; older ones are there
     assert.is((await lab.get(ids[0] as string)).error, "no");
   } finally {
     await lab.close();
+  }
+});
+
+test("a file in the making is written whole, however little the disk takes at once, and is there when it is complete", async () => {
+  const folder = await mkdtemp(join(home, "artifacts-"));
+  const taken: [Uint8Array, number][] = [];
+  const handle = {
+    write: async (bytes: Uint8Array, from: number, length: number, at: number) => {
+      const bytesWritten = Math.min(3, length);
+      taken.push([bytes.slice(from, from + bytesWritten), at]);
+      return { bytesWritten };
+    },
+  };
+  const file = new ArtifactFile(handle as never, "partial", "final");
+  await file.write(Uint8Array.of(1, 2, 3, 4, 5, 6, 7), 10);
+  assert.equal(taken, [
+    [Uint8Array.of(1, 2, 3), 10],
+    [Uint8Array.of(4, 5, 6), 13],
+    [Uint8Array.of(7), 16],
+  ]);
+  const artifacts = new Artifacts(folder);
+  await artifacts.create("a", async (whole) => {
+    await whole.write(Buffer.from("bytes"), 0);
+    assert.equal(readdirSync(folder), ["a.partial"]);
+  });
+  const fails = artifacts.create("b", async () => {
+    throw new Error("no room");
+  });
+  assert.match(String(await fails.catch(String)), "no room");
+  assert.equal([readdirSync(folder), artifacts.names], [["a"], ["a"]]);
+  const used: string[] = [];
+  const made = await artifacts.scratch(async (place) => {
+    used.push(place);
+    await writeFile(join(place, "x"), "");
+    return 7;
+  });
+  assert.equal([made, readdirSync(folder), used.length], [7, ["a"], 1]);
+  await artifacts.scratch(() => Promise.reject(new Error("x"))).catch(() => {});
+  assert.equal(readdirSync(folder), ["a"]);
+});
+
+test("time is booked under its stage, also of what fails, to a millionth of a second", async () => {
+  const { now } = performance;
+  let ms = 0;
+  performance.now = () => ms;
+  const clock = new StageClock();
+  const takes = (time: number) => async () => {
+    ms += time;
+  };
+  try {
+    await clock.measure("compute", takes(1500));
+    await clock.measure("compute", takes(250.00049));
+    await clock
+      .measure("own", async () => {
+        await takes(20)();
+        throw new Error("x");
+      })
+      .catch(() => {});
+  } finally {
+    performance.now = now;
+  }
+  clock.add("addon", 0.0000014);
+  assert.equal(clock.seconds, {
+    process: 0,
+    addon: 0.000001,
+    model: 0,
+    compute: 1.75,
+    artifact: 0,
+    own: 0.02,
+  });
+});
+
+test("a job that finds no place is told how many there are; what waits ends with the service, and says so", async () => {
+  await store.close();
+  const entry = join(home, "worker.mjs");
+  await writeFile(entry, 'process.on("message", () => {}); process.on("disconnect", () => process.exit(1));');
+  const config = { operation: "inspect", model: "demo", layers: [1] } as never;
+  for (const [queueCapacity, sentence] of [
+    [0, "A job is running, and this service has no waiting places (--queue)."],
+    [1, "A job is running, and all 1 waiting place is taken."],
+    [2, "A job is running, and all 2 waiting places are taken."],
+  ] as const) {
+    const lab = await Lab.open({ home, log: quiet, queueCapacity, worker: { entry, execArgv: [] } });
+    const jobs = [];
+    for (let i = 0; i <= queueCapacity; i++) jobs.push(await lab.submit(config));
+    const refused = await lab.submit(config).catch((error) => error);
+    assert.equal([refused.status, refused.message], [409, sentence]);
+    assert.equal([lab.queued, lab.queueCapacity], [queueCapacity, queueCapacity]);
+    assert.equal(
+      lab
+        .list()
+        .slice(0, jobs.length)
+        .map(({ id }) => id),
+      jobs.map(({ id }) => id).reverse(),
+    );
+    await until(() => lab.activeJob !== null && lab.list().some(({ status }) => status === "running"));
+    await lab.close();
+    for (const [place, { id }] of jobs.entries()) {
+      const { status, error } = await lab.get(id);
+      const was = place === 0 ? "running" : "queued";
+      assert.equal([status, error], ["interrupted", `The service ended while the job was ${was}.`]);
+    }
+    assert.equal((await lab.submit(config).catch((error) => error)).message, "The service is ending.");
+    const none = (id: string) => lab.get(id).catch((error) => [error.status, error.message]);
+    assert.equal(await none("0".repeat(32)), [404, `There is no job ${"0".repeat(32)}.`]);
+    assert.equal(await none("../x"), [404, "There is no such job."]);
   }
 });
 

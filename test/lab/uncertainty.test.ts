@@ -1,6 +1,14 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { atLeastAsGood, bootstrapIntervals, spreadOf } from "../../src/lab/operations/uncertainty.js";
+import {
+  atLeastAsGood,
+  aurocOf,
+  bootstrap,
+  bootstrapIntervals,
+  drawnInterval,
+  pairDraws,
+  spreadOf,
+} from "../../src/lab/operations/uncertainty.js";
 import { TestRandom } from "../support/random.js";
 
 const settings = { resamples: 2000, seed: 0 };
@@ -79,6 +87,75 @@ test("the share that is as good counts what was observed", () => {
   assert.is(atLeastAsGood(values, 0.6), 3 / 5);
   assert.is(atLeastAsGood(values, 0.9), 1 / 5);
   assert.is(atLeastAsGood(values, 0), 1);
+});
+
+test("draws: as many things each time as there are, evenly, and the same for a seed", () => {
+  const draws = pairDraws(5, { resamples: 400, seed: 1 });
+  assert.is(draws.length, 400);
+  for (const times of draws)
+    assert.is(
+      times.reduce((sum, one) => sum + one, 0),
+      5,
+    );
+  for (let i = 0; i < 5; i++) {
+    const often = draws.reduce((sum, times) => sum + (times[i] as number), 0);
+    assert.ok(often > 320 && often < 480, `thing ${i} is drawn ${often} times of 2000`);
+  }
+  assert.equal(pairDraws(5, { resamples: 400, seed: 1 }), draws);
+  assert.not.equal(pairDraws(5, { resamples: 400, seed: 2 }), draws);
+  const all = [Uint16Array.of(2, 0), Uint16Array.of(0, 2), Uint16Array.of(1, 1)];
+  const close = (found: { low: number; high: number } | undefined, low: number, high: number) =>
+    assert.ok(
+      Math.abs(found!.low - low) < 1e-9 && Math.abs(found!.high - high) < 1e-9,
+      JSON.stringify(found),
+    );
+  // Means 1, 3 and 2: of three values 2.5 % of the way from the lowest to the next is a twentieth of the step.
+  close(drawnInterval(all, [1, 3]), 1.05, 2.95);
+  // Shares of 1 / 2, 3 / 0 (none) and 4 / 2: from 0.5 to 2.
+  close(drawnInterval(all, [1, 3], { values: [2, 0], least: 1e-6 }), 0.5 + 0.025 * 1.5, 2 - 0.025 * 1.5);
+  close(
+    drawnInterval(all, [1, 3], { values: [2, 1], least: 1.5 }),
+    0.5 + 0.025 * (4 / 3 - 0.5),
+    4 / 3 - 0.025 * (4 / 3 - 0.5),
+  );
+  assert.is(drawnInterval(all, [1, 3], { values: [0, 0], least: 1e-6 }), undefined);
+});
+
+test("a bootstrap's figures: what is observed, the middle of the draws, and draws that say nothing drawn anew", () => {
+  const values = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
+  const mean = (times: Uint32Array) =>
+    values.reduce((sum, value, i) => sum + value * (times[i] as number), 0) / 10;
+  const settings = { resamples: 2000, seed: 4 };
+  const [found, twice] = bootstrap(10, settings, (times) => [mean(times), 2 * mean(times)]);
+  assert.is(found!.value, 5.5);
+  // The mean's standard error: sqrt(8.25 / 10) = 0.908.
+  assert.ok(Math.abs(found!.low - (5.5 - 1.96 * 0.908)) < 0.12, `${found!.low}`);
+  assert.ok(Math.abs(found!.high - (5.5 + 1.96 * 0.908)) < 0.12, `${found!.high}`);
+  assert.equal(
+    [twice!.value, twice!.low, twice!.high],
+    [11, 2 * found!.low, 2 * found!.high],
+    "the same draws",
+  );
+  // What is observed, then 50 draws: of those that are no number at most as many again.
+  for (const [figure, calls, isNumber] of [
+    [() => 1, 51, true],
+    [(call: number) => (call % 2 === 0 ? Number.NaN : 1), 101, true],
+    [() => Number.NaN, 101, false],
+  ] as const) {
+    let call = 0;
+    const [one] = bootstrap(3, { resamples: 50, seed: 1 }, () => [figure(++call)]);
+    assert.equal([call, !Number.isNaN(one!.low)], [calls, isNumber]);
+  }
+});
+
+test("the share of pairs ranked right counts each example as often as it is drawn", () => {
+  const auroc = aurocOf([1, 0, 1, 0], [0.9, 0.1, 0.3, 0.3]);
+  // Of 4 pairs three right and one tied.
+  assert.is(auroc(Uint32Array.of(1, 1, 1, 1)), 3.5 / 4);
+  assert.is(auroc(Uint32Array.of(0, 0, 2, 3)), 0.5);
+  assert.is(auroc(Uint32Array.of(2, 1, 1, 3)), (2 + 1 + 6 + 1.5) / 12);
+  assert.ok(Number.isNaN(auroc(Uint32Array.of(1, 0, 1, 0))), "without both classes");
+  assert.is(aurocOf([0, 1], [0.8, 0.2])(Uint32Array.of(1, 1)), 0);
 });
 
 test.run();

@@ -44,6 +44,24 @@ test("pca: the line along which paired differences vary most, towards the positi
   close(makeDirection(states(...moved(-1)), states(...moved(1)), "pca", 0).vector, [-1.5, -2, 0]);
 });
 
+test("projections are those of texts on directions made without them, in their order, of which separation is the AUROC", () => {
+  // One number a state: a fold's direction is the difference of the other texts' means, 10 give or take a little.
+  const made = makeDirection(states([10], [11], [12]), states([0], [1], [14]), "difference", 0);
+  // Of all: 11 less 5. Without the first of each: 11.5 less 7.5; without the second: 11 - 7; without the third: 10.5 - 0.5.
+  close(made.vector, [6]);
+  const [first, second, third] = [4, 4, 10];
+  const along = (...pairs: [number, number][]) => pairs.map(([state, direction]) => (state * direction) / 6);
+  const near = (found: number[], wanted: number[]) => {
+    assert.is(found.length, wanted.length);
+    for (const [at, value] of wanted.entries()) assert.ok(Math.abs(found[at]! - value) < 1e-3, `${found}`);
+  };
+  near(made.projections!.positive, along([10, first], [11, second], [12, third]));
+  near(made.projections!.negative, along([0, first], [1, second], [14, third]));
+  // 40, 44 and 120 against 0, 4 and 140: six of nine pairs stand in order.
+  assert.ok(Math.abs(made.separation! - 6 / 9) < 1e-9);
+  assert.is(makeDirection(states([1], [2]), states([0], [3]), "difference", 0).projections, null);
+});
+
 test("separation is of texts that the direction was not made from: 1 where they lie apart, a half where labels mean nothing", () => {
   const side = (sign: number) =>
     states(...Array.from({ length: 8 }, (_, index) => [sign * (3 + Math.sin(index)), Math.cos(7 * index)]));

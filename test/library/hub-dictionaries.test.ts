@@ -114,6 +114,25 @@ test("a file of weights is named as it lies there", async () => {
   assert.equal(asked(), ["layer_4/width_2/average_l0_9/params.npz"]);
 });
 
+test("a repository of Gemma Scope says by its name that its dictionaries are of the MLP, or of what is not read", async () => {
+  const file = "layer_3/width_16k/average_l0_1/params.npz";
+  const name = "google/gemma-scope-2b-pt-mlp";
+  hub.repositories[name] = { files: { [file]: params } };
+  const stored = await add(`${name}/${file}`, { layer: 3 });
+  assert.equal([stored.layer, stored.point], [3, "ffn_out"]);
+  assert.is(
+    await refusal(`${name}/${file}`, { layer: 3, point: "block_out" }),
+    "Its publisher says that it reads ffn_out, not block_out.",
+  );
+  const before = asked().length;
+  assert.is(
+    await refusal("google/gemma-scope-2b-pt-att/layer_3/width_16k/average_l0_1"),
+    "google/gemma-scope-2b-pt-att holds dictionaries of att, as its name says; read are those of a block's output (-res) and of " +
+      "its MLP's (-mlp).",
+  );
+  assert.is(asked().length, before);
+});
+
 test("what is no dictionary, or more than one, is a sentence that says what there is", async () => {
   assert.is(
     await refusal("tiny/saes/layer_4"),
@@ -130,10 +149,6 @@ test("what is no dictionary, or more than one, is a sentence that says what ther
   );
   assert.is(await refusal("tiny/saes/../layer_3"), "There is no file or folder tiny/saes/../layer_3.");
   assert.match(await refusal("tiny/none/layer_3"), /tiny\/none/);
-  assert.is(
-    await refusal("google/gemma-scope-2b-pt-mlp/layer_3/width_16k/average_l0_1"),
-    "google/gemma-scope-2b-pt-mlp holds dictionaries of mlp, as its name says; read are those of a block's output (-res).",
-  );
   assert.equal(asked(), []);
 });
 

@@ -1,9 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { submissions } from "../../src/contracts/index.js";
+import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { SubmissionInput } from "../../src/mcp/lab-submission.js";
 import { startServer, type TestServer } from "../inference/support/serving.js";
 import { type Harness, openHarness } from "../lab/harness.js";
@@ -66,6 +67,7 @@ for (const kind of clients) {
       "lab_artifacts",
       "lab_cancel",
       "lab_dictionaries",
+      "lab_forget",
       "lab_health",
       "lab_job",
       "lab_jobs",
@@ -202,7 +204,11 @@ test("an agent makes a direction, steers and watches an answer with it, and forg
   assert.match(chat.answers[0].text, /Paris/);
   assert.ok(chat.cut.some(({ pointer }: { pointer: string }) => pointer.startsWith("/answers/0/tapline")));
   const shown = marked(await mcp.call("serving_library", { kind: "vector", name: "unknown" }));
-  assert.equal(shown.vectors, [vector]);
+  // Asked for by its name, it tells where the texts stand along it, too.
+  const [{ layers, ...rest }] = shown.vectors;
+  const [{ projections, ...layer }] = layers;
+  assert.equal([{ ...rest, layers: [layer] }], [vector]);
+  assert.equal([projections.positive.length, projections.negative.length], [6, 6]);
   for (const [input, sentence] of [
     [{ prompt: "a", tapline: { interventions: [{ ...steer, layer: 4 }] } }, /no layer 4; it has 5/],
     [{ prompt: "a", tapline: { watching: {} } }, /watching/],
@@ -275,6 +281,30 @@ test("arguments are refused by their field with what it may be; lab_jobs has a l
   }
   const { jobs, total } = marked(await mcp.call("lab_jobs", { limit: 1 }));
   assert.is(jobs.length, Math.min(1, total));
+});
+
+test("a dictionary comes, is listed, reads a prompt, and goes", async () => {
+  const mcp = await session("current, 2025");
+  const place = mkdtempSync(join(folder, "dictionary-"));
+  const numbers = (...shape: [number, number?]) => ({
+    shape: shape as number[],
+    data: new Float32Array(shape[0] * (shape[1] ?? 1)).fill(0.1),
+  });
+  const tensors = { W_enc: numbers(128, 3), W_dec: numbers(3, 128), b_enc: numbers(3), b_dec: numbers(128) };
+  writeFileSync(join(place, "sae_weights.safetensors"), encodeSafetensors(tensors));
+  const metadata = { hook_name: "blocks.5.hook_mlp_out" };
+  writeFileSync(join(place, "cfg.json"), JSON.stringify({ architecture: "standard", metadata }));
+  const added = marked(await mcp.call("lab_add_dictionary", { name: "three", from: place }));
+  assert.equal([added.dictionary.layer, added.dictionary.point], [5, "ffn_out"]);
+  assert.is(marked(await mcp.call("lab_dictionaries")).dictionaries[0].name, "three");
+  const asked = { operation: "features", model: "demo", dictionary: "three", prompt: "Paris is big" };
+  const { job } = marked(await mcp.call("lab_submit", asked));
+  const seen = await ended(mcp, job.id);
+  assert.is(seen.job.result.point, "ffn_out", seen.job.error);
+  const gone = marked(await mcp.call("lab_forget", { kind: "dictionary", name: "three" }));
+  assert.is(gone.forgotten, "three");
+  assert.match(refusal(await mcp.call("lab_forget", { kind: "dictionary", name: "three" })), /three/);
+  assert.is(marked(await mcp.call("lab_dictionaries")).total, 0);
 });
 
 test("the submission's tool knows every field of every operation", () => {

@@ -69,6 +69,9 @@ export class SourceCopy {
     chmodSync(join(folder, "t"), 0o1777);
     process.env.TMPDIR = join(folder, "t");
     process.env.TAPLINE_TEST_TYPESCRIPT = join(folder, "t", "typescript");
+    // What several files need is made once: an empty database.
+    mkdirSync(join(folder, "t", "shared"));
+    process.env.TAPLINE_TEST_SHARED = join(folder, "t", "shared");
     process.env.TAPLINE_TEST_BUILT = "1";
     process.chdir(folder);
     return copy;

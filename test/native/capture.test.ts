@@ -6,7 +6,7 @@ import * as assert from "uvu/assert";
 import { byteTokenizer } from "../../bench/models/byte-tokenizer.js";
 import { type Context, Model } from "../../src/native/index.js";
 import { randomMatrix, tensor, writeTinyModel } from "../inference/support/tiny-models.js";
-import { apart, demo, layersOf, logitsOf, someTokens } from "./demo-model.js";
+import { apart, demo, layersOf, logitsOf, rejects, someTokens } from "./demo-model.js";
 
 let model: Model;
 let context: Context;
@@ -354,13 +354,18 @@ test("packed features are those of each sequence alone", async () => {
   }
 });
 
-test("a mean leaves out the first tokens that it is told to, and of a text that has no others none", async () => {
+test("a mean begins at the token that it is told of each text", async () => {
   const sequences = [2, 3, 7].map((length) => someTokens(length, model.info.nVocab));
-  const features = await context.features({ sequences, layers: [3], rows: "mean", skipped: 2 });
+  const features = await context.features({
+    sequences,
+    layers: [3],
+    rows: "mean",
+    starts: Int32Array.of(0, 2, 5),
+  });
   const means = features.get(3)!.data;
   for (const [i, sequence] of sequences.entries()) {
     const [rows] = await states(sequence, [3]);
-    const from = sequence.length === 2 ? 0 : 2;
+    const from = [0, 2, 5][i]!;
     const mean = Float32Array.from({ length: width }, (_, k) => {
       let sum = 0;
       for (let row = from; row < sequence.length; row++) sum += rows![row * width + k]!;
@@ -368,6 +373,9 @@ test("a mean leaves out the first tokens that it is told to, and of a text that 
     });
     assert.ok(apart(means.subarray(i * width, (i + 1) * width), mean) < 5e-3, `${sequence.length} tokens`);
   }
+  const wrong = (starts: Int32Array) => context.features({ sequences, layers: [3], rows: "mean", starts });
+  await rejects(wrong(Int32Array.of(0, 3, 0)), "INVALID_ARGUMENT", /sequence 1 starts at token 3; it has 3/);
+  await rejects(wrong(Int32Array.of(0, 0)), "INVALID_ARGUMENT", /Means of 3 sequences have 2 starts/);
 });
 
 test("results are copies: a later pass does not change them", async () => {

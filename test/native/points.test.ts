@@ -4,7 +4,7 @@ import { type Context, points as known, Model, type Point } from "../../src/nati
 import { apart, demo, layersOf, logitsOf, rejects } from "./demo-model.js";
 
 /** Those that are one vector of the hidden size a token. */
-const points = known.filter((point) => point !== "attention" && point !== "head_out");
+const points = known.filter((point) => !["attention", "head_out", "router"].includes(point));
 
 let model: Model;
 let context: Context;

@@ -24,6 +24,7 @@ import {
 import { measure } from "../../src/recipe/measure.js";
 import { command } from "../cli/in-process.js";
 import { compiledWorker } from "../support/program.js";
+import { saying } from "../support/saying.js";
 
 const root = mkdtempSync(join(tmpdir(), "tapline-recipe-"));
 test.after(() => rmSync(root, { recursive: true, force: true }));
@@ -207,7 +208,7 @@ test("a step may be about a form of the model, and whoever runs it may name anot
   assert.is(modelText(checkRecipe(good), own), "demo");
   const [named] = tasksOf(recipe, own) as LabTask[];
   assert.equal([named!.model, named!.settings.revision], ["/home/me/a.gguf", undefined]);
-  assert.throws(() => tasksOf(recipe, chooseModel(recipe, "/b.gguf")), "--variant small=");
+  assert.throws(() => tasksOf(recipe, chooseModel(recipe, "/b.gguf")), saying("--variant small="));
   assert.throws(
     changed((r) => Object.assign(r.steps[0]!, { variant: "small" })),
     /Step look runs on small, which is no variant of model demo/,
@@ -366,7 +367,10 @@ test("lists of texts stand where requests name them, and others may be given in 
     ["Mine"],
     "Everything. Texts given by whoever ran it: stems (1).",
   ]);
-  assert.throws(() => promptsOf({ others: ["Mine"] }), "The recipe has no texts others; it has stems.");
+  assert.throws(
+    () => promptsOf({ others: ["Mine"] }),
+    saying("The recipe has no texts others; it has stems."),
+  );
   assert.throws(
     () => checkRecipe({ ...listed, texts: undefined }),
     /Step both: the recipe has no texts stems/,

@@ -5,6 +5,7 @@ import * as assert from "uvu/assert";
 import type { CompareResult, InspectResult, ProbeResult } from "../../src/contracts/index.js";
 import { type Figure, findingsOf, readJob, renderReport } from "../../src/report/index.js";
 import { probePicture } from "../../src/terminal/probe-picture.js";
+import { saying } from "../support/saying.js";
 import { compareJob, hostileJobs, inspectJob, probeJob, provenance, saeJob } from "./jobs.js";
 
 const withoutScripts = (page: string) =>
@@ -303,9 +304,9 @@ test("what a report is made of: a job, the result alone, what --json prints, the
     () => readJob({ ...whole, result: undefined, status: "failed", error: "No such layer." }),
     /its status is failed \(No such layer\.\)/,
   );
-  assert.throws(() => readJob({ status: "running", operation: "sae" }), "it is running");
-  assert.throws(() => readJob([]), "a JSON object");
-  assert.throws(() => readJob({ hello: 1 }), "neither a job nor the result");
+  assert.throws(() => readJob({ status: "running", operation: "sae" }), saying("its status is running."));
+  assert.throws(() => readJob([]), saying("a JSON object"));
+  assert.throws(() => readJob({ hello: 1 }), saying("neither a job nor the result"));
   assert.throws(
     () => readJob({ ...whole, result: { ...job.result, tokens: [1] } }),
     /contract of inspect: tokens/,

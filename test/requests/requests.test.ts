@@ -1,7 +1,10 @@
 /** What a service keeps of its requests, without a service. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { ExecutionRecorder, Histogram, percentiles } from "../../src/requests/index.js";
+import { createApp } from "../../src/http/index.js";
+import { ExecutionRecorder, executionRoutes, Histogram, percentiles } from "../../src/requests/index.js";
 
 function begin(recorder = new ExecutionRecorder(), input: unknown = {}) {
   const start = {
@@ -220,6 +223,32 @@ test("text that fills the record to its last byte is whole", () => {
   assert.equal([read()?.truncated, read()?.events.length], [false, 2]);
   trace.sent(piece(1));
   assert.equal([read()?.truncated, read()?.events.length], [true, 3]);
+  trace.sent(piece(1));
+  assert.is(read()?.events.length, 3, "its end is told once");
+});
+
+test("992 pieces of an answer are kept, whatever else is told, and then the record of it ends", () => {
+  const { trace, read } = begin();
+  trace.lifecycle("sent");
+  const piece = (at: number) =>
+    data({ choices: [{ delta: at % 2 === 0 ? { content: "x" } : { reasoning_content: "y" } }] });
+  for (let at = 0; at < 992; at++) trace.sent(piece(at));
+  assert.equal([read()?.truncated, read()?.events.length], [false, 2 + 992]);
+  trace.sent(piece(992));
+  assert.equal([read()?.truncated, read()?.events.length], [true, 2 + 992 + 1]);
+  assert.match(read()?.events.at(-1)?.text ?? "", "the record of the answer ends here");
+});
+
+test("text and thought in Anthropic's pieces", () => {
+  const { trace, read } = begin();
+  const piece = (delta: object) => ({ type: "content_block_delta", index: 0, delta });
+  trace.sent(
+    data(piece({ type: "thinking_delta", thinking: "hm" }), piece({ type: "text_delta", text: "he" })),
+  );
+  assert.equal(told(read()), [
+    ["thinking", "hm"],
+    ["output", "he"],
+  ]);
 });
 
 test("answers in pieces: a tool's arguments, figures alone, and faults beside an event", () => {
@@ -322,6 +351,34 @@ test("a preview is the first answer's first 180 characters, without the space be
   assert.is(read()?.preview, "😀".repeat(179));
   trace.sent(text("ab", 0));
   assert.is(read()?.preview, `${"😀".repeat(179)}a`);
+});
+
+test("records are listed, read by their id and forgotten at their addresses", async () => {
+  const recorder = new ExecutionRecorder();
+  const { trace } = begin(recorder);
+  trace.ended("completed");
+  const app = createApp({ routers: [executionRoutes(recorder)] });
+  const server = createServer(app.callback());
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}/executions`;
+  const ask = async (path: string, method = "GET") => {
+    const answer = await fetch(at + path, { method });
+    return [answer.status, (await answer.json()) as { id?: string }] as const;
+  };
+  try {
+    const [, list] = await ask("");
+    assert.equal(list, JSON.parse(JSON.stringify(recorder.list())));
+    const [status, record] = await ask(`/${trace.id}`);
+    assert.equal([status, record.id], [200, trace.id]);
+    const [none, refused] = await ask("/other");
+    assert.is(none, 404);
+    assert.match(JSON.stringify(refused), "There is no such execution.");
+    assert.equal(await ask("", "DELETE"), [200, { cleared: true }]);
+    assert.is((await ask(`/${trace.id}`))[0], 404);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
 });
 
 test.run();

@@ -53,14 +53,39 @@ test("events are told by whole lines, and what is neither events nor JSON is not
   answer.passed(Buffer.from("ta: x\n"));
   read();
   assert.equal(told.slice(1), [["sent", "data: x\n", undefined, "number"]]);
+  answer.passed(Buffer.from("\n"));
+  read();
+  assert.equal(told.slice(2), [["sent", "\n", undefined, "number"]]);
   answer.ended();
-  assert.is(told.length, 2);
+  read();
+  assert.is(told.length, 3);
   const other = record();
   other.answer.started("text/html");
   other.answer.passed(Buffer.from("{}"));
   other.answer.ended();
   other.read();
   assert.equal(other.told, []);
+});
+
+test("events are read between other work once there are more than 64 KiB of them, at the time that they came", async () => {
+  const { answer, told } = record();
+  answer.started("text/event-stream");
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  const line = `${"x".repeat(65_535)}\n`;
+  answer.passed(Buffer.from(line));
+  await turn();
+  assert.equal(told, [], "65,536 bytes wait");
+  answer.passed(Buffer.from("y\n"));
+  assert.equal(told, []);
+  await turn();
+  assert.equal(
+    told.map((one) => (one as string[])[1]?.length),
+    [65_536, 2],
+  );
+  // Counted anew from there.
+  answer.passed(Buffer.from(line));
+  await turn();
+  assert.is(told.length, 2);
 });
 
 test("where no record is kept, no answer is", () => {

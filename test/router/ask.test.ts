@@ -22,4 +22,32 @@ test("one that says nothing is silent in the end", async () => {
   assert.instance(fault, Silence);
 });
 
+test("what is asked, with which headers, and how much of an answer is read", async () => {
+  const most = 4 * 1024 * 1024;
+  const seen: (string | undefined)[][] = [];
+  const backend = await fake({
+    pages: {
+      "/large": (response) => response.end(`"${"x".repeat(most - 2)}"`),
+      "/larger": (response) => response.end(`"${"x".repeat(most - 1)}"`),
+      "/page": (response) => response.writeHead(404).end("<html>"),
+      "/head": (response) => {
+        const { headers } = response.req;
+        seen.push([headers.accept, headers.authorization, headers.via]);
+        response.end("{}");
+      },
+    },
+  });
+  const read = (path: string, key?: string, via?: string) => ask(backend.url + path, key, 60_000, never, via);
+  assert.is(((await read("/large")).body as string).length, most - 2);
+  const fault = await read("/larger").catch((error: Error) => error.message);
+  assert.is(fault, "an answer has more than 4194304 bytes");
+  assert.equal(await read("/page"), { status: 404, body: undefined });
+  await read("/head");
+  await read("/head", "key", "1.1 one");
+  assert.equal(seen, [
+    ["application/json", undefined, undefined],
+    ["application/json", "Bearer key", "1.1 one"],
+  ]);
+});
+
 test.run();

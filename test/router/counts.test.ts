@@ -58,4 +58,20 @@ test("a backend of which no time is known comes before one that took half a mill
   }
 });
 
+test("a time to the first token counts for less the longer ago it was, and for less than one measured since", async () => {
+  const backend = new Backend({ url: "http://127.0.0.1:1" });
+  try {
+    assert.is(backend.firstTokenMs(0), 0);
+    backend.measured(100, 1000);
+    assert.equal(
+      [1000, 31_000, 61_000].map((now) => backend.firstTokenMs(now)),
+      [100, 50, 25],
+    );
+    backend.measured(200, 2000);
+    assert.ok(Math.abs(backend.firstTokenMs(2000) - (0.7 * 100 + 0.3 * 200)) < 1e-9);
+  } finally {
+    await backend.destroy();
+  }
+});
+
 test.run();

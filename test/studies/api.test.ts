@@ -409,6 +409,23 @@ for (const database of databases.all) {
     assert.ok(wait >= 1 && wait <= 60);
   });
 
+  on(
+    "who is suspended between the token's check and the write hears that the token is none any more",
+    async (service) => {
+      const ada = await service.account("Ada");
+      const { token } = await service.token(ada.id);
+      const { db } = service.running.service.store;
+      const suspended = (suspended_at: number | null) =>
+        db.updateTable("accounts").set({ suspended_at }).where("id", "=", ada.id).execute();
+      const save = () =>
+        service.api(token, "/api/v1/studies", { method: "POST", body: JSON.stringify(samplePackage()) });
+      await suspended(1);
+      refused(await save(), 401, "token_revoked", "Authorization");
+      await suspended(null);
+      assert.is((await save()).status, 201);
+    },
+  );
+
   on("activity holds action, status and id; lists follow every change", async (service) => {
     const ada = await service.account("Ada");
     const made = await service.token(ada.id);

@@ -2,7 +2,7 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { formula } from "../../src/studies/site/markdown/formula.js";
-import { piecesOf } from "../../src/studies/site/markdown/parse.js";
+import { parsed, piecesOf } from "../../src/studies/site/markdown/parse.js";
 import { followed, Markdown } from "../../src/studies/site/markdown/render.js";
 import { Pace } from "../../src/studies/site/pace.js";
 import { Reveal } from "../../src/studies/site/reveal.js";
@@ -92,6 +92,11 @@ test("formulas are set as MathML; prices, bad TeX and what is too long stay text
   // Whatever hides, or is drawn so that nobody sees it.
   assert.is(formula('\\char"202E x', false), null);
   assert.is(formula("\\text{a\u200db}", false), null);
+  assert.match(
+    formula("\\rule{50em}{1em}", false)?.markup ?? "",
+    ' width="20em"',
+    "nothing is wider than twenty letters",
+  );
   const painted =
     formula("\\color{white}{x}\\Huge y\\colorbox{white}{z}\\hspace{-10em}w", false)?.markup ?? "";
   assert.not.match(painted, /color|size|background|"-/);
@@ -131,6 +136,227 @@ test("a long text is read in pieces that joined are the text, and reads as in on
   assert.is(whole.match(/<pre/g)?.length, 30 * 12);
   assert.is(whole.match(/<math/g)?.length, 12);
   assert.is(piecesOf("x".repeat(90_000)).length, 1);
+});
+
+/** A formula that a line or a text holds: its mark, what stands in it, whether it has a line to itself, what was written. */
+const asFormula = ({ markup, content, meta }: { markup: string; content: string; meta: unknown }) => {
+  const { display, source } = meta as { display: boolean; source: string };
+  return [markup, content, display, source];
+};
+
+test("a formula in a line: where it begins and ends, and what is none", async () => {
+  const inLine = async (text: string) =>
+    ((await parsed(text, pace)) ?? [])
+      .flatMap(({ children }) => children ?? [])
+      .map((token) => (token.type === "formula" ? asFormula(token) : token.content));
+  const one = (markup: string, content: string, display: boolean, source: string) => [
+    [markup, content, display, source],
+  ];
+  for (const [text, expected] of [
+    ["$a$", one("$", "a", false, "$a$")],
+    ["x $$a$$ y", ["x ", ["$$", "a", true, "$$a$$"], " y"]],
+    ["x \\(a\\) y", ["x ", ["\\(", "a", false, "\\(a\\)"], " y"]],
+    ["x \\[a\\] y", ["x ", ["\\[", "a", true, "\\[a\\]"], " y"]],
+    ["$a$ and $b$", [["$", "a", false, "$a$"], " and ", ["$", "b", false, "$b$"]]],
+    // A blank behind the first dollar, or before the last; a digit behind it.
+    ["$ a$", ["$ a$"]],
+    ["$a $", ["$a $"]],
+    ["$a$5", ["$a$5"]],
+    ["$a$5$", one("$", "a$5", false, "$a$5$")],
+    ["$a $b$", one("$", "a $b", false, "$a $b$")],
+    // An escaped dollar ends nothing; a backslash before another mark is the formula's own.
+    ["$a\\$b$", one("$", "a\\$b", false, "$a\\$b$")],
+    ["\\(a\\\\)", one("\\(", "a\\", false, "\\(a\\\\)")],
+    // Nothing between the marks.
+    ["x $$$$ y", ["x $$$$ y"]],
+    ["x $$$$a$$ y", ["x ", ["$$", "$$a", true, "$$$$a$$"], " y"]],
+    ["x \\(\\) y", ["x ", "(", "", ")", " y"]],
+    ["$", ["$"]],
+    ["$a", ["$a"]],
+    ["x \\(a", ["x ", "(", "a"]],
+    // Each kind of mark is looked for by itself.
+    ["\\(a $b$", ["", "(", "a ", ["$", "b", false, "$b$"]]],
+  ] as [string, unknown[]][]) {
+    const found = await inLine(text);
+    assert.equal(
+      found.filter((part) => part !== ""),
+      expected.filter((part) => part !== ""),
+      text,
+    );
+  }
+});
+
+test("a formula in lines of its own: from the line that begins with its mark to the one that ends so", async () => {
+  const kinds = async (text: string) =>
+    ((await parsed(text, pace)) ?? [])
+      .filter(({ type }) => !/_(?:open|close)$/.test(type))
+      .map((token) =>
+        token.type === "formula"
+          ? `formula ${JSON.stringify(token.content)}`
+          : `${token.type} ${token.content}`,
+      );
+  const middle = (count: number) => Array.from({ length: count }, (_, at) => `x_${at}`).join("\n");
+  for (const [text, ...expected] of [
+    ["$$a$$", 'formula "a"'],
+    ["  $$a$$  ", 'formula "a"'],
+    ["$$a\nb$$", 'formula "a\\nb"'],
+    ["$$\na = b$$\nafter", 'formula "\\na = b"', "inline after"],
+    ["before\n$$\na\n$$\nafter", "inline before", 'formula "\\na\\n"', "inline after"],
+    ["$$$$", "inline $$$$"],
+    ["$$ a $$ and more", "inline $$ a $$ and more"],
+    // Without an end, with a blank line, or longer than 50 lines it is text.
+    ["$$\na", "inline $$\na"],
+    ["$$\na\n\nb\n$$", "inline $$\na", "inline b\n$$"],
+    [`$$\n${middle(48)}\n$$`, `formula ${JSON.stringify(`\n${middle(48)}\n`)}`],
+    [`$$\n${middle(49)}\n$$`, `inline $$\n${middle(49)}\n$$`],
+    // Of a list's item it goes no further than the item does.
+    ["- $$\n  a\n  $$", 'formula "\\na\\n"'],
+    ["- $$\na\n$$", "inline $$\na\n$$"],
+    // Four blanks further in it is what the paragraph goes on with.
+    ["> a\n    $$b$$", "inline a\n    $$b$$"],
+    ["> a\n   $$b$$", "inline a", 'formula "b"'],
+    ["    $$a$$", "code_block $$a$$\n"],
+  ] as [string, ...string[]][]) {
+    assert.equal(await kinds(text), expected, text);
+  }
+  const [token] = (await parsed("$$\na\n$$", pace)) ?? [];
+  assert.equal(token?.meta, { display: true, source: "$$\na\n$$" });
+});
+
+test("looking for a formula's end costs a line once for each kind of mark, not once for each dollar", async () => {
+  const { indexOf } = String.prototype;
+  let looked = 0;
+  String.prototype.indexOf = function (...asked) {
+    looked += 1;
+    return indexOf.apply(this, asked);
+  };
+  try {
+    await parsed("$a ".repeat(1000), pace);
+  } finally {
+    String.prototype.indexOf = indexOf;
+  }
+  assert.ok(looked < 20_000, `${looked} times`);
+});
+
+test("a long text is cut at 8,000 characters or behind, where an ordinary line follows a blank one; at 30,000 anywhere", () => {
+  const lengths = (text: string) => {
+    const pieces = piecesOf(text);
+    assert.is(pieces.join(""), text);
+    return pieces.map(({ length }) => length);
+  };
+  const a = (count: number) => "a".repeat(count);
+  const lines = (count: number) => `${a(99)}\n`.repeat(count);
+  for (const [text, ...expected] of [
+    [a(8000), 8000],
+    [`${a(3990)}\n\n${a(4008)}`, 8000],
+    [`${a(7998)}\n\nNext`, 8000, 4],
+    [`${a(7997)}\n\nNext`, 8003],
+    [`${a(8000)}\nNext`, 8005],
+    [`${a(8000)}\n \nNext`, 8003, 4],
+    ...["- x", "+ x", "* x", "> x", "1. x", " x"].map((next) => [
+      `${a(8000)}\n\n${next}`,
+      8002 + next.length,
+    ]),
+    [lines(301), 30_000, 100],
+    [lines(300), 30_000, 0],
+    [lines(299), 29_900],
+    // Code is not cut, however long; a longer or other mark does not end it, and one that is as long does.
+    [`\`\`\`\n${lines(400)}\`\`\`\n\nNext`, 40_008, 5],
+    [`\`\`\`\n${lines(80)}~~~\n\nNext\n\`\`\`\n\nLast`, 8019, 4],
+    [`~~~~\n${lines(80)}~~~\n\nNext\n~~~~~\n\nLast`, 8022, 4],
+    // What begins as a formula holds a text together for 8,000 characters, unless it ends.
+    [`$$\n${lines(90)}`, 8003, 1000],
+    [`$$\n${lines(10)}a $$ \n${lines(90)}`, 10_009],
+    [`$$a$$\n${lines(90)}`, 9006],
+    [`   $$a\n${lines(90)}`, 8007, 1000],
+    [`    $$a\n${lines(90)}`, 9008],
+    // Each piece is measured from its own beginning.
+    [`${a(7998)}\n\n${a(7997)}\n\n${a(10)}`, 8000, 8009],
+    [`${a(7998)}\n\n${a(7998)}\n\n${a(10)}`, 8000, 8000, 10],
+  ] as [string, ...number[]][]) {
+    assert.equal(lengths(text), expected, text.replace(/a{20,}/g, "…").slice(0, 60));
+  }
+});
+
+test("what a page is spared: too many blocks, too deep ones, long paragraphs, too many formulas stay as they were written", async () => {
+  const rule = "***\n";
+  assert.is(await set(rule.repeat(20_000)), "<hr>".repeat(20_000));
+  assert.match(await set(rule.repeat(20_001)), /^<div class="text" dir="auto">\*\*\*\n/);
+  assert.match(await set(`${"> ".repeat(36)}*x*`), /^(?:<blockquote>){36}<p dir="auto"><em>x<\/em>/);
+  assert.match(await set(`${"> ".repeat(37)}*x*`), /^<div class="text" dir="auto">(?:&gt; ){37}\*x\*</);
+  const long = (length: number) => `*x*${"y".repeat(length - 3)}`;
+  assert.is(await set(long(20_000)), `<p dir="auto"><em>x</em>${"y".repeat(19_997)}</p>`);
+  assert.is(await set(long(20_001)), `<p dir="auto">${long(20_001)}</p>`);
+  // Formulas have 20,000 characters, and each takes 40 beside its own; one of more than 1,000 is never set.
+  const after = async (length: number) => {
+    const markup = await set(`$${"z".repeat(length)}$\n\n$a$`);
+    assert.match(markup, `<code class="tex" dir="ltr">$${"z".repeat(30)}`);
+    return markup.split("</p>")[1];
+  };
+  assert.is(await after(19_919), '<p dir="auto"><math><mrow><mi>a</mi></mrow></math>');
+  assert.is(await after(19_920), '<p dir="auto"><code class="tex" dir="ltr">$a$</code>');
+  assert.ok(formula("x".repeat(1000), false));
+});
+
+test("headings are named by what they say, without their marks; what is in a line is set once", async () => {
+  const said: string[] = [];
+  const heading = (words: string) => {
+    said.push(words);
+    return said.length === 1 ? "first" : null;
+  };
+  const { markup } = await new Markdown({ shown: new Reveal().show, pace, heading }).of(
+    "a *b* `c` $x$\nd\n===\n\n# e",
+    2,
+  );
+  assert.equal(said, ["a b c $x$ d", "e"]);
+  assert.match(markup, '<h3 dir="auto" id="first">a <em>b</em>');
+  assert.match(markup, '<h3 dir="auto">e</h3>');
+  const link = (to: string, text: string) => `<a href="${to}" rel="nofollow noopener ugc">${text}</a>`;
+  for (const [text, expected] of [
+    ["a  \nb \\* c", "a<br>b * c"],
+    ["[a](javascript:x) b", "a b"],
+    ["[a https://in.example b](https://b.example/)", link("https://b.example/", "a https://in.example b")],
+    [
+      "[x](javascript:y) https://a.example/b and [c](https://d.example/) https://e.example/",
+      `x ${link("https://a.example/b", "https://a.example/b")} and ${link("https://d.example/", "c")} ${link("https://e.example/", "https://e.example/")}`,
+    ],
+    [
+      "[![alt](https://p.example/x.png)](https://b.example/)",
+      link("https://b.example/", '<span class="hint">[picture: alt]</span>'),
+    ],
+    ["![alt](#here)", '<span class="hint">[picture: alt]</span>'],
+    // What ends a sentence is none of the address; a bracket is, where the address has the other one.
+    ["(see https://a.example/b).", `(see ${link("https://a.example/b", "https://a.example/b")}).`],
+    ["https://a.example/(b)!?", `${link("https://a.example/(b)", "https://a.example/(b)")}!?`],
+    [
+      "https://a.example/x:// https://%/ y",
+      `${link("https://a.example/x://", "https://a.example/x://")} https://%/ y`,
+    ],
+  ] as const) {
+    assert.is(await set(text), `<p dir="auto">${expected}</p>`, text);
+  }
+});
+
+test("whatever is long is set in slices", async () => {
+  let turns = 0;
+  const counting = {
+    turn: async () => {
+      turns += 1;
+    },
+  } as unknown as Pace;
+  const turnsOf = async (text: string) => {
+    turns = 0;
+    await new Markdown({ shown: new Reveal().show, pace: counting }).of(text, 2);
+    return turns;
+  };
+  // Each piece of the text, each block of it, each line of each, each formula in a line.
+  for (const [text, least] of [
+    ["***\n".repeat(100), 1 + 100],
+    ["a\n\n".repeat(100), 1 + 300 + 100],
+    ["$x$ ".repeat(100), 1 + 3 + 1 + 100],
+    [`${"a".repeat(7998)}\n\n`.repeat(5), 5 + 15 + 5],
+  ] as const)
+    assert.ok((await turnsOf(text)) >= least, text.slice(0, 8));
 });
 
 /** Elements and attributes that may be there; whatever else would be an injection. */

@@ -11,6 +11,7 @@ import { approve } from "../../src/studies/store/approvals.js";
 import { deleteAccount } from "../../src/studies/store/deletion.js";
 import { remove, withdraw } from "../../src/studies/store/moderation.js";
 import { report } from "../../src/studies/store/reports.js";
+import { startSession } from "../../src/studies/store/sessions.js";
 import { testClock } from "./support/clock.js";
 import { peopleOf } from "./support/people.js";
 import { startService, type TestService } from "./support/service.js";
@@ -138,6 +139,188 @@ test("reports name who wrote and who told, by handle or as a deleted account", a
   for (const item of after) assert.not.match(item, "@gus");
   if (after.some((item) => item.includes(">Study: Told on<")))
     assert.match(study(after), "reported by a deleted account");
+});
+
+test("a review shows what it would replace: one's own study that stands, and how it differs", async () => {
+  const [hal, ida] = [await service.account("Hal"), await service.account("Ida")];
+  const { store, see, save, publish } = peopleOf(service, clock);
+  const [first, gone] = [await publish(hal, { title: "Stands" }), await publish(hal, { title: "Went" })];
+  await publish(hal, { title: "Stands", finding: "Second." }, first.id);
+  const foreign = await publish(ida, { title: "Foreign" });
+  await withdraw(store, hal.id, { studyId: gone.id, version: null }, "wrong");
+  const draft = await save(hal, { title: "Stands", finding: "Third." });
+  const review = async (replaces = "") => {
+    const { text } = await see(`/drafts/${draft.id}${replaces === "" ? "" : `?replaces=${replaces}`}`, hal);
+    const [select = ""] = /<select id="replaces".*?<\/select>/s.exec(text) ?? [];
+    return {
+      options: [...select.matchAll(/<option value="([^"]*)"( selected)?>([^<]*)</g)].map(
+        ([, id, chosen, name]) => [id, chosen !== undefined, name],
+      ),
+      difference: /Difference from version (\d+)<\/h2>(.*?)<div id="readable">/s.exec(text)?.slice(1) ?? null,
+      replaces: /name="replaces" value="([^"]*)"/.exec(text)?.[1],
+      next: text.includes("the next version of “Stands”"),
+      link: text.includes('href="#difference"'),
+    };
+  };
+  const version = "version 3 of “Stands”";
+  for (const none of ["", gone.id, foreign.id, "x", "00000000-0000-4000-8000-000000000000"]) {
+    const options = [
+      ["", false, "a new study"],
+      [first.id, false, version],
+    ];
+    assert.equal(
+      await review(none),
+      { options, difference: null, replaces: "", next: false, link: false },
+      none,
+    );
+  }
+  const chosen = await review(first.id);
+  assert.equal(chosen.options[1], [first.id, true, version]);
+  assert.equal(
+    [chosen.difference?.[0], chosen.replaces, chosen.next, chosen.link],
+    ["2", first.id, true, true],
+  );
+  assert.match(chosen.difference?.[1] ?? "", "<del>Second.</del><ins>Third.</ins>");
+  // Once it is published, its address leads to what it became, for its author alone.
+  const became = async (id: string, who = hal) => {
+    const { status, headers } = await see(`/drafts/${id}`, who);
+    return [status, headers.location];
+  };
+  assert.equal(await became(first.id), [303, `/studies/${first.id}/v/1`]);
+  assert.equal(await became(first.id, ida), [404, undefined]);
+  assert.equal(await became(foreign.id, ida), [303, `/studies/${foreign.id}`]);
+});
+
+test("a review's exact JSON cuts no character in two, and counts what hides beyond fifty kinds", async () => {
+  const jan = await service.account("Jan");
+  const { see, save } = peopleOf(service, clock);
+  for (const pad of ["", "x"]) {
+    const { id, body } = await save(jan, { title: "Long", finding: pad + "😀".repeat(21_000) });
+    const { text } = await see(`/drafts/${id}`, jan);
+    assert.not.match(text, "half a pair");
+    const [, exact = ""] = /aria-label="Exact JSON">(.*?)<\/pre>/s.exec(text) ?? [];
+    assert.is(exact.replaceAll("&quot;", '"'), body, "all of it, in order");
+  }
+  const tags = (count: number) =>
+    String.fromCodePoint(...Array.from({ length: count }, (_, at) => 0xe0020 + at));
+  const kinds = async (count: number) => {
+    const { id } = await save(jan, {
+      title: "Hides",
+      finding: `${tags(count)}\u{e0020}`,
+      method: "\u{e0020}x",
+    });
+    const { text } = await see(`/drafts/${id}`, jan);
+    const [, list = ""] = /Hidden or direction-changing.*?<ul>(.*?)<\/ul>/s.exec(text) ?? [];
+    return [
+      list.match(/<li>U\+/g)?.length,
+      /and (\d+) other characters/.exec(list)?.[1],
+      /U\+E0020 [^<]*<code>[^<]*/.exec(list)?.[0],
+    ];
+  };
+  assert.equal(await kinds(50), [50, undefined, "U+E0020 invisible, 3 times, first at <code>/method"]);
+  assert.equal((await kinds(52)).slice(0, 2), [50, "2"]);
+  // A hundred of what looks secret are told, wherever they stand.
+  const { id } = await save(jan, {
+    title: "Secrets",
+    question: "a@x.org ".repeat(70),
+    method: "b@x.org ".repeat(70),
+    finding: "c@x.org",
+  });
+  const { text } = await see(`/drafts/${id}`, jan);
+  assert.is(text.match(/<li>e-mail address at/g)?.length, 140, "to the end of the text that reaches it");
+  assert.not.match(text, "/finding</code>: c@x.org");
+});
+
+test("who may publish and who may have tokens is told, with what can be done about it", async () => {
+  const [kim, leo] = [await service.account("Kim", []), await service.account("Leo", ["agent"])];
+  const { see, post, save } = peopleOf(service, clock);
+  const without = (await see("/agents", kim)).text;
+  assert.match(without, "yours is not among them yet");
+  assert.match(without, "You have no active token.");
+  assert.not.match(without, ">Create token</button>");
+  assert.not.match(without, "<h2>Ended</h2>");
+  const { id } = await save(leo, { title: "Leo's" });
+  const review = (await see(`/drafts/${id}`, leo)).text;
+  assert.match(review, "Publishing is open to approved accounts");
+  assert.not.match(review, ">Publish</button>");
+  const open = (await see("/agents", leo)).text;
+  assert.match(open, ">Create token</button>");
+  assert.not.match(open, "You have no active token.");
+  assert.match(open, "last used <time");
+  const scopes = { scope: "public:read", days: "30" };
+  for (let count = 1; count < 10; count++)
+    assert.is((await post("/agents", leo, { ...scopes, name: `T${count}` })).status, 200);
+  const full = (await see("/agents", leo)).text;
+  assert.match(full, "You have 10 active tokens, the most allowed; revoke one first.");
+  assert.match(full, "never used");
+  assert.not.match(full, ">Create token</button>");
+  const eleventh = await post("/agents", leo, { ...scopes, name: "T11" });
+  assert.equal([eleventh.status, eleventh.text.includes("10 active tokens, the most allowed")], [400, true]);
+  const [, one = ""] = /action="\/agents\/([^/]+)\/revoke"/.exec(full) ?? [];
+  assert.is((await post(`/agents/${one}/revoke`, leo)).status, 303);
+  const after = (await see("/agents", leo)).text;
+  assert.match(after, "<h2>Ended</h2>");
+  assert.is(after.match(/\/revoke"/g)?.length, 9);
+  assert.match((await see(`/agents/${one}`, leo)).text, '<span class="badge revoked">revoked</span>');
+  // A second browser is another session, which can be ended from here.
+  const { store } = service.running.service;
+  const single = (await see("/account", kim)).text;
+  assert.not.match(single, "Another browser");
+  assert.not.match(single, "End all other sessions");
+  await startSession(store, kim.id, "");
+  const double = (await see("/account", kim)).text;
+  assert.match(double, /<h3>Another browser<\/h3>\n<p class="hint">unknown browser/);
+  assert.match(double, '<h3>This browser</h3>\n<p class="hint">test</p>');
+  assert.match(double, "End all other sessions");
+  assert.is((await post("/account/sessions/end-others", kim)).status, 303);
+  assert.not.match((await see("/account", kim)).text, "Another browser");
+});
+
+test("the log of moderation goes on page by page, and an account's page says how it stands", async () => {
+  const [mod, ned] = [await service.account("Mia"), await service.account("Ned")];
+  const { store, see, post, publish } = peopleOf(service, clock);
+  await approve(store, "moderator", "mia@example.org");
+  await publish(ned, { title: "Ned's" });
+  const rows = Array.from({ length: 150 }, (_, at) => ({
+    ...{
+      id: `00000000-0000-4000-8000-${String(at).padStart(12, "0")}`,
+      at: clock.ms + 1000 + Math.floor(at / 100),
+    },
+    ...{ actor: at % 2 === 0 ? ned.id : "operator", action: `test.${at}`, target: "x", detail: null },
+  }));
+  await store.db.insertInto("audit").values(rows).execute();
+  const actions = (text: string) => [...text.matchAll(/<td>test\.(\d+)<\/td>/g)].map(([, at]) => Number(at));
+  const newest = (await see("/moderation/log", mod)).text;
+  assert.equal(
+    actions(newest),
+    Array.from({ length: 100 }, (_, at) => 149 - at),
+  );
+  assert.match(newest, "<td>@ned</td><td>test.148</td>");
+  assert.match(newest, "<td>operator</td><td>test.149</td>");
+  const [, earlier = ""] = /<a href="(\?before=[^"]+)">Earlier/.exec(newest) ?? [];
+  const older = (await see(`/moderation/log${earlier}`, mod)).text;
+  assert.equal(
+    actions(older),
+    Array.from({ length: 50 }, (_, at) => 49 - at),
+  );
+  assert.equal(actions((await see("/moderation/log?before=x", mod)).text).length, 100);
+  assert.not.match((await see(`/moderation/log?before=1-${rows[0]?.id}`, mod)).text, "Earlier</a>");
+  await store.db.deleteFrom("audit").where("target", "=", "x").execute();
+
+  const account = async () => (await see("/moderation/account?handle=@NED", mod)).text;
+  const standing = await account();
+  assert.match(standing, `action="/accounts/${ned.id}/suspend"`);
+  assert.not.match(standing, "<dt>Suspended</dt>");
+  assert.match(standing, /Ned&#39;s<\/a><\/li>|Ned's<\/a><\/li>/);
+  assert.not.match(standing, "(taken down)");
+  assert.is((await post(`/accounts/${ned.id}/suspend`, mod, { reason: "spam" })).status, 303);
+  const suspended = await account();
+  assert.match(suspended, `action="/accounts/${ned.id}/reinstate"`);
+  assert.match(suspended, /<dt>Suspended<\/dt><dd><time[^>]*>[^<]*<\/time>: spam/);
+  assert.is((await post(`/accounts/${ned.id}/suspend`, mod, { reason: "again" })).status, 409);
+  assert.is((await post(`/accounts/${mod.id}/suspend`, mod, { reason: "me" })).status, 403);
+  assert.is((await post(`/accounts/${ned.id}/reinstate`, mod)).status, 303);
+  assert.is((await see("/moderation/account?handle=nobody", mod)).status, 404);
 });
 
 test("the page that is shown is the one marked in the navigation, and signing in leads back to it", async () => {

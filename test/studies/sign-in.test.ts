@@ -147,6 +147,68 @@ test("GitHub: only the primary address counts, and only if it is verified", asyn
   }
 });
 
+test("GitHub is asked with what the sign-in began with, and told where it came back to", async () => {
+  const asked: string[][] = [];
+  const server = createServer(async (request, response) => {
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part);
+    const { authorization = "", "content-type": type = "" } = request.headers;
+    asked.push([`${request.method} ${request.url}`, authorization, type, Buffer.concat(parts).toString()]);
+    const answers: Record<string, object> = {
+      "/login/oauth/access_token": { access_token: "gho_x" },
+      "/user": { id: 7, login: "Octo", name: "" },
+    };
+    json(response, answers[request.url as string] ?? []);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const github = githubProvider({ clientId: "c", clientSecret: "s", url, apiUrl: url });
+  const { url: away, secrets } = await github.begin(callback);
+  const found = await github.finish(new URL(`${callback}?code=x&state=${secrets.state}`), secrets);
+  server.closeAllConnections();
+  server.close();
+  assert.equal([found.name, found.email], ["Octo", null]);
+  const challenge = createHash("sha256").update(secrets.verifier).digest("base64url");
+  assert.is(away.searchParams.get("code_challenge"), challenge);
+  const [token, ...others] = asked;
+  assert.equal(token?.slice(0, 3), [
+    "POST /login/oauth/access_token",
+    "",
+    "application/x-www-form-urlencoded",
+  ]);
+  assert.equal(Object.fromEntries(new URLSearchParams(token?.[3])), {
+    client_id: "c",
+    client_secret: "s",
+    code: "x",
+    redirect_uri: callback,
+    code_verifier: secrets.verifier,
+  });
+  assert.equal(
+    others.map(([line, authorization]) => [line, authorization]),
+    [
+      ["GET /user", "Bearer gho_x"],
+      ["GET /user/emails", "Bearer gho_x"],
+    ],
+  );
+});
+
+test("OpenID without TLS is for this machine alone", async () => {
+  const begin = (issuer: string) =>
+    oidcProvider({ issuer, clientId: "c", clientSecret: "s" })
+      .begin(callback)
+      .then(
+        () => "began",
+        (error: { code?: string; cause?: { code?: string } }) => error.code ?? error.cause?.code,
+      );
+  // Refused before anything is looked up.
+  assert.is(await begin("http://id.invalid"), "OAUTH_HTTP_REQUEST_FORBIDDEN");
+  assert.is.not(await begin("http://127.0.0.1:1"), "OAUTH_HTTP_REQUEST_FORBIDDEN");
+  assert.is(
+    oidcProvider({ issuer: "https://id.example:8", clientId: "c", clientSecret: "s" }).label,
+    "id.example:8",
+  );
+});
+
 /** Lets in whoever comes back, as the person that `who` names. */
 function letsIn(who: { subject: string }): Provider {
   return {

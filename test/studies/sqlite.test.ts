@@ -16,6 +16,7 @@ import * as assert from "uvu/assert";
 import { openSqlite } from "../../src/studies/store/sqlite.js";
 import { SqliteFile } from "../../src/studies/store/sqlite-file.js";
 import { holdsLock } from "../../src/studies/store/sqlite-lock.js";
+import { saying } from "../support/saying.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-sqlite-"));
 let made = 0;
@@ -72,8 +73,8 @@ test("what the driver would change silently is refused", () => {
       [1e-17, "The number 1e-17 cannot be kept in the database."],
     ] as const) {
       for (const ask of ["all", "run"] as const)
-        assert.throws(() => file.prepare("select ? as value")[ask]([value]), sentence);
-      assert.throws(() => [...file.prepare("select ? as value").iterate([value])], sentence);
+        assert.throws(() => file.prepare("select ? as value")[ask]([value]), saying(sentence));
+      assert.throws(() => [...file.prepare("select ? as value").iterate([value])], saying(sentence));
     }
     assert.equal(file.prepare("select 'a' || char(0) || 'b' as value").all([]), [{ value: "a\0b" }]);
   });

@@ -18,6 +18,7 @@ import {
 } from "../../src/study/index.js";
 import { compareJob, hostile, hostileJobs, inspectJob, probeJob, saeJob } from "../report/jobs.js";
 import { fc } from "../support/fc.js";
+import { saying } from "../support/saying.js";
 import { execution, labJob, words } from "./evidence.js";
 
 const example = (text: string, index: number) => ({ text, label: index % 2, split: "train" });
@@ -152,7 +153,7 @@ test("what does not fit is left out, the largest first, and stated", () => {
 
   const hopeless = Array.from({ length: 12 }, () => jobEvidence(big(100_000)));
   assert.throws(() => assemble(words, hopeless), /does not fit into a package: \d+ bytes of at most 1000000/);
-  assert.throws(() => assemble(words, []), "at least one job");
+  assert.throws(() => assemble(words, []), saying("at least one job"));
 });
 
 test("a long result is cut into notes that are the result again when joined", () => {

@@ -54,16 +54,21 @@ export async function newContext(options: BrowserContextOptions): Promise<Browse
 /**
  * Nothing that axe calls serious or critical, and nothing wider than the window. The page's context has to allow
  * foreign scripts (`bypassCSP`).
+ * @param impacts what of axe's findings counts
  */
-export async function assertLooksWell(page: Page, name: string): Promise<void> {
+export async function assertLooksWell(
+  page: Page,
+  name: string,
+  impacts: readonly string[] = ["serious", "critical"],
+): Promise<void> {
   await page.evaluate(readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8"));
-  const serious = await page.evaluate(async () => {
+  const serious = await page.evaluate(async (counting) => {
     // biome-ignore lint/suspicious/noExplicitAny: axe is a global of the page
     const { violations } = await (globalThis as any).axe.run();
     return violations
-      .filter(({ impact }: { impact: string }) => impact === "serious" || impact === "critical")
+      .filter(({ impact }: { impact: string }) => counting.includes(impact))
       .map(({ id, nodes }: { id: string; nodes: { html: string }[] }) => `${id}: ${nodes[0]?.html}`);
-  });
+  }, impacts);
   assert.equal(serious, [], name);
   const overflow = await page.evaluate(
     "document.documentElement.scrollWidth - document.documentElement.clientWidth",

@@ -67,6 +67,10 @@ for (const [train, hidden, c] of [
   [40, 700, 1],
   [150, 149, 10],
   [90, 33, 0.01],
+  // As far as single precision leads the way, and where it would lead nowhere.
+  [40, 700, 2000],
+  [60, 64, 1e6],
+  [40, 700, 1e6],
 ] as const) {
   test(`the gradient vanishes at ${train} x ${hidden}, C = ${c}`, async () => {
     const set = twoClasses({ train, hidden, ...easy }, train + hidden);

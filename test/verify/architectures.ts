@@ -15,7 +15,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { BuildError } from "../../scripts/build/errors.js";
 import { buildTools } from "../../scripts/build/tools.js";
-import { writeModels } from "./architectures/models.js";
+import { expertsFolder, widenRouters, writeModels } from "./architectures/models.js";
 import {
   liveHead,
   liveRow,
@@ -37,6 +37,7 @@ const kinds = {
   all: {
     check: script("check-model"),
     tool: ["eval-callback-flushed"],
+    experts: true,
     head: tableHead,
     row: tableRow,
     figures: "architectures.json",
@@ -44,11 +45,19 @@ const kinds = {
   quantised: {
     check: script("check-quantised"),
     tool: ["llama-quantize"],
+    experts: false,
     head: quantisedHead,
     row: quantisedRow,
     figures: "quantised.json",
   },
-  live: { check: script("check-live"), tool: [], head: liveHead, row: liveRow, figures: "live.json" },
+  live: {
+    check: script("check-live"),
+    tool: [],
+    experts: false,
+    head: liveHead,
+    row: liveRow,
+    figures: "live.json",
+  },
 } as const;
 
 /** Of 127 models, so many carry one residual stream. */
@@ -69,8 +78,12 @@ async function main(): Promise<boolean> {
   });
   const started = Date.now();
   const kind = values.quantised ? "quantised" : values.live ? "live" : "all";
-  const { check, tool, head, row, figures } = kinds[kind];
-  const tools = await buildTools(["test-llama-archs", ...tool]);
+  const { check, tool, experts, head, row, figures } = kinds[kind];
+  const tools = await buildTools([
+    "test-llama-archs",
+    ...(experts ? ["test-llama-archs-experts"] : []),
+    ...tool,
+  ]);
   const folder = values.models ?? (await mkdtemp(join(tmpdir(), "tapline-architectures-")));
   const cleanUp = async () => {
     if (!values.models) await rm(folder, { recursive: true, force: true });
@@ -79,6 +92,7 @@ async function main(): Promise<boolean> {
   process.once("SIGTERM", () => void cleanUp().finally(() => process.exit(143)));
   try {
     const names = await writeModels(tools["test-llama-archs"] ?? "", folder);
+    if (experts) await widenRouters(tools["test-llama-archs-experts"] ?? "", folder, expertsFolder);
     const pattern = new RegExp(values.only ?? "");
     const chosen = names.filter((name) => pattern.test(name));
     console.log(head());

@@ -157,6 +157,18 @@ test("what is sent must come from this very origin, as JSON", async () => {
   assert.is((await raw("POST", "/api/conversations", [host, origin, ...held], "{}")).status, 415, "no type");
 });
 
+test("what a browser says of a request's mode opens nothing and closes nothing", async () => {
+  const { cookie, secret } = await signIn();
+  const held = [`Cookie: ${cookie}`, `X-Tapline-Workbench: ${secret}`];
+  for (const mode of ["cors", "no-cors", "navigate", "same-origin", "websocket", "odd"]) {
+    const said = [`Host: ${own()}`, `Sec-Fetch-Mode: ${mode}`];
+    assert.is((await raw("GET", "/api/state", [...said, ...held])).status, 200, mode);
+    const elsewhere = [...said, ...held, "Sec-Fetch-Site: cross-site"];
+    assert.is((await raw("GET", "/api/state", elsewhere)).status, 403, mode);
+    assert.is((await raw("GET", "/api/state", said)).status, 401, mode);
+  }
+});
+
 test("a cookie without the secret, the secret without the cookie, halves of two sessions: 401", async () => {
   const [one, other] = [await signIn(), await signIn()];
   const state = (lines: string[]) => raw("GET", "/api/state", [`Host: ${own()}`, ...lines]);
@@ -280,6 +292,35 @@ test("no path leads out of the page's files, and frames are refused before anyth
     (await raw("GET", "/", [host, "Sec-Fetch-Dest: document", "Sec-Fetch-Site: cross-site"])).status,
     200,
   );
+});
+
+test("an id of a job is an id, and no way to another path of the services", async () => {
+  const { cookie, secret } = await signIn();
+  const lines = [...asPage(), `Cookie: ${cookie}`, `X-Tapline-Workbench: ${secret}`];
+  const good = "0123456789abcdef0123456789abcdef";
+  for (const id of [
+    "%2e%2e",
+    "..%2fhealth",
+    "%2e",
+    "a%3fb",
+    "a%23b",
+    `${good}%2f..`,
+    good.toUpperCase(),
+    "%00",
+  ]) {
+    for (const part of ["", "/findings", "/report", "/artifacts/activations.npz", "/attention/0/0"]) {
+      const { status, body } = await raw("GET", `/api/jobs/${id}${part}`, lines);
+      assert.is(status, 404, `${id}${part}`);
+      assert.match(body, /There is no(?:thing at| job of that id)/, `${id}${part}`);
+    }
+    assert.is((await raw("POST", `/api/jobs/${id}/cancel`, lines, "{}")).status, 404, id);
+  }
+  for (const name of ["%2e%2e", "..%2fx", "a%2fb", "%00", ".hidden", "x".repeat(201)]) {
+    const { status } = await raw("GET", `/api/jobs/${good}/artifacts/${name}`, lines);
+    assert.is(status, 404, name);
+  }
+  // Nobody listens there: it was asked.
+  assert.is((await raw("GET", `/api/jobs/${good}/artifacts/activations.npz`, lines)).status, 502);
 });
 
 test("services that are not there are told in words, and bodies are bounded", async () => {

@@ -3,9 +3,12 @@ import { join } from "node:path";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { Dictionaries } from "../../src/library/index.js";
 
-/** A dictionary of block 5 whose features are the first values of its rows, and the negative of the first. */
-export async function keepDictionary(home: string): Promise<void> {
-  const [hidden, features] = [128, 4];
+/**
+ * A dictionary of block 5 whose features are the first values of its rows, and the negative of the first.
+ * @param hidden how wide the rows of the model are
+ */
+export async function keepDictionary(home: string, hidden = 128): Promise<void> {
+  const features = 4;
   const folder = join(home, "corner");
   mkdirSync(folder);
   const [encoder, decoder] = [new Float32Array(hidden * features), new Float32Array(features * hidden)];

@@ -1,5 +1,5 @@
 /** Before services that answer as the test says: hostile texts everywhere, and services that go and come back. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -112,6 +112,33 @@ inBrowser(
     );
     await spans.first().click();
     await page.getByRole("region", { name: "Inside a token" }).waitFor();
+    // Kept as files: no spreadsheet computes anything, and the picture is one, with words alone.
+    const kept = async (kind: string) => {
+      const [file] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: new RegExp(`^Save “Answer to [^]*” as ${kind}$`) }).click(),
+      ]);
+      assert.match(file.suggestedFilename(), /^conversation-[0-9a-f]{16}-1a\.(?:csv|svg)$/);
+      return readFileSync(await file.path(), "utf8");
+    };
+    const csv = await kept("CSV");
+    assert.match(csv, /,"'=HYPERLINK\(""https:\/\/example\.org""\)",/);
+    assert.not.match(csv, /,"?=/);
+    const reader = await context.newPage();
+    const drawn = await reader.evaluate(
+      (text) => {
+        // biome-ignore lint/suspicious/noExplicitAny: a global of the page
+        const parsed = new (globalThis as any).DOMParser().parseFromString(text, "image/svg+xml");
+        return [...parsed.querySelectorAll("*")].map(({ localName }: { localName: string }) => localName);
+      },
+      await kept("SVG"),
+    );
+    assert.equal(
+      drawn.filter((name: string) => !["svg", "title", "rect", "path", "text"].includes(name)),
+      [],
+    );
+    assert.ok(drawn.includes("text"));
+    await reader.close();
     for (const view of ["Jobs", "Inspect", "Steer", "Probe", "Patch"]) {
       await page.getByRole("link", { name: view, exact: true }).first().click();
       await page.getByRole("heading", { level: 1, name: view }).waitFor();

@@ -1,7 +1,11 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { leadingTo, opener } from "../../src/cli/open-browser.js";
+import { leadingTo, opener, openPrivately } from "../../src/cli/open-browser.js";
 import { Sessions } from "../../src/workbench/sessions.js";
+import { until } from "../support/until.js";
 
 test("a link opens one session, once, within ten minutes", () => {
   let now = 1_000_000;
@@ -53,6 +57,41 @@ test("a browser is opened only where one of this machine would be seen", () => {
   assert.is(on("linux", { DISPLAY: ":0", SSH_CONNECTION: "10.0.0.1 1 10.0.0.2 22" }), undefined);
   assert.is(on("linux", { DISPLAY: ":0", WSL_DISTRO_NAME: "Debian" }), undefined);
   assert.match(leadingTo("http://127.0.0.1:1/#abc"), /content="0;url=http:\/\/127\.0\.0\.1:1\/#abc"/);
+});
+
+test("a browser is given a private file and not the link; once it was opened the file is gone", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "tapline-browser-"));
+  const told = join(folder, "told");
+  // In the browser's place: writes down what every user of the machine can see of it.
+  writeFileSync(
+    join(folder, "xdg-open"),
+    `#!/bin/sh\nprintf '%s\\n' "$0 $*" > ${told}.part\nmv ${told}.part ${told}\n`,
+    {
+      mode: 0o700,
+    },
+  );
+  const { PATH } = process.env;
+  process.env.PATH = `${folder}:${PATH}`;
+  const link = `http://127.0.0.1:8972/#${"a".repeat(43)}`;
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const remove = await openPrivately(link, opened, { DISPLAY: ":0" }, "linux");
+  try {
+    const seen = await until(() => existsSync(told) && readFileSync(told, "utf8"));
+    const [, file] = seen.trim().split(" ");
+    assert.not.match(seen, /aaaa|127\.0\.0\.1/);
+    assert.is(statSync(file as string).mode & 0o777, 0o600);
+    assert.is(statSync(dirname(file as string)).mode & 0o777, 0o700);
+    assert.ok(readFileSync(file as string, "utf8").includes(link));
+    open();
+    await until(() => !existsSync(file as string));
+  } finally {
+    process.env.PATH = PATH;
+    await remove();
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
 
 test.run();

@@ -1,6 +1,9 @@
 import Type, { type Static } from "typebox";
+import { licenses } from "./licenses.js";
 import { studyLimits as limits } from "./limits.js";
 import { uuidPattern } from "./uuid.js";
+
+export { licenses } from "./licenses.js";
 
 export const Uuid = Type.String({ pattern: uuidPattern, description: "A UUID; either case." });
 
@@ -57,9 +60,6 @@ export const StudyModel = Type.Object(
   },
   { ...strict, title: "Model" },
 );
-
-/** Under which a study may be published. */
-export const licenses = ["CC-BY-4.0", "CC0-1.0"] as const;
 
 /** The body of a draft's creation, and what a study's envelope carries. Lengths count code points. */
 export const StudyPackage = Type.Object(

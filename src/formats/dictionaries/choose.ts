@@ -1,4 +1,4 @@
-import { FormatError } from "../format-error.js";
+import { FormatError, toldPath } from "../format-error.js";
 import { holdsOne, layoutOf } from "./read.js";
 
 const weights = /\.(safetensors|npz|pth?)$/;
@@ -59,10 +59,11 @@ function nothingAt(paths: readonly string[], at: string): string {
   const all = near.length > 0 ? near : withOne("");
   const where = at === "" ? "the repository's root" : at;
   if (all.length === 0) return "The repository holds no dictionary of a layout that is read.";
-  return `There is no dictionary at ${where}; there are ${all.length}: ${some(all)}.`;
+  const named = all.map((folder) => (folder === "" ? "the root" : folder));
+  return `There is no dictionary at ${where}; there are ${all.length}: ${some(named)}.`;
 }
 
 function some(names: readonly string[]): string {
   const rest = names.length - listed;
-  return names.slice(0, listed).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
+  return names.slice(0, listed).map(toldPath).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
 }

@@ -14,7 +14,7 @@ export type RowScaling = "none" | "constant_norm" | "layer_norm";
 export interface DictionaryOrigin {
   /** Block that it reads; absent where the file does not say. */
   layer?: number;
-  /** What of the block, where the file says that it is not the output. */
+  /** What of the block; absent where the file does not say. */
   point?: string;
   /** The place as the file calls it. */
   hook?: string;
@@ -173,23 +173,37 @@ export function foldDecoderLengths(
   );
 }
 
+/** Hooks of TransformerLens inside a block, and what tapline calls these points. Both stand behind norms that models like Gemma 2 put there. */
+const innerHooks: Readonly<Record<string, string>> = {
+  hook_resid_post: "block_out",
+  hook_resid_mid: "mid",
+  hook_attn_out: "attn_out",
+  hook_mlp_out: "ffn_out",
+};
+
 /**
- * The block whose output a hook of TransformerLens, or a module of transformers, is.
- * @throws FormatError for a place that is no block output
+ * The block, and the point of it, that a hook of TransformerLens or a module of transformers is.
+ * @throws FormatError for a place that is none of the points of a block
  */
-export function layerOfHook(hook: string): number {
-  const post = /^blocks\.(\d{1,3})\.hook_resid_post$/.exec(hook)?.[1];
-  if (post !== undefined) return Number(post);
-  const pre = Number(/^blocks\.(\d{1,3})\.hook_resid_pre$/.exec(hook)?.[1] ?? -1);
-  if (pre > 0) return pre - 1;
-  const module =
-    /^(?:model\.|language_model\.|transformer\.|gpt_neox\.)*(?:layers|h)\.(\d{1,3})(?:\.output)?$/.exec(
+export function placeOfHook(hook: string): { layer: number; point: string } {
+  const [, block, name] = /^blocks\.(\d{1,3})\.(hook_\w{1,40})$/.exec(hook) ?? [];
+  const layer = Number(block);
+  if (name === "hook_resid_pre") {
+    return layer > 0 ? { layer: layer - 1, point: "block_out" } : { layer, point: "block_in" };
+  }
+  const point = name === undefined ? undefined : innerHooks[name];
+  if (point !== undefined) return { layer, point };
+  const [, module, norm] =
+    /^(?:model\.|language_model\.|transformer\.|gpt_neox\.)*(?:layers|h)\.(\d{1,3})(?:\.(post_feedforward_layernorm))?(?:\.output)?$/.exec(
       hook,
-    )?.[1];
-  if (module !== undefined) return Number(module);
+    ) ?? [];
+  // Gemma 2 and 3 add what this norm gives.
+  if (module !== undefined) {
+    return { layer: Number(module), point: norm === undefined ? "block_out" : "ffn_out" };
+  }
   throw new FormatError(
-    `The dictionary reads at ${told(hook)}; only block outputs are offered (blocks.N.hook_resid_post, ` +
-      "blocks.N.hook_resid_pre from block 1 on, layers.N).",
+    `The dictionary reads at ${told(hook)}; offered are block outputs (blocks.N.hook_resid_post, layers.N) and ` +
+      "blocks.N.hook_resid_pre, hook_resid_mid, hook_attn_out and hook_mlp_out.",
   );
 }
 
@@ -202,23 +216,29 @@ export function settingsOf(value: unknown, file: string): Settings {
   throw new FormatError(`${file} is no JSON object.`);
 }
 
+/** A value of a configuration as a sentence names it: one that holds others may hold them as deep as it likes. */
+function shown(value: unknown): string {
+  if (typeof value !== "object" || value === null) return told(JSON.stringify(value));
+  return Array.isArray(value) ? "a list" : "an object";
+}
+
 export function textOf(settings: Settings, ...names: string[]): string | undefined {
   const found = names.map((name) => settings[name]).find((value) => value !== undefined && value !== null);
   if (found === undefined || typeof found === "string") return found;
-  throw new FormatError(`${names[0]} in the configuration is ${told(JSON.stringify(found))}, not a text.`);
+  throw new FormatError(`${names[0]} in the configuration is ${shown(found)}, not a text.`);
 }
 
 export function numberOf(settings: Settings, ...names: string[]): number | undefined {
   const found = names.map((name) => settings[name]).find((value) => value !== undefined && value !== null);
   if (found === undefined || (typeof found === "number" && Number.isFinite(found))) return found;
-  throw new FormatError(`${names[0]} in the configuration is ${told(JSON.stringify(found))}, not a number.`);
+  throw new FormatError(`${names[0]} in the configuration is ${shown(found)}, not a number.`);
 }
 
 export function flagOf(settings: Settings, name: string): boolean | undefined {
   const found = settings[name];
   if (found === undefined || found === null) return undefined;
   if (typeof found === "boolean") return found;
-  throw new FormatError(`${name} in the configuration is ${told(JSON.stringify(found))}, not true or false.`);
+  throw new FormatError(`${name} in the configuration is ${shown(found)}, not true or false.`);
 }
 
 /** @throws FormatError unless k is from 1 to the number of features */

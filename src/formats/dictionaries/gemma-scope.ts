@@ -1,5 +1,5 @@
 import { FormatError, told } from "../format-error.js";
-import { Arrays, type Dictionary, layerOfHook, settingsOf, type TensorSource, textOf } from "./dictionary.js";
+import { Arrays, type Dictionary, placeOfHook, settingsOf, type TensorSource, textOf } from "./dictionary.js";
 
 /**
  * Reads a dictionary of Gemma Scope: `params.npz` of the first (W_enc, W_dec), `params.safetensors` with
@@ -21,7 +21,7 @@ export async function readGemmaScope(config: unknown, source: TensorSource): Pro
   if (arrays.has("affine_skip_connection") || into !== out) {
     throw new FormatError(
       `The dictionary is a transcoder${into === undefined ? "" : ` from ${told(into)} to ${told(out ?? "")}`}; ` +
-        "only autoencoders of block outputs are read.",
+        "only autoencoders are read.",
     );
   }
   const [hidden, features] = arrays.matrix(name("w_enc"));
@@ -40,7 +40,7 @@ export async function readGemmaScope(config: unknown, source: TensorSource): Pro
     rowScaling: "none",
     subtractBias: false,
     origin: {
-      ...(into !== undefined && { hook: into, layer: layerOfHook(into) }),
+      ...(into !== undefined && { hook: into, ...placeOfHook(into) }),
       ...(model !== undefined && { model }),
       prependBos: true,
     },

@@ -47,7 +47,7 @@ export async function readLabSae(
     subtractBias: false,
     origin: {
       ...(metadata.layer !== undefined && Number.isInteger(layer) && { layer }),
-      ...(metadata.point !== undefined && { point: metadata.point }),
+      point: metadata.point ?? "block_out",
       ...(metadata.model !== undefined && { model: metadata.model }),
     },
     notes: [],

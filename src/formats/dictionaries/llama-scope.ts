@@ -3,8 +3,8 @@ import {
   Arrays,
   type Dictionary,
   foldDecoderLengths,
-  layerOfHook,
   numberOf,
+  placeOfHook,
   scaleRows,
   settingsOf,
   type TensorSource,
@@ -22,7 +22,7 @@ export async function readLlamaScope(config: unknown, source: TensorSource): Pro
   const settings = settingsOf(config, "hyperparams.json");
   const hook = textOf(settings, "hook_point_in");
   if (hook === undefined) throw new FormatError("hyperparams.json does not say hook_point_in.");
-  const layer = layerOfHook(hook);
+  const place = placeOfHook(hook);
   const out = textOf(settings, "hook_point_out") ?? hook;
   if (out !== hook) {
     throw new FormatError(
@@ -68,7 +68,7 @@ export async function readLlamaScope(config: unknown, source: TensorSource): Pro
     threshold: new Float32Array(features).fill(threshold),
     rowScaling: "none",
     subtractBias: false,
-    origin: { hook, layer },
+    origin: { hook, ...place },
     notes:
       act === "topk"
         ? ["Trained with top-k and read with its published threshold, as its publisher does."]

@@ -1,4 +1,4 @@
-import { FormatError, told } from "../format-error.js";
+import { FormatError, told, toldPath } from "../format-error.js";
 import { Arrays, type Dictionary, type TensorSource } from "./dictionary.js";
 import { readGemmaScope } from "./gemma-scope.js";
 import { readLabSae } from "./lab-sae.js";
@@ -107,7 +107,7 @@ export function layoutOf(names: readonly string[]): { weights: string; read: Lay
     const [found, ...others] = weights(names);
     if (found === undefined) continue;
     if (others.length === 0) return { weights: found, read };
-    const some = [found, ...others].slice(0, 5).join(", ");
+    const some = [found, ...others].slice(0, 5).map(toldPath).join(", ");
     throw new FormatError(`The folder holds ${others.length + 1} dictionaries, such as ${some}: name one.`);
   }
   return undefined;
@@ -127,8 +127,17 @@ export async function readDictionary(files: LayoutFiles, k?: number): Promise<Di
   );
 }
 
-/** @throws FormatError where a number is NaN or infinite */
+const longestName = 300;
+
+/** @throws FormatError where a number is NaN or infinite, or the model is called by what is no name */
 function checked(dictionary: Dictionary): Dictionary {
+  const { model = "" } = dictionary.origin;
+  if (model.length > longestName || /\p{Cc}/u.test(model)) {
+    throw new FormatError(
+      `The model's name in the dictionary's files has ${model.length} characters, or some that are not printed: ` +
+        `${told(model)}.`,
+    );
+  }
   const parts = [
     "encoder",
     "encoderBias",

@@ -7,8 +7,8 @@ import {
   type DictionaryOrigin,
   flagOf,
   foldDecoderLengths,
-  layerOfHook,
   numberOf,
+  placeOfHook,
   type RowScaling,
   type Settings,
   scaleRows,
@@ -25,8 +25,9 @@ interface SaeLensSettings {
   reshape: string;
   subtractBias: boolean;
   k: number | undefined;
-  rescale: boolean;
+  rescale: boolean | undefined;
   hidden: number | undefined;
+  features: number | undefined;
   out: number | undefined;
   origin: DictionaryOrigin & { hook: string };
 }
@@ -41,17 +42,27 @@ export async function readSaeLens(config: unknown, source: TensorSource): Promis
   const { architecture, origin } = settings;
   if (architecture.includes("transcoder")) {
     throw new FormatError(
-      `The dictionary is a ${architecture} at ${told(origin.hook)}; only autoencoders of block outputs are read.`,
+      `The dictionary is a ${architecture} at ${told(origin.hook)}; only autoencoders are read.`,
     );
   }
   if (settings.reshape !== "none") {
     throw new FormatError(
-      `The dictionary reads ${told(origin.hook)} reshaped as ${told(settings.reshape)}; only block outputs are offered.`,
+      `The dictionary reads ${told(origin.hook)} reshaped as ${told(settings.reshape)}; heads are not offered.`,
     );
   }
-  const layer = layerOfHook(origin.hook);
+  const place = placeOfHook(origin.hook);
   const arrays = new Arrays(source, "SAELens");
   const [hidden, features] = arrays.matrix("W_enc");
+  for (const [name, said, found] of [
+    ["d_in", settings.hidden, hidden],
+    ["d_sae", settings.features, features],
+  ] as const) {
+    if (said !== undefined && said !== found) {
+      throw new FormatError(
+        `cfg.json says that ${name} is ${said}; W_enc has the shape [${hidden}, ${features}].`,
+      );
+    }
+  }
   if (settings.out !== undefined && settings.out !== hidden) {
     throw new FormatError(`The dictionary reads ${hidden} values and writes ${settings.out}: a transcoder.`);
   }
@@ -65,7 +76,11 @@ export async function readSaeLens(config: unknown, source: TensorSource): Promis
     encoderBias: await arrays.read(architecture === "gated" ? "b_gate" : "b_enc", features),
   };
   const specific = await activationOf(arrays, settings, features);
-  if (settings.rescale && specific.activation === "topk") foldDecoderLengths(parts);
+  // A threshold that training keeps counts h times the decoder's lengths, too; saving for use folds them in.
+  const checkpoint = arrays.has("topk_threshold");
+  if ((settings.rescale ?? checkpoint) && (specific.activation === "topk" || checkpoint)) {
+    foldDecoderLengths(parts);
+  }
   if (arrays.has("scaling_factor")) {
     const factors = await arrays.read("scaling_factor", features);
     // Finetuning's factors belong to the decoder up to version 5; the classes of 6 leave them aside.
@@ -86,7 +101,7 @@ export async function readSaeLens(config: unknown, source: TensorSource): Promis
     ...specific,
     rowScaling: scalingOf(settings.normalisation),
     subtractBias: settings.subtractBias,
-    origin: { ...origin, layer },
+    origin: { ...origin, ...place },
     notes,
   };
 }
@@ -168,8 +183,9 @@ function settingsFrom(settings: Settings): SaeLensSettings {
     reshape: textOf(settings, "reshape_activations") ?? (hook.includes("hook_z") ? "hook_z" : "none"),
     subtractBias: flagOf(settings, "apply_b_dec_to_input") ?? true,
     k: numberOf(settings, "k") ?? kOld,
-    rescale: flagOf(settings, "rescale_acts_by_decoder_norm") ?? false,
+    rescale: flagOf(settings, "rescale_acts_by_decoder_norm"),
     hidden: numberOf(settings, "d_in"),
+    features: numberOf(settings, "d_sae"),
     out: numberOf(settings, "d_out"),
     origin: {
       hook,

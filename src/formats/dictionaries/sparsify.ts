@@ -24,7 +24,7 @@ export async function readSparsify(config: unknown, source: TensorSource): Promi
   }
   const arrays = new Arrays(source, "sparsify");
   if (flagOf(settings, "transcode") || flagOf(settings, "skip_connection") || arrays.has("W_skip")) {
-    throw new FormatError("The dictionary is a transcoder; only autoencoders of block outputs are read.");
+    throw new FormatError("The dictionary is a transcoder; only autoencoders are read.");
   }
   const [features, hidden] = arrays.matrix("encoder.weight");
   return {

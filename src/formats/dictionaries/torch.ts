@@ -5,8 +5,8 @@ import {
   type Dictionary,
   flagOf,
   foldDecoderLengths,
-  layerOfHook,
   numberOf,
+  placeOfHook,
   type Settings,
   settingsOf,
   type TensorSource,
@@ -82,14 +82,17 @@ export async function readDictionaryLearning(config: unknown, source: TensorSour
   };
 }
 
-function placeOf(trainer: Settings): { layer?: number; hook?: string } {
+function placeOf(trainer: Settings): { layer?: number; point?: string; hook?: string } {
   const submodule = textOf(trainer, "submodule_name");
   if (submodule !== undefined && !/^resid_post/.test(submodule)) {
-    // A named place that is a block output, or a refusal by its name.
-    return { hook: submodule, layer: layerOfHook(submodule) };
+    // A named place that is a point of a block, or a refusal by its name.
+    return { hook: submodule, ...placeOfHook(submodule) };
   }
   const layer = numberOf(trainer, "layer");
-  return layer === undefined ? {} : { layer };
+  return {
+    ...(layer !== undefined && { layer }),
+    ...(submodule !== undefined && { point: "block_out" }),
+  };
 }
 
 type Found = Omit<Dictionary, "layout" | "rowScaling" | "origin" | "notes">;

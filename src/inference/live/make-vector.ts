@@ -41,6 +41,7 @@ export async function makeVector(
       typical_row: made.typicalRow,
       separation: made.separation,
       shuffled_separation: made.shuffledSeparation,
+      ...(made.projections && { projections: made.projections }),
     });
   }
   const note =

@@ -1,4 +1,5 @@
 import { UserError } from "../../contracts/user-error.js";
+import { checkBlockOutput } from "../../library/index.js";
 import { encodeRows, strongestFeatures } from "../../native/index.js";
 import type { LiveLibrary } from "./library.js";
 import type { RowCapture } from "./row-store.js";
@@ -19,6 +20,7 @@ export async function captureFeatures(
   signal: AbortSignal,
 ) {
   const { stored, places } = await dictionaries.fitting(name, model);
+  checkBlockOutput(`The dictionary ${name}`, stored.point, stored.layer);
   const found = layers.find(({ layer }) => layer === stored.layer);
   if (found === undefined) {
     const kept = layers.map(({ layer }) => layer).join(", ");

@@ -16,6 +16,8 @@ export interface SupervisedOptions extends StartOptions {
   /** Ends the start: the process that loads the model is killed, and serve() rejects with the signal's reason. */
   signal?: AbortSignal;
   onEvent?: (event: ServingEvent) => void;
+  /** Replaces the serving process's program, for tests. */
+  program?: { entry: string; execArgv: string[] };
 }
 
 export type ServingEvent =
@@ -42,7 +44,10 @@ export interface Serving {
 
 // The same file beside this one, from src/ under tsx and from dist/.
 const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
-const entry = fileURLToPath(new URL(`./main.${extension}`, import.meta.url));
+const ownProgram = {
+  entry: fileURLToPath(new URL(`./main.${extension}`, import.meta.url)),
+  execArgv: process.execArgv,
+};
 
 /** So many quick failures in a row are a crash loop. */
 const crashLoop = 5;
@@ -137,7 +142,9 @@ class Supervisor implements Serving {
   }
 
   #launch(onReady: () => void, onDeath: (sentence: string, servedMs: number, killed: boolean) => void): void {
+    const { entry, execArgv } = this.#options.program ?? ownProgram;
     const child = fork(entry, [], {
+      execArgv,
       // Its own process group: a Ctrl-C in the terminal reaches only this process, which then ends it in order.
       detached: process.platform !== "win32",
       stdio: ["ignore", "pipe", "pipe", "ipc"],
@@ -289,6 +296,7 @@ function startOptions(options: SupervisedOptions): StartOptions {
     graceMs: _graceMs,
     onEvent: _onEvent,
     signal: _signal,
+    program: _program,
     ...rest
   } = options;
   return rest;

@@ -1,4 +1,4 @@
-import type { BlockPoint } from "../../contracts/names.js";
+import type { BlockPoint, RowsRead } from "../../contracts/names.js";
 import { planSafetensors, type SafetensorsPlan, type WrittenType } from "../../formats/safetensors.js";
 
 /** What every row of an extraction has in common. */
@@ -7,7 +7,7 @@ export interface RowForm {
   /** Of each of these blocks; absent: its output, as in every extraction of earlier versions. */
   point?: BlockPoint;
   hidden: number;
-  rows: "all" | "last" | "mean";
+  rows: RowsRead;
   dtype: "f32" | "f16" | "bf16";
 }
 

@@ -2,32 +2,38 @@ import { createReadStream } from "node:fs";
 import { basename } from "node:path";
 import { UserError } from "../../contracts/user-error.js";
 
+/** A text, and where its entry has one beside it, the prompt that it follows. */
+export interface GivenText {
+  text: string;
+  prompt?: string;
+}
+
 /** Texts of a data set, one after another, as often as they are asked for. */
 export interface TextSource {
   /** What a person calls it. */
   name: string;
   /** @param onBytes sees all that the texts were read from */
-  read(onBytes?: (bytes: Uint8Array) => void): AsyncIterable<string>;
+  read(onBytes?: (bytes: Uint8Array) => void): AsyncIterable<GivenText>;
 }
 
 /** No text is nearly as long; a file without line ends must not fill the memory. */
 const lineBytes = 16 * 1024 ** 2;
 
 /** The texts of a submission. */
-export function givenTexts(examples: ReadonlyArray<{ text: string }>): TextSource {
+export function givenTexts(examples: readonly GivenText[]): TextSource {
   return {
     name: "examples",
     async *read(onBytes) {
-      for (const { text } of examples) {
-        onBytes?.(Buffer.from(`${JSON.stringify(text)}\n`));
-        yield text;
+      for (const { text, prompt } of examples) {
+        onBytes?.(Buffer.from(`${JSON.stringify(prompt === undefined ? text : [prompt, text])}\n`));
+        yield prompt === undefined ? { text } : { text, prompt };
       }
     },
   };
 }
 
 /**
- * The texts of a local file: a line each, or JSON Lines whose entries are texts or have a `text` or a `prompt`. Empty
+ * The texts of a local file: a line each, or JSON Lines whose entries are texts or have a `text`, a `prompt` or both. Empty
  * lines count as nothing.
  * @throws UserError for a file of another kind
  */
@@ -36,7 +42,7 @@ export function textsOfFile(path: string): TextSource {
   if (ending === undefined) {
     throw new UserError(`${path} ends neither in .jsonl nor in .txt, so that its form is not known.`);
   }
-  const textOf = ending === "txt" ? (line: string) => line : textOfEntry;
+  const textOf = ending === "txt" ? (text: string) => ({ text }) : textOfEntry;
   const name = basename(path);
   return {
     name,
@@ -95,7 +101,7 @@ function decoded(line: Buffer, number: number, name: string): string {
   }
 }
 
-function textOfEntry(line: string, number: number, name: string): string {
+function textOfEntry(line: string, number: number, name: string): GivenText {
   let entry: unknown;
   try {
     entry = JSON.parse(line);
@@ -107,8 +113,10 @@ function textOfEntry(line: string, number: number, name: string): string {
   if (typeof found !== "string" || found === "") {
     throw new UserError(`Line ${number} of ${name} has neither a text nor a prompt.`);
   }
-  if (/\p{Surrogate}/u.test(found)) {
+  const before =
+    typeof entry !== "string" && typeof text === "string" && typeof prompt === "string" ? prompt : "";
+  if (/\p{Surrogate}/u.test(found) || /\p{Surrogate}/u.test(before)) {
     throw new UserError(`Line ${number} of ${name} holds half of a surrogate pair.`);
   }
-  return found;
+  return before === "" ? { text: found } : { text: found, prompt: before };
 }

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { ExtractConfig, SaeConfig, SaeResult } from "../../contracts/index.js";
 import { defaults } from "../../contracts/limits.js";
-import { type BlockPoint, saidPoint } from "../../contracts/names.js";
+import { type BlockPoint, type RowsRead, saidPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { modelFingerprint } from "../../library/index.js";
 import { pointOfRows } from "../training/extraction.js";
@@ -29,7 +29,7 @@ function extraction(config: SaeConfig, out: string): ExtractConfig {
   const { model, layers, max_input_tokens, max_tokens, seed, point, examples = [] } = config;
   return {
     ...{ operation: "extract", model, layers, max_input_tokens, max_tokens, seed, out },
-    examples: examples.map(({ text }) => ({ text })),
+    examples: examples.map(({ text, prompt }) => ({ text, ...(prompt !== undefined && { prompt }) })),
     ...(point && { point }),
     rows: config.rows ?? "last",
     dtype: "f32",
@@ -47,6 +47,7 @@ async function trainOn(
   const { layers, examples, architecture = "relu" } = config;
   const reports: SaeResult["reports"] = [];
   let point: BlockPoint = "block_out";
+  let read: RowsRead = "last";
   for (const [index, layer] of layers.entries()) {
     const rows = await clock.measure("plan", () =>
       trainingRows(folder, {
@@ -56,6 +57,7 @@ async function trainOn(
     );
     const { fingerprint, name } = rows.extraction.model;
     point = pointOfRows(rows.extraction);
+    read = config.rows ?? rows.extraction.form.rows;
     if (fingerprint !== (await modelFingerprint(model.info.path))) {
       throw new UserError(
         `${folder} was extracted from ${name || "another model"}, not from ${config.model}.`,
@@ -86,5 +88,5 @@ async function trainOn(
     });
     reports.push({ layer, ...report });
   }
-  return { ...saidPoint(point), reports };
+  return { ...saidPoint(point), ...(read !== "last" && { rows: read }), reports };
 }

@@ -23,6 +23,7 @@ export function compareNote(
 }
 
 function ignoredLayers(config: CompareConfig): string {
+  if (config.intervention === "swap") return "";
   const [first, ...others] = config.layers;
   return others.length === 0
     ? ""
@@ -30,13 +31,23 @@ function ignoredLayers(config: CompareConfig): string {
 }
 
 /** What is changed, where it is not the block's output. */
-function changed({ point = "block_out", heads, layers }: CompareConfig): string {
+function changed({ point = "block_out", heads, layers, intervention, swap }: CompareConfig): string {
+  if (intervention === "swap") {
+    const [one, other] = (swap ?? []).map((token) => JSON.stringify(token));
+    return (
+      `At ${layers.length === 1 ? "block" : "blocks"} ${layers.join(", ")} the coordinates of ${one} and ${other} are exchanged, with the values ` +
+      "of the prompt's run without any change, so that several blocks do not undo each other."
+    );
+  }
   if (point === "block_out") return "";
   const of = heads === undefined ? "" : `, of ${heads.length === 1 ? "head" : "heads"} ${heads.join(", ")}`;
   return `Changed is ${point} of block ${layers[0]}${of}.`;
 }
 
-function appliesTo({ positions = "last" }: CompareConfig): string {
+function appliesTo({ positions = "last", intervention }: CompareConfig): string {
+  if (intervention === "swap") {
+    return `The edit applies to ${positionText(positions, intervention)}, and the K/V cache is kept: what later tokens read of it was computed under it.`;
+  }
   if (positions === "last") {
     return (
       "The edit applies to the last token on every forward pass and the K/V cache is kept, so a token generated " +

@@ -7,6 +7,7 @@ import { Dictionaries, randomVector } from "../../library/index.js";
 import {
   type Context,
   type ContextOptions,
+  type Edit,
   type EditEffect,
   type FeaturePlace,
   type Model,
@@ -18,6 +19,7 @@ import { headSize, headsOf } from "./heads.js";
 import { editFor, editsFor, lengthOf, meanDifference } from "./intervention.js";
 import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
+import { type Swap, swapChange, swapOf, swapPlans } from "./swap.js";
 import { checkLayers, checkPositions, pieceLookup, targetToken, tokenizeInput } from "./tokens.js";
 
 /** Sequences that a context holds at once. */
@@ -49,28 +51,60 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
     const { vector, feature } = await clock.measure("compute", () =>
       editVector(input, context, layer, given),
     );
+    const swap = config.intervention === "swap" ? await swapOf(config, model, context) : undefined;
     const length = vector === undefined ? undefined : lengthOf(vector);
     const controls = seeds.map((seed) => randomVector(vector?.length ?? model.info.nEmbd, length ?? 0, seed));
-    const trials = await clock.measure("compute", () =>
+    const sweep = (
+      of: Int32Array[],
+      plans: Edit[][],
+      onProgress: (done: number, total: number) => void = (done, total) =>
+        progress({ stage: "sweep", done, total }),
+    ) =>
       context.sweep({
-        prompts,
-        plans: [vector, ...controls].flatMap((along) =>
-          config.strengths.map((strength) => editsFor(config, layer, strength, along, feature)),
-        ),
-        targets: new Int32Array(prompts.length).fill(target),
+        prompts: of,
+        plans,
+        targets: new Int32Array(of.length).fill(target),
         maxTokens: config.max_tokens,
-        onProgress: (done, total) => progress({ stage: "sweep", done, total }),
+        onProgress,
         ...(signal === undefined ? {} : { signal }),
-      }),
-    );
+      });
+    const changes: EditEffect[][] = [];
+    const trials = await clock.measure("compute", async () => {
+      if (swap === undefined) {
+        const plans = [vector, ...controls].flatMap((along) =>
+          config.strengths.map((strength) => editsFor(config, layer, strength, along, feature)),
+        );
+        return sweep(prompts, plans);
+      }
+      // What is put in is each prompt's own.
+      const found: SweepTrial[] = [];
+      for (const [index, prompt] of prompts.entries()) {
+        const plans = await swapPlans(config, context, prompt, swap, seeds, signal);
+        const [trial] = await sweep([prompt], plans, (done, total) =>
+          progress({ stage: "sweep", done: index * total + done, total: prompts.length * total }),
+        );
+        const { rows } = trial as SweepTrial;
+        changes.push(rows.map(({ effects }, row) => swapChange(effects, plans[row] as Edit[])));
+        found.push(trial as SweepTrial);
+      }
+      return found;
+    });
     checkFinite(config, trials);
-    const described = await describe(model, config, layer, texts, trials);
+    const merged = trials.map((trial, prompt) => ({
+      ...trial,
+      rows: trial.rows.map((row, i) => ({
+        ...row,
+        effects: changes[prompt]?.[i] ? [changes[prompt][i]] : row.effects,
+      })),
+    }));
+    const described = await describe(model, config, layer, texts, merged);
     return {
       trials: described,
       intervention: config.intervention,
       ...saidPoint(point),
       ...(config.heads === undefined ? {} : { heads: config.heads }),
-      position: positionText(config.positions),
+      ...(swap && (await swapped(model, config, swap))),
+      position: positionText(config.positions, config.intervention),
       ...(config.strength_unit === undefined ? {} : { strength_unit: config.strength_unit }),
       ...(length === undefined ? {} : { vector_length: length }),
       ...(seeds[0] === undefined ? {} : { control_seed: seeds[0] }),
@@ -79,6 +113,20 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
   } finally {
     await context.close();
   }
+}
+
+/** What a result tells of a swap. */
+async function swapped(
+  model: Model,
+  { layers }: CompareConfig,
+  { tokens, lens }: Swap,
+): Promise<Pick<CompareResult, "layers" | "swapped" | "lens">> {
+  const pieces = await model.pieces(Int32Array.from(tokens));
+  return {
+    layers,
+    swapped: pieces.map((token, i) => ({ token, token_id: tokens[i] as number })),
+    ...(lens && { lens }),
+  };
 }
 
 async function tokenizeAll(model: Model, config: CompareConfig, texts: string[]): Promise<Int32Array[]> {
@@ -107,11 +155,7 @@ function nameOf(config: CompareConfig, index: number): string {
 async function vectorTexts(model: Model, config: CompareConfig): Promise<Int32Array[][]> {
   const sides: Array<[name: string, texts: string[]]> = [];
   if (config.intervention === "patch") sides.push(["donor_prompt", [config.donor_prompt as string]]);
-  else if (
-    config.feature === undefined &&
-    config.intervention !== "scale" &&
-    config.intervention !== "ablate"
-  ) {
+  else if (config.feature === undefined && !["scale", "ablate", "swap"].includes(config.intervention)) {
     for (const side of ["positive", "negative"] as const) {
       const many = config[`${side}s`];
       sides.push(many === undefined ? [side, [config[side] as string]] : [`${side}s`, many]);
@@ -145,7 +189,7 @@ async function editVector(
 ): Promise<{ vector?: Float32Array; feature?: FeaturePlace }> {
   if (config.feature !== undefined) {
     const [name, index] = config.feature as [string, number];
-    return new Dictionaries(taplineHome()).direction(name, index, layer, model.info);
+    return new Dictionaries(taplineHome()).direction(name, index, layer, model.info, config.point);
   }
   const [first, second] = sides;
   if (first === undefined) return {};
@@ -196,7 +240,9 @@ function contextSize(
   others: Int32Array[],
   tries: number,
 ): ContextOptions {
-  const plans = Array.from({ length: tries }, () => [editFor(config, 0, 0, undefined)]);
+  const one: Edit[] =
+    config.intervention === "swap" ? [{ layer: 0, positions: [[0, 0]] }] : [editFor(config, 0, 0, undefined)];
+  const plans = Array.from({ length: tries }, () => one);
   const needs = prompts.map((tokens) => sweepCells(tokens.length, plans, config.max_tokens));
   const longest = Math.max(...[...prompts, ...others].map(({ length }) => length));
   // Keys and values of every head in float16; models that share heads need less.
@@ -271,7 +317,7 @@ async function describe(
   return described;
 }
 
-/** What the one edit of a plan did. */
+/** What the edits of a plan did, taken together where there are several. */
 function changeOf([effect]: readonly EditEffect[]): Change {
   const { rows, changeLength, rowLength } = effect as EditEffect;
   return { rows, length: changeLength, row_length: rowLength };

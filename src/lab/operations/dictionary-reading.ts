@@ -1,4 +1,5 @@
 import type { Fidelity } from "../../contracts/index.js";
+import type { BlockPoint } from "../../contracts/names.js";
 import type { OpenDictionary } from "../../library/index.js";
 import {
   type Context,
@@ -12,7 +13,7 @@ import {
 /** A text as the model and the dictionary see it. */
 export interface Reading {
   tokens: Int32Array;
-  /** Block outputs, [tokens, hidden]. */
+  /** What the dictionary reads of each token, [tokens, hidden]. */
   states: Float32Array;
   /** [tokens, hidden] */
   reconstruction: Float32Array;
@@ -22,7 +23,7 @@ export interface Reading {
 }
 
 /**
- * One text through a dictionary: what fires, what becomes of the block outputs, and what the model makes of that.
+ * One text through a dictionary: what fires, what becomes of what it reads, and what the model makes of that.
  * @param context one of the model's; its sequence is forgotten
  */
 export async function readThrough(
@@ -32,10 +33,11 @@ export async function readThrough(
   tokens: Int32Array,
 ): Promise<Reading> {
   const { nEmbd } = model.info;
-  const { layer } = stored;
+  const { layer, point } = stored;
+  const place = { layer, point };
   const states = new Float32Array(tokens.length * nEmbd);
   const options = signal === undefined ? {} : { signal };
-  const clean = await scorePass(context, tokens, layer, options, (start, rows) =>
+  const clean = await scorePass(context, tokens, place, options, (start, rows) =>
     states.set(rows, start * nEmbd),
   );
   const sparse = await encodeRows(places, states, options);
@@ -45,14 +47,14 @@ export async function readThrough(
     Array.from({ length: Math.max(0, to - Math.max(from, first)) }, (_, i): Edit => {
       const token = Math.max(from, first) + i;
       const vector = vectorOf(token);
-      return { layer, positions: [[token, token]], scale: 0, ...(vector && { vector, strength: 1 }) };
+      return { ...place, positions: [[token, token]], scale: 0, ...(vector && { vector, strength: 1 }) };
     });
   const row = (token: number) => reconstruction.subarray(token * nEmbd, (token + 1) * nEmbd);
-  const reconstructed = await scorePass(context, tokens, layer, options, undefined, replaced(row));
+  const reconstructed = await scorePass(context, tokens, place, options, undefined, replaced(row));
   const ablated = await scorePass(
     context,
     tokens,
-    layer,
+    place,
     options,
     undefined,
     replaced(() => undefined),
@@ -64,7 +66,7 @@ export async function readThrough(
 async function scorePass(
   context: Context,
   tokens: Int32Array,
-  layer: number,
+  { layer, point }: { layer: number; point: BlockPoint },
   options: { signal?: AbortSignal },
   onRows?: (start: number, rows: Float32Array) => void,
   editsOf: (from: number, to: number) => Edit[] = () => [],
@@ -77,6 +79,7 @@ async function scorePass(
     const found = await context.advance({
       tokens: chunk,
       layers: [layer],
+      points: [point],
       rows: "all",
       keepStates: onRows !== undefined,
       scored: Int32Array.from(chunk, (_, i) => tokens[start + i + 1] ?? -1),

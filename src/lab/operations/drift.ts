@@ -1,5 +1,6 @@
 import type { DriftConfig, DriftResult } from "../../contracts/index.js";
 import { limits } from "../../contracts/limits.js";
+import { saidPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import {
@@ -12,7 +13,7 @@ import {
 } from "../../library/index.js";
 import type { Context, Model } from "../../native/index.js";
 import { firstCounted, type Reading, readThrough } from "./dictionary-reading.js";
-import { openContext } from "./open-context.js";
+import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { checkLayers, tokenizeInput } from "./tokens.js";
 import { aurocOf, bootstrap, type Measured } from "./uncertainty.js";
@@ -65,6 +66,8 @@ export async function drift(input: OperationInput<DriftConfig>): Promise<Finding
   ]);
   const sums: TextSums[] = [];
   try {
+    const { dictionary } = artefacts;
+    if (dictionary !== undefined) for (const each of contexts) checkPoints(each, [dictionary.stored.point]);
     for (const [done, tokens] of texts.entries()) {
       progress({ stage: "comparing the models", done, total: texts.length });
       sums.push(
@@ -297,7 +300,7 @@ function describe(
     note: models[0].info.addBos ? "A text's BOS token counts in none of the figures by token." : "",
   };
   if (dictionary !== undefined) {
-    const { name, sha256, layer, features } = dictionary.stored;
+    const { name, sha256, layer, point, features } = dictionary.stored;
     const tokens = result.tokens;
     const [jaccard] = texts.every(({ either }) => either === 0)
       ? []
@@ -311,7 +314,15 @@ function describe(
           return [share(0), share(1), share(1) - share(0)];
         });
     result.dictionary = {
-      ...{ name, sha256, layer, features, jaccard: jaccard ?? null, l0: [active(0), active(1)] },
+      ...{
+        name,
+        sha256,
+        layer,
+        ...saidPoint(point),
+        features,
+        jaccard: jaccard ?? null,
+        l0: [active(0), active(1)],
+      },
       loss_recovered: recovered && (recovered.slice(0, 2) as Both<Measured>),
       loss_recovered_difference: recovered && (recovered[2] as Measured),
     };

@@ -1,11 +1,12 @@
 import type { ProbeConfig } from "../../contracts/index.js";
+import { exampleTokens } from "./example-tokens.js";
 import { checkPoints, openContext } from "./open-context.js";
 import type { OperationInput } from "./operation.js";
 import { packedContext, tokensOfBatch } from "./packing.js";
-import { checkLayers, tokenizeInput } from "./tokens.js";
+import { checkLayers, checkLength } from "./tokens.js";
 import type { SaeExamplesConfig } from "./train-layers.js";
 
-/** Final-token block outputs of a data set, or another point of blocks. */
+/** Block outputs of a data set, or another point of blocks: of each example its last token's, or a mean. */
 export interface ExampleFeatures {
   /** float32 [examples, hidden], row by row, for each selected layer. */
   byLayer: Map<number, Float32Array>;
@@ -13,16 +14,21 @@ export interface ExampleFeatures {
   train: Uint8Array;
 }
 
-/** Captures every example's final-token block outputs for all selected layers in one pass over packed batches. */
+/** Captures every example's row for all selected layers in one pass over packed batches. */
 export async function exampleFeatures(
   input: OperationInput<ProbeConfig | SaeExamplesConfig>,
 ): Promise<ExampleFeatures> {
   const { config, model, clock, progress, signal } = input;
   checkLayers(model, config.layers);
+  const { rows = "last" } = config;
   const sequences: Int32Array[] = [];
-  for (const [index, { text }] of config.examples.entries()) {
+  const starts: number[] = [];
+  for (const [index, example] of config.examples.entries()) {
     const what = `examples[${index}].text`;
-    sequences.push(await tokenizeInput(model, text, config.max_input_tokens, what));
+    const { tokens, start } = await exampleTokens(model, example, rows, what);
+    checkLength(model, tokens, config.max_input_tokens, what);
+    sequences.push(tokens);
+    starts.push(start);
   }
   const tokens = sequences.reduce((sum, { length }) => sum + length, 0);
   const longest = Math.max(...sequences.map(({ length }) => length));
@@ -38,6 +44,8 @@ export async function exampleFeatures(
         sequences,
         layers: config.layers,
         point,
+        rows: rows === "response" ? "mean" : rows,
+        starts: Int32Array.from(starts),
         onProgress: (done, total) => progress({ stage: "capture", done, total }),
         ...(signal === undefined ? {} : { signal }),
       }),

@@ -5,16 +5,17 @@ import { saidPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { version } from "../../contracts/version.js";
 import { modelFingerprint } from "../../library/index.js";
-import { backendInfo, type Context, type Model } from "../../native/index.js";
+import { backendInfo, type Context } from "../../native/index.js";
 import { Artifacts } from "../artifacts.js";
 import { ExtractionFolder, extractionFormat, type IndexHead, indexText } from "../extraction/folder.js";
 import { indexName, type Plan, Planner, type RowForm, type Shard } from "../extraction/plan.js";
 import { RowWriter } from "../extraction/row-writer.js";
 import { givenTexts, type TextSource, textsOfFile } from "../extraction/texts.js";
+import { exampleTokens, skippedIn } from "./example-tokens.js";
 import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { batchSequences, packedContext, tokensOfBatch } from "./packing.js";
-import { checkLayers, checkPositions, rawTokens, tokenizeInput } from "./tokens.js";
+import { checkLayers, checkLength } from "./tokens.js";
 
 /** Logits that llama.cpp holds for a batch of which the last block's rows are all wanted: 160 MiB. */
 const batchLogits = 40 * 1024 ** 2;
@@ -84,6 +85,8 @@ interface Tokens {
   /** In the data set. */
   index: number;
   tokens: Int32Array;
+  /** The first that a mean counts. */
+  start: number;
   cut: boolean;
 }
 
@@ -101,14 +104,15 @@ async function* tokensOf(
     index++;
     if (index % parts !== own || left-- > 0) continue;
     const what = `Text ${index} of ${source.name}`;
-    if (config.too_long === "refuse") {
-      yield { index, tokens: await tokenizeInput(model, text, config.max_input_tokens, what), cut: false };
-      continue;
+    const { tokens, start } = await exampleTokens(model, text, config.rows, what);
+    const kept = config.too_long === "cut" ? tokens.slice(0, config.max_input_tokens) : tokens;
+    checkLength(model, kept, config.max_input_tokens, what);
+    if (config.rows === "response" && start >= kept.length) {
+      throw new UserError(
+        `${what} has ${start} tokens before its response; of the ${config.max_input_tokens} that are kept none is left.`,
+      );
     }
-    const tokens = await rawTokens(model, text, what);
-    const kept = tokens.slice(0, config.max_input_tokens);
-    checkPositions(model, kept.length, `${what} has ${kept.length} tokens`);
-    yield { index, tokens: kept, cut: kept.length < tokens.length };
+    yield { index, tokens: kept, start: Math.min(start, kept.length - 1), cut: kept.length < tokens.length };
   }
 }
 
@@ -136,11 +140,6 @@ async function headOf({ input, source, part, form, sha256 }: Extraction): Promis
       quantization: model.info.quantization,
     },
   };
-}
-
-/** A BOS token's block output is tens of times longer than all others. */
-function skippedIn(model: Model): number {
-  return model.info.addBos ? 1 : 0;
 }
 
 interface Made {
@@ -220,7 +219,7 @@ async function fillShard(
   texts: AsyncGenerator<Tokens>,
   { shard, writer, onTokens }: Filling,
 ): Promise<void> {
-  const { model, signal, clock } = input;
+  const { signal, clock } = input;
   let left = shard.texts;
   let waiting: Tokens | undefined;
   const changed = () => new UserError(`${source.name} has changed while it was read.`);
@@ -254,8 +253,8 @@ async function fillShard(
         sequences: batch.map(({ tokens }) => tokens),
         layers: form.layers,
         ...(form.point && { point: form.point }),
-        rows: form.rows,
-        skipped: skippedIn(model),
+        rows: form.rows === "response" ? "mean" : form.rows,
+        starts: Int32Array.from(batch, ({ start }) => start),
         ...(signal === undefined ? {} : { signal }),
       }),
     );
@@ -306,6 +305,7 @@ function describe(
     note: [
       planOnly ? "Only a plan: nothing was computed or written." : "",
       form.rows === "mean" && skippedIn(model) > 0 ? "A text's BOS token is left out of its mean." : "",
+      form.rows === "response" ? "Rows are means over the tokens behind each prompt." : "",
       form.rows === "all" && skippedIn(model) > 0
         ? "The first row of each text is that of its BOS token, tens of times longer than the others."
         : "",

@@ -1,12 +1,13 @@
 import type { FeaturePage, FeaturesConfig, FeaturesResult } from "../../contracts/index.js";
 import { limits, topCounts } from "../../contracts/limits.js";
+import { saidPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { Dictionaries, type OpenDictionary } from "../../library/index.js";
 import { type Context, type Model, strongestFeatures } from "../../native/index.js";
 import { writeNpz } from "../npz.js";
 import { fidelityOf, type Reading, readThrough } from "./dictionary-reading.js";
-import { openContext } from "./open-context.js";
+import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { tokenizeInput } from "./tokens.js";
 
@@ -25,6 +26,7 @@ export async function features(input: OperationInput<FeaturesConfig>): Promise<F
   const readings: Reading[] = [];
   let pages: FeaturePage[] | undefined;
   try {
+    checkPoints(context, [dictionary.stored.point]);
     for (const [done, tokens] of texts.entries()) {
       progress({ stage: "features", done, total: texts.length });
       readings.push(await clock.measure("compute", () => readThrough(input, context, dictionary, tokens)));
@@ -127,14 +129,20 @@ async function describe(
       top: Array.from(tokens, (_, token) => strongestFeatures(sparse, token, config.top)),
     });
   }
-  const { name, sha256, layout, activation, features: count, trained_on, layer } = stored;
+  const { name, sha256, layout, activation, features: count, trained_on, layer, point } = stored;
   return {
     dictionary: { name, sha256, layout, activation, features: count, trained_on },
     layer,
+    ...saidPoint(point),
     texts,
     features: strongestAnywhere(readings),
     fidelity: fidelityOf(model, readings),
-    note: [bosNote(model), mismatchNote(model, stored.trained_on), ...stored.notes]
+    note: [
+      bosNote(model),
+      mismatchNote(model, stored.trained_on),
+      otherBosNote(model, stored.prepend_bos),
+      ...stored.notes,
+    ]
       .filter((part) => part !== "")
       .join(" "),
   };
@@ -167,6 +175,14 @@ function strongestAnywhere(readings: readonly Reading[]): FeaturesResult["featur
 
 function bosNote(model: Model): string {
   return model.info.addBos ? "A text's BOS token counts in none of the figures, and is left as it is." : "";
+}
+
+/** Rows of texts that begin otherwise are other rows, most of all the first ones. */
+function otherBosNote(model: Model, prependBos: boolean | null): string {
+  if (prependBos === null || prependBos === model.info.addBos) return "";
+  return prependBos
+    ? "The dictionary was trained on texts that begin with a BOS token; this model's texts begin without one."
+    : "The dictionary was trained on texts without a BOS token; this model's texts begin with one.";
 }
 
 const tuned = /(^|[-_/ ])(it|instruct|chat)($|[-_/ .])/i;

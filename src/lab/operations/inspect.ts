@@ -22,6 +22,7 @@ import { checkDecomposable, decompose } from "./decompose.js";
 import { type LensReader, lensReader } from "./lens-readings.js";
 import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
+import { RoutingReader } from "./routing.js";
 import { checkLayers, pieceLookup, targetToken, tokenizeInput } from "./tokens.js";
 
 const lensNote =
@@ -73,14 +74,17 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
       top: topCounts.predictions,
       signal: input.signal,
     });
+    const routing =
+      config.routing === true ? new RoutingReader(context, config.layers, tokens.length) : undefined;
     const points: Point[] = ["block_out", ...(config.points ?? [])];
     const layers = config.layers.flatMap((layer) =>
       points.map((point): LayerFindings => ({ layer, point, norms: [], lens: [], translated: [] })),
     );
     let next: TopTokens | undefined;
     await artifacts.create("activations.npz", async (file) => {
-      next = await captureAll(input, context, { tokens, target }, layers, file, reader);
+      next = await captureAll(input, context, { tokens, target }, layers, file, { reader, routing });
     });
+    if (routing !== undefined) await clock.measure("artifact", () => routing.write(artifacts));
     const decomposed =
       config.decompose === true
         ? await clock.measure("compute", () => decompose(model, context, tokens, target, input.signal))
@@ -94,7 +98,11 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
       reader,
       decomposed,
     );
-    return heads === undefined ? described : { ...described, attention: heads };
+    return {
+      ...described,
+      ...(heads === undefined ? {} : { attention: heads }),
+      ...(routing === undefined ? {} : { routing: routing.describe() }),
+    };
   } finally {
     await context.close();
   }
@@ -106,7 +114,7 @@ async function captureAll(
   { tokens, target }: Wanted,
   layers: LayerFindings[],
   file: ArtifactFile,
-  reader: LensReader | undefined,
+  { reader, routing }: { reader: LensReader | undefined; routing: RoutingReader | undefined },
 ): Promise<TopTokens | undefined> {
   const npz = new NpzWriter(
     file,
@@ -131,10 +139,12 @@ async function captureAll(
         ...(context.lens.supported && reader === undefined ? { lensTopK: topCounts.predictions } : {}),
         ...(target === null ? {} : { lensTarget: target }),
         lensAnswer: config.follow_answer === true,
+        ...(routing === undefined ? {} : { routing: routing.layers }),
         ...(last ? { nextTopK: topCounts.next_tokens } : {}),
       }),
     );
     next = captured.next;
+    routing?.take(captured.routing ?? []);
     if (reader !== undefined) {
       const followed = config.follow_answer === true ? next?.tokenIds[0] : undefined;
       const targets = targetsOf(chunk.length, target, followed);

@@ -1,6 +1,7 @@
 import { promptPairs } from "../../contracts/check-patch-sweep.js";
 import type { PatchSweepConfig, PatchSweepResult } from "../../contracts/index.js";
 import { limits } from "../../contracts/limits.js";
+import { type MarkedText, readMarks } from "../../contracts/marked-text.js";
 import { alignedPositions } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { randomVector } from "../../library/index.js";
@@ -13,7 +14,7 @@ import {
   patchPlaces,
 } from "../../native/index.js";
 import { writeNpz } from "../npz.js";
-import { lastTokens, type MarkedText, readMarks } from "./aligned-spans.js";
+import { lastTokens } from "./aligned-spans.js";
 import { headSize, headsOf } from "./heads.js";
 import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";

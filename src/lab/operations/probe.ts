@@ -12,7 +12,7 @@ const permutations = 100;
 const resamples = 2000;
 
 /**
- * Trains a linear probe on the final-token block outputs of each selected layer, or on another point of it: logistic regression on
+ * Trains a linear probe on a row of each example at each selected layer, its last token's block output unless told otherwise: logistic regression on
  * activations standardised with the training examples' statistics, reported on the held-out ones.
  */
 export async function probe(input: OperationInput<ProbeConfig>): Promise<Findings<ProbeResult>> {
@@ -23,7 +23,7 @@ export async function probe(input: OperationInput<ProbeConfig>): Promise<Finding
     write: (layer, trained) => writeWeights(input, layer, trained),
     report: (layer, trained) => report(config, layer, trained),
   });
-  return { ...(config.point && { point: config.point }), reports };
+  return { ...(config.point && { point: config.point }), ...(config.rows && { rows: config.rows }), reports };
 }
 
 /** In double precision, so that the file's own arithmetic gives the reported scores. */

@@ -11,7 +11,7 @@ const constantNote =
 
 /**
  * Trains a sparse autoencoder on the block outputs of each selected layer, and reports it on what was held out: a small
- * one (ReLU encoder, linear decoder, L1) on all examples' last tokens at once, where nothing else was asked for.
+ * one (ReLU encoder, linear decoder, L1) on one row of each example at once, where nothing else was asked for.
  */
 export async function sae(input: OperationInput<SaeConfig>): Promise<Findings<SaeResult>> {
   const { config } = input;
@@ -26,10 +26,10 @@ export async function sae(input: OperationInput<SaeConfig>): Promise<Findings<Sa
     write: (layer, trained) => writeWeights(small, layer, trained),
     report: (layer, trained) => report(config, layer, trained),
   });
-  return { ...(config.point && { point: config.point }), reports };
+  return { ...(config.point && { point: config.point }), ...(config.rows && { rows: config.rows }), reports };
 }
 
-/** Whether it is the autoencoder of one batch: the examples' last tokens, ReLU, nothing said of the steps. */
+/** Whether it is the autoencoder of one batch: a row of each example, ReLU, nothing said of the steps. */
 function isSmall(config: SaeConfig): config is SaeExamplesConfig {
   const { examples, architecture, rows, batch, learning_rate, warmup, decay, sparsity } = config;
   const said = [batch, learning_rate, warmup, decay, sparsity].some((value) => value !== undefined);

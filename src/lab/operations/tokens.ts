@@ -13,11 +13,21 @@ export async function tokenizeInput(
   what: string,
 ): Promise<Int32Array> {
   const tokens = await rawTokens(model, text, what);
-  if (tokens.length > maxInputTokens) {
-    throw new UserError(`${what} has ${tokens.length} tokens; max_input_tokens allows ${maxInputTokens}.`);
-  }
-  checkPositions(model, tokens.length, `${what} has ${tokens.length} tokens`);
+  checkLength(model, tokens, maxInputTokens, what);
   return tokens;
+}
+
+/** @throws UserError where a text has more tokens than allowed, or than the model knows positions */
+export function checkLength(
+  model: Model,
+  { length }: { length: number },
+  maxInputTokens: number,
+  what: string,
+): void {
+  if (length > maxInputTokens) {
+    throw new UserError(`${what} has ${length} tokens; max_input_tokens allows ${maxInputTokens}.`);
+  }
+  checkPositions(model, length, `${what} has ${length} tokens`);
 }
 
 /** The same, however many there are. @throws UserError where there are none */

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { bytesText } from "../../contracts/bytes-text.js";
@@ -31,6 +32,10 @@ export class Checkpoint {
     this.#folder = folder;
     this.#path = join(folder, `checkpoint-layer-${layer}.safetensors`);
     this.#identity = identity;
+  }
+
+  isThere(): boolean {
+    return existsSync(this.#path);
   }
 
   async write(state: Readonly<Record<string, Float32Array>>, history: History): Promise<void> {

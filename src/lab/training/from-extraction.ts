@@ -2,10 +2,11 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Progress, SaeReport } from "../../contracts/index.js";
-import type { BlockPoint } from "../../contracts/names.js";
+import type { BlockPoint, RowsRead } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { version } from "../../contracts/version.js";
 import { removeTorn, syncFolder, writeDurably } from "../../files/durable.js";
+import { NativeError } from "../../native/index.js";
 import { Artifacts } from "../artifacts.js";
 import { lock } from "../lock.js";
 import { Checkpoint, differenceOf, type TrainingIdentity } from "./checkpoint.js";
@@ -24,7 +25,7 @@ export interface ExtractionTraining extends Omit<DictionarySettings, "seed"> {
   from: string;
   /** Those of the extraction when not given. */
   layers?: readonly number[] | undefined;
-  rows?: "all" | "last" | undefined;
+  rows?: RowsRead | undefined;
   /** Which the extraction has to be of; otherwise any. */
   point?: BlockPoint | undefined;
   seed: number;
@@ -128,11 +129,24 @@ async function trainLayer(
     prependBos: extraction.skipped > 0,
   };
   for (const file of filesOf(out, layer)) await rm(`${file}.partial`, { force: true });
-  await writeOwn(new Artifacts(out), trained);
   const folder = saeLensFolder(out, layer);
   await makeFolder(folder);
-  await writeSaeLens(new Artifacts(folder), trained);
+  try {
+    await writeOwn(new Artifacts(out), trained);
+    await writeSaeLens(new Artifacts(folder), trained);
+  } catch (error) {
+    throw unwritten(`The dictionary of block ${layer}`, out, error);
+  }
   return { layer, ...report };
+}
+
+/** What the user is told where the disk takes no more; what is no fault of the disk's stays as it is. */
+function unwritten(what: string, out: string, error: unknown): unknown {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === undefined || error instanceof NativeError) return error;
+  return new UserError(
+    `${what} cannot be written to ${out} (${code}); once there is room, the same command goes on at the last checkpoint.`,
+  );
 }
 
 const checkpointOf = (out: string, layer: number, identity: TrainingIdentity) =>
@@ -189,7 +203,11 @@ function parsed(text: string): ExtractionTrained | undefined {
 }
 
 async function write(out: string, result: ExtractionTrained): Promise<void> {
-  await writeDurably(join(out, resultFile), `${JSON.stringify(result, null, 1)}\n`);
+  try {
+    await writeDurably(join(out, resultFile), `${JSON.stringify(result, null, 1)}\n`);
+  } catch (error) {
+    throw unwritten(resultFile, out, error);
+  }
 }
 
 /** One level: above it somebody else decides. */

@@ -1,4 +1,4 @@
-import type { BlockPoint } from "../../contracts/names.js";
+import type { BlockPoint, RowsRead } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import type { RowPiece } from "../../native/index.js";
 import { type Extraction, openExtraction, pointOfRows, readShard, type ShardRows } from "./extraction.js";
@@ -25,14 +25,14 @@ export interface TrainingRows {
 /**
  * Says what each row of an extraction is for. Whole texts are held out, and equal texts are on one side: what was trained
  * on is not held out. The rows of BOS tokens are left aside.
- * @param rows every token's row, or the last one's of each text
+ * @param rows which of the extraction's; of every token's row the last one's of each text can be picked
  * @throws UserError
  */
 export async function trainingRows(
   folder: string,
   settings: {
     layer: number;
-    rows: "all" | "last" | undefined;
+    rows: RowsRead | undefined;
     /** Which the extraction has to be of; otherwise any. */
     point?: BlockPoint | undefined;
     seed: number;
@@ -52,6 +52,10 @@ export async function trainingRows(
   }
   if (settings.rows === "all" && form.rows !== "all") {
     throw new UserError(`${folder} holds one row of each text (${form.rows}); rows all needs every token's.`);
+  }
+  const held = settings.rows === form.rows || (settings.rows === "last" && form.rows === "all");
+  if (settings.rows !== undefined && !held) {
+    throw new UserError(`${folder} holds rows ${form.rows}, not ${settings.rows}.`);
   }
   const shards: ShardRows[] = [];
   for (let i = 0; i < extraction.shards.length; i++) shards.push(await readShard(extraction, i));
@@ -80,8 +84,11 @@ function layersText(layers: readonly number[]): string {
   return layers.length === 1 ? `block ${layers[0]}` : `blocks ${layers.join(", ")}`;
 }
 
-function placeOf({ starts, indices, tokenIds }: ShardRows, row: number, every: boolean) {
-  if (!every) return { text: indices[row] ?? row, token: (starts[row + 1] ?? tokenIds.length) - 1 };
+function placeOf({ starts, indices }: ShardRows, row: number, every: boolean) {
+  if (!every) {
+    const length = (starts[row + 1] as number) - (starts[row] as number);
+    return { text: indices[row] as number, token: length - 1 };
+  }
   let low = 0;
   let high = indices.length;
   while (high - low > 1) {

@@ -71,7 +71,23 @@ function learningRate(features: number, hidden: number, steps: number): number {
   return Math.min(0.06 / Math.sqrt(hidden), long * Math.sqrt(Math.max(1, 10_000 / steps)));
 }
 
-/** Bytes that a training takes: weights, and twice as many moments; rows, errors and what fires. */
-export function trainingBytes({ features, hidden, batch }: FilledSettings): number {
-  return 4 * (6 * features * hidden + 4 * batch * hidden + 512 * features);
+/**
+ * Bytes for each feature of each row of a batch: half of them fire at first, each with 12 bytes in a list that grows by
+ * doubling, and 16 for its gradient; of a batch's largest only their values are listed beside.
+ */
+const firingBytes = { relu: 20, jumprelu: 20, batchtopk: 16, topk: 0 };
+
+/**
+ * Bytes that a training takes at most: two matrices with their moments, and a copy of them while they are kept or
+ * written; rows and errors; what fires, at its most at the beginning; what each thread works in.
+ * @param resumed whether it goes on from a checkpoint, which is in memory twice while it is read
+ */
+export function trainingBytes(
+  { architecture, features, hidden, batch, k }: FilledSettings,
+  { threads, resumed }: { threads: number; resumed: boolean },
+): number {
+  const matrices = 24 * features * hidden;
+  const rows = 16 * batch * hidden;
+  const firing = batch * (firingBytes[architecture] * features + 28 * k);
+  return (resumed ? 3 : 2) * matrices + rows + firing + 512 * threads * features;
 }

@@ -1,9 +1,10 @@
+import { availableParallelism } from "node:os";
 import { bytesText } from "../../contracts/bytes-text.js";
 import type { Progress, SaeReport } from "../../contracts/index.js";
 import { topCounts } from "../../contracts/limits.js";
 import { UserError } from "../../contracts/user-error.js";
 import { hostMemory } from "../../models/memory.js";
-import { DictionaryTrainer, type DictionaryWeights } from "../../native/index.js";
+import { DictionaryTrainer, type DictionaryTraining, type DictionaryWeights } from "../../native/index.js";
 import type { Checkpoint, History, TrainingIdentity } from "./checkpoint.js";
 import type { TrainingRows } from "./rows.js";
 import { type DictionarySettings, type FilledSettings, filledSettings, trainingBytes } from "./settings.js";
@@ -37,21 +38,14 @@ export async function trainDictionary(options: TrainingOptions): Promise<Trained
   const { pieces, extraction } = rows;
   const trainRows = count(pieces, 1);
   const settings = filledSettings(options.settings, extraction.form.hidden, Math.max(1, trainRows));
-  checkMemory(settings);
   const checkpoint = options.checkpoint?.open(identityOf(rows, settings));
-  const kept = await checkpoint?.read();
-  const history: History = kept?.history ?? { losses: [], evaluations: [] };
-  const trainer = await DictionaryTrainer.open(
-    {
-      ...settings,
-      pieces,
-      ...(threads !== undefined && { threads }),
-      ...(kept !== undefined && { state: kept.state }),
-    },
-    { signal },
+  checkMemory(settings, threads ?? availableParallelism(), checkpoint?.isThere() === true);
+  const { trainer, first, history } = await openTrainer(
+    { ...settings, pieces, ...(threads !== undefined && { threads }) },
+    checkpoint,
+    signal,
   );
   try {
-    const first = kept === undefined ? 0 : stepsOf(kept.state);
     try {
       await runSteps(trainer, first, settings, history, checkpoint, options);
     } catch (error) {
@@ -64,6 +58,24 @@ export async function trainDictionary(options: TrainingOptions): Promise<Trained
   } finally {
     await trainer.close();
   }
+}
+
+/** A trainer where an earlier process left it; the state that it was given is let go of. */
+async function openTrainer(
+  training: DictionaryTraining,
+  checkpoint: Checkpoint | undefined,
+  signal: AbortSignal | undefined,
+): Promise<{ trainer: DictionaryTrainer; first: number; history: History }> {
+  const kept = await checkpoint?.read();
+  const trainer = await DictionaryTrainer.open(
+    { ...training, ...(kept !== undefined && { state: kept.state }) },
+    { signal },
+  );
+  return {
+    trainer,
+    first: kept === undefined ? 0 : stepsOf(kept.state),
+    history: kept?.history ?? { losses: [], evaluations: [] },
+  };
 }
 
 function count(pieces: TrainingRows["pieces"], use: number): number {
@@ -81,13 +93,13 @@ function identityOf({ extraction, pieces }: TrainingRows, settings: FilledSettin
   };
 }
 
-function checkMemory(settings: FilledSettings): void {
-  const needed = trainingBytes(settings);
+function checkMemory(settings: FilledSettings, threads: number, resumed: boolean): void {
+  const needed = trainingBytes(settings, { threads, resumed });
   const { total } = hostMemory();
   if (needed <= total) return;
   throw new UserError(
-    `Training ${settings.features} features of ${settings.hidden} values takes about ${bytesText(needed)}; this ` +
-      `machine has ${bytesText(total)}.`,
+    `Training ${settings.features} features of ${settings.hidden} values (${settings.architecture}, batches of ` +
+      `${settings.batch} rows) takes up to ${bytesText(needed)}; this machine has ${bytesText(total)}.`,
   );
 }
 

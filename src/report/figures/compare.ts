@@ -64,7 +64,10 @@ function meanAt(prompts: readonly PromptTrials[], strength: number): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-function summary({ intervention, position, trials }: CompareResult, prompts: PromptTrials[]): string[] {
+function summary(
+  { intervention, position, trials, layers }: CompareResult,
+  prompts: PromptTrials[],
+): string[] {
   const first = trials[0];
   const strengths = strengthsOf(prompts);
   if (first === undefined || strengths.length === 0) return ["There are no trials."];
@@ -80,7 +83,7 @@ function summary({ intervention, position, trials }: CompareResult, prompts: Pro
       ? `the probability of “${visible(first.target_token)}”`
       : `the mean probability of the target tokens of ${prompts.length} prompts`;
   return [
-    `${sentenceOf[intervention]} layer ${first.layer} (${position}): at strength ${farthest}, ${whose} is ` +
+    `${sentenceOf[intervention]} ${layers === undefined || layers.length === 1 ? `layer ${first.layer}` : `layers ${layers.join(", ")}`} (${position}): at strength ${farthest}, ${whose} is ` +
       `${percent(meanAt(prompts, farthest))}, against ${percent(baseline / prompts.length)} without the intervention. ` +
       `${changed.length} of ${count(moved.length, "continuation")} away from the neutral strength differ from the baseline's.`,
   ];
@@ -93,11 +96,13 @@ const sentenceOf: Record<CompareResult["intervention"], string> = {
   steer: "Adding the steering direction to",
   project_out: "Taking the component along the direction out of",
   clamp: "Clamping the projection on the direction in",
+  swap: "Exchanging two tokens' coordinates in",
 };
 
 const formulas: Record<CompareResult["intervention"], string> = {
   project_out: "h becomes h − s·(h·u)·u, with u the unit difference of the positive and the negative side",
   clamp: "h becomes h + s·(clip(h·u, min, max) − h·u)·u, with u the unit difference of the two sides",
+  swap: "h goes s of the way to where the two tokens' coordinates are exchanged, with the values of the run without a change",
   scale: "h becomes s·h",
   ablate: "h becomes (1 − s)·h",
   patch: "h becomes (1 − s)·h + s·donor",

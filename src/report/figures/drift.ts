@@ -13,7 +13,7 @@ export function driftFindings(result: DriftResult): Findings {
       ...(dictionary === undefined
         ? []
         : [
-            `The dictionary ${dictionary.name} at layer ${dictionary.layer}: ` +
+            `The dictionary ${dictionary.name} at ${dictionary.point === undefined ? "" : `${dictionary.point} of `}layer ${dictionary.layer}: ` +
               (dictionary.jaccard === null
                 ? "no feature is active."
                 : `of the features active in one model, ${shown(dictionary.jaccard)} are active in both`) +

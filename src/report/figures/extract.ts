@@ -6,6 +6,7 @@ const rowsOf = {
   all: "every token's row",
   last: "each text's last row",
   mean: "the mean of each text's rows",
+  response: "the mean row of the response",
 };
 
 /** What was written: it is data for other programs, and shows nothing by itself. */

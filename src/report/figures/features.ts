@@ -8,18 +8,20 @@ const textsShown = 12;
 
 /** How well a dictionary fits texts, its strongest features, and where they are active. */
 export function featuresFindings(result: FeaturesResult): Findings {
-  const { dictionary, fidelity, layer } = result;
+  const { dictionary, fidelity, layer, point } = result;
   const { explained_variance: explained, loss_recovered: recovered } = fidelity;
   return {
     summary: [
-      `The dictionary ${dictionary.name} (${count(dictionary.features, "feature")}, ${dictionary.activation}) at block ${layer}: ` +
+      `The dictionary ${dictionary.name} (${count(dictionary.features, "feature")}, ${dictionary.activation}) at ${point === undefined ? "" : `${point} of `}block ${layer}: ` +
         `${figureOf(fidelity.l0)} features are active a token, over ${count(fidelity.tokens, "token")}; ` +
         (explained === null
-          ? "the block outputs do not vary."
+          ? "the rows do not vary."
           : `their sum explains ${percent(explained)} of the variance.`),
       ...(recovered === null
         ? []
-        : [`With the block's output replaced by that sum, ${percent(recovered)} of the loss is recovered.`]),
+        : [
+            `With ${point === undefined ? "the block's output" : point} replaced by that sum, ${percent(recovered)} of the loss is recovered.`,
+          ]),
     ],
     cautions: [
       "A dictionary that does not fit these texts shows features that mean nothing here: look at the explained variance and the loss recovered first.",

@@ -12,6 +12,7 @@ import {
   visible,
 } from "../../terminal/index.js";
 import { type Cell, type Figure, type Findings, figureOf, percent, signed } from "../figure.js";
+import { patchByLayer } from "./patch-by-layer.js";
 
 /** Where one state moves the answer: layers over tokens; of heads, layers over heads, and the strongest over tokens. */
 export function patchSweepFindings(result: PatchSweepResult): Findings {
@@ -45,9 +46,12 @@ export function patchSweepFindings(result: PatchSweepResult): Findings {
         : "A state that spoils the answer is needed for it. That it is enough is another question: denoise asks that one.",
       "What a patch moves is everything in which the two prompts differ at that place. Choose a corrupted prompt that differs in one thing alone.",
     ],
-    parts: patchPoints(result).flatMap((point) =>
-      point === "head_out" ? headMaps(drawn, sites) : [tokenMap(drawn, sites, point)],
-    ),
+    parts: [
+      ...patchPoints(result).flatMap((point) =>
+        point === "head_out" ? headMaps(drawn, sites) : [tokenMap(drawn, sites, point)],
+      ),
+      ...patchByLayer(result, sites, drawn.shares),
+    ],
   };
 }
 

@@ -2,6 +2,8 @@ import { frame, panel, tip } from "./frame.js";
 import { seriesLegend } from "./legend.js";
 import { panelWidth } from "./lines.js";
 
+const at = (/** @type {string} */ name) => (/** @type {Row} */ row) => row[name];
+
 /**
  * Histograms of two classes, one above the line and one below; a small picture for each combination of panels.
  * @param {PageFigure} figure
@@ -11,7 +13,7 @@ import { panelWidth } from "./lines.js";
  */
 export function drawMirror(figure, rows, space) {
   const { width, theme } = space;
-  const { from, to, up, down, axis, panels } = figure.chart;
+  const { from, to, up, down, axis, panels, sides, fitted } = figure.chart;
   const [above, below] = /** @type {[string, string]} */ ([theme.series[0], theme.series[1]]);
   const groups = d3.groups(rows, (/** @type {Row} */ row) =>
     panels
@@ -24,8 +26,8 @@ export function drawMirror(figure, rows, space) {
   return {
     legend: seriesLegend(
       [
-        { name: "class 1 (above)", color: above, wide: true },
-        { name: "class 0 (below)", color: below, wide: true },
+        { name: `${sides?.up ?? "class 1"} (above)`, color: above, wide: true },
+        { name: `${sides?.down ?? "class 0"} (below)`, color: below, wide: true },
       ],
       space,
     ),
@@ -39,7 +41,7 @@ export function drawMirror(figure, rows, space) {
         marginLeft: 36,
         marginRight: 10,
         marginBottom: 34,
-        x: { domain: [0, 1] },
+        x: { domain: fitted ? [d3.min(own, at(from)), d3.max(own, at(to))] : [0, 1] },
         y: { domain: [-reach, reach] },
         marks: [
           Plot.axisX({ label: axis, labelArrow: "none", tickSize: 0, fill: theme.soft, ticks: 3 }),

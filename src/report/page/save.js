@@ -14,7 +14,17 @@ const mostPixels = 120_000_000;
 export async function save(kind, figure, container, theme, name) {
   if (kind === "csv")
     return download(`${name}.csv`, new Blob([csv(figure)], { type: "text/csv;charset=utf-8" }));
-  const { svg, width, height } = compose(figure, container, theme);
+  return savePicture(kind, compose(figure, container, theme), name);
+}
+
+/** @typedef {{svg: SVGSVGElement, width: number, height: number}} Sheet a whole picture, ready to be kept */
+
+/**
+ * @param {string} kind `svg` or `png`
+ * @param {Sheet} sheet
+ * @param {string} name
+ */
+export async function savePicture(kind, { svg, width, height }, name) {
   const text = new XMLSerializer().serializeToString(svg);
   const file = new Blob([text], { type: "image/svg+xml" });
   if (kind === "svg") return download(`${name}.svg`, file);
@@ -43,14 +53,25 @@ export async function save(kind, figure, container, theme, name) {
  * @param {Theme} theme
  */
 function compose({ title }, container, theme) {
-  const [padding, head] = [16, 34];
   const box = container.getBoundingClientRect();
-  const [width, height] = [Math.ceil(box.width) + 2 * padding, Math.ceil(box.height) + head + 2 * padding];
-  const svg = document.createElementNS(namespace, "svg");
-  const set = (/** @type {Element} */ element, /** @type {Record<string, string | number>} */ attributes) => {
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
-  };
-  set(svg, {
+  const { sheet, left, top } = titledSheet(title, box, theme);
+  for (const part of container.querySelectorAll(":scope > svg, :scope > .legend > svg")) {
+    sheet.svg.append(copyOf(part, left - box.left, top - box.top));
+  }
+  return sheet;
+}
+
+/**
+ * Paper with a title, in the page's colours.
+ * @param {string} title
+ * @param {{width: number, height: number}} room what stands under the title
+ * @param {Theme} theme
+ * @returns {{sheet: Sheet, left: number, top: number}} where that room begins
+ */
+export function titledSheet(title, room, theme) {
+  const [padding, head] = [16, 34];
+  const [width, height] = [Math.ceil(room.width) + 2 * padding, Math.ceil(room.height) + head + 2 * padding];
+  const svg = make("svg", {
     width,
     height,
     viewBox: `0 0 ${width} ${height}`,
@@ -58,28 +79,49 @@ function compose({ title }, container, theme) {
     color: theme.ink,
     role: "img",
   });
-  const name = document.createElementNS(namespace, "title");
+  const name = make("title", {});
   name.textContent = title;
-  const paper = document.createElementNS(namespace, "rect");
-  set(paper, { width, height, fill: theme.card });
-  const heading = document.createElementNS(namespace, "text");
-  set(heading, { x: padding, y: padding + 16, "font-size": 17, "font-weight": 600, fill: theme.ink });
+  const paper = make("rect", { width, height, fill: theme.card });
+  const place = { x: padding, y: padding + 16, "font-size": 17, "font-weight": 600, fill: theme.ink };
+  const heading = make("text", place);
   heading.textContent = cutText(title, 17, width - 2 * padding);
   svg.append(name, paper, heading);
-  for (const part of container.querySelectorAll(":scope > svg, :scope > .legend > svg")) {
-    const place = part.getBoundingClientRect();
-    const copy = /** @type {Element} */ (part.cloneNode(true));
-    for (const tip of copy.querySelectorAll('[aria-label="tip"]')) tip.remove();
-    copy.removeAttribute("aria-hidden");
-    set(copy, {
-      x: place.left - box.left + padding,
-      y: place.top - box.top + padding + head,
-      width: place.width,
-      height: place.height,
-    });
-    svg.append(copy);
-  }
-  return { svg, width, height };
+  const sheet = { svg: /** @type {SVGSVGElement} */ (svg), width, height };
+  return { sheet, left: padding, top: padding + head };
+}
+
+/**
+ * A copy of a picture of the page, as far from where it stands there as is said.
+ * @param {Element} part
+ * @param {number} across
+ * @param {number} down
+ */
+export function copyOf(part, across, down) {
+  const { left, top, width, height } = part.getBoundingClientRect();
+  const copy = /** @type {Element} */ (part.cloneNode(true));
+  for (const tip of copy.querySelectorAll('[aria-label="tip"]')) tip.remove();
+  copy.removeAttribute("aria-hidden");
+  set(copy, { x: left + across, y: top + down, width, height });
+  return copy;
+}
+
+/**
+ * An element of SVG.
+ * @param {string} name
+ * @param {Record<string, string | number>} attributes
+ */
+export function make(name, attributes) {
+  const element = document.createElementNS(namespace, name);
+  set(element, attributes);
+  return element;
+}
+
+/**
+ * @param {Element} element
+ * @param {Record<string, string | number>} attributes
+ */
+function set(element, attributes) {
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
 }
 
 /** @param {PageFigure} figure */

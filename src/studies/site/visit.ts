@@ -39,7 +39,7 @@ export class SiteError extends Error {
 export async function startVisit(service: Service, ctx: Context): Promise<Visit> {
   const secret = readCookie(ctx, sessionCookie);
   const session = secret === null ? null : await findSession(service.store, secret);
-  const csrf = secret === null || session === null ? "" : csrfOf(secret);
+  const csrf = session === null ? "" : csrfOf(secret as string);
   return { service, ctx, session, csrf };
 }
 

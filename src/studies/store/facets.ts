@@ -151,7 +151,7 @@ export class FacetColumns {
       const owner = authorAt[place] as number;
       const year = years.of(this.#places.timeAt(place));
       const repeated = (((reproduced[place >>> 5] as number) >>> (place & 31)) & 1) === 1;
-      // What a place fails, a bit each: nothing, and it counts for all; one filter, and it counts for that one's values.
+      // What a place fails, a bit each: with none it counts for all, with one for that filter's values.
       let failed = 0;
       if (wanted.license !== 0 && license !== wanted.license) failed |= failing.license;
       if (wanted.methods !== 0 && (methods & wanted.methods) === 0) failed |= failing.method;
@@ -159,7 +159,6 @@ export class FacetColumns {
       if (given.author && owner !== wanted.author) failed |= failing.author;
       if (wanted.year !== 0 && year !== wanted.year) failed |= failing.year;
       if (given.reproduced && !repeated) failed |= failing.reproduced;
-      if ((failed & (failed - 1)) !== 0) return;
       if ((failed & ~failing.license) === 0) increment(counts.license, license);
       if ((failed & ~failing.model) === 0) increment(counts.model, model);
       if ((failed & ~failing.author) === 0) increment(counts.author, owner);

@@ -50,10 +50,9 @@ function checkTree(entries: StudyPackage["entries"]): void {
     }
     return place;
   });
-  const settled = new Set<number>();
-  for (let start = 0; start < parents.length; start += 1) {
+  for (const start of parents.keys()) {
     const walk = new Set<number>();
-    for (let at = start; at !== -1 && !settled.has(at); at = parents[at] as number) {
+    for (let at = start; at !== -1; at = parents[at] as number) {
       if (walk.has(at)) {
         throw new ApiError("parent_cycle", `Entry ${at} is its own ancestor.`, {
           field: `/entries/${at}/parent`,
@@ -61,7 +60,6 @@ function checkTree(entries: StudyPackage["entries"]): void {
       }
       walk.add(at);
     }
-    for (const at of walk) settled.add(at);
   }
 }
 

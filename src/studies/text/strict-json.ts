@@ -56,7 +56,6 @@ function refuseAmbiguity(text: string): void {
       case "}":
       case "]":
         levels.pop();
-        expectName = false;
         break;
       case ",":
         if (level?.names === null) level.at = (level.at as number) + 1;
@@ -79,7 +78,7 @@ function refuseAmbiguity(text: string): void {
         break;
       }
       default:
-        if (character === "-" || (character >= "0" && character <= "9")) {
+        if (/[-0-9]/.test(character)) {
           const end = endOfNumber(text, index);
           if (!Number.isFinite(Number(text.slice(index, end)))) {
             throw new ApiError("number_out_of_range", "A number is beyond the range of a double.", {

@@ -1,4 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
+import { percent } from "../../report/figure.js";
+import { chatSettings } from "./chat-settings.js";
 import { follow, usePlace, type View, views } from "./router.js";
 import { call, forget } from "./session.js";
 import { changed, known, useTopic } from "./store.js";
@@ -102,6 +104,7 @@ function Status() {
           </>
         )}
       </span>
+      <EditsOn />
       <a class="jobs" href="/jobs" onClick={follow}>
         {going === 1 ? "1 job running" : `${going} jobs running`}
       </a>
@@ -119,6 +122,28 @@ function Status() {
         Sign out everywhere
       </button>
     </>
+  );
+}
+
+/** What the next answers are changed by, and what the server says that it did to the last one. */
+function EditsOn() {
+  const { id } = usePlace();
+  useTopic("settings");
+  useTopic(`conversation ${id}`);
+  const count = chatSettings.edits.filter(({ on }) => on).length;
+  if (count === 0) return null;
+  const last = id === undefined ? undefined : known.conversations.get(id)?.turns.at(-1);
+  const done = last?.answers.flatMap(({ edits }) => edits ?? []) ?? [];
+  const shares = done.map(({ mean_row_length: row, mean_change_length: change }) =>
+    row !== undefined && change !== undefined && row > 0 ? change / row : undefined,
+  );
+  const nothing = done.some(({ mean_change_length: change }) => change === 0);
+  const told = shares.flatMap((share) => (share === undefined ? [] : [percent(share)]));
+  return (
+    <a class={nothing ? "edits-on bad" : "edits-on"} href="/chat" onClick={follow}>
+      edits on: {count}
+      {nothing ? " (changes nothing)" : told.length > 0 && ` (${told.join(", ")} of a row)`}
+    </a>
   );
 }
 

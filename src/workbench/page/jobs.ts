@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
-import type { Job, JobSummary, PatchGrowth } from "../../contracts/index.js";
+import type { Config, Job, JobSummary, Operation, PatchGrowth } from "../../contracts/index.js";
 import type { Figure } from "../../report/figure.js";
+import type { CodeRequest } from "./scripts.js";
 import { call } from "./session.js";
 import { known, useTopic } from "./store.js";
 
@@ -45,6 +46,42 @@ export function useFindings(id: string | undefined): JobFindings | string | unde
   return found?.id === id ? found?.findings : undefined;
 }
 
+/**
+ * The findings of several jobs as they come, by id: of one that has no result yet the job alone, of one that has none a
+ * sentence.
+ */
+export function useAllFindings(
+  ids: readonly string[],
+): ReadonlyMap<string, JobFindings | { job: Job } | string> {
+  useTopic("state");
+  const [found, set] = useState<ReadonlyMap<string, JobFindings | { job: Job } | string>>(new Map());
+  const statuses = ids.map((id) => known.state?.jobs.find((job) => job.id === id)?.status ?? "");
+  useEffect(() => {
+    let ended = false;
+    const keep = (id: string, what: JobFindings | { job: Job } | string) =>
+      !ended && set((before) => new Map(before).set(id, what));
+    for (const [at, id] of ids.entries()) {
+      const before = found.get(id);
+      const settled = typeof before === "string" || (before !== undefined && "figures" in before);
+      // One that is under way is asked for once, for its settings, and again when it has ended.
+      const going = statuses[at] === "running" || statuses[at] === "queued";
+      if (settled || (going && before !== undefined)) continue;
+      call<JobFindings | { job: Job }>(`/api/jobs/${encodeURIComponent(id)}/findings`).then(
+        (findings) => {
+          const { status, error } = findings.job;
+          const none = !("figures" in findings) && !["running", "queued"].includes(status);
+          keep(id, none ? (error ?? `The job was ${status}.`) : findings);
+        },
+        (error: Error) => keep(id, error.message),
+      );
+    }
+    return () => {
+      ended = true;
+    };
+  }, [ids.join(), statuses.join()]);
+  return found;
+}
+
 /** What is known of a patch sweep that runs; asked for when the list says that it has gone on. */
 export function useGrowth(id: string): PatchGrowth | undefined {
   const summary = useJobSummary(id);
@@ -65,9 +102,48 @@ export function useGrowth(id: string): PatchGrowth | undefined {
   return runs ? growth : undefined;
 }
 
+/** What this page handed in last: its form says already what it was. */
+let handedIn: string | undefined;
+
 /** Hands an experiment in. @returns its id */
 export async function submit(body: Record<string, unknown>): Promise<string> {
-  return (await call<Job>("/api/jobs", { method: "POST", body })).id;
+  const { id } = await call<Job>("/api/jobs", { method: "POST", body });
+  handedIn = id;
+  return id;
+}
+
+/**
+ * Fills a form with what a job was asked, where the page is opened at the job's address: it then shows what one would
+ * hand in to have the same again.
+ */
+export function useAsked<O extends Operation>(
+  operation: O,
+  id: string | undefined,
+  fill: (config: Extract<Config, { operation: O }>) => void,
+): void {
+  useEffect(() => {
+    if (id === undefined || id === handedIn) return;
+    let ended = false;
+    call<Job>(`/api/jobs/${encodeURIComponent(id)}`)
+      .then(({ config }) => {
+        if (!ended && config.operation === operation) fill(config as Extract<Config, { operation: O }>);
+      })
+      // That it is not there, the view itself says; a job of an earlier version may not say all that the form has.
+      .catch(() => {});
+    return () => {
+      ended = true;
+    };
+  }, [id]);
+}
+
+/** The same as a script hands it in. */
+export function jobRequest(body: Record<string, unknown>): CodeRequest {
+  return { service: "lab", url: known.state?.lab.url ?? "", path: "/lab/v1/jobs", body };
+}
+
+/** Something that the server is asked, as a script asks it. */
+export function serverRequest(path: string, body: Record<string, unknown>): CodeRequest {
+  return { service: "server", url: known.state?.server.url ?? "", path, body };
 }
 
 /** What the Lab opens the served model by. */

@@ -1,6 +1,8 @@
 /** What draws figures, loaded when the first one is shown: the report's own functions. */
 import "./libraries.js";
-import { csvText, download } from "../../report/page/save.js";
+import { csvText, download, savePicture } from "../../report/page/save.js";
+import { theme } from "../../report/page/theme.js";
+import { pictureOf } from "./html-picture.js";
 
 export { draw } from "../../report/page/draw.js";
 export { stepWithKeys } from "../../report/page/keys.js";
@@ -11,6 +13,11 @@ export { openMap } from "./map.js";
 /** The rows of a CSV text. */
 export function csvRows(text: string): string[][] {
   return d3.csvParseRows(text);
+}
+
+/** Keeps what stands in an element as a picture, `svg` or `png`. */
+export function saveElement(kind: string, name: string, title: string, element: HTMLElement): Promise<void> {
+  return savePicture(kind, pictureOf(element, title, theme()), name);
 }
 
 /** Keeps a table as a CSV file. */

@@ -132,7 +132,10 @@ class TestContract(unittest.TestCase):
             Lab.drift: ["model", "other", "examples", "**settings"],
             Lab.patch_sweep: ["model", ("clean", None), ("corrupted", None), "**settings"],
             Lab.dictionaries: [],
-            Lab.add_dictionary: ["name", "source", ("layer", None), ("k", None), ("revision", None)],
+            Lab.dictionary: ["name"],
+            Lab.add_dictionary: [
+                *["name", "source", ("layer", None), ("k", None), ("revision", None), ("point", None)],
+            ],
             Lab.remove_dictionary: ["name"],
             Lab.lenses: [],
             Lab.add_lens: ["name", "source", ("revision", None)],
@@ -196,12 +199,13 @@ class TestContract(unittest.TestCase):
             lab = Lab(service.url)
             lab.add_dictionary("a b", Path("/x/y"), layer=0)
             self.assertEqual(lab.dictionaries(), [])
+            self.assertEqual(lab.dictionary("c d"), {"dictionaries": []})
             lab.remove_dictionary("one")
             with self.assertRaisesRegex(TaplineError, "name is empty"):
                 lab.add_dictionary("", "x")
         self.assertEqual(
             [(method, path) for method, path, _ in service.seen],
-            [("PUT", "/lab/dictionaries/a%20b"), ("GET", "/lab/dictionaries"), ("DELETE", "/lab/dictionaries/one")],
+            [("PUT", "/lab/dictionaries/a%20b"), ("GET", "/lab/dictionaries"), ("GET", "/lab/dictionaries/c%20d"), ("DELETE", "/lab/dictionaries/one")],
         )
         self.assertEqual(json.loads(service.seen[0][2]), {"from": "/x/y", "layer": 0})
 

@@ -51,8 +51,8 @@ inBrowser(
       await page.goto(`${service.origin}/studies/${id}`);
       const figures = page.locator("figure");
       // Lens, answer's way, norms, next tokens; dose, differences; four of the probe; three of the SAE; features;
-      // recovery; drift by layer, artefacts. What was extracted is told in words.
-      assert.is(await figures.count(), 17);
+      // recovery, and the furthest by layer; drift by layer, artefacts. What was extracted is told in words.
+      assert.is(await figures.count(), 18);
       assert.match((await page.locator("main").textContent()) ?? "", "every token's row of 2 layers (0, 3)");
       const headline = page.getByRole("figure", { name: "First figure" });
       assert.ok((await headline.locator("svg:visible").count()) > 0, "the abstract has a figure");

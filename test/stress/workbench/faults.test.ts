@@ -26,7 +26,8 @@ inBrowser("a job that somebody cancels elsewhere is told in every tab that shows
   const before = await Promise.all(
     [0, 1, 2].map(() => lab.submit("probe", "demo", { examples, layers: [0, 1, 2, 3, 4, 5, 6, 7] })),
   );
-  await page.getByRole("button", { name: "Measure seven strengths beside random vectors" }).click();
+  await page.getByRole("textbox", { name: "layers" }).fill("5");
+  await page.getByRole("button", { name: /^Measure at these layers/ }).click();
   await page.waitForURL(/\/steer\/[0-9a-f]{32}$/);
   const id = new URL(page.url()).pathname.split("/")[2] as string;
   const other = await context.newPage();

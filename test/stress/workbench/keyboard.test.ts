@@ -4,50 +4,19 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { aroundBrowser, inBrowser } from "../../support/browser.js";
 import { until } from "../../support/until.js";
-import { type Bench, startBench, visit } from "../../workbench/bench.js";
+import { visit } from "../../workbench/bench.js";
+import { tabTo } from "../../workbench/by-keyboard.js";
+import { keepDictionary } from "../../workbench/corner-dictionary.js";
+import { broughtId, type ModelsBench, startModelsBench } from "../../workbench/models-bench.js";
 
-let bench: Bench;
+let bench: ModelsBench;
 aroundBrowser({
   async start() {
-    bench = await startBench();
+    bench = await startModelsBench();
+    await keepDictionary(bench.folder);
   },
   end: () => bench?.close(),
 });
-
-/** Tab stops that a view may have before what is looked for. */
-const mostStops = 200;
-
-/** In the page: what has the focus, as it is announced, and whether one sees it. */
-const focused = `(() => {
-  const at = document.activeElement;
-  const { outlineStyle, outlineWidth } = getComputedStyle(at);
-  const named = (at.getAttribute("aria-labelledby") ?? "").split(" ").map((id) => document.getElementById(id)?.textContent);
-  return {
-    name: (at.getAttribute("aria-label") ?? (named.join(" ").trim() || at.labels?.[0]?.textContent || at.textContent) ?? "").trim(),
-    tag: at.tagName.toLowerCase(),
-    shown: at.tagName === "BODY" || at.id === "content" || (outlineStyle !== "none" && parseFloat(outlineWidth) >= 2),
-  };
-})()`;
-
-interface Focused {
-  name: string;
-  tag: string;
-  shown: boolean;
-}
-
-/** Goes on with Tab until something of that name has the focus. */
-async function tabTo(page: Page, name: RegExp, tag?: string): Promise<void> {
-  const passed: string[] = [];
-  for (let stop = 0; stop < mostStops; stop += 1) {
-    await page.keyboard.press("Tab");
-    const at = (await page.evaluate(focused)) as Focused;
-    assert.ok(at.shown, `the focus is seen on ${at.tag} ${at.name}`);
-    if (at.tag !== "body") assert.ok(at.name !== "", `${at.tag} behind ${passed.at(-1)} has a name`);
-    if (name.test(at.name) && (tag === undefined || at.tag === tag)) return;
-    passed.push(`${at.tag} ${at.name.slice(0, 40)}`);
-  }
-  assert.unreachable(`${name} is no tab stop; there are ${passed.join(", ")}`);
-}
 
 async function goTo(page: Page, view: string): Promise<void> {
   await tabTo(page, new RegExp(`^${view}$`), "a");
@@ -99,7 +68,7 @@ async function inspectAndPatch(page: Page): Promise<void> {
   await page.getByRole("figure", { name: "Attention of layer" }).locator("svg").last().waitFor();
   await tabTo(page, /^Colour by/);
   await page.keyboard.press("ArrowDown");
-  await page.locator(".legend", { hasText: "least entropy in bits" }).waitFor();
+  await page.locator(".legend", { hasText: "entropy of what is read, in nats" }).waitFor();
   await tabTo(page, /^Logit lens$/, "div");
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("Enter");
@@ -119,23 +88,74 @@ async function inspectAndPatch(page: Page): Promise<void> {
 
 async function others(page: Page): Promise<void> {
   await goTo(page, "Steer");
-  await tabTo(page, /^Measure seven strengths/);
+  await tabTo(page, /^layers/);
+  await write(page, "5");
+  await tabTo(page, /^Measure at these layers/);
   await page.keyboard.press("Enter");
   await page.getByRole("figure").first().locator("svg").last().waitFor();
   await goTo(page, "Probe");
   await tabTo(page, /^Train and measure$/);
   await page.keyboard.press("Enter");
   await page.getByRole("figure").first().locator("svg").last().waitFor();
-  await goTo(page, "Features");
   await goTo(page, "Jobs");
   await tabTo(page, /^[0-9a-f]{8}$/, "a");
   await page.keyboard.press("Enter");
   await page.getByRole("figure").first().locator("svg").last().waitFor();
 }
 
+async function features(page: Page): Promise<void> {
+  await goTo(page, "Features");
+  await tabTo(page, /^Read$/);
+  await page.keyboard.press("Enter");
+  await page.getByRole("figure", { name: "Strongest features" }).locator("svg").last().waitFor();
+  await tabTo(page, /^Strongest features$/, "div");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  await tabTo(page, /^Look at it$/);
+  await page.keyboard.press("Enter");
+  await page.getByRole("region", { name: "Strongest" }).waitFor();
+  await tabTo(page, /^Save “Examples of feature \d” as CSV$/);
+  const [file] = await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
+  assert.match(file.suggestedFilename(), /^tapline-feature-\d-examples\.csv$/);
+  await tabTo(page, /^\d$/, "a");
+  const next = await page.evaluate("document.activeElement.textContent");
+  await page.keyboard.press("Enter");
+  await page.getByRole("region", { name: `Feature ${next}` }).waitFor();
+  await tabTo(page, /^Steer with it in chat$/);
+  await page.keyboard.press("Enter");
+  await page.getByText(`feature ${next} of corner`).waitFor();
+  await tabTo(page, /^Remove steer at layer 5$/);
+  await page.keyboard.press("Enter");
+}
+
+async function models(page: Page): Promise<void> {
+  await goTo(page, "Models");
+  const rows = page.getByRole("region", { name: "Models on this machine" }).locator("tbody tr");
+  await tabTo(page, /^Model owner/);
+  await write(page, "tiny/demo");
+  await page.keyboard.press("Enter");
+  await tabTo(page, new RegExp(`^Download ${broughtId}$`));
+  await page.keyboard.press("Enter");
+  await page.getByRole("region", { name: "Downloads" }).getByText("is here: 3.2 MB").last().waitFor();
+  await tabTo(page, new RegExp(`^Serve ${broughtId}$`));
+  await page.keyboard.press("Enter");
+  await rows.filter({ hasText: broughtId }).getByText("served", { exact: true }).waitFor();
+  await tabTo(page, /^Serve demo$/);
+  await page.keyboard.press("Enter");
+  await rows.first().getByText("served", { exact: true }).waitFor();
+  await tabTo(page, new RegExp(`^Remove ${broughtId}$`));
+  await page.keyboard.press("Enter");
+  // The harmless one has the focus.
+  await until(async () => (await page.evaluate("document.activeElement.ariaLabel")) === `Keep ${broughtId}`);
+  await page.keyboard.press("Shift+Tab");
+  assert.is(await page.evaluate("document.activeElement.ariaLabel"), `Really remove ${broughtId}`);
+  await page.keyboard.press("Enter");
+  await rows.filter({ hasText: broughtId }).waitFor({ state: "detached" });
+}
+
 for (const [width, colorScheme] of [
   [360, "dark"],
-  [1024, "light"],
+  [1280, "light"],
   [1920, "dark"],
 ] as const) {
   inBrowser(`every view with the keyboard alone, ${width} wide, ${colorScheme}`, async () => {
@@ -147,6 +167,8 @@ for (const [width, colorScheme] of [
     await chat(page);
     await inspectAndPatch(page);
     await others(page);
+    await features(page);
+    await models(page);
     assert.equal(await page.evaluate("document.getAnimations().length"), 0);
     assert.equal(troubles, []);
     await context.close();

@@ -1,61 +1,16 @@
 /** The Models view in a real browser: a model is found at a hub, brought, served in place of the other, and removed. */
-import { readFileSync } from "node:fs";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { OwnServer } from "../../../src/cli/own-server.js";
-import { startLab } from "../../../src/lab/index.js";
-import { demoModelPath } from "../../../src/models/resolve.js";
-import { TestHub } from "../../models/support/hub.js";
 import { aroundBrowser, assertLooksWell, inBrowser } from "../../support/browser.js";
-import { compiledWorker } from "../../support/program.js";
-import { type Bench, startBench, visit } from "../../workbench/bench.js";
+import { visit } from "../../workbench/bench.js";
+import { broughtId as id, type ModelsBench, startModelsBench } from "../../workbench/models-bench.js";
 
-const demo = readFileSync(demoModelPath);
-const id = "tiny/demo/demo-F16.gguf";
-const saved = { ...process.env };
-
-let hub: TestHub;
-let own: OwnServer;
-let bench: Bench;
+let bench: ModelsBench;
 aroundBrowser({
   async start() {
-    hub = await TestHub.open();
-    hub.repositories["tiny/demo"] = {
-      files: {
-        "demo-F16.gguf": demo,
-        // Looks like a model and is none.
-        "broken-Q8_0.gguf": Buffer.concat([Buffer.from("GGUF"), Buffer.alloc(2048)]),
-      },
-    };
-    bench = await startBench(async (home) => {
-      Object.assign(process.env, { HF_ENDPOINT: hub.url, HF_HOME: home, TAPLINE_HOME: home });
-      for (const name of ["HF_HUB_CACHE", "HF_HUB_OFFLINE", "HF_TOKEN"]) delete process.env[name];
-      const { signal } = new AbortController();
-      const lab = await startLab({ port: 0, home, queueCapacity: 8, backend: "cpu", ...compiledWorker });
-      own = await OwnServer.start("demo", { host: "127.0.0.1", port: 0, signal, onEvent: () => {} });
-      return {
-        server: own.url,
-        lab: lab.url,
-        serve: (model, onProgress) => own.serve(model, onProgress),
-        close: () => Promise.all([own.close(), lab.close()]),
-      };
-    });
+    bench = await startModelsBench();
   },
-  async end() {
-    await bench?.close();
-    await hub?.close();
-    for (const name of [
-      "HF_ENDPOINT",
-      "HF_HOME",
-      "TAPLINE_HOME",
-      "HF_HUB_CACHE",
-      "HF_HUB_OFFLINE",
-      "HF_TOKEN",
-    ]) {
-      if (saved[name] === undefined) delete process.env[name];
-      else process.env[name] = saved[name];
-    }
-  },
+  end: () => bench?.close(),
 });
 
 inBrowser(
@@ -64,7 +19,7 @@ inBrowser(
     const { page, context, troubles } = await visit(bench, { viewport: { width: 1280, height: 900 } });
     await page.getByRole("link", { name: "Models", exact: true }).click();
     const rows = page.getByRole("region", { name: "Models on this machine" }).locator("tbody tr");
-    await rows.filter({ hasText: /demo.*qwen3, 1\.5 M, F16.*served/ }).waitFor();
+    await rows.filter({ hasText: /demo.*served.*qwen3, 1\.5 M, F16/ }).waitFor();
     await rows.filter({ hasText: /MB, fits/ }).waitFor();
 
     await page.getByRole("textbox", { name: /^Model/ }).fill("tiny/demo");
@@ -119,6 +74,12 @@ inBrowser(
 );
 
 inBrowser("the view at three widths, light and dark", async () => {
+  const { page: first, context: once } = await visit(bench);
+  await first.goto(`${bench.workbench.url}/models`);
+  await first.getByRole("textbox", { name: /^Model/ }).fill(id);
+  await first.getByRole("button", { name: "Download", exact: true }).click();
+  await first.getByRole("button", { name: `Serve ${id}` }).waitFor();
+  await once.close();
   for (const [width, colorScheme] of [
     [360, "light"],
     [768, "dark"],
@@ -136,6 +97,14 @@ inBrowser("the view at three widths, light and dark", async () => {
       .first()
       .waitFor();
     await assertLooksWell(page, `${width}, ${colorScheme}`);
+    // What one comes for is in sight, however narrow the window is.
+    for (const name of [/^Serve /, /^Download tiny/]) {
+      const box = await page.getByRole("button", { name }).first().boundingBox();
+      assert.ok(
+        box !== null && box.x >= 0 && box.x + box.width <= width,
+        `${name} at ${box?.x}, ${width} wide`,
+      );
+    }
     if (process.env.TAPLINE_LOOK)
       await page.screenshot({ path: `${process.env.TAPLINE_LOOK}/models-${width}.png`, fullPage: true });
     await context.close();

@@ -61,7 +61,7 @@ inBrowser("chat: an answer streams in, a token opens, a layer changes and the an
   );
   const rows = await inside.locator("table").nth(1).locator("tbody tr").allTextContents();
   assert.is(rows.length, 8);
-  assert.match(rows[0] ?? "", /^7·Paris(?:9\d|100)\.\d %\d/);
+  assert.match(rows[0] ?? "", /^▸7·Paris(?:9\d|100)\.\d %\d/);
   assert.match(page.url(), /\?t=0\.0\.22$/, "the address holds what is selected");
 
   await page.getByLabel("Colour by").selectOption("probability");
@@ -251,7 +251,8 @@ inBrowser(
     const switched = lens.getByLabel("Colour by");
     assert.equal(await switched.locator("option").allTextContents(), [
       "probability of the top token",
-      "entropy, at least",
+      "entropy",
+      "KL to the output",
       "probability of ·Paris",
       "rank of ·Paris",
       "norm",
@@ -280,6 +281,7 @@ inBrowser(
     await one.getByRole("combobox", { name: /^head/ }).selectOption("2");
     const chosenHead = page.getByRole("figure", { name: "Attention of layer 3, head 2" });
     await chosenHead.getByText("Data of “Attention of layer 3, head 2” as a table").click();
+    await chosenHead.locator("tbody tr").first().waitFor();
     const rows = await chosenHead.locator("tbody tr").allTextContents();
     assert.is(rows.length, 6);
     assert.match(rows[0] ?? "", /100 %/, "the first token reads itself");

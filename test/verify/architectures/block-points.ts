@@ -5,7 +5,7 @@ import { settings } from "./eval-callback.js";
 import { type Check, tolerances } from "./report.js";
 
 /** Those that are one vector of the hidden size a token. */
-const points = known.filter((point) => point !== "attention" && point !== "head_out");
+const points = known.filter((point) => !["attention", "head_out", "router"].includes(point));
 
 /** float32 [tokens, hidden] of each point that there is, by layer. */
 type Captured = Record<Point, Float32Array[]>;

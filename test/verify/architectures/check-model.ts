@@ -18,8 +18,9 @@ import { attention, blockPoints } from "./block-points.js";
 import { type PrintedTensor, runEvalCallback, settings } from "./eval-callback.js";
 import { generate } from "./generate.js";
 import { type Check, type ModelReport, reportOf, tolerances } from "./report.js";
+import { routing } from "./routing.js";
 
-const prompt = "The quick brown fox jumps over the lazy dog and then it sleeps";
+export const prompt = "The quick brown fox jumps over the lazy dog and then it sleeps";
 
 export interface Subject {
   model: Model;
@@ -53,6 +54,7 @@ async function checkModel(path: string, tool: string): Promise<ModelReport> {
       undisturbed,
       blockPoints,
       attention,
+      routing,
       prefixes,
       causal,
       sufficient,

@@ -3,6 +3,9 @@ import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
+/** Where those of {@link writeModels}' models lie whose routers have more experts than they take. */
+export const expertsFolder = "experts";
+
 const run = promisify(execFile);
 
 /** Weights from the same seed in every run, so that a figure can be looked at again. */
@@ -21,6 +24,29 @@ export async function writeModels(tool: string, folder: string): Promise<string[
     await run(tool, ["-s", seed, "-o", folder], { maxBuffer: 1 << 26 });
   }
   return names(folder);
+}
+
+/**
+ * Writes beside the models with experts the same with more experts than a token takes, where the architecture's metadata
+ * allows any number.
+ * @param tool test-llama-archs-experts
+ */
+export async function widenRouters(tool: string, folder: string, into: string): Promise<void> {
+  const out = join(folder, into);
+  if (
+    await readdir(out).then(
+      ({ length }) => length > 0,
+      () => false,
+    )
+  )
+    return;
+  await mkdir(out, { recursive: true });
+  for (const name of (await names(folder)).filter((each) => each.endsWith("-moe"))) {
+    // Some have experts by a rule of their own.
+    await run(tool, ["-s", seed, "-a", name.replace(/-moe$/, ""), "-o", out], { maxBuffer: 1 << 26 }).catch(
+      () => {},
+    );
+  }
 }
 
 /**

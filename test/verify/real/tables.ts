@@ -46,6 +46,14 @@ export async function writeTables(ran: readonly Checked[]): Promise<void> {
 
 function line(figure: Figure): string {
   const { what, value, bound, atLeast = false } = figure;
-  const measured = atLeast && value > 0.9 ? value.toFixed(5) : `${Number(value.toPrecision(2))}`;
-  return `| ${what} | ${measured}${holds(figure) ? "" : " (missed)"} | ${atLeast ? "at least" : "at most"} ${bound} |`;
+  const limit = `${atLeast ? "at least" : "at most"} ${shown(bound)}`;
+  return `| ${what} | ${measured(value, atLeast)}${holds(figure) ? "" : " (missed)"} | ${limit} |`;
 }
+
+/** Counts as they are, shares near one to five places, distances to two digits. */
+function measured(value: number, atLeast: boolean): string {
+  if (atLeast && value > 0.9 && value <= 1) return value.toFixed(5);
+  return Number.isInteger(value) ? `${value}` : shown(Number(value.toPrecision(2)));
+}
+
+const shown = (value: number) => (value > 0 && value < 1e-4 ? value.toExponential() : `${value}`);

@@ -60,6 +60,11 @@ export const exceptions: readonly Exception[] = [
     why: "other machines; test/router runs its like",
   },
   {
+    page: "docs/experiments/routing.md",
+    begins: "tapline inspect --model ./mixture.gguf",
+    why: "a model with experts; test/lab/routing.test.ts asks for the same of one",
+  },
+  {
     page: "models/demo/README.md",
     begins: "apt-get install",
     why: "hours of training, and PyTorch",

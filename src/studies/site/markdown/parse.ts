@@ -13,8 +13,8 @@ export const longestParagraph = 20_000;
 const pieceLength = 8_000;
 const longestPiece = 30_000;
 
-// As CommonMark has it, with tables and strikethrough, and formulas. No HTML, and no guesses at what is a link.
-const markdown = new MarkdownIt("default", { html: false, linkify: false, typographer: false });
+// As CommonMark has it, with tables and strikethrough, and formulas. No HTML, and no guesses at what is a link: as it comes.
+const markdown = new MarkdownIt();
 markdown.options.maxNesting = deepest;
 // What stands between blocks is read afterwards, in slices; see `parsed`.
 markdown.core.ruler.disable(["inline", "linkify", "replacements", "smartquotes", "text_join"]);
@@ -169,9 +169,7 @@ function blockFormula(state: StateBlock, startLine: number, endLine: number, sil
   if (silent) return true;
   state.line = line + 1;
   const token = state.push("formula", "", 0);
-  token.block = true;
   token.content = lines.join("\n");
-  token.map = [startLine, state.line];
   token.meta = { display: true, source: `$$${token.content}$$` };
   return true;
 }

@@ -41,7 +41,7 @@ export class Markdown {
     const parts: Html[] = [];
     const levels = new HeadingLevels(heading);
     for (const [at, token] of tokens.entries()) {
-      if (parts.length % 50 === 0) await pace.turn();
+      await pace.turn();
       if (token.type === "heading_open") {
         parts.push(levels.open(token, this.#options.heading, tokens[at + 1]));
         continue;

@@ -69,9 +69,7 @@ export async function review(visit: Visit, idText: string | undefined): Promise<
     return;
   }
   const draft = await ownDraft(visit, idText);
-  const { session } = visit;
-  if (session !== null && session.unread > 0)
-    session.unread -= await setSeen(store, account.id, { draftId: draft.id });
+  if (visit.session?.unread) visit.session.unread -= await setSeen(store, account.id, { draftId: draft.id });
   const text = draft.package.toString("utf8");
   const content = JSON.parse(text) as StudyPackage;
   const [publisher, own] = await Promise.all([

@@ -64,7 +64,7 @@ export async function study(visit: Visit, idText: string | undefined, segment?: 
   const readable = await packageView(content, view);
   const abstract = await abstractView(content, view);
   const quote = quoteOf(visit, { row, content, version: version.version }, comments);
-  if (visit.session !== null && visit.session.unread > 0)
+  if (visit.session?.unread)
     visit.session.unread -= await setSeen(store, visit.session.account.id, { studyId: id });
   const citable = citableOf(visit, found, content);
   const discussed = await discussionView(visit, row, { comments, offset, quote, texts: commentTexts(view) });

@@ -12,8 +12,8 @@ interface AnswerTextProps {
   answer: TurnAnswer;
   shade: Shade;
   selected: number | undefined;
-  /** Tokens from here on are other ones than the answer beside it has. */
-  differsAt: number | undefined;
+  /** Tokens that the answer beside it has not. */
+  differs: ReadonlySet<number> | undefined;
   label: string;
   /** Whether the answer is read as Markdown once it is complete. */
   markdown: boolean;
@@ -29,7 +29,7 @@ export function AnswerText({
   answer,
   shade,
   selected,
-  differsAt,
+  differs,
   label,
   markdown,
   onOpen,
@@ -60,7 +60,10 @@ export function AnswerText({
     };
   }, [answer, conversation]);
   // Where it says that the answer is complete, all of it stands there.
-  useLayoutEffect(() => writer.current?.sync(answer), [answer, answer.state]);
+  useLayoutEffect(() => {
+    writer.current?.sync(answer);
+    if (answer.state !== "running") writer.current?.openThoughtsAlone();
+  }, [answer, answer.state]);
   useEffect(() => {
     let ended = false;
     if (formatted) {
@@ -73,7 +76,7 @@ export function AnswerText({
     };
   }, [formatted, answer]);
   useEffect(() => writer.current?.shade(shade, answer), [shade, answer]);
-  useEffect(() => writer.current?.mark(selected, differsAt), [selected, differsAt, answer]);
+  useEffect(() => writer.current?.mark(selected, differs), [selected, differs, answer]);
   const move = (event: KeyboardEvent) => {
     const at = writer.current?.indexOf(event.target) ?? selected ?? -1;
     const last = answer.tokens.length - 1;
@@ -118,7 +121,7 @@ class Writer {
   #formatted = false;
   #shade: Shade = "none";
   #selected: number | undefined;
-  #differsAt: number | undefined;
+  #differs: ReadonlySet<number> | undefined;
 
   constructor(box: HTMLElement) {
     this.#box = box;
@@ -149,6 +152,12 @@ class Writer {
       this.#count.textContent =
         this.#thoughts === 1 ? "Thinking, 1 token" : `Thinking, ${this.#thoughts} tokens`;
     }
+  }
+
+  /** Where nothing was said, what was thought is all that there is to see. */
+  openThoughtsAlone(): void {
+    const thoughts = this.#thinking?.closest("details");
+    if (thoughts != null && this.#answer === undefined) thoughts.open = true;
   }
 
   /** Puts what was said in place again, read as Markdown; plain text stays as it is. */
@@ -201,11 +210,11 @@ class Writer {
     }
   }
 
-  mark(selected: number | undefined, differsAt: number | undefined): void {
+  mark(selected: number | undefined, differs: ReadonlySet<number> | undefined): void {
     for (const span of this.#spans[this.#selected ?? -1] ?? []) span.classList.remove("selected");
     this.#selected = selected;
-    const same = this.#differsAt === differsAt;
-    this.#differsAt = differsAt;
+    const same = this.#differs === differs;
+    this.#differs = differs;
     for (const span of this.#spans[selected ?? -1] ?? []) span.classList.add("selected");
     if (!same) this.#markAll();
   }
@@ -234,7 +243,7 @@ class Writer {
     span.textContent = text;
     span.dataset.at = String(at);
     if (this.#shade !== "none") paint(span, token, this.#shade);
-    if (this.#differsAt !== undefined && at >= this.#differsAt) span.classList.add("differs");
+    if (this.#differs?.has(at)) span.classList.add("differs");
     const spans = this.#spans[at];
     if (spans === undefined) this.#spans[at] = [span];
     else spans.push(span);
@@ -244,7 +253,7 @@ class Writer {
   #markAll(): void {
     for (const [at, spans] of this.#spans.entries()) {
       for (const span of spans) {
-        span.classList.toggle("differs", this.#differsAt !== undefined && at >= this.#differsAt);
+        span.classList.toggle("differs", this.#differs?.has(at) === true);
         span.classList.toggle("selected", at === this.#selected);
       }
     }

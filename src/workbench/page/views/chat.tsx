@@ -3,15 +3,16 @@ import type { AskRequest } from "../../../contracts/workbench.js";
 import type { AnswerToken, Turn } from "../../wire.js";
 import { chatSettings as settings } from "../chat-settings.js";
 import { asMarkdown } from "../conversation-text.js";
+import { differencesOf } from "../differences.js";
 import { draft } from "../draft.js";
 import { go, select, usePlace } from "../router.js";
 import { call } from "../session.js";
-import { known, readConversation, useTopic } from "../store.js";
+import { changed, known, readConversation, useTopic } from "../store.js";
 import { type Shade, shades } from "./answer-text.js";
 import { ChatSettings } from "./chat-settings.js";
 import { Composer } from "./composer.js";
 import { ConversationList } from "./conversation-list.js";
-import { Edits, interventionsOf, newEdit, useLibrary } from "./edits.js";
+import { Edits, interventionsOf, middleLayer, newEdit, useLibrary } from "./edits.js";
 import { Problem, useKept, useTrying } from "./form.js";
 import { type ForkFrom, Inside } from "./inside.js";
 import { TurnView } from "./turn.js";
@@ -29,7 +30,11 @@ export function ChatView({ id }: { id: string | undefined }) {
       if (id !== undefined) await readConversation(id);
     });
   }, [id]);
-  const set = useKept(settings);
+  const keep = useKept(settings);
+  const set = (change: Partial<typeof settings>) => {
+    keep(change);
+    changed("settings");
+  };
   const shade = (query.get("show") ?? "none") as Shade;
   const running = conversation?.turns.some(({ answers }) =>
     answers.some((answer) => answer.state === "running"),
@@ -132,10 +137,24 @@ export function ChatView({ id }: { id: string | undefined }) {
             />
           ))}
         </div>
-        {conversation?.turns.length === 1 && running !== true && token === undefined && (
-          <p class="soft">
-            Click a word of the answer to see what it was chosen from; or change a layer, and ask the question
-            again.
+        {again !== undefined && conversation?.turns.length === 1 && (
+          <p class="next">
+            {settings.edits.length === 0 ? (
+              <>
+                Click a word of the answer to see what it was chosen from.{" "}
+                <button
+                  type="button"
+                  onClick={() => {
+                    set({ edits: [newEdit("ablate", middleLayer(state?.server.n_layer ?? 1))] });
+                    again();
+                  }}
+                >
+                  Ask again with a layer changed
+                </button>
+              </>
+            ) : (
+              "The sliders under Interventions say what is changed; click a word to see what it was chosen from."
+            )}
           </p>
         )}
         <Announcer turns={conversation?.turns ?? []} />
@@ -193,12 +212,18 @@ function textBefore(turn: Turn, answer: number, token: number): string {
 function Announcer({ turns }: { turns: Turn[] }) {
   const last = turns.at(-1);
   const running = last?.answers.some(({ state }) => state === "running");
-  const tokens = last?.answers[0]?.tokens.length ?? 0;
   return (
     <p class="visually-hidden" aria-live="polite">
-      {last === undefined ? "" : running ? "answering" : `done, ${tokens} tokens`}
+      {last === undefined ? "" : running ? "answering" : doneSentence(last)}
     </p>
   );
+}
+
+function doneSentence({ answers: [one, other] }: Turn): string {
+  const count = one?.tokens.length ?? 0;
+  const tokens = count === 1 ? "done, 1 token" : `done, ${count} tokens`;
+  if (one === undefined || other === undefined) return tokens;
+  return `${tokens}, ${differencesOf(one, other).one.size} differ`;
 }
 
 function Legend({ shade }: { shade: Shade }) {

@@ -18,8 +18,3 @@ export function CommandCode({ lines }: { lines: string[] }) {
     </details>
   );
 }
-
-/** A word as a POSIX shell takes it for itself. */
-export function shellWord(text: string): string {
-  return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
-}

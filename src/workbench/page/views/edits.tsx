@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { StoredDictionary, StoredProbe, StoredVector } from "../../../contracts/library.js";
+import type { StoredDictionary, StoredLens, StoredProbe, StoredVector } from "../../../contracts/library.js";
 import type { LiveIntervention } from "../../../contracts/live.js";
 import { call } from "../session.js";
 import { listen } from "../store.js";
@@ -8,6 +8,7 @@ export interface Library {
   vectors: StoredVector[];
   probes: StoredProbe[];
   dictionaries: StoredDictionary[];
+  lenses: StoredLens[];
 }
 
 /** What has a name on the server; undefined until it is read. */
@@ -74,6 +75,11 @@ export function interventionsOf(edits: readonly Edit[]): LiveIntervention[] {
     }));
 }
 
+/** Where a change shows best: behind the middle. */
+export function middleLayer(layers: number): number {
+  return Math.max(0, Math.min(layers - 1, Math.round(layers * 0.62)));
+}
+
 interface EditsProps {
   edits: Edit[];
   pair: boolean;
@@ -90,7 +96,7 @@ export function Edits({ edits, pair, layers, library, onEdits, onPair, onAgain }
   const vectors = library?.vectors ?? [];
   const replace = (key: number, change: Partial<Edit>) =>
     onEdits(edits.map((edit) => (edit.key === key ? { ...edit, ...change } : edit)));
-  const middle = Math.max(0, Math.min(layers - 1, Math.round(layers * 0.62)));
+  const middle = middleLayer(layers);
   return (
     <section class="card edits" aria-label="Interventions">
       <h2>Interventions</h2>

@@ -7,6 +7,7 @@ import { submit } from "../jobs.js";
 import { follow, go, select } from "../router.js";
 import { newEdit } from "./edits.js";
 import { Problem, useTrying } from "./form.js";
+import { HtmlPicture } from "./picture.js";
 
 /** Features that one job looks at one by one. */
 const mostPages = 16;
@@ -132,28 +133,14 @@ function Examples({
   );
   if (groups.length === 0) return <p>It is active in none of these texts.</p>;
   return (
-    <>
-      <div class="row">
-        <p class="legend-line">
-          Activation: 0 <span class="ramp" /> {figureOf(greatest)}
-        </p>
-        <button
-          type="button"
-          class="quiet"
-          aria-label="Save the examples as CSV"
-          onClick={() =>
-            void import("../pictures.js").then(({ saveTable }) =>
-              saveTable(
-                `tapline-feature-${feature}-examples`,
-                columnsOfExamples,
-                rowsOfExamples(groups, texts),
-              ),
-            )
-          }
-        >
-          CSV
-        </button>
-      </div>
+    <HtmlPicture
+      title={`Examples of feature ${feature}`}
+      name={`tapline-feature-${feature}-examples`}
+      numbers={() => ({ head: columnsOfExamples, rows: rowsOfExamples(groups, texts) })}
+    >
+      <p class="legend-line">
+        Activation: 0 <span class="ramp" /> {figureOf(greatest)}
+      </p>
       <div class="examples">
         {groups.map(({ name, examples }) => (
           <section key={name} aria-label={name === "top" ? "Strongest" : name}>
@@ -178,7 +165,7 @@ function Examples({
           </section>
         ))}
       </div>
-    </>
+    </HtmlPicture>
   );
 }
 

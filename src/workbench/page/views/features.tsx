@@ -1,11 +1,13 @@
-import { labModel, submit } from "../jobs.js";
+import { jobRequest, labModel, submit } from "../jobs.js";
+import { linesOf } from "../lists.js";
 import { go, select, usePlace } from "../router.js";
 import { known, useTopic } from "../store.js";
 import { useLibrary } from "./edits.js";
 import { FeatureCard } from "./feature-page.js";
 import { Form, useKept, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
-import { linesOf, TextsField } from "./texts-field.js";
+import { RequestCode } from "./request-code.js";
+import { TextsField } from "./texts-field.js";
 
 /** What is read through a dictionary; kept while one looks at other views. */
 const draft = {
@@ -26,18 +28,21 @@ export function FeaturesView({ id }: { id: string | undefined }) {
   const chosen = draft.dictionary || dictionaries[0]?.name;
   const picked = query.get("f");
   const feature = picked !== null && /^\d{1,8}$/.test(picked) ? Number(picked) : undefined;
+  const job = () => {
+    const pages = parseFeatures(draft.pages);
+    const labels = draft.labels.trim();
+    return {
+      ...{ operation: "features", model: labModel(), dictionary: chosen, texts: linesOf(draft.texts) },
+      ...(pages.length > 0 && { pages }),
+      ...(pages.length > 0 && labels !== "" && { labels }),
+    };
+  };
   const read = () =>
     trying(async () => {
-      const pages = parseFeatures(draft.pages);
-      const job = await submit({
-        operation: "features",
-        model: labModel(),
-        dictionary: chosen,
-        texts: linesOf(draft.texts),
-        ...(pages.length > 0 && { pages }),
-        ...(pages.length > 0 && draft.labels.trim() !== "" && { labels: draft.labels.trim() }),
-      });
-      go(`/features/${job}${pages.length === 1 ? `?f=${pages[0]}` : ""}`);
+      const asked = job();
+      const [only, ...more] = asked.pages ?? [];
+      const alone = only !== undefined && more.length === 0;
+      go(`/features/${await submit(asked)}${alone ? `?f=${only}` : ""}`);
     });
   return (
     <div class="page">
@@ -80,6 +85,7 @@ export function FeaturesView({ id }: { id: string | undefined }) {
             Read
           </button>
         </p>
+        {chosen !== undefined && <RequestCode of="read" request={() => jobRequest(job())} />}
         {library !== undefined && dictionaries.length === 0 && (
           <p class="soft">
             No dictionary is kept. In a terminal: <code>tapline dictionary add NAME owner/name/folder</code>

@@ -1,7 +1,8 @@
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import type { Figure, Shade } from "../../../report/figure.js";
 import { select, usePlace } from "../router.js";
 import { listen } from "../store.js";
+import { type SaveKind, SaveTools } from "./picture.js";
 
 interface FigureProps {
   figure: Figure;
@@ -29,7 +30,9 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
   const pick = useRef(onPick);
   pick.current = onPick;
   const [failed, setFailed] = useState<string>();
-  const [title, keys] = [`${figure.id}-title`, `${figure.id}-keys`];
+  // The same figure of another job may stand beside it.
+  const id = useId();
+  const [title, keys] = [`${id}-title`, `${id}-keys`];
   const names = { "aria-labelledby": title, "aria-describedby": keys };
   useEffect(() => {
     const container = chart.current as HTMLDivElement;
@@ -52,7 +55,7 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
       container.replaceChildren();
     };
   }, [figure]);
-  const save = async (kind: string) => {
+  const save = async (kind: SaveKind) => {
     const { draw, save, theme } = await import("../pictures.js");
     const shown = chart.current as HTMLElement;
     const file = `${name}-${figure.id}`;
@@ -66,24 +69,12 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
     await save(kind, figure as PageFigure, aside, theme(), file).finally(() => aside.remove());
   };
   return (
-    <figure class="card" aria-labelledby={title}>
+    <figure class="card picture" aria-labelledby={title}>
       <figcaption>
         <h2 id={title}>{figure.title}</h2>
         <p class="soft">{figure.description}</p>
       </figcaption>
-      <div class="tools" role="group" aria-label={`Save “${figure.title}”`}>
-        {["SVG", "PNG", "CSV"].map((kind) => (
-          <button
-            key={kind}
-            type="button"
-            class="quiet"
-            aria-label={`Save “${figure.title}” as ${kind}`}
-            onClick={() => void save(kind.toLowerCase())}
-          >
-            {kind}
-          </button>
-        ))}
-      </div>
+      <SaveTools title={figure.title} save={save} />
       {shades.length > 1 && (
         <p class="row">
           <label>

@@ -1,8 +1,10 @@
 import { useState } from "preact/hooks";
 import { figureOf, percent } from "../../../report/figure.js";
 import { visible } from "../../../terminal/text.js";
-import type { AnswerToken, FeatureScore, Turn } from "../../wire.js";
+import type { AnswerToken, Candidate, FeatureScore, Turn } from "../../wire.js";
+import { insideNumbers } from "../chat-numbers.js";
 import type { FeatureOf } from "./edits.js";
+import { HtmlPicture } from "./picture.js";
 
 /** What stands in a token's place: nothing, so that the model chooses again, a candidate, or a text. */
 export interface ForkFrom {
@@ -26,104 +28,95 @@ export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onCl
   const { candidates, lens, norms, probes, features } = token;
   const rank = candidates?.findIndex(({ token: text }) => text === token.text) ?? -1;
   const layers = turn.layers.map((layer, index) => ({ layer, index })).toReversed();
+  const picture = {
+    title: `Inside ${visible(token.text)}, token ${at}`,
+    name: `tapline-token-${at}`,
+    numbers: () => insideNumbers(turn, token),
+  };
   return (
     <section class="card inside" aria-label="Inside a token">
-      <h2>
-        Inside <bdi class="token">{visible(token.text)}</bdi>
-      </h2>
-      <p class="soft">
-        Token {at}
-        {token.id !== undefined && `, number ${token.id}`}
-        {token.probability !== undefined && `, probability ${percent(token.probability)}`}
-        {rank >= 0 && `, rank ${rank + 1}`}
-      </p>
-      {candidates === undefined ? (
+      <HtmlPicture {...picture}>
+        <h2>
+          Inside <bdi class="token">{visible(token.text)}</bdi>
+        </h2>
         <p class="soft">
-          The server told no candidates of this token: it was put there, or kept from another answer.
+          Token {at}
+          {token.id !== undefined && `, number ${token.id}`}
+          {token.probability !== undefined && `, probability ${percent(token.probability)}`}
+          {rank >= 0 && `, rank ${rank + 1}`}
         </p>
-      ) : (
-        <table class="candidates">
-          <caption>What else could have stood here, before temperature and other sampling</caption>
-          <tbody>
-            {candidates.map((candidate) => (
-              <tr key={`${candidate.token_id} ${candidate.token}`}>
-                <th scope="row">
-                  <bdi class="token">{visible(candidate.token)}</bdi>
-                </th>
-                <td>
-                  <Bar share={candidate.probability} />
-                </td>
-                <td class="number">{percent(candidate.probability)}</td>
-                <td>
-                  <button
-                    type="button"
-                    class="quiet"
-                    disabled={busy || candidate.token_id < 0}
-                    aria-label={`Go on with ${visible(candidate.token)}`}
-                    onClick={() => onFork(at, { token_id: candidate.token_id })}
-                  >
-                    Go on
-                  </button>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
-      {lens !== undefined && (
-        <table class="candidates">
-          <caption>What each block's output would answer (logit lens), the deepest on top</caption>
-          <thead>
-            <tr>
-              <th scope="col">layer</th>
-              <th scope="col">token</th>
-              <th scope="col">
-                <span class="visually-hidden">bar</span>
-              </th>
-              <th scope="col" class="number">
-                probability
-              </th>
-              <th scope="col" class="number">
-                norm
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {layers.map(({ layer, index }) => {
-              const [top] = lens[index] ?? [];
-              const norm = norms?.[index];
-              return (
-                <tr key={layer}>
-                  <th scope="row">{layer}</th>
-                  <td
-                    title={(lens[index] ?? [])
-                      .map((c) => `${visible(c.token)} ${percent(c.probability)}`)
-                      .join("\n")}
-                  >
-                    {top === undefined ? "" : <bdi class="token">{visible(top.token)}</bdi>}
+        {candidates === undefined ? (
+          <p class="soft">
+            The server told no candidates of this token: it was put there, or kept from another answer.
+          </p>
+        ) : (
+          <table class="candidates">
+            <caption>What else could have stood here, before temperature and other sampling</caption>
+            <tbody>
+              {candidates.map((candidate) => (
+                <tr key={`${candidate.token_id} ${candidate.token}`}>
+                  <th scope="row">
+                    <bdi class="token">{visible(candidate.token)}</bdi>
+                  </th>
+                  <td>
+                    <Bar share={candidate.probability} />
                   </td>
-                  <td>{top !== undefined && <Bar share={top.probability} />}</td>
-                  <td class="number">{top !== undefined && percent(top.probability)}</td>
-                  <td class="number">{norm !== undefined && Number.isFinite(norm) && figureOf(norm)}</td>
+                  <td class="number">{percent(candidate.probability)}</td>
+                  <td>
+                    <button
+                      type="button"
+                      class="quiet"
+                      disabled={busy || candidate.token_id < 0}
+                      aria-label={`Go on with ${visible(candidate.token)}`}
+                      onClick={() => onFork(at, { token_id: candidate.token_id })}
+                    >
+                      Go on
+                    </button>
+                  </td>
                 </tr>
-              );
-            })}
-          </tbody>
-        </table>
-      )}
-      {probes !== undefined && (
-        <dl class="facts">
-          {Object.entries(probes).map(([name, score]) => (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{score === null ? "not read here" : score.toFixed(2)}</dd>
-            </div>
-          ))}
-        </dl>
-      )}
-      {features !== undefined && turn.dictionary !== undefined && (
-        <Features features={features} dictionary={turn.dictionary} onSteer={onSteer} />
-      )}
+              ))}
+            </tbody>
+          </table>
+        )}
+        {lens !== undefined && (
+          <table class="candidates">
+            <caption>What each block's output would answer (logit lens), the deepest on top</caption>
+            <thead>
+              <tr>
+                <th scope="col">layer</th>
+                <th scope="col">token</th>
+                <th scope="col">
+                  <span class="visually-hidden">bar</span>
+                </th>
+                <th scope="col" class="number">
+                  probability
+                </th>
+                <th scope="col" class="number">
+                  norm
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {layers.map(({ layer, index }) => (
+                <LayerRows key={layer} layer={layer} seen={lens[index] ?? []} norm={norms?.[index]} />
+              ))}
+            </tbody>
+          </table>
+        )}
+        {probes !== undefined && (
+          <dl class="facts">
+            {Object.entries(probes).map(([name, score]) => (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>{score === null ? "not read here" : score.toFixed(2)}</dd>
+              </div>
+            ))}
+          </dl>
+        )}
+        {features !== undefined && turn.dictionary !== undefined && (
+          <Features features={features} dictionary={turn.dictionary} onSteer={onSteer} />
+        )}
+      </HtmlPicture>
       <EditToken key={at} token={token} busy={busy} onFork={(text) => onFork(at, { text })} />
       <p class="row">
         <button type="button" disabled={busy} onClick={() => onFork(at, {})}>
@@ -137,6 +130,48 @@ export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onCl
         </button>
       </p>
     </section>
+  );
+}
+
+/** What a block's output would answer first; the rest of it when somebody asks. */
+function LayerRows({ layer, seen, norm }: { layer: number; seen: Candidate[]; norm: number | undefined }) {
+  const [open, setOpen] = useState(false);
+  const [top, ...others] = seen;
+  return (
+    <>
+      <tr>
+        <th scope="row">
+          <button
+            type="button"
+            class="quiet bare"
+            aria-expanded={open}
+            aria-label={`Layer ${layer}, what else it would answer`}
+            onClick={() => setOpen(!open)}
+          >
+            {open ? "▾" : "▸"}
+          </button>
+          {layer}
+        </th>
+        <td>{top !== undefined && <bdi class="token">{visible(top.token)}</bdi>}</td>
+        <td>{top !== undefined && <Bar share={top.probability} />}</td>
+        <td class="number">{top !== undefined && percent(top.probability)}</td>
+        <td class="number">{norm !== undefined && Number.isFinite(norm) && figureOf(norm)}</td>
+      </tr>
+      {open &&
+        others.map(({ token_id, token, probability }) => (
+          <tr key={token_id}>
+            <td />
+            <td>
+              <bdi class="token">{visible(token)}</bdi>
+            </td>
+            <td>
+              <Bar share={probability} />
+            </td>
+            <td class="number">{percent(probability)}</td>
+            <td />
+          </tr>
+        ))}
+    </>
   );
 }
 

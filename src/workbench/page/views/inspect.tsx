@@ -1,13 +1,15 @@
 import { useEffect, useState } from "preact/hooks";
 import type { InspectResult } from "../../../contracts/index.js";
 import { draft } from "../draft.js";
-import { labModel, spreadLayers, submit } from "../jobs.js";
+import { labModel, spreadLayers, submit, useAsked } from "../jobs.js";
+import { parseLayers } from "../lists.js";
 import { go, select, usePlace } from "../router.js";
 import { known, useTopic } from "../store.js";
 import { Attention, chooseHead } from "./attention.js";
+import { type Library, useLibrary } from "./edits.js";
 import { Form, useTrying } from "./form.js";
 import { JobResult, LetGo } from "./job-result.js";
-import { LayersField, parseLayers } from "./layers-field.js";
+import { LayersField } from "./layers-field.js";
 
 /** As many blocks as a job takes. */
 const mostLayers = 8;
@@ -20,11 +22,23 @@ export function InspectView({ id }: { id: string | undefined }) {
   const [target, setTarget] = useState("");
   const [attention, setAttention] = useState(false);
   const [decompose, setDecompose] = useState(false);
+  const [measures, setMeasures] = useState(true);
+  const [lens, setLens] = useState("");
+  const library = useLibrary();
   const { problem, trying } = useTrying();
   const { query } = usePlace();
   useEffect(() => {
     draft.inspect = undefined;
   }, []);
+  useAsked("inspect", id, (asked) => {
+    setPrompt(asked.prompt);
+    setLayers(asked.layers.join(", "));
+    setTarget(asked.target_token ?? "");
+    setAttention(asked.attention !== undefined);
+    setDecompose(asked.decompose === true);
+    setMeasures(asked.measures ?? asked.lens !== undefined);
+    setLens(asked.lens ?? "");
+  });
   const run = () =>
     trying(async () => {
       const job = await submit({
@@ -33,6 +47,8 @@ export function InspectView({ id }: { id: string | undefined }) {
         prompt,
         layers: parseLayers(layers) ?? spreadLayers(mostLayers),
         ...(target === "" ? { follow_answer: true } : { target_token: target }),
+        ...(lens !== "" && { lens }),
+        ...(measures !== (lens !== "") && { measures }),
         ...(attention && { attention: {} }),
         ...(decompose && { decompose: true }),
       });
@@ -59,6 +75,15 @@ export function InspectView({ id }: { id: string | undefined }) {
               placeholder="the model's answer"
               onInput={(event) => setTarget(event.currentTarget.value)}
             />
+          </label>
+          <LensField value={lens} onChange={setLens} library={library} />
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={measures}
+              onChange={(event) => setMeasures(event.currentTarget.checked)}
+            />
+            entropy and distance from the output
           </label>
           <label class="check">
             <input
@@ -121,6 +146,38 @@ export function InspectView({ id }: { id: string | undefined }) {
         </JobResult>
       )}
     </div>
+  );
+}
+
+/** Which lens reads the rows beside the model's own head: those that are kept and fit the served model. */
+function LensField({
+  value,
+  onChange,
+  library,
+}: {
+  value: string;
+  onChange: (value: string) => void;
+  library: Library | undefined;
+}) {
+  const server = known.state?.server;
+  const lenses = (library?.lenses ?? []).filter(
+    ({ n_embd, model_layers }) =>
+      n_embd === server?.n_embd && (model_layers === null || model_layers === server.n_layer),
+  );
+  const kept = lenses.some(({ name }) => name === value);
+  return (
+    <label>
+      lens{" "}
+      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+        <option value="">{lenses.length === 0 ? "logit lens (no other is kept)" : "logit lens"}</option>
+        {value !== "" && !kept && <option value={value}>{value}</option>}
+        {lenses.map(({ name, kind }) => (
+          <option key={name} value={name}>
+            {name} ({kind})
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 

@@ -1,11 +1,15 @@
 import type { ComponentChildren } from "preact";
 import type { Figure } from "../../../report/figure.js";
-import { type JobFindings, useFindings, useJobSummary } from "../jobs.js";
+import { stageWords } from "../../../terminal/job-progress.js";
+import { extent, timeLeft, waiting } from "../job-time.js";
+import { type JobFindings, jobRequest, useFindings, useJobSummary } from "../jobs.js";
 import { follow, select } from "../router.js";
+import type { CodeRequest } from "../scripts.js";
 import { call, open } from "../session.js";
 import { known } from "../store.js";
+import { CommandCode } from "./command-code.js";
 import { FigureView } from "./figure.js";
-import { Problem } from "./form.js";
+import { Problem, useTrying } from "./form.js";
 import { RequestCode } from "./request-code.js";
 
 /** What a click on a figure's row does. */
@@ -18,6 +22,8 @@ export interface Pick {
 
 interface JobResultProps {
   id: string;
+  /** Ends the names of its parts, where another job stands beside it. */
+  of?: string;
   pick?: Pick | Pick[];
   /** Which of its figures are drawn; all unless told otherwise. */
   shows?: (figure: string) => boolean;
@@ -38,7 +44,15 @@ export function LetGo() {
 }
 
 /** A job: how far it is, then what it found. */
-export function JobResult({ id, pick, shows = () => true, meanwhile, children, below }: JobResultProps) {
+export function JobResult({
+  id,
+  of = "",
+  pick,
+  shows = () => true,
+  meanwhile,
+  children,
+  below,
+}: JobResultProps) {
   const summary = useJobSummary(id);
   const findings = useFindings(id);
   if (typeof findings === "string") {
@@ -49,11 +63,14 @@ export function JobResult({ id, pick, shows = () => true, meanwhile, children, b
     const ended = summary.status !== "running" && summary.status !== "queued";
     return (
       <>
-        <section class="card" aria-label="Progress">
+        <section class="card" aria-label={`Progress${of}`}>
           {ended ? (
             <Problem sentence={summary.error ?? `The job was ${summary.status}.`} />
           ) : (
-            <JobProgress id={id} />
+            <>
+              <JobProgress id={id} />
+              <RequestCode of="cancel it" request={{ ...labJob(id, "/cancel"), body: {} }} />
+            </>
           )}
         </section>
         {!ended && meanwhile}
@@ -64,7 +81,7 @@ export function JobResult({ id, pick, shows = () => true, meanwhile, children, b
   const name = `tapline-${job.operation}-${job.id.slice(0, 8)}`;
   return (
     <div class="result">
-      <section class="lead" aria-label="Result">
+      <section class="lead" aria-label={`Result${of}`}>
         {findings.summary.map((sentence) => (
           <p key={sentence}>{sentence}</p>
         ))}
@@ -87,61 +104,68 @@ export function JobResult({ id, pick, shows = () => true, meanwhile, children, b
           );
         })}
       {below?.(findings)}
-      <aside class="notice" aria-label="What this does not show">
+      <aside class="notice" aria-label={`What this does not show${of}`}>
         <strong>What this does not show</strong>
         {cautions.map((sentence) => (
           <p key={sentence}>{sentence}</p>
         ))}
       </aside>
-      <JobFiles findings={findings} />
-      <RequestCode
-        request={{
-          service: "lab",
-          url: known.state?.lab.url ?? "",
-          path: "/lab/v1/jobs",
-          body: job.config as unknown as Record<string, unknown>,
-        }}
-      />
+      <JobFiles findings={findings} of={of} />
+      <RequestCode request={jobRequest(job.config as unknown as Record<string, unknown>)} />
     </div>
   );
 }
 
+/** How far a job is, and what is left of it as far as the Lab's figures tell. */
 export function JobProgress({ id }: { id: string }) {
   const summary = useJobSummary(id);
+  const { problem, trying } = useTrying();
   if (summary === undefined) return null;
   const { stage, done, total } = summary.progress;
+  const words = stageWords(stage);
   return (
     <div class="row">
-      <span>{summary.status === "queued" ? "waiting for its turn" : stage}</span>
+      <span>{summary.status === "queued" ? waiting(known.state?.jobs ?? [], summary) : words}</span>
       {total > 0 ? (
         <>
-          <progress value={done} max={total} aria-label={stage} />
-          <span class="number">
-            {done} of {total}
-          </span>
+          <progress value={done} max={total} aria-label={words} />
+          <span class="number">{extent(done, total)}</span>
         </>
       ) : (
-        <progress aria-label={stage} />
+        <progress aria-label={words} />
       )}
+      <span class="soft">{timeLeft(summary)}</span>
       <button
         type="button"
-        onClick={() => void call(`/api/jobs/${id}/cancel`, { method: "POST" }).catch(() => {})}
+        aria-label={`Cancel job ${id.slice(0, 8)}`}
+        onClick={() => void trying(() => call(`/api/jobs/${id}/cancel`, { method: "POST" }))}
       >
         Cancel
       </button>
+      <Problem sentence={problem} />
     </div>
   );
 }
 
+/** Something of a job, asked of the Lab. */
+function labJob(id: string, part = ""): CodeRequest {
+  return { service: "lab", url: known.state?.lab.url ?? "", path: `/lab/v1/jobs/${id}${part}` };
+}
+
 /** What of a job can be kept as files. */
-function JobFiles({ findings: { job, passages } }: { findings: JobFindings }) {
+function JobFiles({ findings: { job, passages }, of }: { findings: JobFindings; of: string }) {
   const keep = async (path: string, name: string) => {
     const [response, { download }] = await Promise.all([open(path), import("../pictures.js")]);
     download(name, await response.blob());
   };
   const short = job.id.slice(0, 8);
+  const artifacts = job.result?.artifacts ?? [];
+  const requests = () => [
+    labJob(job.id),
+    ...artifacts.map((file) => ({ ...labJob(job.id, `/artifacts/${encodeURIComponent(file)}`), file })),
+  ];
   return (
-    <section class="card" aria-label="Files">
+    <section class="card" aria-label={`Files${of}`}>
       <h2>Files</h2>
       <p class="row">
         <button
@@ -156,7 +180,7 @@ function JobFiles({ findings: { job, passages } }: { findings: JobFindings }) {
         >
           Job as JSON
         </button>
-        {(job.result?.artifacts ?? []).map((name) => (
+        {artifacts.map((name) => (
           <button
             key={name}
             type="button"
@@ -171,6 +195,8 @@ function JobFiles({ findings: { job, passages } }: { findings: JobFindings }) {
           The report also has: {passages.map(({ title }) => title.toLowerCase()).join(", ")}.
         </p>
       )}
+      <RequestCode of="its files" request={requests} />
+      <CommandCode lines={[`tapline report ${short}`]} />
       <p class="soft">
         Job <code>{job.id}</code>.{" "}
         <a href={`/jobs/${job.id}`} onClick={follow}>

@@ -1,12 +1,14 @@
 import { useState } from "preact/hooks";
-import type { JobSummary } from "../../../contracts/index.js";
+import type { Job, JobSummary } from "../../../contracts/index.js";
 import { duration } from "../../../terminal/spans.js";
 import { submit } from "../jobs.js";
-import { follow, go, usePlace } from "../router.js";
+import { follow, go, select, usePlace } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
+import { jobPath, studyJobs, withJob } from "../study-words.js";
 import { Problem, useTrying } from "./form.js";
 import { JobProgress, JobResult } from "./job-result.js";
+import { StudyDraftCard } from "./study-draft.js";
 
 /** The Lab's experiments: what runs, what ran, and one or two of them in full. */
 export function JobsView({ id }: { id: string | undefined }) {
@@ -14,6 +16,7 @@ export function JobsView({ id }: { id: string | undefined }) {
   const { query } = usePlace();
   const jobs = known.state?.jobs ?? [];
   const other = query.get("with") ?? undefined;
+  const study = studyJobs(query);
   return (
     <div class="page wide">
       <h1>Jobs</h1>
@@ -36,53 +39,81 @@ export function JobsView({ id }: { id: string | undefined }) {
             </thead>
             <tbody>
               {jobs.map((job) => (
-                <JobRow key={job.id} job={job} shown={id} />
+                <JobRow key={job.id} job={job} shown={id} study={study} />
               ))}
             </tbody>
           </table>
         </div>
       )}
+      {study !== undefined ? (
+        <StudyDraftCard jobs={study} />
+      ) : (
+        jobs.length > 0 && (
+          <p>
+            <button type="button" onClick={() => select({ study: id ?? "" })}>
+              Draft a study
+            </button>
+          </p>
+        )
+      )}
       {id !== undefined && (
         <div class={other === undefined ? "" : "twins"}>
-          <OneJob id={id} />
-          {other !== undefined && <OneJob id={other} />}
+          <OneJob id={id} beside={other !== undefined} />
+          {other !== undefined && <OneJob id={other} beside />}
         </div>
       )}
     </div>
   );
 }
 
-function OneJob({ id }: { id: string }) {
-  const { problem, trying } = useTrying();
-  const [text, setText] = useState<string>();
-  const repeat = (settings: string) => trying(async () => go(`/jobs/${await submit(settingsOf(settings))}`));
+function OneJob({ id, beside }: { id: string; beside: boolean }) {
   return (
     <section class="one-job" aria-label={`Job ${id.slice(0, 8)}`}>
-      <JobResult id={id}>
-        {({ job }) => (
-          <details class="card">
-            <summary>Repeat with changes</summary>
-            <label class="field">
-              Settings
-              <textarea
-                rows={12}
-                class="mono"
-                value={text ?? JSON.stringify(job.config, null, 2)}
-                onInput={(event) => setText(event.currentTarget.value)}
-              />
-            </label>
-            <button
-              type="button"
-              class="main"
-              onClick={() => void repeat(text ?? JSON.stringify(job.config))}
-            >
-              Run
-            </button>
-            <Problem sentence={problem} />
-          </details>
-        )}
-      </JobResult>
+      <Repeat key={id} id={id} />
+      <JobResult id={id} {...(beside && { of: ` of ${id.slice(0, 8)}` })} />
     </section>
+  );
+}
+
+/** The settings of a job, to be handed in again with changes; of one that failed, too. */
+function Repeat({ id }: { id: string }) {
+  const { problem, trying } = useTrying();
+  const [text, setText] = useState<string>();
+  const read = () =>
+    trying(async () => {
+      const { config } = await call<Pick<Job, "config">>(`/api/jobs/${encodeURIComponent(id)}`);
+      setText((typed) => typed ?? JSON.stringify(config, null, 2));
+    });
+  return (
+    <details
+      class="card"
+      onToggle={(event) => {
+        if (event.currentTarget.open && text === undefined) void read();
+      }}
+    >
+      <summary>Repeat with changes</summary>
+      {text !== undefined && (
+        <>
+          <label class="field">
+            Settings
+            <textarea
+              rows={12}
+              class="mono"
+              value={text}
+              onInput={(event) => setText(event.currentTarget.value)}
+            />
+          </label>
+          <button
+            type="button"
+            class="main"
+            onClick={() => void trying(async () => go(`/jobs/${await submit(settingsOf(text))}`))}
+          >
+            Run
+          </button>
+        </>
+      )}
+      <Problem sentence={problem} />
+    </details>
   );
 }
 
@@ -95,17 +126,27 @@ function settingsOf(text: string): Record<string, unknown> {
   }
 }
 
-function JobRow({ job, shown }: { job: JobSummary; shown: string | undefined }) {
+function JobRow({
+  job,
+  shown,
+  study,
+}: {
+  job: JobSummary;
+  shown: string | undefined;
+  study: string[] | undefined;
+}) {
+  const { problem, trying } = useTrying();
   const going = job.status === "running" || job.status === "queued";
   const short = job.id.slice(0, 8);
-  const again = async () => {
-    const { config } = await call<{ config: Record<string, unknown> }>(`/api/jobs/${job.id}`);
-    go(`/jobs/${await submit(config)}`);
-  };
+  const again = () =>
+    trying(async () => {
+      const { config } = await call<{ config: Record<string, unknown> }>(`/api/jobs/${job.id}`);
+      go(`/jobs/${await submit(config)}`);
+    });
   return (
     <tr aria-current={job.id === shown ? "true" : undefined}>
       <th scope="row">
-        <a href={`/jobs/${job.id}`} onClick={follow}>
+        <a href={jobPath(job.id, { study })} onClick={follow}>
           <code>{short}</code>
         </a>
       </th>
@@ -130,23 +171,35 @@ function JobRow({ job, shown }: { job: JobSummary; shown: string | undefined }) 
       <td>
         {!going && (
           <span class="row">
+            {study !== undefined && (
+              <label class="check">
+                <input
+                  type="checkbox"
+                  aria-label={`Job ${short} in the study`}
+                  checked={study.includes(job.id)}
+                  onChange={(event) => select({ study: withJob(study, job.id, event.currentTarget.checked) })}
+                />
+                study
+              </label>
+            )}
             <button
               type="button"
               class="quiet"
               aria-label={`Repeat job ${short}`}
-              onClick={() => void again().catch(() => {})}
+              onClick={() => void again()}
             >
               Repeat
             </button>
             {shown !== undefined && shown !== job.id && (
               <a
-                href={`/jobs/${shown}?with=${job.id}`}
+                href={jobPath(shown, { beside: job.id, study })}
                 onClick={follow}
                 aria-label={`Compare with job ${short}`}
               >
                 Compare
               </a>
             )}
+            <Problem sentence={problem} />
           </span>
         )}
       </td>

@@ -1,10 +1,11 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ago, bytes, duration } from "../../../terminal/spans.js";
 import type { DownloadStatus, LocalModel, ModelMemory, ModelOffers, ModelsHere } from "../../wire.js";
 import { select, usePlace } from "../router.js";
+import { shellWord } from "../scripts.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
-import { CommandCode, shellWord } from "./command-code.js";
+import { CommandCode } from "./command-code.js";
 import { Form, Problem, useKept, useTrying } from "./form.js";
 
 /** What is looked for at the hub; kept while one looks at other views. */
@@ -80,6 +81,7 @@ function Here({ here }: { here: ModelsHere }) {
   const { models, unfinished, memory, diskFree, fixed, folder } = here;
   const fits = useFits(models);
   const { problem, trying } = useTrying();
+  const list = useRef<HTMLDivElement>(null);
   return (
     <section class="card" aria-label="On this machine">
       <h2>On this machine</h2>
@@ -88,11 +90,14 @@ function Here({ here }: { here: ModelsHere }) {
         {diskFree !== null && `, and ${bytes(diskFree)} of the disk that the downloads are on`}.
       </p>
       {fixed !== null && <p class="soft">{fixed}</p>}
-      <div class="scroll" tabIndex={0} role="region" aria-label="Models on this machine">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Models on this machine" ref={list}>
         <table class="roomy">
           <thead>
             <tr>
               <th scope="col">model</th>
+              <th scope="col">
+                <span class="visually-hidden">actions</span>
+              </th>
               <th scope="col">what it is</th>
               <th scope="col" class="number">
                 context
@@ -102,9 +107,6 @@ function Here({ here }: { here: ModelsHere }) {
               </th>
               <th scope="col">memory, served with the usual context</th>
               <th scope="col">last use</th>
-              <th scope="col">
-                <span class="visually-hidden">actions</span>
-              </th>
             </tr>
           </thead>
           <tbody>
@@ -115,6 +117,7 @@ function Here({ here }: { here: ModelsHere }) {
                 fits={fits.get(model.id)}
                 fixed={fixed}
                 act={(path) => trying(() => call(path, { method: "POST", body: { model: model.id } }))}
+                onGone={() => list.current?.focus()}
               />
             ))}
           </tbody>
@@ -170,13 +173,21 @@ function ModelRow({
   fits,
   fixed,
   act,
+  onGone,
 }: {
   model: LocalModel;
   fits: ModelMemory | string | undefined;
   fixed: string | null;
   act: (path: string) => Promise<void>;
+  /** It was removed, and what had the focus with it. */
+  onGone: () => void;
 }) {
   const [sure, setSure] = useState(false);
+  const keep = useRef<HTMLButtonElement>(null);
+  // Whose button is gone goes on with the harmless one in its place.
+  useEffect(() => {
+    if (sure) keep.current?.focus();
+  }, [sure]);
   const { switching } = known.state?.models ?? { switching: null };
   const isSwitching = switching !== null && switching.error === undefined;
   const tooLarge = typeof fits === "object" && fits.fits === "no";
@@ -186,13 +197,6 @@ function ModelRow({
         <bdi>{id}</bdi>
         {from === "embedded" && <span class="soft"> comes with tapline</span>}
       </th>
-      <td>{header === null ? "its header cannot be read" : <bdi>{wordsOf(header)}</bdi>}</td>
-      <td class="number">{header?.context ?? ""}</td>
-      <td class="number">{bytes(size)}</td>
-      <td>
-        <Memory memory={fits} />
-      </td>
-      <td>{lastUsed === null ? "" : ago(lastUsed)}</td>
       <td>
         <span class="row">
           {served ? (
@@ -223,17 +227,35 @@ function ModelRow({
               <button
                 type="button"
                 aria-label={`Really remove ${id}`}
-                onClick={() => void act("/api/models/remove").then(() => setSure(false))}
+                onClick={() =>
+                  void act("/api/models/remove").then(() => {
+                    setSure(false);
+                    onGone();
+                  })
+                }
               >
                 Really remove {bytes(size)}
               </button>
-              <button type="button" class="quiet" onClick={() => setSure(false)}>
+              <button
+                type="button"
+                class="quiet"
+                ref={keep}
+                aria-label={`Keep ${id}`}
+                onClick={() => setSure(false)}
+              >
                 Keep
               </button>
             </>
           )}
         </span>
       </td>
+      <td>{header === null ? "its header cannot be read" : <bdi>{wordsOf(header)}</bdi>}</td>
+      <td class="number">{header?.context ?? ""}</td>
+      <td class="number">{bytes(size)}</td>
+      <td>
+        <Memory memory={fits} />
+      </td>
+      <td>{lastUsed === null ? "" : ago(lastUsed)}</td>
     </tr>
   );
 }
@@ -378,10 +400,10 @@ function Hub() {
               <thead>
                 <tr>
                   <th scope="col">file</th>
-                  <th scope="col">memory of its weights</th>
                   <th scope="col">
                     <span class="visually-hidden">actions</span>
                   </th>
+                  <th scope="col">memory of its weights</th>
                 </tr>
               </thead>
               <tbody>
@@ -392,9 +414,6 @@ function Hub() {
                       {parts > 1 && <span class="soft"> and {parts - 1} more parts</span>}
                     </th>
                     <td>
-                      <Memory memory={memory} />
-                    </td>
-                    <td>
                       {here ? (
                         "is here"
                       ) : (
@@ -402,6 +421,9 @@ function Hub() {
                           Download
                         </button>
                       )}
+                    </td>
+                    <td>
+                      <Memory memory={memory} />
                     </td>
                   </tr>
                 ))}

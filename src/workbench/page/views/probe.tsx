@@ -3,7 +3,8 @@ import type { ProbeResult } from "../../../contracts/index.js";
 import { mostWrong } from "../../../terminal/classification.js";
 import { chatSettings } from "../chat-settings.js";
 import { type LabelledText, readExamples, withSplits } from "../examples.js";
-import { labModel, spreadLayers, submit } from "../jobs.js";
+import { jobRequest, labModel, serverRequest, spreadLayers, submit } from "../jobs.js";
+import { linesOf, parseLayers } from "../lists.js";
 import { follow, go } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
@@ -11,8 +12,9 @@ import { useLibrary } from "./edits.js";
 import { DataTable } from "./figure.js";
 import { Form, useKept, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
-import { LayersField, parseLayers } from "./layers-field.js";
-import { linesOf, TextsField } from "./texts-field.js";
+import { LayersField } from "./layers-field.js";
+import { RequestCode } from "./request-code.js";
+import { TextsField } from "./texts-field.js";
 
 /** Of a file of examples, in bytes. */
 const mostBytes = 2_000_000;
@@ -57,14 +59,12 @@ export function ProbeView({ id }: { id: string | undefined }) {
       set({ file: { name: file.name, examples: readExamples(file.name, content, csvRows) } });
     });
   const chosen = () => parseLayers(layers) ?? spreadLayers(4);
-  const train = () =>
-    trying(async () => {
-      const job = await submit({
-        ...{ operation: "probe", model: labModel(), layers: chosen() },
-        examples: withSplits(examples),
-      });
-      go(`/probe/${job}`);
-    });
+  const job = () => ({
+    ...{ operation: "probe", model: labModel(), layers: chosen() },
+    examples: withSplits(examples),
+  });
+  const kept = () => ({ name: draft.name, positive, negative, layer: chosen().at(-1) });
+  const train = () => trying(async () => go(`/probe/${await submit(job())}`));
   return (
     <div class="page">
       <h1>Probe</h1>
@@ -126,19 +126,13 @@ export function ProbeView({ id }: { id: string | undefined }) {
           <button
             type="button"
             disabled={known.state?.server.ok !== true}
-            onClick={() =>
-              void trying(async () => {
-                const layer = chosen().at(-1);
-                await call("/api/probes", {
-                  method: "POST",
-                  body: { name: draft.name, positive, negative, layer },
-                });
-              })
-            }
+            onClick={() => void trying(() => call("/api/probes", { method: "POST", body: kept() }))}
           >
             Keep one for the chat, at the last of these layers
           </button>
         </p>
+        <RequestCode of="train and measure" request={() => jobRequest(job())} />
+        <RequestCode of="keep one" request={() => serverRequest("/lab/probes", kept())} />
       </Form>
       {(library?.probes ?? []).map(({ name, layer, separation, shuffled_separation: shuffled }) => (
         <section class="card" key={name} aria-label={`Probe ${name}`}>

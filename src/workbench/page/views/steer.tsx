@@ -1,65 +1,68 @@
-import { useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { StoredVector } from "../../../contracts/library.js";
 import { figureOf } from "../../../report/figure.js";
+import { separation } from "../../../report/figures/separation.js";
 import { chatSettings } from "../chat-settings.js";
-import { labModel, spreadLayers, submit } from "../jobs.js";
-import { follow, go } from "../router.js";
+import { labModel, serverRequest, spreadLayers, submit, useAsked } from "../jobs.js";
+import { linesOf, parseLayers } from "../lists.js";
+import { follow, go, select, usePlace } from "../router.js";
 import { call } from "../session.js";
+import {
+  doseRequest,
+  gridJobs,
+  gridLayers,
+  gridPath,
+  type SteerForm,
+  steerForm,
+  steerFormOf,
+} from "../steer-request.js";
 import { known, useTopic } from "../store.js";
+import { DoseGrid } from "./dose-grid.js";
 import { newEdit, useLibrary } from "./edits.js";
+import { FigureView } from "./figure.js";
 import { Form, useKept, useTrying } from "./form.js";
-import { JobResult } from "./job-result.js";
-import { LayersField, parseLayers } from "./layers-field.js";
-import { linesOf, TextsField } from "./texts-field.js";
-
-const country = (names: string[]) => names.map((name) => `The capital of ${name} is`).join("\n");
+import { LayersField } from "./layers-field.js";
+import { RequestCode } from "./request-code.js";
+import { TextsField } from "./texts-field.js";
 
 /** The texts that a direction is made from; kept while one looks at other views. */
-const draft = {
-  name: "unknown",
-  positive: country(["Brovia", "Zondia", "Keltora", "Marvenia", "Ostrania", "Velmora"]),
-  negative: country(["Spain", "Italy", "Japan", "Poland", "Norway", "Greece"]),
-  /** What the direction of these texts is tried on. */
-  prompt: "The capital of Sweden is",
-  layer: 5,
-};
+const draft: SteerForm = { ...steerForm };
 
-/** A direction from two lists of texts, how well it separates, and what it does at several strengths. */
+/** A direction from two lists of texts, how well it separates, and what it does at several layers and strengths. */
 export function SteerView({ id }: { id: string | undefined }) {
   useTopic("state");
   const library = useLibrary();
-  const [layers, setLayers] = useState(spreadLayers(8).join(", "));
+  const { query } = usePlace();
   const { problem, trying } = useTrying();
   const [making, setMaking] = useState(false);
   const set = useKept(draft);
+  const ids = gridJobs(id, query);
+  useAsked("compare", id, (asked) => set(steerFormOf(asked)));
+  const usual = spreadLayers(8);
+  const direction = () => ({
+    name: draft.name,
+    positive: linesOf(draft.positive),
+    negative: linesOf(draft.negative),
+    layers: parseLayers(draft.layers) ?? usual,
+  });
   const make = async () => {
     setMaking(true);
     await trying(async () => {
-      const body = {
-        name: draft.name,
-        positive: linesOf(draft.positive),
-        negative: linesOf(draft.negative),
-        layers: parseLayers(layers) ?? spreadLayers(8),
-      };
-      await call("/api/vectors", { method: "POST", body });
+      await call("/api/vectors", { method: "POST", body: direction() });
+      select({ v: draft.name });
     });
     setMaking(false);
   };
-  const respond = () =>
+  const measure = () =>
     trying(async () => {
-      const job = await submit({
-        operation: "compare",
-        model: labModel(),
-        prompt: draft.prompt,
-        intervention: "steer",
-        layers: [draft.layer],
-        strengths: [-0.8, -0.4, -0.2, 0, 0.2, 0.4, 0.8],
-        strength_unit: "row_norm",
-        positives: linesOf(draft.positive),
-        negatives: linesOf(draft.negative),
-        controls: true,
-      });
-      go(`/steer/${job}`);
+      const body = { model: labModel(), ...doseRequest(draft) };
+      const jobs: string[] = [];
+      try {
+        for (const layer of gridLayers(draft, usual)) jobs.push(await submit({ ...body, layers: [layer] }));
+      } finally {
+        // Those that were taken are shown, whatever became of the rest.
+        if (jobs.length > 0) go(gridPath(jobs));
+      }
     });
   return (
     <div class="page">
@@ -77,43 +80,56 @@ export function SteerView({ id }: { id: string | undefined }) {
           <label>
             name <input value={draft.name} onInput={(event) => set({ name: event.currentTarget.value })} />
           </label>
-          <LayersField value={layers} onChange={setLayers} />
+          <LayersField
+            value={draft.layers}
+            placeholder={usual.join(", ")}
+            onChange={(layers) => set({ layers })}
+          />
           <button type="submit" class="main" disabled={making || known.state?.server.ok !== true}>
             {making ? "Making …" : "Make"}
           </button>
         </p>
+        <RequestCode of="make" request={() => serverRequest("/lab/vectors", direction())} />
+        <TextsField
+          label="Tried on"
+          rows={2}
+          value={draft.prompts}
+          onChange={(prompts) => set({ prompts })}
+        />
         <p class="row">
           <label>
-            on <input value={draft.prompt} onInput={(event) => set({ prompt: event.currentTarget.value })} />
-          </label>
-          <label>
-            at layer{" "}
+            strengths, in lengths of the row{" "}
             <input
-              type="number"
-              min={0}
-              value={draft.layer}
-              onInput={({ currentTarget: { valueAsNumber: layer } }) =>
-                Number.isInteger(layer) && set({ layer })
-              }
+              class="strengths"
+              value={draft.strengths}
+              onInput={(event) => set({ strengths: event.currentTarget.value })}
             />
           </label>
-          <button type="button" disabled={known.state?.lab.ok !== true} onClick={() => void respond()}>
-            Measure seven strengths beside random vectors
+          <label>
+            follow the token{" "}
+            <input
+              value={draft.target}
+              placeholder="the model's answer"
+              onInput={(event) => set({ target: event.currentTarget.value })}
+            />
+          </label>
+          <button type="button" disabled={known.state?.lab.ok !== true} onClick={() => void measure()}>
+            Measure at these layers, beside random vectors
           </button>
         </p>
       </Form>
+      {ids.length > 0 && <DoseGrid ids={ids} name={draft.name} />}
       {(library?.vectors ?? []).map((vector) => (
-        <VectorCard key={vector.name} vector={vector} />
+        <VectorCard key={vector.name} vector={vector} open={query.get("v") === vector.name} />
       ))}
       {library !== undefined && library.vectors.length === 0 && (
         <p class="soft">No directions are kept yet.</p>
       )}
-      {id !== undefined && <JobResult id={id} />}
     </div>
   );
 }
 
-function VectorCard({ vector }: { vector: StoredVector }) {
+function VectorCard({ vector, open }: { vector: StoredVector; open: boolean }) {
   const best = vector.layers.reduce((one, other) =>
     (other.separation ?? 0) > (one.separation ?? 0) ? other : one,
   );
@@ -169,7 +185,40 @@ function VectorCard({ vector }: { vector: StoredVector }) {
         >
           Try in chat, layer {best.layer}
         </a>
+        <button
+          type="button"
+          class="quiet"
+          aria-expanded={open}
+          onClick={() => select({ v: open ? undefined : vector.name })}
+        >
+          How it separates
+        </button>
       </p>
+      {open && <Separation key={vector.sha256} name={vector.name} />}
     </section>
   );
+}
+
+/** Where both lists' texts stand along a direction, as the server told it when the direction was made. */
+function Separation({ name }: { name: string }) {
+  const [vector, setVector] = useState<StoredVector>();
+  const { problem, trying } = useTrying();
+  useEffect(() => {
+    void trying(async () => setVector(await call(`/api/vectors/${encodeURIComponent(name)}`)));
+  }, [name]);
+  const figure = useMemo(
+    () => (vector === undefined ? undefined : separation(name, vector.layers)),
+    [vector, name],
+  );
+  if (problem !== undefined) return <p class="problem">{problem}</p>;
+  if (vector === undefined) return <p class="soft">This direction is being read.</p>;
+  if (figure === undefined) {
+    return (
+      <p class="soft">
+        Nothing is known of its texts: it came as a file, was made by an earlier version, or from fewer than
+        three texts a list.
+      </p>
+    );
+  }
+  return <FigureView figure={figure} name={`tapline-vector-${name}`} />;
 }

@@ -1,10 +1,14 @@
+import { linesOf } from "../lists.js";
+
 /** A list of texts, one a line. */
 export function TextsField({
   label,
   value,
   onChange,
+  rows = 6,
 }: {
   label: string;
+  rows?: number;
   value: string;
   onChange: (value: string) => void;
 }) {
@@ -12,11 +16,7 @@ export function TextsField({
   return (
     <label class="field">
       {label} <span class="soft">{count === 1 ? "1 text" : `${count} texts`}, one a line</span>
-      <textarea rows={6} value={value} onInput={(event) => onChange(event.currentTarget.value)} />
+      <textarea rows={rows} value={value} onInput={(event) => onChange(event.currentTarget.value)} />
     </label>
   );
-}
-
-export function linesOf(text: string): string[] {
-  return text.split(/\r?\n/).filter((line) => line.trim() !== "");
 }

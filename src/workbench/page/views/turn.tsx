@@ -2,9 +2,13 @@ import { useState } from "preact/hooks";
 import { percent } from "../../../report/figure.js";
 import type { DoneEdit, Turn, TurnAnswer } from "../../wire.js";
 import { branchesAt, ownerOf } from "../branches.js";
+import { answerNumbers } from "../chat-numbers.js";
+import { type Differences, differencesOf } from "../differences.js";
+import { serverRequest } from "../jobs.js";
 import { follow } from "../router.js";
 import { known } from "../store.js";
 import { AnswerText, type Shade } from "./answer-text.js";
+import { HtmlPicture } from "./picture.js";
 import { RequestCode } from "./request-code.js";
 
 interface TurnViewProps {
@@ -34,7 +38,8 @@ export function TurnView({
   const { answers } = turn;
   const [first, second] = answers;
   const done = answers.every(({ state }) => state !== "running");
-  const differsAt = done ? firstDifference(first, second) : undefined;
+  const differences =
+    done && first !== undefined && second !== undefined ? differencesOf(first, second) : undefined;
   return (
     <article class="turn">
       <Question turn={turn} index={index} conversation={conversation} busy={busy} onAskAgain={onAskAgain} />
@@ -43,16 +48,22 @@ export function TurnView({
           {second !== undefined && (
             <p class="soft">{answer.edited ? "With the interventions" : "The model's own"}</p>
           )}
-          <AnswerText
-            conversation={conversation}
-            answer={answer}
-            shade={shade}
-            selected={selected?.answer === at ? selected.token : undefined}
-            differsAt={differsAt}
-            label={`Answer to “${turn.question.slice(0, 80)}”${second === undefined ? "" : answer.edited ? ", with the interventions" : ", the model's own"}`}
-            markdown={markdown}
-            onOpen={(token) => onOpen(at, token)}
-          />
+          <HtmlPicture
+            title={labelOf(turn, answer) + (shade === "none" ? "" : `, coloured by ${shade}`)}
+            name={`conversation-${conversation}-${index + 1}${["a", "b"][at]}`}
+            numbers={() => answerNumbers(turn, answer)}
+          >
+            <AnswerText
+              conversation={conversation}
+              answer={answer}
+              shade={shade}
+              selected={selected?.answer === at ? selected.token : undefined}
+              differs={differences?.[at === 0 ? "one" : "other"]}
+              label={labelOf(turn, answer)}
+              markdown={markdown}
+              onOpen={(token) => onOpen(at, token)}
+            />
+          </HtmlPicture>
           <p class="soft">{endOf(answer)}</p>
           {answer.unread !== undefined && <p class="problem">{answer.unread}</p>}
           {(answer.edits ?? []).map((edit, place) => (
@@ -63,22 +74,16 @@ export function TurnView({
         </div>
       ))}
       {second !== undefined && done && (
-        <p class="difference">
-          {differsAt === undefined
-            ? "Both answers are the same, token by token."
-            : `First difference: token ${differsAt}.`}
-        </p>
+        <p class="difference">{differences !== undefined && differenceSentence(differences, answers)}</p>
       )}
-      <RequestCode
-        request={{
-          service: "server",
-          url: known.state?.server.url ?? "",
-          path: turn.request.path,
-          body: turn.request.body,
-        }}
-      />
+      <RequestCode request={serverRequest(turn.request.path, turn.request.body)} />
     </article>
   );
+}
+
+function labelOf({ question, answers }: Turn, { edited }: TurnAnswer): string {
+  const which = answers.length < 2 ? "" : edited ? ", with the interventions" : ", the model's own";
+  return `Answer to “${question.slice(0, 80)}”${which}`;
 }
 
 interface QuestionProps {
@@ -158,18 +163,10 @@ function Branches({ conversation, index }: { conversation: string; index: number
   );
 }
 
-/** The first token in which two answers are not the same; undefined where they are the same throughout. */
-export function firstDifference(
-  one: TurnAnswer | undefined,
-  other: TurnAnswer | undefined,
-): number | undefined {
-  if (one === undefined || other === undefined) return undefined;
-  const length = Math.max(one.tokens.length, other.tokens.length);
-  for (let at = 0; at < length; at += 1) {
-    const [left, right] = [one.tokens[at], other.tokens[at]];
-    if (left?.id !== right?.id || left?.text !== right?.text) return at;
-  }
-  return undefined;
+function differenceSentence({ first, one }: Differences, [answer]: TurnAnswer[]): string {
+  if (first === undefined) return "Both answers are the same, token by token. A stronger change may show.";
+  const count = answer?.tokens.length ?? 0;
+  return `First difference: token ${first}. With the interventions ${one.size} of ${count} tokens are others.`;
 }
 
 function endOf({ state, finish, error, tokens }: TurnAnswer): string {

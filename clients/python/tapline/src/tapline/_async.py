@@ -11,6 +11,7 @@ from ._lab import Lab, Model, _name
 from ._progress import progress_display
 from ._waiting import Waiting
 from .types import (
+    BlockPoint,
     CompareResult,
     DriftExample,
     DriftResult,
@@ -148,6 +149,10 @@ class AsyncLab:
         """The sparse dictionaries that are kept by name."""
         return await asyncio.to_thread(self._lab.dictionaries)
 
+    async def dictionary(self, name: str) -> dict[str, Any]:
+        """One dictionary that is kept by name."""
+        return await asyncio.to_thread(self._lab.dictionary, name)
+
     async def add_dictionary(
         self,
         name: str,
@@ -155,9 +160,10 @@ class AsyncLab:
         layer: int | None = None,
         k: int | None = None,
         revision: str | None = None,
+        point: BlockPoint | None = None,
     ) -> dict[str, Any]:
         """Keeps a published sparse dictionary under a name, as Lab.add_dictionary() does."""
-        return await asyncio.to_thread(self._lab.add_dictionary, name, source, layer, k, revision)
+        return await asyncio.to_thread(self._lab.add_dictionary, name, source, layer, k, revision, point)
 
     async def remove_dictionary(self, name: str) -> None:
         """Forgets a dictionary."""

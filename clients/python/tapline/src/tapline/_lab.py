@@ -15,6 +15,7 @@ from ._job import Job
 from ._progress import progress_display
 from ._waiting import Waiting
 from .types import (
+    BlockPoint,
     CompareResult,
     DriftExample,
     DriftResult,
@@ -111,9 +112,10 @@ class Lab:
     def compare(self, model: Model, prompt: str, **settings: Any) -> Job[CompareResult]:
         """Compares the model with and without an intervention at one block.
 
-        Settings: intervention (scale, ablate, patch, steer, project_out, clamp), strengths, strength_unit (unit,
+        Settings: intervention (scale, ablate, patch, steer, project_out, clamp, swap), strengths, strength_unit (unit,
         vector, row_norm), positions (last, all, prompt, generated, or ranges), target_token, prompts,
-        donor_prompt, positive and negative (or positives and negatives, lists), min, max, point, heads, controls.
+        donor_prompt, positive and negative (or positives and negatives, lists), min, max, point, heads, controls,
+        swap (two tokens) and lens.
         """
         return self.submit("compare", model, prompt=prompt, **settings)
 
@@ -121,7 +123,7 @@ class Lab:
         """Trains a linear probe on final-token block outputs; examples have text, label and split.
 
         A label of True counts as 1, False as 0. Settings: layers, point (block_in, attn_out, mid, ffn_out, block_out),
-        seed.
+        rows (last, mean, response: the mean of a text behind the example's prompt), seed.
         """
         return self.submit("probe", model, examples=[_labelled(one) for one in examples], **settings)
 
@@ -134,8 +136,8 @@ class Lab:
     ) -> Job[SaeResult]:
         """Trains a sparse autoencoder on block outputs: of the examples' last tokens, or of an extraction's folder.
 
-        Settings: layers, seed, features, steps, architecture (relu, topk, batchtopk, jumprelu), rows (last, all), point,
-        k, batch, learning_rate, warmup, decay, sparsity.
+        Settings: layers, seed, features, steps, architecture (relu, topk, batchtopk, jumprelu), rows (last, mean, response,
+        all), point, k, batch, learning_rate, warmup, decay, sparsity.
         """
         if examples is not None:
             settings["examples"] = [_labelled(one) for one in examples]
@@ -163,7 +165,7 @@ class Lab:
 
         `data` is a .txt or .jsonl file on the service's machine (or give `examples`), `out` a folder there: a job
         that finds finished files of the same extraction goes on behind them. Without `out` the files are artifacts.
-        Settings: layers, point, rows (all, last, mean), dtype (f32, f16, bf16), too_long (refuse, cut), shard (i, n),
+        Settings: layers, point, rows (all, last, mean, response), dtype (f32, f16, bf16), too_long (refuse, cut), shard (i, n),
         shard_tokens, plan.
         """
         paths = {"data": data, "out": out}
@@ -196,6 +198,10 @@ class Lab:
         """The sparse dictionaries that are kept by name: what each one reads, and where it is from."""
         return cast("list[dict[str, Any]]", self._http.json("/lab/dictionaries")["dictionaries"])
 
+    def dictionary(self, name: str) -> dict[str, Any]:
+        """One dictionary that is kept by name."""
+        return self._http.json(_dictionary_path(name))
+
     def add_dictionary(
         self,
         name: str,
@@ -203,14 +209,15 @@ class Lab:
         layer: int | None = None,
         k: int | None = None,
         revision: str | None = None,
+        point: BlockPoint | None = None,
     ) -> dict[str, Any]:
         """Keeps a published sparse dictionary under a name, in place of one that had it.
 
         `source` is its folder or file of weights on the service's machine, or `owner/name/path` of the hub, which is
-        downloaded first. `layer` is the block whose output it reads and `k` how many features stay active, where its
-        files do not say.
+        downloaded first. `layer` is the block that it reads, `point` what of it (its output unless told otherwise) and
+        `k` how many features stay active, where its files do not say.
         """
-        given = {"from": os.fspath(source), "layer": layer, "k": k, "revision": revision}
+        given = {"from": os.fspath(source), "layer": layer, "point": point, "k": k, "revision": revision}
         body = {key: value for key, value in given.items() if value is not None}
         patience = max(self._http.timeout, _ADDING)
         return self._http.json(_dictionary_path(name), body, timeout=patience, method="PUT")

@@ -9,7 +9,9 @@ Status = Literal["queued", "running", "completed", "failed", "cancelled", "inter
 Split = Literal["train", "test"]
 BlockPoint = Literal["block_in", "attn_out", "mid", "ffn_out", "block_out"]
 ChangedPoint = Literal["block_in", "head_out", "attn_out", "mid", "ffn_out", "block_out"]
-ModelPoint = Literal["block_in", "attention", "head_out", "attn_out", "mid", "ffn_out", "block_out"]
+ModelPoint = Literal[
+    "block_in", "attention", "head_out", "attn_out", "mid", "router", "ffn_out", "block_out"
+]
 
 
 class PatchGrowth(TypedDict):
@@ -131,7 +133,7 @@ class TranslatedReading(_TranslatedReadingRequired, total=False):
 
 
 class InspectLens(TypedDict):
-    """The lens that `translated` is of."""
+    """The stored lens that was used."""
 
     name: str
     kind: str
@@ -199,6 +201,22 @@ class AttentionHead(TypedDict):
     """What the last token reads most."""
 
 
+class Routing(TypedDict):
+    """Which experts a layer's router chose."""
+
+    layer: int
+    experts: int
+    """Experts to choose from."""
+    used: int
+    """Experts of a token."""
+    shares: list[float]
+    """Of each expert, its share of all choices in this text; they sum to 1."""
+    chosen: list[list[int]]
+    """Of each token its experts, the best first."""
+    weights: list[list[float]]
+    """What the layer multiplies their outputs by."""
+
+
 class BlockContributions(TypedDict):
     layer: int
     attention: float
@@ -222,6 +240,7 @@ class Decomposition(TypedDict):
 class InspectResult(_InspectResultRequired, total=False):
     points: list[InspectPoint]
     attention: list[AttentionHead]
+    routing: list[Routing]
     decomposition: Decomposition
     lens: InspectLens
     target_token: str
@@ -273,17 +292,27 @@ class Trial(_TrialRequired, total=False):
 
 class _CompareResultRequired(TypedDict):
     trials: list[Trial]
-    intervention: Literal["scale", "ablate", "patch", "steer", "project_out", "clamp"]
+    intervention: Literal["scale", "ablate", "patch", "steer", "project_out", "clamp", "swap"]
     position: str
     note: str
     artifacts: list[str]
     provenance: Provenance
 
 
+class SwappedToken(TypedDict):
+    token: str
+    token_id: int
+
+
 class CompareResult(_CompareResultRequired, total=False):
     point: ChangedPoint
     """What of the block was changed, where not its output."""
     heads: list[int]
+    layers: list[int]
+    """Of a swap, all layers that were changed."""
+    swapped: list[SwappedToken]
+    """Of a swap, the two tokens."""
+    lens: InspectLens
     strength_unit: Literal["unit", "vector", "row_norm"]
     vector_length: float
     """L2 length of the donor's state, or of the difference of the texts' states."""
@@ -291,10 +320,15 @@ class CompareResult(_CompareResultRequired, total=False):
     """What the random vector was drawn from."""
 
 
-class ProbeExample(TypedDict):
+class _ProbeExampleRequired(TypedDict):
     text: str
     label: Literal[0, 1]
     split: Split
+
+
+class ProbeExample(_ProbeExampleRequired, total=False):
+    prompt: str
+    """For rows "response": what the text follows."""
 
 
 class ProbeScore(TypedDict):
@@ -353,6 +387,8 @@ class _ProbeResultRequired(TypedDict):
 class ProbeResult(_ProbeResultRequired, total=False):
     point: BlockPoint
     """What of each block was read, where it is not its output."""
+    rows: Literal["last", "mean", "response"]
+    """Which row of each text was read, where it is not the last token's."""
 
 
 class _ExampleText(TypedDict):
@@ -365,6 +401,8 @@ class _SaeExampleRequired(TypedDict):
 
 
 class SaeExample(_SaeExampleRequired, total=False):
+    prompt: str
+    """For rows "response": what the text follows."""
     label: Literal[0, 1]
 
 
@@ -440,6 +478,8 @@ class _SaeResultRequired(TypedDict):
 class SaeResult(_SaeResultRequired, total=False):
     point: BlockPoint
     """What of each block was read, where it is not its output."""
+    rows: Literal["last", "mean", "response", "all"]
+    """Which row of each text was read, where it is not the last token's."""
 
 
 class FeatureActivation(TypedDict):
@@ -544,6 +584,8 @@ class _FeaturesResultRequired(TypedDict):
 
 
 class FeaturesResult(_FeaturesResultRequired, total=False):
+    point: BlockPoint
+    """What of the block the dictionary reads, where it is not its output."""
     pages: list[FeaturePage]
 
 
@@ -560,7 +602,7 @@ class _ExtractResultRequired(TypedDict):
     data: ExtractedData
     layers: list[int]
     hidden: int
-    rows: Literal["all", "last", "mean"]
+    rows: Literal["all", "last", "mean", "response"]
     dtype: Literal["f32", "f16", "bf16"]
     shard: list[int]
     texts: int
@@ -610,7 +652,7 @@ class DriftLayer(TypedDict):
     relative_difference: Measured
 
 
-class DriftDictionary(TypedDict):
+class _DriftDictionaryRequired(TypedDict):
     name: str
     sha256: str
     layer: int
@@ -619,6 +661,11 @@ class DriftDictionary(TypedDict):
     l0: list[float]
     loss_recovered: list[Measured] | None
     loss_recovered_difference: Measured | None
+
+
+class DriftDictionary(_DriftDictionaryRequired, total=False):
+    point: BlockPoint
+    """What of the block it reads, where it is not its output."""
 
 
 class DriftProbe(TypedDict):

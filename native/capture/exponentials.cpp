@@ -1,0 +1,144 @@
+#include "capture/exponentials.h"
+
+#include <cstdint>
+#include <cstring>
+
+// For each of these processors a copy of its own, chosen when the addon is loaded: its sources are compiled
+// for any x86-64, ggml's for the one at hand. Sanitizers cannot run what chooses.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define TAPLINE_EACH_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define TAPLINE_EACH_PROCESSOR
+#endif
+
+namespace tapline {
+
+namespace {
+
+constexpr int kLanes = 16;
+/// Numbers that are added up in float32 before they join a double.
+constexpr int kBlock = 256;
+/// Below it the exponential is no normal float32; it counts as zero.
+constexpr float kLeast = -87.0F;
+
+/// exp(x) for x <= 0, 1 to a few units of the last place: 2^n exp(r) with |r| <= ln 2 / 2 (the polynomial is
+/// Cephes'). Without branches, so that a compiler can do many at once. NaN stays NaN.
+inline __attribute__((always_inline)) float exponential(float x) {
+  const float bounded = x < kLeast ? kLeast : x;
+  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: added, it leaves the nearest whole number in the bits
+  const float shifted = bounded * 1.44269504F + kRound;
+  const float n = shifted - kRound;
+  const float r = (bounded - n * 0.693359375F) + n * 2.12194440e-4F;
+  float p = 1.9875691500e-4F;
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  p = p * r * r + r + 1.0F;
+  uint32_t bits = 0;
+  std::memcpy(&bits, &shifted, sizeof(bits));
+  bits = (bits << 23U) + 0x3F800000U;
+  float power = 0;
+  std::memcpy(&power, &bits, sizeof(power));
+  return x < kLeast ? 0.0F : p * power;
+}
+
+double total(const float* lanes) {
+  double sum = 0;
+  for (int k = 0; k < kLanes; ++k) sum += static_cast<double>(lanes[k]);
+  return sum;
+}
+
+}  // namespace
+
+TAPLINE_EACH_PROCESSOR
+float highest_of(const float* values, int n) {
+  float lanes[kLanes];
+  for (float& lane : lanes) lane = -__builtin_inff();
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int k = 0; k < kLanes; ++k) lanes[k] = values[i + k] > lanes[k] ? values[i + k] : lanes[k];
+  }
+  float highest = -__builtin_inff();
+  for (const float lane : lanes) highest = lane > highest ? lane : highest;
+  for (; i < n; ++i) highest = values[i] > highest ? values[i] : highest;
+  return highest;
+}
+
+TAPLINE_EACH_PROCESSOR
+double exponentials(const float* logits, int n, float highest) {
+  double sum = 0;
+  int i = 0;
+  while (i + kLanes <= n) {
+    const int end = i + kBlock < n ? i + kBlock : n;
+    float lanes[kLanes] = {};
+    for (; i + kLanes <= end; i += kLanes) {
+      for (int k = 0; k < kLanes; ++k) lanes[k] += exponential(logits[i + k] - highest);
+    }
+    sum += total(lanes);
+  }
+  for (; i < n; ++i) sum += static_cast<double>(exponential(logits[i] - highest));
+  return sum;
+}
+
+TAPLINE_EACH_PROCESSOR
+WeighedSums weighed(const float* logits, int n, float highest) {
+  WeighedSums sums;
+  int i = 0;
+  while (i + kLanes <= n) {
+    const int end = i + kBlock < n ? i + kBlock : n;
+    float weights[kLanes] = {};
+    float values[kLanes] = {};
+    for (; i + kLanes <= end; i += kLanes) {
+      for (int k = 0; k < kLanes; ++k) {
+        const float below = logits[i + k] - highest;
+        const float weight = exponential(below);
+        weights[k] += weight;
+        values[k] += weight == 0.0F ? 0.0F : weight * below;
+      }
+    }
+    sums.weights += total(weights);
+    sums.values += total(values);
+  }
+  for (; i < n; ++i) {
+    const float below = logits[i] - highest;
+    const float weight = exponential(below);
+    sums.weights += static_cast<double>(weight);
+    sums.values += weight == 0.0F ? 0.0 : static_cast<double>(weight * below);
+  }
+  return sums;
+}
+
+TAPLINE_EACH_PROCESSOR
+WeighedSums weighed(const float* logits, const float* others, int n, float highest, float highest_other) {
+  WeighedSums sums;
+  int i = 0;
+  while (i + kLanes <= n) {
+    const int end = i + kBlock < n ? i + kBlock : n;
+    float weights[kLanes] = {};
+    float values[kLanes] = {};
+    for (; i + kLanes <= end; i += kLanes) {
+      for (int k = 0; k < kLanes; ++k) {
+        const float below = logits[i + k] - highest;
+        const float weight = exponential(below);
+        const float apart = below - (others[i + k] - highest_other);
+        weights[k] += weight;
+        values[k] += weight == 0.0F ? 0.0F : weight * apart;
+      }
+    }
+    sums.weights += total(weights);
+    sums.values += total(values);
+  }
+  for (; i < n; ++i) {
+    const float below = logits[i] - highest;
+    const float weight = exponential(below);
+    const float apart = below - (others[i] - highest_other);
+    sums.weights += static_cast<double>(weight);
+    sums.values += weight == 0.0F ? 0.0 : static_cast<double>(weight * apart);
+  }
+  return sums;
+}
+
+}  // namespace tapline

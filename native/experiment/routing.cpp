@@ -1,0 +1,50 @@
+#include "experiment/routing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/error.h"
+
+namespace tapline {
+
+RoutingReader::RoutingReader(std::vector<LayerRouting> layers, size_t tokens, size_t first)
+    : layers_(std::move(layers)), first_(first) {
+  for (LayerRouting& layer : layers_) {
+    layer.chosen.assign(tokens * static_cast<size_t>(layer.used), -1);
+    layer.weights.resize(layer.chosen.size());
+  }
+}
+
+void RoutingReader::take(const TappedRows& tapped) {
+  const auto found = std::find_if(layers_.begin(), layers_.end(),
+                                  [&](const LayerRouting& layer) { return layer.layer == tapped.layer; });
+  if (found == layers_.end()) return;
+  const auto used = static_cast<size_t>(found->used);
+  for (size_t row = 0; row < tapped.count; ++row) {
+    const auto token = static_cast<size_t>((*tapped.indices)[row]);
+    if (found->chosen[token * used] >= 0) continue;  // the answering row is the first pass's
+    std::copy_n(tapped.experts + row * used, used, found->chosen.data() + token * used);
+    std::copy_n(tapped.values + row * used, used, found->weights.data() + token * used);
+    check(*found, token);
+  }
+}
+
+void RoutingReader::check(const LayerRouting& layer, size_t token) const {
+  const auto used = static_cast<size_t>(layer.used);
+  const int32_t* chosen = layer.chosen.data() + token * used;
+  const std::string where =
+      "block " + std::to_string(layer.layer) + " at token " + std::to_string(first_ + token);
+  for (size_t i = 0; i < used; ++i) {
+    if (!std::isfinite(layer.weights[token * used + i]))
+      throw Error(ErrorCode::kCompute,
+                  "The weight of an expert of " + where + " is not finite; the model file may be damaged.");
+    const bool there = chosen[i] >= 0 && chosen[i] < layer.experts;
+    if (there && std::count(chosen, chosen + used, chosen[i]) == 1) continue;
+    throw Error(ErrorCode::kInternal, "The router of " + where + " chose expert " +
+                                          std::to_string(chosen[i]) +
+                                          (there ? " twice." : " of " + std::to_string(layer.experts) + "."));
+  }
+}
+
+}  // namespace tapline

@@ -1,0 +1,78 @@
+import type { AnswerToken, TurnAnswer } from "../wire.js";
+
+export interface Differences {
+  /** The first token that is not the same; undefined where they are the same throughout. */
+  first: number | undefined;
+  /** Tokens of each that the other has not, at their places in the order of both. */
+  one: ReadonlySet<number>;
+  other: ReadonlySet<number>;
+}
+
+/** More pairs of tokens than this are not compared one with another: all behind the first difference counts as one. */
+const mostPairs = 1_000_000;
+
+const known = new WeakMap<TurnAnswer, { other: TurnAnswer; differences: Differences }>();
+
+/**
+ * What two complete answers do not have in common: all but a longest sequence of tokens that stands in both. It is
+ * computed once, and the same object for the same answers.
+ */
+export function differencesOf(one: TurnAnswer, other: TurnAnswer): Differences {
+  const found = known.get(one);
+  if (found?.other === other) return found.differences;
+  const differences = compare(one, other);
+  known.set(one, { other, differences });
+  return differences;
+}
+
+function compare(one: TurnAnswer, other: TurnAnswer): Differences {
+  const [left, right] = [one.tokens.map(nameOf), other.tokens.map(nameOf)];
+  const most = Math.min(left.length, right.length);
+  let begin = 0;
+  while (begin < most && left[begin] === right[begin]) begin += 1;
+  let end = 0;
+  while (end < most - begin && left.at(-1 - end) === right.at(-1 - end)) end += 1;
+  const first = begin === left.length && begin === right.length ? undefined : begin;
+  const [ours, theirs] = [left.slice(begin, left.length - end), right.slice(begin, right.length - end)];
+  const shared = ours.length * theirs.length > mostPairs ? [] : longestShared(ours, theirs);
+  return {
+    first,
+    one: without(begin, ours.length, new Set(shared.map(([at]) => at))),
+    other: without(begin, theirs.length, new Set(shared.map(([, at]) => at))),
+  };
+}
+
+function nameOf({ id, text }: AnswerToken): string {
+  return `${id ?? ""} ${text}`;
+}
+
+function without(begin: number, length: number, shared: ReadonlySet<number>): Set<number> {
+  const all = Array.from({ length }, (_, at) => at);
+  return new Set(all.filter((at) => !shared.has(at)).map((at) => begin + at));
+}
+
+/** Places in both of a longest common subsequence, by the table of lengths from each pair of places on. */
+function longestShared(ours: readonly string[], theirs: readonly string[]): [number, number][] {
+  const width = theirs.length + 1;
+  const lengths = new Uint16Array((ours.length + 1) * width);
+  for (let row = ours.length - 1; row >= 0; row -= 1) {
+    for (let column = theirs.length - 1; column >= 0; column -= 1) {
+      const at = row * width + column;
+      lengths[at] =
+        ours[row] === theirs[column]
+          ? (lengths[at + width + 1] as number) + 1
+          : Math.max(lengths[at + width] as number, lengths[at + 1] as number);
+    }
+  }
+  const shared: [number, number][] = [];
+  for (let [row, column] = [0, 0]; row < ours.length && column < theirs.length; ) {
+    const at = row * width + column;
+    if (ours[row] === theirs[column]) {
+      shared.push([row, column]);
+      row += 1;
+      column += 1;
+    } else if ((lengths[at + width] as number) >= (lengths[at + 1] as number)) row += 1;
+    else column += 1;
+  }
+  return shared;
+}

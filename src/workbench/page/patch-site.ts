@@ -1,0 +1,132 @@
+/** A place of a patch sweep's maps: how an address names it, where a figure has it, and what is asked about it. */
+import { promptPairs } from "../../contracts/check-patch-sweep.js";
+import type { Job, PatchSweepConfig, PatchSweepResult } from "../../contracts/index.js";
+import { readMarks } from "../../contracts/marked-text.js";
+import { type ChangedPoint, changedPoints } from "../../contracts/names.js";
+import type { Figure } from "../../report/figure.js";
+
+export interface Site {
+  layer: number;
+  position: number;
+  point: ChangedPoint;
+  head?: number;
+}
+
+const heads = "patch-heads";
+
+/** The site that a row of a map stands for; undefined for other figures. */
+export function siteOf(figure: Figure, row: number): Site | undefined {
+  const cells = figure.rows[row];
+  const point = pointOf(figure.id);
+  if (cells === undefined || point === undefined) return undefined;
+  const cell = (name: string) => cells[figure.columns.findIndex((column) => column.name === name)];
+  const position = Number(cell("position"));
+  if (figure.id === heads) {
+    // Its rows are heads, as block.head.
+    const [layer, head] = String(cell("head")).split(".").map(Number) as [number, number];
+    return { layer, position, point, head };
+  }
+  const layer = Number(cell("layer"));
+  return point === "head_out"
+    ? { layer, position, point, head: Number(cell("head")) }
+    : { layer, position, point };
+}
+
+function pointOf(figure: string): ChangedPoint | undefined {
+  if (figure === heads) return "head_out";
+  if (figure === "patch-map") return "block_out";
+  return changedPoints.find((point) => figure === `patch-map-${point.replace("_", "-")}`);
+}
+
+/** What an address says of a site. */
+export function siteQuery({
+  layer,
+  position,
+  point,
+  head,
+}: Site): Record<string, string | number | undefined> {
+  return {
+    ...{ l: layer, t: position, e: undefined },
+    p: point === "block_out" ? undefined : point,
+    h: head,
+  };
+}
+
+/** The site that an address names; undefined where it names none. */
+export function siteIn(query: URLSearchParams): Site | undefined {
+  const [layer, position, head] = ["l", "t", "h"].map((name) => {
+    const text = query.get(name);
+    return text !== null && /^-?\d{1,6}$/.test(text) ? Number(text) : undefined;
+  });
+  const point = changedPoints.find((one) => one === (query.get("p") ?? "block_out"));
+  if (layer === undefined || position === undefined || point === undefined) return undefined;
+  return { layer, position, point, ...(head !== undefined && { head }) };
+}
+
+/** What a result's maps say of a site; undefined where none of them has it. */
+export function toldOf(figures: readonly Figure[], site: Site): string | undefined {
+  const same = ({ layer, position, point, head }: Site) =>
+    layer === site.layer && position === site.position && point === site.point && head === site.head;
+  for (const figure of figures) {
+    const row = figure.rows.findIndex((_, at) => {
+      const found = siteOf(figure, at);
+      return found !== undefined && same(found);
+    });
+    if (row >= 0) return figure.details[row];
+  }
+  return undefined;
+}
+
+/** What puts one state of one prompt into the run of the other. */
+export interface Effect {
+  /** The donor up to the token whose state is taken. */
+  donor: string;
+  /** The tokens that this text has to have by itself. */
+  tokens: number[];
+  /** The comparison, beside a random change as long. */
+  body: Record<string, unknown>;
+}
+
+/**
+ * The comparison that shows what a site's state does to the next tokens. It takes the state from the donor's last token,
+ * so that the donor is the text up to there.
+ * @param job a sweep of one pair
+ */
+export function effectOf(job: Pick<Job, "model" | "config" | "result">, site: Site): Effect {
+  const { pairs, direction } = job.result as PatchSweepResult;
+  const config = job.config as PatchSweepConfig;
+  const marked = config.positions !== undefined && !Array.isArray(config.positions);
+  const [given] = promptPairs(config) as [{ clean: string; corrupted: string }];
+  const [pair] = pairs as [PatchSweepResult["pairs"][number]];
+  const [from, into] = (direction === "denoise" ? ["clean", "corrupted"] : ["corrupted", "clean"]) as [
+    "clean",
+    "corrupted",
+  ];
+  const text = (side: "clean" | "corrupted") =>
+    marked ? readMarks(given[side], `The ${side} text`).text : given[side];
+  const place = (side: "clean" | "corrupted") => {
+    const { spans, tokens } = pair[side];
+    const { position } = site;
+    return spans?.[position]?.position ?? (position < 0 ? tokens.length + position : position);
+  };
+  const [taken, put] = [place(from), place(into)];
+  const { tokens, token_ids } = pair[from];
+  const donor = beginningOf(text(from), tokens, taken);
+  return {
+    donor,
+    tokens: token_ids.slice(0, taken + 1),
+    body: {
+      ...{ operation: "compare", model: job.model, prompt: text(into), donor_prompt: donor },
+      ...{ intervention: "patch", layers: [site.layer], positions: [[put, put]], strengths: [1] },
+      ...{ controls: true, max_tokens: 8, target_token: pair.target_token },
+      ...(site.point !== "block_out" && { point: site.point }),
+      ...(site.head !== undefined && { heads: [site.head] }),
+    },
+  };
+}
+
+/** A text up to one of its tokens: without what lies behind. */
+function beginningOf(text: string, tokens: readonly string[], place: number): string {
+  const behind = tokens.slice(place + 1).join("");
+  return text.endsWith(behind) ? text.slice(0, text.length - behind.length) : text;
+}

@@ -1,0 +1,141 @@
+/** A request of the page's, as a script would make it. */
+export interface CodeRequest {
+  /** Which service is asked. */
+  service: "server" | "lab";
+  url: string;
+  path: string;
+  /** What is posted; without it something is read. */
+  body?: Record<string, unknown>;
+  /** What is read is kept as this file. */
+  file?: string;
+}
+
+export const languages = ["curl", "Python", "TypeScript"] as const;
+export type Language = (typeof languages)[number];
+
+/** Requests as one script that makes them one after the other. */
+export function scriptOf(language: Language, requests: readonly CodeRequest[]): string {
+  if (language === "curl") return requests.map(curl).join("\n");
+  const steps = requests.map(language === "Python" ? pythonStep : typescriptStep);
+  const imports = [...new Set(steps.flatMap((step) => step.imports))];
+  const clients = [...new Set(steps.flatMap((step) => step.client ?? []))];
+  return [...imports, "", ...clients, ...steps.flatMap(({ lines }) => lines)].join("\n");
+}
+
+function curl({ url, path, body, file }: CodeRequest): string {
+  const address = shellWord(url + path);
+  if (body === undefined) return `curl -s ${file === undefined ? "" : `-o ${shellWord(file)} `}${address}`;
+  return `curl -s ${address} -d '${JSON.stringify(body, null, 2).replaceAll("'", "'\\''")}'`;
+}
+
+/** A word as a POSIX shell takes it for itself. */
+export function shellWord(text: string): string {
+  return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** What a request takes of a script: modules, the client that is asked, and what it is asked. */
+interface Step {
+  imports: string[];
+  client?: string;
+  lines: string[];
+}
+
+function pythonStep({ service, url, path, body, file }: CodeRequest): Step {
+  const [, , , , id, part, artifact] = path.split("/");
+  const lab = { imports: ["from tapline import Lab"], client: `lab = Lab(${literal(url)})` };
+  if (service === "lab" && path === "/lab/v1/jobs" && body !== undefined) {
+    const { operation, model, ...settings } = body;
+    const submit = `job = lab.submit(${literal(operation)}, ${literal(model)}, **${literal(settings)})`;
+    return { ...lab, lines: [submit, `print(lab.wait(job)["result"])`] };
+  }
+  if (service === "lab" && part === "cancel") return { ...lab, lines: [`print(lab.cancel(${literal(id)}))`] };
+  if (service === "lab" && part === "artifacts") {
+    const arguments_ = [id, decodeURIComponent(artifact ?? ""), file].map(literal).join(", ");
+    return { ...lab, lines: [`lab.artifact(${arguments_})`] };
+  }
+  if (service === "lab") return { ...lab, lines: [`print(lab.job(${literal(id)}))`] };
+  const model = {
+    imports: ["from tapline import ServingModel"],
+    client: `model = ServingModel(${new URL(url).port})`,
+  };
+  const made = { "/lab/vectors": "make_vector", "/lab/probes": "make_probe" }[path];
+  if (made !== undefined) return { ...model, lines: [`print(model.${made}(**${literal(body)}))`] };
+  if (path === "/v1/completions" || path === "/v1/chat/completions") {
+    const { messages, prompt, ...request } = body ?? {};
+    const [method, first] = path === "/v1/completions" ? ["complete", prompt] : ["chat", messages];
+    const asked = `for choice in model.${method}(${literal(first)}, **${literal(request)}):`;
+    return { ...model, lines: [asked, "    print(choice)"] };
+  }
+  return {
+    imports: ["import json", "from urllib.request import urlopen"],
+    lines: [
+      `body = ${literal(body)}`,
+      `print(json.load(urlopen(${literal(url + path)}, json.dumps(body).encode())))`,
+    ],
+  };
+}
+
+function typescriptStep({ service, url, path, body, file }: CodeRequest, at: number): Step {
+  const json = (value: unknown) => JSON.stringify(value, null, 2);
+  const [, , , , id, part, artifact] = path.split("/");
+  const lab = {
+    imports: [`import { Lab } from "tapline/client";`],
+    client: `const lab = new Lab(${json(url)});`,
+  };
+  if (service === "lab" && path === "/lab/v1/jobs" && body !== undefined) {
+    const { operation, model, ...settings } = body;
+    const submit = `await lab.submit(${json(operation)}, ${json(model)}, ${json(settings)})`;
+    return { ...lab, lines: [`const job = ${submit};`, "console.log((await lab.wait(job)).result);"] };
+  }
+  if (service === "lab" && part === "cancel") {
+    return { ...lab, lines: [`console.log(await lab.cancel(${json(id)}));`] };
+  }
+  if (service === "lab" && part === "artifacts") {
+    const words = [id, decodeURIComponent(artifact ?? ""), file].map(json).join(", ");
+    return { ...lab, lines: [`await lab.artifact(${words});`] };
+  }
+  if (service === "lab") return { ...lab, lines: [`console.log(await lab.job(${json(id)}));`] };
+  const model = {
+    imports: [`import { ServingModel } from "tapline/client";`],
+    client: `const model = new ServingModel(${json(url)});`,
+  };
+  const made = { "/lab/vectors": "makeVector", "/lab/probes": "makeProbe" }[path];
+  if (made !== undefined) return { ...model, lines: [`console.log(await model.${made}(${json(body)}));`] };
+  if (path === "/v1/completions" || path === "/v1/chat/completions") {
+    const { messages, prompt, ...request } = body ?? {};
+    const first = path === "/v1/completions" ? prompt : messages;
+    return {
+      ...model,
+      lines: [
+        `const answers = await model.answers(${json(first)}, { request: ${json(request)} });`,
+        "for (const { text, tapline } of answers) console.log(text, tapline);",
+      ],
+    };
+  }
+  const name = at === 0 ? "answer" : `answer${at + 1}`;
+  return {
+    imports: [],
+    lines: [
+      `const ${name} = await fetch(${json(url + path)}, {`,
+      `  method: "POST",`,
+      `  headers: { "Content-Type": "application/json" },`,
+      `  body: JSON.stringify(${json(body)}),`,
+      "});",
+      `console.log(await ${name}.json());`,
+    ],
+  };
+}
+
+/** A value as Python writes it. */
+export function literal(value: unknown): string {
+  if (value === null || value === undefined) return "None";
+  if (value === true) return "True";
+  if (value === false) return "False";
+  if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
+  if (typeof value === "object") {
+    const pairs = Object.entries(value).map(([key, one]) => `${literal(key)}: ${literal(one)}`);
+    return `{${pairs.join(", ")}}`;
+  }
+  // JSON's texts and numbers are Python's, too.
+  return JSON.stringify(value);
+}

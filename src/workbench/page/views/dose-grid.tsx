@@ -1,0 +1,161 @@
+import { useMemo } from "preact/hooks";
+import type { CompareConfig, CompareResult } from "../../../contracts/index.js";
+import { liveLimits } from "../../../contracts/live-limits.js";
+import { type Figure, percent } from "../../../report/figure.js";
+import { doseGrid, type TriedLayer } from "../../../report/figures/dose-grid.js";
+import { visible } from "../../../terminal/text.js";
+import { chatSettings } from "../chat-settings.js";
+import { jobRequest, useAllFindings } from "../jobs.js";
+import { go, select, usePlace } from "../router.js";
+import { call } from "../session.js";
+import { known, useTopic } from "../store.js";
+import { newEdit } from "./edits.js";
+import { DataTable, FigureView } from "./figure.js";
+import { Problem, useTrying } from "./form.js";
+import { JobProgress, JobResult } from "./job-result.js";
+import { RequestCode } from "./request-code.js";
+
+/** As many as one direction is made for at a time. */
+const mostVectorLayers = liveLimits.layers;
+
+interface Tried extends TriedLayer {
+  id: string;
+  config: CompareConfig;
+  result?: CompareResult;
+}
+
+/** One comparison a layer, as a grid of layers and strengths that grows while they run. */
+export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
+  useTopic("state");
+  const { query } = usePlace();
+  const found = useAllFindings(ids);
+  const tried = useMemo(
+    () =>
+      ids.flatMap((id): Tried[] => {
+        const job = found.get(id);
+        if (typeof job !== "object" || job.job.config.operation !== "compare") return [];
+        const config = job.job.config as CompareConfig;
+        const result = "figures" in job ? (job.job.result as CompareResult) : undefined;
+        const [layer = 0] = config.layers;
+        return [{ id, layer, strengths: config.strengths, config, ...(result && { result }) }];
+      }),
+    [ids.join(), found],
+  );
+  const figures = useMemo(() => (tried.length === 0 ? [] : doseGrid(tried)), [tried]);
+  const going = (known.state?.jobs ?? []).filter(
+    ({ id, status }) => ids.includes(id) && (status === "running" || status === "queued"),
+  );
+  const running = going.find(({ status }) => status === "running") ?? going[0];
+  const [layer, strength] = ["l", "s"].map((key) => (query.has(key) ? Number(query.get(key)) : undefined));
+  const chosen = tried.find((one) => one.layer === layer) ?? (ids.length === 1 ? tried[0] : undefined);
+  const cancelAll = () =>
+    Promise.all(going.map(({ id }) => call(`/api/jobs/${id}/cancel`, { method: "POST" }).catch(() => {})));
+  const pick = (figure: Figure, row: number) => {
+    const [at, dose] = figure.rows[row] ?? [];
+    select({ l: Number(at), s: Number(dose) });
+  };
+  return (
+    <section class="result" aria-label="Dose and response">
+      {running !== undefined && (
+        <section class="card" aria-label="Progress">
+          <p>
+            {ids.length - going.length} of {ids.length} layers are measured.
+          </p>
+          <JobProgress id={running.id} />
+          {going.length > 1 && (
+            <button type="button" onClick={() => void cancelAll()}>
+              Cancel all
+            </button>
+          )}
+        </section>
+      )}
+      {ids.map((id) => {
+        const problem = found.get(id);
+        return typeof problem === "string" ? (
+          <Problem key={id} sentence={`Job ${id.slice(0, 8)}: ${problem}`} />
+        ) : null;
+      })}
+      <div class={figures.length > 1 ? "twins" : ""}>
+        {figures.map((figure) => (
+          <FigureView
+            key={figure.id}
+            figure={figure}
+            name={`tapline-steer-${ids[0]?.slice(0, 8)}`}
+            picks="shows both answers"
+            onPick={(row) => pick(figure, row)}
+          />
+        ))}
+      </div>
+      {chosen?.result !== undefined && (
+        <ChosenCell tried={chosen} layers={tried.map((one) => one.layer)} strength={strength} name={name} />
+      )}
+      {tried.length > 0 && (
+        <RequestCode
+          request={tried.map(({ config }) => jobRequest(config as unknown as Record<string, unknown>))}
+        />
+      )}
+      {chosen !== undefined && <JobResult key={chosen.id} id={chosen.id} />}
+    </section>
+  );
+}
+
+/** What a cell's answers say, without the direction, with it, and with a random one; and the way to the chat. */
+function ChosenCell({
+  tried: { layer, config, result },
+  layers,
+  strength,
+  name,
+}: {
+  tried: Tried;
+  layers: number[];
+  strength: number | undefined;
+  name: string;
+}) {
+  const { problem, trying } = useTrying();
+  const trials = result?.trials.filter((trial) => trial.strength === strength) ?? [];
+  const { positives, negatives } = config;
+  if (strength === undefined || trials.length === 0) return null;
+  const rows = trials.flatMap((trial) => {
+    const { prompt, baseline, baseline_probability, output, probability, control } = trial;
+    return [
+      [prompt, "the model's own", baseline, percent(baseline_probability)],
+      [prompt, "with the direction", output, percent(probability)],
+      ...(control === undefined
+        ? []
+        : [[prompt, "with a random vector as long", control.output, percent(control.probability)]]),
+    ];
+  });
+  const head = ["prompt", "run", "goes on with", `probability of ${visible(trials[0]?.target_token ?? "")}`];
+  const intoChat = () =>
+    trying(async () => {
+      const kept = [...new Set([layer, ...layers])].slice(0, mostVectorLayers);
+      const body = { name, positive: positives, negative: negatives, layers: kept };
+      await call("/api/vectors", { method: "POST", body });
+      const edit = newEdit("steer", layer, name);
+      // As it was measured: at the last token of each pass, and as strong, as far as the slider goes.
+      chatSettings.edits = [
+        ...chatSettings.edits,
+        { ...edit, strength: Math.max(-1, Math.min(1, strength)), positions: "last" },
+      ];
+      go("/chat");
+    });
+  return (
+    <section class="card" aria-label="Chosen cell">
+      <h2>
+        Layer {layer}, strength {strength}
+      </h2>
+      <DataTable head={head} rows={rows} label="both answers" />
+      <p class="row">
+        {positives !== undefined && negatives !== undefined && (
+          <button type="button" class="main" onClick={() => void intoChat()}>
+            Try in chat as {name}
+          </button>
+        )}
+        <button type="button" class="quiet" onClick={() => select({ l: undefined, s: undefined })}>
+          Let go
+        </button>
+      </p>
+      <Problem sentence={problem} />
+    </section>
+  );
+}

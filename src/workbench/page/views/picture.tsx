@@ -1,0 +1,58 @@
+import type { ComponentChildren } from "preact";
+import { useRef } from "preact/hooks";
+import { Problem, useTrying } from "./form.js";
+
+const kinds = ["SVG", "PNG", "CSV"] as const;
+export type SaveKind = "svg" | "png" | "csv";
+
+/** How a picture is kept; every picture of the page has these. */
+export function SaveTools({ title, save }: { title: string; save: (kind: SaveKind) => Promise<void> }) {
+  const { problem, trying } = useTrying();
+  return (
+    <div class="tools" role="group" aria-label={`Save “${title}”`}>
+      {kinds.map((kind) => (
+        <button
+          key={kind}
+          type="button"
+          class="quiet"
+          aria-label={`Save “${title}” as ${kind}`}
+          onClick={() => void trying(() => save(kind.toLowerCase() as SaveKind))}
+        >
+          {kind}
+        </button>
+      ))}
+      <Problem sentence={problem} />
+    </div>
+  );
+}
+
+/** Numbers behind a picture, for CSV. */
+export interface Numbers {
+  head: string[];
+  rows: (string | number | null)[][];
+}
+
+interface HtmlPictureProps {
+  title: string;
+  /** Of the files, without what they end with. */
+  name: string;
+  numbers: () => Numbers;
+  children: ComponentChildren;
+}
+
+/** Words with colours behind them, or bars in a table: kept like every other picture. */
+export function HtmlPicture({ title, name, numbers, children }: HtmlPictureProps) {
+  const shown = useRef<HTMLDivElement>(null);
+  const save = async (kind: SaveKind) => {
+    const { saveElement, saveTable } = await import("../pictures.js");
+    if (kind !== "csv") return saveElement(kind, name, title, shown.current as HTMLElement);
+    const { head, rows } = numbers();
+    saveTable(name, head, rows);
+  };
+  return (
+    <div class="picture">
+      <div ref={shown}>{children}</div>
+      <SaveTools title={title} save={save} />
+    </div>
+  );
+}

@@ -1,0 +1,241 @@
+/** What the settings of SAELens mean, on a dictionary of two features and three values. */
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { type Arrays, type Folder, folder } from "../support/layout-folder.js";
+import { across, biases, decoder, encoder, hook, plain, read, refusal, tall, two, wide } from "./by-hand.js";
+
+const saeLens = (settings: object, more: Arrays = {}) =>
+  folder(
+    { "cfg.json": { metadata: { hook_name: hook, sae_lens_version: "6.1.0" }, ...settings } },
+    {
+      "sae_weights.safetensors": {
+        W_enc: [tall, across(encoder)],
+        W_dec: [wide, decoder],
+        ...biases,
+        ...more,
+      },
+    },
+  );
+const ofSaeLens = {
+  ...{ ...plain, layout: "SAELens", activation: "relu", subtractBias: true },
+  origin: { hook, layer: 3, point: "block_out", prependBos: true },
+};
+
+test("SAELens: what is there unless something is said, and what is said", async () => {
+  assert.equal(await read(saeLens({})), ofSaeLens);
+  const metadata = { hook_name: hook, model_name: "gpt2", prepend_bos: false };
+  assert.equal((await read(saeLens({ metadata }))).origin, {
+    hook,
+    layer: 3,
+    point: "block_out",
+    model: "gpt2",
+    prependBos: false,
+  });
+  // Before version 6 all of it lay beside each other, and the place had another name.
+  const old = { metadata: undefined, hook_point: hook, model_name: "gpt2", prepend_bos: true };
+  assert.equal((await read(saeLens(old))).origin, {
+    ...{ hook, layer: 3, point: "block_out", model: "gpt2", prependBos: true },
+  });
+  assert.is((await read(saeLens({ apply_b_dec_to_input: false }))).subtractBias, false);
+  assert.is((await read(saeLens({ d_in: 3, d_out: 3 }))).hidden, 3);
+  for (const [said, rowScaling] of [
+    ...[
+      ["none", "none"],
+      ["layer_norm", "layer_norm"],
+      ["constant_norm_rescale", "constant_norm"],
+    ],
+    ...[
+      [false, "none"],
+      [null, "none"],
+      [undefined, "none"],
+    ],
+  ]) {
+    assert.equal(
+      await read(saeLens({ normalize_activations: said })),
+      { ...ofSaeLens, rowScaling },
+      String(said),
+    );
+  }
+  for (const said of [true, "expected_average_only_in"]) {
+    const { notes, rowScaling } = await read(saeLens({ normalize_activations: said }));
+    assert.equal([(notes as string[]).length, rowScaling], [1, "none"]);
+    assert.match((notes as string[])[0]!, /^It was trained on activations scaled to an average length;/);
+  }
+});
+
+test("SAELens: activations by their names, of version 6 and of those before", async () => {
+  const of = async (settings: object, more: Arrays = {}) => {
+    const { activation, k, threshold, gain, magnitudeBias, encoderBias } = await read(
+      saeLens(settings, more),
+    );
+    return [activation, k, threshold ?? gain, magnitudeBias, ...(gain ? [encoderBias] : [])];
+  };
+  assert.equal(await of({ architecture: "topk", k: 2 }), ["topk", 2, undefined, undefined]);
+  assert.equal(await of({ activation_fn: "topk", activation_fn_kwargs: { k: 1 } }), [
+    "topk",
+    1,
+    undefined,
+    undefined,
+  ]);
+  assert.equal(await of({ activation_fn_str: "topk", k: 2, activation_fn_kwargs: null }), [
+    "topk",
+    2,
+    undefined,
+    undefined,
+  ]);
+  assert.equal(await of({ activation_fn: "relu", activation_fn_kwargs: { k: 1 } }), [
+    "relu",
+    0,
+    undefined,
+    undefined,
+  ]);
+  const threshold: Arrays = { threshold: [two, [0.25, 4]] };
+  const jump = ["jumprelu", 0, [0.25, 4], undefined];
+  assert.equal(await of({ architecture: "jumprelu" }, threshold), jump);
+  assert.equal(await of({ architecture: "jumprelu", activation_fn: "topk" }, threshold), jump);
+  assert.equal(await of({ architecture: "jumprelu" }, { log_threshold: [two, [0, Math.log(2)]] }), [
+    ...["jumprelu", 0, [1, 2], undefined],
+  ]);
+  for (const architecture of ["batchtopk", "matryoshka_batchtopk", "matryoshka"]) {
+    assert.equal(await of({ architecture }, threshold), jump);
+    assert.equal(await of({ architecture }, { topk_threshold: [[], [1.5]] }), [
+      "jumprelu",
+      0,
+      [1.5, 1.5],
+      undefined,
+    ]);
+  }
+  assert.equal(
+    await of(
+      { architecture: "gated" },
+      { b_gate: [two, [1, 2]], r_mag: [two, [0, Math.log(4)]], b_mag: [two, [5, 6]] },
+    ),
+    ["gated", 0, [1, 4], [5, 6], [1, 2]],
+  );
+});
+
+test("SAELens: the decoder's lengths go into the encoder where activations count by them, and other factors where they did", async () => {
+  const rescaled = { architecture: "topk", k: 1, rescale_acts_by_decoder_norm: true };
+  const found = await read(saeLens(rescaled));
+  // The decoder's rows are 5 and 2 long.
+  assert.equal(found.encoder, [5, 10, 15, 8, 10, 12]);
+  assert.equal(found.encoderBias, [2.5, -2]);
+  assert.equal(found.decoder, [Math.fround(3 * (1 / 5)), 0, Math.fround(4 * (1 / 5)), 0, 0, 1]);
+  assert.equal((await read(saeLens({ ...rescaled, architecture: "standard" }))).encoder, encoder);
+  assert.is(
+    await refusal(saeLens(rescaled, { W_dec: [wide, [1, 0, 0, 0, 0, 0]] })),
+    "A decoder row has no length, so its feature cannot be rescaled by it.",
+  );
+  const factors: Arrays = { scaling_factor: [two, [2, 10]] };
+  const version = (sae_lens_version?: string) => ({ metadata: { hook_name: hook, sae_lens_version } });
+  for (const old of [version("5.9.0"), version(), { ...version(), sae_lens_version: "3.1" }]) {
+    const { decoder: scaled, notes } = await read(saeLens(old, factors));
+    assert.equal([scaled, notes], [[6, 0, 8, 0, 0, 20], []]);
+  }
+  const left = ["The file's scaling_factor is left aside, as SAELens 6 does."];
+  for (const now of [version("6.0.0"), version("6"), { ...version(), sae_lens_version: "7.2" }]) {
+    const { decoder: same, notes } = await read(saeLens(now, factors));
+    assert.equal([same, notes], [decoder, left]);
+  }
+  assert.equal((await read(saeLens({}, { scaling_factor: [two, [1, 1]] }))).notes, []);
+});
+
+test("SAELens: what it cannot be, in a sentence", async () => {
+  const at = '"blocks.3.hook_resid_post"';
+  const metadata = (hook_name: unknown) => ({ metadata: { hook_name } });
+  const topk = (k: unknown) => saeLens({ architecture: "topk", k });
+  const cases: [Folder, string][] = [
+    [folder({ "cfg.json": [] }, { "sae_weights.safetensors": {} }), "cfg.json is no JSON object."],
+    [folder({ "cfg.json": null }, { "sae_weights.safetensors": {} }), "cfg.json is no JSON object."],
+    [saeLens({ metadata: 7 }), "metadata is no JSON object."],
+    [saeLens({ metadata: {} }), "cfg.json does not say hook_name, the place that is read."],
+    [saeLens(metadata(7)), 'hook_name in the configuration is "7", not a text.'],
+    [
+      saeLens({ architecture: "skip_transcoder" }),
+      `The dictionary is a skip_transcoder at ${at}; only autoencoders are read.`,
+    ],
+    [
+      saeLens({ reshape_activations: "other" }),
+      `The dictionary reads ${at} reshaped as "other"; heads are not offered.`,
+    ],
+    [
+      saeLens(metadata("blocks.1.attn.hook_z")),
+      'The dictionary reads "blocks.1.attn.hook_z" reshaped as "hook_z"; heads are not offered.',
+    ],
+    [saeLens({ d_out: 4 }), "The dictionary reads 3 values and writes 4: a transcoder."],
+    [saeLens({ d_out: "4" }), 'd_out in the configuration is "\\"4\\"", not a number.'],
+    [
+      saeLens({ architecture: "other" }),
+      'The architecture "other" is not read; standard, topk, batchtopk, matryoshka_batchtopk, jumprelu and gated are.',
+    ],
+    [
+      saeLens({ normalize_activations: "other" }),
+      'normalize_activations is "other"; none, expected_average_only_in, constant_norm_rescale and layer_norm are read.',
+    ],
+    [
+      saeLens({ apply_b_dec_to_input: 1 }),
+      'apply_b_dec_to_input in the configuration is "1", not true or false.',
+    ],
+    [saeLens({ activation_fn: "tanh" }), 'The activation "tanh" is not read; relu and topk are.'],
+    [saeLens({ activation_fn_kwargs: [] }), "activation_fn_kwargs is no JSON object."],
+    [topk(undefined), "The dictionary keeps its k most active features, and no file says k."],
+    [topk(0), "k is 0; from 1 to 2 features can be kept."],
+    [topk(1.5), "k is 1.5; from 1 to 2 features can be kept."],
+    [topk(3), "k is 3; from 1 to 2 features can be kept."],
+    [saeLens({}, { W_enc: [[3], [1, 2, 3]] }), "W_enc is no matrix: its shape is [3]."],
+    [saeLens({}, { W_enc: [[3, 2, 1], encoder] }), "W_enc is no matrix: its shape is [3, 2, 1]."],
+    [saeLens({}, { W_enc: [[0, 2], []] }), "W_enc is no matrix: its shape is [0, 2]."],
+    [saeLens({}, { W_enc: [[3, 0], []] }), "W_enc is no matrix: its shape is [3, 0]."],
+    [saeLens({}, { W_dec: [tall, decoder] }), "W_dec has the shape [3, 2]; [2, 3] fits here."],
+    [
+      saeLens(
+        {},
+        {
+          b_enc: [
+            [2, 1],
+            [1, 2],
+          ],
+        },
+      ),
+      "b_enc has the shape [2, 1]; [2] fits here.",
+    ],
+    [
+      saeLens({ architecture: "batchtopk" }, { topk_threshold: [two, [1, 2]] }),
+      "topk_threshold has the shape [2]; it is one number.",
+    ],
+    [
+      saeLens({ architecture: "jumprelu" }),
+      'A dictionary of the layout SAELens has an array log_threshold; this file has "W_enc", "W_dec", "b_enc", "b_dec".',
+    ],
+  ];
+  for (const [files, message] of cases) assert.is(await refusal(files), message);
+});
+
+test("numbers that are not finite, in any of a dictionary's parts", async () => {
+  const gated: Arrays = { b_gate: [two, [1, 2]], r_mag: [two, [0, 0]], b_mag: [two, [5, 6]] };
+  const spoilt = (name: string, more: Arrays = {}, settings: object = {}) => {
+    const files = saeLens(settings, more);
+    return refusal({
+      ...files,
+      tensors: async (weights: string) => {
+        const source = await files.tensors(weights);
+        const put = (numbers: Float32Array) => numbers.fill(Number.NaN, numbers.length - 1);
+        return {
+          ...source,
+          read: async (each: string) => (each === name ? put(await source.read(each)) : source.read(each)),
+        };
+      },
+    });
+  };
+  const says = (part: string) => `The dictionary's ${part} holds numbers that are not finite.`;
+  const jump = [{ threshold: [two, [1, 1]] } as Arrays, { architecture: "jumprelu" }] as const;
+  assert.is(await spoilt("W_enc"), says("encoder"));
+  assert.is(await spoilt("b_enc"), says("encoderBias"));
+  assert.is(await spoilt("W_dec"), says("decoder"));
+  assert.is(await spoilt("b_dec"), says("decoderBias"));
+  assert.is(await spoilt("threshold", ...jump), says("threshold"));
+  assert.is(await spoilt("r_mag", gated, { architecture: "gated" }), says("gain"));
+  assert.is(await spoilt("b_mag", gated, { architecture: "gated" }), says("magnitudeBias"));
+});
+
+test.run();

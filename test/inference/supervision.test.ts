@@ -1,0 +1,251 @@
+/** What becomes of a serving process that tells, dies, hangs or is ended: programs of a few lines in its place. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { UserError } from "../../src/contracts/user-error.js";
+import { type Serving, type ServingEvent, serve } from "../../src/inference/process/supervisor.js";
+import { send } from "../support/request.js";
+import { until } from "../support/until.js";
+
+const folder = mkdtempSync(join(tmpdir(), "tapline-supervision-"));
+test.after(() => rmSync(folder, { recursive: true, force: true }));
+
+let count = 0;
+
+/** A program that does something when it is told to start; `ready` says that it serves. */
+function program(onStart: string): string {
+  const path = join(folder, `${count++}.mjs`);
+  writeFileSync(
+    path,
+    `const tell = (message) => new Promise((done) => process.send(message, undefined, {}, done));
+     const ready = (info = {}) => tell({ type: "ready", info, backend: "test" });
+     process.on("message", async (message, socket) => {
+       if (message.type === "start") { const { options } = message; ${onStart} }
+       if (message.type === "end") { console.error(JSON.stringify(message)); process.exit(0); }
+     });
+     process.on("disconnect", () => process.exit(1));`,
+  );
+  return path;
+}
+
+const start = (onStart: string, more: object = {}) =>
+  serve({
+    ...{ model: "asked", host: "127.0.0.1", port: 0, program: { entry: program(onStart), execArgv: [] } },
+    ...more,
+  });
+
+const refusal = (onStart: string, more: object = {}) =>
+  start(onStart, more).then(
+    async (serving) => {
+      await serving.close();
+      return assert.unreachable("it started") as never;
+    },
+    (error: Error) => {
+      assert.instance(error, UserError, String(error));
+      return error.message;
+    },
+  );
+
+test("what a serving process tells reaches whoever started it, and what it is told is what was asked", async () => {
+  const events: ServingEvent[] = [];
+  const serving = await start(
+    `await tell({ type: "progress", stage: "model", fraction: 0.5 });
+     await tell({ type: "progress", stage: "download", fraction: 0.1, download: { done: 1, total: 10 } });
+     await tell({ type: "warning", sentence: "Slow." });
+     await tell({ type: "log", line: "a fault" });
+     await ready({ id: "m", options });`,
+    { graceMs: 7, parallel: 3, onEvent: (event: ServingEvent) => events.push(event) },
+  );
+  try {
+    const info = { id: "m", options: { model: "asked", parallel: 3, patient: false } };
+    assert.equal([serving.info, serving.backend, serving.host], [info, "test", "127.0.0.1"]);
+    assert.is(serving.url, `http://127.0.0.1:${serving.port}`);
+    assert.type(serving.pid, "number");
+    assert.equal(events, [
+      { event: "loading", stage: "model", fraction: 0.5 },
+      { event: "loading", stage: "download", fraction: 0.1, download: { done: 1, total: 10 } },
+      { event: "warning", sentence: "Slow." },
+      { event: "fault", line: "a fault" },
+      { event: "ready", url: serving.url, info, backend: "test" },
+    ]);
+  } finally {
+    await Promise.all([serving.close(), serving.close()]);
+  }
+  await serving.ended;
+  assert.is(serving.pid, undefined);
+});
+
+test("a start that fails is told at once: by its own sentence, or by how the process died and what it said last", async () => {
+  assert.is(
+    await refusal(`await tell({ type: "failed", sentence: "No such model." }); process.exit(0);`),
+    "No such model.",
+  );
+  const dies = (how: string) => `process.stderr.write("first\\nlast words\\n\\n", () => { ${how} });`;
+  const kill = (signal: string) => `process.kill(process.pid, "${signal}"); setInterval(() => {}, 1000);`;
+  assert.is(
+    await refusal(dies("process.exit(3);")),
+    "The serving process ended with code 3; it said last: last words.",
+  );
+  assert.is(await refusal("process.exit(0);"), "The serving process ended with code 0.");
+  assert.is(
+    await refusal(dies(kill("SIGABRT"))),
+    "The serving process crashed (SIGABRT); it said last: last words.",
+  );
+  assert.is(
+    await refusal(dies(kill("SIGKILL"))),
+    "The serving process was killed, by somebody or for lack of memory.",
+  );
+  const remote = `process.stdout.write("Remote RPC server crashed or returned malformed response\\n", () => process.abort());`;
+  assert.is(await refusal(remote), "An rpc-server went away, and what it held of the model with it.");
+  const much = `process.stderr.write("x".repeat(3000), () => process.exit(1));`;
+  assert.is(await refusal(much), `The serving process ended with code 1; it said last: ${"x".repeat(2000)}.`);
+});
+
+test("a signal ends the start, before it and while it loads", async () => {
+  const reason = new Error("enough");
+  const hangs = (signal: AbortSignal, more: object = {}) =>
+    start("await tell({ type: 'progress', stage: 'model', fraction: 0 });", { signal, ...more }).then(
+      () => "started",
+      (error: unknown) => error,
+    );
+  assert.is(await hangs(AbortSignal.abort(reason)), reason);
+  const stop = new AbortController();
+  assert.is(await hangs(stop.signal, { onEvent: () => stop.abort(reason) }), reason);
+});
+
+/**
+ * Runs something whose pauses are over at once.
+ * @param run gets their lengths, and moves the clock, which stands still
+ */
+async function withoutPauses(
+  run: (pauses: number[], pass: (ms: number) => void) => Promise<void>,
+): Promise<void> {
+  const { setTimeout: real } = globalThis;
+  const { now } = performance;
+  const pauses: number[] = [];
+  let ms = 1000;
+  performance.now = () => ms;
+  globalThis.setTimeout = ((callback: () => void, ms = 0) => {
+    // Those of others are left as they are.
+    if (!/supervisor/.test(String(new Error().stack))) return real(callback, ms);
+    pauses.push(ms);
+    return real(callback, 0);
+  }) as typeof setTimeout;
+  const pass = (by: number) => {
+    ms += by;
+  };
+  try {
+    await run(pauses, pass);
+  } finally {
+    globalThis.setTimeout = real;
+    performance.now = now;
+  }
+}
+
+test("a process that fails quickly again and again is given up, after pauses that grow", async () => {
+  await withoutPauses(async (pauses) => {
+    const crashes: string[] = [];
+    const patient: boolean[] = [];
+    const serving = await start(`await ready({ patient: options.patient }); process.exit(9);`, {
+      onEvent: (event: ServingEvent) => {
+        if (event.event === "crashed") crashes.push(event.sentence);
+        if (event.event === "ready") patient.push((event.info as unknown as { patient: boolean }).patient);
+      },
+    });
+    const error = await serving.ended.then(
+      () => new Error("it goes on"),
+      (fault: Error) => fault,
+    );
+    assert.instance(error, UserError);
+    const sentence = "The serving process ended with code 9.";
+    assert.is(error.message, `The serving process failed 5 times in a row; the last time: ${sentence}`);
+    assert.equal([crashes, patient], [Array(5).fill(sentence), [false, true, true, true, true]]);
+    assert.equal(pauses, [0, 250, 500, 1000]);
+    await serving.close();
+    assert.is(await send(serving.url, "GET").catch(() => "nobody"), "nobody");
+  });
+});
+
+test("one that was killed, or had served for a while, has not failed quickly", async () => {
+  await withoutPauses(async (pauses, pass) => {
+    let serving: Serving | undefined;
+    let served = 0;
+    try {
+      const ended: string[] = [];
+      serving = await start("await ready();", {
+        onEvent: (event: ServingEvent) => {
+          if (event.event === "ready") served++;
+          if (event.event === "crashed") ended.push(event.sentence);
+        },
+      });
+      const dies = async (signal: NodeJS.Signals, servedMs = 5000) => {
+        const times = served;
+        pass(servedMs);
+        process.kill(serving?.pid as number, signal);
+        await until(() => served > times);
+      };
+      for (let i = 0; i < 3; i++) await dies("SIGSEGV");
+      assert.equal(pauses, [0, 250, 500]);
+      await dies("SIGKILL");
+      await dies("SIGSEGV");
+      await dies("SIGSEGV");
+      assert.equal(pauses.splice(0), [0, 250, 500, 0, 0, 250]);
+      await dies("SIGSEGV", 5001);
+      await dies("SIGSEGV");
+      assert.equal(pauses, [0, 0]);
+      assert.is(ended.length, 8);
+    } finally {
+      await serving?.close();
+    }
+  });
+});
+
+test("while nobody serves, the port answers for itself, in each API's form; an end is told with its grace", async () => {
+  await withoutPauses(async (pauses) => {
+    let crashed = false;
+    const sentence: string[] = [];
+    const serving = await start(
+      `if (options.patient) { await tell({ type: "failed", sentence: "Gone for good." }); process.exit(1); } await ready(); process.exit(2);`,
+      {
+        graceMs: 11,
+        onEvent: (event: ServingEvent) => {
+          if (event.event !== "crashed") return;
+          sentence.push(event.sentence);
+          crashed = true;
+        },
+      },
+    );
+    await until(() => crashed);
+    const asked = await send(`${serving.url}/v1/models`, "GET").catch(() => undefined);
+    if (asked !== undefined) {
+      assert.equal(
+        [
+          asked.status,
+          asked.headers["retry-after"],
+          asked.headers.connection,
+          asked.headers["cache-control"],
+        ],
+        [503, "1", "close", "no-store"],
+      );
+      assert.match(
+        asked.body.error.message,
+        /^The server is (restarting after a fault; try again in a moment|ending)\.$/,
+      );
+      assert.is(asked.body.error.code, "unavailable");
+    }
+    await serving.ended.catch(() => {});
+    assert.equal(sentence, ["The serving process ended with code 2.", ...Array(4).fill("Gone for good.")]);
+    assert.is(pauses.length, 4);
+  });
+  await withoutPauses(async (pauses) => {
+    const serving = await start("await ready();", { graceMs: 11 });
+    const { pid } = serving;
+    await serving.close();
+    assert.equal(pauses, [1511]);
+    assert.throws(() => process.kill(pid as number, 0));
+  });
+});
+
+test.run();

@@ -1,0 +1,192 @@
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { readMarks } from "../../src/contracts/marked-text.js";
+import { lastTokens } from "../../src/lab/operations/aligned-spans.js";
+import { checkAttention } from "../../src/lab/operations/attention.js";
+import { headSize, headsOf } from "../../src/lab/operations/heads.js";
+import { editsFor } from "../../src/lab/operations/intervention.js";
+import { packedContext, tokensOfBatch } from "../../src/lab/operations/packing.js";
+import { checkLayers, checkPositions, pieceLookup, targetToken } from "../../src/lab/operations/tokens.js";
+import type { Context, Model } from "../../src/native/index.js";
+import { refusal, wordModel } from "./word-model.js";
+
+test("marks: what stands between them, where each span ends, and what is no way to write them", async () => {
+  assert.equal(readMarks("[[a b]] c [[d]]", "clean"), {
+    text: "a b c d",
+    spans: [
+      { text: "a b", end: 3 },
+      { text: "d", end: 7 },
+    ],
+  });
+  for (const [marked, message] of [
+    ["a [[b [[c]]", "clean opens a span with [[ inside of another."],
+    ["a]] b", "clean has ]] where no span was opened with [[."],
+    ["[[a]]]]", "clean has ]] where no span was opened with [[."],
+    ["a [[]] b", "clean marks a span without any text: [[]]."],
+    ["[[a]] [[b", "clean opens a span with [[ that is not closed."],
+    ["[[", "clean opens a span with [[ that is not closed."],
+    ["plain", "clean marks no span: with aligned positions, write what is patched between [[ and ]]."],
+  ] as const) {
+    assert.is(await refusal(() => readMarks(marked, "clean")), message);
+  }
+  assert.is(readMarks("[[a]]".repeat(64), "x").spans.length, 64);
+  assert.is(
+    await refusal(() => readMarks("[[a]]".repeat(65), "x")),
+    "x marks 65 spans; at most 64 are aligned.",
+  );
+});
+
+test("a span's last token, with a BOS token before it or without, and none that is half of one", async () => {
+  const model = wordModel();
+  const marked = readMarks("[[the old]] man [[went]] home", "clean");
+  for (const special of [true, false]) {
+    const tokens = await model.tokenize(marked.text, { special });
+    const shift = special ? 1 : 0;
+    assert.equal(await lastTokens(model, tokens, marked, "clean"), [1 + shift, 3 + shift]);
+  }
+  // Something else stands before it, too, and behind it.
+  const within = Int32Array.of(0, 99, ...(await model.tokenize(marked.text, { special: false })), 98);
+  assert.equal(await lastTokens(model, within, marked, "clean"), [3, 5]);
+  const half = readMarks("the [[ol]]d man", "clean");
+  const says =
+    'clean: span 0, "ol", does not end where a token ends; let it end with a whole word, before the space that belongs to the next one.';
+  assert.is(
+    await refusal(async () => lastTokens(model, await model.tokenize(half.text), half, "clean")),
+    says,
+  );
+  const foreign = Int32Array.of(0, 97, 96, 95, 94, 93);
+  assert.match(
+    await refusal(() => lastTokens(model, foreign, marked, "clean")),
+    /^clean: span 0, "the old", does not end/,
+  );
+  const bytes = {
+    ...model,
+    tokenize: async (text: string) => Int32Array.of(...(text === "" ? [] : [7])),
+  } as unknown as Model;
+  const twice = readMarks("[[a]][[b]]", "clean");
+  assert.is(
+    await refusal(() => lastTokens(bytes, Int32Array.of(7), twice, "clean")),
+    "clean: spans 0 and 1 end with the same token.",
+  );
+});
+
+test("tokens: one exactly for a target, positions the model was trained on, blocks that there are", async () => {
+  const model = wordModel();
+  assert.is(await targetToken(model, " x"), 1);
+  assert.is(
+    await refusal(() => targetToken(model, " x y")),
+    'target_token must encode to exactly one token; " x y" gives 2: " x" " y".',
+  );
+  assert.is(
+    await refusal(() => targetToken(model, "", "pairs[0].foil_token")),
+    'pairs[0].foil_token must encode to exactly one token; "" gives 0: .',
+  );
+  checkPositions(model, 8, "It");
+  assert.is(
+    await refusal(() => checkPositions(model, 9, "It")),
+    "It; the model was trained on at most 8 positions.",
+  );
+  checkPositions(wordModel({ nCtxTrain: 0 }), 9, "It");
+  checkPositions(wordModel({ nCtxTrain: 1 }), 1, "It");
+  assert.match(
+    await refusal(() => checkPositions(wordModel({ nCtxTrain: 1 }), 2, "It")),
+    "at most 1 positions",
+  );
+  checkLayers(model, [0, 3]);
+  assert.is(
+    await refusal(() => checkLayers(model, [3, 4])),
+    "layers: 4 does not exist; the model has 4 blocks, 0 to 3.",
+  );
+  assert.is(
+    await refusal(() => checkLayers(model, [4, 9])),
+    "layers: 4, 9 do not exist; the model has 4 blocks, 0 to 3.",
+  );
+  let asked = 0;
+  const pieces = async (ids: Int32Array) => {
+    asked += ids.length;
+    return Array.from(ids, String);
+  };
+  const counting = { pieces } as unknown as Model;
+  const piece = await pieceLookup(counting, [5, 6, 5]);
+  assert.equal([piece(5), piece(6), asked], ["5", "6", 2]);
+  await pieceLookup(counting, []);
+  assert.is(asked, 2);
+});
+
+test("heads: those asked for, or all where blocks have as many; a head's numbers", async () => {
+  const points = {
+    head_out: { layers: [1, 2, 4], heads: [4, 4, 2], widths: [32, 64, 32] },
+    attention: { supported: true, reason: "", layers: [1, 2, 4], heads: [4, 4, 2] },
+  };
+  const context = { points } as unknown as Context;
+  assert.equal(headsOf(context, [1, 2]), [0, 1, 2, 3]);
+  assert.equal(headsOf(context, [1, 4], [1, 0]), [1, 0]);
+  assert.equal(headsOf(context, [4]), [0, 1]);
+  assert.equal(
+    [1, 2, 4].map((layer) => headSize(context, layer)),
+    [8, 16, 16],
+  );
+  for (const [layers, asked, message] of [
+    [[1, 3], undefined, "Block 3 mixes tokens without attention heads."],
+    [[2, 4], [1, 2], "heads: 2 does not exist; block 4 has 2 heads, 0 to 1."],
+    [[4], [3, 2], "heads: 3, 2 do not exist; block 4 has 2 heads, 0 to 1."],
+    [[1, 2, 4], undefined, "Block 1 has 4 heads and block 4 2: name heads that all have, or layers."],
+  ] as const) {
+    assert.is(await refusal(() => headsOf(context, layers, asked)), message);
+  }
+  const attention = (layers: number[], heads?: number[]) =>
+    refusal(() => checkAttention(context, layers, heads, 8));
+  assert.is(await attention([4], [2]), "attention.heads: 2 does not exist; block 4 has 2 heads, 0 to 1.");
+  assert.is(
+    await attention([1, 4], [9, 2, 1]),
+    "attention.heads: 9 does not exist; block 1 has 4 heads, 0 to 3.",
+  );
+  assert.is(await attention([4], [2, 3]), "attention.heads: 2, 3 do not exist; block 4 has 2 heads, 0 to 1.");
+  assert.is(
+    await attention([0, 3]),
+    "attention: blocks 0, 3 mix tokens without attention weights; the model has them in blocks 1, 2, 4.",
+  );
+  const one = {
+    points: { attention: { ...points.attention, layers: [2], heads: [4] } },
+  } as unknown as Context;
+  assert.match(await refusal(() => checkAttention(one, [0], undefined, 8)), /has them in block 2\.$/);
+  const none = {
+    points: { attention: { ...points.attention, supported: false, reason: "None." } },
+  } as unknown as Context;
+  assert.is(await refusal(() => checkAttention(none, [1], undefined, 8)), "None.");
+});
+
+test("a plan is one edit, of heads one for each with its part of the vector", () => {
+  const config = { intervention: "steer" } as Parameters<typeof editsFor>[0];
+  const vector = Float32Array.of(1, 2, 3, 4);
+  const edit = { layer: 2, positions: "last", vector, strength: 3, unit: "unit" };
+  assert.equal(editsFor(config, 2, 3, vector), [edit]);
+  assert.equal(editsFor({ ...config, point: "mid" }, 2, 3, vector), [{ ...edit, point: "mid" }]);
+  const of = (head: number, ...part: number[]) => ({
+    ...edit,
+    vector: Float32Array.from(part),
+    point: "head_out",
+    head,
+  });
+  assert.equal(editsFor({ ...config, point: "head_out", heads: [5, 1] }, 2, 3, vector), [
+    of(5, 1, 2),
+    of(1, 3, 4),
+  ]);
+  const ablated = editsFor({ intervention: "ablate", point: "head_out", heads: [0, 3] }, 1, 1, undefined);
+  assert.equal(
+    ablated,
+    [0, 3].map((head) => ({ layer: 1, positions: "last", scale: 0, point: "head_out", head })),
+  );
+});
+
+test("a packed batch: the longest text, or as much of all as is worth it, and 64 texts", () => {
+  const gpu = wordModel({ devices: [{ host: true }, { host: false }] });
+  assert.equal([tokensOfBatch(wordModel()), tokensOfBatch(gpu)], [256, 2048]);
+  const of = (count: number, tokens: number, longest: number) =>
+    packedContext({ count, tokens, longest }, 256);
+  assert.equal(of(3, 30, 12), { nCtx: 30, nBatch: 30, maxSequences: 3 });
+  assert.equal(of(65, 3000, 12), { nCtx: 256, nBatch: 256, maxSequences: 64 });
+  assert.equal(of(64, 3000, 1000), { nCtx: 1000, nBatch: 1000, maxSequences: 64 });
+});
+
+test.run();

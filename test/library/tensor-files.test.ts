@@ -1,0 +1,264 @@
+/** Files of arrays as they are published, and dictionaries made of them: written by hand. */
+import { createHash } from "node:crypto";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { UserError } from "../../src/contracts/user-error.js";
+import { FormatError } from "../../src/formats/format-error.js";
+import { decodeSafetensors, encodeSafetensors } from "../../src/formats/safetensors.js";
+import { modelFingerprint } from "../../src/library/fingerprint.js";
+import { Dictionaries, randomVector } from "../../src/library/index.js";
+import { Lenses } from "../../src/library/lenses.js";
+import { openTensors, readBytes, torchTensors } from "../../src/library/tensor-files.js";
+import { npyFile, storedZip, zipOf } from "../support/npz-bytes.js";
+import { torchFile } from "../support/torch-file.js";
+
+const home = mkdtempSync(join(tmpdir(), "tapline-tensor-files-"));
+test.after(() => rmSync(home, { recursive: true, force: true }));
+
+const of = (...numbers: number[]) => Float32Array.from(numbers);
+const array = (...numbers: number[]) => npyFile(of(...numbers), [numbers.length]);
+
+async function refusal(work: () => unknown): Promise<string> {
+  try {
+    await work();
+  } catch (error) {
+    assert.ok(error instanceof UserError || error instanceof FormatError, String((error as Error).stack));
+    return (error as Error).message;
+  }
+  return assert.unreachable("it was taken") as never;
+}
+
+test("a model's fingerprint: its size, its first megabyte, and 256 blocks of what follows where there is enough", async () => {
+  const path = join(home, "model.gguf");
+  const all = Buffer.alloc(2 ** 20 + 256 * 4097 + 7);
+  for (let i = 0; i < all.length; i++) all[i] = (i * 7 + (i >> 8)) & 0xff;
+  for (const size of [100, 2 ** 20, 2 ** 20 + 256 * 4096 + 255, all.length]) {
+    const bytes = all.subarray(0, size);
+    writeFileSync(path, bytes);
+    const hash = createHash("sha256")
+      .update(`${size}\n`)
+      .update(bytes.subarray(0, 2 ** 20));
+    if (bytes.length === all.length) {
+      for (let i = 0; i < 256; i++)
+        hash.update(bytes.subarray(2 ** 20 + i * 4097, 2 ** 20 + i * 4097 + 4096));
+    }
+    assert.is(await modelFingerprint(path), hash.digest("hex"), String(size));
+  }
+});
+
+test("arrays of the three kinds of files, and a file of none", async () => {
+  const write = (name: string, bytes: Uint8Array) => {
+    writeFileSync(join(home, name), bytes);
+    return join(home, name);
+  };
+  const safe = await openTensors(
+    write("a.safetensors", encodeSafetensors({ w: { shape: [2], data: of(1, 2) } }, { x: "y" })),
+  );
+  assert.equal([safe.metadata, [...safe.shapes], await safe.read("w")], [{ x: "y" }, [["w", [2]]], of(1, 2)]);
+  assert.is(await refusal(() => safe.read("v")), "The file has no array v.");
+  const npz = await openTensors(write("a.npz", zipOf({ w: array(3, 4) })));
+  assert.equal([[...npz.shapes], await npz.read("w"), await npz.read("v")], [[["w", [2]]], of(3, 4), of()]);
+  const nested = {
+    w: { shape: [2], data: of(5, 6) },
+    n: 7,
+    name: "said",
+    half: { shape: [1], data: Uint16Array.of(0x3c00) },
+  };
+  for (const kind of ["pt", "pth"]) {
+    const torch = await openTensors(write(`a.${kind}`, torchFile(nested)));
+    assert.equal(torch.metadata, { name: "said" });
+    assert.equal(Object.fromEntries(torch.shapes), { n: [], w: [2], half: [1] });
+    assert.equal(
+      [await torch.read("w"), await torch.read("n"), await torch.read("half")],
+      [of(5, 6), of(7), of(1)],
+    );
+    assert.ok(Number.isNaN((await torch.read("nobody"))[0]));
+  }
+  const named = write("a.bin", Buffer.alloc(3));
+  assert.is(
+    await refusal(() => openTensors(named)),
+    `${named} is of no kind that is read; .safetensors, .npz, .pt and .pth are.`,
+  );
+  assert.equal(await readBytes(named, 1, 3), new Uint8Array(2));
+  assert.is(await refusal(() => readBytes(named, 1, 4)), "The file ends at byte 3, before 4.");
+});
+
+test("checkpoints that say what cannot be read: packed, big-endian, cut, older, or all names", async () => {
+  const good = torchFile({ w: { shape: [2], data: of(5, 6) }, none: { shape: [0, 2], data: of() } });
+  const open = (bytes: Uint8Array, size = bytes.length) =>
+    torchTensors(size, async (start, end) => bytes.subarray(start, end));
+  assert.equal([await (await open(good)).read("w"), await (await open(good)).read("none")], [of(5, 6), of()]);
+  const old = "The file is no checkpoint of torch.save since PyTorch 1.6; older ones are not read.";
+  for (const bytes of [
+    Buffer.alloc(0),
+    Buffer.from("PK\x03"),
+    Buffer.from("\x80\x02\x8a\x0a", "latin1"),
+    Buffer.from("PX with more than four"),
+  ]) {
+    assert.is(await refusal(() => open(bytes)), old);
+  }
+  assert.is(await refusal(() => open(storedZip({ "x/data.pk": Buffer.from("N.") }))), old);
+  const pickle = Buffer.from("\x80\x02N.", "latin1");
+  const ordered = (order: string) =>
+    open(storedZip({ "x/data.pkl": pickle, "x/byteorder": Buffer.from(order) }));
+  assert.equal([...(await ordered("little")).shapes], []);
+  const big = "The .pt file holds big-endian numbers; little-endian ones are read.";
+  for (const order of ["big", "littles", "little".padEnd(40)])
+    assert.is(await refusal(() => ordered(order)), big);
+  // Of a large file only its end is looked at for the directory, whatever it begins with.
+  const large = storedZip({ "x/data/0": Buffer.alloc(70_000), "x/data.pkl": pickle });
+  large[0] = 0;
+  assert.equal([...(await open(large)).shapes], []);
+  const packed = storedZip({ "x/data.pkl": pickle });
+  packed.writeUInt16LE(8, packed.indexOf("PK\x01\x02") + 10);
+  assert.is(
+    await refusal(() => open(packed)),
+    '"x/data.pkl" in the .pt file is packed; stored ones are read.',
+  );
+  const great = storedZip({ "x/data.pkl": pickle });
+  great.writeUInt32LE(16 * 1024 ** 2 + 1, great.indexOf("PK\x01\x02") + 24);
+  assert.is(await refusal(() => open(great)), "The .pt file's pickle has 16777217 bytes.");
+  // Its storage has 8 bytes; the directory says 7.
+  const cut = Buffer.from(good);
+  cut.writeUInt32LE(7, cut.lastIndexOf("lens/data/0") - 46 + 24);
+  assert.is(await refusal(async () => (await open(cut)).read("w")), '"w" in the .pt file is damaged.');
+});
+
+test("a dictionary is kept for a block that its file or its caller says, once and the same", async () => {
+  const published = (name: string, hook: string) => {
+    const place = join(home, name);
+    mkdirSync(place);
+    const tensor = (...shape: number[]) => ({
+      shape,
+      data: randomVector(
+        shape.reduce((a, b) => a * b),
+        1,
+        3,
+      ),
+    });
+    const weights = { W_enc: tensor(4, 3), W_dec: tensor(3, 4), b_enc: tensor(3), b_dec: tensor(4) };
+    writeFileSync(join(place, "sae_weights.safetensors"), encodeSafetensors(weights));
+    const metadata = { hook_name: hook, model_name: "toy" };
+    writeFileSync(join(place, "cfg.json"), JSON.stringify({ architecture: "topk", k: 2, metadata }));
+    return { place, decoder: weights.W_dec.data };
+  };
+  const dictionaries = new Dictionaries(home);
+  const { place, decoder } = published("block-2", "blocks.2.hook_resid_post");
+  const { created: _, bytes, sha256, ...stored } = await dictionaries.add("own", place, { layer: 2 });
+  assert.equal(stored, {
+    ...{
+      name: "own",
+      layout: "SAELens",
+      activation: "topk",
+      features: 3,
+      n_embd: 4,
+      layer: 2,
+      point: "block_out",
+      k: 2,
+    },
+    ...{ row_scaling: "none", subtracts_bias: true, trained_on: "toy", hook: "blocks.2.hook_resid_post" },
+    ...{ prepend_bos: true, notes: [], source: null },
+  });
+  assert.match(sha256, /^[0-9a-f]{64}$/);
+  assert.is(bytes, statSync(join(home, "library", "dictionaries", "own.safetensors")).size);
+  assert.is(
+    await refusal(() => dictionaries.add("x", place, { layer: 1 })),
+    "The file says that it reads block 2, not 1.",
+  );
+  const fits = { nEmbd: 4, nLayer: 3 };
+  const { vector, feature } = await dictionaries.direction("own", 2, 2, fits);
+  assert.equal([vector, feature.index], [decoder.slice(8, 12), 2]);
+  for (const [work, message] of [
+    [() => dictionaries.direction("own", 3, 2, fits), "The dictionary own has 3 features, 0 to 2; got 3."],
+    [
+      () => dictionaries.direction("own", 0, 1, fits),
+      "The dictionary own reads block 2, not 1: its features are directions of its own block.",
+    ],
+    [
+      () => dictionaries.fitting("own", { nEmbd: 3, nLayer: 3 }),
+      "The dictionary own reads rows of 4 values; the model's hidden size is 3.",
+    ],
+    [
+      () => dictionaries.fitting("own", { nEmbd: 4, nLayer: 2 }),
+      "The dictionary own reads block 2; the model has 2, 0 to 1.",
+    ],
+    [() => dictionaries.fitting("none", fits), "There is no dictionary named none; there are own."],
+  ] as const) {
+    assert.is(await refusal(work), message);
+  }
+  const path = join(home, "library", "dictionaries", "spoilt.safetensors");
+  writeFileSync(path, encodeSafetensors({}, { dictionary: "{" }));
+  assert.match(await refusal(() => dictionaries.get("spoilt")), /^The dictionary spoilt cannot be read: /);
+  // What a folder holds beside them: too long settings, settings that are none.
+  writeFileSync(join(place, "cfg.json"), "{");
+  assert.is(await refusal(() => dictionaries.add("x", place)), "cfg.json is no JSON.");
+  writeFileSync(join(place, "cfg.json"), Buffer.alloc(16 * 1024 ** 2 + 1, " "));
+  assert.is(
+    await refusal(() => dictionaries.add("x", place)),
+    "cfg.json has 16777217 bytes; at most 16777216 are read.",
+  );
+  assert.is(
+    await refusal(() => dictionaries.add("x", join(home, "nowhere"))),
+    `There is no file or folder ${join(home, "nowhere")}.`,
+  );
+  assert.is(decodeSafetensors(encodeSafetensors({})).tensors.size, 0);
+});
+
+test("a lens is kept under a name: its blocks in 16 bits where that loses nothing, told, found and removed", async () => {
+  const square = (...data: number[]) => ({ shape: [2, 2], data: Float32Array.from(data) });
+  const path = join(home, "toy_jacobian_lens.pt");
+  writeFileSync(
+    path,
+    torchFile({ J: { 0: square(1, 2, 3, 4), 2: square(0.1, 0, 0, 1) }, d_model: 2, n_prompts: 9 }),
+  );
+  const lenses = new Lenses(home);
+  const { created: _, sha256, bytes, ...stored } = await lenses.add("own", path);
+  assert.equal(stored, {
+    ...{
+      name: "own",
+      layout: "Jacobian lens",
+      kind: "jacobian",
+      n_embd: 2,
+      model_layers: null,
+      layers: [0, 2],
+    },
+    ...{ residual: false, trained_on: null, texts: 9, fit: null, notes: [], source: null },
+  });
+  const file = readFileSync(join(home, "library", "lenses", "own.safetensors"));
+  assert.equal([sha256.length, bytes], [64, file.length]);
+  const opened = await lenses.fitting("own", { nEmbd: 2, nLayer: 3 });
+  const [first, wide] = [opened.translator(0)!, opened.translator(2)!];
+  assert.equal(
+    [first.half, wide.half, first.bias, opened.translator(1)],
+    [true, false, undefined, undefined],
+  );
+  // 4 in 16 bits, and 0.1 in 32.
+  assert.equal(
+    [file.readUInt16LE(first.matrix + 6), file.readFloatLE(wide.matrix)],
+    [0x4400, Math.fround(0.1)],
+  );
+  assert.equal(
+    (await lenses.list()).map(({ name }) => name),
+    ["own"],
+  );
+  for (const [model, message] of [
+    [{ nEmbd: 3, nLayer: 3 }, "The lens own reads rows of 2 values; the model's hidden size is 3."],
+    [{ nEmbd: 2, nLayer: 2 }, "The lens own reads block 2; the model has 2, 0 to 1."],
+  ] as const) {
+    assert.is(await refusal(() => lenses.fitting("own", model)), message);
+  }
+  const infinite = join(home, "infinite_jacobian_lens.pt");
+  writeFileSync(infinite, torchFile({ J: { 1: square(1, Number.POSITIVE_INFINITY, 0, 0) } }));
+  const no = "The lens's translation of block 1 holds numbers that are not finite.";
+  assert.is(await refusal(() => lenses.add("x", infinite)), no);
+  const deep = join(home, "deep_jacobian_lens.pt");
+  writeFileSync(deep, torchFile({ J: { 256: square(1, 0, 0, 1) } }));
+  assert.is(await refusal(() => lenses.add("x", deep)), "The lens reads block 256; at most 255 are known.");
+  assert.equal([await lenses.remove("own"), await lenses.remove("own")], [true, false]);
+  assert.is(await refusal(() => lenses.get("own")), "There is no lens named own; there are no lenses yet.");
+});
+
+test.run();

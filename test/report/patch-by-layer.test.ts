@@ -1,0 +1,50 @@
+/** Of each layer the site that moves most, beside the most that random changes move there. */
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import type { PatchSweepResult } from "../../src/contracts/index.js";
+import { type Figure, findingsOf } from "../../src/report/index.js";
+import { patchJob } from "./jobs.js";
+
+const result = patchJob().result as PatchSweepResult;
+const byLayer = (of: PatchSweepResult) =>
+  findingsOf({ ...patchJob(), result: of }).parts.find(
+    (part): part is Figure => part.id === "patch-by-layer",
+  );
+
+test("a patch sweep's layers: the furthest site of each, and random changes beside it", () => {
+  const figure = byLayer(result);
+  assert.ok(figure);
+  // layer, what is put in, recovery, its interval, where
+  assert.equal(figure.rows, [
+    [0, "block_out", 0.75, null, null, "token 1"],
+    [3, "block_out", 0.75, null, null, "token 2"],
+    [0, "random change as long", 0.0125, null, null, "token 0"],
+    [3, "random change as long", 0.0125, null, null, "token 0"],
+  ]);
+  assert.is(figure.details[1], "block_out, layer 3\n75.0 % at token 2");
+  assert.equal(figure.table.head, ["layer", "block_out", "where", "random change as long", "where"]);
+  assert.equal(figure.table.rows[0], ["0", "75.0 %", "token 1", "1.3 %", "token 0"]);
+  assert.not.ok(figure.chart.kind === "lines" && figure.chart.interval);
+});
+
+test("what goes the other way counts by its size; heads say which they are; pairs have intervals", () => {
+  const sites = result.sites.map((site) => ({
+    ...site,
+    ...{ point: "head_out" as const, head: 2 },
+    recovery: site.recovery === 0.75 ? -0.9 : site.recovery,
+    recovery_interval: { low: -0.95, high: 0.5 },
+  }));
+  const figure = byLayer({ ...result, points: ["head_out"], heads: [2], sites });
+  assert.ok(figure);
+  assert.equal(figure.rows[0], [0, "head_out", -0.9, -0.95, 0.5, "head 2, token 1"]);
+  assert.is(figure.details[0], "head_out, layer 0\n-90.0 % at head 2, token 1\n95 %: -95.0 % to 50.0 %");
+  assert.ok(figure.chart.kind === "lines" && figure.chart.interval);
+});
+
+test("nothing is drawn of a single layer, or where there is neither a control nor an interval", () => {
+  assert.is(byLayer({ ...result, layers: [0], sites: result.sites.slice(0, 3) }), undefined);
+  const sites = result.sites.map(({ control: _, ...site }) => site);
+  assert.is(byLayer({ ...result, sites }), undefined);
+});
+
+test.run();

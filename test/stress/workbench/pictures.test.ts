@@ -1,0 +1,131 @@
+/** Every picture of every view is kept as SVG, PNG and CSV: none stands on the page without a way to save it. */
+import { readFileSync } from "node:fs";
+import type { Locator, Page } from "playwright-core";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { aroundBrowser, inBrowser } from "../../support/browser.js";
+import { type Bench, startBench, visit } from "../../workbench/bench.js";
+import { keepDictionary } from "../../workbench/corner-dictionary.js";
+import { type Results, resultsOfAllViews } from "../../workbench/results.js";
+
+let bench: Bench;
+aroundBrowser({
+  async start() {
+    bench = await startBench();
+    await keepDictionary(bench.folder);
+  },
+  end: () => bench?.close(),
+});
+
+/** In the page: what is drawn or has a colour that means a number, and stands in nothing that can be saved. */
+const unsaved = `[...document.querySelectorAll("main :is(svg, canvas, .bar, .shaded, .aligned)")].filter((one) => {
+  const names = [...(one.closest(".picture")?.querySelectorAll(":scope > .tools button") ?? [])].map((button) => button.ariaLabel);
+  return !["SVG", "PNG", "CSV"].every((kind) => names.some((name) => name.startsWith("Save “") && name.endsWith("as " + kind)));
+}).map((one) => one.outerHTML.slice(0, 200))`;
+const drawn = `document.querySelectorAll("main :is(svg, canvas, .bar, .shaded, .aligned)").length`;
+
+async function saved(page: Page, button: Locator): Promise<{ name: string; bytes: Buffer }> {
+  const [file] = await Promise.all([page.waitForEvent("download"), button.click()]);
+  return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) };
+}
+
+/** Saves a picture as each kind and looks into the files, with a page that may read XML. */
+async function save(page: Page, tools: Locator, reader: Page): Promise<void> {
+  const title = /^Save “(.*)”$/s.exec((await tools.getAttribute("aria-label")) ?? "")?.[1] as string;
+  const of = (kind: string) => saved(page, tools.getByRole("button", { name: kind }));
+  const svg = await of("SVG");
+  assert.match(svg.name, /^[\w.-]+\.svg$/);
+  const told = await reader.evaluate((text) => {
+    // biome-ignore lint/suspicious/noExplicitAny: a global of the page
+    const parsed = new (globalThis as any).DOMParser().parseFromString(text, "image/svg+xml");
+    const width = (name: string) => Number(parsed.documentElement.getAttribute(name));
+    return {
+      broken: parsed.querySelector("parsererror") !== null,
+      title: parsed.querySelector("title")?.textContent,
+      size: [width("width"), width("height")],
+      marks: parsed.querySelectorAll("rect, path, circle, text").length,
+      active: parsed.querySelectorAll("script, foreignObject, a").length,
+    };
+  }, svg.bytes.toString());
+  assert.equal(
+    { broken: told.broken, title: told.title, active: told.active },
+    { broken: false, title, active: 0 },
+  );
+  assert.ok(told.marks > 2 && told.size.every((one) => one > 32), `${title}: ${JSON.stringify(told)}`);
+  // A legend's ramp is an image that is in the file.
+  assert.not.match(svg.bytes.toString(), /<image[^>]*href="(?!data:)/);
+  const png = await of("PNG");
+  assert.is(png.bytes.subarray(1, 4).toString(), "PNG");
+  const [width, height] = [png.bytes.readUInt32BE(16), png.bytes.readUInt32BE(20)];
+  const ratio = (told.size[0] as number) / (told.size[1] as number);
+  assert.ok(Math.abs(width / height - ratio) < 0.02 * ratio, `${title}: ${width} x ${height}`);
+  const csv = await of("CSV");
+  const lines = csv.bytes.toString().split("\r\n");
+  assert.ok(lines.length > 2 && lines.at(-1) === "", `${title}: ${lines.length} lines`);
+  if (process.env.TAPLINE_LOOK !== undefined) {
+    const { writeFileSync } = await import("node:fs");
+    for (const { name, bytes } of [svg, png, csv])
+      writeFileSync(`${process.env.TAPLINE_LOOK}/${name}`, bytes);
+  }
+}
+
+inBrowser("no view has a picture that cannot be saved; each is saved", async () => {
+  const { page, context, troubles } = await visit(bench, { viewport: { width: 1280, height: 900 } });
+  const results: Results = await resultsOfAllViews(page);
+  const titles = new Set<string>();
+  const reader = await context.newPage();
+  for (const [name, { path, shown }] of Object.entries(results)) {
+    await page.goto(bench.workbench.url + path);
+    await shown(page);
+    assert.ok(((await page.evaluate(drawn)) as number) > 0, `${name} has pictures`);
+    assert.equal(await page.evaluate(unsaved), [], name);
+    for (const tools of await page.locator("main .picture > .tools").all()) {
+      const title = (await tools.getAttribute("aria-label")) ?? "";
+      // The same figure of another view is the same.
+      if (titles.has(title)) continue;
+      titles.add(title);
+      await save(page, tools, reader);
+    }
+  }
+  // Pictures of HTML and of figures are both among them.
+  for (const title of [
+    /^Save “Answer to /,
+    /^Save “Inside /,
+    /^Save “Examples of feature/,
+    /^Save “Logit lens”/,
+  ]) {
+    assert.ok(
+      [...titles].some((one) => title.test(one)),
+      String(title),
+    );
+  }
+  assert.equal(troubles, []);
+  await context.close();
+});
+
+inBrowser("what is kept of an answer are its words, its colours and its numbers", async () => {
+  const { page, context } = await visit(bench, { viewport: { width: 1280, height: 900 } });
+  await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
+  await page.keyboard.press("Enter");
+  await page.getByText("24 tokens", { exact: true }).waitFor();
+  await page.getByLabel("Colour by").selectOption("probability");
+  const tools = page.getByRole("group", {
+    name: /^Save “Answer to “What is the capital of France\?”, coloured by/,
+  });
+  const svg = (await saved(page, tools.getByRole("button", { name: "SVG" }))).bytes.toString();
+  const words = [...svg.matchAll(/<text[^>]*textLength[^>]*>([^<]*)<\/text>/g)].map(([, text]) => text);
+  assert.is(words.join("").replaceAll(" ", ""), "Thinking,17tokensThecapitalofFranceisParis.");
+  // Each token has its tint and the bar below it.
+  const tints = [...svg.matchAll(/fill-opacity="(0\.\d+)"/g)].map(([, share]) => Number(share));
+  assert.ok(tints.length >= 7 && tints.some((share) => share > 0.2 && share <= 0.26), tints.join(" "));
+  const csv = (await saved(page, tools.getByRole("button", { name: "CSV" }))).bytes.toString().split("\r\n");
+  assert.match(
+    csv[0] ?? "",
+    /^token,id,text,part,probability,"entropy in bits, at least",norm at 0,lens at 0,/,
+  );
+  assert.is(csv.length, 24 + 2);
+  assert.match(csv[23] ?? "", /^22,1366," Paris",answer,0\.9\d*,/);
+  await context.close();
+});
+
+test.run();

@@ -1,0 +1,38 @@
+/**
+ * What the page can ask of its service, and which script of the page does the same without it: the name behind "As a script",
+ * "" where that is all it says, or why there is none.
+ */
+export const actions: Record<string, { script: string } | { terminal: string } | { none: string }> = {
+  "POST /api/conversations": { script: "" },
+  "POST /api/conversations/:id/turns": { script: "" },
+  "POST /api/conversations/:id/forks": { script: "" },
+  "POST /api/tokens": { script: "their tokens" },
+  "POST /api/vectors": { script: "make" },
+  "POST /api/probes": { script: "keep one" },
+  "POST /api/jobs": { script: "" },
+  "POST /api/jobs/:id/cancel": { script: "cancel it" },
+  "GET /api/jobs/:id": { script: "its files" },
+  "GET /api/jobs/:id/artifacts/:name": { script: "its files" },
+  "GET /api/jobs/:id/attention/:layer/:head": { script: "its files" },
+  "GET /api/jobs/:id/report": { terminal: "tapline report" },
+  "GET /api/models": { terminal: "tapline models" },
+  "POST /api/models/serve": { terminal: "tapline workbench --model" },
+  "POST /api/models/remove": { terminal: "tapline rm" },
+  "POST /api/models/offers": { terminal: "tapline pull" },
+  "POST /api/models/downloads": { terminal: "tapline pull" },
+  "POST /api/models/downloads/:id/stop": { none: "in a terminal Ctrl-C stops it" },
+  "POST /api/models/fits": { none: "the page asks it by itself, for its table" },
+  "POST /api/session": { none: "a browser signs in" },
+  "DELETE /api/sessions": { none: "browsers sign out" },
+  "GET /api/state": { none: "the page asks it by itself" },
+  "GET /api/events": { none: "the page asks it by itself" },
+  "GET /api/vectors/:name": {
+    none: "the page asks it by itself, for the picture of how a direction separates",
+  },
+  "POST /api/studies": { terminal: "tapline study package" },
+  "GET /api/library": { none: "the page asks it by itself, for its lists" },
+  "GET /api/jobs/:id/findings": { none: "the job in words and figures, which its script reads as numbers" },
+  "GET /api/conversations/:id": { none: "conversations are the workbench's own" },
+  "DELETE /api/conversations/:id": { none: "conversations are the workbench's own" },
+  "POST /api/conversations/:id/stop": { none: "who ends the request's connection stops the answer" },
+};

@@ -1,0 +1,38 @@
+/** Goes through a page with the Tab key, as who has no mouse; where the focus is has to be seen, and to have a name. */
+import type { Page } from "playwright-core";
+import * as assert from "uvu/assert";
+
+/** Tab stops that a view may have before what is looked for. */
+const mostStops = 200;
+
+/** In the page: what has the focus, as it is announced, and whether one sees it. */
+const focused = `(() => {
+  const at = document.activeElement;
+  const { outlineStyle, outlineWidth } = getComputedStyle(at);
+  const named = (at.getAttribute("aria-labelledby") ?? "").split(" ").map((id) => document.getElementById(id)?.textContent);
+  return {
+    name: (at.getAttribute("aria-label") ?? (named.join(" ").trim() || at.labels?.[0]?.textContent || at.textContent) ?? "").trim(),
+    tag: at.tagName.toLowerCase(),
+    shown: at.tagName === "BODY" || at.id === "content" || (outlineStyle !== "none" && parseFloat(outlineWidth) >= 2),
+  };
+})()`;
+
+interface Focused {
+  name: string;
+  tag: string;
+  shown: boolean;
+}
+
+/** Goes on with Tab until something of that name has the focus. */
+export async function tabTo(page: Page, name: RegExp, tag?: string): Promise<void> {
+  const passed: string[] = [];
+  for (let stop = 0; stop < mostStops; stop += 1) {
+    await page.keyboard.press("Tab");
+    const at = (await page.evaluate(focused)) as Focused;
+    assert.ok(at.shown, `the focus is seen on ${at.tag} ${at.name}`);
+    if (at.tag !== "body") assert.ok(at.name !== "", `${at.tag} behind ${passed.at(-1)} has a name`);
+    if (name.test(at.name) && (tag === undefined || at.tag === tag)) return;
+    passed.push(`${at.tag} ${at.name.slice(0, 40)}`);
+  }
+  assert.unreachable(`${name} is no tab stop; there are ${passed.join(", ")}`);
+}

@@ -1,0 +1,72 @@
+import * as fc from "fast-check";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { differencesOf } from "../../src/workbench/page/differences.js";
+import type { TurnAnswer } from "../../src/workbench/wire.js";
+
+function answer(words: readonly string[]): TurnAnswer {
+  const tokens = words.map((text) => ({ text, id: text.length }));
+  return { state: "done", edited: true, finish: "stop", tokens };
+}
+
+function differ(one: string, other: string) {
+  const words = (text: string) => (text === "" ? [] : text.split(" "));
+  const { first, one: left, other: right } = differencesOf(answer(words(one)), answer(words(other)));
+  return [first, [...left], [...right]];
+}
+
+test("what stands in both answers, in one order, is not marked", () => {
+  assert.equal(differ("The answer is Paris .", "The answer is Paris ."), [undefined, [], []]);
+  assert.equal(differ("The answer is Rome .", "The answer is Paris ."), [3, [3], [3]]);
+  assert.equal(differ("The capital is Rome .", "The answer is Paris ."), [1, [1, 3], [1, 3]]);
+  assert.equal(differ("a b c", "a b c d e"), [3, [], [3, 4]]);
+  assert.equal(differ("x a b", "a b"), [0, [0], []]);
+  assert.equal(differ("", "a"), [0, [], [0]]);
+  assert.equal(differ("", ""), [undefined, [], []]);
+});
+
+test("the same text by another number is another token", () => {
+  const one = answer(["a"]);
+  const other = { ...answer(["a"]), tokens: [{ text: "a", id: 7 }] };
+  assert.is(differencesOf(one, other).first, 0);
+});
+
+test("what is left of both is the same, and no longer sequence is; the same answers give the same object", () => {
+  const words = fc.array(fc.constantFrom("a", "b", "c"), { maxLength: 9 });
+  fc.assert(
+    fc.property(words, words, (left, right) => {
+      const [one, other] = [answer(left), answer(right)];
+      const found = differencesOf(one, other);
+      assert.is(differencesOf(one, other), found);
+      const kept = left.filter((_, at) => !found.one.has(at));
+      assert.equal(
+        kept,
+        right.filter((_, at) => !found.other.has(at)),
+      );
+      assert.is(kept.length, longest(left, right));
+    }),
+  );
+});
+
+/** By trying: every sequence that can be left of the one, looked for in the other. */
+function longest(left: readonly string[], right: readonly string[]): number {
+  let best = 0;
+  for (let chosen = 0; chosen < 1 << left.length; chosen += 1) {
+    const some = left.filter((_, at) => (chosen >> at) & 1);
+    let at = 0;
+    for (const word of right) if (word === some[at]) at += 1;
+    if (at === some.length) best = Math.max(best, some.length);
+  }
+  return best;
+}
+
+test("answers too long to compare differ from their first difference on", () => {
+  const [one, other] = [3000, 3000].map((length, at) =>
+    answer(Array.from({ length }, (_, index) => (index < 10 ? "a" : `${at} ${index}`))),
+  ) as [TurnAnswer, TurnAnswer];
+  const { first, one: left } = differencesOf(one, other);
+  assert.is(first, 10);
+  assert.is(left.size, 2990);
+});
+
+test.run();
