@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { percent } from "../../report/figure.js";
 import { chatSettings } from "./chat-settings.js";
 import { follow, usePlace, type View, views } from "./router.js";
@@ -39,7 +39,9 @@ export function App() {
   const { view, id } = usePlace();
   const Shown = shown[view];
   const shownBefore = useRef(view);
-  useEffect(() => {
+  // With the view itself, before another key can arrive: an effect behind the next picture would take the focus, and the
+  // rest of what is being typed, from a field that one has gone to meanwhile.
+  useLayoutEffect(() => {
     document.title = `${names[view]} · tapline workbench`;
     // Who came by a link or a button, goes on in the view and not at the page's beginning.
     if (shownBefore.current !== view) document.getElementById("content")?.focus();

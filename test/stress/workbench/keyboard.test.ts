@@ -21,6 +21,11 @@ aroundBrowser({
 async function goTo(page: Page, view: string): Promise<void> {
   await tabTo(page, new RegExp(`^${view}$`), "a");
   await page.keyboard.press("Enter");
+  await arrived(page);
+}
+
+/** In another view, which has the focus. */
+async function arrived(page: Page): Promise<void> {
   await page.getByRole("heading", { level: 1 }).waitFor({ state: "attached" });
   await until(async () => (await page.evaluate("document.activeElement.id")) === "content");
 }
@@ -75,6 +80,7 @@ async function inspectAndPatch(page: Page): Promise<void> {
   await page.getByRole("region", { name: "Chosen cell" }).waitFor();
   await tabTo(page, /^Patch here$/);
   await page.keyboard.press("Enter");
+  await arrived(page);
   await tabTo(page, /^Corrupted/);
   await write(page, "The capital of Japan is");
   await tabTo(page, /^Patch$/, "button");
@@ -123,6 +129,7 @@ async function features(page: Page): Promise<void> {
   await page.getByRole("region", { name: `Feature ${next}` }).waitFor();
   await tabTo(page, /^Steer with it in chat$/);
   await page.keyboard.press("Enter");
+  await arrived(page);
   await page.getByText(`feature ${next} of corner`).waitFor();
   await tabTo(page, /^Remove steer at layer 5$/);
   await page.keyboard.press("Enter");
@@ -152,6 +159,22 @@ async function models(page: Page): Promise<void> {
   await page.keyboard.press("Enter");
   await rows.filter({ hasText: broughtId }).waitFor({ state: "detached" });
 }
+
+inBrowser("who goes on at once in a new view keeps the focus and all that is typed", async () => {
+  const { page, context } = await visit(bench, { reducedMotion: "reduce" });
+  const kept = await page.evaluate(`(async () => {
+    document.querySelector('a[href="/patch"]').click();
+    // As soon as the view is there, and long before anything is painted.
+    const there = () => document.querySelector("h1")?.textContent === "Patch";
+    for (let turn = 0; turn < 1000 && !there(); turn += 1) await Promise.resolve();
+    const clean = document.querySelector("textarea");
+    clean.focus();
+    for (let frame = 0; frame < 10; frame += 1) await new Promise(requestAnimationFrame);
+    return there() && document.activeElement === clean;
+  })()`);
+  assert.is(kept, true);
+  await context.close();
+});
 
 for (const [width, colorScheme] of [
   [360, "dark"],

@@ -20,7 +20,10 @@ export function Composer({ first, raw, running, ready, onSend, onStop }: Compose
   const send = () => {
     if (text.trim() === "" || running || !ready) return;
     setText("");
-    void onSend(text, asRaw).then(() => field.current?.focus());
+    void onSend(text, asRaw).then(() => {
+      // A button that was pressed is gone by now; who went elsewhere meanwhile stays there.
+      if (document.activeElement === document.body) field.current?.focus();
+    });
   };
   return (
     <form
