@@ -2,6 +2,7 @@ import type { Context } from "koa";
 import { TaplineError } from "../client/index.js";
 import { InvalidInput, jobIdPattern, version } from "../contracts/index.js";
 import { ProbeRequest, VectorRequest } from "../contracts/library.js";
+import { namePattern } from "../contracts/live-limits.js";
 import { UserError } from "../contracts/user-error.js";
 import {
   AskRequest,
@@ -31,6 +32,7 @@ import { studyDraft } from "./study.js";
 import type { HeadPicture, State } from "./wire.js";
 
 const jobPattern = new RegExp(jobIdPattern);
+const keptName = new RegExp(namePattern);
 const artifactPattern = /^\w[\w.-]{0,199}$/;
 
 /** What the page asks of its service; nothing in it names a path or an address. */
@@ -43,6 +45,12 @@ export function apiRoutes(bench: Workbench): Routes {
   const jobId = (ctx: RouteContext) => {
     if (!jobPattern.test(id(ctx))) throw new HttpError(404, "There is no job of that id.");
     return id(ctx);
+  };
+  /** Likewise of what is kept by name. */
+  const nameOf = (ctx: RouteContext, what: string) => {
+    const name = ctx.params.name as string;
+    if (!keptName.test(name)) throw new HttpError(404, `There is no ${what} of that name.`);
+    return name;
   };
   const heads = new HeadReader(services.lab);
 
@@ -140,7 +148,7 @@ export function apiRoutes(bench: Workbench): Routes {
   });
 
   router.get("/vectors/:name", async (ctx) => {
-    ctx.body = await told(services.model.vector(ctx.params.name as string));
+    ctx.body = await told(services.model.vector(nameOf(ctx, "vector")));
   });
 
   router.post("/probes", async (ctx) => {

@@ -319,6 +319,12 @@ test("an id of a job is an id, and no way to another path of the services", asyn
     const { status } = await raw("GET", `/api/jobs/${good}/artifacts/${name}`, lines);
     assert.is(status, 404, name);
   }
+  for (const name of ["%2e%2e", "..%2fprobes", "a%2fb", "a%3fb", "%00", ".hidden"]) {
+    const { status, body } = await raw("GET", `/api/vectors/${name}`, lines);
+    assert.is(status, 404, name);
+    assert.match(body, /There is no(?:thing at| vector of that name)/, name);
+  }
+  assert.is((await raw("GET", "/api/vectors/formal-2", lines)).status, 502);
   // Nobody listens there: it was asked.
   assert.is((await raw("GET", `/api/jobs/${good}/artifacts/activations.npz`, lines)).status, 502);
 });

@@ -20,6 +20,18 @@ export function useJobSummary(id: string | undefined): JobSummary | undefined {
   return known.state?.jobs.find((job) => job.id === id);
 }
 
+/** What a job found; the job alone while it is under way, a sentence where it ended without a result. */
+async function readFindings(id: string): Promise<JobFindings | { job: Job } | string> {
+  try {
+    const found = await call<JobFindings | { job: Job }>(`/api/jobs/${encodeURIComponent(id)}/findings`);
+    const { status, error } = found.job;
+    if ("figures" in found || status === "running" || status === "queued") return found;
+    return error ?? `The job was ${status}.`;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
 /** A job's findings once it has completed; a sentence where there are none. */
 export function useFindings(id: string | undefined): JobFindings | string | undefined {
   const summary = useJobSummary(id);
@@ -28,17 +40,10 @@ export function useFindings(id: string | undefined): JobFindings | string | unde
   useEffect(() => {
     if (id === undefined || (status !== undefined && status !== "completed")) return;
     let ended = false;
-    call<JobFindings | { job: Job }>(`/api/jobs/${encodeURIComponent(id)}/findings`).then(
-      (findings) => {
-        if (ended) return;
-        if ("figures" in findings) set({ id, findings });
-        // Otherwise it is under way, and is asked for again when its state changes.
-        else if (!["running", "queued"].includes(findings.job.status)) {
-          set({ id, findings: findings.job.error ?? `The job was ${findings.job.status}.` });
-        }
-      },
-      (error: Error) => !ended && set({ id, findings: error.message }),
-    );
+    void readFindings(id).then((findings) => {
+      // One that is under way is asked for again when its state changes.
+      if (!ended && (typeof findings === "string" || "figures" in findings)) set({ id, findings });
+    });
     return () => {
       ended = true;
     };
@@ -58,22 +63,13 @@ export function useAllFindings(
   const statuses = ids.map((id) => known.state?.jobs.find((job) => job.id === id)?.status ?? "");
   useEffect(() => {
     let ended = false;
-    const keep = (id: string, what: JobFindings | { job: Job } | string) =>
-      !ended && set((before) => new Map(before).set(id, what));
     for (const [at, id] of ids.entries()) {
       const before = found.get(id);
       const settled = typeof before === "string" || (before !== undefined && "figures" in before);
       // One that is under way is asked for once, for its settings, and again when it has ended.
       const going = statuses[at] === "running" || statuses[at] === "queued";
       if (settled || (going && before !== undefined)) continue;
-      call<JobFindings | { job: Job }>(`/api/jobs/${encodeURIComponent(id)}/findings`).then(
-        (findings) => {
-          const { status, error } = findings.job;
-          const none = !("figures" in findings) && !["running", "queued"].includes(status);
-          keep(id, none ? (error ?? `The job was ${status}.`) : findings);
-        },
-        (error: Error) => keep(id, error.message),
-      );
+      void readFindings(id).then((what) => !ended && set((before) => new Map(before).set(id, what)));
     }
     return () => {
       ended = true;
@@ -137,8 +133,8 @@ export function useAsked<O extends Operation>(
 }
 
 /** The same as a script hands it in. */
-export function jobRequest(body: Record<string, unknown>): CodeRequest {
-  return { service: "lab", url: known.state?.lab.url ?? "", path: "/lab/v1/jobs", body };
+export function jobRequest(asked: object): CodeRequest {
+  return { service: "lab", url: known.state?.lab.url ?? "", path: "/lab/v1/jobs", body: { ...asked } };
 }
 
 /** Something that the server is asked, as a script asks it. */

@@ -89,11 +89,7 @@ export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
       {chosen?.result !== undefined && (
         <ChosenCell tried={chosen} layers={tried.map((one) => one.layer)} strength={strength} name={name} />
       )}
-      {tried.length > 0 && (
-        <RequestCode
-          request={tried.map(({ config }) => jobRequest(config as unknown as Record<string, unknown>))}
-        />
-      )}
+      {tried.length > 0 && <RequestCode request={tried.map(({ config }) => jobRequest(config))} />}
       {chosen !== undefined && <JobResult key={chosen.id} id={chosen.id} />}
     </section>
   );

@@ -111,7 +111,7 @@ export function JobResult({
         ))}
       </aside>
       <JobFiles findings={findings} of={of} />
-      <RequestCode request={jobRequest(job.config as unknown as Record<string, unknown>)} />
+      <RequestCode request={jobRequest(job.config)} />
     </div>
   );
 }
