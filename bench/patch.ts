@@ -44,6 +44,11 @@ function contextFor(model: Model, tokens: number): Promise<Context> {
   return model.createContext({ nCtx: patchCells(tokens, 512), nBatch, maxSequences: 256, threads });
 }
 
+/** A grid of the longer prompts takes minutes, over which a machine's whims even out: one round says what three would. */
+function roundsOf(length: number, count: number): number {
+  return length > 12 ? 1 : count;
+}
+
 async function timed<T>(work: () => Promise<T>): Promise<[seconds: number, found: T]> {
   const start = process.hrtime.bigint();
   const found = await work();
@@ -76,7 +81,7 @@ async function benchLimit(count: number): Promise<Row[]> {
       const tokens = (model.info.nLayer * length * (length + 1)) / 2;
       const shares: number[] = [];
       const spent: number[] = [];
-      for (let round = 0; round < count; round++) {
+      for (let round = 0; round < roundsOf(length, count); round++) {
         const [seconds] = await timed(() => sweep(context, model, given));
         const speed = await promptSpeed(tools["llama-bench"] as string, path);
         spent.push(seconds);
@@ -111,8 +116,7 @@ async function benchPeer(count: number): Promise<Row[]> {
     for (const length of lengths) {
       const given = prompts(ours.F32, length);
       const task = { task: "patch", ...spread(given), target: 1, foil: 2 } as const;
-      // Its grid of 64 tokens takes minutes, and ours seconds: more than one round of it would change no ratio.
-      const theirRounds = length > 12 ? 1 : count;
+      const theirRounds = roundsOf(length, count);
       const theirs: number[] = [];
       const seconds: Record<keyof typeof goals, number[]> = { F32: [], Q8_0: [] };
       const contexts = { F32: await contextFor(ours.F32, length), Q8_0: await contextFor(ours.Q8_0, length) };

@@ -68,7 +68,6 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
         onProgress,
         ...(signal === undefined ? {} : { signal }),
       });
-    const changes: EditEffect[][] = [];
     const trials = await clock.measure("compute", async () => {
       if (swap === undefined) {
         const plans = [vector, ...controls].flatMap((along) =>
@@ -83,21 +82,17 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
         const [trial] = await sweep([prompt], plans, (done, total) =>
           progress({ stage: "sweep", done: index * total + done, total: prompts.length * total }),
         );
-        const { rows } = trial as SweepTrial;
-        changes.push(rows.map(({ effects }, row) => swapChange(effects, plans[row] as Edit[])));
-        found.push(trial as SweepTrial);
+        const { rows, ...rest } = trial as SweepTrial;
+        const told = rows.map((row, i) => ({
+          ...row,
+          effects: [swapChange(row.effects, plans[i] as Edit[])],
+        }));
+        found.push({ ...rest, rows: told });
       }
       return found;
     });
     checkFinite(config, trials);
-    const merged = trials.map((trial, prompt) => ({
-      ...trial,
-      rows: trial.rows.map((row, i) => ({
-        ...row,
-        effects: changes[prompt]?.[i] ? [changes[prompt][i]] : row.effects,
-      })),
-    }));
-    const described = await describe(model, config, layer, texts, merged);
+    const described = await describe(model, config, layer, texts, trials);
     return {
       trials: described,
       intervention: config.intervention,

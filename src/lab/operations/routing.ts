@@ -54,23 +54,19 @@ export class RoutingReader {
 
   async write(artifacts: Artifacts): Promise<void> {
     const arrays = this.layers.flatMap((layer) => {
-      const { used, chosen, weights, experts } = this.#of(layer);
-      const { shares } = described(layer, experts, used, chosen, weights);
-      const shape = [this.#tokens, used];
+      const found = this.#of(layer);
+      const shape = [this.#tokens, found.used];
       return [
-        [`layer_${layer}_experts`, { shape, data: chosen }],
-        [`layer_${layer}_weights`, { shape, data: weights }],
-        [`layer_${layer}_share`, { shape: [experts], data: Float32Array.from(shares) }],
+        [`layer_${layer}_experts`, { shape, data: found.chosen }],
+        [`layer_${layer}_weights`, { shape, data: found.weights }],
+        [`layer_${layer}_share`, { shape: [found.experts], data: Float32Array.from(sharesOf(found)) }],
       ] as const;
     });
     await writeNpz(artifacts, "routing.npz", Object.fromEntries(arrays));
   }
 
   describe(): NonNullable<InspectResult["routing"]> {
-    return this.layers.map((layer) => {
-      const { used, chosen, weights, experts } = this.#of(layer);
-      return described(layer, experts, used, chosen, weights);
-    });
+    return this.layers.map((layer) => described(layer, this.#of(layer)));
   }
 
   #of(layer: number) {
@@ -78,16 +74,16 @@ export class RoutingReader {
   }
 }
 
-/** What falls on each expert, and each token's own. */
-function described(
-  layer: number,
-  experts: number,
-  used: number,
-  chosen: Int32Array,
-  weights: Float32Array,
-): Routing {
+/** What part of all choices fell on each expert. */
+function sharesOf({ experts, chosen }: Found): number[] {
   const counts = new Array<number>(experts).fill(0);
   for (const expert of chosen) (counts[expert] as number)++;
+  return counts.map((count) => count / chosen.length);
+}
+
+/** What falls on each expert, and each token's own. */
+function described(layer: number, found: Found): Routing {
+  const { experts, used, chosen, weights } = found;
   const rows = <T>(values: ArrayLike<T>) =>
     Array.from({ length: values.length / used }, (_, token) =>
       Array.from({ length: used }, (_, i) => values[token * used + i] as T),
@@ -96,7 +92,7 @@ function described(
     layer,
     experts,
     used,
-    shares: counts.map((count) => count / chosen.length),
+    shares: sharesOf(found),
     chosen: rows(chosen),
     weights: rows(weights),
   };
