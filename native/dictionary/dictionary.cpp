@@ -16,6 +16,7 @@ namespace tapline::dictionary {
 namespace {
 
 constexpr int kPanel = train::kPanel<float>;
+static_assert(kPanel == 32, "a word has a bit for each feature of a strip");
 /// Rows that are encoded together at most: a slice of the weights is used by all of them while it is in the
 /// cache.
 constexpr size_t kRowsAtOnce = 256;
@@ -81,6 +82,17 @@ float dot(const float* a, const float* b, int count) {
   for (const float part : sums) sum += part;
   for (; i < count; ++i) sum += a[i] * b[i];
   return sum;
+}
+
+/// Where the lowest bit is that is set; some is.
+int lowest_bit(uint32_t bits) {
+#if defined(__GNUC__)
+  return __builtin_ctz(bits);
+#else
+  int at = 0;
+  while ((bits >> at & 1U) == 0) ++at;
+  return at;
+#endif
 }
 
 /// The k largest values of a row, ties to the lower feature.
@@ -168,6 +180,7 @@ SparseRows Dictionary::encode(const float* rows, size_t count, int threads, cons
     }
     // [strips][n][32]
     train::AlignedArray<float> products(static_cast<size_t>(strips) * n * kPanel);
+    std::vector<uint32_t> fires(n * static_cast<size_t>(strips));  // [n][strips]
     team.parallel_for(strips, [&](int strip) {
       alignas(64) float slice[kDepth * kPanel];
       const int width = std::min(kPanel, features - strip * kPanel);
@@ -179,11 +192,16 @@ SparseRows Dictionary::encode(const float* rows, size_t count, int threads, cons
         kernels.rows_times_panel(packed.panel(from / kPanel), packed.stride(), slice, depth / kPanel,
                                  static_cast<int>(n), sums, from > 0);
       }
+      // While they are in the cache.
+      for (size_t row = 0; row < n; ++row) {
+        fires[row * static_cast<size_t>(strips) + static_cast<size_t>(strip)] =
+            activate(sums + row * kPanel, strip * kPanel, width);
+      }
     });
-    // A feature a product of `hidden` numbers was spent on costs nothing to look at: one thread, which may
-    // throw.
+    // Few are left to look at: one thread, which may throw.
     for (size_t row = 0; row < n; ++row) {
-      const Fired found = fire(products.data() + row * kPanel, n * kPanel);
+      const Fired found =
+          kept(products.data() + row * kPanel, n * kPanel, fires.data() + row * static_cast<size_t>(strips));
       for (const auto& [feature, value] : found) {
         out.indices.push_back(feature);
         out.values.push_back(value);
@@ -194,12 +212,23 @@ SparseRows Dictionary::encode(const float* rows, size_t count, int threads, cons
   return out;
 }
 
-Fired Dictionary::fire(const float* products, size_t stride) const {
+uint32_t Dictionary::activate(float* products, int first, int width) const {
+  uint32_t fires = 0;
+  for (int j = 0; j < width; ++j) {
+    products[j] = activation(products[j], first + j);
+    fires |= static_cast<uint32_t>(products[j] != 0.0F) << j;
+  }
+  return fires;
+}
+
+Fired Dictionary::kept(const float* activations, size_t stride, const uint32_t* fires) const {
   Fired found;
-  for (int feature = 0; feature < layout_.features; ++feature) {
-    const float p =
-        products[static_cast<size_t>(feature / kPanel) * stride + static_cast<size_t>(feature % kPanel)];
-    if (const float value = activation(p, feature); value != 0.0F) found.emplace_back(feature, value);
+  for (int first = 0; first < layout_.features; first += kPanel) {
+    const float* values = activations + static_cast<size_t>(first / kPanel) * stride;
+    for (uint32_t left = fires[first / kPanel]; left != 0; left &= left - 1) {
+      const int j = lowest_bit(left);
+      found.emplace_back(first + j, values[j]);
+    }
   }
   if (layout_.k > 0) keep_largest(found, layout_.k);
   return found;

@@ -77,8 +77,12 @@ class Dictionary {
  private:
   /// What a feature's product becomes before the k largest are kept; 0 where it does not fire.
   float activation(float product, int index) const;
-  /// The features of one row by their products, 32 beside each other every `stride` floats; ascending.
-  Fired fire(const float* products, size_t stride) const;
+  /// Makes a row's products of features [first, first + width) their activations. Returns a bit for each that
+  /// fires, the first one's the lowest.
+  uint32_t activate(float* products, int first, int width) const;
+  /// The features of one row that are kept, ascending: activations lie 32 beside each other every `stride`
+  /// floats, `fires` says which of 32 each are not 0.
+  Fired kept(const float* activations, size_t stride, const uint32_t* fires) const;
 
   Layout layout_;
   MappedFile file_;
