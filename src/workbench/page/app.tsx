@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { percent } from "../../report/figure.js";
 import { chatSettings } from "./chat-settings.js";
 import { follow, usePlace, type View, views } from "./router.js";
