@@ -108,6 +108,17 @@ test("an abort is an rpc-server's where one is gone, and only then", async () =>
 test("what cannot be started, and a signal that came before", async () => {
   const started = await run("", { library: "a\0b" }).catch((error: Error) => error);
   assert.instance(started, Error); // Node refuses it before there is a process
+  const { execPath } = process;
+  process.execPath = "/nowhere/node";
+  try {
+    const nowhere = await run("hang();");
+    assert.equal(nowhere, {
+      outcome: failure("The worker could not be started: spawn /nowhere/node ENOENT."),
+      progress: [],
+    });
+  } finally {
+    process.execPath = execPath;
+  }
   const { outcome } = await run("hang();", { signal: AbortSignal.abort() });
   assert.equal(outcome, { kind: "stopped" });
 });

@@ -121,6 +121,26 @@ test("draws: as many things each time as there are, evenly, and the same for a s
   assert.is(drawnInterval(all, [1, 3], { values: [0, 0], least: 1e-6 }), undefined);
 });
 
+test("a seed's draws are the same everywhere: those of the published mixing, computed with whole numbers", () => {
+  // A Weyl sequence in steps of 0x9e3779b9, each number mixed as z ^= z >> 16, z *= 0x21f0aaad, z ^= z >> 15, z *= 0x735a2d97,
+  // z ^= z >> 15: two draws of ten things, by Python's integers.
+  for (const [seed, first, second] of [
+    [0, [0, 0, 0, 1, 1, 2, 2, 1, 1, 2], [0, 1, 0, 1, 1, 2, 3, 1, 0, 1]],
+    [1, [1, 1, 0, 1, 0, 2, 1, 1, 3, 0], [0, 2, 0, 1, 1, 1, 3, 1, 1, 0]],
+    [3, [1, 1, 0, 2, 1, 2, 0, 2, 0, 1], [1, 3, 1, 1, 1, 0, 1, 2, 0, 0]],
+    [2 ** 32 - 1, [0, 0, 2, 2, 0, 0, 2, 2, 0, 2], [1, 0, 2, 1, 1, 1, 2, 0, 1, 1]],
+  ] as const) {
+    const wanted = [Uint16Array.from(first), Uint16Array.from(second)];
+    assert.equal(pairDraws(10, { resamples: 2, seed }), wanted, `seed ${seed}`);
+    const seen: number[][] = [];
+    bootstrap(10, { resamples: 2, seed }, (times) => {
+      seen.push([...times]);
+      return [1];
+    });
+    assert.equal(seen, [new Array(10).fill(1), [...first], [...second]], `seed ${seed}`);
+  }
+});
+
 test("a bootstrap's figures: what is observed, the middle of the draws, and draws that say nothing drawn anew", () => {
   const values = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
   const mean = (times: Uint32Array) =>

@@ -37,23 +37,28 @@ const swaps: [from: RegExp, to: string | ((found: string) => string)][] = [
   [/(?<=\) )(?:return|continue|break);$/gm, ";"],
 ];
 
+/** A source text with a dot in place of each character of comments, strings and regular expressions. */
+export function masked(source: string): string {
+  return source.replace(opaque, (text) => text.replace(/[^\n]/g, "\u00b7"));
+}
+
 /** Every mutant of a source text, in order. */
 export function mutantsOf(source: string): Mutant[] {
-  const masked = source.replace(opaque, (text) => text.replace(/[^\n]/g, "\u00b7"));
+  const program = masked(source);
   const mutants = swaps.flatMap(([from, to]) =>
-    [...masked.matchAll(from)].map((match): Mutant => {
+    [...program.matchAll(from)].map((match): Mutant => {
       const text = source.slice(match.index, match.index + match[0].length);
       return { at: match.index, from: text, to: typeof to === "string" ? to : to(text) };
     }),
   );
-  for (const { index } of masked.matchAll(/\bif \(/g)) {
+  for (const { index } of program.matchAll(/\bif \(/g)) {
     const begin = index + "if ".length;
-    const end = closing(masked, begin);
+    const end = closing(program, begin);
     const from = source.slice(begin, end);
     mutants.push({ at: begin, from, to: `(!${from})` });
   }
   return mutants
-    .filter(({ at, from, to }) => from !== to && !typesOnly.test(lineAt(masked, at)))
+    .filter(({ at, from, to }) => from !== to && !typesOnly.test(lineAt(program, at)))
     .sort((a, b) => a.at - b.at);
 }
 

@@ -18,7 +18,6 @@ export class Front {
     this.#away = createHttp((request, response) => {
       const error = new HttpError(503, this.#sentence, { code: "unavailable" });
       const body = JSON.stringify(errorBodyAt(request.url ?? "")(error));
-      request.resume();
       response.writeHead(503, {
         "Content-Type": "application/json; charset=utf-8",
         "Content-Length": Buffer.byteLength(body),

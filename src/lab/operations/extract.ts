@@ -263,7 +263,7 @@ async function fillShard(
     done += tokens;
     onTokens(done);
   }
-  if (left > 0) throw changed();
+  if ((await coming).length > 0) throw changed();
   await clock.measure("artifact", () => written);
 }
 

@@ -178,8 +178,6 @@ async function neighboursOf(
 }
 
 function keep(list: FeaturePage["neighbours"], one: { feature: number; cosine: number }): void {
-  const last = list.at(-1);
-  if (list.length === namedNeighbours && last !== undefined && one.cosine <= last.cosine) return;
   const place = list.findIndex(({ cosine }) => one.cosine > cosine);
   list.splice(place === -1 ? list.length : place, 0, one);
   list.length = Math.min(list.length, namedNeighbours);

@@ -144,7 +144,7 @@ function freeText(free: number, total: number): string {
 }
 
 /** Passes on a new stage at once and steps within one at most ten times a second. */
-function throttled(progress: (progress: Progress) => void): (progress: Progress) => void {
+export function throttled(progress: (progress: Progress) => void): (progress: Progress) => void {
   let stage = "";
   let last = 0;
   return (next) => {

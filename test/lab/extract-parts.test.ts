@@ -1,0 +1,312 @@
+/** How an extraction goes through its texts: what it asks of a model that computes nothing, and what it tells on the way. */
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import type { ExtractConfig, Progress } from "../../src/contracts/index.js";
+import { Artifacts } from "../../src/lab/artifacts.js";
+import { extract } from "../../src/lab/operations/extract.js";
+import { StageClock } from "../../src/lab/stage-clock.js";
+import type { ContextOptions, FeatureRequest, Model } from "../../src/native/index.js";
+import { refusal, wordModel } from "./word-model.js";
+
+const folder = mkdtempSync(join(tmpdir(), "tapline-extract-parts-"));
+test.after(() => rmSync(folder, { recursive: true, force: true }));
+
+const path = join(folder, "model.gguf");
+writeFileSync(path, "no model at all");
+
+/** A model of words whose rows are its tokens, of four blocks of two values. */
+function toy(info: object = {}) {
+  const contexts: ContextOptions[] = [];
+  const batches: FeatureRequest[] = [];
+  const closed: number[] = [];
+  const model = {
+    ...wordModel({
+      ...{ path, name: "toy", architecture: "toy", quantization: "F32", bytes: 1, nVocab: 1000 },
+      ...{ nCtxTrain: 0, ...info },
+    }),
+    createContext: async (options: ContextOptions) => {
+      contexts.push(options);
+      return {
+        nBatch: options.nBatch,
+        blockOutputs: { supported: true },
+        points: { block_out: { supported: true }, mid: { supported: false, reason: "No mid here." } },
+        features: async (request: FeatureRequest) => {
+          batches.push(request);
+          const rows = request.sequences.flatMap((tokens) =>
+            request.rows === "all" ? [...tokens] : [tokens.at(-1) as number],
+          );
+          return new Map(
+            request.layers.map((layer) => [
+              layer,
+              { data: Float32Array.from(rows.flatMap((token) => [token, layer])) },
+            ]),
+          );
+        },
+        close: async () => void closed.push(1),
+      };
+    },
+  } as unknown as Model;
+  return { model, contexts, batches, closed };
+}
+
+type Toy = ReturnType<typeof toy>;
+
+async function run(body: object, { model }: Toy = toy(), more: { progress?: (one: Progress) => void } = {}) {
+  const config = {
+    ...{ operation: "extract", model: "toy", layers: [1], rows: "all", dtype: "f32", max_input_tokens: 4096 },
+    ...{ shard_tokens: 1_000_000, too_long: "refuse", ...body },
+  } as unknown as ExtractConfig;
+  const place = mkdtempSync(join(folder, "artifacts-"));
+  const told: Progress[] = [];
+  const found = await extract({
+    ...{ config, model, artifacts: new Artifacts(place), clock: new StageClock() },
+    openOther: () => Promise.reject(new Error("There is one model here.")),
+    progress: (one) => {
+      told.push(one);
+      more.progress?.(one);
+    },
+  });
+  return { ...found, place, told };
+}
+
+/** A text of so many tokens with the BOS token before it, none like another's. */
+let words = 0;
+const text = (tokens: number) => Array.from({ length: tokens - 1 }, () => `w${words++}`).join(" ");
+const texts = (...lengths: number[]) => lengths.map((length) => ({ text: text(length) }));
+const many = (count: number, length: number) => texts(...new Array(count).fill(length));
+
+function file(name: string, lengths: readonly number[]): string {
+  writeFileSync(join(folder, name), lengths.map(text).join("\n"));
+  return join(folder, name);
+}
+
+const sizes = ({ batches }: Toy) => batches.map(({ sequences }) => sequences.map(({ length }) => length));
+
+test("a batch holds what a context holds: as many tokens as are worth packing, of the last block's rows fewer", async () => {
+  const shapeOf = async (body: object, info: object = {}) => {
+    const own = toy(info);
+    await run(body, own);
+    assert.is(own.closed.length, 1);
+    const [{ nCtx, nBatch, maxSequences }] = own.contexts as [ContextOptions];
+    assert.is(nCtx, nBatch);
+    return [nBatch, maxSequences];
+  };
+  const examples = many(40, 10);
+  assert.equal(await shapeOf({ examples }), [256, 40]);
+  assert.equal(await shapeOf({ examples: many(70, 2) }), [140, 64]);
+  assert.equal(await shapeOf({ examples: texts(300, 2) }), [300, 2]);
+  // 160 MiB of logits are those of 128 tokens of a vocabulary of 327,680; never of fewer than 64.
+  const wide = { nVocab: 327_680 };
+  assert.equal(await shapeOf({ examples, layers: [1, 3] }, wide), [128, 40]);
+  assert.equal(await shapeOf({ examples, layers: [3] }, { nVocab: 327_681 }), [127, 40]);
+  assert.equal(await shapeOf({ examples, layers: [3] }, { nVocab: 1e7 }), [64, 40]);
+  assert.equal(await shapeOf({ examples, layers: [3] }), [256, 40]);
+  assert.equal(await shapeOf({ examples, layers: [3], rows: "last" }, wide), [256, 40]);
+  assert.equal(await shapeOf({ examples, layers: [2] }, wide), [256, 40]);
+  assert.equal(await shapeOf({ examples, layers: [3], rows: "mean" }, wide), [128, 40]);
+});
+
+test("texts come batch by batch in their order, as many as fit, and never more than 64", async () => {
+  const narrow = () => toy({ nVocab: 1e7 });
+  const batchesOf = async (...lengths: number[]) => {
+    const own = narrow();
+    await run({ examples: texts(...lengths), layers: [3] }, own);
+    return sizes(own);
+  };
+  assert.equal(await batchesOf(...new Array(6).fill(16)), [new Array(4).fill(16), [16, 16]]);
+  assert.equal(await batchesOf(60, 5, 64, 3, 61, 1), [[60], [5], [64], [3, 61], [1]]);
+  assert.equal(await batchesOf(...new Array(70).fill(1)), [new Array(64).fill(1), new Array(6).fill(1)]);
+  const own = narrow();
+  const cut = await run({ examples: texts(9, 3), too_long: "cut", max_input_tokens: 4, rows: "mean" }, own);
+  assert.equal([cut.cut_texts, cut.tokens, sizes(own)], [1, 7, [[4, 3]]]);
+  assert.equal(
+    [[...own.batches[0]!.starts!], own.batches[0]!.rows, own.batches[0]!.layers],
+    [[1, 1], "mean", [1]],
+  );
+  const first = narrow();
+  await run({ examples: texts(9), too_long: "cut", max_input_tokens: 1, rows: "mean" }, first);
+  assert.equal([...first.batches[0]!.starts!], [0], "of a BOS token alone the mean is its own");
+});
+
+test("what is told on the way: tokens while they are counted, then each file's batches among all tokens", async () => {
+  const lengths = [30, 34, 64, 20, 60];
+  const { told, files, bytes } = await run(
+    { examples: texts(...lengths), layers: [3], shard_tokens: 128 },
+    toy({ nVocab: 1e7 }),
+  );
+  assert.is(files, 2);
+  assert.equal(
+    told.slice(0, 5),
+    [30, 64, 128, 148, 208].map((done) => ({ stage: "counting tokens", done, total: 0 })),
+  );
+  const stage = (number: number) => `extracting ${(bytes / 1000).toFixed(1)} kB, file ${number} of 2`;
+  assert.equal(told.slice(5), [
+    ...[0, 64, 128].map((done) => ({ stage: stage(1), done, total: 208 })),
+    ...[128, 148, 208].map((done) => ({ stage: stage(2), done, total: 208 })),
+  ]);
+});
+
+test("an extraction goes on behind what is finished, in the middle, too, with the texts of its part alone", async () => {
+  const data = file("parts.txt", new Array(30).fill(4));
+  const body = { data, shard: [1, 3], shard_tokens: 12 };
+  const whole = join(folder, "whole");
+  const first = toy();
+  const made = await run({ ...body, out: whole }, first);
+  assert.equal([made.texts, made.files, made.kept_files, made.tokens], [10, 4, 0, 40]);
+  const shards = readdirSync(whole)
+    .filter((name) => name.endsWith(".safetensors"))
+    .sort();
+  assert.is(shards.length, 4);
+  for (const removed of [[1], [0, 2], [3], [0, 1, 2, 3]]) {
+    const out = join(folder, `again-${removed.join("")}`);
+    cpSync(whole, out, { recursive: true });
+    for (const number of removed) rmSync(join(out, shards[number]!));
+    const own = toy();
+    const again = await run({ ...body, out }, own);
+    assert.equal([again.files, again.kept_files], [4, 4 - removed.length]);
+    assert.is(again.tokens_per_second === null, false);
+    for (const name of shards) {
+      assert.ok(readFileSync(join(out, name)).equals(readFileSync(join(whole, name))), `${removed}: ${name}`);
+    }
+    assert.equal(
+      again.told
+        .filter(({ stage, done }) => stage.startsWith("extracting") && done % 12 === 0)
+        .map(({ done }) => done),
+      removed.flatMap((number) => (number === 3 ? [36] : [12 * number, 12 * number + 12])),
+    );
+    assert.is(own.batches.length, removed.length);
+  }
+  const none = toy();
+  const kept = await run({ ...body, out: whole }, none);
+  assert.equal([kept.kept_files, kept.tokens_per_second, none.contexts.length], [4, null, 0]);
+  // The index says the same as before, and that it is whole.
+  const index = JSON.parse(readFileSync(join(whole, "index-1-of-3.json"), "utf8"));
+  assert.equal(
+    [
+      index.complete,
+      index.source.shard,
+      index.source.skipped_in_mean,
+      index.made_with.model,
+      index.shards.length,
+    ],
+    [true, [1, 3], 1, "toy", 4],
+  );
+});
+
+test("a file that changes while it is read is told, however it changes", async () => {
+  const plans: [string, number[], number[]][] = [
+    ["fewer texts", [30, 34, 64], [30, 34]],
+    ["shorter texts", [30, 34, 64], [30, 34, 60]],
+    ["longer texts", [30, 34, 64], [30, 34, 63, 2]],
+    ["a longer text", [30, 34, 30], [30, 34, 31]],
+    ["the same tokens in fewer texts", [30, 34, 64], [64, 64, 5]],
+  ];
+  for (const [how, before, after] of plans) {
+    const data = file("changing.txt", before);
+    const own = toy({ nVocab: 1e7 });
+    const progress = ({ stage }: Progress) => {
+      if (stage.startsWith("extracting")) file("changing.txt", after);
+    };
+    assert.is(
+      await refusal(() => run({ data, layers: [3] }, own, { progress })),
+      "changing.txt has changed while it was read.",
+      how,
+    );
+    assert.is(own.closed.length, 1, how);
+  }
+});
+
+test("what cannot be extracted is refused before anything is computed", async () => {
+  const says = async (body: object, own = toy()) => {
+    const sentence = await refusal(() => run(body, own));
+    assert.is(own.batches.length, 0);
+    assert.is(own.closed.length, own.contexts.length);
+    return sentence;
+  };
+  const examples = texts(5, 6);
+  for (const plan of [true, false]) {
+    assert.is(
+      await says({ examples, layers: [1, 4], plan }),
+      "layers: 4 does not exist; the model has 4 blocks, 0 to 3.",
+    );
+  }
+  assert.is(await says({ examples, shard: [3, 5] }), "There are no texts in examples, as part 3 of 5.");
+  assert.is(await says({ data: file("none.txt", []) }), "There are no texts in none.txt.");
+  assert.is(await says({ examples, point: "mid" }), "No mid here.");
+  assert.is(
+    await says({ examples, max_input_tokens: 5 }),
+    "Text 1 of examples has 6 tokens; max_input_tokens allows 5.",
+  );
+  const response = { text: " c d", prompt: "a b" };
+  const body = { examples: [response], rows: "response", too_long: "cut" };
+  assert.is(
+    await says({ ...body, max_input_tokens: 3 }),
+    "Text 0 of examples has 3 tokens before its response; of the 3 that are kept none is left.",
+  );
+  const own = toy();
+  const cut = await run({ ...body, max_input_tokens: 4 }, own);
+  assert.equal(
+    [cut.tokens, cut.cut_texts, [...own.batches[0]!.starts!], own.batches[0]!.rows],
+    [4, 1, [3], "mean"],
+  );
+});
+
+test("a full disk is told with what becomes of the files before it; another fault stays what it is", async () => {
+  const create = Artifacts.prototype.create;
+  const fails = async (code: string, body: object) => {
+    let file = 0;
+    Artifacts.prototype.create = async function (...words) {
+      if (++file === 2) throw Object.assign(new Error(`${code}: it is full`), { code });
+      await create.apply(this, words);
+    };
+    try {
+      await run({ examples: many(6, 4), shard_tokens: 8, ...body });
+      return assert.unreachable() as never;
+    } catch (error) {
+      return (error as Error).message;
+    } finally {
+      Artifacts.prototype.create = create;
+    }
+  };
+  for (const code of ["ENOSPC", "EDQUOT", "EFBIG"]) {
+    assert.match(
+      await fails(code, {}),
+      new RegExp(
+        `^The disk is full \\(${code}\\) at file 2 of 3, which has \\d+ bytes\\. Name a folder with out, and what is finished there is kept\\.$`,
+      ),
+    );
+  }
+  const out = join(folder, "full");
+  assert.ok(
+    (await fails("ENOSPC", { out })).endsWith(
+      ` bytes. The 1 before it are kept in ${out}, and the same extraction goes on behind them.`,
+    ),
+  );
+  assert.is(await fails("EIO", {}), "EIO: it is full");
+});
+
+test("a note says which rows are special, and which are none at all", async () => {
+  const note = async (body: object, info: object = {}) =>
+    (await run({ examples: texts(3), ...body }, toy(info))).note;
+  assert.is(
+    await note({}),
+    "The first row of each text is that of its BOS token, tens of times longer than the others.",
+  );
+  assert.is(await note({ rows: "mean" }), "A text's BOS token is left out of its mean.");
+  for (const rows of ["all", "mean"]) assert.is(await note({ rows }, { addBos: false }), "");
+  assert.is(await note({ rows: "last" }), "");
+  const examples = [{ text: " b", prompt: "a" }];
+  assert.is(await note({ rows: "response", examples }), "Rows are means over the tokens behind each prompt.");
+  const plan = await run({ examples: texts(3, 4), plan: true, rows: "last" });
+  assert.is(plan.note, "Only a plan: nothing was computed or written.");
+  assert.equal(
+    [plan.index, plan.folder, plan.tokens_per_second, readdirSync(plan.place)],
+    [null, null, null, []],
+  );
+  assert.equal([plan.texts, plan.tokens, plan.row_count, plan.layers, plan.hidden], [2, 7, 2, [1], 2]);
+});
+
+test.run();
