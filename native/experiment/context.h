@@ -84,9 +84,14 @@ struct FeatureRequest {
   std::vector<int> layers;
   Point point = Point::kBlockOut;
   FeatureRows rows = FeatureRows::kLast;
-  /// Of each sequence the first token that its mean counts: a BOS token's row is tens of times longer than
-  /// all others, and of a prompt and its response the response may be wanted alone. Empty: the first.
+  /// Of each sequence the first token that its mean, or all its rows, take in: a BOS token's row is tens of
+  /// times longer than all others, and of a prompt and its response the response may be wanted alone. Empty:
+  /// the first.
   std::vector<int32_t> starts;
+
+  size_t start_of(size_t sequence) const {
+    return starts.empty() ? 0 : static_cast<size_t>(starts[sequence]);
+  }
 };
 
 /// Rows of the point: one [rows, n_embd] matrix a layer, in the order asked for; sequence by sequence.

@@ -23,8 +23,9 @@ struct Broken {
 class RowPlaces {
  public:
   explicit RowPlaces(const FeatureRequest& request) : all_(request.rows == FeatureRows::kAll) {
-    for (const auto& tokens : request.sequences)
-      starts_.push_back(starts_.back() + (all_ ? tokens.size() : 1));
+    for (size_t i = 0; i < request.sequences.size(); ++i)
+      starts_.push_back(starts_.back() +
+                        (all_ ? request.sequences[i].size() - request.start_of(i) : size_t{1}));
   }
 
   size_t rows() const { return starts_.back(); }
@@ -54,24 +55,25 @@ Broken first_not_finite(const FeatureResult& result, const RowPlaces& places, si
 void check_starts(const FeatureRequest& request) {
   if (request.starts.empty()) return;
   if (request.starts.size() != request.sequences.size()) {
-    throw Error(ErrorCode::kInvalidArgument, "Means of " + std::to_string(request.sequences.size()) +
+    throw Error(ErrorCode::kInvalidArgument, "Rows of " + std::to_string(request.sequences.size()) +
                                                  " sequences have " + std::to_string(request.starts.size()) +
                                                  " starts.");
   }
   for (size_t i = 0; i < request.starts.size(); ++i) {
     const auto length = static_cast<int64_t>(request.sequences[i].size());
     if (request.starts[i] >= 0 && request.starts[i] < length) continue;
-    throw Error(ErrorCode::kInvalidArgument, "The mean of sequence " + std::to_string(i) +
-                                                 " starts at token " + std::to_string(request.starts[i]) +
-                                                 "; it has " + std::to_string(length) + ".");
+    throw Error(ErrorCode::kInvalidArgument,
+                std::string(request.rows == FeatureRows::kMean ? "The mean" : "What is read") +
+                    " of sequence " + std::to_string(i) + " starts at token " +
+                    std::to_string(request.starts[i]) + "; it has " + std::to_string(length) + ".");
   }
 }
 
-std::string place_text(const Broken& broken, FeatureRows rows) {
+std::string place_text(const Broken& broken, const FeatureRequest& request) {
   const std::string text = "text " + std::to_string(broken.sequence);
-  if (rows == FeatureRows::kMean) return "in the mean of " + text;
-  if (rows == FeatureRows::kLast) return "at the last token of " + text;
-  return "at token " + std::to_string(broken.row) + " of " + text;
+  if (request.rows == FeatureRows::kMean) return "in the mean of " + text;
+  if (request.rows == FeatureRows::kLast) return "at the last token of " + text;
+  return "at token " + std::to_string(request.start_of(broken.sequence) + broken.row) + " of " + text;
 }
 
 /// Sums of the rows of one pass, in float64: [layers][sequences of the pass][width].
@@ -121,9 +123,6 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
                                               std::to_string(request.sequences[i].size()) + ".");
     }
   }
-  const auto start_of = [&](size_t sequence) {
-    return request.starts.empty() ? 0 : static_cast<size_t>(request.starts[sequence]);
-  };
   check_starts(request);
   const RowPlaces places(request);
   const bool mean = request.rows == FeatureRows::kMean;
@@ -155,9 +154,10 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
         const bool last = i + 1 == tokens.size();
         batch.add(tokens[i], static_cast<uint32_t>(i), static_cast<llama_seq_id>(next - done),
                   every_output || last);
-        const bool wanted = request.rows == FeatureRows::kLast ? last : !mean || i >= start_of(next);
-        const size_t row = places.first(next) + (request.rows == FeatureRows::kAll ? i : 0);
-        row_of.push_back(wanted ? row : kNowhere);
+        const size_t start = request.start_of(next);
+        const bool wanted = request.rows == FeatureRows::kLast ? last : i >= start;
+        const size_t behind = wanted && request.rows == FeatureRows::kAll ? i - start : 0;
+        row_of.push_back(wanted ? places.first(next) + behind : kNowhere);
         sequence_of.push_back(next - done);
       }
       ++next;
@@ -181,7 +181,7 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
     };
     run_tapped(batch, points, /*leave_early=*/true, sink, cancel);
     for (size_t sequence = done; mean && sequence < next; ++sequence) {
-      const size_t count = request.sequences[sequence].size() - start_of(sequence);
+      const size_t count = request.sequences[sequence].size() - request.start_of(sequence);
       for (size_t l = 0; l < result.layers.size(); ++l)
         sums.mean(l, sequence - done, count, result.states[l].data() + sequence * width);
     }
@@ -195,8 +195,7 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
         continue;
       }
       clear_memory();
-      throw Error(ErrorCode::kCompute, broken.place.text() + " is not finite " +
-                                           place_text(broken, request.rows) +
+      throw Error(ErrorCode::kCompute, broken.place.text() + " is not finite " + place_text(broken, request) +
                                            "; the model file may be damaged.");
     }
     done = next;

@@ -234,6 +234,7 @@ Napi::Object describe(const Context& context, Napi::Env env) {
   Napi::Object out = Napi::Object::New(env);
   out.Set("nCtx", context.n_ctx());
   out.Set("nBatch", context.n_batch());
+  out.Set("causal", context.causal());
   out.Set("supported", stream.supported);
   out.Set("reason", stream.reason);
   out.Set("sidePath", stream.side_path);

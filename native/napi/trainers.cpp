@@ -46,6 +46,18 @@ struct DataSet {
   }
 };
 
+void figures_to_js(Napi::Env env, const train::ProbeFigures& figures, Napi::Object out) {
+  out.Set("accuracy", figures.accuracy);
+  out.Set("auc", figures.auc);
+  out.Set("brier", figures.brier);
+  out.Set("majorityAccuracy", figures.majority_accuracy);
+  out.Set("shuffledLabelAccuracy", figures.shuffled_label_accuracy);
+  out.Set("permutedAccuracies", to_js(env, figures.permuted_accuracies));
+  out.Set("permutedAucs", to_js(env, figures.permuted_aucs));
+  out.Set("trainSize", figures.train_size);
+  out.Set("testSize", figures.test_size);
+}
+
 struct TrainProbe {
   DataSet data;
   std::vector<uint8_t> labels;
@@ -73,15 +85,12 @@ struct TrainProbe {
     out.Set("mean", to_js(env, probe.mean));
     out.Set("std", to_js(env, probe.std));
     out.Set("scores", to_js(env, probe.scores));
-    out.Set("accuracy", probe.accuracy);
-    out.Set("auc", probe.auc);
-    out.Set("brier", probe.brier);
-    out.Set("majorityAccuracy", probe.majority_accuracy);
-    out.Set("shuffledLabelAccuracy", probe.shuffled_label_accuracy);
-    out.Set("permutedAccuracies", to_js(env, probe.permuted_accuracies));
-    out.Set("permutedAucs", to_js(env, probe.permuted_aucs));
-    out.Set("trainSize", probe.train_size);
-    out.Set("testSize", probe.test_size);
+    figures_to_js(env, probe.by_example, out);
+    if (probe.by_group) {
+      Napi::Object groups = Napi::Object::New(env);
+      figures_to_js(env, *probe.by_group, groups);
+      out.Set("groups", groups);
+    }
     out.Set("converged", probe.converged);
     out.Set("iterations", probe.iterations);
     out.Set("gradientNorm", probe.gradient_norm);
@@ -221,6 +230,7 @@ Napi::Value train_probe(const Napi::CallbackInfo& info) {
       number_field(options, "tolerance", operation.options.logistic.tolerance);
   operation.options.control = bool_field(options, "control", true);
   operation.options.permutations = int_field(options, "permutations", 0);
+  operation.options.groups = token_list(options.Get("groups"));
   operation.options.threads = int_field(options, "threads", 0);
   operation.progress = Progress(info.Env(), options.Get("onProgress"));
   return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));

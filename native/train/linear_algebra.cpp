@@ -15,26 +15,27 @@ constexpr int kDepthStep = kSliceBytes / static_cast<int>(sizeof(T));
 // Multiplications that are not worth waking another thread for.
 constexpr int kFewProducts = 24 * 16 * 16 * 16;
 
-// Adds to (or sets) blocks (row_block, 0 ... row_block) the product over a slice of the depth.
+// Adds to (or sets) blocks (row_block, 0 ... row_block) the product over a slice of the depth, of which the
+// first `depth` columns count.
 template <class T>
-void gram_row(const PanelMatrix<T>& x, int from, int depth, int row_block, bool accumulate,
-              PanelMatrix<T>& out) {
+void gram_row(const PanelMatrix<T>& slice, int depth, int row_block, bool accumulate, PanelMatrix<T>& out) {
   constexpr int kWidth = PanelMatrix<T>::kWidth;
   T* row = out.panel(row_block);
-  const T* right = x.panel(row_block) + static_cast<size_t>(from) * kWidth;
+  const T* right = slice.panel(row_block);
   for (int column = 0; column <= row_block; ++column) {
-    panel_kernels<T>().product(x.panel(column) + static_cast<size_t>(from) * kWidth, right, depth,
-                               row + column * kWidth * kWidth, accumulate);
+    panel_kernels<T>().product(slice.panel(column), right, depth, row + column * kWidth * kWidth, accumulate);
   }
 }
 
 }  // namespace
 
 template <class T>
-void gram_lower(const PanelMatrix<T>& x, PanelMatrix<T>& out) {
-  for (int k = 0; k < x.depth(); k += kDepthStep<T>) {
-    const int depth = std::min(kDepthStep<T>, x.depth() - k);
-    for (int block = 0; block < x.panels(); ++block) gram_row(x, k, depth, block, k > 0, out);
+void gram_lower(int rows, int depth, const FillSlice<T>& fill, PanelMatrix<T>& out) {
+  PanelMatrix<T> slice(rows, std::min(depth, kDepthStep<T>));
+  for (int from = 0; from < depth; from += kDepthStep<T>) {
+    const int count = std::min(kDepthStep<T>, depth - from);
+    for (int p = 0; p < slice.panels(); ++p) fill(p, from, count, slice.panel(p));
+    for (int block = 0; block < slice.panels(); ++block) gram_row(slice, count, block, from > 0, out);
   }
 }
 
@@ -49,7 +50,7 @@ PanelMatrix<T> gram(int rows, int depth, const FillSlice<T>& fill, ThreadTeam& t
     const int count = std::min(kDepthStep<T>, depth - from);
     team.parallel_for(panels, [&](int p) { fill(p, from, count, slice.panel(p)); });
     // Longest rows first, so that no thread ends up alone with one.
-    team.parallel_for(panels, [&](int task) { gram_row(slice, 0, count, panels - 1 - task, from > 0, out); });
+    team.parallel_for(panels, [&](int task) { gram_row(slice, count, panels - 1 - task, from > 0, out); });
   }
   team.parallel_for(panels, [&](int block) {
     for (int column = block + 1; column < panels; ++column) {
@@ -155,7 +156,7 @@ void Cholesky<T>::solve(T* b) const {
 
 template PanelMatrix<float> gram(int, int, const FillSlice<float>&, ThreadTeam&);
 template PanelMatrix<double> gram(int, int, const FillSlice<double>&, ThreadTeam&);
-template void gram_lower(const PanelMatrix<double>&, PanelMatrix<double>&);
+template void gram_lower(int, int, const FillSlice<double>&, PanelMatrix<double>&);
 template void times(const PanelMatrix<float>&, const float*, float*);
 template void times(const PanelMatrix<double>&, const double*, double*);
 template void transposed_times(const PanelMatrix<double>&, const double*, double*);

@@ -49,9 +49,9 @@ using FillSlice = std::function<void(int panel, int from, int count, T* to)>;
 template <class T>
 PanelMatrix<T> gram(int rows, int depth, const FillSlice<T>& fill, ThreadTeam& team);
 
-/// Only the lower triangle of x x^T (whole blocks), into `out`; one thread.
+/// Only the lower triangle of it (whole blocks), into `out`; one thread.
 template <class T>
-void gram_lower(const PanelMatrix<T>& x, PanelMatrix<T>& out);
+void gram_lower(int rows, int depth, const FillSlice<T>& fill, PanelMatrix<T>& out);
 
 /// y = x v; `v` has x.depth() elements, `y` gets x.padded().
 template <class T>

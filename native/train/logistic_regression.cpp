@@ -286,7 +286,6 @@ class WeightProblem final : public Problem {
         team_(team),
         c_(c),
         dimensions_(static_cast<size_t>(x.depth())),
-        scaled_(x.depth() + 1, x.rows()),
         system_(round_up(x.depth() + 1, PanelMatrix<double>::kWidth),
                 round_up(x.depth() + 1, PanelMatrix<double>::kWidth)) {
     const size_t examples = static_cast<size_t>(x.padded());
@@ -316,14 +315,20 @@ class WeightProblem final : public Problem {
 
   bool factor(const Vector& curvature) override {
     constexpr int kWidth = PanelMatrix<double>::kWidth;
-    // Rows of `scaled_` are dimensions (the last one the constant 1 of the bias), columns examples.
-    for (int i = 0; i < x_.rows(); ++i) {
-      const double s = std::sqrt(curvature[static_cast<size_t>(i)]);
-      const double* from = x_.panel(i / kWidth) + i % kWidth;
-      for (int k = 0; k < x_.depth(); ++k) scaled_.at(k, i) = s * from[static_cast<size_t>(k) * kWidth];
-      scaled_.at(x_.depth(), i) = s;
-    }
-    gram_lower(scaled_, system_);
+    roots_.resize(static_cast<size_t>(x_.rows()));
+    for (size_t i = 0; i < roots_.size(); ++i) roots_[i] = std::sqrt(curvature[i]);
+    // y y^T, where y's rows are dimensions (the last one the constant 1 of the bias) and its columns examples
+    // times the root of their curvature: made slice by slice, for there may be many examples.
+    const auto fill = [&](int panel, int from, int count, double* to) {
+      const int dimensions = std::min(kWidth, x_.depth() - panel * kWidth);
+      for (int i = from; i < from + count; ++i, to += kWidth) {
+        const double s = roots_[static_cast<size_t>(i)];
+        const double* x = x_.panel(i / kWidth) + i % kWidth;
+        for (int k = 0; k < dimensions; ++k) to[k] = s * x[static_cast<size_t>(panel * kWidth + k) * kWidth];
+        for (int k = dimensions; k < kWidth; ++k) to[k] = k == dimensions ? s : 0;
+      }
+    };
+    gram_lower<double>(x_.depth() + 1, x_.rows(), fill, system_);
     for (int k = 0; k < system_.rows(); ++k) {
       if (k < x_.depth()) {
         system_.at(k, k) += 1.0 / c_;
@@ -363,7 +368,7 @@ class WeightProblem final : public Problem {
   ThreadTeam* team_;
   double c_;
   size_t dimensions_;
-  PanelMatrix<double> scaled_;
+  Vector roots_;  // of the curvatures
   PanelMatrix<double> system_;
   std::optional<Cholesky<double>> cholesky_;
   Vector w_, gradient_, direction_;

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <string>
 
+#include "train/groups.h"
 #include "train/random.h"
 
 namespace tapline::train {
@@ -33,9 +34,9 @@ std::vector<T> held_out(const Examples& examples, const std::vector<T>& values) 
   return kept;
 }
 
-double accuracy_of(const std::vector<double>& decisions, const std::vector<uint8_t>& labels) {
+double accuracy_of(const std::vector<double>& values, double threshold, const std::vector<uint8_t>& labels) {
   int right = 0;
-  for (size_t i = 0; i < labels.size(); ++i) right += (decisions[i] > 0) == (labels[i] != 0);
+  for (size_t i = 0; i < labels.size(); ++i) right += (values[i] > threshold) == (labels[i] != 0);
   return static_cast<double>(right) / static_cast<double>(labels.size());
 }
 
@@ -58,30 +59,25 @@ double gradient_infinity_norm(const StandardisedExamples& x, const std::vector<u
   return norm;
 }
 
-/// Held-out accuracy and AUROC of fits to permuted training labels. `labels`: of the held-out examples.
-void fit_permutations(const Examples& examples, const StandardisedExamples& x,
-                      const std::vector<uint8_t>& train_labels, const std::vector<uint8_t>& test_labels,
+/// Calls found(index, decision values of held-out examples) for fits to permuted training labels, each index
+/// once, from several threads.
+void fit_permutations(const Examples& examples, const StandardisedExamples& x, const Groups& groups,
                       const ProbeOptions& options, const LogisticRegression& regression, ThreadTeam& team,
-                      const CancelToken& cancel, const std::function<void(int)>& on_permutation,
-                      ProbeResult& result) {
-  const auto count = static_cast<size_t>(options.permutations);
-  result.permuted_accuracies.assign(count, 0.0);
-  result.permuted_aucs.assign(count, 0.0);
+                      const CancelToken& cancel,
+                      const std::function<void(size_t, const std::vector<double>&)>& found,
+                      const std::function<void(int)>& on_permutation) {
   const double tolerance = std::max(options.logistic.tolerance, kPermutationTolerance);
   std::mutex mutex;
   std::exception_ptr failure;
   int done = 0;
   team.parallel_for(options.permutations, [&](int index) {
     try {
-      std::vector<uint8_t> labels = train_labels;
       Random random(options.seed, kPermutationStreams + static_cast<uint64_t>(index));
-      random.shuffle(labels);
+      const std::vector<uint8_t> labels = groups.permuted(random);
       const LogisticFit fit = regression.fit(labels, nullptr, cancel, {}, tolerance);
       std::vector<double> values = x.products(fit.weight, nullptr);
       for (double& value : values) value += fit.bias;
-      const std::vector<double> decisions = held_out(examples, values);
-      result.permuted_accuracies[static_cast<size_t>(index)] = accuracy_of(decisions, test_labels);
-      result.permuted_aucs[static_cast<size_t>(index)] = area_under_roc(decisions, test_labels);
+      found(static_cast<size_t>(index), held_out(examples, values));
       const std::lock_guard<std::mutex> lock(mutex);
       on_permutation(++done);
     } catch (...) {
@@ -91,6 +87,44 @@ void fit_permutations(const Examples& examples, const StandardisedExamples& x,
   });
   if (failure) std::rethrow_exception(failure);
 }
+
+/// Whose figures they are: of examples by their decision values, or of groups by the means of their scores.
+struct Unit {
+  ProbeFigures& figures;
+  const std::vector<uint8_t>& train_labels;
+  const std::vector<uint8_t>& test_labels;
+  const Groups* groups;  // null: of examples
+
+  /// What is compared with threshold().
+  std::vector<double> values(const std::vector<double>& decisions) const {
+    return groups == nullptr ? decisions : groups->mean_scores(decisions);
+  }
+
+  double threshold() const { return groups == nullptr ? 0 : 0.5; }
+
+  double accuracy(const std::vector<double>& decisions) const {
+    return accuracy_of(values(decisions), threshold(), test_labels);
+  }
+
+  /// Everything but what permutations give.
+  void measure(const std::vector<double>& decisions) const {
+    figures.train_size = static_cast<int>(train_labels.size());
+    figures.test_size = static_cast<int>(test_labels.size());
+    const auto ones =
+        std::count_if(train_labels.begin(), train_labels.end(), [](uint8_t label) { return label != 0; });
+    const bool majority = 2 * static_cast<size_t>(ones) > train_labels.size();
+    figures.majority_accuracy =
+        accuracy_of(std::vector<double>(test_labels.size(), majority ? 1.0 : -1.0), 0, test_labels);
+    const std::vector<double> found = values(decisions);
+    figures.accuracy = accuracy_of(found, threshold(), test_labels);
+    figures.auc = area_under_roc(found, test_labels);
+    for (size_t i = 0; i < test_labels.size(); ++i) {
+      const double score = groups == nullptr ? sigmoid(found[i]) : found[i];
+      const double error = score - (test_labels[i] ? 1.0 : 0.0);
+      figures.brier += error * error / static_cast<double>(test_labels.size());
+    }
+  }
+};
 
 }  // namespace
 
@@ -122,26 +156,27 @@ ProbeResult train_probe(const Examples& examples, const std::vector<uint8_t>& la
   check_finite(examples);
   ThreadTeam team(options.threads > 0 ? options.threads : ThreadTeam::default_size());
   const StandardisedExamples x(examples, options.std_floor, team);
-  ProbeResult result;
-  result.train_size = x.rows();
-  result.test_size = examples.count - x.rows();
-  if (result.train_size == 0 || result.test_size == 0) {
+  const Groups groups(options.groups, examples.train, labels);
+  if (x.rows() == 0 || x.rows() == examples.count) {
     throw Error(ErrorCode::kInvalidArgument, "A probe needs training and held-out examples, but has " +
-                                                 std::to_string(result.train_size) + " and " +
-                                                 std::to_string(result.test_size) + ".");
+                                                 std::to_string(x.rows()) + " and " +
+                                                 std::to_string(examples.count - x.rows()) + ".");
   }
+  ProbeResult result;
   result.mean = x.mean();
   result.std = x.std();
   const std::vector<uint8_t> test_labels = held_out(examples, labels);
   std::vector<uint8_t> train_labels;
   for (int row = 0; row < x.rows(); ++row)
     train_labels.push_back(labels[static_cast<size_t>(x.example(row))]);
+  std::vector<Unit> units{{result.by_example, train_labels, test_labels, nullptr}};
+  if (groups.given())
+    units.push_back({result.by_group.emplace(), groups.train_labels(), groups.test_labels(), &groups});
   cancel.check();
   const LogisticRegression regression(x, options.logistic, team);
 
-  std::vector<uint8_t> permuted = train_labels;
   Random random(options.seed, kShuffleStream);
-  random.shuffle(permuted);
+  const std::vector<uint8_t> permuted = groups.permuted(random);
 
   const double own_share = options.permutations > 0 ? kProbeShare : 1.0;
   LogisticFit fits[2];
@@ -174,31 +209,29 @@ ProbeResult train_probe(const Examples& examples, const std::vector<uint8_t>& la
     return values;
   };
   const std::vector<double> all_decisions = decide(fit);
-  const std::vector<double> decisions = held_out(examples, all_decisions);
-  result.accuracy = accuracy_of(decisions, test_labels);
-  result.auc = area_under_roc(decisions, test_labels);
-  for (size_t i = 0; i < test_labels.size(); ++i) {
-    const double error = sigmoid(decisions[i]) - (test_labels[i] ? 1.0 : 0.0);
-    result.brier += error * error / static_cast<double>(test_labels.size());
+  const std::vector<double> control = options.control ? decide(fits[1]) : std::vector<double>{};
+  for (const Unit& unit : units) {
+    unit.measure(held_out(examples, all_decisions));
+    unit.figures.shuffled_label_accuracy = options.control ? unit.accuracy(held_out(examples, control))
+                                                           : std::numeric_limits<double>::quiet_NaN();
+    unit.figures.permuted_accuracies.assign(static_cast<size_t>(options.permutations), 0.0);
+    unit.figures.permuted_aucs.assign(static_cast<size_t>(options.permutations), 0.0);
   }
-  const auto ones =
-      std::count_if(train_labels.begin(), train_labels.end(), [](uint8_t label) { return label != 0; });
-  const bool majority = 2 * static_cast<size_t>(ones) > train_labels.size();
-  result.majority_accuracy =
-      accuracy_of(std::vector<double>(test_labels.size(), majority ? 1.0 : -1.0), test_labels);
-  result.shuffled_label_accuracy = options.control
-                                       ? accuracy_of(held_out(examples, decide(fits[1])), test_labels)
-                                       : std::numeric_limits<double>::quiet_NaN();
 
   result.gradient_norm =
       gradient_infinity_norm(x, train_labels, all_decisions, fit, options.logistic.c, team);
   for (const double value : all_decisions) result.scores.push_back(sigmoid(value));
   fit_permutations(
-      examples, x, train_labels, test_labels, options, regression, team, cancel,
+      examples, x, groups, options, regression, team, cancel,
+      [&](size_t index, const std::vector<double>& decisions) {
+        for (const Unit& unit : units) {
+          unit.figures.permuted_accuracies[index] = unit.accuracy(decisions);
+          unit.figures.permuted_aucs[index] = area_under_roc(unit.values(decisions), unit.test_labels);
+        }
+      },
       [&](int done) {
         if (progress) progress(own_share + (1 - own_share) * done / options.permutations, 1.0);
-      },
-      result);
+      });
   result.weight = fit.weight;
   result.bias = fit.bias;
   result.converged = fit.converged;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "base/cancel.h"
@@ -16,18 +17,27 @@ struct ProbeOptions {
   double std_floor = 0.01;
   bool control = true;   ///< also fit permuted training labels
   int permutations = 0;  ///< how many more permutations show the spread of that control
-  int threads = 0;       ///< 0: ThreadTeam::default_size()
+  /// A number for each example: those of one group share a label and a side of the split, labels are permuted
+  /// among groups, and a group's score is the mean of its examples'. Empty: every example is by itself.
+  std::vector<int32_t> groups;
+  int threads = 0;  ///< 0: ThreadTeam::default_size()
+};
+
+/// How well a probe does, on held-out examples or on held-out groups of them.
+struct ProbeFigures {
+  double accuracy = 0, auc = 0, brier = 0;
+  double majority_accuracy = 0;        ///< of always answering the training set's more frequent label
+  double shuffled_label_accuracy = 0;  ///< of a probe fitted to permuted training labels; NaN without control
+  std::vector<double> permuted_accuracies, permuted_aucs;  ///< one for each of `permutations`
+  int train_size = 0, test_size = 0;
 };
 
 /// A linear probe of one layer: sigmoid(((x - mean) / std) . weight + bias).
 struct ProbeResult {
   std::vector<double> weight, mean, std, scores;
   double bias = 0;
-  double accuracy = 0, auc = 0, brier = 0;  ///< on held-out examples
-  double majority_accuracy = 0;             ///< of always answering the training set's more frequent label
-  double shuffled_label_accuracy = 0;  ///< of a probe fitted to permuted training labels; NaN without control
-  std::vector<double> permuted_accuracies, permuted_aucs;  ///< held out; one for each of `permutations`
-  int train_size = 0, test_size = 0;
+  ProbeFigures by_example;
+  std::optional<ProbeFigures> by_group;  ///< where groups are given
   bool converged = false;
   int iterations = 0;
   double gradient_norm = 0;  ///< infinity norm of the objective's gradient, evaluated anew at the result

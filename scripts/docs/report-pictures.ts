@@ -12,6 +12,7 @@ import { Lab, type Settings } from "../../src/client/index.js";
 import { startLab } from "../../src/lab/index.js";
 import { backendInfo } from "../../src/native/index.js";
 import { readJob, renderReport } from "../../src/report/index.js";
+import { writeExpertsModel } from "../../test/support/experts-model.js";
 
 const images = fileURLToPath(new URL("../../docs/images", import.meta.url));
 const examplesFile = fileURLToPath(new URL("../../docs/examples/reviews.csv", import.meta.url));
@@ -51,7 +52,29 @@ try {
     lab,
     await lab.compare("demo", capitals[0] as string, { ...patch, prompts: capitals }),
   );
+  const swap = await page(
+    lab,
+    await lab.compare("demo", capitals[0] as string, {
+      layers: [4, 5, 6],
+      intervention: "swap",
+      swap: [" Paris", " Tokyo"],
+      lens: "demo",
+      strengths: [0, 0.25, 0.5, 0.75, 1],
+      target_token: " Tokyo",
+      controls: true,
+      max_tokens: 8,
+    }),
+  );
+  // Of random weights: a small model with experts is not to be had.
+  const experts = join(folder, "experts.gguf");
+  const choice = { groups: 1, groupsUsed: 1, biased: true, normed: true, scale: 1 } as const;
+  await writeExpertsModel(experts, { ...choice, gate: "softmax" });
+  const routing = await page(
+    lab,
+    await lab.inspect(experts, "The capital of France", { layers: [1, 2], routing: true }),
+  );
   const probe = await page(lab, await lab.probe("demo", examples, { layers }));
+  const rows = await page(lab, await lab.probe("demo", examples, { layers, rows: "all" }));
   const sweep = await page(
     lab,
     await lab.patchSweep("demo", capitals[0] as string, "The capital of Japan is"),
@@ -96,7 +119,11 @@ try {
   await take(browser, halves, "light", "#patch-map-attn-out", "report-patch-attention-light");
   await take(browser, attention, "light", "#attention-induction", "report-attention-induction-light");
   await take(browser, attention, "light", "#attention-previous", "report-attention-previous-light");
+  await take(browser, swap, "light", "#dose-response", "report-swap-light");
+  await take(browser, routing, "light", "#routing-tokens", "report-routing-light");
+  await take(browser, routing, "dark", "#routing-experts", "report-routing-shares-dark");
   await take(browser, probe, "light", "#accuracy-by-layer", "report-accuracy-light");
+  await take(browser, rows, "light", "#rows-by-layer", "report-rows-light");
   await take(browser, probe, "dark", "#scores", "report-scores-dark");
   await take(browser, sae, "dark", "#features", "report-features-dark");
   await take(browser, sae, "light", "#top-features-5", "report-top-features-light", async (shown) => {

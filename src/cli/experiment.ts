@@ -11,11 +11,11 @@ import {
   interventions,
   type LensView,
   lensViews,
-  oneRow,
   patchDirections,
   positionNames,
   spanMarks,
   strengthUnits,
+  textRows,
 } from "../contracts/names.js";
 import { UsageError } from "./exit-code.js";
 import { anyLayers, layerList } from "./layers.js";
@@ -240,15 +240,16 @@ export function registerExperiments(program: Command): void {
     .addOption(
       new Option(
         "--rows <which>",
-        "of each text the last token's, the mean, or the mean behind its prompt (default: last)",
-      ).choices([...oneRow]),
+        "of each text the last token's, the mean, the mean behind its prompt, or every token's (default: last)",
+      ).choices([...textRows]),
     )
     .addHelpText(
       "after",
       examples(`
   tapline probe --examples reviews.csv --layers 0-7
   tapline probe --examples reviews.jsonl --model ./model.gguf --layers 12 \\
-    --out sentiment`),
+    --out sentiment
+  tapline probe --examples reviews.csv --layers 5 --rows all`),
     )
     .action(async (options: ProbeOptions) => {
       const { readExamples } = await import("./input-files.js");

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { defaults, limits } from "../contracts/limits.js";
-import { saeRows } from "../contracts/names.js";
+import { textRows } from "../contracts/names.js";
 import { UsageError } from "./exit-code.js";
 import { type CommonOptions, examples, experiment, readPointOption, run } from "./experiment.js";
 import { integerBetween } from "./options.js";
@@ -30,7 +30,7 @@ export function registerExtract(program: Command): void {
       new Option(
         "--rows <which>",
         `every token's, the last one's, their mean, or that of a response behind its prompt (default: ${defaults.extract_rows})`,
-      ).choices([...saeRows]),
+      ).choices([...textRows]),
     )
     .addOption(readPointOption())
     .addOption(

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { defaults, limits } from "../contracts/limits.js";
-import { type BlockPoint, saeArchitectures, saeRows } from "../contracts/names.js";
+import { type BlockPoint, saeArchitectures, textRows } from "../contracts/names.js";
 import { UsageError } from "./exit-code.js";
 import { type CommonOptions, examples, experiment, readPointOption, run } from "./experiment.js";
 import { integerBetween } from "./options.js";
@@ -11,7 +11,7 @@ interface SaeOptions extends CommonOptions {
   from?: string;
   point?: BlockPoint;
   architecture?: (typeof saeArchitectures)[number];
-  rows?: (typeof saeRows)[number];
+  rows?: (typeof textRows)[number];
   features?: number;
   k?: number;
   steps?: number;
@@ -46,7 +46,7 @@ export function registerSae(program: Command): void {
       new Option(
         "--rows <which>",
         "of each text the last token's, the mean, the mean behind its prompt, or every token's (default: last; of an extraction all it has)",
-      ).choices([...saeRows]),
+      ).choices([...textRows]),
     )
     .addOption(readPointOption())
     .option(

@@ -17,6 +17,8 @@ export const limits = {
   examples_min: 8,
   examples_per_split_min: 4,
   examples: 512,
+  probe_rows: 16_384,
+  probe_bytes: 268_435_456,
   strengths: 9,
   strength: 5,
   strength_vector: 100,

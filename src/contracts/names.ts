@@ -14,6 +14,7 @@ export const modelPoints = [
   "ffn_out",
   "block_out",
 ] as const;
+export type ModelPoint = (typeof modelPoints)[number];
 /** Those of them beside the output, which every experiment reads unless told otherwise, that are one vector of the hidden size a token. */
 export const innerPoints = ["block_in", "attn_out", "mid", "ffn_out"] as const;
 /** All that are one such vector. */
@@ -42,9 +43,8 @@ export const lensViews = ["token", "rank", "entropy", "divergence"] as const;
 export type LensView = (typeof lensViews)[number];
 
 /** Which rows of a text are read: one of them or of their mean, of the mean behind a prompt, or every token's. */
-export const oneRow = ["last", "mean", "response"] as const;
-export const saeRows = [...oneRow, "all"] as const;
-export type RowsRead = (typeof saeRows)[number];
+export const textRows = ["last", "mean", "response", "all"] as const;
+export type RowsRead = (typeof textRows)[number];
 
 /** What becomes of the features of an autoencoder that is trained. */
 export const saeArchitectures = ["relu", "topk", "batchtopk", "jumprelu"] as const;

@@ -1,5 +1,5 @@
 import Type, { type Static, type TSchema } from "typebox";
-import { blockPoints, changedPoints, innerPoints, oneRow, saeRows } from "./names.js";
+import { blockPoints, changedPoints, innerPoints, textRows } from "./names.js";
 import type { PatchSweepResult } from "./patch-sweep.js";
 import { Provenance } from "./provenance.js";
 import { extractRows, extractTypes, interventions, saeArchitectures, strengthUnits } from "./submission.js";
@@ -18,10 +18,9 @@ const readPoint = Type.Optional(
 );
 
 /** The same of the rows of each text. */
-const readRows = (names: readonly string[]) =>
-  Type.Optional(
-    Type.Enum([...names], { description: "Which row of each text was read; absent: the last token's." }),
-  );
+const readRows = Type.Optional(
+  Type.Enum([...textRows], { description: "Which row of each text was read; absent: the last token's." }),
+);
 
 export const Standing = Type.Object(
   {
@@ -281,20 +280,59 @@ const Spread = Type.Object(
   { title: "Spread", description: "Mean, standard deviation and middle 95 %." },
 );
 
+/** How well a probe does on what was held out, beside its controls. */
+const probeFigures = {
+  accuracy: Type.Number(),
+  auc: Type.Number(),
+  brier: Type.Number(),
+  majority_accuracy: Type.Number({
+    description: "Held-out accuracy of the training set's majority class.",
+  }),
+  shuffled_label_accuracy: Type.Number({
+    description: "Held-out accuracy of a probe fitted to one permutation of the training labels.",
+  }),
+  train_size: Type.Integer(),
+  test_size: Type.Integer(),
+};
+
+const ShuffledLabels = Type.Object(
+  {
+    permutations: Type.Integer({ description: "How often the training labels were permuted anew." }),
+    accuracy: Spread,
+    auc: Spread,
+    p_accuracy: Type.Number({
+      description: "Share of permutations at least as accurate, the probe counted as one of them.",
+    }),
+    p_auc: Type.Number({ description: "The same for the AUROC." }),
+  },
+  { title: "ShuffledLabels", description: "What chance gives: probes of permuted training labels." },
+);
+
+const ofTexts = "95 % bootstrap interval over the held-out texts, each with all its rows.";
+
+export const ProbeRows = Type.Object(
+  {
+    ...probeFigures,
+    accuracy_interval: Interval(ofTexts),
+    auc_interval: Interval(ofTexts),
+    shuffled_labels: ShuffledLabels,
+    shared_rows: Type.Integer({
+      description:
+        "Held-out rows that a training text has, too: both texts begin with the same tokens up to there.",
+    }),
+  },
+  {
+    title: "ProbeRows",
+    description:
+      "For rows all: the same figures of single rows. Labels were permuted among texts, whose rows keep one label.",
+  },
+);
+export type ProbeRows = Static<typeof ProbeRows>;
+
 export const ProbeReport = Type.Object(
   {
     layer: Type.Integer(),
-    accuracy: Type.Number(),
-    auc: Type.Number(),
-    brier: Type.Number(),
-    majority_accuracy: Type.Number({
-      description: "Held-out accuracy of the training set's majority class.",
-    }),
-    shuffled_label_accuracy: Type.Number({
-      description: "Held-out accuracy of a probe fitted to one permutation of the training labels.",
-    }),
-    train_size: Type.Integer(),
-    test_size: Type.Integer(),
+    ...probeFigures,
     converged: Type.Boolean(),
     iterations: Type.Integer(),
     scores: Type.Array(
@@ -302,20 +340,8 @@ export const ProbeReport = Type.Object(
     ),
     accuracy_interval: Interval("95 % bootstrap interval over the held-out examples."),
     auc_interval: Interval("95 % bootstrap interval over the held-out examples."),
-    shuffled_labels: Type.Optional(
-      Type.Object(
-        {
-          permutations: Type.Integer({ description: "How often the training labels were permuted anew." }),
-          accuracy: Spread,
-          auc: Spread,
-          p_accuracy: Type.Number({
-            description: "Share of permutations at least as accurate, the probe counted as one of them.",
-          }),
-          p_auc: Type.Number({ description: "The same for the AUROC." }),
-        },
-        { title: "ShuffledLabels", description: "What chance gives: probes of permuted training labels." },
-      ),
-    ),
+    shuffled_labels: Type.Optional(ShuffledLabels),
+    by_row: Type.Optional(ProbeRows),
   },
   { title: "ProbeReport" },
 );
@@ -323,7 +349,7 @@ export const ProbeReport = Type.Object(
 export const ProbeResult = Type.Object(
   {
     point: readPoint,
-    rows: readRows(oneRow),
+    rows: readRows,
     reports: Type.Array(ProbeReport),
     artifacts,
     provenance: Provenance,
@@ -391,7 +417,7 @@ export type SaeReport = Static<typeof SaeReport>;
 export const SaeResult = Type.Object(
   {
     point: readPoint,
-    rows: readRows(saeRows),
+    rows: readRows,
     reports: Type.Array(SaeReport),
     artifacts,
     provenance: Provenance,

@@ -1,4 +1,5 @@
 import Type, { type Static } from "typebox";
+import { bytesText } from "./bytes-text.js";
 import { defaults, limits } from "./limits.js";
 import { Name } from "./live.js";
 import {
@@ -7,13 +8,12 @@ import {
   changedPoints,
   innerPoints,
   interventions,
-  oneRow,
   patchDirections,
   positionNames,
   saeArchitectures,
-  saeRows,
   spanMarks,
   strengthUnits,
+  textRows,
 } from "./names.js";
 
 export const operations = [
@@ -28,7 +28,7 @@ export const operations = [
 ] as const;
 export type Operation = (typeof operations)[number];
 
-export { interventions, patchDirections, positionNames, saeArchitectures, saeRows, strengthUnits };
+export { interventions, patchDirections, positionNames, saeArchitectures, strengthUnits, textRows };
 
 const text = (description: string) => Type.String({ minLength: 1, description });
 
@@ -354,7 +354,14 @@ export const ProbeSubmission = Type.Object(
         "no text in both splits.",
     }),
     point: readPoint(),
-    rows: Type.Optional(Type.Enum([...oneRow], { description: `${rowsText}.` })),
+    rows: Type.Optional(
+      Type.Enum([...textRows], {
+        description:
+          `${rowsText}, or every token's (all), each with its text's label: at most ${limits.probe_rows} rows, and ` +
+          `${bytesText(limits.probe_bytes)} of them over all layers. Figures are of texts, by the mean of their rows' scores, ` +
+          "and of rows beside them.",
+      }),
+    ),
   },
   {
     ...closed,
@@ -392,7 +399,7 @@ export const SaeSubmission = Type.Object(
       }),
     ),
     rows: Type.Optional(
-      Type.Enum([...saeRows], {
+      Type.Enum([...textRows], {
         description: `${rowsText}, or every token's (all). An extraction has its own.`,
       }),
     ),

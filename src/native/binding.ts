@@ -92,6 +92,7 @@ export interface NativeContext {
   readonly info: {
     nCtx: number;
     nBatch: number;
+    causal: boolean;
     supported: boolean;
     reason: string;
     sidePath: string;

@@ -168,7 +168,7 @@ export interface FeatureRequest {
   point?: Point;
   /** The last token's row of each sequence (default), every token's, or the mean of its tokens' rows. */
   rows?: "last" | "all" | "mean";
-  /** Of each sequence the first token that its mean counts. Default: its first. */
+  /** Of each sequence the first token that its mean, or all its rows, take in. Default: its first. */
   starts?: Int32Array;
   signal?: AbortSignal;
   onProgress?: (done: number, total: number) => void;
@@ -260,6 +260,8 @@ export class Context {
   readonly nCtx: number;
   /** Tokens that one advance() takes, and the longest sequence for features(). */
   readonly nBatch: number;
+  /** Whether a token's row is of the tokens up to there alone; an encoder's are of the whole text. */
+  readonly causal: boolean;
   readonly blockOutputs: Support & {
     /** What else reaches later blocks by the architecture's design; empty for most. */
     readonly sidePath: string;
@@ -290,6 +292,7 @@ export class Context {
     this.#hidden = hidden;
     this.nCtx = info.nCtx;
     this.nBatch = info.nBatch;
+    this.causal = info.causal;
     this.blockOutputs = {
       supported: info.supported,
       reason: info.reason,

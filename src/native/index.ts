@@ -64,6 +64,7 @@ export { type Point, points, streamPoints } from "./points.js";
 export {
   type Features,
   initialSaeWeights,
+  type ProbeFigures,
   type ProbeTraining,
   type SaeFeature,
   type SaeTraining,

@@ -37,21 +37,17 @@ export interface ProbeTraining extends TrainingSet {
   control?: boolean;
   /** Fit so many more permutations, to 1e-3, for the spread of that control. Default 0. */
   permutations?: number;
+  /**
+   * A number for each example. Those of one group have one label and are on one side of the split, as the rows of a text
+   * are; labels are permuted among groups. Default: every example is by itself. [examples]
+   */
+  groups?: Int32Array;
 }
 
-/** A probe and its report. Accuracy, AUROC and Brier score are on the held-out examples. */
-export interface TrainedProbe {
-  /** score = sigmoid(((x - mean) / std) . weight + bias). float64 [hidden] */
-  weight: Float64Array;
-  bias: number;
-  /** Training mean. float64 [hidden] */
-  mean: Float64Array;
-  /** Training standard deviation (population), at least 0.01. float64 [hidden] */
-  std: Float64Array;
-  /** Probability of label 1 for every example, in the order given. float64 [examples] */
-  scores: Float64Array;
+/** How well a probe does on what was held out: on examples, or on groups of them by the means of their scores. */
+export interface ProbeFigures {
   accuracy: number;
-  /** Area under the ROC curve, tied pairs counted half; NaN when the held-out examples have one class only. */
+  /** Area under the ROC curve, tied pairs counted half; NaN where the held-out ones have one class only. */
   auc: number;
   brier: number;
   /** Accuracy of always answering the training set's more frequent label (0 when equal). */
@@ -64,6 +60,21 @@ export interface TrainedProbe {
   permutedAucs: Float64Array;
   trainSize: number;
   testSize: number;
+}
+
+/** A probe and its report; its own figures are of examples. */
+export interface TrainedProbe extends ProbeFigures {
+  /** score = sigmoid(((x - mean) / std) . weight + bias). float64 [hidden] */
+  weight: Float64Array;
+  bias: number;
+  /** Training mean. float64 [hidden] */
+  mean: Float64Array;
+  /** Training standard deviation (population), at least 0.01. float64 [hidden] */
+  std: Float64Array;
+  /** Probability of label 1 for every example, in the order given. float64 [examples] */
+  scores: Float64Array;
+  /** Where groups were given. */
+  groups?: ProbeFigures;
   converged: boolean;
   /** Newton steps. */
   iterations: number;
@@ -162,7 +173,7 @@ const native = binding<TrainBinding>;
 export function trainProbe(training: ProbeTraining, options: TrainingOptions = {}): Promise<TrainedProbe> {
   return run(options, (extra) => {
     const set = trainingSet(training);
-    const { labels, c, tolerance, control, permutations } = training;
+    const { labels, c, tolerance, control, permutations, groups } = training;
     checkBits("labels", labels, set.train.length);
     const trained = labels.filter((_, row) => set.train[row] === 1);
     if (!trained.includes(0) || !trained.includes(1)) {
@@ -171,10 +182,13 @@ export function trainProbe(training: ProbeTraining, options: TrainingOptions = {
     checkPositive("c", c);
     checkPositive("tolerance", tolerance);
     checkInteger("permutations", permutations, 0);
+    if (groups !== undefined && !(groups instanceof Int32Array && groups.length === set.train.length)) {
+      throw invalid(`groups must be an Int32Array with a number for each of ${set.train.length} examples.`);
+    }
     return native().trainProbe({
       ...set,
       labels,
-      ...defined({ c, tolerance, control, permutations }),
+      ...defined({ c, tolerance, control, permutations, groups }),
       ...extra,
     });
   });

@@ -22,6 +22,7 @@ const told = new Set([
   "next-tokens",
   "dose-response",
   "accuracy-by-layer",
+  "rows-by-layer",
   "quality",
   "features",
   "drift-by-layer",

@@ -23,6 +23,15 @@ export function bestLayer<R extends { layer: number; auc: number; brier: number 
   return { best, tie: equal.length > 1 ? `, of ${equal.length} equal ones ${which}` : "" };
 }
 
+/** Reports with the figures of single rows in place of the texts', of those that have them. */
+export function ofRows<T extends { by_row?: object | undefined }>(
+  reports: readonly T[],
+): Array<T & NonNullable<T["by_row"]>> {
+  return reports.flatMap((report) =>
+    report.by_row === undefined ? [] : [{ ...report, ...(report.by_row as NonNullable<T["by_row"]>) }],
+  );
+}
+
 /** Examples by how far their score is from their label, the farthest first. */
 export function mostWrong<E extends Scored>(examples: readonly E[]): (E & { error: number })[] {
   return examples

@@ -2,7 +2,7 @@ export { AnswerWriter, harmless } from "./answer-writer.js";
 export { attentionKinds, kindsOf } from "./attention-grid.js";
 export { bars } from "./bars.js";
 export { type Canvas, type Colors, canvasOf, colorsOf, narrowest } from "./canvas.js";
-export { bestLayer, binOf, calibration, mostWrong, roc } from "./classification.js";
+export { bestLayer, binOf, calibration, mostWrong, ofRows, roc } from "./classification.js";
 export { executionList, executionPicture } from "./execution-picture.js";
 export { shortNumber } from "./figures.js";
 export { layersByPoint, pointMeanings, total } from "./inner-points.js";

@@ -1,6 +1,6 @@
 import type { ProbeResult } from "../contracts/index.js";
 import type { Canvas } from "./canvas.js";
-import { bestLayer, calibration, roc, type Scored } from "./classification.js";
+import { bestLayer, calibration, ofRows, roc, type Scored } from "./classification.js";
 import { beside, heading } from "./page.js";
 import { bold, dim, inScale, probabilityScale } from "./paint.js";
 import { type Axis, plot, type Series } from "./plot.js";
@@ -33,7 +33,24 @@ export function probePicture(result: Pick<ProbeResult, "reports">, canvas: Canva
     heading("Layers", "beside what needs no probe: the majority class, and shuffled labels", "", canvas),
     ...explanation(best, canvas),
     ...layerTable(reports, best, canvas),
+    ...rowTable(reports, best, canvas),
     ...worst(best, canvas),
+  ];
+}
+
+/** Where every row was read: the same figures of single rows. */
+function rowTable(reports: readonly Report[], best: Report, canvas: Canvas): string[] {
+  const rows = ofRows(reports);
+  const chosen = rows.find(({ layer }) => layer === best.layer);
+  if (chosen === undefined) return [];
+  const words =
+    "Figures above are of texts, each by the mean of its rows' scores. Here 95 % are over texts, each with all its rows, " +
+    `and labels were shuffled text by text. shared: held-out rows that a training text has, too (${best.by_row?.shared_rows}).`;
+  return [
+    "",
+    heading("Rows", "one by one, each with its text's label", "", canvas),
+    ...wrap(words, canvas.width).map((line) => dim(line, canvas.colors)),
+    ...layerTable(rows, chosen, canvas),
   ];
 }
 

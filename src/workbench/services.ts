@@ -135,6 +135,7 @@ export class Services {
         n_embd: told.n_embd,
         architecture: told.architecture,
         backend: told.backend,
+        points: told.points ?? [],
       };
     } catch (error) {
       next = { url, ok: false, sentence: sentenceOf(error), ...nothingKnown };
@@ -173,6 +174,7 @@ const nothingKnown = {
   n_embd: null,
   architecture: null,
   backend: null,
+  points: [],
 };
 
 function same(one: unknown, other: unknown): boolean {

@@ -1,6 +1,7 @@
 /** What the service and its page tell each other; types alone, so that both sides read the same. */
 import type { JobSummary } from "../contracts/index.js";
 import type { LiveIntervention } from "../contracts/live.js";
+import type { ModelPoint } from "../contracts/names.js";
 
 export interface Candidate {
   token_id: number;
@@ -109,6 +110,8 @@ export interface ServerStatus {
   n_embd: number | null;
   architecture: string | null;
   backend: string | null;
+  /** What its blocks have for experiments; a server of an earlier version does not tell. */
+  points: readonly ModelPoint[];
 }
 
 export interface LabStatus {

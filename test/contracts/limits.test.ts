@@ -39,6 +39,8 @@ test("the Lab's and the serving model's limits", () => {
     examples_min: 8,
     examples_per_split_min: 4,
     examples: 512,
+    probe_rows: 16_384,
+    probe_bytes: 2 ** 28,
     strengths: 9,
     strength: 5,
     strength_vector: 100,

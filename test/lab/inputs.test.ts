@@ -181,7 +181,12 @@ test("a plan is one edit, of heads one for each with its part of the vector", ()
 
 test("a packed batch: the longest text, or as much of all as is worth it, and 64 texts", () => {
   const gpu = wordModel({ devices: [{ host: true }, { host: false }] });
-  assert.equal([tokensOfBatch(wordModel()), tokensOfBatch(gpu)], [256, 2048]);
+  const most = (model: Model, everyToken = false, layers = [0]) =>
+    tokensOfBatch(model, { layers, everyToken });
+  assert.equal([most(wordModel()), most(gpu), most(gpu, true)], [256, 2048, 2048]);
+  // Logits of every token of the last block: 40 Mi numbers, 276 times 151,936.
+  const wide = wordModel({ devices: [{ host: false }], nVocab: 151_936 });
+  assert.equal([most(wide, true, [1, 3]), most(wide, true, [2]), most(wide, false, [3])], [276, 2048, 2048]);
   const of = (count: number, tokens: number, longest: number) =>
     packedContext({ count, tokens, longest }, 256);
   assert.equal(of(3, 30, 12), { nCtx: 30, nBatch: 30, maxSequences: 3 });

@@ -73,6 +73,19 @@ test("a seed gives the same intervals, another one others", () => {
   assert.not.equal(bootstrapIntervals(held, { resamples: 150, seed: 8 }), first);
 });
 
+test("examples of a cluster are drawn together: copies say no more than one does", () => {
+  // Sorted by score, as clusters are numbered: then both draw the same things.
+  const alone = examples(22, 9).toSorted((a, b) => a.score - b.score);
+  const copies = alone.flatMap((one, cluster) => Array.from({ length: 6 }, () => ({ ...one, cluster })));
+  const of = copies.map(({ cluster }) => cluster);
+  const once = bootstrapIntervals(alone, settings);
+  assert.equal(bootstrapIntervals(copies, { ...settings, of }), once);
+  // As if they were six times as many: an interval narrower by the root of six.
+  const { accuracy } = bootstrapIntervals(copies, settings);
+  const width = ({ low, high }: { low: number; high: number }) => high - low;
+  close(width(accuracy) / width(once.accuracy), 1 / Math.sqrt(6), 0.08, "width");
+});
+
 test("a spread is mean, deviation and middle 95 %", () => {
   // 0, 0.01, … 1: mean 0.5; the variance of 101 equal steps of 0.01 is 0.01^2 * 101 * 102 / 12 = 0.085850.
   const { mean, std, low, high } = spreadOf(Float64Array.from({ length: 101 }, (_, index) => index / 100));

@@ -354,6 +354,25 @@ test("packed features are those of each sequence alone", async () => {
   }
 });
 
+test("all rows begin at the token that is told of each text", async () => {
+  const sequences = [2, 3, 7].map((length) => someTokens(length, model.info.nVocab));
+  const starts = Int32Array.of(0, 2, 5);
+  const request = { sequences, layers: [3], rows: "all", starts } as const;
+  const rows = (await context.features(request)).get(3)!;
+  assert.equal(rows.shape, [2 + 1 + 2, width]);
+  let first = 0;
+  for (const [i, sequence] of sequences.entries()) {
+    const alone = (await states(sequence, [3]))[0]!.subarray(starts[i]! * width);
+    assert.ok(apart(rows.data.subarray(first, first + alone.length), alone) < 5e-3, `text ${i}`);
+    first += alone.length;
+  }
+  await rejects(
+    context.features({ ...request, starts: Int32Array.of(0, 3, 0) }),
+    "INVALID_ARGUMENT",
+    /What is read of sequence 1 starts at token 3; it has 3/,
+  );
+});
+
 test("a mean begins at the token that it is told of each text", async () => {
   const sequences = [2, 3, 7].map((length) => someTokens(length, model.info.nVocab));
   const features = await context.features({
@@ -375,7 +394,7 @@ test("a mean begins at the token that it is told of each text", async () => {
   }
   const wrong = (starts: Int32Array) => context.features({ sequences, layers: [3], rows: "mean", starts });
   await rejects(wrong(Int32Array.of(0, 3, 0)), "INVALID_ARGUMENT", /sequence 1 starts at token 3; it has 3/);
-  await rejects(wrong(Int32Array.of(0, 0)), "INVALID_ARGUMENT", /Means of 3 sequences have 2 starts/);
+  await rejects(wrong(Int32Array.of(0, 0)), "INVALID_ARGUMENT", /Rows of 3 sequences have 2 starts/);
 });
 
 test("results are copies: a later pass does not change them", async () => {

@@ -153,6 +153,8 @@ test("every field of every request takes anything", async () => {
   const features = {
     sequences: [Int32Array.of(1, 2)],
     layers: [1],
+    rows: "all",
+    starts: Int32Array.of(1),
     onProgress: undefined,
     cancel: undefined,
   };
@@ -216,6 +218,24 @@ test("every field of every request takes anything", async () => {
   assert.is(layers.length, 2);
   await context.close();
   await model.close();
+});
+
+test("every field of a probe's training takes anything", async () => {
+  const training = {
+    features: Float32Array.of(1, 2, 3, 4, 5, 6, 7, 9),
+    hidden: 2,
+    train: Uint8Array.of(1, 1, 0, 0),
+    labels: Uint8Array.of(0, 1, 0, 1),
+    groups: Int32Array.of(4, 3, 2, 1),
+    ...{ seed: 1, c: 1, tolerance: 1e-8, control: true, permutations: 2, threads: 1 },
+    ...{ onProgress: undefined, cancel: undefined },
+  };
+  assert.is(((await raw.trainProbe!(training)) as { trainSize: number }).trainSize, 2);
+  for (const value of garbage()) {
+    for (const field of Object.keys(training)) {
+      await survive(() => raw.trainProbe!({ ...training, [field]: value }));
+    }
+  }
 });
 
 test("every field of a dictionary's training takes anything", async () => {

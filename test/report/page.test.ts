@@ -165,6 +165,56 @@ test("report and terminal name the same best layer, by AUROC, with its intervals
   assert.match(drawn, /4 +0\.500 +0\.50–0\.90 +0\.500 +0\.480 +0\.25–0\.70 +0\.900 +0\.60–0\.95 +0\.030/);
 });
 
+test("report and terminal tell figures of single rows beside those of texts, where every row was read", () => {
+  const job = probeJob();
+  const shuffled = {
+    permutations: 100,
+    accuracy: { low: 0.25, high: 0.7, mean: 0.48, std: 0.1 },
+    auc: { low: 0.2, high: 0.8, mean: 0.5, std: 0.15 },
+    p_accuracy: 0.02,
+    p_auc: 0.03,
+  };
+  const by_row = {
+    ...{ accuracy: 0.625, auc: 0.7125, brier: 0.21, majority_accuracy: 0.55, shuffled_label_accuracy: 0.4 },
+    ...{ train_size: 31, test_size: 40, shared_rows: 7, shuffled_labels: shuffled },
+    ...{ accuracy_interval: { low: 0.5, high: 0.75 }, auc_interval: { low: 0.6, high: 0.8 } },
+  };
+  const plain = (job.result as ProbeResult).reports;
+  const result = { ...job.result, rows: "all", reports: plain.map((report) => ({ ...report, by_row })) };
+  const { summary, parts } = findingsOf({ ...job, result: result as ProbeResult });
+  assert.is(
+    summary[1],
+    "A text's score is the mean of its rows' scores. Row by row it reads the text's label of 62.5 % of 40 held-out rows right, " +
+      "95 % interval 50.0 % to 75.0 % (AUROC 0.713, 95 % interval 0.600 to 0.800), with labels shuffled text by text 48.0 % " +
+      "on average. A training text has 7 of these rows, too, for the texts begin alike.",
+  );
+  const figure = (id: string) => parts.find((part) => part.id === id) as Figure | undefined;
+  const values = figure("rows-by-layer")!.rows.map(([layer, measure, value]) => [layer, measure, value]);
+  assert.equal(
+    values.filter(([layer]) => layer === 3),
+    [
+      [3, "held-out accuracy", 0.625],
+      [3, "AUROC", 0.7125],
+      [3, "majority class", 0.55],
+      [3, "shuffled labels", 0.48],
+    ],
+  );
+  assert.equal(
+    figure("accuracy-by-layer")!.rows.find(([layer]) => layer === 3)?.[2],
+    0.75,
+    "of texts as they were",
+  );
+  const drawn = probePicture(result as ProbeResult, { width: 120, colors: "none" }).join("\n");
+  assert.match(drawn, /Rows .*one by one/);
+  assert.match(drawn, "(7)");
+  assert.match(drawn, /3 +0\.750 [\s\S]*3 +0\.625 +0\.50–0\.75 +0\.550 +0\.480/);
+  const without = findingsOf(job);
+  assert.is(
+    without.parts.find(({ id }) => id === "rows-by-layer"),
+    undefined,
+  );
+});
+
 test("report and terminal choose the same of layers that are equal in all, in whatever order they come", () => {
   const job = probeJob();
   const [report] = (job.result as ProbeResult).reports as [ProbeResult["reports"][number]];

@@ -61,6 +61,50 @@ export function correlatedClasses(
   return { features, labels, train, count, hidden };
 }
 
+/**
+ * Rows of texts: each text has a centre of its own, `alike` deviations from the others' in the first `own` dimensions (all
+ * unless told otherwise), around which its rows lie; centres of the two classes are `separation` apart along one direction.
+ * Texts have from half of `rows` to one and a half times as many.
+ */
+export function rowsOfTexts(
+  options: {
+    train: number;
+    test: number;
+    rows: number;
+    hidden: number;
+    alike: number;
+    separation: number;
+    own?: number;
+  },
+  seed = 1,
+): MadeActivations & { groups: Int32Array } {
+  const random = new TestRandom(seed);
+  const { hidden, rows, train, test } = options;
+  const direction = random.normals(hidden);
+  const features: number[] = [];
+  const [labels, sides, groups]: [number[], number[], number[]] = [[], [], []];
+  for (let text = 0; text < train + test; text++) {
+    const label = text % 2;
+    const shift = (label - 0.5) * options.separation;
+    const apart = (k: number) => (k < (options.own ?? hidden) ? options.alike * random.normal() : 0);
+    const centre = direction.map((value, k) => shift * value + apart(k));
+    const count = Math.ceil(rows / 2) + random.below(rows + 1);
+    for (let row = 0; row < count; row++) {
+      for (const value of centre) features.push(value + random.normal());
+      labels.push(label);
+      sides.push(text < train ? 1 : 0);
+      groups.push(text);
+    }
+  }
+  return {
+    features: Float32Array.from(features),
+    labels: Uint8Array.from(labels),
+    train: Uint8Array.from(sides),
+    groups: Int32Array.from(groups),
+    ...{ count: groups.length, hidden },
+  };
+}
+
 /** Turns all rows by one random rotation: rounds of rotations in randomly paired dimensions, enough to mix all. */
 function rotate(features: Float32Array, hidden: number, random: TestRandom): void {
   const order = Array.from({ length: hidden }, (_, k) => k);

@@ -6,8 +6,14 @@ import path from "node:path";
 /** Arrays for a Python program, written as files of raw little-endian numbers, and other values as JSON. */
 export type ReferenceInput = Record<
   string,
-  Float32Array | Float64Array | Uint8Array | number | string | boolean
+  Float32Array | Float64Array | Int32Array | Uint8Array | number | string | boolean
 >;
+
+const kinds = [
+  [Float32Array, "<f4"],
+  [Float64Array, "<f8"],
+  [Int32Array, "<i4"],
+] as const;
 
 /**
  * Runs a Python program of test/verify with one argument, a folder that holds `input.json` (numbers, and for each
@@ -27,7 +33,7 @@ export function reference<T>(
         plain[name] = value;
         continue;
       }
-      const type = value instanceof Float32Array ? "<f4" : value instanceof Float64Array ? "<f8" : "u1";
+      const type = kinds.find(([kind]) => value instanceof kind)?.[1] ?? "u1";
       writeFileSync(path.join(folder, name), value);
       plain[name] = { array: type };
     }

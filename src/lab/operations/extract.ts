@@ -17,9 +17,6 @@ import type { Findings, OperationInput } from "./operation.js";
 import { batchSequences, packedContext, tokensOfBatch } from "./packing.js";
 import { checkLayers, checkLength } from "./tokens.js";
 
-/** Logits that llama.cpp holds for a batch of which the last block's rows are all wanted: 160 MiB. */
-const batchLogits = 40 * 1024 ** 2;
-
 /** What is extracted, once it is counted. */
 interface Extraction {
   input: OperationInput<ExtractConfig>;
@@ -199,10 +196,7 @@ async function makeShards(
 
 /** A context that holds one batch. */
 function shapeOf({ input, plan, form, longest }: Extraction) {
-  const { nLayer, nVocab } = input.model.info;
-  const everyOutput = form.rows !== "last" && form.layers.includes(nLayer - 1);
-  const usual = tokensOfBatch(input.model);
-  const most = everyOutput ? Math.max(64, Math.min(usual, Math.floor(batchLogits / nVocab))) : usual;
+  const most = tokensOfBatch(input.model, { layers: form.layers, everyToken: form.rows !== "last" });
   return packedContext({ count: plan.texts, tokens: plan.tokens, longest }, most);
 }
 
@@ -254,7 +248,7 @@ async function fillShard(
         layers: form.layers,
         ...(form.point && { point: form.point }),
         rows: form.rows === "response" ? "mean" : form.rows,
-        starts: Int32Array.from(batch, ({ start }) => start),
+        ...(form.rows !== "all" && { starts: Int32Array.from(batch, ({ start }) => start) }),
         ...(signal === undefined ? {} : { signal }),
       }),
     );

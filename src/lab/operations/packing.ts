@@ -8,10 +8,18 @@ export const batchSequences = 64;
  */
 const batchTokens = { processor: 256, gpu: 2048 };
 
-/** The most tokens that are worth packing for a model. */
-export function tokensOfBatch({ info }: Model): number {
+/** Logits that llama.cpp holds for a batch of which the last block's rows are all wanted: 160 MiB. */
+const batchLogits = 40 * 1024 ** 2;
+
+/** The most tokens that are worth packing for a model, of which every one's row is read or the last one's alone. */
+export function tokensOfBatch(
+  { info }: Model,
+  { layers, everyToken }: { layers: readonly number[]; everyToken: boolean },
+): number {
   const onGpu = info.devices.some(({ host }) => !host);
-  return onGpu ? batchTokens.gpu : batchTokens.processor;
+  const usual = onGpu ? batchTokens.gpu : batchTokens.processor;
+  const everyOutput = everyToken && layers.includes(info.nLayer - 1);
+  return everyOutput ? Math.max(64, Math.min(usual, Math.floor(batchLogits / info.nVocab))) : usual;
 }
 
 /** The context whose batches hold the longest of some texts, and `most` tokens of shorter ones. */

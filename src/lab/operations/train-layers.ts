@@ -1,14 +1,16 @@
 import type { ProbeConfig, SaeConfig } from "../../contracts/index.js";
-import { exampleFeatures } from "./example-features.js";
+import { exampleFeatures, type ReadRows } from "./example-features.js";
 import type { OperationInput } from "./operation.js";
 
 /** An autoencoder of examples, not of an extraction. */
 export type SaeExamplesConfig = SaeConfig & { examples: NonNullable<SaeConfig["examples"]> };
 
-/** What every trainer takes: features float32 [examples, hidden], and 1 for each row to train on. */
+/** What every trainer takes: features float32 [rows, hidden], and 1 for each row to train on. */
 interface Data {
   features: Float32Array;
   train: Uint8Array;
+  /** Whose the rows are where they are not one an example. */
+  all?: ReadRows;
 }
 
 interface Options {
@@ -19,8 +21,8 @@ interface Options {
 /** A trainer of one layer: how it trains, writes what it learnt, and reports it. */
 interface Trainer<T, R> {
   train: (data: Data, options: Options) => Promise<T>;
-  write: (layer: number, trained: T) => Promise<void>;
-  report: (layer: number, trained: T) => R;
+  write: (layer: number, trained: T, data: Data) => Promise<void>;
+  report: (layer: number, trained: T, data: Data) => R;
 }
 
 /** Captures the examples once, then trains layer after layer, in the order of the request. */
@@ -29,18 +31,16 @@ export async function trainLayers<T, R>(
   trainer: Trainer<T, R>,
 ): Promise<R[]> {
   const { config, clock, progress, signal } = input;
-  const { byLayer, train } = await exampleFeatures(input);
+  const { byLayer, ...whose } = await exampleFeatures(input);
   const total = config.layers.length;
   const reports: R[] = [];
   for (const [index, layer] of config.layers.entries()) {
-    const features = byLayer.get(layer) as Float32Array;
+    const data = { features: byLayer.get(layer) as Float32Array, ...whose };
     const onProgress = (done: number, steps: number) =>
       progress({ stage: "train", done: index + done / steps, total });
-    const trained = await clock.measure("train", () =>
-      trainer.train({ features, train }, { onProgress, signal }),
-    );
-    await clock.measure("artifact", () => trainer.write(layer, trained));
-    reports.push(trainer.report(layer, trained));
+    const trained = await clock.measure("train", () => trainer.train(data, { onProgress, signal }));
+    await clock.measure("artifact", () => trainer.write(layer, trained, data));
+    reports.push(trainer.report(layer, trained, data));
   }
   return reports;
 }

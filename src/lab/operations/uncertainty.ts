@@ -108,23 +108,33 @@ export function aurocOf(
 
 /**
  * 95 % percentile bootstrap intervals (Efron & Tibshirani, 1993) of accuracy and AUROC: examples drawn again with
- * replacement, as many as there are; a draw without both classes is drawn anew, for it has no AUROC.
+ * replacement, as many as there are; a draw without both classes is drawn anew, for it has no AUROC. Examples that belong
+ * together are drawn together, as many such clusters as there are (the cluster bootstrap; Davison & Hinkley, 1997).
+ * @param of each example's cluster; otherwise each is one by itself
  */
 export function bootstrapIntervals(
   examples: readonly Scored[],
-  { resamples, seed }: { resamples: number; seed: number },
+  { resamples, seed, of }: { resamples: number; seed: number; of?: readonly number[] },
 ): { accuracy: Interval; auc: Interval } {
-  const sorted = examples.toSorted((a, b) => a.score - b.score);
+  const order = [...examples.keys()].sort((a, b) => (examples[a]?.score ?? 0) - (examples[b]?.score ?? 0));
+  const sorted = order.map((index) => examples[index] as Scored);
+  const clusters = new Map([...new Set(of)].map((name, number) => [name, number]));
+  const clusterOf = order.map((index, at) =>
+    of === undefined ? at : (clusters.get(of[index] as number) as number),
+  );
+  const count = of === undefined ? sorted.length : clusters.size;
   const uniform = uniformFrom(seed);
   const accuracies = new Float64Array(resamples);
   const aucs = new Float64Array(resamples);
+  const drawn = new Uint32Array(count);
   const times = new Uint32Array(sorted.length);
   for (let round = 0; round < resamples; ) {
-    times.fill(0);
-    for (let drawn = 0; drawn < sorted.length; drawn++) {
-      const index = Math.floor(uniform() * sorted.length);
-      times[index] = (times[index] as number) + 1;
+    drawn.fill(0);
+    for (let i = 0; i < count; i++) {
+      const index = Math.floor(uniform() * count);
+      drawn[index] = (drawn[index] as number) + 1;
     }
+    for (const [at, cluster] of clusterOf.entries()) times[at] = drawn[cluster] as number;
     const { accuracy, auc } = figuresOf(sorted, times);
     if (Number.isNaN(auc)) continue;
     accuracies[round] = accuracy;

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type BlockPoint, isBlockPoint, saeRows } from "../../contracts/names.js";
+import { type BlockPoint, isBlockPoint, textRows } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { FormatError } from "../../formats/format-error.js";
 import type { TensorPlace } from "../../formats/safetensors.js";
@@ -106,7 +106,7 @@ async function readIndex(path: string): Promise<ExtractionIndex> {
     source.layers.every(whole) &&
     whole(source.hidden) &&
     (source.hidden as number) > 0 &&
-    (saeRows as readonly unknown[]).includes(source.rows) &&
+    (textRows as readonly unknown[]).includes(source.rows) &&
     ["f32", "f16", "bf16"].includes(source.dtype as string) &&
     (source.point === undefined || isBlockPoint(source.point)) &&
     Array.isArray(read.shards) &&

@@ -1,5 +1,5 @@
 import type { ProbeResult } from "../../contracts/index.js";
-import { bestLayer, binOf, calibration, mostWrong, roc } from "../../terminal/index.js";
+import { bestLayer, binOf, calibration, mostWrong, ofRows, roc } from "../../terminal/index.js";
 import { count, type Figure, type Findings, figureOf, type Passage, percent } from "../figure.js";
 import { glimpse, type Html, html } from "../markup.js";
 
@@ -18,7 +18,14 @@ export function probeFindings({ reports }: ProbeResult): Findings {
       "A readout is not causal evidence. That a probe can read a property off a block's output does not show that the model uses it; changing the block and looking at the answer (compare) is a different experiment.",
       "The controls belong to the result: an accuracy near the majority's, or near the one with shuffled labels, says nothing about the block. A probe can also read what merely goes along with the label in these texts, such as their length or a single word.",
     ],
-    parts: [byLayer(sorted), rocCurves(sorted), reliability(sorted), histogram(sorted), worst(sorted)],
+    parts: [
+      byLayer(sorted),
+      ...rowsByLayer(sorted),
+      rocCurves(sorted),
+      reliability(sorted),
+      histogram(sorted),
+      worst(sorted),
+    ],
   };
 }
 
@@ -52,6 +59,7 @@ function summary(reports: Report[]): string[] {
           `middle 95 % of them ${percent(shuffled.accuracy.low)} to ${percent(shuffled.accuracy.high)}; ` +
           `a share of ${shuffled.p_auc.toFixed(3)} reaches its AUROC.`),
   ];
+  if (best.by_row !== undefined) sentences.push(ofSingleRows(best.by_row));
   if (reports.length > 1) {
     sentences.push("It was chosen by the same held-out examples, so its figures are a little too good.");
   }
@@ -59,6 +67,19 @@ function summary(reports: Report[]): string[] {
   if (unfinished.length > 0)
     sentences.push(`The fit did not converge at layer ${unfinished.join(", ")}; its figures are not final.`);
   return sentences;
+}
+
+function ofSingleRows(rows: NonNullable<Report["by_row"]>): string {
+  const shared =
+    rows.shared_rows === 0
+      ? ""
+      : ` A training text has ${rows.shared_rows} of these rows, too, for the texts begin alike.`;
+  return (
+    "A text's score is the mean of its rows' scores. Row by row it reads the text's label of " +
+    `${percent(rows.accuracy)} of ${count(rows.test_size, "held-out row")} right${range(rows.accuracy_interval)} ` +
+    `(AUROC ${rows.auc.toFixed(3)}${range(rows.auc_interval, 3)}), with labels shuffled text by text ` +
+    `${percent(rows.shuffled_labels.accuracy.mean)} on average.${shared}`
+  );
 }
 
 interface Measure {
@@ -77,6 +98,21 @@ const measures: Measure[] = [
     interval: (one) => one.shuffled_labels?.accuracy,
   },
 ];
+
+/** The same figures of single rows, where every row was read. */
+function rowsByLayer(reports: Report[]): Figure[] {
+  const rows = ofRows(reports);
+  if (rows.length === 0) return [];
+  const { description, ...figure } = byLayer(rows);
+  return [
+    {
+      ...figure,
+      id: "rows-by-layer",
+      title: "Single rows by layer",
+      description: `${description} Here of single rows, each with its text's label. The rows of a text are alike, so that intervals are over texts, each with all its rows, and labels were shuffled text by text.`,
+    },
+  ];
+}
 
 function byLayer(reports: Report[]): Figure {
   const points = measures.flatMap(({ name, value, interval }) =>

@@ -158,6 +158,20 @@ class TestLab(unittest.TestCase):
         np.testing.assert_allclose(probe.probabilities(rows), expected, atol=0.01)
 
     @needs_numpy
+    def test_row_scores_average_to_the_texts_scores(self) -> None:
+        job = self.lab.wait(self.lab.probe("demo", EXAMPLES, layers=[2], rows="all"), interval=0.05)
+        result = job["result"]
+        self.assertEqual(result["rows"], "all")
+        report = result["reports"][0]
+        rows = job.row_scores()[2]
+        texts = [float(rows.score[rows.text == index].mean()) for index in range(len(EXAMPLES))]
+        np.testing.assert_allclose(texts, [score["score"] for score in report["scores"]], atol=1e-12)
+        by_row = report["by_row"]
+        self.assertEqual(by_row["train_size"] + by_row["test_size"], len(rows.score))
+        self.assertGreater(int(rows.token.min()), 0)
+        self.assertEqual(list(job.probes()), [2])
+
+    @needs_numpy
     def test_autoencoders_give_the_report_s_activations(self) -> None:
         job = self.lab.wait(self.lab.sae("demo", EXAMPLES, layers=[2], features=16, steps=30), interval=0.05)
         report = job["result"]["reports"][0]

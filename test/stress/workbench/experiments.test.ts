@@ -171,6 +171,15 @@ inBrowser(
       await page.getByRole("figure", { name }).locator("svg").first().waitFor();
     await assertLooksWell(page, "a probe of a file");
     await picture(page, "probe");
+    await page.getByRole("combobox", { name: "measured of each text" }).selectOption("every token's row");
+    await page.getByRole("button", { name: "Train and measure" }).click();
+    const single = page.getByRole("figure", { name: "Single rows by layer" });
+    await single.locator("svg").first().waitFor();
+    await page
+      .getByRole("region", { name: "Result" })
+      .getByText(/^A text's score is the mean of its rows' scores\./)
+      .waitFor();
+    assert.is(await worst.locator("tbody tr").count(), 4, "of texts, as before");
     assert.equal(troubles, []);
     await context.close();
   },

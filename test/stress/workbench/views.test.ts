@@ -226,6 +226,7 @@ inBrowser(
     await page.getByRole("link", { name: "Inspect" }).click();
     await page.getByRole("textbox", { name: "Text" }).fill("The capital of France is");
     await page.getByRole("checkbox", { name: "attention heads" }).check();
+    assert.is(await page.getByRole("checkbox", { name: "experts" }).count(), 0, "the model has no experts");
     await page.getByRole("checkbox", { name: "what the answer's logit is made of" }).check();
     await page.getByRole("textbox", { name: "follow the token" }).fill(" Paris");
     await page.getByRole("button", { name: "Inspect", exact: true }).click();

@@ -1,7 +1,12 @@
 /** The probe trainer against scikit-learn's LogisticRegression: weights, scores and every figure of the report. */
 import { fileURLToPath } from "node:url";
 import { trainProbe } from "../../../src/native/index.js";
-import { correlatedClasses, type MadeActivations, twoClasses } from "../../support/activations.js";
+import {
+  correlatedClasses,
+  type MadeActivations,
+  rowsOfTexts,
+  twoClasses,
+} from "../../support/activations.js";
 import { reference } from "../../support/reference.js";
 import type { Figure, NumericCheck } from "./check.js";
 
@@ -15,6 +20,8 @@ interface Fit {
   auc: number;
   brier: number;
   majority_accuracy: number;
+  /** Of groups, by the means of their scores; nothing without groups. */
+  by_group: { accuracy: number; auc: number; brier: number };
 }
 
 function cosine(a: ArrayLike<number>, b: ArrayLike<number>): number {
@@ -40,7 +47,8 @@ function degenerate(set: MadeActivations): MadeActivations {
 }
 
 const overlapping = { test: 128, separation: 0.05 };
-const cases: Array<[string, MadeActivations, number]> = [
+const texts = { train: 120, test: 60, rows: 12, alike: 0.7, separation: 0.3 };
+const cases: Array<[string, MadeActivations & { groups?: Int32Array }, number]> = [
   ["384 x 896", twoClasses({ train: 384, hidden: 896, ...overlapping }), 1],
   ["384 x 2048", twoClasses({ train: 384, hidden: 2048, ...overlapping }), 1],
   ["384 x 4096", twoClasses({ train: 384, hidden: 4096, ...overlapping }), 1],
@@ -53,6 +61,12 @@ const cases: Array<[string, MadeActivations, number]> = [
   [
     "120 x 200, duplicates, constants",
     degenerate(twoClasses({ train: 120, test: 60, hidden: 200, separation: 0.2 })),
+    1,
+  ],
+  ["rows of 180 texts, 40 wide (weights)", rowsOfTexts({ ...texts, hidden: 40 }), 1],
+  [
+    "rows of 45 texts, 896 wide (Gram matrix)",
+    rowsOfTexts({ ...texts, train: 30, test: 15, hidden: 896 }),
     1,
   ],
 ];
@@ -78,6 +92,17 @@ async function run(python: string): Promise<Figure[]> {
       { what: `${name}: Brier score`, value: off(ours.brier, theirs.brier), bound: 1e-4 },
       { what: `${name}: score of any example`, value: score, bound: 1e-3 },
       { what: `${name}: our gradient, infinity norm`, value: ours.gradientNorm, bound: 1e-8 },
+    );
+    const { groups } = ours;
+    if (groups === undefined) continue;
+    figures.push(
+      {
+        what: `${name}: accuracy of texts`,
+        value: off(groups.accuracy, theirs.by_group.accuracy),
+        bound: 1e-9,
+      },
+      { what: `${name}: AUROC of texts`, value: off(groups.auc, theirs.by_group.auc), bound: 1e-3 },
+      { what: `${name}: Brier score of texts`, value: off(groups.brier, theirs.by_group.brier), bound: 1e-4 },
     );
   }
   return figures;

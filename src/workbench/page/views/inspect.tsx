@@ -21,6 +21,7 @@ export function InspectView({ id }: { id: string | undefined }) {
   const [layers, setLayers] = useState(spreadLayers(mostLayers).join(", "));
   const [target, setTarget] = useState("");
   const [attention, setAttention] = useState(false);
+  const [routing, setRouting] = useState(false);
   const [decompose, setDecompose] = useState(false);
   const [measures, setMeasures] = useState(true);
   const [lens, setLens] = useState("");
@@ -35,10 +36,12 @@ export function InspectView({ id }: { id: string | undefined }) {
     setLayers(asked.layers.join(", "));
     setTarget(asked.target_token ?? "");
     setAttention(asked.attention !== undefined);
+    setRouting(asked.routing === true);
     setDecompose(asked.decompose === true);
     setMeasures(asked.measures ?? asked.lens !== undefined);
     setLens(asked.lens ?? "");
   });
+  const routes = known.state?.server.points.includes("router") === true;
   const run = () =>
     trying(async () => {
       const job = await submit({
@@ -50,6 +53,7 @@ export function InspectView({ id }: { id: string | undefined }) {
         ...(lens !== "" && { lens }),
         ...(measures !== (lens !== "") && { measures }),
         ...(attention && { attention: {} }),
+        ...(routes && routing && { routing: true }),
         ...(decompose && { decompose: true }),
       });
       go(`/inspect/${job}`);
@@ -93,6 +97,16 @@ export function InspectView({ id }: { id: string | undefined }) {
             />
             attention heads
           </label>
+          {routes && (
+            <label class="check">
+              <input
+                type="checkbox"
+                checked={routing}
+                onChange={(event) => setRouting(event.currentTarget.checked)}
+              />
+              experts
+            </label>
+          )}
           <label class="check">
             <input
               type="checkbox"

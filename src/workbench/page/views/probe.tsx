@@ -31,9 +31,11 @@ const draft: {
   name: string;
   positive: string;
   negative: string;
+  /** Which of a text's rows it is trained on. */
+  rows: "last" | "mean" | "all";
   /** Examples of a file, in place of the two lists. */
   file: { name: string; examples: LabelledText[] } | undefined;
-} = { name: "praise", positive: review(praise), negative: review(blame), file: undefined };
+} = { name: "praise", positive: review(praise), negative: review(blame), rows: "last", file: undefined };
 
 /** A linear probe from two lists of texts: measured in a job with its controls, and kept for the chat. */
 export function ProbeView({ id }: { id: string | undefined }) {
@@ -62,6 +64,7 @@ export function ProbeView({ id }: { id: string | undefined }) {
   const job = () => ({
     ...{ operation: "probe", model: labModel(), layers: chosen() },
     examples: withSplits(examples),
+    ...(draft.rows !== "last" && { rows: draft.rows }),
   });
   const kept = () => ({ name: draft.name, positive, negative, layer: chosen().at(-1) });
   const train = () => trying(async () => go(`/probe/${await submit(job())}`));
@@ -117,6 +120,17 @@ export function ProbeView({ id }: { id: string | undefined }) {
         </div>
         <p class="row">
           <LayersField value={layers} onChange={setLayers} />
+          <label>
+            measured of each text{" "}
+            <select
+              value={draft.rows}
+              onChange={(event) => set({ rows: event.currentTarget.value as typeof draft.rows })}
+            >
+              <option value="last">the last token's row</option>
+              <option value="mean">the mean of its rows</option>
+              <option value="all">every token's row</option>
+            </select>
+          </label>
           <button type="submit" class="main" disabled={known.state?.lab.ok !== true}>
             Train and measure
           </button>

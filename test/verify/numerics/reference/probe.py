@@ -25,6 +25,16 @@ model.fit(standardised[train], labels[train])
 
 scores = model.predict_proba(standardised)[:, 1]
 held_out = ~train
+by_group = {}
+if "groups" in given:
+    names = numpy.unique(given["groups"][held_out])
+    means = numpy.array([scores[given["groups"] == name].mean() for name in names])
+    truth = numpy.array([labels[given["groups"] == name][0] for name in names])
+    by_group = {
+        "accuracy": accuracy_score(truth, means > 0.5),
+        "auc": roc_auc_score(truth, means),
+        "brier": brier_score_loss(truth, means),
+    }
 majority = DummyClassifier(strategy="most_frequent").fit(standardised[train], labels[train])
 print(
     json.dumps(
@@ -36,6 +46,7 @@ print(
             "accuracy": accuracy_score(labels[held_out], model.predict(standardised[held_out])),
             "auc": roc_auc_score(labels[held_out], model.decision_function(standardised[held_out])),
             "brier": brier_score_loss(labels[held_out], scores[held_out]),
+            "by_group": by_group,
             "majority_accuracy": accuracy_score(labels[held_out], majority.predict(standardised[held_out])),
         }
     )

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pandas
     from numpy.typing import NDArray
 
-    from .arrays import Autoencoder, Probe
+    from .arrays import Autoencoder, Probe, RowScores
     from .figures import Figure
 
 R = TypeVar("R")
@@ -56,6 +56,12 @@ class Job(dict[str, Any], Generic[R]):
         from . import arrays
 
         return arrays.probes(self._artifacts("probe", "probe-layer-"))
+
+    def row_scores(self) -> dict[int, RowScores]:
+        """What each row scores in a probe job with rows "all", by layer."""
+        from . import arrays
+
+        return arrays.row_scores(self._artifacts("probe", "probe-rows-"))
 
     def autoencoders(self) -> dict[int, Autoencoder]:
         """Weights of an SAE job by layer."""

@@ -123,7 +123,7 @@ class Lab:
         """Trains a linear probe on final-token block outputs; examples have text, label and split.
 
         A label of True counts as 1, False as 0. Settings: layers, point (block_in, attn_out, mid, ffn_out, block_out),
-        rows (last, mean, response: the mean of a text behind the example's prompt), seed.
+        rows (last, mean, response: the mean of a text behind the example's prompt, all: every token's), seed.
         """
         return self.submit("probe", model, examples=[_labelled(one) for one in examples], **settings)
 

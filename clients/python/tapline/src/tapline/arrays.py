@@ -80,6 +80,18 @@ class Autoencoder:
 
 
 @dataclass(frozen=True)
+class RowScores:
+    """What a probe says of every row of its examples; all arrays are [rows]."""
+
+    text: NDArray[np.int32]
+    """Which example, counted from 0."""
+    token: NDArray[np.int32]
+    """Which of its tokens."""
+    score: NDArray[np.float64]
+    """The probability of label 1."""
+
+
+@dataclass(frozen=True)
 class Capture:
     """Rows of block outputs that a request kept."""
 
@@ -111,6 +123,10 @@ def probes(artifacts: dict[str, bytes]) -> dict[int, Probe]:
         bias = float(arrays.pop("bias"))
         result[_layer(name)] = Probe(bias=bias, **arrays)
     return result
+
+
+def row_scores(artifacts: dict[str, bytes]) -> dict[int, RowScores]:
+    return {_layer(name): RowScores(**_npz(content)) for name, content in artifacts.items()}
 
 
 def autoencoders(artifacts: dict[str, bytes]) -> dict[int, Autoencoder]:

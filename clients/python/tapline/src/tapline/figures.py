@@ -70,9 +70,11 @@ def _probe(result: Mapping[str, Any]) -> str:
     def by_layer(name: str) -> list[tuple[float, float]]:
         return [(report["layer"], report[name]) for report in result["reports"]]
 
+    rows = [(report["layer"], report["by_row"]["accuracy"]) for report in result["reports"] if "by_row" in report]
     return chart(
         [
             Line("held-out examples", by_layer("accuracy")),
+            *([Line("single rows", rows)] if rows else []),
             Line("shuffled labels", by_layer("shuffled_label_accuracy"), dashed=True),
             Line("more frequent label", by_layer("majority_accuracy"), dashed=True),
         ],

@@ -358,6 +358,23 @@ class ShuffledLabels(TypedDict):
     p_auc: float
 
 
+class ProbeRows(TypedDict):
+    """A probe's figures of single rows; intervals are over texts, and labels were permuted among texts."""
+
+    accuracy: float
+    auc: float
+    brier: float
+    majority_accuracy: float
+    shuffled_label_accuracy: float
+    train_size: int
+    test_size: int
+    accuracy_interval: Interval
+    auc_interval: Interval
+    shuffled_labels: ShuffledLabels
+    shared_rows: int
+    """Held-out rows that a training text has, too."""
+
+
 class _ProbeReportRequired(TypedDict):
     layer: int
     accuracy: float
@@ -376,6 +393,8 @@ class ProbeReport(_ProbeReportRequired, total=False):
     accuracy_interval: Interval
     auc_interval: Interval
     shuffled_labels: ShuffledLabels
+    by_row: ProbeRows
+    """For rows "all"; the figures beside it are then of texts, by the mean of their rows' scores."""
 
 
 class _ProbeResultRequired(TypedDict):
@@ -387,7 +406,7 @@ class _ProbeResultRequired(TypedDict):
 class ProbeResult(_ProbeResultRequired, total=False):
     point: BlockPoint
     """What of each block was read, where it is not its output."""
-    rows: Literal["last", "mean", "response"]
+    rows: Literal["last", "mean", "response", "all"]
     """Which row of each text was read, where it is not the last token's."""
 
 
