@@ -272,8 +272,10 @@ export type CompareResult = Static<typeof CompareResult>;
 
 const split = Type.Enum(["train", "test"]);
 
-const Interval = (description: string) =>
-  Type.Optional(Type.Object({ low: Type.Number(), high: Type.Number() }, { description }));
+const toldInterval = (description: string) =>
+  Type.Object({ low: Type.Number(), high: Type.Number() }, { description });
+/** Of results that may be of an earlier version, which had none. */
+const Interval = (description: string) => Type.Optional(toldInterval(description));
 
 const Spread = Type.Object(
   { low: Type.Number(), high: Type.Number(), mean: Type.Number(), std: Type.Number() },
@@ -313,8 +315,8 @@ const ofTexts = "95 % bootstrap interval over the held-out texts, each with all 
 export const ProbeRows = Type.Object(
   {
     ...probeFigures,
-    accuracy_interval: Interval(ofTexts),
-    auc_interval: Interval(ofTexts),
+    accuracy_interval: toldInterval(ofTexts),
+    auc_interval: toldInterval(ofTexts),
     shuffled_labels: ShuffledLabels,
     shared_rows: Type.Integer({
       description:
