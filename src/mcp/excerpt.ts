@@ -42,6 +42,7 @@ export function excerpt(value: unknown, pointer = "", budget: number = mcpLimits
 
 function shorten(value: unknown, pointer: string, characters: number, items: number, cut: Cut[]): unknown {
   if (typeof value === "string") {
+    if (value.length <= characters) return value; // no text has more characters than units
     const [shown, total] = part(value, 0, characters);
     if (total > characters) cut.push({ pointer, total, shown: characters });
     return shown;
@@ -63,7 +64,6 @@ function shorten(value: unknown, pointer: string, characters: number, items: num
 
 /** So many characters (code points) of a text from a place on, and how many it has. */
 function part(text: string, from: number, count: number): [shown: string, total: number] {
-  if (from === 0 && text.length <= count) return [text, text.length];
   const points = [...text];
   return [points.slice(from, from + count).join(""), points.length];
 }

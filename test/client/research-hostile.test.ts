@@ -380,6 +380,108 @@ test("a draft of other bytes than those sent is told", async () => {
   );
 });
 
+test("an idempotency key is one to two hundred characters that can be seen", async () => {
+  const bytes = Buffer.from("{}");
+  const created = {
+    id,
+    review_url: `${service.url}/drafts/${id}`,
+    expires_at: null,
+    package_sha256: sha(bytes),
+  };
+  reply(201, JSON.stringify(created));
+  for (const idempotencyKey of ["!", "~".repeat(200)]) {
+    await client().savePrivateDraft(bytes, { idempotencyKey });
+    assert.is(service.seen.at(-1)?.headers["idempotency-key"], idempotencyKey);
+  }
+  service.seen.length = 0;
+  for (const idempotencyKey of ["", " ", "a b", "é", "a\n", "x".repeat(201)]) {
+    const error = await rejection(client().savePrivateDraft(bytes, { idempotencyKey }));
+    assert.is(error.message, "An idempotency key is 1 to 200 printable ASCII characters without spaces.");
+  }
+  assert.equal(service.seen, []);
+});
+
+test("a version is a whole number from one on, and nothing else becomes a path", async () => {
+  const body = JSON.stringify(envelope);
+  reply(200, body, { "X-Content-SHA256": sha(body) });
+  await client().getStudy(id, { version: 1 });
+  assert.is(service.seen[0]?.line, `GET /api/v1/studies/${id}/versions/1`);
+  for (const version of [0, -1, 1.5, Number.NaN, 2 ** 53]) {
+    const error = await rejection(client().getStudy(id, { version }));
+    assert.is(error.message, `A version is a whole number from 1 on; this is ${version}.`);
+  }
+  assert.is(service.seen.length, 1);
+});
+
+test("what is empty counts as not given; an address with anything behind its host is none", () => {
+  const open = (options: ResearchOptions) => () =>
+    new ResearchClient({ url: "https://localhost", token, ...options }, {});
+  for (const [options, sentence] of [
+    [{ url: "" }, "No studies service is named; set AGENT_RESEARCH_URL to its https address."],
+    [{ token: "" }, "No token is given; set AGENT_RESEARCH_TOKEN to one from Agent access."],
+    ...["https://localhost/?x", "https://localhost/#x", "https://:p@localhost", "https://localhost/a"].map(
+      (url) =>
+        [
+          { url },
+          "The address of a studies service looks like https://studies.example.org, without path, name or password.",
+        ] as const,
+    ),
+  ] as const) {
+    assert.throws(open(options), (error: Error) => error.message === sentence);
+  }
+  assert.not.throws(open({ caFile: "" }));
+});
+
+test("of a service's sentence five hundred characters are repeated, and of a reason a thousand", async () => {
+  for (const [length, reasonLength] of [
+    [500, 1000],
+    [501, 1001],
+  ] as const) {
+    const [said, why] = ["😀".repeat(length), "r".repeat(reasonLength)];
+    reply(410, JSON.stringify({ error: said, code: "x", request_id: "r", reason: why }));
+    const { serviceSentence, reason } = await rejection(client().listStudies());
+    const cut = length > 500 ? "…" : "";
+    assert.equal([serviceSentence, reason], ["😀".repeat(500) + cut, "r".repeat(1000) + cut]);
+  }
+});
+
+test("a date to wait for counts from now where the service tells no time of its own", async () => {
+  service.answer = (_request, response) => {
+    response.sendDate = false;
+    const date = new Date(Date.now() + 1_000_000).toUTCString();
+    response.writeHead(429, { "Retry-After": date }).end();
+  };
+  const { retryAfter = 0 } = await rejection(client().listStudies());
+  assert.ok(retryAfter > 900 && retryAfter <= 1000, String(retryAfter));
+  reply(429, "", { "Retry-After": "no day GMT" });
+  assert.is((await rejection(client().listStudies())).retryAfter, undefined);
+  reply(429, "", { "Retry-After": "1234567890" });
+  assert.is((await rejection(client().listStudies())).retryAfter, undefined);
+});
+
+test("a list begins where it is told to, the first time at its beginning", async () => {
+  reply(200, JSON.stringify(page));
+  for await (const _ of client().studies());
+  for await (const _ of client().studies({ query: "a", limit: 7, offset: 3 }));
+  for await (const _ of client().studies({ offset: 10_001 }));
+  await client().listStudies();
+  assert.equal(
+    service.seen.map(({ line }) => line),
+    ["GET /api/v1/studies?offset=0", "GET /api/v1/studies?q=a&limit=7&offset=3", "GET /api/v1/studies"],
+  );
+});
+
+test("whether drafts may be saved: 400 says yes, the missing scope no, and anything else is raised", async () => {
+  reply(400, "{}");
+  assert.is(await client().maySaveDrafts(), true);
+  const { line, body } = service.seen[0]!;
+  assert.equal([line, body], ["POST /api/v1/studies", "{}"]);
+  reply(403, JSON.stringify({ error: "No.", code: "scope_missing", request_id: "r" }));
+  assert.is(await client().maySaveDrafts(), false);
+  reply(403, JSON.stringify({ error: "No.", code: "other", request_id: "r" }));
+  assert.is((await rejection(client().maySaveDrafts())).code, "other");
+});
+
 test("a certificate that is not trusted ends the call before the token is sent", async () => {
   const untrusting = new ResearchClient({ url: service.url, token }, { NODE_TLS_REJECT_UNAUTHORIZED: "0" });
   const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;

@@ -1,5 +1,4 @@
 /** One try of a request, and what of it goes into the record, without a network. */
-import { EventEmitter } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { Dispatcher } from "undici";
 import { test } from "uvu";
@@ -8,26 +7,8 @@ import { ExecutionRecorder, type ExecutionTrace } from "../../src/requests/index
 import { AnswerTrace } from "../../src/router/answer-trace.js";
 import { Attempt } from "../../src/router/attempt.js";
 import { Backend } from "../../src/router/backend.js";
+import { Client } from "./support/client.js";
 import { event } from "./support/fake.js";
-
-class Client extends EventEmitter {
-  readonly req = { httpVersion: "1.1" };
-  readonly chunks: string[] = [];
-  head: unknown[] = [];
-  /** Whether what it is given fills it. */
-  slow = false;
-  writeHead(...words: unknown[]) {
-    this.head = words;
-  }
-  write(chunk: Buffer | string) {
-    this.chunks.push(chunk.toString());
-    return !this.slow;
-  }
-  end(chunk?: string) {
-    if (chunk !== undefined) this.chunks.push(chunk);
-  }
-  destroy() {}
-}
 
 /** A try whose backend is the test: it calls the handler as undici does. */
 function attempt(client: Client) {

@@ -1,0 +1,364 @@
+/** What the page's own service answers at each of its addresses, before services that answer as told: no browser. */
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import type { ServerResponse } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { keyPath, startWorkbench, type WorkbenchService } from "../../src/workbench/index.js";
+import { scripted, sendJson } from "../client/scripted.js";
+import { inspectJob } from "../report/jobs.js";
+import { type Answer, send } from "../support/request.js";
+import { until } from "../support/until.js";
+import { type Answering, type Answers, capabilities, stop, streams } from "./parts.js";
+
+const home = mkdtempSync(join(tmpdir(), "tapline-api-"));
+const page = join(home, "page");
+const jobId = "0123456789abcdef0123456789abcdef";
+const job = {
+  ...inspectJob(),
+  ...{ id: jobId, status: "completed", model: "demo", progress: { stage: "done", done: 1, total: 1 } },
+  ...{ created: 1, started: 2, ended: 3 },
+};
+const asked: [string, string, unknown][] = [];
+let answers: Answers = {};
+let service: Awaited<ReturnType<typeof scripted>>;
+let bench: WorkbenchService;
+let session: Record<string, string>;
+
+test.before(async () => {
+  mkdirSync(page);
+  for (const [name, text] of [
+    ["index.html", "the page"],
+    ["main.js", "script"],
+    ["style.css", "style"],
+    ["icon.svg", "<svg/>"],
+    ["LICENSE.txt", "words"],
+    ["main.js.map", "none of it"],
+  ] as const)
+    writeFileSync(join(page, name), text);
+  service = await scripted((request, response) => {
+    const { method, path, body } = request;
+    asked.push([method, path, body === "" ? undefined : JSON.parse(body)]);
+    const answer = answers[`${method} ${path}`];
+    if (typeof answer === "function") (answer as Answering)(response, request);
+    else sendJson(response, answer === undefined ? 404 : 200, answer ?? { error: `Nothing is at ${path}.` });
+  });
+  const { url } = service;
+  bench = await startWorkbench({
+    ...{ port: 0, home, server: url, lab: url, page },
+    models: { layOut: async () => [] },
+  });
+  const token = bench.link().split("#")[1];
+  let opened = false;
+  void bench.opened.then(() => {
+    opened = true;
+  });
+  await Promise.resolve();
+  assert.not(opened);
+  const own = { Host: `127.0.0.1:${bench.port}`, Origin: bench.url, "Content-Type": "application/json" };
+  const answer = await send(`${bench.url}/api/session`, "POST", { token }, own);
+  const [cookie] = (answer.headers["set-cookie"]![0] as string).split(";");
+  session = { ...own, Cookie: cookie as string, "X-Tapline-Workbench": answer.body.secret };
+  await bench.opened;
+});
+test.before.each(() => {
+  asked.length = 0;
+  answers = {
+    "GET /lab/capabilities": capabilities(4),
+    "GET /props": { model_path: "/models/m.gguf" },
+    "GET /lab/v1/health": { active_job: null, queued: 0 },
+    "GET /lab/v1/jobs": { jobs: [] },
+    [`GET /lab/v1/jobs/${jobId}`]: job,
+  };
+});
+test.after(async () => {
+  await bench.close();
+  await bench.close(); // once more is the same
+  assert.not(existsSync(keyPath(home, bench.port)), "its key is gone");
+  await service.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+const api = (method: string, path: string, body?: unknown): Promise<Answer> =>
+  send(`${bench.url}/api${path}`, method, body, {
+    ...session,
+    // Node frames the body of a DELETE only where its length is told.
+    ...(body !== undefined && { "Content-Length": String(Buffer.byteLength(JSON.stringify(body))) }),
+  });
+const saidBy = async (method: string, path: string, body?: unknown) => {
+  const { status, body: told } = await api(method, path, body);
+  return [status, told?.error];
+};
+const state = async () => (await api("GET", "/state")).body;
+
+test("the page at each of its addresses, its files with their types, and nothing else of the folder", async () => {
+  const get = async (path: string) => {
+    const { status, headers, bytes } = await send(`${bench.url}${path}`, "GET", undefined, session);
+    return [status, headers["content-type"], status === 200 ? bytes.toString() : ""];
+  };
+  const shell = [200, "text/html; charset=utf-8", "the page"];
+  assert.equal(await get("/"), shell);
+  for (const view of ["chat", "inspect", "patch", "steer", "probe", "features", "jobs", "models"]) {
+    assert.equal([await get(`/${view}`), await get(`/${view}/a`)], [shell, shell], view);
+  }
+  assert.is((await get("/other"))[0], 404);
+  assert.equal(await get("/page/main.js"), [200, "text/javascript; charset=utf-8", "script"]);
+  assert.equal(await get("/page/style.css"), [200, "text/css; charset=utf-8", "style"]);
+  assert.equal(await get("/page/icon.svg"), [200, "image/svg+xml", "<svg/>"]);
+  assert.equal(await get("/page/LICENSE.txt"), [200, "text/plain; charset=utf-8", "words"]);
+  assert.is((await get("/page/main.js.map"))[0], 404);
+  const health = await send(`${bench.url}/health`, "GET", undefined, session);
+  assert.equal([health.status, health.body], [200, { status: "ok" }]);
+});
+
+test("a page that is not built is told, and so is a port that is taken", async () => {
+  const { url } = service;
+  const begin = (given: object) =>
+    startWorkbench({
+      ...{ port: 0, home, server: url, lab: url, page, models: { layOut: async () => [] } },
+      ...given,
+    }).then(
+      () => assert.unreachable() as never,
+      (error: Error) => error.message,
+    );
+  const sentence = "The workbench's page is not built; `npm run build` does it.";
+  assert.is(await begin({ page: join(home, "none") }), sentence);
+  const bare = join(home, "bare");
+  mkdirSync(bare);
+  writeFileSync(join(bare, "main.js"), "");
+  assert.is(await begin({ page: bare }), sentence);
+  assert.match(await begin({ port: bench.port }), String(bench.port));
+});
+
+test("everything that every tab shows, at the number of the last event that is in it", async () => {
+  answers["GET /lab/v1/jobs"] = { jobs: [{ id: jobId, status: "running" }] };
+  answers["GET /lab/v1/health"] = { active_job: jobId, queued: 1 };
+  const told = await state();
+  assert.equal(Object.keys(told), ["version", "number", "server", "lab", "conversations", "jobs", "models"]);
+  assert.equal([told.server.model, told.lab.active, told.jobs.length], ["m", jobId, 1]);
+  assert.equal(told.models, { downloads: [], switching: null, changes: 0 });
+  const events = async (query: string) => {
+    const opened = fetch(`${bench.url}/api/events${query}`, { headers: session });
+    const reader = (await opened).body?.getReader();
+    const { value } = (await reader?.read()) ?? {};
+    await reader?.cancel();
+    return Buffer.from(value as Uint8Array).toString();
+  };
+  assert.match(await events("?after=0"), /^: tapline\n\ndata: \{"number":1,/);
+  for (const now of ["", "?after=x", `?after=${told.number}`, "?after=1234567890123456"])
+    assert.is(await events(now), ": tapline\n\n", now);
+  assert.match(await events("?after=123456789012345"), '{"missed":true}');
+});
+
+test("a conversation: begun, asked on, gone on from a token, stopped, removed", async () => {
+  const tapline = { tokens: [{ token_id: 1, token: "a" }] };
+  answers["POST /v1/chat/completions"] = streams([{ index: 0, delta: { content: "a" }, tapline }], [stop()]);
+  answers["POST /v1/completions"] = streams([stop()]);
+  answers["POST /apply-template"] = { prompt: "p" };
+  answers["POST /tokenize"] = { tokens: [9] };
+  const made = await api("POST", "/conversations", { text: "Hi" });
+  assert.is(made.status, 201);
+  const id = made.body.conversation as string;
+  assert.is(made.body.turn, 0);
+  const path = `/conversations/${id}`;
+  const done = (of = path) =>
+    until(async () => {
+      const { conversation } = (await api("GET", of)).body;
+      return conversation.turns.every(
+        ({ answers }: { answers: { state: string }[] }) => answers[0]?.state === "done",
+      );
+    });
+  await done();
+  const read = await api("GET", path);
+  assert.match(String(read.headers["content-type"]), /^application\/json/);
+  assert.equal([read.body.conversation.id, read.body.number > 0], [id, true]);
+  const second = await api("POST", `${path}/turns`, { text: "On" });
+  assert.equal([second.status, second.body], [201, { conversation: id, turn: 1 }]);
+  await done();
+  const fork = await api("POST", `${path}/forks`, { turn: 0, answer: 0, token: 1 });
+  assert.equal([fork.status, fork.body.turn], [201, 0]);
+  await done(`/conversations/${fork.body.conversation}`);
+  assert.equal((await api("POST", `${path}/stop`, {})).body, { stopped: true });
+  assert.equal((await api("DELETE", path, {})).body, { deleted: true });
+  assert.is((await api("GET", path)).status, 404);
+  assert.equal(await saidBy("POST", `${path}/turns`, { text: "a" }), [
+    404,
+    `There is no conversation ${id}.`,
+  ]);
+});
+
+test("no other model is served while an answer is given", async () => {
+  let response = undefined as ServerResponse | undefined;
+  answers["POST /v1/chat/completions"] = (given: ServerResponse) => {
+    response = given.writeHead(200);
+    given.write("\n");
+  };
+  const made = await api("POST", "/conversations", { text: "Hi" });
+  assert.equal(await saidBy("POST", "/models/serve", { model: "demo" }), [
+    ...[409, "An answer is being given; stop it first, or wait for its end."],
+  ]);
+  await until(() => response);
+  await api("POST", `/conversations/${made.body.conversation}/stop`, {});
+  await until(
+    async () => !(await state()).conversations.some(({ running }: { running: boolean }) => running),
+  );
+  const [status, sentence] = await saidBy("POST", "/models/serve", { model: "demo" });
+  assert.is(status, 409);
+  assert.match(sentence as string, "was not started by this workbench");
+});
+
+test("the library, also of a Lab that is away; what is made is told to every page", async () => {
+  answers["GET /lab/vectors"] = { vectors: ["v"] };
+  answers["GET /lab/probes"] = { probes: ["p"] };
+  answers["GET /lab/dictionaries"] = { dictionaries: ["d"] };
+  answers["GET /lab/lenses"] = { lenses: ["l"] };
+  assert.equal((await api("GET", "/library")).body, {
+    ...{ vectors: ["v"], probes: ["p"], dictionaries: ["d"], lenses: ["l"] },
+  });
+  answers["GET /lab/dictionaries"] = undefined;
+  answers["GET /lab/lenses"] = undefined;
+  assert.equal((await api("GET", "/library")).body, {
+    vectors: ["v"],
+    probes: ["p"],
+    dictionaries: [],
+    lenses: [],
+  });
+  answers["GET /lab/probes"] = undefined;
+  assert.equal(await saidBy("GET", "/library"), [404, "Nothing is at /lab/probes."]);
+
+  const texts = { positive: Array(6).fill("a"), negative: Array(6).fill("b") };
+  for (const [path, request] of [
+    ["/vectors", { name: "v", ...texts, layers: [1] }],
+    ["/probes", { name: "v", ...texts, layer: 1 }],
+  ] as const) {
+    const { number } = await state();
+    answers[`POST /lab${path}`] = { name: "v" };
+    const made = await api("POST", path, request);
+    assert.equal([made.status, made.body], [201, { name: "v" }]);
+    assert.equal(asked.at(-1), ["POST", `/lab${path}`, request]);
+    assert.is((await state()).number, number + 1);
+    assert.is((await api("POST", path, { name: "v" })).status, 400);
+  }
+  answers["GET /lab/vectors/v"] = { name: "v" };
+  assert.equal((await api("GET", "/vectors/v")).body, { name: "v" });
+});
+
+test("tokens of several texts, each taken apart by the server", async () => {
+  answers["POST /tokenize"] = { tokens: [{ id: 1, piece: "a" }] };
+  const { body } = await api("POST", "/tokens", { texts: ["a", "b"] });
+  assert.equal(body, { tokens: Array(2).fill([{ id: 1, text: "a" }]) });
+  assert.is((await api("POST", "/tokens", { texts: [] })).status, 400);
+});
+
+test("a job is handed on as it is, and what the Lab says of it is said", async () => {
+  answers["POST /lab/v1/jobs"] = job;
+  const made = await api("POST", "/jobs", { operation: "inspect", model: "demo", prompt: "a", layers: [1] });
+  assert.equal([made.status, made.body.id], [201, jobId]);
+  assert.equal(asked[0], [
+    ...["POST", "/lab/v1/jobs", { operation: "inspect", model: "demo", prompt: "a", layers: [1] }],
+  ]);
+  assert.ok(
+    asked.some(([, path]) => path === "/lab/v1/health"),
+    "and the jobs are looked at",
+  );
+  assert.is((await api("GET", `/jobs/${jobId}`)).body.id, jobId);
+  asked.length = 0;
+  answers[`POST /lab/v1/jobs/${jobId}/cancel`] = { ...job, status: "cancelled" };
+  assert.is((await api("POST", `/jobs/${jobId}/cancel`, {})).body.status, "cancelled");
+  assert.ok(asked.some(([, path]) => path === "/lab/v1/health"));
+  assert.equal(await saidBy("GET", `/jobs/${"f".repeat(32)}`), [
+    404,
+    `Nothing is at /lab/v1/jobs/${"f".repeat(32)}.`,
+  ]);
+});
+
+test("a job's figures and report, once it has a result", async () => {
+  const { body } = await api("GET", `/jobs/${jobId}/findings`);
+  assert.is(body.job.id, jobId);
+  assert.ok(body.figures.length > 0 && body.figures.every((part: object) => "chart" in part));
+  assert.ok(body.passages.every((part: object) => Object.keys(part).join() === "id,title"));
+  assert.ok(Array.isArray(body.cautions) && body.summary !== undefined);
+  const report = await api("GET", `/jobs/${jobId}/report`);
+  assert.equal([report.status, report.headers["content-type"]], [200, "application/octet-stream"]);
+  assert.match(report.bytes.toString(), /^<!doctype html>/i);
+  const { result: _, ...running } = { ...job, status: "running" };
+  answers[`GET /lab/v1/jobs/${jobId}`] = running;
+  assert.equal((await api("GET", `/jobs/${jobId}/findings`)).body, {
+    job: JSON.parse(JSON.stringify(running)),
+  });
+  assert.equal(await saidBy("GET", `/jobs/${jobId}/report`), [
+    409,
+    `Job ${jobId} has no result; it is running.`,
+  ]);
+});
+
+test("artifacts and heads of attention, by names and numbers that are some", async () => {
+  answers[`GET /lab/v1/jobs/${jobId}/artifacts/a-1.npz`] = (response: ServerResponse) =>
+    void response.end("bytes");
+  const file = await api("GET", `/jobs/${jobId}/artifacts/a-1.npz`);
+  assert.equal(
+    [file.status, file.headers["content-type"], file.bytes.toString()],
+    [...[200, "application/octet-stream", "bytes"]],
+  );
+  for (const [layer, head] of [
+    ["x", "0"],
+    ["0", "1.5"],
+    ["12345", "0"],
+    ["0", "-1"],
+  ]) {
+    assert.equal(await saidBy("GET", `/jobs/${jobId}/attention/${layer}/${head}`), [
+      ...[400, "Layer and head are numbers."],
+    ]);
+  }
+  assert.equal(await saidBy("GET", `/jobs/${jobId}/attention/0/9999`), [
+    ...[404, `Job ${jobId} kept no attention of layer 0, head 9999.`],
+  ]);
+});
+
+test("a study of jobs, and why there is none", async () => {
+  const words = {
+    ...{ title: "T", question: "", hypothesis: "", method: "", finding: "", limitations: "", license: "" },
+    omissions: ["mine"],
+  };
+  const { status, body } = await api("POST", "/studies", { jobs: [jobId], words });
+  assert.is(status, 200);
+  assert.ok(body.faults.length > 0 && body.package === undefined, "words are missing");
+  assert.is(body.entries.length > 0, true);
+  assert.not(body.omissions.includes("mine"), "only what tapline leaves out");
+  answers[`GET /lab/v1/jobs/${jobId}`] = { ...job, status: "running" };
+  assert.equal(await saidBy("POST", "/studies", { jobs: [jobId], words }), [
+    ...[409, `Job ${jobId} is still running; draft a study of it when it has ended.`],
+  ]);
+});
+
+test("models: what cannot be had is said with its reason", async () => {
+  assert.equal(await saidBy("POST", "/models/downloads/7/stop", {}), [404, "There is no download 7."]);
+  assert.match(
+    (await saidBy("POST", "/models/downloads", { model: "https://x" }))[1] as string,
+    "is no model of the hub",
+  );
+  assert.match(
+    (await saidBy("POST", "/models/offers", { model: "tiny" }))[1] as string,
+    "is no model of the hub",
+  );
+  assert.equal(await saidBy("POST", "/models/fits", { model: "/etc/passwd" }), [
+    ...[404, "There is no model /etc/passwd on this machine."],
+  ]);
+  assert.is((await api("POST", "/models/remove", { model: "/etc/passwd" })).status, 404);
+  assert.is((await api("POST", "/models/fits", {})).status, 400);
+});
+
+test("a service that breaks off is a 502", async () => {
+  answers[`GET /lab/v1/jobs/${jobId}`] = (response: ServerResponse) => void response.destroy();
+  const [status, sentence] = await saidBy("GET", `/jobs/${jobId}`);
+  assert.is(status, 502);
+  assert.match(sentence as string, /^The connection to .* broke/);
+});
+
+test("all sessions end at once, and nobody else's word does it", async () => {
+  assert.equal((await api("DELETE", "/sessions", {})).body, { ended: true });
+  assert.is((await api("GET", "/state")).status, 401);
+});
+
+test.run();
