@@ -1,149 +1,11 @@
-/** The way of one request through the backends, without a network: what each of them answers is the test's, and so is the time. */
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { Readable } from "node:stream";
-import type { Dispatcher } from "undici";
+/** The way of one request through the backends: who is asked, what is sent, what is told of it. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { HttpError } from "../../src/http/index.js";
-import { ExecutionRecorder } from "../../src/requests/index.js";
-import { Backend } from "../../src/router/backend.js";
-import { forward } from "../../src/router/forward.js";
-import type { RouterService } from "../../src/router/service.js";
-import { Client } from "./support/client.js";
+import { answers, backend, begin, end, fails, pass, router, type Script } from "./support/forwarding.js";
 
-type Handler = Required<Dispatcher.DispatchHandler>;
-type Script = (handler: Handler, controller: Dispatcher.DispatchController, client: Client) => void;
-
-const { now } = performance;
-let ms = 1000;
-test.before.each(() => {
-  ms = 1000;
-  performance.now = () => ms;
-});
-const backends: Backend[] = [];
-test.after.each(async () => {
-  performance.now = now;
-  for (const one of backends.splice(0)) await one.destroy();
-});
-
-/** An answer with a status, after so many milliseconds. */
-const answers =
-  (status: number, body = "x", raw: string[] = [], takes = 0): Script =>
-  (handler, controller) => {
-    ms += takes;
-    Object.assign(controller, { rawHeaders: raw });
-    handler.onResponseStart(controller, status, {}, "");
-    if (body !== "") handler.onResponseData(controller, Buffer.from(body));
-    handler.onResponseEnd(controller, {});
-  };
-const fails =
-  (code: string, head = false): Script =>
-  (handler, controller) => {
-    if (head) handler.onResponseStart(controller, 200, {}, "");
-    handler.onResponseError(controller, Object.assign(new Error("it ended"), { code }));
-  };
-
-interface Sent {
-  to: string;
-  fresh: boolean;
-  path: string;
-  body: string;
-  headers: string[];
-}
-
-/** A healthy backend at a name that serves some models, whose answers are these, the last one for ever. */
-function backend(
-  name: string,
-  scripts: Script[],
-  models: Record<string, unknown>[] = [{ id: "m" }],
-): Backend {
-  const one = new Backend({ url: `http://${name}` });
-  one.state = "healthy";
-  one.setModels(models as { id: string }[], 1);
-  const pools = { scripts };
-  backends.push(one);
-  return Object.assign(one, pools);
-}
-
-/** A router of some backends, and all that is told of its requests. */
-function router(...given: Backend[]) {
-  const told: unknown[][] = [];
-  const sent: Sent[] = [];
-  const client = new Client();
-  for (const one of given) {
-    const { scripts } = one as unknown as { scripts: Script[] };
-    const pool = (fresh: boolean) => ({
-      closed: false,
-      destroy: async () => {},
-      dispatch({ path, body, headers }: { path: string; body: Buffer; headers: string[] }, handler: Handler) {
-        sent.push({ to: new URL(one.url).host, fresh, path, body: body.toString(), headers });
-        const script = (scripts.length > 1 ? scripts.shift() : scripts[0]) as Script;
-        const controller = { rawHeaders: [], pause() {}, resume() {}, abort() {} };
-        handler.onRequestStart(controller as never, {});
-        queueMicrotask(() => script(handler, controller as never, client));
-      },
-    });
-    Object.assign(one, { pool: pool(false), fresh: pool(true) });
-  }
-  const names = (of: Backend[]) => of.map(({ url }) => new URL(url).host);
-  const service = {
-    backends: given,
-    executions: new ExecutionRecorder(),
-    apiKey: undefined,
-    cors: [],
-    via: "1.1 me",
-    requests: { total: 0, active: 0, completed: 0, failed: 0, cancelled: 0, refused: 0, retried: 0 },
-    firstToken: { add: (seconds: number) => told.push(["first token", seconds]) },
-    health: {
-      answered: (one: Backend) => told.push(["answered", ...names([one])]),
-      failed: (one: Backend, epoch: number, sentence: string) => {
-        told.push(["failed", ...names([one]), epoch, sentence]);
-        one.state = "aside";
-      },
-      hope: async (might: (one: Backend) => boolean) => {
-        told.push(["hope", ...names(given.filter(might))]);
-        return false;
-      },
-      refresh: async (): Promise<void> => void told.push(["refresh"]),
-      retryAfterSeconds: () => 7,
-    },
-    ended: (outcome: string, began: number) => {
-      service.requests.active--;
-      told.push(["ended", outcome, began]);
-    },
-  };
-  const ask = async (
-    body: object | string,
-    headers: Record<string, string> = {},
-  ): Promise<HttpError | null> => {
-    const raw = Object.entries(headers).flat();
-    const lower = Object.fromEntries(
-      Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
-    );
-    const bytes = Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
-    const request = Object.assign(Readable.from([bytes]), {
-      headers: lower,
-      rawHeaders: raw,
-      url: "/v1/chat/completions?a=b",
-      method: "POST",
-    });
-    return forward(
-      service as unknown as RouterService,
-      request as unknown as IncomingMessage,
-      client as unknown as ServerResponse,
-      "/v1/chat/completions",
-    ).then(
-      () => null,
-      (error: HttpError) => error,
-    );
-  };
-  const record = () => {
-    const { executions } = service.executions.list();
-    return service.executions.find(executions[0]?.id as string);
-  };
-  const notes = () => record()?.events.map(({ kind, text }) => `${kind}: ${text}`);
-  return { service, told, sent, client, ask, record, notes };
-}
+test.before.each(begin);
+test.after.each(end);
 
 const refusedWith = (error: HttpError | null) => [error?.status, error?.message];
 
@@ -154,7 +16,7 @@ test("what is sent and told of a request that its first backend answers", async 
   one.state = "starting";
   // Somebody has to be waited for first: the wait is the request's, and none of the backend's time.
   service.health.hope = async () => {
-    ms += 100;
+    pass(100);
     one.state = "healthy";
     return true;
   };
@@ -182,7 +44,7 @@ test("what is sent and told of a request that its first backend answers", async 
   assert.equal([one.requests, one.lastPicked, one.attempts.size], [1, 1100, 0]);
   assert.equal([service.requests.total, service.requests.active, service.requests.retried], [1, 0, 0]);
   assert.equal(notes()?.slice(0, 2), ["lifecycle: received", "lifecycle: sent to http://one as m"]);
-  assert.is(one.firstTokenMs(ms), 0, "another status than 200 says nothing of first tokens");
+  assert.is(one.firstTokenMs(performance.now()), 0, "another status than 200 says nothing of first tokens");
 });
 
 test("the time to the first token: of streams that are answered with 200, the backend's and the request's own", async () => {
@@ -196,11 +58,11 @@ test("the time to the first token: of streams that are answered with 200, the ba
     ["answered", "one"],
     ["ended", "completed", 1040],
   ]);
-  assert.is(one.firstTokenMs(ms), 0);
+  assert.is(one.firstTokenMs(performance.now()), 0);
   told.length = 0;
   one.state = "aside";
   service.health.hope = async () => {
-    ms += 100;
+    pass(100);
     one.state = "healthy";
     return true;
   };
@@ -210,7 +72,7 @@ test("the time to the first token: of streams that are answered with 200, the ba
     ["first token", 0.14],
     ["ended", "completed", 1080],
   ]);
-  assert.is(one.firstTokenMs(ms), 40);
+  assert.is(one.firstTokenMs(performance.now()), 40);
 });
 
 test("how a request ended is the answer's status", async () => {
