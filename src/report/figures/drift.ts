@@ -5,7 +5,9 @@ import { count, type Figure, type Findings, figureOf } from "../figure.js";
 export function driftFindings(result: DriftResult): Findings {
   const { models, layers, texts, tokens, dictionary, probe, vector } = result;
   const farthest = layers.reduce((a, b) => (b.cosine.value < a.cosine.value ? b : a));
-  const names = models.map(({ name, quantization }) => `${name} (${quantization})`);
+  const names = models.map(({ name, quantization }) =>
+    quantization === "" ? name : `${name} (${quantization})`,
+  );
   return {
     summary: [
       `${names.join(" and ")}, on ${count(texts, "text")} with ${count(tokens, "token")}: block outputs are farthest apart at layer ` +
@@ -15,7 +17,7 @@ export function driftFindings(result: DriftResult): Findings {
         : [
             `The dictionary ${dictionary.name} at ${dictionary.point === undefined ? "" : `${dictionary.point} of `}layer ${dictionary.layer}: ` +
               (dictionary.jaccard === null
-                ? "no feature is active."
+                ? "no feature is active"
                 : `of the features active in one model, ${shown(dictionary.jaccard)} are active in both`) +
               (dictionary.loss_recovered === null
                 ? "."
