@@ -1,0 +1,534 @@
+/** What operations ask of a model, and what they make of its answers: models of words that compute nothing. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import type {
+  CompareConfig,
+  Config,
+  DriftConfig,
+  InspectConfig,
+  ProbeConfig,
+  Progress,
+} from "../../src/contracts/index.js";
+import { Artifacts } from "../../src/lab/artifacts.js";
+import { attention } from "../../src/lab/operations/attention.js";
+import { compare } from "../../src/lab/operations/compare.js";
+import { decompose } from "../../src/lab/operations/decompose.js";
+import { drift } from "../../src/lab/operations/drift.js";
+import { trainLayers } from "../../src/lab/operations/train-layers.js";
+import { StageClock } from "../../src/lab/stage-clock.js";
+import { modelFingerprint, Vectors } from "../../src/library/index.js";
+import type {
+  AdvanceRequest,
+  Context,
+  ContextOptions,
+  FeatureRequest,
+  Model,
+  SweepRequest,
+} from "../../src/native/index.js";
+import { readNpz } from "./npz-reader.js";
+import { refusal, wordModel } from "./word-model.js";
+
+const folder = mkdtempSync(join(tmpdir(), "tapline-operation-requests-"));
+const home = process.env.TAPLINE_HOME;
+process.env.TAPLINE_HOME = folder;
+test.after(() => {
+  if (home === undefined) delete process.env.TAPLINE_HOME;
+  else process.env.TAPLINE_HOME = home;
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A model of words whose contexts are what a test makes of them. */
+function toy(context: object, info: object = {}) {
+  const contexts: ContextOptions[] = [];
+  const closed: string[] = [];
+  const model = {
+    ...wordModel({ nCtxTrain: 0, bytes: 1, name: "toy", quantization: "F32", architecture: "toy", ...info }),
+    detokenize: async (tokens: Int32Array) => [...tokens].join("+"),
+    createContext: async (options: ContextOptions) => {
+      contexts.push(options);
+      return {
+        blockOutputs: { supported: true, sidePath: "" },
+        close: async () => void closed.push("context"),
+        reset: async () => {},
+        ...context,
+      };
+    },
+    close: async () => void closed.push("model"),
+  } as unknown as Model;
+  return { model, contexts, closed };
+}
+
+const there = { supported: true };
+
+function inputOf<C extends Config>(config: object, model: Model, other?: Model) {
+  const told: Progress[] = [];
+  const place = mkdtempSync(join(folder, "artifacts-"));
+  return {
+    ...{ config: config as C, model, artifacts: new Artifacts(place), clock: new StageClock(), told, place },
+    progress: (one: Progress) => void told.push(one),
+    openOther: async () => other as Model,
+  };
+}
+
+/** A model whose sweeps tell back what they were asked, and rows of texts that are their last tokens. */
+function sweeping(more: { finite?: (row: number) => boolean } = {}) {
+  const sweeps: SweepRequest[] = [];
+  const captured: FeatureRequest[] = [];
+  const own = toy({
+    points: { block_out: there, attn_out: { supported: false, reason: "No halves here." } },
+    sweep: async (request: SweepRequest) => {
+      sweeps.push(request);
+      request.onProgress?.(1, 2);
+      return request.prompts.map((tokens, prompt) => ({
+        target: request.targets![prompt]! < 0 ? 7 : request.targets![prompt]!,
+        baseline: { probability: 0.5, continuation: Int32Array.of(1, 2), finite: more.finite?.(-1) ?? true },
+        rows: request.plans.map((plan, row) => ({
+          ...{ probability: (1 + row) / 16, finite: more.finite?.(row) ?? true },
+          continuation: Int32Array.from({ length: row }, (_, i) => tokens.length + i),
+          effects: plan.map(() => ({ rows: 1 + row, rowLength: 10, changeLength: row })),
+        })),
+      }));
+    },
+    features: async (request: FeatureRequest) => {
+      captured.push(request);
+      request.onProgress?.(3, 4);
+      const rows = request.sequences.flatMap((tokens) => [tokens.at(-1)!, tokens.length]);
+      return new Map(request.layers.map((layer) => [layer, { data: Float32Array.from(rows) }]));
+    },
+  });
+  return { ...own, sweeps, captured };
+}
+
+const comparison = {
+  ...{ operation: "compare", model: "toy", layers: [2, 3], max_tokens: 4, max_input_tokens: 100, seed: 5 },
+  ...{ intervention: "scale", strengths: [0, 2], prompt: "a b c" },
+};
+
+test("a comparison: every strength on every prompt, then its controls, each beside its own baseline", async () => {
+  const own = sweeping();
+  const prompts = ["a b", "a b c d"];
+  const input = inputOf<CompareConfig>(
+    { ...comparison, prompt: undefined, prompts, controls: true, target_token: " x" },
+    own.model,
+  );
+  const { trials, ...found } = await compare(input);
+  const [sweep] = own.sweeps as [SweepRequest];
+  assert.equal(
+    sweep.prompts.map((tokens) => tokens.length),
+    [3, 5],
+  );
+  assert.equal([own.sweeps.length, sweep.maxTokens, sweep.plans.length], [1, 4, 4]);
+  assert.equal([...sweep.targets!], [5, 5]);
+  assert.equal(
+    sweep.plans.map(([edit]) => [edit!.layer, edit!.scale]),
+    [
+      [2, 0],
+      [2, 2],
+      [2, 0],
+      [2, 2],
+    ],
+  );
+  // (1 + 4 plans) of 4 tokens and the prompt once: 23 and 25; sequences of a baseline and four rows each.
+  assert.equal(own.contexts, [{ threads: 1, nCtx: 48, nBatch: 256, maxSequences: 10 }]);
+  const of = (row: number, tokens: number) => ({
+    ...{ probability: (1 + row) / 16, delta: (1 + row) / 16 - 0.5 },
+    output: Array.from({ length: row }, (_, i) => tokens + i).join("+"),
+    change: { rows: 1 + row, length: row, row_length: 10 },
+  });
+  assert.equal(
+    trials,
+    prompts.flatMap((prompt, index) =>
+      [0, 2].map((strength, row) => ({
+        ...{ prompt, strength, layer: 2, target_token: " x", target_token_id: 5, baseline_probability: 0.5 },
+        ...{ baseline: "1+2", ...of(row, [3, 5][index]!), control: of(2 + row, [3, 5][index]!) },
+      })),
+    ),
+  );
+  const { note, ...rest } = found;
+  assert.equal(rest, { intervention: "scale", position: "last token", control_seed: 5 });
+  assert.match(note, /^Only the first selected layer, 2, is changed; 3 had no part\./);
+  assert.equal([own.closed, input.told], [["context"], [{ stage: "sweep", done: 1, total: 2 }]]);
+  assert.equal([own.captured.length, trials.length], [0, 4]);
+});
+
+test("a direction is the difference of the sides' means, a donor's state is itself", async () => {
+  const own = sweeping();
+  const steer = {
+    ...{ ...comparison, intervention: "steer", positives: ["p", "p q r"], negatives: ["s t"] },
+    ...{ strength_unit: "vector", controls: true },
+  };
+  const input = inputOf<CompareConfig>(steer, own.model);
+  const found = await compare(input);
+  const [{ sequences, layers }] = own.captured as [FeatureRequest];
+  assert.equal(
+    [layers, sequences.map((tokens) => [...tokens])],
+    [
+      [2],
+      [
+        [0, 4],
+        [0, 4, 5, 6],
+        [0, 7, 8],
+      ],
+    ],
+  );
+  // Rows (4, 2) and (6, 4) against (8, 3).
+  const [plans, controls] = [own.sweeps[0]!.plans.slice(0, 2), own.sweeps[0]!.plans.slice(2)];
+  for (const [i, [edit]] of plans.entries()) {
+    assert.equal([[...edit!.vector!], edit!.strength, edit!.unit], [[-3, 0], [0, 2][i], "vector"]);
+  }
+  for (const [edit] of controls) {
+    assert.ok(Math.abs(Math.hypot(...edit!.vector!) - 3) < 1e-6);
+    assert.not.equal([...edit!.vector!], [-3, 0]);
+  }
+  assert.equal([found.vector_length, found.strength_unit, found.control_seed], [3, "vector", 5]);
+  assert.equal(input.told.slice(0, 2), [
+    { stage: "capture", done: 0, total: 3 },
+    { stage: "capture", done: 3, total: 4 },
+  ]);
+  const donor = sweeping();
+  await compare(
+    inputOf<CompareConfig>({ ...comparison, intervention: "patch", donor_prompt: "p q r" }, donor.model),
+  );
+  assert.equal([...donor.sweeps[0]!.plans[1]![0]!.vector!], [6, 4]);
+  // Eight sides at once need as many sequences; the longest of them its tokens.
+  const many = sweeping();
+  const long = Array.from({ length: 300 }, () => "w").join(" ");
+  const sides = { positives: ["a", "b", "c", long], negatives: ["d", "e", "f", "g"] };
+  await compare(
+    inputOf<CompareConfig>({ ...steer, controls: false, ...sides, max_input_tokens: 500 }, many.model),
+  );
+  // All sides' tokens: 301 and seven times 2.
+  assert.equal(many.contexts, [{ threads: 1, nCtx: 315, nBatch: 301, maxSequences: 8 }]);
+});
+
+test("numbers that mean nothing are refused with the strength and the prompt that they are of", async () => {
+  const says = (body: object, finite: (row: number) => boolean = () => true, info: object = {}) => {
+    const own = sweeping({ finite });
+    Object.assign(own.model.info, info);
+    return refusal(() => compare(inputOf<CompareConfig>({ ...comparison, ...body }, own.model)));
+  };
+  assert.is(
+    await says({}, (row) => row !== -1),
+    "The model's probabilities for prompt are not finite; the model file may be damaged.",
+  );
+  const why =
+    "the model's probabilities for prompts[0] are not finite; the change is too large for its arithmetic, or leaves a row of zeros, which a norm whose epsilon is 0 divides by 0.";
+  const prompts = { prompt: undefined, prompts: ["a", "b"], controls: true };
+  assert.is(await says(prompts, (row) => row !== 1), `At strength 2 ${why}`);
+  assert.is(await says(prompts, (row) => row !== 2), `At strength 0 ${why}`, "of a control");
+  assert.is(await says({ layers: [4] }), "layers: 4 does not exist; the model has 4 blocks, 0 to 3.");
+  assert.is(await says({ point: "attn_out" }), "No halves here.");
+  assert.is(await says({ max_input_tokens: 3 }), "prompt has 4 tokens; max_input_tokens allows 3.");
+  assert.is(
+    await says({}, undefined, { nCtxTrain: 7 }),
+    "prompt has 4 tokens and max_tokens adds 4; the model was trained on at most 7 positions.",
+  );
+  const sides = { intervention: "steer", max_input_tokens: 4 };
+  assert.is(
+    await says({ ...sides, positives: ["a", "a b c d"], negatives: ["b"] }),
+    "positives[1] has 5 tokens; max_input_tokens allows 4.",
+  );
+  assert.is(
+    await says({ ...sides, positive: "a", negative: "a b c d" }),
+    "negative has 5 tokens; max_input_tokens allows 4.",
+  );
+});
+
+test("attention: what each head reads on average, and which tokens the last one reads most", async () => {
+  const asked: AdvanceRequest[] = [];
+  // Tokens a b a c behind a BOS: the second a was there before, and b came after the first.
+  const weights = [
+    [1, 0, 0, 0, 0],
+    [0.75, 0.25, 0, 0, 0],
+    [0.5, 0.25, 0.25, 0, 0],
+    [0.125, 0.25, 0.5, 0.125, 0],
+    [0.0625, 0.125, 0.25, 0.0625, 0.5],
+  ];
+  const attending = (heads: number, read: number[]) => ({
+    points: {
+      attention: { ...there, layers: [1, 2], heads: [2, 2] },
+      head_out: { ...there, layers: read, heads: read.map(() => 2) },
+    },
+    advance: async (request: AdvanceRequest) => {
+      asked.push(request);
+      return {
+        attention: request.attention!.layers.map((layer) => ({
+          ...{ layer, heads: Int32Array.from({ length: heads }, (_, i) => i) },
+          weights: {
+            shape: [heads, 5, 5],
+            data: Float32Array.from({ length: 25 * heads }, (_, i) => weights.flat()[i % 25]!),
+          },
+        })),
+        layers: request.layers.map((layer) => ({
+          ...{ layer, point: "head_out" },
+          states: { shape: [5, 6], data: Float32Array.from({ length: 30 }, (_, i) => i) },
+        })),
+      };
+    },
+  });
+  const run = async (config: object, context: object) => {
+    const own = toy(context);
+    const input = inputOf<InspectConfig>({ layers: [1], max_input_tokens: 100, ...config }, own.model);
+    const found = await attention(input, await own.model.tokenize("a b c d"));
+    return {
+      found,
+      arrays: readNpz(readFileSync(join(input.place, "attention.npz"))),
+      ...own,
+      told: input.told,
+    };
+  };
+  const repeated = toy(attending(1, [1]));
+  const tokens = Int32Array.of(0, 4, 5, 4, 6);
+  const input = inputOf<InspectConfig>({ layers: [1], attention: {} }, repeated.model);
+  const [head, ...others] = await attention(input, tokens);
+  assert.equal(others, []);
+  assert.equal(head, {
+    ...{ layer: 1, head: 0 },
+    // Means over four tokens, over all five of their own, and over one place.
+    ...{ previous: (0.75 + 0.25 + 0.5 + 0.0625) / 4, first: (0.75 + 0.5 + 0.125 + 0.0625) / 4 },
+    ...{ own: (1 + 0.25 + 0.25 + 0.125 + 0.5) / 5, induction: 0.5 },
+    last: [
+      { position: 4, weight: 0.5 },
+      { position: 2, weight: 0.25 },
+      { position: 1, weight: 0.125 },
+    ],
+  });
+  assert.equal(repeated.contexts, [{ threads: 1, nCtx: 5, nBatch: 5, keepAttention: true }]);
+  assert.equal([input.told, repeated.closed], [[{ stage: "attention", done: 0, total: 1 }], ["context"]]);
+  asked.length = 0;
+  const two = await run({ attention: { layers: [2], heads: [0, 1] } }, attending(2, [1, 2]));
+  assert.equal([asked[0]!.layers, asked[0]!.attention], [[2], { layers: [2], heads: [0, 1] }]);
+  assert.equal([two.found.length, two.found[1]!.head, two.found[0]!.induction], [2, 1, null]);
+  assert.equal(
+    [two.arrays.get("layer_2")!.shape, two.arrays.get("layer_2_head_out")!.shape],
+    [
+      [2, 5, 5],
+      [5, 2, 3],
+    ],
+  );
+  // Where one of the blocks tells nothing of what its heads read, none is asked.
+  const none = await run({ layers: [1, 2] }, attending(1, [1]));
+  assert.equal([asked[1]!.layers, asked[1]!.attention], [[], { layers: [1, 2] }]);
+  assert.equal([...none.arrays.keys()], ["layer_1", "layer_2"]);
+  const single = toy(attending(1, [1]));
+  const alone = { ...single.model, tokenize: undefined } as unknown as Model;
+  const one = await attention(
+    inputOf<InspectConfig>({ layers: [1], attention: {} }, alone),
+    Int32Array.of(9),
+  );
+  assert.equal([one[0]!.previous, one[0]!.first, one[0]!.own, one[0]!.last.length], [null, null, 1, 1]);
+});
+
+/** A model whose rows of a text are made of its words, by a rule of the test's own. */
+function rowModel(rule: (token: number, layer: number) => [number, number], info: object = {}) {
+  const requests: FeatureRequest[] = [];
+  const own = toy(
+    {
+      points: { block_out: there },
+      features: async (request: FeatureRequest) => {
+        requests.push(request);
+        const tokens = request.sequences.flatMap((sequence) => [...sequence]);
+        return new Map(
+          request.layers.map((layer) => [
+            layer,
+            { data: Float32Array.from(tokens.flatMap((token) => rule(token, layer))) },
+          ]),
+        );
+      },
+    },
+    info,
+  );
+  return { ...own, requests };
+}
+
+const path = join(folder, "model.gguf");
+writeFileSync(path, "no model at all");
+
+test("drift: cosines, lengths and differences over all tokens but the first, and what a vector separates", async () => {
+  // Words: a 1, b 2, c 3. The other model's rows are twice as long at layer 1, and turned by a right angle for b.
+  const rule = (token: number): [number, number] => (token === 0 ? [100, 100] : [token, 0]);
+  const one = rowModel(rule, { path, bytes: 10 });
+  const two = rowModel(
+    (token, layer) =>
+      token === 2 ? [0, 2] : layer === 1 ? (rule(token).map((x) => 2 * x) as [number, number]) : rule(token),
+    { path, bytes: 20, quantization: "Q8_0" },
+  );
+  const identity = { id: "toy", fingerprint: await modelFingerprint(path), nEmbd: 2, nLayer: 4 };
+  const vectors = new Vectors(folder);
+  await vectors.put("axis", new Map([[3, Float32Array.of(1, 0)]]), identity, { note: "" });
+  const examples = [
+    { text: "a", label: 0 },
+    { text: "a b", label: 1 },
+    { text: "a b c", label: 1 },
+  ];
+  const config = {
+    ...{ operation: "drift", model: "toy", other: "other", layers: [1, 3], max_input_tokens: 10, seed: 1 },
+    ...{ examples, vector: "axis" },
+  };
+  // Words get their numbers as they come, the same in both.
+  for (const { model } of [one, two]) await model.tokenize("a b c");
+  const input = inputOf<DriftConfig>(config, one.model, two.model);
+  const found = await drift(input);
+  assert.equal([found.texts, found.tokens], [3, 6]);
+  assert.equal(found.models, [
+    { name: "toy", quantization: "F32", bytes: 10 },
+    { name: "toy", quantization: "Q8_0", bytes: 20 },
+  ]);
+  const [first, third] = found.layers as [(typeof found.layers)[0], (typeof found.layers)[0]];
+  const near = (measured: { value: number }, value: number) =>
+    assert.ok(Math.abs(measured.value - value) < 1e-6, `${measured.value} for ${value}`);
+  // Of six tokens two are b. Layer 1: four twice as long along their row; b as long, across: its difference is the root of 2.
+  near(first.cosine, 4 / 6);
+  near(first.relative_length, (4 * 2 + 2) / 6);
+  near(first.relative_difference, (4 * 1 + 2 * Math.SQRT2) / 6);
+  near(third.cosine, 4 / 6);
+  near(third.relative_length, 1);
+  near(third.relative_difference, (2 * Math.SQRT2) / 6);
+  // Last tokens a, b and c go 1, 2 and 3 along the axis in the first model, and 1, 0 and 3 in the second.
+  const { separation, difference, ...vector } = found.vector!;
+  near(separation[0]!, 1);
+  near(separation[1]!, 0.5);
+  near(difference, -0.5);
+  assert.equal([vector.name, vector.layer], ["axis", 3]);
+  assert.is(found.note, "A text's BOS token counts in none of the figures by token.");
+  assert.equal(
+    input.told,
+    [0, 1, 2].map((done) => ({ stage: "comparing the models", done, total: 3 })),
+  );
+  assert.equal([one.closed, two.closed], [["context"], ["context", "model"]]);
+  assert.equal(
+    one.requests.map(({ layers, rows, sequences }) => [layers, rows, sequences.length]),
+    new Array(3).fill([[1, 3], "all", 1]),
+  );
+  assert.equal(one.contexts, [{ threads: 1, nCtx: 4, nBatch: 4 }]);
+
+  const says = (more: object, other = two.model) =>
+    refusal(() => drift(inputOf<DriftConfig>({ ...config, ...more }, one.model, other)));
+  for (const [info, what] of [
+    [{ architecture: "else" }, "architecture: toy and else"],
+    [{ nLayer: 5 }, "blocks: 4 and 5"],
+    [{ nEmbd: 3 }, "hidden size: 2 and 3"],
+  ] as const) {
+    assert.is(await says({}, rowModel(rule, { path, ...info }).model), `The models differ in their ${what}.`);
+  }
+  assert.is(await says({ layers: [4] }), "layers: 4 does not exist; the model has 4 blocks, 0 to 3.");
+  assert.is(
+    await says({ layers: [1, 2] }),
+    "The vector axis has layers 3; none of them is among the layers that are compared.",
+  );
+  const strange = rowModel(rule, { path });
+  await strange.model.tokenize("z");
+  assert.is(
+    await says({ vector: undefined }, strange.model),
+    "The models make different tokens of examples[0].text: their vocabularies differ.",
+  );
+  const words = (count: number) => Array.from({ length: count }, () => "a").join(" ");
+  const large = { vector: undefined, max_input_tokens: 1e6 };
+  assert.is(
+    await says({ ...large, examples: [{ text: words(8191) }, { text: words(8192) }] }),
+    "The examples have 16385 tokens; at most 16384 are compared at once.",
+  );
+});
+
+test("a logit's parts: each block's halves along the direction of the token, from the last token's rows", async () => {
+  const asked: AdvanceRequest[] = [];
+  const rows: Record<string, [number, number]> = {
+    ...{ "0 block_in": [1, 1], "0 attn_out": [2, 0], "0 ffn_out": [0, 3], "0 block_out": [9, 9] },
+    ...{ "1 block_in": [8, 8], "1 attn_out": [-1, 0], "1 ffn_out": [0.5, 0.5], "1 block_out": [4, 5] },
+  };
+  const scaled: number[][] = [];
+  const points = Object.fromEntries(
+    ["block_in", "attn_out", "ffn_out", "block_out"].map((name) => [name, there]),
+  );
+  const context = {
+    ...{ nBatch: 2, points, reset: async () => {} },
+    advance: async (request: AdvanceRequest) => {
+      asked.push(request);
+      return {
+        layers: request.layers.flatMap((layer) =>
+          request.points!.map((point) => ({
+            states: { data: Float32Array.from(rows[`${layer} ${point}`]!) },
+          })),
+        ),
+        ...(request.logits && { logits: Float32Array.of(0, 1, 2, 3), next: { tokenIds: Int32Array.of(2) } }),
+      };
+    },
+    logitDirection: async (row: Float32Array, token: number) => {
+      scaled.push([...row, token]);
+      return { direction: Float64Array.of(1, 10), constant: 0.5 };
+    },
+  } as unknown as Context;
+  const { model } = toy({}, { nLayer: 2 });
+  const found = await decompose(model, context, Int32Array.of(5, 6, 7), null);
+  assert.equal(found, {
+    ...{ target_token_id: 2, logit: 2, sum: 11 + 2 + 30 - 1 + 5.5 + 0.5, embedding: 11, constant: 0.5 },
+    blocks: [
+      { layer: 0, attention: 2, mlp: 30 },
+      { layer: 1, attention: -1, mlp: 5.5 },
+    ],
+  });
+  assert.equal(scaled, [[4, 5, 2]]);
+  assert.equal(
+    asked.map(({ tokens, layers, rows, logits }) => [[...tokens], layers, rows, logits]),
+    [
+      [[5, 6], [], "last", undefined],
+      [[7], [0, 1], "last", true],
+    ],
+  );
+  asked.length = 0;
+  const told = await decompose(model, context, Int32Array.of(5, 6), 3);
+  assert.equal([told.target_token_id, told.logit, asked.length], [3, 3, 1]);
+  const halves = { ...points, ffn_out: { supported: false, reason: "No halves here." } };
+  const without = { ...context, points: halves } as unknown as Context;
+  assert.is(await refusal(() => decompose(model, without, Int32Array.of(5), null)), "No halves here.");
+});
+
+test("examples are captured once, and each layer is trained on its own rows, in the order asked for", async () => {
+  const requests: FeatureRequest[] = [];
+  const own = toy({
+    points: { block_out: there },
+    features: async (request: FeatureRequest) => {
+      requests.push(request);
+      request.onProgress?.(1, 3);
+      return new Map(request.layers.map((layer) => [layer, { data: Float32Array.of(layer, 1, layer, 2) }]));
+    },
+  });
+  const config = {
+    ...{ operation: "probe", model: "toy", layers: [3, 1], max_input_tokens: 4 },
+    examples: [
+      { text: "a b", split: "train", label: 1 },
+      { text: "a b c", split: "test", label: 0 },
+    ],
+  };
+  const input = inputOf<ProbeConfig>(config, own.model);
+  const done: string[] = [];
+  const reports = await trainLayers(input, {
+    train: async ({ features, train }, { onProgress }) => {
+      onProgress(1, 4);
+      done.push(`train ${features[0]} on ${train}`);
+      return [...features];
+    },
+    write: async (layer) => void done.push(`write ${layer}`),
+    report: (layer, trained) => `${layer}: ${trained}`,
+  });
+  assert.equal(reports, ["3: 3,1,3,2", "1: 1,1,1,2"]);
+  assert.equal(done, ["train 3 on 1,0", "write 3", "train 1 on 1,0", "write 1"]);
+  assert.equal(input.told, [
+    { stage: "capture", done: 1, total: 3 },
+    { stage: "train", done: 0.25, total: 2 },
+    { stage: "train", done: 1.25, total: 2 },
+  ]);
+  assert.equal(own.contexts, [{ threads: 1, nCtx: 7, nBatch: 7, maxSequences: 2 }]);
+  const [{ layers, point, rows, starts }] = requests as [FeatureRequest];
+  assert.equal([layers, point, rows, [...starts!]], [[3, 1], "block_out", "last", [1, 1]]);
+  const trainer = { train: async () => {}, write: async () => {}, report: () => 0 };
+  const says = (more: object) =>
+    refusal(() => trainLayers(inputOf<ProbeConfig>({ ...config, ...more }, own.model), trainer));
+  assert.is(await says({ layers: [1, 4] }), "layers: 4 does not exist; the model has 4 blocks, 0 to 3.");
+  assert.is(await says({ max_input_tokens: 3 }), "examples[1].text has 4 tokens; max_input_tokens allows 3.");
+});
+
+test.run();
