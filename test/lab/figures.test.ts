@@ -254,6 +254,12 @@ test("a feature's page: places by strength, quarters by rank, tokens around them
     [undefined, 0, [], []],
   );
 
+  const [once] = await featurePages([1], dictionary, readings, { model, context, labels });
+  assert.equal(
+    [once!.active_tokens, once!.groups.map(({ name, examples }) => [name, examples.length])],
+    [1, [["top", 1]]],
+  );
+
   const without = { lens: { supported: false } } as unknown as Context;
   const [plain] = await featurePages([5], dictionary, readings, { model, context: without, labels });
   assert.equal([plain!.raised, plain!.lowered, plain!.active_tokens], [null, null, 10]);

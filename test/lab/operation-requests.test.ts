@@ -405,6 +405,16 @@ test("drift: cosines, lengths and differences over all tokens but the first, and
   );
   assert.equal(one.contexts, [{ threads: 1, nCtx: 4, nBatch: 4 }]);
 
+  // A row that is nothing in one model has no direction, and nothing is measured in its length.
+  const silent = rowModel((token) => (token === 1 ? [0, 0] : rule(token)), { path });
+  const loud = rowModel(rule, { path });
+  for (const { model } of [silent, loud]) await model.tokenize("a b c");
+  const plain = { ...config, vector: undefined, layers: [1] };
+  const [gone] = (await drift(inputOf<DriftConfig>(plain, silent.model, loud.model))).layers;
+  near(gone!.cosine, 3 / 6);
+  near(gone!.relative_length, 3 / 6);
+  near(gone!.relative_difference, 0);
+
   const says = (more: object, other = two.model) =>
     refusal(() => drift(inputOf<DriftConfig>({ ...config, ...more }, one.model, other)));
   for (const [info, what] of [
@@ -517,6 +527,7 @@ test("examples are captured once, and each layer is trained on its own rows, in 
   assert.equal(reports, ["3: 3,1,3,2", "1: 1,1,1,2"]);
   assert.equal(done, ["train 3 on 1,0", "write 3", "train 1 on 1,0", "write 1"]);
   assert.equal(input.told, [
+    { stage: "capture", done: 0, total: 2 },
     { stage: "capture", done: 1, total: 3 },
     { stage: "train", done: 0.25, total: 2 },
     { stage: "train", done: 1.25, total: 2 },

@@ -273,6 +273,7 @@ test("what grows while it is computed: shares of the way, until there is too muc
     [1, 4, growth(3, 1, 2, Number.NaN)],
     [4, 4, growth(3, 1, 1 + 2 / 3, 3)],
     [0, 0, growth(1, 1 - 1e-7, 1, 1)],
+    [0, 0, growth(1e-6, 0, 5e-7, 1e-6)],
   ];
   const body = { pairs: [pair(2), pair(2)], layers: [1] };
   const { told } = await run(body, toy({ progress }));
@@ -286,6 +287,7 @@ test("what grows while it is computed: shares of the way, until there is too muc
       { stage: "patch", done: index + 0.25, total: 2, growth: grown(index, [0.5, null]) },
       { stage: "patch", done: index + 1, total: 2, growth: grown(index, [0.3333, 1]) },
       { stage: "patch", done: index, total: 2, growth: grown(index, [null, null]) },
+      { stage: "patch", done: index, total: 2, growth: grown(index, [0.5, 1]) },
     ]),
   );
   const noise = await run({ ...body, direction: "noise" }, toy({ progress: progress.slice(0, 1) }));

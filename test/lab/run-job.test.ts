@@ -7,6 +7,8 @@ import * as assert from "uvu/assert";
 import { type Config, checkSubmission, type Progress, type Result } from "../../src/contracts/index.js";
 import type { WorkerTask } from "../../src/lab/worker/messages.js";
 import { runJob, throttled } from "../../src/lab/worker/run-job.js";
+import { judgeMemory } from "../../src/models/memory.js";
+import { estimateMemory } from "../../src/native/index.js";
 import { demo } from "../native/demo-model.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-run-job-"));
@@ -17,6 +19,17 @@ const submission = {
   model: "demo",
   prompt: "The capital of France is",
   layers: [5, 2],
+};
+
+const comparison = {
+  ...{
+    operation: "compare",
+    model: "demo",
+    prompt: "a",
+    layers: [1],
+    intervention: "ablate",
+    strengths: [1],
+  },
 };
 
 /** Runs a job; everything that it said on standard error comes with its answer. */
@@ -115,11 +128,11 @@ test("a model that is large beside what is free is laid out first: refused, warn
   const config = checkSubmission(submission);
   const { availableMemory, constrainedMemory } = process;
   const { size } = statSync(demo);
-  const withMemory = async (free: number, total: number, load: WorkerTask["load"] = {}) => {
+  const withMemory = async (free: number, total: number, load: WorkerTask["load"] = {}, asked = config) => {
     process.availableMemory = () => free;
     process.constrainedMemory = () => total;
     try {
-      return await run(config, { load });
+      return await run(asked, { load });
     } finally {
       Object.assign(process, { availableMemory, constrainedMemory });
     }
@@ -131,6 +144,12 @@ test("a model that is large beside what is free is laid out first: refused, warn
     /^The model takes about \d+ MB \(weights .*\), and there are 1 MB in all; /,
   );
   assert.is(refused.said, "");
+  // Laid out is a context of the prompt's tokens and those that are generated.
+  const tried = { ...comparison, max_input_tokens: 372, max_tokens: 128 };
+  const laid = await withMemory(4 * size, 1000, {}, checkSubmission(tried));
+  const layout = await estimateMemory({ path: demo, ctxSize: 500, parallel: 1, embeddings: false });
+  const { sentence } = judgeMemory(layout, { free: 4 * size, total: 1000 });
+  assert.is((laid.answer as { message: string }).message, sentence);
   resultOf(await withMemory(4 * size + 1, 1000));
   resultOf(await withMemory(1000, 1000, { force: true }));
   const tight = await withMemory(1000, 1e9);

@@ -154,6 +154,19 @@ test("a seed's draws are the same everywhere: those of the published mixing, com
   }
 });
 
+test("an interval of one draw is that draw: as many examples as there are, in the order of their scores", () => {
+  // Of ten examples by score the draws of seed 0 take 0, 0, 0, 1, 1, 2, 2, 1, 1 and 2: those of class 1 are the fifth (1) and the
+  // last four (2, 1, 1, 2), and above 0.5 are the last five.
+  const scored = Array.from({ length: 10 }, (_, i) => ({
+    label: (i === 4 || i > 5 ? 1 : 0) as 0 | 1,
+    score: (i + 0.5) / 10,
+  }));
+  const { accuracy, auc } = bootstrapIntervals(scored, { resamples: 1, seed: 0 });
+  // Wrong are the fifth (once) and the sixth (twice). Of 7 ones and 3 zeros (one fourth, two sixths) the fifth is behind two.
+  assert.equal(accuracy, { low: 0.7, high: 0.7 });
+  assert.equal(auc, { low: 19 / 21, high: 19 / 21 });
+});
+
 test("a bootstrap's figures: what is observed, the middle of the draws, and draws that say nothing drawn anew", () => {
   const values = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
   const mean = (times: Uint32Array) =>
