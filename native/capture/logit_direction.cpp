@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "ggml-backend.h"
+#include "capture/weight_row.h"
 
 namespace tapline {
 
@@ -17,27 +17,10 @@ namespace {
               "The logit has no direct contributions here: " + why + ".");
 }
 
-/// Numbers [first, first + count) of row `row` of a weight, whatever type it has and wherever it lies.
 std::vector<double> row_of(const ggml_tensor* weight, int64_t row, int64_t count) {
-  const ggml_backend_buffer_t buffer =
-      weight->view_src != nullptr ? weight->view_src->buffer : weight->buffer;
-  const std::string kind =
-      buffer == nullptr ? "" : ggml_backend_buft_name(ggml_backend_buffer_get_type(buffer));
-  if (buffer == nullptr || kind.find("REPACK") != std::string::npos)
-    refuse("the rows of '" + std::string(weight->name) + "' lie rearranged for this processor's products");
-  if (weight->ne[0] < count) refuse("'" + std::string(weight->name) + "' is narrower than a state");
-  const size_t bytes = ggml_row_size(weight->type, count);
-  std::vector<uint8_t> raw(bytes);
-  ggml_backend_tensor_get(weight, raw.data(), static_cast<size_t>(row) * weight->nb[1], bytes);
-  std::vector<float> values(static_cast<size_t>(count));
-  if (weight->type == GGML_TYPE_F32) {
-    std::copy_n(reinterpret_cast<const float*>(raw.data()), count, values.begin());
-  } else {
-    const auto to_float = ggml_get_type_traits(weight->type)->to_float;
-    if (to_float == nullptr) refuse("'" + std::string(weight->name) + "' has a type that cannot be read");
-    to_float(raw.data(), values.data(), count);
-  }
-  return {values.begin(), values.end()};
+  const WeightRow found = weight_row(weight, row, count);
+  if (!found.reason.empty()) refuse(found.reason);
+  return {found.values.begin(), found.values.end()};
 }
 
 double element(const ggml_tensor* weight, int64_t index) {

@@ -198,7 +198,7 @@ void Context::run_tapped(const TokenBatch& batch, std::vector<TapPoint> points, 
       decode_each(batch, micros, points, sink, cancel);
     } else {
       tap_.arm(std::move(points), leave_early, &micros, sink, cancel);
-      decode(batch, cancel);
+      decode(batch.raw, cancel);
     }
   } catch (...) {
     tap_.disarm();
@@ -221,15 +221,15 @@ void Context::decode_each(const TokenBatch& batch, const std::vector<MicroBatch>
     }
     const std::vector<MicroBatch> one{micro};
     tap_.arm(points, /*leave_early=*/true, &one, sink, cancel);
-    decode(part, cancel);
+    decode(part.raw, cancel);
   }
 }
 
-void Context::decode(const TokenBatch& batch, const CancelToken& cancel) {
+void Context::decode(const llama_batch& batch, const CancelToken& cancel) {
   abort_ = cancel;
   int status = 0;
   try {
-    status = llama_decode(ctx_, batch.raw);
+    status = llama_decode(ctx_, batch);
   } catch (const BlockTap::Left&) {
     // as far as was wanted
   } catch (...) {

@@ -13,6 +13,7 @@
 #include "capture/logit_lens.h"
 #include "capture/residual_stream.h"
 #include "experiment/attention.h"
+#include "experiment/explain.h"
 #include "experiment/patch_sweep.h"
 #include "experiment/routing.h"
 #include "llama-cpp.h"
@@ -171,6 +172,17 @@ class Context : public Counted<Context> {
   PatchSweepResult patch_sweep(const PatchSweepRequest& request, const CancelToken& cancel,
                                const PatchProgress& progress);
 
+  /// Whether, and how, rows can stand where tokens' embeddings do. Found out once; forgets the context's
+  /// sequence then.
+  EmbeddingInput embedding_input(const CancelToken& cancel);
+
+  /// What the model says to a prompt in which a row stands in a token's embedding's place: the tokens before
+  /// it, the row and the tokens after it, each a pass of its own, then its own tokens one by one. The context
+  /// needs the prompt's tokens, one more, and `max_tokens`. Forgets the context's sequence. `progress(done,
+  /// total)` counts tokens of answers. Throws kUnsupportedArchitecture where embedding_input() says no.
+  std::vector<Explanation> explain(const ExplainRequest& request, const CancelToken& cancel,
+                                   const std::function<void(size_t, size_t)>& progress);
+
   /// What the final norm and the head make of rows of a block output: logits, [rows, n_vocab]. Throws
   /// kUnsupportedArchitecture where the model's way there is not known.
   std::vector<float> lens_logits(const std::vector<float>& rows);
@@ -208,7 +220,7 @@ class Context : public Counted<Context> {
                   const BlockTap::Sink& sink, const CancelToken& cancel);
   /// The same with nothing but edits.
   void run_edited(const TokenBatch& batch, const BatchEdits& edits, const CancelToken& cancel);
-  void decode(const TokenBatch& batch, const CancelToken& cancel);
+  void decode(const llama_batch& batch, const CancelToken& cancel);
   void decode_each(const TokenBatch& batch, const std::vector<MicroBatch>& micros,
                    const std::vector<TapPoint>& points, const BlockTap::Sink& sink,
                    const CancelToken& cancel);
@@ -235,6 +247,13 @@ class Context : public Counted<Context> {
   void plan_places(PatchPlan& plan, const std::vector<PatchPlace>& places) const;
   void patch_run(PatchRun& run, const PatchPlan& plan, const CancelToken& cancel);
   bool shares_prefixes(size_t n_tokens) const;
+  void check_explain(const ExplainRequest& request) const;
+  EmbeddingInput prove_embedding_input(const CancelToken& cancel);
+  /// Goes on with tokens, or with a filling, behind `position` others; the next one's logits, where wanted.
+  const float* type(const std::vector<llama_token>& tokens, uint32_t position, bool output,
+                    const CancelToken& cancel);
+  const float* fill(const Filling& filling, uint32_t position, bool output, const CancelToken& cancel);
+  const float* logits_of(size_t batch_row);
   void add_sites(PatchPlan& plan, PatchSweepResult& result) const;
   void patch_sites(const PatchPlan& plan, const CancelToken& cancel,
                    const std::function<void(size_t)>& advanced);
@@ -245,6 +264,7 @@ class Context : public Counted<Context> {
   llama_context* ctx_ = nullptr;
   ResidualStream stream_;
   std::unique_ptr<LogitLens> lens_;
+  std::unique_ptr<EmbeddingInput> embedding_input_;  // once it was asked for
   std::mutex mutex_;
   CancelToken abort_;  // what the abort callback of the running decode looks at
   uint32_t n_ctx_ = 0;

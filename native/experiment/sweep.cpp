@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <string>
 
 #include "capture/softmax.h"
 #include "experiment/context.h"
+#include "experiment/next_token.h"
 #include "experiment/token_batch.h"
 
 namespace tapline {
@@ -15,30 +15,6 @@ namespace {
 size_t rows_at_once(int n_vocab, uint32_t n_seq_max, uint32_t n_batch) {
   const size_t by_logits = std::max<size_t>(16, (16U << 20U) / static_cast<size_t>(std::max(1, n_vocab)));
   return std::min({by_logits, size_t{128}, size_t{n_seq_max}, size_t{n_batch}});
-}
-
-/// The highest logit's token, the first of equals; -1 where a logit is NaN or plus infinity. (Some models
-/// give minus infinity to what cannot be said.)
-llama_token most_probable(const float* logits, int n_vocab) {
-  // Independent lanes, which the compiler makes vectors of: as one chain of comparisons, ten rows of a large
-  // vocabulary would take a percent of a step.
-  constexpr int kLanes = 32;
-  float highest[kLanes];
-  int numbers[kLanes];
-  std::fill_n(highest, kLanes, -std::numeric_limits<float>::infinity());
-  std::fill_n(numbers, kLanes, 1);
-  const auto see = [&](float logit, int lane) {
-    highest[lane] = logit > highest[lane] ? logit : highest[lane];
-    numbers[lane] &= logit <= std::numeric_limits<float>::max() ? 1 : 0;
-  };
-  int i = 0;
-  for (; i + kLanes <= n_vocab; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) see(logits[i + lane], lane);
-  }
-  for (; i < n_vocab; ++i) see(logits[i], 0);
-  const float most = *std::max_element(highest, highest + kLanes);
-  if (!std::isfinite(most) || std::find(numbers, numbers + kLanes, 0) != numbers + kLanes) return -1;
-  return static_cast<llama_token>(std::find(logits, logits + n_vocab, most) - logits);
 }
 
 bool all_neutral(const EditPlan& plan) {

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "llama.h"
 
@@ -27,6 +30,34 @@ struct TokenBatch {
   void clear() { raw.n_tokens = 0; }
 
   llama_batch raw;
+};
+
+/// A llama_batch of one row that stands where a token's embedding does.
+struct RowBatch {
+  /// @param width n_embd_inp: what the row lacks of it is zero, as it is for a typed token
+  RowBatch(std::vector<float> row, size_t width, uint32_t position, llama_seq_id sequence, bool output)
+      : embedding(std::move(row)), id(sequence), wanted(output ? 1 : 0) {
+    embedding.resize(width, 0);
+    // Where positions have several dimensions, llama.cpp gives a typed token these, and asks for a row's.
+    const auto at = static_cast<llama_pos>(position);
+    positions = {at, at, at, 0};
+    raw.n_tokens = 1;
+    raw.embd = embedding.data();
+    raw.pos = positions.data();
+    raw.n_seq_id = &sequences;
+    raw.seq_id = &ids;
+    raw.logits = &wanted;
+  }
+  RowBatch(const RowBatch&) = delete;
+  RowBatch& operator=(const RowBatch&) = delete;
+
+  std::vector<float> embedding;
+  std::array<llama_pos, 4> positions{};
+  llama_seq_id id;
+  llama_seq_id* ids = &id;
+  int32_t sequences = 1;
+  int8_t wanted;
+  llama_batch raw{};
 };
 
 }  // namespace tapline

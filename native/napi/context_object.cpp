@@ -181,6 +181,44 @@ struct PatchSweep {
   }
 };
 
+struct AskEmbeddingInput {
+  std::shared_ptr<Context> context;
+  EmbeddingInput found;
+
+  void execute(const CancelToken& cancel) { found = context->embedding_input(cancel); }
+  Napi::Value result(Napi::Env env) {
+    Napi::Object out = Napi::Object::New(env);
+    out.Set("supported", found.supported);
+    out.Set("reason", found.reason);
+    out.Set("tokenScale", found.token_scale);
+    return out;
+  }
+};
+
+struct Explain {
+  std::shared_ptr<Context> context;
+  ExplainRequest request;
+  Progress progress;
+  std::vector<Explanation> outcome;
+
+  void execute(const CancelToken& cancel) { outcome = context->explain(request, cancel, progress.counter()); }
+  Napi::Value result(Napi::Env env) {
+    return array_of(env, outcome.size(), [&](size_t i) {
+      const Explanation& explanation = outcome[i];
+      Napi::Object entry = Napi::Object::New(env);
+      if (!explanation.logits.empty()) entry.Set("logits", to_js(env, explanation.logits));
+      entry.Set("answers", array_of(env, explanation.answers.size(), [&](size_t sample) {
+                  const Answer& answer = explanation.answers[sample];
+                  Napi::Object one = Napi::Object::New(env);
+                  one.Set("tokens", to_js(env, answer.tokens));
+                  one.Set("ended", answer.ended);
+                  return one;
+                }));
+      return entry;
+    });
+  }
+};
+
 struct Direct {
   std::shared_ptr<Context> context;
   std::vector<float> state;
@@ -279,6 +317,8 @@ void ContextObject::define(Napi::Env env) {
                    while_open<&ContextObject::features>("features"),
                    while_open<&ContextObject::sweep>("sweep"),
                    while_open<&ContextObject::patch_sweep>("patchSweep"),
+                   while_open<&ContextObject::embedding_input>("embeddingInput"),
+                   while_open<&ContextObject::explain>("explain"),
                    while_open<&ContextObject::logit_direction>("logitDirection"),
                    while_open<&ContextObject::lens_logits>("lensLogits"),
                    while_open<&ContextObject::read_lens>("readLens"),
@@ -373,6 +413,30 @@ Napi::Value ContextObject::patch_sweep(const Napi::CallbackInfo& info) {
   request.target = int_field(options, "target", -1);
   request.foil = int_field(options, "foil", -1);
   request.controls = float_list(options.Get("controls"));
+  operation.progress = Progress(info.Env(), options.Get("onProgress"));
+  return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));
+}
+
+Napi::Value ContextObject::embedding_input(const Napi::CallbackInfo& info) {
+  return run_async(info.Env(), AskEmbeddingInput{held_, {}},
+                   CancelObject::from(options_of(info).Get("cancel")));
+}
+
+Napi::Value ContextObject::explain(const Napi::CallbackInfo& info) {
+  const Napi::Object options = options_of(info);
+  Explain operation;
+  operation.context = held_;
+  ExplainRequest& request = operation.request;
+  request.before = token_list(options.Get("before"));
+  request.after = token_list(options.Get("after"));
+  each_object(options.Get("fillings"), "fillings", [&](const Napi::Object& filling) {
+    request.fillings.push_back({float_list(filling.Get("row")), int_field(filling, "token", -1)});
+  });
+  request.max_tokens = int_field(options, "maxTokens", 1);
+  request.samples = int_field(options, "samples", 1);
+  request.temperature = static_cast<float>(number_field(options, "temperature", 0));
+  request.draws = double_list(options.Get("draws"));
+  request.keep_logits = bool_field(options, "logits", false);
   operation.progress = Progress(info.Env(), options.Get("onProgress"));
   return run_async(info.Env(), std::move(operation), CancelObject::from(options.Get("cancel")));
 }

@@ -26,6 +26,8 @@ class ContextObject : public HandleObject<ContextObject, Context> {
   Napi::Value features(const Napi::CallbackInfo& info);
   Napi::Value sweep(const Napi::CallbackInfo& info);
   Napi::Value patch_sweep(const Napi::CallbackInfo& info);
+  Napi::Value embedding_input(const Napi::CallbackInfo& info);
+  Napi::Value explain(const Napi::CallbackInfo& info);
   Napi::Value logit_direction(const Napi::CallbackInfo& info);
   Napi::Value lens_logits(const Napi::CallbackInfo& info);
   Napi::Value read_lens(const Napi::CallbackInfo& info);

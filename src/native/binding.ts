@@ -88,6 +88,17 @@ export interface NativePatchSweep {
   computedTokens: number;
 }
 
+export interface NativeEmbeddingInput {
+  supported: boolean;
+  reason: string;
+  tokenScale: number;
+}
+
+export interface NativeExplanation {
+  logits?: Float32Array;
+  answers: Array<{ tokens: Int32Array; ended: boolean }>;
+}
+
 export interface NativeContext {
   readonly info: {
     nCtx: number;
@@ -116,6 +127,8 @@ export interface NativeContext {
   features(request: object): Promise<Array<{ layer: number; states: Float32Array }>>;
   sweep(request: object): Promise<NativeSweepTrial[]>;
   patchSweep(request: object): Promise<NativePatchSweep>;
+  embeddingInput(request: object): Promise<NativeEmbeddingInput>;
+  explain(request: object): Promise<NativeExplanation[]>;
   lensLogits(request: object): Promise<Float32Array>;
   readLens(request: object): Promise<NativeReading[]>;
   logitDirection(request: object): Promise<{ direction: Float64Array; constant: number }>;

@@ -189,8 +189,20 @@ test("every field of every request takes anything", async () => {
     entropy: true,
     cancel: undefined,
   };
+  const explain = {
+    before: Int32Array.of(1, 2),
+    after: Int32Array.of(3),
+    fillings: [{ row: new Float32Array(128) }, { token: 4 }, {}],
+    maxTokens: 2,
+    samples: 2,
+    temperature: 1,
+    draws: new Float64Array(4).fill(0.5),
+    logits: true,
+    onProgress: undefined,
+    cancel: undefined,
+  };
   for (const value of garbage()) {
-    const requests = { advance, features, sweep, patchSweep, lensLogits, readLens };
+    const requests = { advance, features, sweep, patchSweep, explain, lensLogits, readLens };
     for (const [name, request] of Object.entries(requests)) {
       await survive(() => context[name]!(value));
       for (const field of Object.keys(request)) {
@@ -198,6 +210,9 @@ test("every field of every request takes anything", async () => {
         await survive(() => context[name]!({ ...request, [field]: value }));
         await survive(() => context[name]!({ ...request, [field]: [value] }));
       }
+    }
+    for (const field of ["row", "token"]) {
+      await survive(() => context.explain!({ ...explain, fillings: [{ [field]: value }] }));
     }
     for (const field of Object.keys(place)) {
       await survive(() => context.readLens!({ ...readLens, places: [{ ...place, [field]: value }] }));

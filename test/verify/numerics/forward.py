@@ -65,13 +65,17 @@ class Qwen3:
         up = self.linear(x, f"{block}.ffn_up.weight")
         return self.linear(gate / (1 + np.exp(-gate)) * up, f"{block}.ffn_down.weight")
 
-    def forward(self, tokens, edit=None, change=None, points=None):
+    def forward(self, tokens, edit=None, change=None, points=None, embedded=None):
         """Block outputs before any edit, a list of [tokens, width], and the last token's logits.
 
         edit: (layer, function of the last token's row). change: function of (layer, rows) that gives other rows.
         points: a dictionary that takes [tokens, width] of every block at each point inside it.
+        embedded: (place, row) that stands there in the place of the token's embedding.
         """
         x = self.weights["token_embd.weight"][tokens]
+        if embedded is not None:
+            x = x.copy()
+            x[embedded[0]] = embedded[1]
         states = []
         for layer in range(self.n_layer):
             block = f"blk.{layer}"
