@@ -409,13 +409,25 @@ function commandOf(operation: Operation): string {
 
 /** A command that runs one operation, with the options of all. */
 export function experiment(program: Command, operation: Operation, description: string): Command {
-  const name = commandOf(operation);
-  return program
-    .command(name)
+  const command = program
+    .command(commandOf(operation))
     .description(description)
     .option("--model <model>", "demo, a .gguf file, a directory with one model, or a hub id (default: demo)")
-    .option("--revision <revision>", "pins a hub revision")
-    .option("--layers <list>", layersHelp(operation), operation === "patch_sweep" ? anyLayers : layerList)
+    .option("--revision <revision>", "pins a hub revision");
+  if (operation === "explain") {
+    command.option(
+      "--layer <index>",
+      "the block whose output is explained",
+      integerBetween(0, limits.layer_index),
+    );
+  } else {
+    command.option(
+      "--layers <list>",
+      layersHelp(operation),
+      operation === "patch_sweep" ? anyLayers : layerList,
+    );
+  }
+  return command
     .option(
       "--max-input-tokens <number>",
       `tokens that a text may have, at most ${limits.max_input_tokens} (default: ${defaults.max_input_tokens})`,
@@ -438,7 +450,7 @@ function layersHelp(name: Operation): string {
   return `up to ${limits.layers} blocks as 0,3,7 or 0-7 (default: ${otherwise})`;
 }
 
-function withPrompt(command: Command): Command {
+export function withPrompt(command: Command): Command {
   return command.argument("[prompt]", "raw text, no chat template; - reads it from standard input");
 }
 
@@ -451,7 +463,7 @@ started for it ("--lab new" always does that) and ended.
 Examples:${text}`;
 }
 
-async function promptOf(prompt: string | undefined): Promise<string | undefined> {
+export async function promptOf(prompt: string | undefined): Promise<string | undefined> {
   if (prompt !== "-") return prompt;
   const { readInput } = await import("./input-files.js");
   // The line's end belongs to the file, not to the text.
@@ -492,7 +504,7 @@ export async function run(
 }
 
 /** The Lab has a folder of its own: paths are said from the root. */
-function localPath(model: string): string {
+export function localPath(model: string): string {
   return model !== "demo" && existsSync(model) ? resolve(model) : model;
 }
 
@@ -561,14 +573,14 @@ function patchPositions(text: string): number[] | typeof alignedPositions {
   return text === alignedPositions ? text : indexList(text);
 }
 
-function indexList(text: string): number[] {
+export function indexList(text: string): number[] {
   return text.split(",").map((part) => {
     if (!/^\s*-?\d+\s*$/.test(part)) throw new InvalidArgumentError("Write token indices as 3,4,-1.");
     return Number(part);
   });
 }
 
-function aNumber(text: string): number {
+export function aNumber(text: string): number {
   const value = text.trim() === "" ? Number.NaN : Number(text);
   if (!Number.isFinite(value)) throw new InvalidArgumentError("Write a number.");
   return value;

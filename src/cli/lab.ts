@@ -19,7 +19,7 @@ export function registerLab(program: Command): void {
   program
     .command("lab")
     .description(
-      "Serve isolated experiments: inspect, compare, probe, sae, features, extract, drift, patch_sweep.",
+      "Serve isolated experiments: inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain.",
     )
     .option("--port <number>", "port on 127.0.0.1; 0 takes any free one", integerBetween(0, 65535), ports.lab)
     .option("--home <directory>", "where jobs are kept (default: $TAPLINE_HOME or ~/.tapline)")

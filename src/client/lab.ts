@@ -6,6 +6,8 @@ import type {
   DriftExample,
   DriftResult,
   DriftSubmission,
+  ExplainResult,
+  ExplainSubmission,
   ExtractResult,
   ExtractSubmission,
   FeaturesResult,
@@ -41,6 +43,7 @@ interface Submissions {
   extract: Static<typeof ExtractSubmission>;
   drift: Static<typeof DriftSubmission>;
   patch_sweep: Static<typeof PatchSweepSubmission>;
+  explain: Static<typeof ExplainSubmission>;
 }
 
 interface Results {
@@ -52,6 +55,7 @@ interface Results {
   extract: ExtractResult;
   drift: DriftResult;
   patch_sweep: PatchSweepResult;
+  explain: ExplainResult;
 }
 
 /** A job of a known operation. */
@@ -202,6 +206,20 @@ export class Lab {
     options: CallOptions = {},
   ) {
     return this.submit("patch_sweep", model, { clean, corrupted, ...settings }, options);
+  }
+
+  /**
+   * Block outputs in words: a row of `prompt` at `layer` stands in the place of a token's embedding in a prompt of another
+   * model, which says what it is.
+   * @param template that model's prompt, with `marker`, one of its tokens, in the row's place
+   */
+  explain(
+    model: string,
+    prompt: string,
+    { layer, template, marker, ...settings }: Settings<"explain", "prompt">,
+    options: CallOptions = {},
+  ) {
+    return this.submit("explain", model, { prompt, layer, template, marker, ...settings }, options);
   }
 
   /** The sparse dictionaries that are kept by name. */

@@ -4,6 +4,7 @@ import { limits } from "./limits.js";
 import {
   type Config,
   type DriftConfig,
+  type ExplainConfig,
   type ExtractConfig,
   type FeaturesConfig,
   type Operation,
@@ -62,6 +63,9 @@ export function checkSubmission(body: unknown): Config {
       break;
     case "patch_sweep":
       checkPatchSweep(config);
+      break;
+    case "explain":
+      checkExplain(config);
       break;
   }
   return config;
@@ -140,6 +144,26 @@ function checkDrift({ examples, probe, vector }: DriftConfig): void {
     if (examples.every((example) => example.label !== label)) {
       throw new InvalidInput("examples", `both classes must occur beside ${field}; none has label ${label}.`);
     }
+  }
+}
+
+function checkExplain(config: ExplainConfig): void {
+  const { template, marker, samples, temperature, verbaliser, verbaliser_revision } = config;
+  const places = template.split(marker).length - 1;
+  if (places !== 1) {
+    throw new InvalidInput(
+      "template",
+      `must hold the marker ${shown(marker)} once; it does ${places} times.`,
+    );
+  }
+  if (samples > 1 && temperature === 0) {
+    throw new InvalidInput(
+      "samples",
+      `must be 1 at temperature 0, where all descriptions are the same, got ${samples}.`,
+    );
+  }
+  if (verbaliser === undefined && verbaliser_revision !== undefined) {
+    throw new InvalidInput("verbaliser_revision", "is of a verbaliser; name one.");
   }
 }
 

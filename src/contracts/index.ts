@@ -1,6 +1,7 @@
 export * from "./capture.js";
 export { promptPairs } from "./check-patch-sweep.js";
 export { checkSubmission } from "./check-submission.js";
+export * from "./explain.js";
 export * from "./health.js";
 export * from "./job.js";
 export { defaults, limits, ports, topCounts } from "./limits.js";

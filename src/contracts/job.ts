@@ -1,4 +1,5 @@
 import Type, { type Static } from "typebox";
+import { ExplainResult } from "./explain.js";
 import { limits } from "./limits.js";
 import { PatchGrowth, PatchSweepResult } from "./patch-sweep.js";
 import {
@@ -15,6 +16,7 @@ import {
   CompareSubmission,
   type Config,
   DriftSubmission,
+  ExplainSubmission,
   ExtractSubmission,
   FeaturesSubmission,
   InspectSubmission,
@@ -73,6 +75,7 @@ export const Submission = Type.Union(
     ExtractSubmission,
     DriftSubmission,
     PatchSweepSubmission,
+    ExplainSubmission,
   ],
   {
     title: "Submission",
@@ -94,6 +97,7 @@ export const Job = Type.Object(
         ExtractResult,
         DriftResult,
         PatchSweepResult,
+        ExplainResult,
       ]),
     ),
     error,

@@ -47,6 +47,11 @@ export const limits = {
   patch_pairs: 64,
   patch_sites: 32_768,
   patch_spans: 64,
+  explain_positions: 16,
+  explain_samples: 8,
+  explain_tokens: 512,
+  explain_temperature: 2,
+  explain_length: 10_000_000,
   attention_heads: 256,
   attention_bytes: 268_435_456,
   swap_places: 256,
@@ -80,6 +85,11 @@ export const defaults = {
   patch_direction: "denoise",
   patch_controls: true,
   patch_points: ["block_out"],
+  explain_positions: [-1],
+  explain_tokens: 128,
+  explain_samples: 1,
+  explain_temperature: 0,
+  explain_controls: true,
   capture_input_tokens: 128,
 } as const;
 

@@ -1,4 +1,5 @@
 import Type, { type Static, type TSchema } from "typebox";
+import type { ExplainResult } from "./explain.js";
 import { blockPoints, changedPoints, innerPoints, textRows } from "./names.js";
 import type { PatchSweepResult } from "./patch-sweep.js";
 import { Provenance } from "./provenance.js";
@@ -682,4 +683,5 @@ export type Result =
   | FeaturesResult
   | ExtractResult
   | DriftResult
-  | PatchSweepResult;
+  | PatchSweepResult
+  | ExplainResult;

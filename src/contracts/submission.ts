@@ -25,6 +25,7 @@ export const operations = [
   "extract",
   "drift",
   "patch_sweep",
+  "explain",
 ] as const;
 export type Operation = (typeof operations)[number];
 
@@ -703,6 +704,92 @@ export const PatchSweepSubmission = Type.Object(
   },
 );
 
+export const ExplainSubmission = Type.Object(
+  {
+    operation: Type.Literal("explain"),
+    ...commonOfFeatures,
+    prompt,
+    layer: Type.Integer({
+      minimum: 0,
+      maximum: limits.layer_index,
+      description: "Zero-based block index: whose output is put into words.",
+    }),
+    positions: Type.Optional(
+      Type.Array(Type.Integer({ minimum: -limits.token_index, maximum: limits.token_index }), {
+        minItems: 1,
+        maxItems: limits.explain_positions,
+        uniqueItems: true,
+        default: [...defaults.explain_positions],
+        description:
+          "Token indices of the prompt, negative ones from the end: each one's row is explained by itself.",
+      }),
+    ),
+    verbaliser: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: limits.model_characters,
+        description:
+          "The model that is to say what a row is, named as `model` is and as wide; otherwise `model` itself.",
+      }),
+    ),
+    verbaliser_revision: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 255, description: "Pins a hub revision of `verbaliser`." }),
+    ),
+    template: text(
+      "The verbaliser's prompt, with the marker once. Control tokens in it are read, so that it can be in the verbaliser's " +
+        "chat format; no template is applied.",
+    ),
+    marker: text(
+      "Text that is exactly one token of the verbaliser, and is that in the template: in its embedding's place stands the row.",
+    ),
+    length: Type.Optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: limits.explain_length,
+        description:
+          "L2 length that each row is scaled to, which a verbaliser is trained on; otherwise rows stay as they are.",
+      }),
+    ),
+    samples: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: limits.explain_samples,
+        default: defaults.explain_samples,
+        description: "Descriptions of each row; more than one need a temperature.",
+      }),
+    ),
+    temperature: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        maximum: limits.explain_temperature,
+        default: defaults.explain_temperature,
+        description: "Of descriptions that are drawn from `seed`; 0: the most probable token each time.",
+      }),
+    ),
+    description_tokens: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: limits.explain_tokens,
+        default: defaults.explain_tokens,
+        description: "Tokens of a description at most.",
+      }),
+    ),
+    controls: Type.Optional(
+      Type.Boolean({
+        default: defaults.explain_controls,
+        description:
+          "Also what the verbaliser says to each row's numbers in another order, drawn from `seed`, and to no row at all.",
+      }),
+    ),
+  },
+  {
+    ...closed,
+    title: "ExplainSubmission",
+    description:
+      "Put block outputs into words: each stands in a token embedding's place in another model's prompt, which says what it is.",
+  },
+);
+
 /** The body of `POST /lab/v1/jobs`, by operation. */
 export const submissions = {
   inspect: InspectSubmission,
@@ -713,6 +800,7 @@ export const submissions = {
   extract: ExtractSubmission,
   drift: DriftSubmission,
   patch_sweep: PatchSweepSubmission,
+  explain: ExplainSubmission,
 } as const;
 
 /** A validated submission, its defaults filled in. */
@@ -735,6 +823,15 @@ export type PatchSweepConfig = Filled<
   Static<typeof PatchSweepSubmission>,
   Exclude<CommonDefaults, "layers"> | "direction" | "controls" | "points"
 >;
+export type ExplainConfig = Filled<
+  Static<typeof ExplainSubmission>,
+  | Exclude<CommonDefaults, "layers" | "max_tokens">
+  | "positions"
+  | "samples"
+  | "temperature"
+  | "description_tokens"
+  | "controls"
+>;
 export type Config =
   | InspectConfig
   | CompareConfig
@@ -743,4 +840,5 @@ export type Config =
   | FeaturesConfig
   | ExtractConfig
   | DriftConfig
-  | PatchSweepConfig;
+  | PatchSweepConfig
+  | ExplainConfig;

@@ -144,6 +144,8 @@ function sentence(failure: Failure, keys: string[], actual: unknown): string {
       return `must be ${shown(params.allowedValue)}, got ${shown(actual)}`;
     case "minimum":
       return `at least ${limit}, got ${shown(actual)}`;
+    case "exclusiveMinimum":
+      return `must be above ${limit}, got ${shown(actual)}`;
     case "maximum":
       return `at most ${limit}, got ${shown(actual)}`;
     case "minItems":
@@ -171,7 +173,6 @@ const nouns: Record<string, [one: string, many: string]> = {
   prompts: ["prompt", "prompts"],
   positives: ["text", "texts"],
   negatives: ["text", "texts"],
-  positions: ["range", "ranges"],
   examples: ["example", "examples"],
 };
 

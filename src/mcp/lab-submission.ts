@@ -11,8 +11,11 @@ export const SubmissionInput: TSchema = (() => {
     for (const [name, schema] of Object.entries(
       submissions[operation].properties as Record<string, TSchema>,
     )) {
-      // Of the forms of examples, the last ones have an optional label and an optional split.
-      if (name !== "operation") fields[name] = schema;
+      if (name === "operation") continue;
+      const given = fields[name];
+      // Of the forms of examples, the last ones have an optional label and an optional split. Those of positions have
+      // nothing in common.
+      fields[name] = name === "positions" && given !== undefined ? Type.Union([given, schema]) : schema;
     }
   }
   const { model, ...others } = fields;
@@ -26,7 +29,8 @@ export const SubmissionInput: TSchema = (() => {
           "sparse autoencoder. features (dictionary, prompt or texts): which features of a stored dictionary are active. " +
           "extract (examples, or data and out, paths on the Lab's machine): block outputs of a data set in files. " +
           "drift (other, examples): what changes between two models of one architecture. " +
-          "patch_sweep (clean and corrupted, or pairs): where a block's output, or what its attention, its MLP or a single head adds (points; head_out with heads), at one token or marked span (positions aligned) moves the answer.",
+          "patch_sweep (clean and corrupted, or pairs): where a block's output, or what its attention, its MLP or a single head adds (points; head_out with heads), at one token or marked span (positions aligned) moves the answer. " +
+          "explain (prompt, layer, positions as token indices, verbaliser, template with a marker): rows of a block output in words, said by a model that is trained to.",
       }),
       model: model as TSchema,
       ...Object.fromEntries(Object.entries(others).map(([name, schema]) => [name, Type.Optional(schema)])),

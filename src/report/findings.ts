@@ -1,6 +1,7 @@
 import type {
   CompareResult,
   DriftResult,
+  ExplainResult,
   ExtractResult,
   FeaturesResult,
   InspectResult,
@@ -11,6 +12,7 @@ import type {
 import type { Findings } from "./figure.js";
 import { compareFindings } from "./figures/compare.js";
 import { driftFindings } from "./figures/drift.js";
+import { explainFindings } from "./figures/explain.js";
 import { extractFindings } from "./figures/extract.js";
 import { featuresFindings } from "./figures/features.js";
 import { inspectFindings } from "./figures/inspect.js";
@@ -38,5 +40,7 @@ export function findingsOf({ operation, result }: ReportedJob): Findings {
       return driftFindings(result as DriftResult);
     case "patch_sweep":
       return patchSweepFindings(result as PatchSweepResult);
+    case "explain":
+      return explainFindings(result as ExplainResult);
   }
 }

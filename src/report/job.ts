@@ -1,6 +1,7 @@
 import {
   CompareResult,
   DriftResult,
+  ExplainResult,
   ExtractResult,
   FeaturesResult,
   InspectResult,
@@ -34,6 +35,7 @@ const schemas = {
   extract: ExtractResult,
   drift: DriftResult,
   patch_sweep: PatchSweepResult,
+  explain: ExplainResult,
 };
 
 /**
@@ -53,7 +55,7 @@ export function readJob(value: unknown): ReportedJob {
   }
   if (operation === undefined) {
     throw new UserError(
-      "This JSON is neither a job nor the result of inspect, compare, probe, sae, features, extract, drift or patch_sweep.",
+      "This JSON is neither a job nor the result of inspect, compare, probe, sae, features, extract, drift, patch_sweep or explain.",
     );
   }
   try {
@@ -84,7 +86,7 @@ export function withoutFolders(job: ReportedJob): ReportedJob {
   };
   const { config } = job;
   const named = config === undefined ? undefined : { ...config };
-  for (const field of ["model", "other", "data", "out"]) {
+  for (const field of ["model", "other", "verbaliser", "data", "out"]) {
     if (typeof named?.[field] === "string") named[field] = fileName(named[field]);
   }
   const folder =
@@ -111,6 +113,7 @@ function operationOf(job: Record<string, unknown>, result: Record<string, unknow
     return job.operation as Operation;
   }
   if (Array.isArray(result.sites)) return "patch_sweep";
+  if (Array.isArray(result.explained)) return "explain";
   if (asObject(result.fidelity) !== undefined) return "features";
   if (result.kept_files !== undefined) return "extract";
   if (Array.isArray(result.models)) return "drift";

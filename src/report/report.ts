@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type {
   CompareResult,
   DriftResult,
+  ExplainResult,
   ExtractResult,
   FeaturesResult,
   InspectResult,
@@ -114,6 +115,7 @@ function heading({ operation, result, config, id, created, started, ended }: Rep
         .join(" and "),
     ],
     extract: ["Block outputs of", (result as ExtractResult).data?.name],
+    explain: ["In words:", explainedText(result as ExplainResult, config)],
     patch_sweep: ["Where it happens in", patchedText(result as PatchSweepResult)],
     sae: ["A sparse autoencoder on", `${provenance.requested_model}, layer ${provenance.layers.join(", ")}`],
   } as const;
@@ -140,6 +142,11 @@ function patchedText({ pairs }: PatchSweepResult): string {
   if (first === undefined) return "";
   const text = `${first.clean.tokens.join("")} / ${first.corrupted.tokens.join("")}`;
   return pairs.length === 1 ? text : `${count(pairs.length, "pair")}: ${glimpse(text, 80)}, …`;
+}
+
+function explainedText({ explained }: ExplainResult, config: ReportedJob["config"]): string {
+  const tokens = (explained ?? []).map(({ token }) => token.trim()).join(", ");
+  return typeof config?.prompt === "string" ? config.prompt : tokens;
 }
 
 /** What is read off a result of several prompts is not of the first alone. */

@@ -115,7 +115,7 @@ function withoutFolder(job: Job): Job {
 /** A configuration without the folders of its author's machine. */
 function publicRequest(config: Config): Record<string, unknown> {
   const request: Record<string, unknown> = { ...config };
-  for (const field of ["model", "other", ...placeFields]) {
+  for (const field of ["model", "other", "verbaliser", ...placeFields]) {
     const value = request[field];
     if (typeof value === "string") request[field] = publicName(value);
   }
@@ -284,6 +284,12 @@ function methodOf({ config }: Job): string {
           : "the last tokens of marked spans";
     const states = points.join() === "block_out" ? "block outputs" : `states (${points.join(", ")})`;
     return `patch_sweep (${config.direction}): single ${states} of ${layers} at ${tokens} put from one prompt's run into the other's; logit difference of two tokens${config.controls ? `, beside random changes as long (seed ${config.seed})` : ""}.`;
+  }
+  if (config.operation === "explain") {
+    const verbaliser = config.verbaliser === undefined ? "the same model" : publicName(config.verbaliser);
+    const drawn =
+      config.temperature === 0 ? "greedy" : `temperature ${config.temperature}, seed ${config.seed}`;
+    return `explain: block outputs of layer ${config.layer} at tokens ${config.positions.join(", ")}, ${config.length === undefined ? "as long as they are" : `scaled to a length of ${config.length}`}, each in a token embedding's place in a prompt of ${publicName(verbaliser)} (${drawn})${config.controls ? "; beside rows with their numbers in another order, and no row" : ""}.`;
   }
   const where = `block output of layer ${config.layers.join(", ")}, seed ${config.seed}`;
   switch (config.operation) {

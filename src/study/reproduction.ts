@@ -58,7 +58,8 @@ function checkPlaces(request: Config): void {
   const named = Object.entries(request).filter(([, value]) => typeof value === "string");
   const place = named.find(
     ([name, value]) =>
-      placeFields.some((field) => field === name) || (name === "other" && !isPublicModel(value)),
+      placeFields.some((field) => field === name) ||
+      ((name === "other" || name === "verbaliser") && !isPublicModel(value)),
   );
   if (place === undefined) return;
   throw new InvalidInput(

@@ -3,6 +3,7 @@ import type {
   CompareConfig,
   CompareResult,
   DriftResult,
+  ExplainResult,
   ExtractResult,
   FeaturesResult,
   InspectResult,
@@ -17,6 +18,7 @@ import { positionText } from "../contracts/position-text.js";
 import type { Canvas } from "./canvas.js";
 import { comparePicture } from "./compare-picture.js";
 import { driftPicture } from "./drift-picture.js";
+import { explainPicture } from "./explain-picture.js";
 import { extractPicture } from "./extract-picture.js";
 import { featuresPicture } from "./features-picture.js";
 import { inspectPicture } from "./inspect-picture.js";
@@ -55,6 +57,13 @@ function asked({ id, status, operation, model, started, ended, config }: Job, ca
       ...row("Job", `${id}, ${operation}, ${status}${took}`),
       ...row("Model", oneLine(model)),
       ...row("Patched", patchedText(config)),
+    ];
+  }
+  if (config.operation === "explain") {
+    return [
+      ...row("Job", `${id}, ${operation}, ${status}${took}`),
+      ...row("Model", oneLine(model)),
+      ...row("Explained", `${oneLine(config.prompt)} (layer ${config.layer})`),
     ];
   }
   const layers = `${config.layers.length === 1 ? "layer" : "layers"} ${config.layers.join(", ")}`;
@@ -137,6 +146,8 @@ function resultLines({ operation, result, config }: Job, canvas: Canvas): string
       return driftPicture(result as DriftResult, canvas);
     case "patch_sweep":
       return patchSweepPicture(result as PatchSweepResult, canvas);
+    case "explain":
+      return explainPicture(result as ExplainResult, canvas);
   }
 }
 

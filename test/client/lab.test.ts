@@ -99,6 +99,7 @@ test("lenses, too; and each job can be asked for, and its arrays by what they ar
   await lab.features("demo", "gemma", ["x"], { seed: 2 });
   await lab.drift("demo", "other", [{ text: "a" }]);
   await lab.extract("demo", { data: "/a.txt" });
+  await lab.explain("demo", "a", { layer: 3, template: "What is X?", marker: "X", length: 5 });
   await service.close();
   assert.equal(
     service.seen.map(({ method, path, body }) => [method, path, body === "" ? null : JSON.parse(body)]),
@@ -121,6 +122,14 @@ test("lenses, too; and each job can be asked for, and its arrays by what they ar
         { operation: "drift", model: "demo", other: "other", examples: [{ text: "a" }] },
       ],
       ["POST", "/lab/v1/jobs", { operation: "extract", model: "demo", data: "/a.txt" }],
+      [
+        "POST",
+        "/lab/v1/jobs",
+        {
+          ...{ operation: "explain", model: "demo", prompt: "a", layer: 3 },
+          ...{ template: "What is X?", marker: "X", length: 5 },
+        },
+      ],
     ],
   );
 });

@@ -100,9 +100,24 @@ const patchSweep = fc.record({
   controls: optional(fc.boolean()),
 });
 
+const explain = fc.record({
+  operation: fc.constant("explain"),
+  ...commonOfPatches,
+  prompt: text,
+  layer: fc.integer({ min: 0, max: 255 }),
+  positions: optional(fc.uniqueArray(fc.integer({ min: -4095, max: 4095 }), { minLength: 1, maxLength: 16 })),
+  verbaliser: optional(text),
+  template: fc.constant("What is ㈎?"),
+  marker: fc.constant("㈎"),
+  length: optional(fc.double({ min: 0.001, max: 1e7, noNaN: true })),
+  temperature: optional(fc.double({ min: 0, max: 2, noNaN: true }).map((value) => value + 0)),
+  description_tokens: optional(fc.integer({ min: 1, max: 512 })),
+  controls: optional(fc.boolean()),
+});
+
 /** Bodies that the contract accepts. */
 export const validSubmission: fc.Arbitrary<Record<string, unknown>> = fc
-  .oneof(inspect, compare, patch, steer, along, probe, sae, patchSweep)
+  .oneof(inspect, compare, patch, steer, along, probe, sae, patchSweep, explain)
   .map((body) => JSON.parse(JSON.stringify(withoutAbsent(body))));
 
 const odd: fc.Arbitrary<unknown> = fc.oneof(
@@ -139,6 +154,7 @@ export const anyBody: fc.Arbitrary<unknown> = fc.oneof(
       "extract",
       "drift",
       "patch_sweep",
+      "explain",
     ),
     extra: fc.jsonValue(),
   }),
@@ -152,6 +168,7 @@ export const anyBody: fc.Arbitrary<unknown> = fc.oneof(
       "extract",
       "drift",
       "patch_sweep",
+      "explain",
     ),
     model: odd,
     prompt: odd,

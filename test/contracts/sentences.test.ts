@@ -56,7 +56,7 @@ const cases: [value: object, sentence: string, path: string, field?: string][] =
   [{ count: 0 }, "count: at least 1, got 0.", "count"],
   [{ count: 10 }, "count: at most 9, got 10.", "count"],
   [{ count: "3" }, 'count: must be an integer, got "3".', "count"],
-  [{ part: 0 }, "part: is not accepted (exclusiveMinimum), got 0.", "part"],
+  [{ part: 0 }, "part: must be above 0, got 0.", "part"],
   [{ kind: "other" }, 'kind: must be "only", got "other".', "kind"],
   [{ layers: [] }, "layers: at least 1 index, got 0.", "layers"],
   [{ layers: [1, 2, 3] }, "layers: at most 2 indices, got 3.", "layers"],

@@ -71,15 +71,15 @@ test("each fault is one sentence with the limit and the actual value", () => {
     ["x", "The body must be a JSON object."],
     [
       {},
-      "operation: is required; one of inspect, compare, probe, sae, features, extract, drift, patch_sweep.",
+      "operation: is required; one of inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain.",
     ],
     [
       { operation: "train" },
-      'operation: must be one of inspect, compare, probe, sae, features, extract, drift, patch_sweep, got "train".',
+      'operation: must be one of inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain, got "train".',
     ],
     [
       { operation: {} },
-      "operation: must be one of inspect, compare, probe, sae, features, extract, drift, patch_sweep, got an object.",
+      "operation: must be one of inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain, got an object.",
     ],
     [{ operation: "inspect", model: "m" }, "prompt is required."],
     [{ operation: "inspect" }, "model and prompt are required."],
@@ -192,7 +192,7 @@ test("compare: what each intervention needs", () => {
       { intervention: "ablate", controls: true },
       "controls: patch, steer, project_out, clamp and swap have one, not ablate.",
     ],
-    [{ positions: Array(17).fill([0, 1]) }, "positions: at most 16 ranges, got 17."],
+    [{ positions: Array(17).fill([0, 1]) }, "positions: at most 16 entries, got 17."],
     [{ strengths: [] }, "strengths: at least 1 number, got 0."],
     [{ strengths: Array(10).fill(1) }, "strengths: at most 9 numbers, got 10."],
     [{ strengths: [5.1] }, "strengths[0]: at most 5, got 5.1."],
@@ -393,6 +393,38 @@ test("patch_sweep: two prompts, or pairs of them; any number of layers, position
   assert.is(patch({ pairs: Array(65).fill(capitals) }), "pairs: at most 64 entries, got 65.");
   assert.match(patch({ ...capitals, max_tokens: 3 }), /^unknown field "max_tokens"/);
   assert.is(patch({ ...capitals, direction: "both" }), 'direction: must be denoise or noise, got "both".');
+});
+
+test("explain: a template that has the marker once, and samples that differ", () => {
+  const body = {
+    operation: "explain",
+    model: "demo",
+    prompt: "a",
+    layer: 3,
+    template: "What is X?",
+    marker: "X",
+  };
+  const explain = (more: object) => sentence({ ...body, ...more });
+  assert.equal(checkSubmission(body), {
+    ...body,
+    ...{ max_input_tokens: 256, seed: 0, positions: [-1], samples: 1, temperature: 0 },
+    ...{ description_tokens: 128, controls: true },
+  });
+  assert.is(explain({ template: "What?" }), 'template: must hold the marker "X" once; it does 0 times.');
+  assert.is(explain({ template: "X is X" }), 'template: must hold the marker "X" once; it does 2 times.');
+  assert.is(
+    explain({ samples: 2 }),
+    "samples: must be 1 at temperature 0, where all descriptions are the same, got 2.",
+  );
+  assert.is(explain({ samples: 8, temperature: 2, description_tokens: 512, length: 80_000 }), "accepted");
+  assert.is(explain({ verbaliser_revision: "main" }), "verbaliser_revision: is of a verbaliser; name one.");
+  assert.is(explain({ verbaliser: "other", verbaliser_revision: "main" }), "accepted");
+  assert.is(explain({ positions: [0, 0] }), "positions: 0 appears twice.");
+  assert.is(explain({ positions: [...Array(17).keys()] }), "positions: at most 16 entries, got 17.");
+  assert.is(explain({ length: 0 }), "length: must be above 0, got 0.");
+  assert.match(explain({ layers: [3] }), /^unknown field "layers"/);
+  const { marker: _marker, ...unmarked } = body;
+  assert.is(sentence(unmarked), "marker is required.");
 });
 
 test("sae: labels are not needed; features and steps have limits", () => {

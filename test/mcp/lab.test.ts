@@ -91,6 +91,7 @@ for (const kind of clients) {
       "extract",
       "drift",
       "patch_sweep",
+      "explain",
     ]);
     const prompt = "The capital of France is";
     const submission = { operation: "inspect", model: "demo", prompt, layers: [0, 7] };
@@ -136,6 +137,26 @@ test("what is refused comes as one sentence with the numbers", async () => {
     ),
     "donor_prompt: is required for patch.",
   );
+  // Each operation has positions of its own kind.
+  const patched = { operation: "compare", model: "demo", prompt: "a", intervention: "patch" };
+  for (const positions of ["generated", [[0, -1]]]) {
+    assert.match(
+      refusal(await mcp.call("lab_submit", { ...patched, positions })),
+      "donor_prompt: is required",
+    );
+  }
+  const aligned = { operation: "patch_sweep", model: "demo", clean: "a", positions: "aligned" };
+  assert.match(refusal(await mcp.call("lab_submit", aligned)), "corrupted: is required beside clean");
+  const explained = {
+    operation: "explain",
+    model: "demo",
+    prompt: "a",
+    layer: 3,
+    positions: [-1],
+    marker: "X",
+  };
+  const twice = await mcp.call("lab_submit", { ...explained, template: "X X" });
+  assert.match(refusal(twice), 'template: must hold the marker "X" once; it does 2 times.');
   const misplaced = { operation: "inspect", model: "demo", prompt: "a", steps: 3 };
   assert.match(refusal(await mcp.call("lab_submit", misplaced)), /unknown field "steps"/);
   assert.match(refusal(await mcp.call("lab_job", { id: nothing })), /There is no job|no job/i);

@@ -1,6 +1,7 @@
 /** Jobs of each kind, as small as a report needs them; their figures can be checked by hand. */
 import type {
   CompareResult,
+  ExplainResult,
   InspectResult,
   PatchSweepResult,
   ProbeResult,
@@ -234,4 +235,40 @@ export function saeJob(text = (index: number) => `text ${index}`): ReportedJob {
 export function hostileJobs(): ReportedJob[] {
   const at = (index: number) => `${hostile[index % hostile.length]} ${index}`;
   return [inspectJob(hostile), compareJob(hostile), probeJob(at), saeJob(at), patchJob(hostile)];
+}
+
+/** Two rows in words, with both controls; what a model says may be anything. */
+export function explainJob(): ReportedJob {
+  const said = (text: string, ended = true) => [{ text, tokens: 4, ended }];
+  const result: ExplainResult = {
+    layer: 5,
+    verbaliser: { name: "av", quantization: "Q8_0", bytes: 2000, prompt_tokens: 30, token_scale: 1 },
+    length: 150,
+    explained: [
+      {
+        ...{ position: 4, token: " is", token_id: 9, norm: 10.25 },
+        descriptions: said(" a <b>capital</b> of Europe"),
+        shuffled: said("a country of words", false),
+      },
+      {
+        ...{ position: 3, token: " France", token_id: 8, norm: 12.5 },
+        ...{ descriptions: said("a country"), shuffled: said("noise") },
+      },
+    ],
+    unfilled: said("nothing at all", false),
+    note: "Read it beside its controls.",
+    ...{ artifacts: ["rows.npz"], provenance },
+  };
+  const config = {
+    ...{
+      operation: "explain",
+      model: "demo",
+      prompt: "The <capital> of France is",
+      layer: 5,
+      positions: [4, 3],
+    },
+    ...{ verbaliser: "/home/me/av.gguf", template: "What is X?", marker: "X", length: 150, temperature: 0 },
+    ...{ samples: 1, description_tokens: 8, controls: true, seed: 0, max_input_tokens: 256 },
+  };
+  return { operation: "explain", id: "9".repeat(32), config, result };
 }

@@ -2,11 +2,11 @@
 import { createHash } from "node:crypto";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import type { CompareResult, InspectResult, ProbeResult } from "../../src/contracts/index.js";
+import type { CompareResult, ExplainResult, InspectResult, ProbeResult } from "../../src/contracts/index.js";
 import { type Figure, findingsOf, readJob, renderReport } from "../../src/report/index.js";
 import { probePicture } from "../../src/terminal/probe-picture.js";
 import { saying } from "../support/saying.js";
-import { compareJob, hostileJobs, inspectJob, probeJob, provenance, saeJob } from "./jobs.js";
+import { compareJob, explainJob, hostileJobs, inspectJob, probeJob, provenance, saeJob } from "./jobs.js";
 
 const withoutScripts = (page: string) =>
   page.replace(/<script[^>]*>[\s\S]*?<\/script>/g, "").replace(/<style>[\s\S]*?<\/style>/g, "");
@@ -35,6 +35,27 @@ test("every field of the provenance is told, in every kind of report", async () 
     );
     assert.ok(text.includes(job.id as string));
   }
+});
+
+test("rows in words: what was said to each, to its numbers in another order, and to none", async () => {
+  const job = explainJob();
+  const page = await renderReport(job);
+  const text = textOf(page);
+  for (const words of [
+    "In words: The <capital> of France is",
+    "av (Q8_0) puts 2 rows of layer 5 into words; to token 4: “a <b>capital</b> of Europe”.",
+    "Without a row it says: “nothing at all …”.",
+    'Token 3, " France"',
+    "The row of layer 5 is 12.5 long and was put in 150 long.",
+    "a country of words …",
+  ]) {
+    assert.ok(text.includes(words), words);
+  }
+  assert.not.ok(page.includes("<b>capital"), "what a model says is text");
+  assert.not.ok(page.includes("/home/me"), "no folder of a verbaliser");
+  assert.is(readJob({ ...job.result }).operation, "explain", "a result alone is known by itself");
+  const bare = { ...job.result, unfilled: undefined } as ExplainResult;
+  assert.not.match(textOf(await renderReport({ ...job, result: bare })), "Without a row");
 });
 
 test("results whose tokens are a count have a page, too; a feature's page shades its tokens", async () => {

@@ -219,6 +219,10 @@ test("a study's requests name no file, folder or host of whoever repeats them", 
       labels: "http://169.254.169.254/latest",
     },
     { operation: "drift", ...common, other: "/home/me/private.gguf", examples },
+    {
+      ...{ operation: "explain", model: "demo", prompt: "a", layer: 3, template: "What is X?", marker: "X" },
+      verbaliser: "/home/me/verbaliser.gguf",
+    },
   ];
   const told = (list: object[]) => ({
     ...assemble(words, [jobEvidence(labJob(inspectJob(), { prompt: "x" }))]).study,
@@ -229,7 +233,7 @@ test("a study's requests name no file, folder or host of whoever repeats them", 
   });
   const { asked, refused } = requestsIn(told(requests));
   assert.is(asked.length, 0);
-  const places = ["data", "out", "from", "labels", "other"];
+  const places = ["data", "out", "from", "labels", "other", "verbaliser"];
   for (const [at, field] of places.entries()) {
     assert.match(refused[at] ?? "", ` with ${field}, which names a place of its author's machine`);
   }

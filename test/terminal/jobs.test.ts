@@ -13,6 +13,7 @@ import {
   roc,
   width,
 } from "../../src/terminal/index.js";
+import { explainJob } from "../report/jobs.js";
 import { example } from "./example.js";
 
 const recorded = (name: string) =>
@@ -22,6 +23,28 @@ const probe = recorded("probe");
 const sae = recorded("sae");
 const plain: Canvas = { width: 100, colors: "none" };
 const picture = (job: Job, canvas = plain) => jobPicture(job, canvas).join("\n");
+
+const explained = {
+  ...{ ...probe, ...explainJob() },
+  model: "demo",
+} as Job;
+
+test("explain: each row with what is said to it, to its numbers in another order, and to none", () => {
+  validate(JobSchema, explained);
+  const text = picture(explained);
+  assert.match(text, /^Explained +The <capital> of France is \(layer 5\)$/m);
+  assert.match(text, /^Verbaliser +av Q8_0, rows of layer 5, scaled to a length of 150$/m);
+  assert.match(
+    text,
+    /^Token 4 +“is”, 10\.25 long\nSaid +a <b>capital<\/b> of Europe\nShuffled +a country of words …$/m,
+  );
+  assert.match(text, /^Without a row .*\nSaid +nothing at all …$/m);
+  for (const columns of [40, 80]) {
+    for (const line of jobPicture(explained, { width: columns, colors: "none" })) {
+      assert.ok(width(line) <= columns, line);
+    }
+  }
+});
 
 test("the recorded jobs are jobs", () => {
   for (const job of [compare, probe, sae]) validate(JobSchema, job);

@@ -1,4 +1,5 @@
 import Type, { type Static, type TSchema } from "typebox";
+import { ExplainResult } from "../explain.js";
 import { Submission } from "../job.js";
 import { PatchSweepResult } from "../patch-sweep.js";
 import {
@@ -56,6 +57,7 @@ export const ResultBlocks = {
   extract: result("extract", bare(ExtractResult)),
   drift: result("drift", bare(DriftResult)),
   patch_sweep: result("patch_sweep", bare(PatchSweepResult)),
+  explain: result("explain", bare(ExplainResult)),
 } as const;
 
 /** `tapline-request`: what was asked of the Lab. Whoever reproduces it sends it to their own, after a look and a yes. */

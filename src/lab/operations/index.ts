@@ -1,6 +1,7 @@
 import type { Config, Result } from "../../contracts/index.js";
 import { compare } from "./compare.js";
 import { drift } from "./drift.js";
+import { explain } from "./explain.js";
 import { extract } from "./extract.js";
 import { features } from "./features.js";
 import { inspect } from "./inspect.js";
@@ -29,5 +30,7 @@ export async function runOperation(input: OperationInput<Config>): Promise<Findi
       return drift({ ...rest, config });
     case "patch_sweep":
       return patchSweep({ ...rest, config });
+    case "explain":
+      return explain({ ...rest, config });
   }
 }

@@ -82,7 +82,7 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
   } as Result;
 }
 
-/** The blocks that a job found out: the one that a dictionary reads, or all of a patch sweep. */
+/** The blocks that a job found out: the one that a dictionary reads or that is explained, or all of a patch sweep. */
 function layersOf(findings: object): number[] {
   const { layer, layers } = findings as Partial<FeaturesResult & PatchSweepResult>;
   return layers ?? [layer as number];
@@ -101,7 +101,8 @@ async function prepareMemory(
   }
   const weights = resolved.weights.reduce((sum, { bytes }) => sum + bytes, 0);
   if (load.force || weights < hostMemory().free / 4) return; // contexts of experiments are small
-  const tokens = config.max_input_tokens + ("max_tokens" in config ? config.max_tokens : 0);
+  const answered = config.operation === "explain" ? config.description_tokens : 0;
+  const tokens = config.max_input_tokens + ("max_tokens" in config ? config.max_tokens : answered);
   const asked = { path: resolved.path, ctxSize: tokens, parallel: 1, embeddings: false };
   const gpuLayers = load.devices?.[0] === "none" ? 0 : load.gpuLayers;
   const layout = await native.estimateMemory({ ...asked, gpuLayers }).catch(() => []); // loading will say what is wrong

@@ -131,6 +131,7 @@ class TestContract(unittest.TestCase):
             Lab.extract: ["model", ("data", None), ("out", None), "**settings"],
             Lab.drift: ["model", "other", "examples", "**settings"],
             Lab.patch_sweep: ["model", ("clean", None), ("corrupted", None), "**settings"],
+            Lab.explain: ["model", "prompt", "layer", "template", "marker", "**settings"],
             Lab.dictionaries: [],
             Lab.dictionary: ["name"],
             Lab.add_dictionary: [

@@ -16,6 +16,7 @@ import {
 } from "./arithmetic.js";
 import { attention, blockPoints } from "./block-points.js";
 import { type PrintedTensor, runEvalCallback, settings } from "./eval-callback.js";
+import { explain } from "./explain.js";
 import { generate } from "./generate.js";
 import { type Check, type ModelReport, reportOf, tolerances } from "./report.js";
 import { routing } from "./routing.js";
@@ -63,6 +64,7 @@ async function checkModel(path: string, tool: string): Promise<ModelReport> {
       lens,
       sweep,
       patches,
+      explain,
       recovers,
     ]) {
       report.checks.push(await check(subject, tool, path));

@@ -59,10 +59,18 @@ export function summary(outcomes: Outcome[]): string {
 function pointLines(outcomes: Outcome[]): string[] {
   const held = outcomes.filter(({ verdict, report }) => verdict === "holds" && report?.points !== undefined);
   if (held.length === 0) return [];
-  return points.map((point) => {
+  const lines = points.map((point) => {
     const count = held.filter(({ report }) => report?.points?.[point] === "").length;
     return `${point}: ${count} of ${outcomes.length} have it.`;
   });
+  return [...lines, `rows in a token's place: ${takers(outcomes).length} of ${outcomes.length} take them.`];
+}
+
+/** Models that take a row where a token's embedding stands. */
+function takers(outcomes: Outcome[]): Outcome[] {
+  return outcomes.filter(({ report }) =>
+    report?.checks.some(({ name, measured }) => name === "explain" && measured?.scale !== undefined),
+  );
 }
 
 /** Who lacks which point, and how blocks differ from the usual form. */
@@ -213,6 +221,14 @@ function markdown(outcomes: Outcome[]): string {
     lines.push(`| ${column.title} (${measured.length} models) | ${short(worst)} | ${model} |`);
   }
   lines.push(...pointsMarkdown(outcomes));
+  const scaled = takers(outcomes).filter(({ report }) =>
+    report?.checks.some(({ name, measured }) => name === "explain" && measured?.scale !== 1),
+  );
+  lines.push(
+    "",
+    `A row in a token's place is taken by ${takers(outcomes).length} of ${outcomes.length}; of these ` +
+      `${scaled.map(({ model }) => `\`${model}\``).join(", ")} multiply what is typed, and a row not.`,
+  );
   lines.push("", "Refused:", "");
   for (const { model, reason } of outcomes.filter(({ verdict }) => verdict === "refused")) {
     lines.push(`- \`${model}\`: ${reason}`);

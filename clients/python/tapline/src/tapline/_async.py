@@ -15,6 +15,7 @@ from .types import (
     CompareResult,
     DriftExample,
     DriftResult,
+    ExplainResult,
     ExtractResult,
     FeaturesResult,
     Health,
@@ -84,6 +85,10 @@ class AsyncLab:
         self, operation: Literal["patch_sweep"], model: Model, **settings: Any
     ) -> Job[PatchSweepResult]: ...
     @overload
+    async def submit(
+        self, operation: Literal["explain"], model: Model, **settings: Any
+    ) -> Job[ExplainResult]: ...
+    @overload
     async def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]: ...
     async def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]:
         """Hands an experiment in, as Lab.submit() does."""
@@ -110,6 +115,14 @@ class AsyncLab:
     ) -> Job[DriftResult]:
         """Compares two models of one architecture on the same examples."""
         return await asyncio.to_thread(lambda: self._lab.drift(model, other, examples, **settings))
+
+    async def explain(
+        self, model: Model, prompt: str, layer: int, template: str, marker: str, **settings: Any
+    ) -> Job[ExplainResult]:
+        """Puts block outputs into words: another model says what it makes of them."""
+        return await asyncio.to_thread(
+            lambda: self._lab.explain(model, prompt, layer, template, marker, **settings)
+        )
 
     async def extract(
         self,

@@ -24,6 +24,7 @@ def job_as_html(job: Mapping[str, Any]) -> str:
         "extract": _extract,
         "drift": _drift,
         "patch_sweep": _sites,
+        "explain": _explain,
     }
     draw = tables.get(str(job["operation"]))
     return about if not result or draw is None else about + draw(result)
@@ -78,6 +79,17 @@ def _sites(result: Mapping[str, Any]) -> str:
     furthest = sorted(result["sites"], key=lambda site: -abs(float(site["change"])))
     sites = ([site.get(field, "") for field in fields] for site in furthest)
     return _table(runs, [[result[run] for run in runs]]) + _table(fields, sites)
+
+
+def _explain(result: Mapping[str, Any]) -> str:
+    rows = [
+        [each["position"], repr(each["token"]), what, said["text"]]
+        for each in result["explained"]
+        for what in ("descriptions", "shuffled")
+        for said in each.get(what, [])
+    ]
+    rows += [["", "", "without a row", said["text"]] for said in result.get("unfilled", [])]
+    return _table(("position", "token", "what", "text"), rows)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -19,6 +19,7 @@ from .types import (
     CompareResult,
     DriftExample,
     DriftResult,
+    ExplainResult,
     ExtractResult,
     FeaturesResult,
     Health,
@@ -86,6 +87,8 @@ class Lab:
     def submit(
         self, operation: Literal["patch_sweep"], model: Model, **settings: Any
     ) -> Job[PatchSweepResult]: ...
+    @overload
+    def submit(self, operation: Literal["explain"], model: Model, **settings: Any) -> Job[ExplainResult]: ...
     @overload
     def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]: ...
     def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]:
@@ -193,6 +196,22 @@ class Lab:
         and ]] in both texts), direction (denoise or noise), controls.
         """
         return self.submit("patch_sweep", model, clean=clean, corrupted=corrupted, **settings)
+
+    def explain(
+        self, model: Model, prompt: str, layer: int, template: str, marker: str, **settings: Any
+    ) -> Job[ExplainResult]:
+        """Puts block outputs into words: a row of the prompt stands in the place of a token's embedding in another
+        model's prompt, the template, where the marker, one of that model's tokens, is.
+
+        Settings: verbaliser (a model, as model is; otherwise model itself), verbaliser_revision, positions (token
+        indices; [-1]), length (that rows are scaled to), samples, temperature, seed, description_tokens, controls.
+        """
+        other = settings.get("verbaliser")
+        if other is not None and not isinstance(other, str):
+            settings["verbaliser"] = os.path.abspath(other)
+        return self.submit(
+            "explain", model, prompt=prompt, layer=layer, template=template, marker=marker, **settings
+        )
 
     def dictionaries(self) -> list[dict[str, Any]]:
         """The sparse dictionaries that are kept by name: what each one reads, and where it is from."""

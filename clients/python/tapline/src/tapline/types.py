@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-Operation = Literal["inspect", "compare", "probe", "sae", "features", "extract", "drift", "patch_sweep"]
+Operation = Literal["inspect", "compare", "probe", "sae", "features", "extract", "drift", "patch_sweep", "explain"]
 Status = Literal["queued", "running", "completed", "failed", "cancelled", "interrupted"]
 Split = Literal["train", "test"]
 BlockPoint = Literal["block_in", "attn_out", "mid", "ffn_out", "block_out"]
@@ -795,6 +795,50 @@ class PatchSweepResult(_PatchSweepRequired, total=False):
     points: list[ChangedPoint]
     heads: list[int]
     control_seed: int
+
+
+class Description(TypedDict):
+    text: str
+    tokens: int
+    ended: bool
+    """By the verbaliser itself; otherwise it was cut."""
+
+
+class _ExplainedRowRequired(TypedDict):
+    position: int
+    token: str
+    token_id: int
+    norm: float
+    descriptions: list[Description]
+    """One a sample."""
+
+
+class ExplainedRow(_ExplainedRowRequired, total=False):
+    shuffled: list[Description]
+    """Of the control: the same numbers in another order."""
+
+
+class Verbaliser(TypedDict):
+    name: str
+    quantization: str
+    bytes: int
+    prompt_tokens: int
+    token_scale: float
+
+
+class _ExplainResultRequired(TypedDict):
+    layer: int
+    verbaliser: Verbaliser
+    length: float | None
+    explained: list[ExplainedRow]
+    note: str
+    artifacts: list[str]
+    provenance: Provenance
+
+
+class ExplainResult(_ExplainResultRequired, total=False):
+    unfilled: list[Description]
+    """Of the control without a row."""
 
 
 class Capabilities(TypedDict):
