@@ -44,7 +44,8 @@ const first = () => subjects[0] as Subject;
 
 /** To the bit; a list of differences would be long. */
 function same(a: Float32Array | undefined, b: Float32Array | undefined): boolean {
-  const bytes = (list = new Float32Array(0)) => Buffer.from(list.buffer, list.byteOffset, list.byteLength);
+  const bytes = (list: Float32Array = new Float32Array(0)) =>
+    Buffer.from(list.buffer, list.byteOffset, list.byteLength);
   return (a?.length ?? 0) > 0 && bytes(a).equals(bytes(b));
 }
 
