@@ -86,6 +86,36 @@ test("events are read between other work once there are more than 64 KiB of them
   answer.passed(Buffer.from(line));
   await turn();
   assert.is(told.length, 2);
+  answer.passed(Buffer.from("z\n"));
+  await turn();
+  assert.is(told.length, 4, "and read anew");
+});
+
+test("each piece is told at the time that it came", () => {
+  const times: number[] = [];
+  let read = () => {};
+  const trace = {
+    id: "id",
+    beforeReading: (fold: () => void) => {
+      read = fold;
+    },
+    sent: (_text: string, _tokens: unknown, time: number) => times.push(time),
+  } as unknown as ExecutionTrace;
+  const answer = new AnswerTrace(trace);
+  const { now } = Date;
+  try {
+    answer.started("text/event-stream");
+    for (const ms of [1000, 2500, 7000]) {
+      Date.now = () => ms;
+      answer.passed(Buffer.from("x\n"));
+      if (ms === 2500) read();
+    }
+    Date.now = () => 9000;
+    read();
+  } finally {
+    Date.now = now;
+  }
+  assert.equal(times, [1, 2.5, 7], "in Unix seconds");
 });
 
 test("where no record is kept, no answer is", () => {

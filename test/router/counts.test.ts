@@ -62,6 +62,7 @@ test("a time to the first token counts for less the longer ago it was, and for l
   const backend = new Backend({ url: "http://127.0.0.1:1" });
   try {
     assert.is(backend.firstTokenMs(0), 0);
+    assert.is(backend.report(0).time_to_first_token_ms, null);
     backend.measured(100, 1000);
     assert.equal(
       [1000, 31_000, 61_000].map((now) => backend.firstTokenMs(now)),
@@ -69,9 +70,17 @@ test("a time to the first token counts for less the longer ago it was, and for l
     );
     backend.measured(200, 2000);
     assert.ok(Math.abs(backend.firstTokenMs(2000) - (0.7 * 100 + 0.3 * 200)) < 1e-9);
+    assert.is(backend.report(2000).time_to_first_token_ms, 130);
   } finally {
     await backend.destroy();
   }
+});
+
+test("a time to the first token is told with two digits behind the point", async () => {
+  const backend = new Backend({ url: "http://127.0.0.1:1" });
+  backend.measured(12.3456, 0);
+  assert.is(backend.report(0).time_to_first_token_ms, 12.35);
+  await backend.destroy();
 });
 
 test.run();

@@ -281,6 +281,31 @@ test("the first failure is looked at once, the next ones are waited for; an answ
   assert.is(server.asked.filter((path) => path === "/health").length, 1);
 });
 
+test("a backend that stays away is asked after a quarter of a second, and then half as often each time, up to half a minute", async () => {
+  const pages: NonNullable<FakeOptions["pages"]> = { "/health": json({}) };
+  const { backend, health: one } = await healthy({}, pages);
+  pages["/health"] = json({}, 503);
+  const waits: number[] = [];
+  for (let round = 0; round < 10; round++) {
+    ms = Math.max(ms, backend.nextCheck);
+    const checking = backend.checking ?? one.check(backend);
+    assert.not(await checking);
+    waits.push(backend.nextCheck - ms);
+  }
+  assert.equal(waits, [0, 250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
+});
+
+test("ten seconds of health end the count of its failures, and no millisecond less", async () => {
+  const { backend, health: one } = await healthy();
+  backend.failures = 3;
+  ms += 10_000;
+  assert.ok(await one.check(backend));
+  assert.is(backend.failures, 3);
+  ms += 1;
+  assert.ok(await one.check(backend));
+  assert.is(backend.failures, 0);
+});
+
 test("a client is told to wait until the next check, a second at least and thirty at most", () => {
   const { health: one } = health();
   const [soon, late] = [at("http://127.0.0.1:1"), at("http://127.0.0.1:2")];

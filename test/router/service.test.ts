@@ -1,10 +1,13 @@
 /** What the routes of one router share: its configuration, its figures, its end; and what it says of itself. */
+import { once } from "node:events";
+import { connect } from "node:net";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { startRouter } from "../../src/router/index.js";
 import { RouterService } from "../../src/router/service.js";
 import { freePort } from "../support/free-port.js";
 import { send } from "../support/request.js";
+import { until } from "../support/until.js";
 import { cast } from "./support/cast.js";
 import { json } from "./support/fake.js";
 import { messages } from "./support/routing.js";
@@ -52,6 +55,7 @@ test("times are told in milliseconds, since the start in seconds", async () => {
     });
     // Two seconds, to the width of the histogram's buckets.
     assert.ok(Math.abs((latency_ms.total.p50 as number) - 2000) < 100, String(latency_ms.total.p50));
+    assert.equal([service.total.sum, service.total.count], [4, 2], "two of two seconds");
     assert.is(latency_ms.time_to_first_token.p50, null);
     await service.close();
   } finally {
@@ -139,6 +143,19 @@ test("what a server does not tell, or not as JSON, is said with its address", as
   assert.match(broken.body.error.message, `${one.url} does not tell its /props: `);
   const html = await router.get("/slots?model=a");
   assert.equal([html.status, html.body.error.message], [502, `${one.url} answers 501, without JSON.`]);
+});
+
+test("a client that leaves in the midst of its question is no fault, and the router goes on", async () => {
+  const router = await routing([(await fake()).url]);
+  const socket = connect(router.port, "127.0.0.1");
+  await once(socket, "connect");
+  const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:${router.port}\r\nContent-Length: 100\r\n\r\n{`;
+  socket.write(head);
+  await until(() => router.service.requests.active === 1);
+  socket.destroy();
+  await until(() => router.service.requests.refused === 1);
+  assert.is((await router.chat({ messages })).status, 200);
+  assert.equal(router.faults, []);
 });
 
 test("a fault of the router's own is a 500 that hides it, and a line in its log; what the client did is none", async () => {

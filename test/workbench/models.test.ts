@@ -309,4 +309,82 @@ test("another model is served: among those that are here, one at a time, and why
   assert.equal(served, [id, "demo", "demo"]);
 });
 
+test("how far a switch is, is told when its stage changes, and twice a second otherwise", async () => {
+  let ms = 1000;
+  const events = new Events();
+  const { url } = server;
+  const services = new Services({ server: url, lab: url }, events);
+  const told = toldBy(events);
+  const host: ModelHost = {
+    layOut: async () => [device],
+    serve: async (_model, onProgress) => {
+      for (const [stage, fraction, at] of [
+        ["weights", 0.1, 1000],
+        ["weights", 0.2, 1499],
+        ["weights", 0.3, 1500],
+        ["context", 0.4, 1501],
+        ["context", 0.5, 2000],
+        ["context", 0.6, 2001],
+      ] as const) {
+        ms = at;
+        onProgress(stage, fraction);
+      }
+    },
+  };
+  const models = new Models(services, events, host, () => ms);
+  loaded = undefined;
+  await models.serve("demo");
+  await until(() => models.status.switching === null);
+  await until(() => told.at(-1)?.changes === 1);
+  assert.equal(
+    told.map(({ switching }) => (switching === null ? null : [switching.stage, switching.fraction])),
+    [["ending the old one", 0], ["weights", 0.1], ["weights", 0.3], ["context", 0.4], ["context", 0.6], null],
+  );
+  assert.is(services.served, "demo");
+  services.close();
+});
+
+test("twenty downloads are told of, the newest first; those that ended make room", async () => {
+  const { models } = open();
+  for (let count = 1; count <= 21; count++) {
+    models.download("tiny/none");
+    await until(() => models.status.downloads[0]?.state === "failed");
+  }
+  assert.equal(
+    models.status.downloads.map(({ number }) => number),
+    Array.from({ length: 20 }, (_, index) => 21 - index),
+  );
+});
+
+test("a file that llama.cpp does not load is not served, in its own words", async () => {
+  const fault = Object.assign(new Error("The file is damaged."), { name: "NativeError" });
+  let broken = false;
+  const { models } = open({
+    layOut: async (path) => {
+      if (broken && path === demoModelPath) {
+        broken = false;
+        throw fault;
+      }
+      return [{ ...device, free: 5, total: 7, weights: 1 }];
+    },
+    serve: async () => {},
+  });
+  loaded = undefined;
+  broken = true;
+  const { needed, fits, sentence } = await models.fits("demo");
+  assert.equal([needed, fits, sentence], [0, "unknown", "The file is damaged."]);
+  broken = true;
+  assert.is((await refusal(models.serve("demo"))).message, "The file is damaged.");
+  const { models: odd } = open({ layOut: () => Promise.reject(new Error("a fault")) });
+  assert.is(((await odd.fits("demo").catch((error) => error)) as Error).message, "a fault");
+});
+
+test("weights that take exactly what is free fit, and what there is, hardly", () => {
+  const memory = { free: 4, total: 8 };
+  assert.equal(
+    [4, 5, 8, 9].map((needed) => weightsAlone(needed, memory).fits),
+    ["yes", "tight", "tight", "no"],
+  );
+});
+
 test.run();
