@@ -9,6 +9,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { type Browser, chromium } from "playwright-core";
 import { readExamples } from "../../src/cli/input-files.js";
 import { Lab, type Settings } from "../../src/client/index.js";
+import type { Job } from "../../src/contracts/index.js";
 import { startLab } from "../../src/lab/index.js";
 import { backendInfo } from "../../src/native/index.js";
 import { readJob, renderReport } from "../../src/report/index.js";
@@ -34,27 +35,27 @@ const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args });
 try {
   const lab = new Lab(service.url);
+  /** A job's report, once somebody wants a picture of it. */
+  const job = (submit: () => Promise<{ id: string }>) => {
+    let made: Promise<string> | undefined;
+    return () => {
+      made ??= submit().then(async ({ id }) => page(await lab.wait(id, { intervalMs: 50 })));
+      return made;
+    };
+  };
   const examples = (await readExamples(examplesFile)) as Settings<"probe">["examples"];
-  const inspect = await page(
-    lab,
-    await lab.inspect("demo", "The capital of France is", { layers, follow_answer: true }),
-  );
+  const inspect = job(() => lab.inspect("demo", "The capital of France is", { layers, follow_answer: true }));
   await lab.addLens("demo", "demo");
-  const lenses = await page(
-    lab,
-    await lab.inspect("demo", "The language of the country of Osaka is", {
+  const lenses = job(() =>
+    lab.inspect("demo", "The language of the country of Osaka is", {
       layers,
       follow_answer: true,
       lens: "demo",
     }),
   );
-  const compare = await page(
-    lab,
-    await lab.compare("demo", capitals[0] as string, { ...patch, prompts: capitals }),
-  );
-  const swap = await page(
-    lab,
-    await lab.compare("demo", capitals[0] as string, {
+  const compare = job(() => lab.compare("demo", capitals[0] as string, { ...patch, prompts: capitals }));
+  const swap = job(() =>
+    lab.compare("demo", capitals[0] as string, {
       layers: [4, 5, 6],
       intervention: "swap",
       swap: [" Paris", " Tokyo"],
@@ -67,33 +68,22 @@ try {
   );
   // Of random weights: a small model with experts is not to be had.
   const experts = join(folder, "experts.gguf");
-  const choice = { groups: 1, groupsUsed: 1, biased: true, normed: true, scale: 1 } as const;
+  const choice = { groups: 1, groupsUsed: 1, biased: false, normed: true, scale: 1 } as const;
   await writeExpertsModel(experts, { ...choice, gate: "softmax" });
-  const routing = await page(
-    lab,
-    await lab.inspect(experts, "The capital of France", { layers: [1, 2], routing: true }),
-  );
-  const probe = await page(lab, await lab.probe("demo", examples, { layers }));
-  const rows = await page(lab, await lab.probe("demo", examples, { layers, rows: "all" }));
-  const sweep = await page(
-    lab,
-    await lab.patchSweep("demo", capitals[0] as string, "The capital of Japan is"),
-  );
+  const routing = job(() => lab.inspect(experts, "The capital of France", { layers: [1, 2], routing: true }));
+  const probe = job(() => lab.probe("demo", examples, { layers }));
+  const rows = job(() => lab.probe("demo", examples, { layers, rows: "all" }));
+  const sweep = job(() => lab.patchSweep("demo", capitals[0] as string, "The capital of Japan is"));
   const gift = (giver: string) => `When Mary and John went to the store, ${giver} gave a drink to`;
-  const heads = await page(
-    lab,
-    await lab.patchSweep("demo", gift("John"), gift("Mary"), { points: ["head_out"] }),
-  );
-  const halves = await page(
-    lab,
-    await lab.patchSweep("demo", capitals[0] as string, "The capital of Japan is", { points: ["attn_out"] }),
+  const heads = job(() => lab.patchSweep("demo", gift("John"), gift("Mary"), { points: ["head_out"] }));
+  const halves = job(() =>
+    lab.patchSweep("demo", capitals[0] as string, "The capital of Japan is", { points: ["attn_out"] }),
   );
   const words = "river stone bread chair apple window garden table paper music";
-  const attention = await page(
-    lab,
-    await lab.inspect("demo", `${words} ${words}`, { layers: [7], attention: { layers: [7, 6, 4, 2, 0] } }),
+  const attention = job(() =>
+    lab.inspect("demo", `${words} ${words}`, { layers: [7], attention: { layers: [7, 6, 4, 2, 0] } }),
   );
-  const sae = await page(lab, await lab.sae("demo", examples, { layers: [2, 5], steps: 200 }));
+  const sae = job(() => lab.sae("demo", examples, { layers: [2, 5], steps: 200 }));
 
   await take(browser, inspect, "light", "#logit-lens", "report-lens-light", async (shown) => {
     // The last cell of block 6, as a reader would point at it.
@@ -137,15 +127,15 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-async function page(lab: Lab, submitted: { id: string }): Promise<string> {
-  const path = join(folder, `${submitted.id}.html`);
-  writeFileSync(path, await renderReport(readJob(await lab.wait(submitted.id, { intervalMs: 50 }))));
+async function page(job: Job): Promise<string> {
+  const path = join(folder, `${job.id}.html`);
+  writeFileSync(path, await renderReport(readJob(job)));
   return pathToFileURL(path).href;
 }
 
 async function take(
   browser: Browser,
-  url: string,
+  url: () => Promise<string>,
   colorScheme: "light" | "dark",
   part: string,
   name: string,
@@ -154,7 +144,7 @@ async function take(
   const wanted = process.argv.slice(2);
   if (wanted.length > 0 && !wanted.some((word) => name.includes(word))) return;
   const shown = await browser.newPage({ colorScheme, viewport: { width: 980, height: 1400 } });
-  await shown.goto(url);
+  await shown.goto(await url());
   await shown.locator(`${part} .chart svg, ${part}.passage`).first().waitFor();
   await prepare(shown);
   await shown.waitForTimeout(200);
