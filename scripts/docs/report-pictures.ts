@@ -9,7 +9,6 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { type Browser, chromium } from "playwright-core";
 import { readExamples } from "../../src/cli/input-files.js";
 import { Lab, type Settings } from "../../src/client/index.js";
-import type { Job } from "../../src/contracts/index.js";
 import { startLab } from "../../src/lab/index.js";
 import { backendInfo } from "../../src/native/index.js";
 import { readJob, renderReport } from "../../src/report/index.js";
@@ -127,7 +126,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-async function page(job: Job): Promise<string> {
+async function page(job: { id: string }): Promise<string> {
   const path = join(folder, `${job.id}.html`);
   writeFileSync(path, await renderReport(readJob(job)));
   return pathToFileURL(path).href;
