@@ -45,14 +45,14 @@ export function makeDirection(
   const labels = rows.map((_, index) => index < rows.length - rowsOf(negative).length);
   const vector = directionOf(rows, labels, method);
   const { scores, ...told } = separations(rows, labels, method, seed);
-  const unit = length(vector) || 1;
+  const unit = lengthOf(vector) || 1;
   const along = (side: boolean) =>
     [...(scores ?? [])].flatMap((score, index) =>
       labels[index] === side ? [Number((score / unit).toPrecision(6))] : [],
     );
   return {
     vector,
-    typicalRow: rows.reduce((sum, row) => sum + length(row), 0) / rows.length,
+    typicalRow: rows.reduce((sum, row) => sum + lengthOf(row), 0) / rows.length,
     ...told,
     projections: scores === null ? null : { positive: along(true), negative: along(false) },
   };
@@ -87,14 +87,14 @@ function firstComponent(rows: Float64Array[]): Float64Array {
       const share = dot(row, vector);
       for (let i = 0; i < next.length; i++) next[i] = (next[i] as number) + share * (row[i] as number);
     }
-    const norm = Math.sqrt(dot(next, next));
+    const norm = lengthOf(next);
     if (norm === 0) break;
     const turned = next.map((value) => value / norm);
-    const moved = 1 - Math.abs(dot(turned, vector)) / Math.sqrt(dot(vector, vector));
+    const moved = 1 - Math.abs(dot(turned, vector)) / lengthOf(vector);
     vector = turned;
     if (moved < 1e-14) break;
   }
-  const norm = Math.sqrt(dot(vector, vector)) || 1;
+  const norm = lengthOf(vector) || 1;
   return vector.map((value) => value / norm);
 }
 
@@ -178,12 +178,14 @@ function minus(a: Row, b: Row): Float64Array {
   return Float64Array.from(a as ArrayLike<number>, (value, index) => value - (b[index] as number));
 }
 
-function dot(a: Row, b: Row): number {
+/** Sum of products; both of the same length. */
+export function dot(a: ArrayLike<number>, b: ArrayLike<number>): number {
   let sum = 0;
   for (let i = 0; i < a.length; i++) sum += (a[i] as number) * (b[i] as number);
   return sum;
 }
 
-function length(row: Row): number {
-  return Math.sqrt(dot(row, row));
+/** L2 length of a vector. */
+export function lengthOf(vector: ArrayLike<number>): number {
+  return Math.sqrt(dot(vector, vector));
 }

@@ -1,8 +1,8 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { compareNote } from "../../src/lab/operations/compare-note.js";
-import { editFor, lengthOf, meanDifference } from "../../src/lab/operations/intervention.js";
-import { editOf } from "../../src/library/index.js";
+import { editFor, meanDifference } from "../../src/lab/operations/intervention.js";
+import { editOf, lengthOf } from "../../src/library/index.js";
 
 const vector = Float32Array.of(3, 4);
 

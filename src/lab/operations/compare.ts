@@ -3,7 +3,7 @@ import { saidPoint } from "../../contracts/names.js";
 import { positionText } from "../../contracts/position-text.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
-import { Dictionaries, randomVector } from "../../library/index.js";
+import { Dictionaries, lengthOf, randomVector } from "../../library/index.js";
 import {
   type Context,
   type ContextOptions,
@@ -16,7 +16,7 @@ import {
 } from "../../native/index.js";
 import { compareNote } from "./compare-note.js";
 import { headSize, headsOf } from "./heads.js";
-import { editFor, editsFor, lengthOf, meanDifference } from "./intervention.js";
+import { editFor, editsFor, meanDifference } from "./intervention.js";
 import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { type Swap, swapChange, swapOf, swapPlans } from "./swap.js";

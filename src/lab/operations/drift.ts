@@ -5,6 +5,7 @@ import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import {
   Dictionaries,
+  dot,
   type ModelIdentity,
   modelFingerprint,
   type OpenDictionary,
@@ -246,12 +247,6 @@ function losses(...readings: Both<Reading>) {
     recovered: parts.map(([recovered]) => recovered) as Both<number>,
     span: parts.map(([, span]) => span) as Both<number>,
   };
-}
-
-function dot(weight: ArrayLike<number>, row: Float32Array): number {
-  let sum = 0;
-  for (let i = 0; i < row.length; i++) sum += (weight[i] as number) * (row[i] as number);
-  return sum;
 }
 
 function describe(

@@ -61,8 +61,3 @@ export function meanDifference(rows: Float32Array, first: number, hidden: number
   }
   return Float32Array.from(sum);
 }
-
-/** L2 length of a vector. */
-export function lengthOf(vector: Float32Array): number {
-  return Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
-}

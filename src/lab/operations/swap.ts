@@ -2,7 +2,7 @@ import type { CompareConfig, CompareResult } from "../../contracts/index.js";
 import { limits } from "../../contracts/limits.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
-import { randomVector } from "../../library/index.js";
+import { dot, lengthOf, randomVector } from "../../library/index.js";
 import { ledBack } from "../../library/lens-vectors.js";
 import { Lenses } from "../../library/lenses.js";
 import type { Context, Edit, EditEffect, LayerCapture, Model } from "../../native/index.js";
@@ -181,14 +181,4 @@ export function swapChange(effects: readonly EditEffect[], edits: readonly Edit[
   const mean = (of: (place: (typeof all)[number]) => number) =>
     rows === 0 ? 0 : all.reduce((sum, place) => sum + place.rows * of(place), 0) / rows;
   return { rows, changeLength: mean(({ square }) => Math.sqrt(square)), rowLength: mean(({ row }) => row) };
-}
-
-function dot(a: ArrayLike<number>, b: ArrayLike<number>): number {
-  let sum = 0;
-  for (let i = 0; i < a.length; i++) sum += (a[i] as number) * (b[i] as number);
-  return sum;
-}
-
-function lengthOf(vector: ArrayLike<number>): number {
-  return Math.sqrt(dot(vector, vector));
 }
