@@ -1,7 +1,7 @@
-import * as assert from "uvu/assert";
 import { readDictionary } from "../../src/formats/dictionaries/read.js";
 import { FormatError } from "../../src/formats/format-error.js";
 import type { Arrays, Folder } from "../support/layout-folder.js";
+import { refusalBy } from "../support/refusal.js";
 
 /** Everything that is read, its numbers as plain lists. */
 export async function read(files: Folder, k?: number): Promise<Record<string, unknown>> {
@@ -12,15 +12,8 @@ export async function read(files: Folder, k?: number): Promise<Record<string, un
 }
 
 /** The sentence that a folder is refused with. */
-export async function refusal(files: Folder, k?: number): Promise<string> {
-  try {
-    await readDictionary(files, k);
-  } catch (error) {
-    assert.instance(error, FormatError, String(error));
-    return (error as Error).message;
-  }
-  return assert.unreachable("it was read") as never;
-}
+export const refusal = (files: Folder, k?: number): Promise<string> =>
+  refusalBy(FormatError)(() => readDictionary(files, k));
 
 /** By feature: what all layouts below hold, one way round or the other. */
 export const [encoder, decoder] = [

@@ -4,6 +4,7 @@ import * as assert from "uvu/assert";
 import { decodeControlVector, encodeControlVector } from "../../src/formats/control-vector.js";
 import { FormatError } from "../../src/formats/format-error.js";
 import { type ByteSource, GgufHeaderReader, type GgufTensor, sourceOf } from "../../src/formats/gguf.js";
+import { refusalBy } from "../support/refusal.js";
 
 const u32 = (value: number) => Buffer.from(Uint32Array.of(value).buffer);
 const u64 = (value: number | bigint) => Buffer.from(BigUint64Array.of(BigInt(value)).buffer);
@@ -22,15 +23,7 @@ async function read(source: ByteSource) {
   return { pairs, tensors, position: reader.position, counts: reader.counts };
 }
 
-async function refusal(work: () => Promise<unknown>): Promise<string> {
-  try {
-    await work();
-  } catch (error) {
-    assert.instance(error, FormatError, String(error));
-    return (error as Error).message;
-  }
-  return assert.unreachable("it was read") as never;
-}
+const refusal = refusalBy(FormatError);
 
 /** Each type of value by its number in the format, and its bytes; texts and arrays aside. */
 const scalars = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 };

@@ -4,6 +4,7 @@ import * as assert from "uvu/assert";
 import { FormatError } from "../../src/formats/format-error.js";
 import { lensFiles, readLens } from "../../src/formats/lens.js";
 import { type Arrays, folder } from "../support/layout-folder.js";
+import { refusalBy } from "../support/refusal.js";
 import { saying } from "../support/saying.js";
 
 const matrix = (from: number, width = 2): Arrays[string] => [
@@ -21,15 +22,7 @@ const tuned: Arrays = {
 const lens = (weights: Arrays, config?: unknown, metadata: Record<string, string> = {}) =>
   readLens(folder(config === undefined ? {} : { "config.json": config }, { w: weights }, metadata), "w");
 
-async function refusal(work: () => Promise<unknown>): Promise<string> {
-  try {
-    await work();
-  } catch (error) {
-    assert.instance(error, FormatError, String(error));
-    return (error as Error).message;
-  }
-  return assert.unreachable("it was read") as never;
-}
+const refusal = refusalBy(FormatError);
 
 test("the files of one lens among those of a repository", () => {
   const paths = [

@@ -17,7 +17,6 @@ import {
   type ExtractConfig,
   type SaeConfig,
   type SaeResult,
-  UserError,
 } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { extract } from "../../src/lab/operations/extract.js";
@@ -33,6 +32,7 @@ import { trainingRows } from "../../src/lab/training/rows.js";
 import { Dictionaries } from "../../src/library/index.js";
 import { encodeRows, Model } from "../../src/native/index.js";
 import { demo } from "../native/demo-model.js";
+import { refusal } from "../support/refusal.js";
 
 const hidden = 128;
 const layers = [2, 5];
@@ -82,15 +82,6 @@ const settings: ExtractionTraining = {
 };
 const train = (more: Partial<ExtractionTraining>, out: string, options = {}) =>
   trainFromExtraction({ ...settings, from: rows, ...more }, out, options);
-
-async function refusal(run: () => Promise<unknown>): Promise<string> {
-  const error = await run().then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  if (!(error instanceof UserError)) throw new Error(`expected a UserError, not ${error}`);
-  return error.message;
-}
 
 test("whole texts are held out, equal ones together, and no row of a BOS token is used", async () => {
   const { pieces, extraction, at } = await trainingRows(rows, { layer: 5, rows: undefined, seed: 3 });

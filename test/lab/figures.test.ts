@@ -9,7 +9,8 @@ import { labelsOf } from "../../src/lab/operations/feature-labels.js";
 import { featurePages } from "../../src/lab/operations/feature-pages.js";
 import type { OpenDictionary } from "../../src/library/index.js";
 import type { Context, Model } from "../../src/native/index.js";
-import { refusal, wordModel } from "./word-model.js";
+import { refusal } from "../support/refusal.js";
+import { wordModel } from "./word-model.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-figures-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));

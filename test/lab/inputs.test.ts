@@ -8,7 +8,8 @@ import { editsFor } from "../../src/lab/operations/intervention.js";
 import { packedContext, tokensOfBatch } from "../../src/lab/operations/packing.js";
 import { checkLayers, checkPositions, pieceLookup, targetToken } from "../../src/lab/operations/tokens.js";
 import type { Context, Model } from "../../src/native/index.js";
-import { refusal, wordModel } from "./word-model.js";
+import { refusal } from "../support/refusal.js";
+import { wordModel } from "./word-model.js";
 
 test("marks: what stands between them, where each span ends, and what is no way to write them", async () => {
   assert.equal(readMarks("[[a b]] c [[d]]", "clean"), {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { checkSubmission, type ExtractConfig, UserError } from "../../src/contracts/index.js";
+import { checkSubmission, type ExtractConfig } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { extract } from "../../src/lab/operations/extract.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
@@ -14,6 +14,7 @@ import { Lenses } from "../../src/library/lenses.js";
 import { Model } from "../../src/native/index.js";
 import { demo } from "../native/demo-model.js";
 import { TestRandom } from "../support/random.js";
+import { refusal } from "../support/refusal.js";
 
 const things = ["capital", "film", "book", "trip", "river", "teacher", "garden", "letter"];
 const texts = Array.from(
@@ -50,15 +51,8 @@ async function fit(from: string, name = "mine") {
   return fitLens({ extraction, model, path: demo, lenses, name, progress: () => {} });
 }
 
-async function refusal(from: string): Promise<string> {
-  try {
-    await fit(from, "refused");
-  } catch (error) {
-    assert.instance(error, UserError, String(error));
-    return (error as Error).message;
-  }
-  return assert.unreachable("it was fitted") as never;
-}
+/** Why no lens can be fitted to what was extracted. */
+const unfitted = (from: string) => refusal(() => fit(from, "refused"));
 
 test("least squares finds an affine map again", () => {
   const random = new TestRandom(5);
@@ -94,16 +88,16 @@ test("a lens that is fitted on an extraction is nearer to the output on texts th
 
 test("an extraction that no lens can be fitted on is refused with what is missing", async () => {
   assert.match(
-    await refusal(await extracted("shallow", { layers: [3, 5] })),
+    await unfitted(await extracted("shallow", { layers: [3, 5] })),
     /has the blocks 3, 5; a lens is fitted from some of them to the last, 7\.$/,
   );
   assert.match(
-    await refusal(await extracted("last", { layers: [6, 7], rows: "last" })),
+    await unfitted(await extracted("last", { layers: [6, 7], rows: "last" })),
     /the last token's row/,
   );
   texts.length = 20;
   assert.match(
-    await refusal(await extracted("few", { layers: [6, 7] })),
+    await unfitted(await extracted("few", { layers: [6, 7] })),
     /has \d+ rows to fit on; a lens of 128 values needs 516\.$/,
   );
   assert.equal(

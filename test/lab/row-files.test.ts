@@ -10,7 +10,7 @@ import { ExtractionFolder, extractionFormat, type IndexHead } from "../../src/la
 import { indexName, isIndexName, Planner, type RowForm, shardLayout } from "../../src/lab/extraction/plan.js";
 import { RowWriter } from "../../src/lab/extraction/row-writer.js";
 import { givenTexts, textsOfFile } from "../../src/lab/extraction/texts.js";
-import { refusal } from "./word-model.js";
+import { refusal } from "../support/refusal.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-row-files-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));

@@ -12,7 +12,7 @@ import { openExtraction, readShard } from "../../src/lab/training/extraction.js"
 import { LeastSquares } from "../../src/lab/training/least-squares.js";
 import { trainingRows } from "../../src/lab/training/rows.js";
 import { filledSettings, trainingBytes } from "../../src/lab/training/settings.js";
-import { refusal } from "./word-model.js";
+import { refusal } from "../support/refusal.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-training-files-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,5 +1,3 @@
-import * as assert from "uvu/assert";
-import { UserError } from "../../src/contracts/user-error.js";
 import type { Model } from "../../src/native/index.js";
 
 /** A model whose tokens are words with the space before them, numbered as they come; 0 is its BOS. */
@@ -16,15 +14,4 @@ export function wordModel(info: object = {}): Model {
     pieces: async (tokens: Int32Array) =>
       Array.from(tokens, (id) => (id === 0 ? "<s>" : (words[id - 1] ?? `#${id}`))),
   } as unknown as Model;
-}
-
-/** The sentence that something is refused with. */
-export async function refusal(work: () => unknown): Promise<string> {
-  try {
-    await work();
-  } catch (error) {
-    assert.instance(error, UserError, String((error as Error).stack));
-    return (error as Error).message;
-  }
-  return assert.unreachable("it was taken") as never;
 }

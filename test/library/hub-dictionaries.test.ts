@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { UserError } from "../../src/contracts/user-error.js";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { Dictionaries } from "../../src/library/index.js";
 import { resolveHubPlace } from "../../src/models/hub/index.js";
 import { mainCommit, TestHub } from "../models/support/hub.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
+import { refusal as refused } from "../support/refusal.js";
 
 const variables = ["HF_ENDPOINT", "HF_HOME", "HF_HUB_CACHE", "HF_TOKEN", "HF_HUB_OFFLINE"];
 const saved = Object.fromEntries(variables.map((name) => [name, process.env[name]]));
@@ -68,15 +68,7 @@ test.after.each(async () => {
 const add = (place: string, claims = {}) =>
   dictionaries.add("one", place, claims, (asked, choose) => resolveHubPlace(asked, choose));
 
-async function refusal(place: string, claims = {}): Promise<string> {
-  try {
-    await add(place, claims);
-  } catch (error) {
-    assert.instance(error, UserError, String(error));
-    return (error as Error).message;
-  }
-  return assert.unreachable("it was taken") as never;
-}
+const refusal = (place: string, claims = {}) => refused(() => add(place, claims));
 
 const asked = () => [
   ...new Set(hub.requests.flatMap(({ path }) => /\/resolve\/[^/]+\/(.+)$/.exec(path)?.[1] ?? [])),

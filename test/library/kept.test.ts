@@ -12,6 +12,7 @@ import { readProbe, readVector, writeProbe, writeVector } from "../../src/librar
 import { checkModel, hashTensors, ownerOf, pointOf } from "../../src/library/identity.js";
 import { Probes, Vectors } from "../../src/library/index.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
+import { refusalBy } from "../support/refusal.js";
 
 const home = mkdtempSync(join(tmpdir(), "tapline-kept-"));
 test.after(() => rmSync(home, { recursive: true, force: true }));
@@ -22,16 +23,7 @@ const vectors = new Vectors(home);
 const probes = new Probes(home);
 const of = (...numbers: number[]) => Float32Array.from(numbers);
 const array = (...numbers: number[]) => npyFile(of(...numbers), [numbers.length]);
-
-async function refusal(work: () => unknown): Promise<string> {
-  try {
-    await work();
-  } catch (error) {
-    assert.ok(error instanceof UserError || error instanceof FormatError, String((error as Error).stack));
-    return (error as Error).message;
-  }
-  return assert.unreachable("it was taken") as never;
-}
+const refusal = refusalBy(UserError, FormatError);
 
 test("a vector is kept with its layers ascending, their lengths and what is said of them", async () => {
   const before = Date.now() / 1000;

@@ -12,6 +12,7 @@ import { Lenses } from "../../src/library/lenses.js";
 import { demoLensPath, demoModelPath } from "../../src/models/resolve.js";
 import { Model } from "../../src/native/index.js";
 import { fc } from "../support/fc.js";
+import { refusal } from "../support/refusal.js";
 import { type TorchValue, torchFile } from "../support/torch-file.js";
 
 const home = mkdtempSync(join(tmpdir(), "tapline-lenses-"));
@@ -43,16 +44,6 @@ const square = (width: number, at: (row: number, column: number) => number) => (
   data: Float32Array.from({ length: width * width }, (_, i) => at(Math.floor(i / width), i % width)),
 });
 const identity = (width: number) => square(width, (row, column) => (row === column ? 1 : 0));
-
-async function refusal(work: () => Promise<unknown>): Promise<string> {
-  try {
-    await work();
-  } catch (error) {
-    assert.instance(error, UserError, String(error));
-    return (error as Error).message;
-  }
-  return assert.unreachable("it was taken") as never;
-}
 
 async function run(body: object) {
   const config = checkSubmission({ operation: "inspect", model: "demo", ...body }) as InspectConfig;

@@ -13,6 +13,7 @@ import { Dictionaries, randomVector } from "../../src/library/index.js";
 import { Lenses } from "../../src/library/lenses.js";
 import { openTensors, readBytes, torchTensors } from "../../src/library/tensor-files.js";
 import { npyFile, storedZip, zipOf } from "../support/npz-bytes.js";
+import { refusalBy } from "../support/refusal.js";
 import { torchFile } from "../support/torch-file.js";
 
 const home = mkdtempSync(join(tmpdir(), "tapline-tensor-files-"));
@@ -20,16 +21,7 @@ test.after(() => rmSync(home, { recursive: true, force: true }));
 
 const of = (...numbers: number[]) => Float32Array.from(numbers);
 const array = (...numbers: number[]) => npyFile(of(...numbers), [numbers.length]);
-
-async function refusal(work: () => unknown): Promise<string> {
-  try {
-    await work();
-  } catch (error) {
-    assert.ok(error instanceof UserError || error instanceof FormatError, String((error as Error).stack));
-    return (error as Error).message;
-  }
-  return assert.unreachable("it was taken") as never;
-}
+const refusal = refusalBy(UserError, FormatError);
 
 test("a model's fingerprint: its size, its first megabyte, and 256 blocks of what follows where there is enough", async () => {
   const path = join(home, "model.gguf");

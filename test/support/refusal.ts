@@ -1,0 +1,23 @@
+import * as assert from "uvu/assert";
+import { UserError } from "../../src/contracts/user-error.js";
+
+type Kind = abstract new (...given: never[]) => Error;
+
+/** Of what is refused by an error of one of these kinds, the sentence; any other error fails with its stack. */
+export const refusalBy =
+  (...kinds: Kind[]) =>
+  async (work: () => unknown): Promise<string> => {
+    try {
+      await work();
+    } catch (error) {
+      assert.ok(
+        kinds.some((kind) => error instanceof kind),
+        String((error as Error).stack ?? error),
+      );
+      return (error as Error).message;
+    }
+    return assert.unreachable("it was not refused") as never;
+  };
+
+/** The sentence that a person is told why something is refused. */
+export const refusal = refusalBy(UserError);
