@@ -2,14 +2,23 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 // For each of these processors a copy of its own, chosen when the addon is loaded: its sources are compiled
-// for any x86-64, ggml's for the one at hand. Sanitizers cannot run what chooses.
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// for any x86-64, ggml's for the one at hand. Older compilers do not know these names, musl cannot choose,
+// and sanitizers cannot run what chooses.
+#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
+    defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define TAPLINE_EACH_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define TAPLINE_EACH_PROCESSOR
+#endif
+
+// Into each of these copies, so that it is compiled for that processor, too.
+#if defined(__GNUC__) || defined(__clang__)
+#define TAPLINE_INLINED __attribute__((always_inline))
+#else
+#define TAPLINE_INLINED
 #endif
 
 namespace tapline {
@@ -21,10 +30,11 @@ constexpr int kLanes = 16;
 constexpr int kBlock = 256;
 /// Below it the exponential is no normal float32; it counts as zero.
 constexpr float kLeast = -87.0F;
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 /// exp(x) for x <= 0, 1 to a few units of the last place: 2^n exp(r) with |r| <= ln 2 / 2 (the polynomial is
 /// Cephes'). Without branches, so that a compiler can do many at once. NaN stays NaN.
-inline __attribute__((always_inline)) float exponential(float x) {
+TAPLINE_INLINED inline float exponential(float x) {
   const float bounded = x < kLeast ? kLeast : x;
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: added, it leaves the nearest whole number in the bits
   const float shifted = bounded * 1.44269504F + kRound;
@@ -51,17 +61,46 @@ double total(const float* lanes) {
   return sum;
 }
 
+/// With v = value(i, l - highest) of logit i.
+template <class Value>
+TAPLINE_INLINED inline WeighedSums weighed_by(const float* logits, int n, float highest, Value value) {
+  WeighedSums sums;
+  int i = 0;
+  while (i + kLanes <= n) {
+    const int end = i + kBlock < n ? i + kBlock : n;
+    float weights[kLanes] = {};
+    float values[kLanes] = {};
+    for (; i + kLanes <= end; i += kLanes) {
+      for (int k = 0; k < kLanes; ++k) {
+        const float below = logits[i + k] - highest;
+        const float weight = exponential(below);
+        weights[k] += weight;
+        values[k] += weight == 0.0F ? 0.0F : weight * value(i + k, below);
+      }
+    }
+    sums.weights += total(weights);
+    sums.values += total(values);
+  }
+  for (; i < n; ++i) {
+    const float below = logits[i] - highest;
+    const float weight = exponential(below);
+    sums.weights += static_cast<double>(weight);
+    sums.values += weight == 0.0F ? 0.0 : static_cast<double>(weight * value(i, below));
+  }
+  return sums;
+}
+
 }  // namespace
 
 TAPLINE_EACH_PROCESSOR
 float highest_of(const float* values, int n) {
   float lanes[kLanes];
-  for (float& lane : lanes) lane = -__builtin_inff();
+  for (float& lane : lanes) lane = kLowest;
   int i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     for (int k = 0; k < kLanes; ++k) lanes[k] = values[i + k] > lanes[k] ? values[i + k] : lanes[k];
   }
-  float highest = -__builtin_inff();
+  float highest = kLowest;
   for (const float lane : lanes) highest = lane > highest ? lane : highest;
   for (; i < n; ++i) highest = values[i] > highest ? values[i] : highest;
   return highest;
@@ -85,60 +124,13 @@ double exponentials(const float* logits, int n, float highest) {
 
 TAPLINE_EACH_PROCESSOR
 WeighedSums weighed(const float* logits, int n, float highest) {
-  WeighedSums sums;
-  int i = 0;
-  while (i + kLanes <= n) {
-    const int end = i + kBlock < n ? i + kBlock : n;
-    float weights[kLanes] = {};
-    float values[kLanes] = {};
-    for (; i + kLanes <= end; i += kLanes) {
-      for (int k = 0; k < kLanes; ++k) {
-        const float below = logits[i + k] - highest;
-        const float weight = exponential(below);
-        weights[k] += weight;
-        values[k] += weight == 0.0F ? 0.0F : weight * below;
-      }
-    }
-    sums.weights += total(weights);
-    sums.values += total(values);
-  }
-  for (; i < n; ++i) {
-    const float below = logits[i] - highest;
-    const float weight = exponential(below);
-    sums.weights += static_cast<double>(weight);
-    sums.values += weight == 0.0F ? 0.0 : static_cast<double>(weight * below);
-  }
-  return sums;
+  return weighed_by(logits, n, highest, [](int, float below) TAPLINE_INLINED { return below; });
 }
 
 TAPLINE_EACH_PROCESSOR
 WeighedSums weighed(const float* logits, const float* others, int n, float highest, float highest_other) {
-  WeighedSums sums;
-  int i = 0;
-  while (i + kLanes <= n) {
-    const int end = i + kBlock < n ? i + kBlock : n;
-    float weights[kLanes] = {};
-    float values[kLanes] = {};
-    for (; i + kLanes <= end; i += kLanes) {
-      for (int k = 0; k < kLanes; ++k) {
-        const float below = logits[i + k] - highest;
-        const float weight = exponential(below);
-        const float apart = below - (others[i + k] - highest_other);
-        weights[k] += weight;
-        values[k] += weight == 0.0F ? 0.0F : weight * apart;
-      }
-    }
-    sums.weights += total(weights);
-    sums.values += total(values);
-  }
-  for (; i < n; ++i) {
-    const float below = logits[i] - highest;
-    const float weight = exponential(below);
-    const float apart = below - (others[i] - highest_other);
-    sums.weights += static_cast<double>(weight);
-    sums.values += weight == 0.0F ? 0.0 : static_cast<double>(weight * apart);
-  }
-  return sums;
+  return weighed_by(logits, n, highest,
+                    [=](int i, float below) TAPLINE_INLINED { return below - (others[i] - highest_other); });
 }
 
 }  // namespace tapline
