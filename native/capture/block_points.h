@@ -21,8 +21,8 @@ struct Site {
   int width = 0;       // numbers of a token; of the router, the experts that are chosen for one
   int heads = 0;       // of attention and of what heads read
   int experts = 0;     // of the router, those to choose from
-  std::vector<uint8_t>
-      route;  // which operand, node by node, from the block's output back to it; empty: that itself
+  /// Which operand, node by node, from the block's output back to it; empty: that itself.
+  std::vector<uint8_t> route;
   /// Of the router, whose place holds the weights: the way on to all experts' ids, best first.
   std::vector<uint8_t> choice;
 };

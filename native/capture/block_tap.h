@@ -18,8 +18,8 @@ namespace tapline {
 struct TapPoint {
   int layer = 0;
   bool read = true;
-  const std::vector<RowEdit>* edits =
-      nullptr;  // applied in order after reading, before anything reads the rows
+  /// Applied in order after reading, before anything reads the rows.
+  const std::vector<RowEdit>* edits = nullptr;
   Point point = Point::kBlockOut;
 
   Place place() const { return {layer, point}; }

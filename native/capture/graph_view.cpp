@@ -95,14 +95,14 @@ std::vector<bool> GraphView::reached_from(int start) const {
   return reached;
 }
 
-std::vector<bool> GraphView::reaching(int end) const {
+std::vector<bool> GraphView::reaching(int end, int from) const {
   std::vector<bool> reached(nodes_.size(), false);
-  reached[static_cast<size_t>(end)] = true;
-  for (int i = end; i >= 0; --i) {
+  if (end > from) reached[static_cast<size_t>(end)] = true;
+  for (int i = end; i > from; --i) {
     if (!reached[static_cast<size_t>(i)]) continue;
     each_source(i, [&](const ggml_tensor* source) {
       const int index = index_of(source);
-      if (index >= 0) reached[static_cast<size_t>(index)] = true;
+      if (index > from) reached[static_cast<size_t>(index)] = true;
     });
   }
   return reached;

@@ -42,8 +42,8 @@ class GraphView {
   std::vector<bool> reached_from_leaves(bool (*is_root)(const ggml_tensor*)) const;
   /// For each node, whether it is computed from node `start` (which itself counts).
   std::vector<bool> reached_from(int start) const;
-  /// For each node, whether node `end` is computed from it (which itself counts).
-  std::vector<bool> reaching(int end) const;
+  /// For each node behind node `from`, whether node `end` is computed from it (which itself counts).
+  std::vector<bool> reaching(int end, int from = -1) const;
 
  private:
   std::vector<ggml_tensor*> nodes_;

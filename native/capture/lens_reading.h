@@ -28,8 +28,8 @@ struct LensRequest {
 struct LensReading {
   TopTokens top;
   std::vector<float> entropies;  // [rows], nats; empty unless asked for
-  std::vector<float>
-      divergences;  // [rows], KL of the model's output from the reading, nats; empty without one
+  /// [rows], KL of the model's output from the reading, nats; empty without one.
+  std::vector<float> divergences;
 };
 
 /// How far two distributions are apart: sum of p (log p - log q), of the softmax of each row of logits, in
