@@ -44,8 +44,7 @@ template <class T>
 using FillSlice = std::function<void(int panel, int from, int count, T* to)>;
 
 /// x x^T, a square matrix of as many rows as the panels of x have, for an x [rows, depth] that `fill` makes
-/// slice by slice. For float and for double, as all
-/// that `fit` needs; the others for double.
+/// slice by slice.
 template <class T>
 PanelMatrix<T> gram(int rows, int depth, const FillSlice<T>& fill, ThreadTeam& team);
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -40,7 +41,7 @@ struct SharedGram;
 ///
 /// The Gram matrix and its factors are in single precision, which halves their time, and only show the way:
 /// scores and gradient are computed from the examples in double precision before a fit counts as converged,
-/// and where that is not enough, everything is done again in double.
+/// and where that is not enough, everything is done again in double, on a Gram matrix that is then kept.
 class LogisticRegression {
  public:
   /// `x` [examples, dimensions] must outlive this object.
@@ -58,11 +59,14 @@ class LogisticRegression {
   bool uses_gram() const { return x_.rows() < x_.depth(); }
 
  private:
+  const SharedGram<double>& in_double(ThreadTeam* team) const;
+
   const StandardisedExamples& x_;
   LogisticOptions options_;
-  std::unique_ptr<SharedGram<float>> single_;   ///< where the Gram matrix is used,
-  std::unique_ptr<SharedGram<double>> double_;  ///< one of the two
-  PanelMatrix<double> whole_;                   ///< x, empty where the Gram matrix is used
+  PanelMatrix<double> whole_;                           ///< x, empty where the Gram matrix is used
+  std::unique_ptr<SharedGram<float>> single_;           ///< null where single precision will not do
+  mutable std::unique_ptr<SharedGram<double>> double_;  ///< null until it is wanted
+  mutable std::mutex mutex_;                            ///< of double_, where several threads fit
 };
 
 /// 1 / (1 + exp(-z)) without overflow.
