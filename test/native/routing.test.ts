@@ -94,6 +94,26 @@ test("reading the router changes no logit, and in chunks, or where a batch is sp
   }
 });
 
+test("weights that are no numbers are refused, and the token is named by its place in the text", async () => {
+  for (const [name, choice] of Object.entries(choices)) {
+    const path = join(folder, `damaged-${name}.gguf`);
+    await writeExpertsModel(path, choice, tokens[6]);
+    const model = await Model.open(path, { gpuLayers: 0 });
+    try {
+      const context = await model.createContext({ threads: 1, nCtx: 64, nBatch: 64 });
+      await context.advance({ tokens: tokens.slice(0, 4), layers: [], routing: layers });
+      await context.advance({ tokens: tokens.slice(4, 6), layers: [], routing: layers });
+      await rejects(
+        context.advance({ tokens: tokens.slice(6, 9), layers: [], routing: layers }),
+        "COMPUTE",
+        /^The weight of an expert of block 1 at token 6 is not finite; the model file may be damaged\.$/,
+      );
+    } finally {
+      await model.close();
+    }
+  }
+});
+
 test("who has no experts says so, in one sentence", async () => {
   const { context } = subjects[0]!;
   const read = (routing: number[], of = context) => of.advance({ tokens, layers: [], routing });

@@ -33,9 +33,10 @@ export type Weights = Map<string, Float32Array>;
 /**
  * A bailingmoe2 of random weights in F32, the same in every run, whose tokens are bytes. Experts beside a shared one, chosen
  * by a router that has all that routers have.
+ * @param damaged a token whose embedding is no number
  * @returns its weights
  */
-export async function writeExpertsModel(path: string, choice: Choice): Promise<Weights> {
+export async function writeExpertsModel(path: string, choice: Choice, damaged?: number): Promise<Weights> {
   const { blocks, hidden, feedForward, heads, experts, used, vocabulary } = sizes;
   const random = new TestRandom(16);
   const weights: Weights = new Map();
@@ -55,6 +56,8 @@ export async function writeExpertsModel(path: string, choice: Choice): Promise<W
     tensor(name, [inner, ...outer], 0, 1 / Math.sqrt(inner));
   const norm = (name: string, length: number) => tensor(name, [length], 1, 0.2);
   matrix("token_embd.weight", hidden, vocabulary);
+  if (damaged !== undefined)
+    weights.get("token_embd.weight")?.fill(Number.NaN, damaged * hidden, (damaged + 1) * hidden);
   norm("output_norm.weight", hidden);
   matrix("output.weight", hidden, vocabulary);
   for (let block = 0; block < blocks; block++) {

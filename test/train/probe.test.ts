@@ -82,6 +82,59 @@ for (const [train, hidden, c] of [
   });
 }
 
+/** What only single precision has trouble with: every feature says the same of an example, up to its sign. */
+function oneNumber(numbers: number[], hidden: number, labels: number[]): MadeActivations {
+  const count = numbers.length;
+  return {
+    features: Float32Array.from(
+      { length: count * hidden },
+      (_, i) => ((i % hidden) % 2 === 1 ? -1 : 1) * numbers[Math.floor(i / hidden)]!,
+    ),
+    labels: Uint8Array.from(labels),
+    train: Uint8Array.from(labels, (_, row) => Number(row < count - 1)),
+    ...{ count, hidden },
+  };
+}
+
+/** Its optimum: all weights are as long, so that one number and the bias are left; Newton's method on both. */
+function optimumOfOne({ features, labels, count, hidden }: MadeActivations, c: number) {
+  const numbers = Array.from({ length: count - 1 }, (_, row) => features[row * hidden]!);
+  const mean = numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
+  const std = Math.sqrt(numbers.reduce((sum, x) => sum + (x - mean) ** 2, 0) / numbers.length);
+  let [w, b] = [0, 0]; // of the sum of the weights, with their signs
+  for (let step = 0; step < 100; step++) {
+    let [gw, gb, hww, hwb, hbb] = [w / (c * hidden), 0, 1 / (c * hidden), 0, 0];
+    for (const [row, number] of numbers.entries()) {
+      const x = (number - mean) / std;
+      const p = sigmoid(w * x + b);
+      gw += (p - labels[row]!) * x;
+      gb += p - labels[row]!;
+      hww += p * (1 - p) * x * x;
+      hwb += p * (1 - p) * x;
+      hbb += p * (1 - p);
+    }
+    const determinant = hww * hbb - hwb * hwb;
+    w -= (gw * hbb - gb * hwb) / determinant;
+    b -= (gb * hww - gw * hwb) / determinant;
+  }
+  return { weight: w / hidden, bias: b };
+}
+
+test("where single precision cannot factor the Gram matrix, double precision finds the optimum", async () => {
+  // Its rows' products are sums of a thousand equal numbers, which float32 rounds a thousand times the same way.
+  const set = oneNumber([-2.3, -1.7, -0.4, 0.1, 0.9, 1.3, 2.2, 3.1, 0], 1000, [0, 0, 1, 0, 1, 0, 1, 1, 0]);
+  const c = 7000;
+  const { weight, bias } = optimumOfOne(set, c);
+  for (const threads of [1, 2]) {
+    const probe = await trainProbe({ ...set, c, threads, permutations: 4 });
+    assert.ok(probe.converged);
+    for (const [k, value] of probe.weight.entries())
+      close(value, k % 2 ? -weight : weight, 1e-9, `weight ${k}`);
+    close(probe.bias, bias, 1e-8, "bias");
+    assert.ok(gradientNorm(set, probe, c) <= 1e-8);
+  }
+});
+
 test("Gram matrix and weights find the same optimum", async () => {
   // The same 60 examples: 59 dimensions are solved by weights, 64 by the Gram matrix. Constant ones change nothing.
   const few = twoClasses({ train: 60, hidden: 59, ...easy });

@@ -34,16 +34,25 @@ export async function pretendGpu(
   return { TAPLINE_ADDON: addon, TAPLINE_PRETEND_GPU: spec };
 }
 
-/** Runs a TypeScript file with pretend GPUs and one JSON argument; its output is JSON, too. */
+/**
+ * Runs a TypeScript file with pretend GPUs and one JSON argument; its output is JSON, too.
+ * @param wrong what the devices get wrong; see pretend_gpu.cpp
+ */
 export async function onPretendGpu<T>(
   spec: string,
   file: URL,
   argument: unknown,
+  wrong?: "softmax" | "choice" | "positions",
 ): Promise<{ output: T; counts: Counts }> {
   const folder = await mkdtemp(join(tmpdir(), "tapline-pretend-"));
   try {
     const report = join(folder, "counts.json");
-    const env = { ...process.env, ...(await pretendGpu(spec)), TAPLINE_PRETEND_GPU_COUNTS: report };
+    const env = {
+      ...process.env,
+      ...(await pretendGpu(spec)),
+      TAPLINE_PRETEND_GPU_COUNTS: report,
+      ...(wrong && { TAPLINE_PRETEND_GPU_WRONG: wrong }),
+    };
     const child = spawn(process.execPath, ["--import", "tsx", file.pathname, JSON.stringify(argument)], {
       stdio: ["ignore", "pipe", "inherit"],
       env,

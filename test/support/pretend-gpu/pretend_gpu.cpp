@@ -3,8 +3,7 @@
 //
 // Arithmetic is the CPU's, so results can be compared bit by bit. What is a GPU's:
 //  - Memory that is not the host's: outside of its own operations nobody can read or write it, so that code
-//  which
-//    follows a tensor's `data` by hand ends with a segmentation fault, here as there.
+//    which follows a tensor's `data` by hand ends with a segmentation fault, here as there.
 //  - New memory holds NaN (all bits set), so that whatever is used before it was computed shows.
 //  - Limits: a buffer that does not fit is refused, and free memory is what is left.
 //  - Large products over weights that stayed in host memory are offloaded, from 32 rows on, as CUDA does.
@@ -12,7 +11,7 @@
 //
 // TAPLINE_PRETEND_GPU=DEVICESxMEBIBYTES[-TAKEN], e.g. "2x64" or "1x64-40", where other programs hold 40 MiB;
 // nothing registers without it. TAPLINE_PRETEND_GPU_COUNTS names a file that says at exit what the devices
-// did.
+// did. TAPLINE_PRETEND_GPU_WRONG makes them wrong in one way, for the guards that look for it: see Wrong.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -25,6 +24,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ggml-backend-impl.h"
@@ -37,6 +37,36 @@ constexpr int64_t kOffloadRows = 32;  // GGML_OP_OFFLOAD_MIN_BATCH's default in 
 struct Counts {
   std::atomic<uint64_t> nodes{0}, uploaded{0}, uploads{0}, downloaded{0};
 } counts;
+
+/// What a device can get wrong.
+struct Wrong {
+  const char* const name = std::getenv("TAPLINE_PRETEND_GPU_WRONG");
+
+  bool is(const char* asked) const { return name != nullptr && std::strcmp(name, asked) == 0; }
+  /// "softmax": where a piece of a graph ends with one that has a mask, its numbers are a tenth too large.
+  /// "choice": where a piece ends behind sorted rows, their first number has the second's place, too.
+  void spoil(ggml_cgraph* graph) const {
+    ggml_tensor* last = ggml_graph_node(graph, -1);
+    if (is("softmax") && last->op == GGML_OP_SOFT_MAX && last->src[1] != nullptr) {
+      auto* values = static_cast<float*>(last->data);
+      for (int64_t i = 0; i < ggml_nelements(last); ++i) values[i] *= 1.1F;
+    }
+    for (int i = 0; is("choice") && i < ggml_graph_n_nodes(graph); ++i) {
+      ggml_tensor* sorted = ggml_graph_node(graph, i);
+      if (sorted->op != GGML_OP_ARGSORT) continue;
+      for (int64_t row = 0; row < ggml_nrows(sorted); ++row) {
+        auto* ids = reinterpret_cast<int32_t*>(static_cast<char*>(sorted->data) + row * sorted->nb[1]);
+        ids[1] = ids[0];
+      }
+    }
+  }
+  /// "positions": where positions are read back, the first two have changed places.
+  void spoil(const ggml_tensor* t, void* data, size_t size) const {
+    if (!is("positions") || std::strstr(t->name, "inp_pos") == nullptr) return;
+    auto* positions = static_cast<int32_t*>(data);
+    if (size >= 2 * sizeof(int32_t)) std::swap(positions[0], positions[1]);
+  }
+} const wrong;
 
 /// The memory of all devices. Open while somebody computes or copies, sealed otherwise.
 class Vault {
@@ -133,6 +163,7 @@ void buffer_get(ggml_backend_buffer_t, const ggml_tensor* t, void* data, size_t 
   const OpenVault open;
   counts.downloaded += size;
   std::memcpy(data, static_cast<const char*>(t->data) + offset, size);
+  wrong.spoil(t, data, size);
 }
 bool is_ours(const ggml_backend_buffer* buffer);
 bool buffer_copy(ggml_backend_buffer_t, const ggml_tensor* from, ggml_tensor* to) {
@@ -191,7 +222,9 @@ void backend_synchronize(ggml_backend_t) {}
 ggml_status backend_compute(ggml_backend_t backend, ggml_cgraph* graph) {
   const OpenVault open;
   counts.nodes += static_cast<uint64_t>(ggml_graph_n_nodes(graph));
-  return ggml_backend_graph_compute(inner(backend), graph);
+  const ggml_status status = ggml_backend_graph_compute(inner(backend), graph);
+  wrong.spoil(graph);
+  return status;
 }
 void event_record(ggml_backend_t, ggml_backend_event_t) {}
 void event_wait(ggml_backend_t, ggml_backend_event_t) {}
