@@ -72,9 +72,6 @@ double line_minimum(const NewtonProblem& problem, const Vector& signs, double c,
   return low;
 }
 
-/// Where rough scores do for a gradient of this size, examples are not read for them.
-constexpr double kRoughGradient = 1e-3;
-
 LogisticFit minimise(NewtonProblem& problem, const std::vector<uint8_t>& labels,
                      const LogisticOptions& options, double tolerance, const CancelToken& cancel,
                      const std::function<void(int)>& on_iteration) {
@@ -110,7 +107,7 @@ LogisticFit minimise(NewtonProblem& problem, const std::vector<uint8_t>& labels,
     return true;
   };
 
-  double goal = problem.approximate() ? std::max(tolerance, kRoughGradient) : tolerance;
+  double goal = std::max(tolerance, problem.rough_gradient());
   bool renewed = false;
   for (;;) {
     cancel.check();

@@ -27,8 +27,10 @@ class NewtonProblem {
   virtual void find_direction() = 0;
   virtual void advance(double step) = 0;
   /// Whether scores along the way are rough and gradient_bound is a guess, until renew() computes the scores
-  /// and exact_gradient() the gradient's infinity norm from the examples.
+  /// and exact_gradient() the gradient's infinity norm from the examples; and down to which gradient the
+  /// rough ones do, so that no examples are read for them.
   virtual bool approximate() const { return false; }
+  virtual double rough_gradient() const { return 0; }
   virtual void renew() {}
   virtual double exact_gradient(const Vector& residual) { return gradient_bound(residual); }
   virtual Vector weight() const = 0;

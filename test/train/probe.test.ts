@@ -135,6 +135,27 @@ test("where single precision cannot factor the Gram matrix, double precision fin
   }
 });
 
+test("where single precision wanders, double precision begins again, and all iterations are told", async () => {
+  // Rows that are all but multiples of one another, and labels that only the rest of them can tell.
+  const hidden = 200;
+  let most = 0;
+  for (let seed = 0; seed < 8; seed++) {
+    const random = new TestRandom(seed);
+    const count = 13;
+    const along = random.normals(count);
+    const features = random.normals(count * hidden).map((x, i) => along[Math.floor(i / hidden)]! + 1e-3 * x);
+    const labels = Uint8Array.from({ length: count }, (_, row) => row % 2);
+    const train = Uint8Array.from({ length: count }, (_, row) => Number(row < 12));
+    const set = { features, labels, train, count, hidden };
+    const probe = await trainProbe({ ...set, c: 14_000, control: false });
+    assert.ok(probe.converged, `seed ${seed}`);
+    const gradient = gradientNorm(set, probe, 14_000);
+    assert.ok(gradient <= 1e-8, `seed ${seed}: gradient ${gradient}`);
+    most = Math.max(most, probe.iterations);
+  }
+  assert.ok(most > 100, `${most} iterations, where one attempt has 100 at most`);
+});
+
 test("Gram matrix and weights find the same optimum", async () => {
   // The same 60 examples: 59 dimensions are solved by weights, 64 by the Gram matrix. Constant ones change nothing.
   const few = twoClasses({ train: 60, hidden: 59, ...easy });
