@@ -9,7 +9,8 @@ import { Artifacts } from "../../src/lab/artifacts.js";
 import { extract } from "../../src/lab/operations/extract.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import type { ContextOptions, FeatureRequest, Model } from "../../src/native/index.js";
-import { refusal, wordModel } from "./word-model.js";
+import { refusal } from "../support/refusal.js";
+import { wordModel } from "./word-model.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-extract-parts-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));

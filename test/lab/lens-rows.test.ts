@@ -13,7 +13,7 @@ import { modelFingerprint } from "../../src/library/index.js";
 import { Lenses } from "../../src/library/lenses.js";
 import type { LensRequest, Model } from "../../src/native/index.js";
 import { TestRandom } from "../support/random.js";
-import { refusal } from "./word-model.js";
+import { refusal } from "../support/refusal.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-lens-rows-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));

@@ -28,8 +28,9 @@ import type {
   Model,
   SweepRequest,
 } from "../../src/native/index.js";
+import { refusal } from "../support/refusal.js";
 import { readNpz } from "./npz-reader.js";
-import { refusal, wordModel } from "./word-model.js";
+import { wordModel } from "./word-model.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-operation-requests-"));
 const home = process.env.TAPLINE_HOME;

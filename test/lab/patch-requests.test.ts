@@ -9,8 +9,9 @@ import { Artifacts } from "../../src/lab/artifacts.js";
 import { patchSweep } from "../../src/lab/operations/patch-sweep.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import type { ContextOptions, Model, PatchSweep, PatchSweepRequest } from "../../src/native/index.js";
+import { refusal } from "../support/refusal.js";
 import { readNpz } from "./npz-reader.js";
-import { refusal, wordModel } from "./word-model.js";
+import { wordModel } from "./word-model.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-patch-requests-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
