@@ -6,6 +6,7 @@ import { checkAttention } from "../../src/lab/operations/attention.js";
 import { headSize, headsOf } from "../../src/lab/operations/heads.js";
 import { editsFor } from "../../src/lab/operations/intervention.js";
 import { packedContext, tokensOfBatch } from "../../src/lab/operations/packing.js";
+import { swapPositions } from "../../src/lab/operations/swap.js";
 import { checkLayers, checkPositions, pieceLookup, targetToken } from "../../src/lab/operations/tokens.js";
 import type { Context, Model } from "../../src/native/index.js";
 import { refusal } from "../support/refusal.js";
@@ -155,6 +156,34 @@ test("heads: those asked for, or all where blocks have as many; a head's numbers
     points: { attention: { ...points.attention, supported: false, reason: "None." } },
   } as unknown as Context;
   assert.is(await refusal(() => checkAttention(none, [1], undefined, 8)), "None.");
+});
+
+test("a swap's tokens: the last, all, or ranges that count from either end; as many places as are changed", async () => {
+  const at = (positions: unknown, length: number, layers = [1]) =>
+    swapPositions({ positions, layers } as Parameters<typeof swapPositions>[0], length);
+  assert.equal(at(undefined, 3), [2]);
+  assert.equal(at("last", 3), [2]);
+  assert.equal(at("all", 3), [0, 1, 2]);
+  assert.equal(at([[0, 0]], 3), [0]);
+  assert.equal(at([[0, 1]], 3), [0, 1]);
+  assert.equal(at([[-1, -1]], 3), [2]);
+  assert.equal(at([[-2, 9]], 3), [1, 2]);
+  assert.equal(
+    at(
+      [
+        [3, 3],
+        [0, 0],
+      ],
+      5,
+    ),
+    [0, 3],
+  );
+  assert.is(await refusal(() => at([[3, 9]], 3)), "positions: none of them is among the prompt's 3 tokens.");
+  assert.is(at("all", 256, [1]).length, 256);
+  assert.is(
+    await refusal(() => at("all", 86, [1, 2, 3])),
+    "swap: 86 tokens at 3 blocks are 258 places; at most 256 are changed.",
+  );
 });
 
 test("a plan is one edit, of heads one for each with its part of the vector", () => {
