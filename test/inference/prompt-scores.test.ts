@@ -83,7 +83,7 @@ test("a prompt's tokens with their alternatives, row by row; what a tokenizer pu
   assert.equal([[...asked[0]!.tokens], asked[0]!.top], [[0, 1, 2], 2]);
   // What came as tokens is what they say, and so is a text that the tokenizer changed.
   for (const prompt of [[0, 1, 2], "AB c"]) {
-    const [{ text, before }] = (await echo([prompt], 0)) as [{ text: string; before?: number }];
+    const { text, before } = (await echo([prompt], 0))[0]!;
     assert.equal([text, before], ["<s>ab c", 0]);
   }
   const [marked] = await scores({ tokens: [3, 1] }).echo(["ab"], 0);
