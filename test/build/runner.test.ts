@@ -61,4 +61,21 @@ test("a file that hangs is ended, and is a failure", () => {
   assert.is(status, 1);
 });
 
+test("a failing test of pages says what they showed, and leaves none open", () => {
+  const { stdout, closing } = run("pages");
+  if (stdout.includes("chromium is not installed")) return;
+  const told = stdout.slice(stdout.indexOf("What the pages showed:"));
+  for (const part of [
+    "Page 1, about:blank\n  title: Shop\n  focus: input How many\n  text: Fruit How many wrapped Buy There are no pears. apples",
+    '  alert: There are no pears.\n  field: How many = "seven"\n  field: wrapped = on\n  disabled: Buy\n',
+    "Page 2, data:text/html,",
+    "  text: Elsewhere\n",
+    "  console: error: out of pears",
+  ]) {
+    assert.ok(told.includes(part), `${part} is not in ${told}`);
+  }
+  assert.ok(told.length < 6000, "long texts are cut");
+  assert.is(closing, "1 passed, 1 failed");
+});
+
 test.run();

@@ -70,7 +70,11 @@ function runProcess(
   const detached = process.platform !== "win32";
   const child = spawn(process.execPath, [...node, file], {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, FORCE_COLOR: process.stdout.isTTY ? "1" : "0", TAPLINE_TEST: "1" },
+    env: {
+      ...process.env,
+      ...{ FORCE_COLOR: process.stdout.isTTY ? "1" : "0", TAPLINE_TEST: "1" },
+      TAPLINE_TEST_LIMIT_MS: String(timeoutMs),
+    },
     detached,
   });
   running.add(child.pid ?? 0);
