@@ -1,4 +1,6 @@
 import { type RawBuilder, sql } from "kysely";
+import { postgresql } from "../../../src/studies/store/postgresql.js";
+import { sqlite } from "../../../src/studies/store/sqlite.js";
 
 /** A clock that tests move, in the place of the database's. */
 export interface TestClock {
@@ -15,4 +17,14 @@ export function testClock(start = 1_800_000_000_000): TestClock {
         : Reflect.get(target, name, target),
   });
   return clock;
+}
+
+/**
+ * The clock of a database itself, which goes so many times as fast: what takes a minute of it takes seconds.
+ * @param since Unix milliseconds at which both clocks say the same
+ */
+export function hurriedClock(location: string, since: number, times: number): { now: RawBuilder<number> } {
+  const { now } = location.startsWith("postgres") ? postgresql : sqlite;
+  const [begin, factor] = [sql`cast(${sql.lit(since)} as bigint)`, sql`cast(${sql.lit(times)} as bigint)`];
+  return { now: sql<number>`(${begin} + (${now} - ${begin}) * ${factor})` };
 }
