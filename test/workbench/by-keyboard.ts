@@ -1,6 +1,7 @@
 /** Goes through a page with the Tab key, as who has no mouse; where the focus is has to be seen, and to have a name. */
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import * as assert from "uvu/assert";
+import { until } from "../support/until.js";
 
 /** Tab stops that a view may have before what is looked for. */
 const mostStops = 200;
@@ -23,6 +24,12 @@ interface Focused {
   shown: boolean;
 }
 
+/** What comes to be a tab stop only when something else has happened: nobody looks for it before. */
+export async function offered(control: Locator): Promise<void> {
+  await control.waitFor();
+  await until(() => control.isEnabled(), `${control} is enabled`);
+}
+
 /** Goes on with Tab until something of that name has the focus. */
 export async function tabTo(page: Page, name: RegExp, tag?: string): Promise<void> {
   const passed: string[] = [];
@@ -34,5 +41,5 @@ export async function tabTo(page: Page, name: RegExp, tag?: string): Promise<voi
     if (name.test(at.name) && (tag === undefined || at.tag === tag)) return;
     passed.push(`${at.tag} ${at.name.slice(0, 40)}`);
   }
-  assert.unreachable(`${name} is no tab stop; there are ${passed.join(", ")}`);
+  assert.unreachable(`${name} is no tab stop; there are ${[...new Set(passed)].join(", ")}`);
 }

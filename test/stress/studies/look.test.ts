@@ -136,6 +136,7 @@ inBrowser("the keyboard alone: past the navigation, search, open, comment", asyn
   const outline = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle");
   assert.is(outline, "solid", "the focus is seen");
   await page.keyboard.press("Enter");
+  await page.waitForURL(/#/);
   await page.keyboard.press("Tab");
   assert.is(await focused(), "q", "behind the navigation comes the search");
   await page.keyboard.type("linear probe past tense");
@@ -187,7 +188,7 @@ async function tabTo(page: Page, wanted: string): Promise<void> {
     );
     if (found) return;
   }
-  throw new Error(`60 presses of Tab did not reach ${wanted}.`);
+  throw new Error(`300 presses of Tab did not reach ${wanted}.`);
 }
 
 async function pageWithDraft(page: Page, name: string): Promise<string> {

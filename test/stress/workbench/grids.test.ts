@@ -65,7 +65,7 @@ inBrowser(
     await page.getByRole("button", { name: "Make", exact: true }).click();
     const separation = page.getByRole("figure", { name: "How unknown separates" });
     await separation.locator(".chart > svg").nth(1).waitFor();
-    assert.is(new URL(page.url()).searchParams.get("v"), "unknown");
+    await page.waitForURL(({ searchParams }) => searchParams.get("v") === "unknown");
     assert.match((await separation.textContent()) ?? "", /layer 5: AUROC [01]\.\d{3}, shuffled 0\.\d\d/);
     const table = await page.getByRole("region", { name: "Layers of unknown" }).textContent();
     const told = /layer 5: AUROC (\S+),/.exec((await separation.textContent()) ?? "")?.[1] as string;
@@ -202,7 +202,7 @@ inBrowser(
     await cells(lens).first().waitFor();
     assert.is(await cells(lens).count(), 2 * 2 * 6);
     await lens.getByLabel("Colour by").selectOption("divergence");
-    assert.is(new URL(page.url()).searchParams.get("by"), "divergence");
+    await page.waitForURL(({ searchParams }) => searchParams.get("by") === "divergence");
     await until(async () => /KL/.test((await lens.locator(".legend").textContent()) ?? ""));
     await page.getByRole("figure", { name: "How near to the output" }).locator("svg").last().waitFor();
     await page.reload();
@@ -242,7 +242,7 @@ inBrowser("jobs: two results side by side, and a study of both whose words are a
 
   await page.getByRole("button", { name: "Draft a study" }).click();
   await page.getByRole("checkbox", { name: `Job ${second.slice(0, 8)} in the study` }).check();
-  assert.is(new URL(page.url()).searchParams.get("study"), `${first},${second}`);
+  await page.waitForURL(({ searchParams }) => searchParams.get("study") === `${first},${second}`);
   const draft = page.getByRole("region", { name: "Study draft" });
   const method = draft.getByRole("textbox", { name: "Method" });
   await until(async () => /2 times inspect/.test(await method.inputValue()));

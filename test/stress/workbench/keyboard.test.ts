@@ -5,7 +5,7 @@ import * as assert from "uvu/assert";
 import { aroundBrowser, inBrowser } from "../../support/browser.js";
 import { until } from "../../support/until.js";
 import { visit } from "../../workbench/bench.js";
-import { tabTo } from "../../workbench/by-keyboard.js";
+import { offered, tabTo } from "../../workbench/by-keyboard.js";
 import { keepDictionary } from "../../workbench/corner-dictionary.js";
 import { broughtId, type ModelsBench, startModelsBench } from "../../workbench/models-bench.js";
 
@@ -85,6 +85,8 @@ async function inspectAndPatch(page: Page): Promise<void> {
   await write(page, "The capital of Japan is");
   await tabTo(page, /^Patch$/, "button");
   await page.keyboard.press("Enter");
+  // Until then there is a map of what is computed so far, which gives way to this one.
+  await page.getByRole("region", { name: "Alignment" }).waitFor();
   await page.getByRole("figure", { name: "Recovery by layer and token" }).locator("svg").last().waitFor();
   await tabTo(page, /^Recovery by layer and token$/, "div");
   await page.keyboard.press("ArrowRight");
@@ -111,12 +113,14 @@ async function others(page: Page): Promise<void> {
 
 async function features(page: Page): Promise<void> {
   await goTo(page, "Features");
+  await offered(page.getByRole("button", { name: "Read", exact: true }));
   await tabTo(page, /^Read$/);
   await page.keyboard.press("Enter");
   await page.getByRole("figure", { name: "Strongest features" }).locator("svg").last().waitFor();
   await tabTo(page, /^Strongest features$/, "div");
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("Enter");
+  await offered(page.getByRole("button", { name: "Look at it" }));
   await tabTo(page, /^Look at it$/);
   await page.keyboard.press("Enter");
   await page.getByRole("region", { name: "Strongest" }).waitFor();
@@ -141,15 +145,20 @@ async function models(page: Page): Promise<void> {
   await tabTo(page, /^Model owner/);
   await write(page, "tiny/demo");
   await page.keyboard.press("Enter");
+  await offered(page.getByRole("button", { name: `Download ${broughtId}` }));
   await tabTo(page, new RegExp(`^Download ${broughtId}$`));
   await page.keyboard.press("Enter");
+  const serve = (name: string) => page.getByRole("button", { name: `Serve ${name}`, exact: true });
+  await offered(serve(broughtId));
   await page.getByRole("region", { name: "Downloads" }).getByText("is here: 3.2 MB").last().waitFor();
   await tabTo(page, new RegExp(`^Serve ${broughtId}$`));
   await page.keyboard.press("Enter");
   await rows.filter({ hasText: broughtId }).getByText("served", { exact: true }).waitFor();
+  await offered(serve("demo"));
   await tabTo(page, /^Serve demo$/);
   await page.keyboard.press("Enter");
   await rows.first().getByText("served", { exact: true }).waitFor();
+  await offered(page.getByRole("button", { name: `Remove ${broughtId}`, exact: true }));
   await tabTo(page, new RegExp(`^Remove ${broughtId}$`));
   await page.keyboard.press("Enter");
   // The harmless one has the focus.

@@ -62,7 +62,8 @@ inBrowser("chat: an answer streams in, a token opens, a layer changes and the an
   const rows = await inside.locator("table").nth(1).locator("tbody tr").allTextContents();
   assert.is(rows.length, 8);
   assert.match(rows[0] ?? "", /^▸7·Paris(?:9\d|100)\.\d %\d/);
-  assert.match(page.url(), /\?t=0\.0\.22$/, "the address holds what is selected");
+  // The address holds what is selected.
+  await page.waitForURL(/\?t=0\.0\.22$/);
 
   await page.getByLabel("Colour by").selectOption("probability");
   const share = await answers(page)
@@ -174,6 +175,7 @@ inBrowser(
     await answers(page).first().locator(":scope > p .t").nth(4).click();
     const inside = page.getByRole("region", { name: "Inside a token" });
     const table = inside.getByRole("table", { name: /The strongest features of corner at layer 5/ });
+    await table.waitFor();
     const [feature, , activation] = await table
       .locator("tbody tr")
       .first()
@@ -200,19 +202,19 @@ inBrowser("two tabs of a browser share one stream and agree; one that reads it c
     Array.from({ length: 6 }, async () => {
       const page = await context.newPage();
       await page.goto(first.url());
-      await page.locator(".answer-text > p", { hasText: "is Madrid" }).waitFor();
+      await page.locator(".answer-text > p", { hasText: "is Madrid." }).waitFor();
       return page;
     }),
   );
   const last = tabs.at(-1) as Page;
   await ask(last, "What is the capital of Poland?");
   for (const page of [first, ...tabs]) {
-    await page.locator(".answer-text > p", { hasText: "is Warsaw" }).waitFor();
+    await answered(page, 1);
     assert.is(await said(page, 1), "The capital of Poland is Warsaw.");
   }
   await first.close();
   await ask(last, "What is the capital of Norway?");
-  for (const page of tabs) await page.locator(".answer-text > p", { hasText: "is Oslo" }).waitFor();
+  for (const page of tabs) await page.locator(".answer-text > p", { hasText: "is Oslo." }).waitFor();
   await last.reload();
   assert.is(await said(last, 2), "The capital of Norway is Oslo.", "and after a reload");
   assert.equal(troubles, []);
@@ -261,9 +263,9 @@ inBrowser(
     await switched.selectOption("rank");
     const words = lens.locator(".chart > svg text");
     await until(async () => (await words.allTextContents()).some((word) => word.startsWith("#1")));
-    assert.is(new URL(page.url()).searchParams.get("by"), "rank");
+    await page.waitForURL(({ searchParams }) => searchParams.get("by") === "rank");
     await switched.selectOption("probability");
-    assert.is(new URL(page.url()).searchParams.get("by"), null);
+    await page.waitForURL(({ searchParams }) => !searchParams.has("by"));
     // The attention of one head, a row for each token.
     const head = page.getByRole("figure", { name: "Attention of layer 7, head 0" });
     await head.locator('[aria-label="cell"] rect').first().waitFor();
@@ -276,7 +278,7 @@ inBrowser(
     const heads = page.getByRole("figure", { name: "Attention: the token before" });
     await heads.locator('[aria-label="cell"] rect').first().click();
     await page.getByRole("figure", { name: "Attention of layer 0, head 0" }).locator("svg").last().waitFor();
-    assert.is(new URL(page.url()).searchParams.get("al"), "0");
+    await page.waitForURL(({ searchParams }) => searchParams.get("al") === "0");
     const one = page.getByRole("region", { name: "One head" });
     await one.getByRole("combobox", { name: /^Attention of layer/ }).selectOption("3");
     await one.getByRole("combobox", { name: /^head/ }).selectOption("2");
@@ -300,7 +302,7 @@ inBrowser(
     // With the mouse: some other cell.
     await lens.locator('[aria-label="cell"] rect').last().click();
     await until(async () => /layer 7, token 5/.test((await chosen.textContent()) ?? ""));
-    assert.match(page.url(), /[?&]l=7&t=5$/);
+    await page.waitForURL(/[?&]l=7&t=5$/);
     await chosen.getByRole("button", { name: "Patch here" }).click();
     assert.is(await page.getByRole("textbox", { name: "Clean" }).inputValue(), "The capital of France is");
     await page.getByRole("textbox", { name: "Corrupted" }).fill("The capital of Japan is");

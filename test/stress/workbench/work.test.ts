@@ -29,6 +29,7 @@ inBrowser("a token that arrives is put behind the others; nothing that stands th
   await ask();
   await page.getByText("400 tokens", { exact: true }).waitFor();
   await page.getByRole("checkbox", { name: "Markdown" }).uncheck();
+  await until(async () => (await page.locator(".answer-text .markdown").count()) === 0);
   await page.evaluate(`
     globalThis.work = { added: 0, removed: 0, elsewhere: 0 };
     globalThis.observer = new MutationObserver((records) => {
