@@ -28,6 +28,8 @@ export interface Stream {
   rate: number;
   /** When each token was written, in milliseconds since 1970. */
   sent: number[];
+  /** What is said, again and again; prose unless told otherwise. */
+  words?: readonly string[];
 }
 
 export const clock = () => performance.timeOrigin + performance.now();
@@ -69,7 +71,7 @@ async function answer(stream: Stream, response: ServerResponse): Promise<void> {
       rate === 0 ? tokens : Math.min(tokens, Math.floor(((performance.now() - begun) / 1000) * rate) + 1);
     for (; at < due; at += 1) {
       stream.sent[at] = clock();
-      response.write(`data: ${event(at)}\n\n`);
+      response.write(`data: ${event(at, stream.words ?? words)}\n\n`);
     }
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
@@ -77,7 +79,7 @@ async function answer(stream: Stream, response: ServerResponse): Promise<void> {
   response.end(`data: ${JSON.stringify(last)}\n\ndata: [DONE]\n\n`);
 }
 
-function event(at: number): string {
+function event(at: number, words: readonly string[]): string {
   const token = words[at % words.length] as string;
   const candidates = Array.from({ length: 5 }, (_, rank) => ({
     id: rank,

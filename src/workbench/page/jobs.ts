@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Config, Job, JobSummary, Operation, PatchGrowth } from "../../contracts/index.js";
 import type { Figure } from "../../report/figure.js";
 import type { CodeRequest } from "./scripts.js";
@@ -37,8 +37,11 @@ export function useFindings(id: string | undefined): JobFindings | string | unde
   const summary = useJobSummary(id);
   const [found, set] = useState<{ id: string; findings: JobFindings | string }>();
   const status = summary?.status;
+  const reachable = known.state?.lab.ok === true;
   useEffect(() => {
     if (id === undefined || (status !== undefined && status !== "completed")) return;
+    // What a job found does not change: read again, its pictures would be drawn again under the keys of who looks at them.
+    if (found?.id === id && typeof found.findings !== "string") return;
     let ended = false;
     void readFindings(id).then((findings) => {
       // One that is under way is asked for again when its state changes.
@@ -47,7 +50,7 @@ export function useFindings(id: string | undefined): JobFindings | string | unde
     return () => {
       ended = true;
     };
-  }, [id, status]);
+  }, [id, status, reachable]);
   return found?.id === id ? found?.findings : undefined;
 }
 
@@ -61,20 +64,22 @@ export function useAllFindings(
   useTopic("state");
   const [found, set] = useState<ReadonlyMap<string, JobFindings | { job: Job } | string>>(new Map());
   const statuses = ids.map((id) => known.state?.jobs.find((job) => job.id === id)?.status ?? "");
+  const reachable = known.state?.lab.ok === true;
   useEffect(() => {
     let ended = false;
     for (const [at, id] of ids.entries()) {
       const before = found.get(id);
-      const settled = typeof before === "string" || (before !== undefined && "figures" in before);
+      // Why something is not there is asked again: the Lab may be back.
+      const isRead = typeof before === "object";
       // One that is under way is asked for once, for its settings, and again when it has ended.
       const going = statuses[at] === "running" || statuses[at] === "queued";
-      if (settled || (going && before !== undefined)) continue;
+      if (isRead && (going || "figures" in before)) continue;
       void readFindings(id).then((what) => !ended && set((before) => new Map(before).set(id, what)));
     }
     return () => {
       ended = true;
     };
-  }, [ids.join(), statuses.join()]);
+  }, [ids.join(), statuses.join(), reachable]);
   return found;
 }
 
@@ -98,7 +103,7 @@ export function useGrowth(id: string): PatchGrowth | undefined {
   return runs ? growth : undefined;
 }
 
-/** What this page handed in last: its form says already what it was. */
+/** What this page handed in last: the form that it was handed in with says what it was. */
 let handedIn: string | undefined;
 
 /** Hands an experiment in. @returns its id */
@@ -110,25 +115,32 @@ export async function submit(body: Record<string, unknown>): Promise<string> {
 
 /**
  * Fills a form with what a job was asked, where the page is opened at the job's address: it then shows what one would
- * hand in to have the same again.
+ * hand in to have the same again. What one types before that is known stays.
  */
 export function useAsked<O extends Operation>(
   operation: O,
   id: string | undefined,
   fill: (config: Extract<Config, { operation: O }>) => void,
 ): void {
-  useEffect(() => {
-    if (id === undefined || id === handedIn) return;
-    let ended = false;
-    call<Job>(`/api/jobs/${encodeURIComponent(id)}`)
+  const isShown = useRef(false);
+  useLayoutEffect(() => {
+    const own = isShown.current && id === handedIn;
+    isShown.current = true;
+    if (id === undefined || own) return;
+    const ending = new AbortController();
+    const { signal } = ending;
+    const leave = () => ending.abort();
+    document.addEventListener("input", leave, { signal });
+    call<Job>(`/api/jobs/${encodeURIComponent(id)}`, { signal })
       .then(({ config }) => {
-        if (!ended && config.operation === operation) fill(config as Extract<Config, { operation: O }>);
+        if (!signal.aborted && config.operation === operation) {
+          fill(config as Extract<Config, { operation: O }>);
+        }
       })
       // That it is not there, the view itself says; a job of an earlier version may not say all that the form has.
-      .catch(() => {});
-    return () => {
-      ended = true;
-    };
+      .catch(() => {})
+      .finally(leave);
+    return leave;
   }, [id]);
 }
 

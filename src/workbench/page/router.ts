@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 export const views = ["chat", "inspect", "patch", "steer", "probe", "features", "jobs", "models"] as const;
 export type View = (typeof views)[number];
@@ -21,10 +21,48 @@ export function place(): Place {
   };
 }
 
+/** How often somebody has gone somewhere. */
+let moves = 0;
+/** How often something was asked for, and the latest of these that was led to. */
+let turns = 0;
+let arrived = 0;
+
 /** Goes to a view. */
 export function go(path: string): void {
+  moves += 1;
+  show(path);
+}
+
+function show(path: string): void {
   if (path !== location.pathname + location.search) history.pushState(null, "", path);
   for (const tell of heard) tell();
+}
+
+/** The way on from what one asked for, which takes a moment. */
+export interface Onward {
+  go: typeof go;
+  select: typeof select;
+}
+
+/** @returns ways on that lead nowhere once one has gone elsewhere: an answer that comes late takes nobody away */
+export function onward(): Onward {
+  const asked = moves;
+  const { view } = place();
+  turns += 1;
+  const turn = turns;
+  const unlessGone =
+    <T>(lead: (to: T) => void) =>
+    (to: T) => {
+      if (moves === asked) lead(to);
+    };
+  const arrive = (path: string) => {
+    // Within the view, what was asked for meanwhile still leads on, and what was asked for before it does not lead back.
+    if (turn < arrived) return;
+    arrived = turn;
+    show(path);
+    if (place().view !== view) moves += 1;
+  };
+  return { go: unlessGone(arrive), select: unlessGone(select) };
 }
 
 /** Notes in the address what is selected. */
@@ -41,13 +79,18 @@ export function select(values: Record<string, string | number | undefined>): voi
 
 export function usePlace(): Place {
   const [now, set] = useState(place);
-  useEffect(() => {
+  // At once: what happened between the drawing and a later effect would be missed.
+  useLayoutEffect(() => {
     const tell = () => set(place());
+    const back = () => {
+      moves += 1;
+      tell();
+    };
     heard.add(tell);
-    addEventListener("popstate", tell);
+    addEventListener("popstate", back);
     return () => {
       heard.delete(tell);
-      removeEventListener("popstate", tell);
+      removeEventListener("popstate", back);
     };
   }, []);
   return now;

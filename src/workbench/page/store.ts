@@ -1,4 +1,4 @@
-import { useEffect, useReducer } from "preact/hooks";
+import { useLayoutEffect, useReducer } from "preact/hooks";
 import type { Conversation, Numbered, State, WorkbenchEvent } from "../wire.js";
 import { call } from "./session.js";
 
@@ -26,7 +26,8 @@ export function changed(topic: string): void {
 /** Draws a component anew when a topic changes. */
 export function useTopic(topic: string): void {
   const [, again] = useReducer((count: number) => count + 1, 0);
-  useEffect(() => listen(topic, () => again(undefined as never)), [topic]);
+  // At once: what changed between the drawing and a later effect would not be seen until the next change.
+  useLayoutEffect(() => listen(topic, () => again(undefined as never)), [topic]);
 }
 
 /** Reads everything anew: at the start, and after a gap. */

@@ -38,11 +38,14 @@ export function AnswerText({
   const writer = useRef<Writer>(undefined);
   const open = useRef(onOpen);
   open.current = onOpen;
+  /** The token that had the focus when the answer was put into the document anew. */
+  const left = useRef(-1);
   const formatted = markdown && answer.state !== "running";
   useEffect(() => {
     const made = new Writer(box.current as HTMLDivElement);
     writer.current = made;
     made.sync(answer);
+    made.refocus(left.current);
     let frame = 0;
     const ending = listen(`tokens ${conversation}`, () => {
       if (made.isEmpty) made.sync(answer);
@@ -56,6 +59,7 @@ export function AnswerText({
     return () => {
       ending();
       cancelAnimationFrame(frame);
+      left.current = made.focused();
       made.clear();
     };
   }, [answer, conversation]);
@@ -162,6 +166,7 @@ class Writer {
 
   /** Puts what was said in place again, read as Markdown; plain text stays as it is. */
   format({ tokens }: TurnAnswer, markdownOf: MarkdownOf): void {
+    const at = this.focused();
     const said = tokens.flatMap((token, at) =>
       token.thinking === true || token.special === true ? [] : [{ token, at, text: token.text }],
     );
@@ -193,14 +198,17 @@ class Writer {
     this.#block = undefined;
     this.#formatted = true;
     this.#markAll();
+    this.refocus(at);
   }
 
   /** Puts the tokens back as they came. */
   unformat(answer: TurnAnswer): void {
     if (!this.#formatted) return;
+    const at = this.focused();
     this.clear();
     this.sync(answer);
     this.#markAll();
+    this.refocus(at);
   }
 
   shade(shade: Shade, { tokens }: TurnAnswer): void {
@@ -225,8 +233,22 @@ class Writer {
     return at === undefined ? -1 : Number(at);
   }
 
+  /** The token that has the focus; -1 where none of these has. */
+  focused(): number {
+    return this.#box.contains(document.activeElement) ? this.indexOf(document.activeElement) : -1;
+  }
+
+  /** Gives a token the focus again that it lost with its element; the page stays where it is. */
+  refocus(at: number): void {
+    if (at < 0) return;
+    const options = { preventScroll: true };
+    this.focus(at, 1, options);
+    // Behind it there may be nothing but marks.
+    if (!this.#box.contains(document.activeElement)) this.#box.focus(options);
+  }
+
   /** The next token in a direction that stands in the document. */
-  focus(at: number, step: 1 | -1): void {
+  focus(at: number, step: 1 | -1, options?: FocusOptions): void {
     let next = at;
     while (this.#spans[next]?.length === 0) next += step;
     const [span] = this.#spans[next] ?? [];
@@ -234,7 +256,7 @@ class Writer {
     const closed = span.closest("details");
     if (closed !== null) closed.open = true;
     span.tabIndex = -1;
-    span.focus();
+    span.focus(options);
   }
 
   #span(token: AnswerToken, at: number, text: string): HTMLElement {

@@ -5,6 +5,7 @@ import { visible } from "../../../terminal/text.js";
 import type { HeadPicture } from "../../wire.js";
 import { select, usePlace } from "../router.js";
 import { call } from "../session.js";
+import { known, useTopic } from "../store.js";
 import { FigureView } from "./figure.js";
 import { Problem } from "./form.js";
 
@@ -83,15 +84,22 @@ function useHead(
   layer: number | undefined,
   head: number | undefined,
 ): HeadPicture | string | undefined {
-  const [found, set] = useState<HeadPicture | string>();
+  useTopic("state");
+  const [found, set] = useState<{ path: string; picture: HeadPicture | string }>();
+  const path = `/api/jobs/${encodeURIComponent(id)}/attention/${layer}/${head}`;
+  const reachable = known.state?.lab.ok === true;
   useEffect(() => {
     if (layer === undefined || head === undefined) return;
+    // Only what could not be read is read again when the Lab is back.
+    if (found?.path === path && typeof found.picture !== "string") return;
     const ending = new AbortController();
-    const path = `/api/jobs/${encodeURIComponent(id)}/attention/${layer}/${head}`;
-    call<HeadPicture>(path, { signal: ending.signal }).then(set, (error: Error) => {
-      if (!ending.signal.aborted) set(error.message);
-    });
+    call<HeadPicture>(path, { signal: ending.signal }).then(
+      (picture) => set({ path, picture }),
+      (error: Error) => {
+        if (!ending.signal.aborted) set({ path, picture: error.message });
+      },
+    );
     return () => ending.abort();
-  }, [id, layer, head]);
-  return found;
+  }, [path, reachable]);
+  return found?.picture;
 }

@@ -43,7 +43,7 @@ export function ChatView({ id }: { id: string | undefined }) {
   const turn = conversation?.turns[turnAt ?? -1];
   const token = turn?.answers[answerAt ?? -1]?.tokens[tokenAt ?? -1];
   const send = (text: string, raw: boolean, insteadOf?: number) =>
-    trying(async () => {
+    trying(async ({ go }) => {
       const interventions = interventionsOf(settings.edits);
       const asked: AskRequest = {
         text,
@@ -68,7 +68,7 @@ export function ChatView({ id }: { id: string | undefined }) {
       ? undefined
       : () => void send(last.question, conversation.raw, conversation.turns.length - 1);
   const fork = (at: number, from: ForkFrom) =>
-    trying(async () => {
+    trying(async ({ go }) => {
       const body = { turn: turnAt, answer: answerAt, token: at, ...from };
       const begun = await call<{ conversation: string }>(`/api/conversations/${id}/forks`, {
         method: "POST",

@@ -1,4 +1,4 @@
-import { follow, go } from "../router.js";
+import { follow, go, place } from "../router.js";
 import { call } from "../session.js";
 import { known } from "../store.js";
 
@@ -32,7 +32,7 @@ export function ConversationList({ shown }: { shown: string | undefined }) {
                 if (!confirm(`Delete the conversation “${title}”?`)) return;
                 void call(`/api/conversations/${id}`, { method: "DELETE" }).then(() => {
                   known.conversations.delete(id);
-                  if (id === shown) go("/chat");
+                  if (place().id === id) go("/chat");
                 });
               }}
             >

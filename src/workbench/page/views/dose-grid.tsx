@@ -6,7 +6,7 @@ import { doseGrid, type TriedLayer } from "../../../report/figures/dose-grid.js"
 import { visible } from "../../../terminal/text.js";
 import { chatSettings } from "../chat-settings.js";
 import { jobRequest, useAllFindings } from "../jobs.js";
-import { go, select, usePlace } from "../router.js";
+import { select, usePlace } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { newEdit } from "./edits.js";
@@ -123,7 +123,7 @@ function ChosenCell({
   });
   const head = ["prompt", "run", "goes on with", `probability of ${visible(trials[0]?.target_token ?? "")}`];
   const intoChat = () =>
-    trying(async () => {
+    trying(async ({ go }) => {
       const kept = [...new Set([layer, ...layers])].slice(0, mostVectorLayers);
       const body = { name, positive: positives, negative: negatives, layers: kept };
       await call("/api/vectors", { method: "POST", body });

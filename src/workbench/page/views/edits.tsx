@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { StoredDictionary, StoredLens, StoredProbe, StoredVector } from "../../../contracts/library.js";
 import type { LiveIntervention } from "../../../contracts/live.js";
 import { call } from "../session.js";
-import { listen } from "../store.js";
+import { known, listen, useTopic } from "../store.js";
 
 export interface Library {
   vectors: StoredVector[];
@@ -13,12 +13,28 @@ export interface Library {
 
 /** What has a name on the server; undefined until it is read. */
 export function useLibrary(): Library | undefined {
+  useTopic("state");
   const [library, set] = useState<Library>();
+  const { server, lab } = known.state ?? {};
   useEffect(() => {
-    const read = () => void call<Library>("/api/library").then(set, () => {});
+    let asked = 0;
+    const read = () => {
+      asked += 1;
+      const turn = asked;
+      // An earlier answer may come later, and knows less.
+      call<Library>("/api/library").then(
+        (found) => turn === asked && set(found),
+        () => {},
+      );
+    };
     read();
-    return listen("library", read);
-  }, []);
+    const ending = listen("library", read);
+    return () => {
+      asked += 1;
+      ending();
+    };
+    // What was asked of a service that is gone is asked again when it is back.
+  }, [server?.ok, lab?.ok]);
   return library;
 }
 

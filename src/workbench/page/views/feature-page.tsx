@@ -4,7 +4,7 @@ import { visible } from "../../../terminal/text.js";
 import { chatSettings } from "../chat-settings.js";
 import type { JobFindings } from "../jobs.js";
 import { submit } from "../jobs.js";
-import { follow, go, select } from "../router.js";
+import { follow, select } from "../router.js";
 import { newEdit } from "./edits.js";
 import { Problem, useTrying } from "./form.js";
 import { HtmlPicture } from "./picture.js";
@@ -101,7 +101,7 @@ function NoPage({ findings: { job }, feature }: { findings: JobFindings; feature
         type="button"
         class="main"
         onClick={() =>
-          void trying(async () => {
+          void trying(async ({ go }) => {
             const config = job.config as FeaturesConfig;
             go(`/features/${await submit({ ...config, pages })}?f=${feature}`);
           })

@@ -1,6 +1,6 @@
 import { jobRequest, labModel, submit } from "../jobs.js";
 import { linesOf } from "../lists.js";
-import { go, select, usePlace } from "../router.js";
+import { select, usePlace } from "../router.js";
 import { known, useTopic } from "../store.js";
 import { useLibrary } from "./edits.js";
 import { FeatureCard } from "./feature-page.js";
@@ -38,7 +38,7 @@ export function FeaturesView({ id }: { id: string | undefined }) {
     };
   };
   const read = () =>
-    trying(async () => {
+    trying(async ({ go }) => {
       const asked = job();
       const [only, ...more] = asked.pages ?? [];
       const alone = only !== undefined && more.length === 0;

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
+import { type Onward, onward } from "../router.js";
 
 /** What went wrong, if anything did. */
 export function Problem({ sentence }: { sentence: string | undefined }) {
@@ -11,12 +12,15 @@ export function Problem({ sentence }: { sentence: string | undefined }) {
   );
 }
 
-/** Work that somebody asks for, and why the last of it failed; a new attempt takes that away. */
+/**
+ * Work that somebody asks for, and why the last of it failed; a new attempt takes that away. What it leads to is shown
+ * unless one has gone elsewhere meanwhile.
+ */
 export function useTrying() {
   const [problem, setProblem] = useState<string>();
-  const trying = async (work: () => Promise<unknown>): Promise<void> => {
+  const trying = async (work: (onward: Onward) => Promise<unknown>): Promise<void> => {
     setProblem(undefined);
-    await work().catch((error: Error) => setProblem(error.message));
+    await work(onward()).catch((error: Error) => setProblem(error.message));
   };
   return { problem, trying };
 }

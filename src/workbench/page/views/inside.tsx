@@ -117,7 +117,12 @@ export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onCl
           <Features features={features} dictionary={turn.dictionary} onSteer={onSteer} />
         )}
       </HtmlPicture>
-      <EditToken key={at} token={token} busy={busy} onFork={(text) => onFork(at, { text })} />
+      <EditToken
+        key={`${at} ${token.text}`}
+        token={token}
+        busy={busy}
+        onFork={(text) => onFork(at, { text })}
+      />
       <p class="row">
         <button type="button" disabled={busy} onClick={() => onFork(at, {})}>
           Choose again from here

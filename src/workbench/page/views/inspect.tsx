@@ -43,7 +43,7 @@ export function InspectView({ id }: { id: string | undefined }) {
   });
   const routes = known.state?.server.points.includes("router") === true;
   const run = () =>
-    trying(async () => {
+    trying(async ({ go }) => {
       const job = await submit({
         operation: "inspect",
         model: labModel(),

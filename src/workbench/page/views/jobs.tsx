@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Job, JobSummary } from "../../../contracts/index.js";
 import { duration } from "../../../terminal/spans.js";
 import { submit } from "../jobs.js";
-import { follow, go, select, usePlace } from "../router.js";
+import { follow, select, usePlace } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { jobPath, studyJobs, withJob } from "../study-words.js";
@@ -106,7 +106,7 @@ function Repeat({ id }: { id: string }) {
           <button
             type="button"
             class="main"
-            onClick={() => void trying(async () => go(`/jobs/${await submit(settingsOf(text))}`))}
+            onClick={() => void trying(async ({ go }) => go(`/jobs/${await submit(settingsOf(text))}`))}
           >
             Run
           </button>
@@ -139,7 +139,7 @@ function JobRow({
   const going = job.status === "running" || job.status === "queued";
   const short = job.id.slice(0, 8);
   const again = () =>
-    trying(async () => {
+    trying(async ({ go }) => {
       const { config } = await call<{ config: Record<string, unknown> }>(`/api/jobs/${job.id}`);
       go(`/jobs/${await submit(config)}`);
     });

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ago, bytes, duration } from "../../../terminal/spans.js";
 import type { DownloadStatus, LocalModel, ModelMemory, ModelOffers, ModelsHere } from "../../wire.js";
 import { select, usePlace } from "../router.js";
@@ -185,7 +185,7 @@ function ModelRow({
   const [sure, setSure] = useState(false);
   const keep = useRef<HTMLButtonElement>(null);
   // Whose button is gone goes on with the harmless one in its place.
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (sure) keep.current?.focus();
   }, [sure]);
   const { switching } = known.state?.models ?? { switching: null };

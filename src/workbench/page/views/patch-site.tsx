@@ -19,7 +19,7 @@ export function ChosenSite({ findings, query }: { findings: JobFindings; query: 
   if (site === undefined || told === undefined) return null;
   const { job } = findings;
   const look = () =>
-    trying(async () => {
+    trying(async ({ select }) => {
       const { donor, tokens, body } = effectOf(job, site);
       const { tokens: found } = await call<{ tokens: TextTokens[] }>("/api/tokens", {
         method: "POST",

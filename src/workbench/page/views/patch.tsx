@@ -7,7 +7,7 @@ import { draft } from "../draft.js";
 import { labModel, serverRequest, submit, useAsked, useGrowth } from "../jobs.js";
 import { type PatchForm, pairsOf, patchForm, patchFormOf, patchRequest } from "../patch-request.js";
 import { siteOf, siteQuery } from "../patch-site.js";
-import { go, select, usePlace } from "../router.js";
+import { select, usePlace } from "../router.js";
 import type { CodeRequest } from "../scripts.js";
 import { known, useTopic } from "../store.js";
 import { FigureView } from "./figure.js";
@@ -44,7 +44,7 @@ export function PatchView({ id }: { id: string | undefined }) {
   }, []);
   useAsked("patch_sweep", id, (asked) => setForm(patchFormOf(asked)));
   const run = () =>
-    trying(async () => {
+    trying(async ({ go }) => {
       const job = await submit({ model: labModel(), ...patchRequest(form) });
       go(`/patch/${job}${location.search}`);
     });

@@ -5,7 +5,7 @@ import { chatSettings } from "../chat-settings.js";
 import { type LabelledText, readExamples, withSplits } from "../examples.js";
 import { jobRequest, labModel, serverRequest, spreadLayers, submit } from "../jobs.js";
 import { linesOf, parseLayers } from "../lists.js";
-import { follow, go } from "../router.js";
+import { follow } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { useLibrary } from "./edits.js";
@@ -67,7 +67,7 @@ export function ProbeView({ id }: { id: string | undefined }) {
     ...(draft.rows !== "last" && { rows: draft.rows }),
   });
   const kept = () => ({ name: draft.name, positive, negative, layer: chosen().at(-1) });
-  const train = () => trying(async () => go(`/probe/${await submit(job())}`));
+  const train = () => trying(async ({ go }) => go(`/probe/${await submit(job())}`));
   return (
     <div class="page">
       <h1>Probe</h1>

@@ -5,7 +5,7 @@ import { separation } from "../../../report/figures/separation.js";
 import { chatSettings } from "../chat-settings.js";
 import { labModel, serverRequest, spreadLayers, submit, useAsked } from "../jobs.js";
 import { linesOf, parseLayers } from "../lists.js";
-import { follow, go, select, usePlace } from "../router.js";
+import { follow, select, usePlace } from "../router.js";
 import { call } from "../session.js";
 import {
   doseRequest,
@@ -47,14 +47,14 @@ export function SteerView({ id }: { id: string | undefined }) {
   });
   const make = async () => {
     setMaking(true);
-    await trying(async () => {
+    await trying(async ({ select }) => {
       await call("/api/vectors", { method: "POST", body: direction() });
       select({ v: draft.name });
     });
     setMaking(false);
   };
   const measure = () =>
-    trying(async () => {
+    trying(async ({ go }) => {
       const body = { model: labModel(), ...doseRequest(draft) };
       const jobs: string[] = [];
       try {

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { percent } from "../../../report/figure.js";
 import type { DoneEdit, Turn, TurnAnswer } from "../../wire.js";
 import { branchesAt, ownerOf } from "../branches.js";
@@ -97,6 +97,12 @@ interface QuestionProps {
 /** What was asked, the ways that it went on, and the same in other words. */
 function Question({ turn, index, conversation, busy, onAskAgain }: QuestionProps) {
   const [text, setText] = useState<string>();
+  const field = useRef<HTMLTextAreaElement>(null);
+  const isOpen = text !== undefined;
+  // Once: whoever goes on from there while the page is drawn again is not taken back.
+  useLayoutEffect(() => {
+    if (isOpen) field.current?.focus();
+  }, [isOpen]);
   if (text === undefined) {
     return (
       <div class="asked">
@@ -120,12 +126,7 @@ function Question({ turn, index, conversation, busy, onAskAgain }: QuestionProps
     >
       <label class="field">
         Instead of this question
-        <textarea
-          rows={3}
-          value={text}
-          ref={(field) => field?.focus()}
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
+        <textarea rows={3} value={text} ref={field} onInput={(event) => setText(event.currentTarget.value)} />
       </label>
       <p class="row">
         <button type="submit" class="main" disabled={text.trim() === ""}>

@@ -1,0 +1,248 @@
+/**
+ * Who is faster than the page: whatever is held back here arrives when one has typed, looked and gone on already. Nothing
+ * that somebody did is lost by it, and nobody is taken away from where one is.
+ */
+import type { Page, Route } from "playwright-core";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { Lab } from "../../../src/client/index.js";
+import { aroundBrowser, inBrowser, newContext } from "../../support/browser.js";
+import { until } from "../../support/until.js";
+import { type Bench, startBench, visit } from "../../workbench/bench.js";
+import { fakeServices } from "../../workbench/fast-services.js";
+
+let bench: Bench;
+/** Its answers are Markdown. */
+let writing: Bench;
+
+aroundBrowser({
+  async start() {
+    bench = await startBench();
+    const { url, close } = await fakeServices({
+      ...{ tokens: 24, rate: 0, sent: [] },
+      words: ["Some ", "**words", "** and ", "others", ".\n\n- one", "\n- two\n\n"],
+    });
+    writing = await startBench(async () => ({ server: url, lab: url, close }));
+  },
+  async end() {
+    await bench?.close();
+    await writing?.close();
+  },
+});
+
+/** Holds back what the page asks for. @returns lets it go on, and resolves when all of it was answered */
+async function holdBack(page: Page, path: string, method = "POST"): Promise<() => Promise<void>> {
+  let letGo = () => {};
+  const held = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  const answers: Promise<void>[] = [];
+  const handle = async (route: Route) => {
+    await held;
+    await route.fulfill({ response: await route.fetch() });
+  };
+  await page.route(`**${path}`, (route) => {
+    if (route.request().method() !== method) return route.continue();
+    answers.push(handle(route));
+    return answers.at(-1);
+  });
+  return async () => {
+    await until(() => answers.length > 0, `${method} ${path} is asked`);
+    letGo();
+    await Promise.all(answers);
+    await page.unroute(`**${path}`);
+  };
+}
+
+/** The page has done whatever it does with what it was answered before. */
+async function settled(page: Page): Promise<void> {
+  await page.evaluate(`(async () => {
+    for (let turn = 0; turn < 5; turn += 1) await (await fetch("/health")).json();
+    await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  })()`);
+}
+
+const open = (page: Page, view: string) =>
+  page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: view, exact: true }).click();
+const pathOf = (page: Page) => page.evaluate("location.pathname + location.search");
+
+inBrowser("a job that is taken late takes nobody away; where one stayed, it is shown", async () => {
+  const { page, context, troubles } = await visit(bench);
+  const started = async (view: string, button: string | RegExp) => {
+    await open(page, view);
+    await page.getByRole("button", { name: button, exact: true }).click();
+  };
+  for (const [view, button] of [
+    ["Inspect", "Inspect"],
+    ["Patch", "Patch"],
+    ["Probe", "Train and measure"],
+  ] as const) {
+    const letGo = await holdBack(page, "/api/jobs");
+    await started(view, button);
+    await open(page, "Models");
+    await letGo();
+    await settled(page);
+    assert.is(await pathOf(page), "/models", `${view} was asked, and then one went to the models`);
+    // Back in the view is not where one was: the job is in the list.
+    const again = await holdBack(page, "/api/jobs");
+    await started(view, button);
+    await open(page, "Chat");
+    await open(page, view);
+    await again();
+    await settled(page);
+    assert.is(await pathOf(page), `/${view.toLowerCase()}`);
+  }
+  // Two that are asked for in one view: the later one is shown.
+  const letGo = await holdBack(page, "/api/jobs");
+  await open(page, "Inspect");
+  const text = page.getByRole("textbox", { name: "Text" });
+  for (const place of ["Spain", "Sweden"]) {
+    await text.fill(`The capital of ${place} is`);
+    await page.getByRole("button", { name: "Inspect", exact: true }).click();
+  }
+  await letGo();
+  await page
+    .getByText(/“·Stockholm”/)
+    .first()
+    .waitFor();
+  assert.is(await text.inputValue(), "The capital of Sweden is");
+  assert.equal(troubles, []);
+  await context.close();
+});
+
+inBrowser("an answer that begins late takes nobody away", async () => {
+  const { page, context } = await visit(bench);
+  const letGo = await holdBack(page, "/api/conversations");
+  await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of Greece?");
+  await page.getByRole("button", { name: "Send" }).click();
+  await open(page, "Steer");
+  await letGo();
+  await settled(page);
+  assert.is(await pathOf(page), "/steer");
+  await open(page, "Chat");
+  const list = page.getByRole("navigation", { name: "Conversations" });
+  await list.getByRole("link", { name: "What is the capital of Greece?" }).click();
+  await page.getByText("24 tokens", { exact: true }).waitFor();
+  await context.close();
+});
+
+inBrowser(
+  "what is typed before a job's settings are known stays; who comes back finds what was asked",
+  async () => {
+    const { page, context } = await visit(bench);
+    await open(page, "Inspect");
+    const text = page.getByRole("textbox", { name: "Text" });
+    await text.fill("The capital of Poland is");
+    await page.getByRole("button", { name: "Inspect", exact: true }).click();
+    await page.waitForURL(/\/inspect\/[0-9a-f]{32}$/);
+    const path = new URL(page.url()).pathname;
+    await open(page, "Chat");
+    await page.goBack();
+    await until(async () => (await text.inputValue()) === "The capital of Poland is", "as it was asked");
+
+    const letGo = await holdBack(page, `/api/jobs/${path.split("/")[2]}`, "GET");
+    await page.goto(bench.workbench.url + path);
+    await text.fill("The capital of Norway is");
+    await letGo();
+    await settled(page);
+    assert.is(await text.inputValue(), "The capital of Norway is");
+    await context.close();
+  },
+);
+
+inBrowser(
+  "a figure that somebody steps through is not drawn again when its job is told as completed",
+  async () => {
+    const context = await newContext({});
+    const page = await context.newPage();
+    // The stream brings nothing until it is let go.
+    await page.addInitScript(`
+    const { fetch } = globalThis;
+    globalThis.flow = undefined;
+    const flowing = new Promise((resolve) => { globalThis.flow = resolve; });
+    globalThis.fetch = async (path, options) => {
+      if (String(path).startsWith("/api/events")) await flowing;
+      return fetch(path, options);
+    };
+  `);
+    await page.goto(bench.workbench.link());
+    await open(page, "Inspect");
+    const findings = "**/api/jobs/*/findings";
+    await page.route(findings, async (route) => {
+      const id = new URL(route.request().url()).pathname.split("/")[3] as string;
+      await new Lab(bench.lab).wait(id);
+      await route.continue();
+    });
+    await page.getByRole("button", { name: "Inspect", exact: true }).click();
+    const lens = page.getByRole("figure", { name: "Logit lens" });
+    await lens.locator('[aria-label="cell"] rect').last().waitFor();
+    await lens.locator(".chart").focus();
+    await page.keyboard.press("ArrowRight");
+    await page.evaluate("document.querySelector('.chart > svg:last-of-type').dataset.mine = 'yes'");
+    const [response] = await Promise.all([
+      page.waitForResponse((answer) => answer.url().includes("/api/events")),
+      page.evaluate("flow()"),
+    ]);
+    assert.is(response.status(), 200);
+    await settled(page);
+    assert.is(await page.locator(".chart > svg[data-mine]").count(), 1, "it is the same drawing");
+    await page.keyboard.press("Enter");
+    await page.getByRole("region", { name: "Chosen cell" }).getByText("layer 0, token 0").waitFor();
+    await context.close();
+  },
+);
+
+inBrowser("a token keeps the focus when its answer is read as Markdown, and back", async () => {
+  const { page, context, troubles } = await visit(writing);
+  let letGo = () => {};
+  const held = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  await page.route("**/page/*markdown*", async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.getByRole("textbox", { name: "Message" }).fill("Go on");
+  await page.keyboard.press("Enter");
+  await page.getByText("24 tokens", { exact: true }).waitFor();
+  await page.locator(".answer-text").focus();
+  await page.keyboard.press("End");
+  await page.keyboard.press("ArrowLeft");
+  const focused = () => page.evaluate("document.activeElement.dataset.at");
+  assert.is(await focused(), "22");
+  letGo();
+  const markdown = page.locator(".answer-text .markdown");
+  await markdown.waitFor();
+  assert.is(await focused(), "22");
+  await page.keyboard.press("ArrowLeft");
+  assert.is(await focused(), "21");
+  await page.keyboard.press("Enter");
+  await page.getByRole("region", { name: "Inside a token" }).getByText("Token 21,").waitFor();
+  // The same where the page reads everything anew, as after its connection was lost.
+  await page.evaluate(`new BroadcastChannel("tapline-workbench-events").postMessage({ missed: true })`);
+  await settled(page);
+  assert.is(await focused(), "21");
+  assert.equal(troubles, []);
+  await context.close();
+});
+
+inBrowser(
+  "a question that is asked otherwise takes the focus once, and not whenever the page is drawn",
+  async () => {
+    const { page, context, troubles } = await visit(writing);
+    await page.getByRole("textbox", { name: "Message" }).fill("Go on");
+    await page.keyboard.press("Enter");
+    await page.getByText("24 tokens", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Ask otherwise" }).click();
+    const focused = () => page.evaluate("document.activeElement.id || document.activeElement.tagName");
+    assert.is(await focused(), "TEXTAREA");
+    await page.getByRole("textbox", { name: "Message" }).focus();
+    await page.evaluate(`new BroadcastChannel("tapline-workbench-events").postMessage({ missed: true })`);
+    await settled(page);
+    assert.is(await focused(), "question");
+    assert.equal(troubles, []);
+    await context.close();
+  },
+);
+
+test.run();
