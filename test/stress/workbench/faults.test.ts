@@ -1,42 +1,159 @@
 /** What goes wrong around the page, which says so and goes on by itself. */
+import type { Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Lab } from "../../../src/client/index.js";
+import { meddleEnvironment } from "../../lab/harness.js";
 import { aroundBrowser, inBrowser, newContext } from "../../support/browser.js";
 import { until } from "../../support/until.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
+import { Killable } from "../../workbench/killable.js";
 
 let bench: Bench;
+let server: Killable;
+let lab: Killable;
+
 aroundBrowser({
   async start() {
-    bench = await startBench();
+    bench = await startBench(async (home) => {
+      [server, lab] = await Promise.all([
+        Killable.start(["serve", "demo"], home),
+        Killable.start(["lab", "--queue", "8"], home),
+      ]);
+      const close = () => Promise.all([server.close(), lab.close()]);
+      return { server: server.url, lab: lab.url, close };
+    });
   },
   end: () => bench?.close(),
 });
 
+const strip = async (page: Page) => (await page.locator(".strip").textContent()) ?? "";
+
+inBrowser(
+  "a server that is killed in the midst of an answer, and started again: told, and the conversation goes on",
+  async () => {
+    const { page, context } = await visit(bench);
+    // Without its seventh block the model finds no end.
+    await page.getByRole("button", { name: "Change a layer" }).click();
+    await page.getByRole("combobox", { name: "layer", exact: true }).selectOption("6");
+    await page.getByRole("slider").fill("1");
+    await page.getByRole("spinbutton", { name: "most tokens" }).fill("4096");
+    await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
+    await page.getByRole("button", { name: "Send" }).click();
+    const tokens = page.locator(".answer-text .t");
+    await tokens.first().waitFor({ state: "attached" });
+    await server.kill();
+    const answer = page.locator(".answer").first();
+    await answer.getByText(/^The connection to .* broke|^The answer ended before/).waitFor();
+    const came = await tokens.count();
+    assert.ok(came > 0, "what came stays");
+    await until(async () => /server: (?!ready).*Lab: ready/.test(await strip(page)), "the strip says so");
+    // Meanwhile a question waits where it was written.
+    const message = page.getByRole("textbox", { name: "Message" });
+    await message.fill("What is the capital of Japan?");
+    assert.ok(await page.getByRole("button", { name: "Send" }).isDisabled());
+
+    await server.startAgain();
+    await until(async () => /server: ready.*Lab: ready/.test(await strip(page)), "and that it is back");
+    assert.is(await message.inputValue(), "What is the capital of Japan?");
+    await page.getByRole("button", { name: /^Remove ablate/ }).click();
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.locator(".answer-text > p", { hasText: "The capital of Japan is Tokyo." }).waitFor();
+    assert.is(await page.locator(".turn").count(), 2);
+    await context.close();
+  },
+);
+
+inBrowser(
+  "a Lab that is killed while a job runs, and started again: told in every tab, and the job is repeated",
+  async () => {
+    // Its worker gives no result, so that the job is under way for as long as the Lab is.
+    await lab.kill();
+    await lab.startAgain(meddleEnvironment("hang", bench.folder));
+    const { page, context } = await visit(bench);
+    await page.getByRole("link", { name: "Inspect", exact: true }).click();
+    await page.getByRole("textbox", { name: "Text" }).fill("The capital of Norway is");
+    await page.getByRole("button", { name: "Inspect", exact: true }).click();
+    await page.waitForURL(/\/inspect\/[0-9a-f]{32}$/);
+    const id = new URL(page.url()).pathname.split("/")[2] as string;
+    const other = await context.newPage();
+    await other.goto(`${bench.workbench.url}/jobs/${id}`);
+    const cancel = (tab: Page) => tab.getByRole("region", { name: "Progress" }).getByRole("button");
+    for (const tab of [page, other]) await cancel(tab).first().waitFor();
+
+    await lab.kill();
+    const tabs = [page, other];
+    for (const tab of tabs) await until(async () => /server: ready.*Lab: (?!ready)/.test(await strip(tab)));
+    // Who opens a job's address now is told why it is not there, and sees it once the Lab is back.
+    const late = await context.newPage();
+    await late.goto(`${bench.workbench.url}/jobs/${id}`);
+    await late.getByRole("heading", { level: 1, name: "Jobs" }).waitFor();
+
+    await lab.startAgain();
+    for (const tab of [...tabs, late]) {
+      await until(async () => /server: ready.*Lab: ready/.test(await strip(tab)));
+      await tab.getByRole("alert").getByText("The service ended while the job was running.").waitFor();
+    }
+    await other.getByRole("button", { name: `Repeat job ${id.slice(0, 8)}` }).click();
+    await other.getByRole("figure", { name: "Logit lens" }).locator("svg").last().waitFor();
+    await other.getByText(/^“·Oslo”/).waitFor();
+    await context.close();
+  },
+);
+
+inBrowser("what a job found is read once the Lab is back, by a page that was opened without it", async () => {
+  const job = await new Lab(lab.url).inspect("demo", "The capital of France is", {
+    layers: [5],
+    attention: {},
+  });
+  const { id } = await new Lab(lab.url).wait(job);
+  const compared = await new Lab(lab.url).submit("compare", "demo", {
+    ...{ prompt: "The capital of Spain is", layers: [5], intervention: "scale", strengths: [0, 1] },
+  });
+  await new Lab(lab.url).wait(compared);
+  const { page, context } = await visit(bench);
+  await lab.kill();
+  await until(async () => /Lab: (?!ready)/.test(await strip(page)));
+  const tabs = [];
+  for (const path of [`/inspect/${id}`, `/steer/${compared.id}`]) {
+    const tab = await context.newPage();
+    await tab.goto(bench.workbench.url + path);
+    await tab
+      .getByRole("alert")
+      .getByText(/Nothing listens at/)
+      .waitFor();
+    tabs.push(tab);
+  }
+  await lab.startAgain();
+  const [inspected, steered] = tabs as [Page, Page];
+  await inspected
+    .getByRole("figure", { name: /^Attention of layer/ })
+    .locator("svg")
+    .last()
+    .waitFor();
+  await steered.getByRole("figure").first().locator("svg").last().waitFor();
+  assert.is(await inspected.getByRole("alert").count(), 0);
+  await context.close();
+});
+
 inBrowser("a job that somebody cancels elsewhere is told in every tab that shows it", async () => {
+  await lab.kill();
+  await lab.startAgain(meddleEnvironment("hang", bench.folder));
   const { page, context, troubles } = await visit(bench);
   await page.getByRole("link", { name: "Steer", exact: true }).click();
-  // Nothing ends it before it is cancelled: others stand before it.
-  const lab = new Lab(bench.lab);
-  const texts = Array.from({ length: 40 }, (_, at) => `The capital of country ${at} is far away.`);
-  const examples = texts.map(
-    (text, at) => ({ text, label: at % 2 === 0 ? 0 : 1, split: at % 4 < 2 ? "train" : "test" }) as const,
-  );
-  const before = await Promise.all(
-    [0, 1, 2].map(() => lab.submit("probe", "demo", { examples, layers: [0, 1, 2, 3, 4, 5, 6, 7] })),
-  );
   await page.getByRole("textbox", { name: "layers" }).fill("5");
   await page.getByRole("button", { name: /^Measure at these layers/ }).click();
   await page.waitForURL(/\/steer\/[0-9a-f]{32}$/);
   const id = new URL(page.url()).pathname.split("/")[2] as string;
   const other = await context.newPage();
   await other.goto(page.url());
-  await lab.cancel(id);
-  for (const { id } of before) await lab.cancel(id);
-  for (const tab of [page, other]) await tab.getByText("The job was cancelled.").waitFor();
+  for (const tab of [page, other]) await tab.getByRole("region", { name: "Progress" }).first().waitFor();
+  await new Lab(bench.lab).cancel(id);
+  for (const tab of [page, other]) await tab.getByText("The job was cancelled.").first().waitFor();
   assert.equal(troubles, []);
   await context.close();
+  await lab.kill();
+  await lab.startAgain();
 });
 
 inBrowser(
