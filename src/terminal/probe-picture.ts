@@ -43,9 +43,11 @@ function rowTable(reports: readonly Report[], best: Report, canvas: Canvas): str
   const rows = ofRows(reports);
   const chosen = rows.find(({ layer }) => layer === best.layer);
   if (chosen === undefined) return [];
+  const shared = best.by_row?.shared_rows ?? 0;
   const words =
     "Figures above are of texts, each by the mean of its rows' scores. Here 95 % are over texts, each with all its rows, " +
-    `and labels were shuffled text by text. shared: held-out rows that a training text has, too (${best.by_row?.shared_rows}).`;
+    "and labels were shuffled text by text." +
+    (shared === 0 ? "" : ` A training text has ${shared} of these rows, too, for the texts begin alike.`);
   return [
     "",
     heading("Rows", "one by one, each with its text's label", "", canvas),
