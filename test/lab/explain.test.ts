@@ -9,7 +9,7 @@ import { runOperation } from "../../src/lab/operations/index.js";
 import type { Findings } from "../../src/lab/operations/operation.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { type Context, Model } from "../../src/native/index.js";
-import { writeTinyModel } from "../inference/support/tiny-models.js";
+import { tinyVocabulary, writeTinyModel } from "../inference/support/tiny-models.js";
 import { demo } from "../native/demo-model.js";
 import { type Harness, openHarness } from "./harness.js";
 import { readNpz } from "./npz-reader.js";
@@ -170,6 +170,27 @@ test("what does not fit is refused in one sentence", async () => {
   await refused({ layer: 8 }, /^layers: 8 does not exist; the model has 8 blocks/);
   await refused({ description_tokens: 510 }, /description up to 510; the model was trained on at most 512/);
   await refused({ max_input_tokens: 2 }, /^prompt has \d tokens; max_input_tokens allows 2/);
+});
+
+test("a template in a chat format begins with one BOS token, whether it spells it or not", async () => {
+  const path = join(folder, "bos.gguf");
+  const types = new Int32Array(tinyVocabulary).fill(1);
+  const bos = tinyVocabulary - 2;
+  types[bos] = 3; // a control token
+  await writeTinyModel(path, {
+    metadata: {
+      "tokenizer.ggml.add_bos_token": true,
+      "tokenizer.ggml.bos_token_id": bos,
+      "tokenizer.ggml.token_type": types,
+    },
+  });
+  const spelled = `Ġw${bos - 256}`;
+  const tiny = { model: path, prompt: "abc", layer: 1, marker: "X" };
+  const plain = await run({ ...tiny, template: "What X?" });
+  assert.is(plain.result.verbaliser.prompt_tokens, 1 + "What X?".length);
+  assert.equal((await run({ ...tiny, template: `${spelled}What X?` })).result, plain.result);
+  const twice = await run({ ...tiny, template: `${spelled}${spelled}What X?` });
+  assert.is(twice.result.verbaliser.prompt_tokens, 2 + "What X?".length, "what is spelled twice is meant so");
 });
 
 test("a Lab runs it, and its record says with what", async () => {

@@ -8,6 +8,8 @@ const feedForward = 32;
 const blocks = 2;
 const vocabulary = 320;
 
+export { vocabulary as tinyVocabulary };
+
 /** The numbers that a matrix of this name has in every tiny model. */
 export function randomMatrix(name: string, count: number, scale = 0.5): Float32Array {
   const random = new TestRandom([...name].reduce((sum, letter) => sum + letter.charCodeAt(0), 0));
