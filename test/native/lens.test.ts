@@ -15,21 +15,19 @@ const vocabulary = 345;
 /** Tokens that are never said. */
 const impossible = [3, 4, 5, 6, 200, 343];
 
-let model: Model;
-let context: Context;
-test.before(async () => {
-  const path = join(scratch(), "head.gguf");
-  const matrix = (name: string, inner: number, outer: number, scale?: number) => [
-    tensor(`${name}.weight`, [inner, outer], randomMatrix(name, inner * outer, scale)),
+const folder = scratch();
+
+/** A model whose head is these numbers; what its block would do, nobody asks. */
+async function opened(output: Float32Array, bias: Float32Array): Promise<[Model, Context]> {
+  const path = join(folder, "head.gguf");
+  const matrix = (name: string, inner: number, outer: number) => [
+    tensor(`${name}.weight`, [inner, outer], randomMatrix(name, inner * outer)),
     tensor(`${name}.bias`, [outer], new Float32Array(outer)),
   ];
   const norm = (name: string) => [
     tensor(`${name}.weight`, [hidden], new Float32Array(hidden).fill(1)),
     tensor(`${name}.bias`, [hidden], new Float32Array(hidden)),
   ];
-  const bias = Float32Array.from({ length: vocabulary }, (_, id) =>
-    impossible.includes(id) ? Number.NEGATIVE_INFINITY : id >= 336 ? 2 : 0,
-  );
   const metadata = {
     "general.architecture": "phi2",
     "general.file_type": 0,
@@ -46,17 +44,37 @@ test.before(async () => {
   await writeGguf(path, metadata, [
     tensor("token_embd.weight", [hidden, vocabulary], randomMatrix("token_embd", hidden * vocabulary)),
     ...norm("output_norm"),
-    ...matrix("output", hidden, vocabulary, 2).slice(0, 1),
+    tensor("output.weight", [hidden, vocabulary], output),
     tensor("output.bias", [vocabulary], bias),
     ...norm("blk.0.attn_norm"),
     ...["attn_q", "attn_k", "attn_v", "attn_output", "ffn_up", "ffn_down"].flatMap((name) =>
       matrix(`blk.0.${name}`, hidden, hidden),
     ),
   ]);
-  model = await Model.open(path, { gpuLayers: 0 });
-  context = await model.createContext({ threads: 1, nCtx: 64 });
+  const model = await Model.open(path, { gpuLayers: 0 });
+  return [model, await model.createContext({ threads: 1, nCtx: 64 })];
+}
+
+let model: Model;
+let context: Context;
+test.before(async () => {
+  const bias = Float32Array.from({ length: vocabulary }, (_, id) =>
+    impossible.includes(id) ? Number.NEGATIVE_INFINITY : id >= 336 ? 2 : 0,
+  );
+  [model, context] = await opened(randomMatrix("output", hidden * vocabulary, 2), bias);
 });
 test.after(() => model.close());
+
+/** The same logits, whatever the row. */
+async function always(logits: (id: number) => number, use: (context: Context) => Promise<void>) {
+  const bias = Float32Array.from({ length: vocabulary }, (_, id) => logits(id));
+  const [model, context] = await opened(new Float32Array(hidden * vocabulary), bias);
+  try {
+    await use(context);
+  } finally {
+    await model.close();
+  }
+}
 
 const count = 6;
 const random = new TestRandom(8);
@@ -126,6 +144,68 @@ test("a row that is no number is refused, whatever is asked of it", async () => 
     "COMPUTE",
     sentence,
   );
+});
+
+test("one logit that is no number spoils its row", async () => {
+  const read = (context: Context) => context.readLens({ places: [{ states: states() }], top: 1 });
+  await always(
+    (id) => (id === 7 ? Number.NaN : id / 100),
+    (context) => rejects(read(context), "COMPUTE", /probabilities are not finite/),
+  );
+});
+
+test("a likely token among many that are each a little less likely has its share to a millionth", async () => {
+  // The last token of all; and ln 2 / 2 is where the exponential's polynomial ends.
+  const less = Math.fround(0.34);
+  await always(
+    (id) => (id === vocabulary - 1 ? 0 : -less),
+    async (context) => {
+      const [reading] = await context.readLens({ places: [{ states: states() }], top: 1, entropy: true });
+      const sum = 1 + (vocabulary - 1) * Math.exp(-less);
+      assert.is(reading!.tokenIds[0], vocabulary - 1);
+      assert.ok(Math.abs(reading!.probabilities[0]! * sum - 1) < 1e-6, `${reading!.probabilities[0]! * sum}`);
+      const entropy = Math.log(sum) + ((sum - 1) / sum) * less;
+      assert.ok(
+        Math.abs(reading!.entropies![0]! - entropy) < 2e-6,
+        `${reading!.entropies![0]} of ${entropy}`,
+      );
+    },
+  );
+});
+
+test("rows of which not all logits fit at once are each read as they are alone", async () => {
+  // Two places and the output: 16,777,216 logits are 16,209 rows of each.
+  const rows = 17_000;
+  const many = new Float32Array(rows * hidden);
+  for (let row = 0; row < rows; row++) {
+    const from = (row % 5) * hidden;
+    many.set(output.subarray(from, from + hidden), row * hidden);
+  }
+  const targets = Int32Array.from({ length: rows }, (_, row) => row % 331);
+  const last = (values: Float32Array) => values.subarray((rows - count) * hidden);
+  const ask = (of: (values: Float32Array) => Float32Array, targets: Int32Array) =>
+    context.readLens({
+      places: [{ states: of(many) }, { states: of(many).map((value) => -value) }],
+      ...{ output: of(many), top: 2, targets, entropy: true },
+    });
+  const all = await ask((values) => values, targets);
+  const few = await ask(last, targets.slice(-count));
+  for (const [place, reading] of all.entries()) {
+    const alone = few[place]!;
+    assert.is(reading.entropies!.length, rows);
+    assert.equal([...reading.tokenIds.slice(-2 * count)], [...alone.tokenIds]);
+    assert.equal([...reading.targetRanks!.slice(-count)], [...alone.targetRanks!]);
+    for (const what of ["entropies", "divergences", "targetProbabilities"] as const) {
+      for (const [row, value] of alone[what]!.entries())
+        close(reading[what]![rows - count + row]!, value, `${what} ${row}`);
+    }
+    // Different rows say different things, so that one in another's place shows.
+    assert.is(new Set(alone.entropies).size, 5);
+    for (const row of [0, 1, 2]) {
+      const same = reading.entropies![row + 5]!;
+      close(reading.entropies![row]!, same, `entropy of row ${row}`);
+    }
+  }
 });
 
 test.run();
