@@ -7,17 +7,7 @@ function cell(value: string | number | null): string {
   return value === null ? "null" : value.replaceAll("\n", " ⏎ ");
 }
 
-export function toldFigure({
-  id,
-  title,
-  description,
-  chart,
-  columns,
-  rows,
-  details,
-  notes,
-  table,
-}: Figure): string {
+function toldFigure({ id, title, description, chart, columns, rows, details, notes, table }: Figure): string {
   return [
     `== ${id}: ${title}`,
     description,
