@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type Browser, chromium, type Page } from "playwright-core";
-import { type Bench, startBench } from "../../test/workbench/bench.js";
+import { startBench } from "../../test/workbench/bench.js";
 
 const images = fileURLToPath(new URL("../../docs/images", import.meta.url));
 
@@ -61,7 +61,49 @@ const pictures: Record<string, (page: Page) => Promise<ReturnType<Page["locator"
     await drawn(page, /^Recovery/);
     return figure(page, /^Recovery/);
   },
+  async "workbench-steer"(page) {
+    await steer(page);
+    return page.getByRole("region", { name: "Dose and response" });
+  },
+  async "workbench-study"(page) {
+    await study(page);
+    return undefined;
+  },
 };
+
+/** A direction's effect by layer and strength, and what one cell's answers say. */
+async function steer(page: Page): Promise<void> {
+  await go(page, "Steer");
+  await press(page, "Measure at these layers, beside random vectors");
+  await drawn(page, "The same with random vectors");
+  await page.getByText(/layers are measured/).waitFor({ state: "hidden" });
+  const shown = new URL(page.url());
+  shown.searchParams.set("l", "5");
+  shown.searchParams.set("s", "0.4");
+  await page.goto(shown.href);
+  await drawn(page, "The same with random vectors");
+  await page.getByRole("region", { name: "Chosen cell" }).waitFor();
+}
+
+/** Two jobs, and a study that is begun with both. */
+async function study(page: Page): Promise<void> {
+  await inspect(page);
+  await go(page, "Patch");
+  await press(page, "Patch");
+  await drawn(page, /^Recovery/);
+  await go(page, "Jobs");
+  await press(page, "Draft a study");
+  const boxes = page.getByRole("checkbox", { name: /^Job \w+ in the study$/ });
+  await boxes.nth(1).waitFor();
+  for (const box of await boxes.all()) await box.check();
+  const write = (place: RegExp, text: string) => page.getByRole("textbox", { name: place }).fill(text);
+  await write(/^Title/, "Where the demo model keeps a country's capital");
+  await write(
+    /^Question/,
+    "At which layer does the answer to “The capital of France is” stand at the last token?",
+  );
+  await page.getByText(/entries of evidence/).waitFor();
+}
 
 async function inspect(page: Page): Promise<void> {
   await go(page, "Inspect");
@@ -75,7 +117,9 @@ async function inspect(page: Page): Promise<void> {
   await drawn(page, /^Attention of layer/);
 }
 
-async function take(bench: Bench, browser: Browser, name: string): Promise<void> {
+/** With services of its own, so that no picture has what another one left. */
+async function take(browser: Browser, name: string): Promise<void> {
+  const bench = await startBench(undefined, values.model);
   const dark = name === "workbench-attention" || name === "workbench-patch";
   const context = await browser.newContext({
     viewport: { width: 1280, height: 760 },
@@ -88,20 +132,20 @@ async function take(bench: Bench, browser: Browser, name: string): Promise<void>
   const top = await (pictures[name] as (typeof pictures)[string])(page);
   await top?.evaluate((one) => (one as unknown as { scrollIntoView(): void }).scrollIntoView());
   await page.mouse.move(0, 0);
+  await page.evaluate("document.activeElement?.blur()");
   const file = `${name.replace("workbench", values.as)}.png`;
   await page.screenshot({ path: join(values.to, file) });
   await context.close();
+  await bench.close();
   console.log(file);
 }
 
-const bench = await startBench(undefined, values.model);
 const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args });
 try {
   for (const name of Object.keys(pictures)) {
-    if (positionals.length === 0 || positionals.includes(name)) await take(bench, browser, name);
+    if (positionals.length === 0 || positionals.includes(name)) await take(browser, name);
   }
 } finally {
   await browser.close();
-  await bench.close();
 }

@@ -1,14 +1,15 @@
-import type { ChatDelta, Question, ToldToken } from "../client/index.js";
+import type { Question } from "../client/index.js";
 import type { AskRequest, ForkRequest } from "../contracts/workbench.js";
 import { workbenchLimits } from "../contracts/workbench-limits.js";
 import { HttpError } from "../http/index.js";
 import { type Conversations, isRunning } from "./conversations.js";
 import type { Events } from "./events.js";
 import { type Services, sentenceOf } from "./services.js";
+import { ThoughtClock } from "./thought-clock.js";
+import { TokenReader } from "./token-reader.js";
 import type {
   AnswerToken,
   Branch,
-  Candidate,
   Conversation,
   DoneEdit,
   FeatureScore,
@@ -160,14 +161,18 @@ export class Asker {
     const { messages, prompt, ...request } = turn.request.body as { messages?: Question; prompt?: Question };
     const question = (messages ?? prompt) as Question;
     const readers = turn.answers.map((answer) => new TokenReader(answer, turn));
+    const clocks = turn.answers.map(({ tokens }) => new ThoughtClock(tokens));
     let failed: unknown;
     try {
       const deltas = this.#services.model.stream(question, { request, signal: stopping.signal });
       for await (const delta of deltas) {
         const answer = turn.answers[delta.choice];
-        const reader = readers[delta.choice];
-        if (answer === undefined || reader === undefined) continue;
-        this.#add(conversation, index, delta.choice, reader.read(delta));
+        const [reader, clock] = [readers[delta.choice], clocks[delta.choice]];
+        if (answer === undefined || reader === undefined || clock === undefined) continue;
+        const tokens = reader.read(delta);
+        const thought = clock.hear(tokens) ?? (delta.finishReason === null ? undefined : clock.end());
+        if (thought !== undefined) answer.thoughtSeconds = thought;
+        this.#add(conversation, index, delta.choice, tokens);
         answer.finish = delta.finishReason ?? answer.finish;
         if (delta.tapline?.interventions !== undefined) {
           answer.edits = delta.tapline.interventions.map((edit) => edit as unknown as DoneEdit);
@@ -189,6 +194,8 @@ export class Asker {
     for (const [at, answer] of turn.answers.entries()) {
       if (answer.state !== "running") continue;
       answer.state = stopping.signal.aborted ? "stopped" : "failed";
+      const thought = clocks[at]?.end();
+      if (thought !== undefined) answer.thoughtSeconds = thought;
       if (answer.state === "failed")
         answer.error = failed === undefined ? "The answer ended early." : sentenceOf(failed);
       this.#ended(conversation.id, index, at, answer);
@@ -199,10 +206,12 @@ export class Asker {
 
   #add(conversation: Conversation, turn: number, answer: number, tokens: AnswerToken[]): void {
     if (tokens.length === 0) return;
-    const all = (conversation.turns[turn] as Turn).answers[answer]?.tokens as AnswerToken[];
+    const { tokens: all, thoughtSeconds } = (conversation.turns[turn] as Turn).answers[answer] as TurnAnswer;
     const at = all.length;
     all.push(...tokens);
-    this.#events.publish({ type: "tokens", conversation: conversation.id, turn, answer, at, tokens });
+    const place = { conversation: conversation.id, turn, answer, at };
+    const thought = thoughtSeconds === undefined ? {} : { thoughtSeconds };
+    this.#events.publish({ type: "tokens", ...place, tokens, ...thought });
   }
 
   /** Reads the rows that the server kept of an answer through the turn's dictionary, and lets them go. */
@@ -242,7 +251,7 @@ export class Asker {
   }
 
   #ended(conversation: string, turn: number, index: number, answer: TurnAnswer): void {
-    const { state, finish, error, edits, unread } = answer;
+    const { state, finish, error, edits, unread, thoughtSeconds } = answer;
     this.#events.publish({
       type: "answer",
       conversation,
@@ -253,6 +262,7 @@ export class Asker {
       ...(error !== undefined && { error }),
       ...(edits !== undefined && { edits }),
       ...(unread !== undefined && { unread }),
+      ...(thoughtSeconds !== undefined && { thoughtSeconds }),
     });
   }
 
@@ -309,106 +319,6 @@ export class Asker {
       ).content;
     return { id, text: told, ...(instead?.thinking === true && { thinking: true }) };
   }
-}
-
-/** Puts together what is told of one answer's tokens. */
-class TokenReader {
-  readonly #layers: number[];
-  /** Whether the text comes as it is, with what a chat's template would take for thinking in it. */
-  readonly #raw: boolean;
-  #thinks: boolean;
-
-  constructor({ tokens }: TurnAnswer, { layers, request }: Turn) {
-    this.#layers = layers;
-    this.#raw = request.path === "/v1/completions";
-    this.#thinks = tokens.at(-1)?.thinking === true;
-  }
-
-  /** The tokens of one event of the stream. */
-  read(delta: ChatDelta): AnswerToken[] {
-    const { content, reasoning, tapline, probabilities = [] } = delta;
-    const told = (tapline?.tokens ?? []).filter(({ token_id }) => token_id !== undefined);
-    if (told.length === 0) {
-      // A server that watches nothing still says what it answers.
-      if (content + reasoning === "") return [];
-      return [
-        { text: content + reasoning, ...probabilityOf(probabilities.at(-1)), ...thought(reasoning !== "") },
-      ];
-    }
-    const thinking = this.#thinking(told, delta);
-    // Probabilities are told of tokens that are text: the last ones of an event.
-    const ahead = told.length - probabilities.length;
-    return told.map((token, at) => {
-      const probable = probabilities[at - ahead];
-      const same = probable?.token_id === undefined || probable.token_id === token.token_id;
-      const closing = content + reasoning === "" && probable?.token === "";
-      const read: AnswerToken = {
-        id: token.token_id as number,
-        text: token.token ?? "",
-        ...thought(thinking[at] === true),
-        ...(closing && { special: true }),
-        ...(same && probabilityOf(probable)),
-        ...(token.norms && { norms: this.#layers.map((layer) => token.norms?.[layer] ?? Number.NaN) }),
-        ...(token.lens && { lens: this.#layers.map((layer) => token.lens?.[layer] ?? []) }),
-        ...(token.probes && { probes: token.probes }),
-      };
-      return withIds(read);
-    });
-  }
-
-  /** Which tokens of an event are thought and not said. */
-  #thinking(told: readonly ToldToken[], { content, reasoning }: ChatDelta): boolean[] {
-    if (this.#raw) {
-      return told.map(({ token = "" }) => {
-        const now = this.#thinks;
-        if (token.includes("</think>")) this.#thinks = false;
-        return now;
-      });
-    }
-    if (content === "") {
-      this.#thinks ||=
-        reasoning !== "" || told.some(({ token = "" }) => /^<[a-z_|]*think[a-z_|]*>$/.test(token));
-      return told.map(() => this.#thinks);
-    }
-    // What stands before the answer's first text, in the same event, still belongs to the thoughts.
-    let said = content.length;
-    const thinks = this.#thinks;
-    this.#thinks = false;
-    return told
-      .toReversed()
-      .map(({ token = "" }) => {
-        const isSaid = said > 0;
-        said -= token.length;
-        return thinks && !isSaid;
-      })
-      .reverse();
-  }
-}
-
-function thought(thinking: boolean) {
-  return thinking ? { thinking } : {};
-}
-
-function probabilityOf(probable: NonNullable<ChatDelta["probabilities"]>[number] | undefined) {
-  if (probable === undefined || !Number.isFinite(probable.probability)) return {};
-  const candidates: Candidate[] = probable.candidates.map(({ token_id = -1, token, probability }) => ({
-    token_id,
-    token,
-    probability,
-  }));
-  return { probability: probable.probability, candidates };
-}
-
-/** Completions name candidates by their texts alone; the lens knows the numbers of some. */
-function withIds(token: AnswerToken): AnswerToken {
-  if (!token.candidates?.some(({ token_id }) => token_id < 0)) return token;
-  const ids = new Map((token.lens ?? []).flat().map((candidate) => [candidate.token, candidate.token_id]));
-  if (token.id !== undefined) ids.set(token.text, token.id);
-  const candidates = token.candidates.map((one) => ({
-    ...one,
-    token_id: ids.get(one.token) ?? one.token_id,
-  }));
-  return { ...token, candidates };
 }
 
 function answersOf(pair: boolean): TurnAnswer[] {

@@ -52,6 +52,11 @@ export interface TurnAnswer {
   edited: boolean;
   tokens: AnswerToken[];
   finish: string | null;
+  /**
+   * How long it thought, as the workbench heard it: from its first thought to the first word said, or to its end. Absent
+   * while it still thinks, and where it begins with another answer's thoughts.
+   */
+  thoughtSeconds?: number;
   error?: string;
   edits?: DoneEdit[];
   /** Why the features that were asked for are not there. */
@@ -241,7 +246,15 @@ export type WorkbenchEvent =
   | { type: "models"; models: ModelsStatus }
   | { type: "conversations"; conversations: ConversationSummary[] }
   | { type: "turn"; conversation: string; index: number; turn: Turn }
-  | { type: "tokens"; conversation: string; turn: number; answer: number; at: number; tokens: AnswerToken[] }
+  | {
+      type: "tokens";
+      conversation: string;
+      turn: number;
+      answer: number;
+      at: number;
+      tokens: AnswerToken[];
+      thoughtSeconds?: number;
+    }
   | {
       type: "answer";
       conversation: string;
@@ -252,6 +265,7 @@ export type WorkbenchEvent =
       error?: string;
       edits?: DoneEdit[];
       unread?: string;
+      thoughtSeconds?: number;
     };
 
 export interface Numbered {

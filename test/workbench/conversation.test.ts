@@ -55,6 +55,7 @@ const conversation = (question: string, text: string): Conversation => ({
           state: "done",
           edited: true,
           finish: "stop",
+          thoughtSeconds: 4.26,
           tokens: [
             { text: "Hm", thinking: true },
             { text: text.slice(0, 3) },
@@ -77,7 +78,7 @@ test("a conversation as Markdown has questions, thoughts, both answers and the i
       "What?",
       "## Answer, with the interventions",
       'With these interventions:\n\n```json\n[\n  {\n    "kind": "ablate",\n    "layer": 5,\n    "strength": 0.5\n  }\n]\n```',
-      "> Thinking, 1 token:\n>\n> Hm",
+      "> Thinking, 1 token, 4.3 s:\n>\n> Hm",
       "**Yes**.",
       "## Answer, without them",
       "No.\n",

@@ -109,7 +109,7 @@ export function doseGrid(tried: readonly TriedLayer[]): Figure[] {
   const effect = grid(
     "dose-grid",
     "Effect by layer and strength",
-    `How far the probability of ${whose} moves when the direction is added at one layer, at each strength; strengths stand below the columns, and at 0 nothing is changed.`,
+    `How far the probability of ${whose} moves when the direction is added at one layer; strengths stand below the columns, at 0 nothing is changed.`,
     (trial) => trial,
   );
   if (!found.some(({ trials }) => trials.some(({ control }) => control !== undefined))) return [effect];

@@ -41,8 +41,8 @@ export function lens(result: InspectResult): Figure[] {
       id: "logit-lens",
       title: several ? "What the lenses read" : "Logit lens",
       description:
-        `For every block and token, the token that the block's output would answer with${several ? ", through each lens" : ""}, coloured by its ` +
-        "probability. The deepest block is on top; the text runs from left to right below. Of each cell a result " +
+        `For every block and token, what the block's output would answer with${several ? ", through each lens" : ""}; the ` +
+        "legend says what is coloured. The deepest block is on top; the text runs from left to right below. Of each cell a result " +
         `keeps the ${ranks} most probable tokens: in a report, hovering and the CSV file show them.`,
       chart: {
         kind: "tokens",

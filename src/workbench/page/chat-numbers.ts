@@ -1,5 +1,5 @@
 import type { AnswerToken, Candidate, Turn, TurnAnswer } from "../wire.js";
-import { entropyOf } from "./views/answer-text.js";
+import { entropyOf } from "./shades.js";
 import type { Numbers } from "./views/picture.js";
 
 type Cell = string | number | null;

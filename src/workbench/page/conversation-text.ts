@@ -1,4 +1,5 @@
 import type { Conversation, Turn, TurnAnswer } from "../wire.js";
+import { thoughtWords } from "./thoughts.js";
 
 /** A conversation as Markdown that shows no HTML of a model's: outside of code every `<` is written as text. */
 export function asMarkdown({ title, turns }: Conversation): string {
@@ -28,13 +29,12 @@ function headingOf({ edited }: TurnAnswer, count: number, model: string | null |
   return edited ? `Answer${who}, with the interventions` : `Answer${who}, without them`;
 }
 
-function thoughts({ tokens }: TurnAnswer): string[] {
+function thoughts({ tokens, thoughtSeconds }: TurnAnswer): string[] {
   const thought = tokens.filter(({ thinking }) => thinking === true).map(({ text }) => text);
   const text = thought.join("").trim();
   if (text === "") return [];
-  return [
-    `> Thinking, ${thought.length === 1 ? "1 token" : `${thought.length} tokens`}:\n>\n> ${inert(text).replaceAll("\n", "\n> ")}`,
-  ];
+  const words = thoughtWords(thought.length, thoughtSeconds);
+  return [`> ${words}:\n>\n> ${inert(text).replaceAll("\n", "\n> ")}`];
 }
 
 /** What was said, without thoughts and what ends a turn. */

@@ -110,6 +110,7 @@ function inConversation(event: Extract<WorkbenchEvent, { conversation: string }>
   }
   const answer = shown.turns[event.turn]?.answers[event.answer];
   if (answer === undefined) return false;
+  if (event.thoughtSeconds !== undefined) answer.thoughtSeconds = event.thoughtSeconds;
   if (event.type === "tokens") {
     // What was read already when the event came is told twice.
     if (event.at > answer.tokens.length) return false;

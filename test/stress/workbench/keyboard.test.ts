@@ -42,9 +42,9 @@ async function chat(page: Page): Promise<void> {
   await page.getByText("24 tokens", { exact: true }).waitFor();
   await tabTo(page, /^Change a layer$/);
   await page.keyboard.press("Enter");
-  await tabTo(page, /^Strength of ablate at layer 5$/);
+  await tabTo(page, /^Strength of ablate at layer 0$/);
   await page.keyboard.press("ArrowRight");
-  await until(async () => (await page.getByRole("slider").inputValue()) === "0.85");
+  await until(async () => (await page.getByRole("slider").inputValue()) === "0.95");
   await tabTo(page, /^Ask the last question again$/);
   await page.keyboard.press("Enter");
   await page.getByText(/First difference: token \d+\./).waitFor();

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import type { Locator, Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { aroundBrowser, inBrowser } from "../../support/browser.js";
+import { aroundBrowser, inBrowser, newContext } from "../../support/browser.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
 import { keepDictionary } from "../../workbench/corner-dictionary.js";
 import { type Results, resultsOfAllViews } from "../../workbench/results.js";
@@ -73,7 +73,9 @@ inBrowser("no view has a picture that cannot be saved; each is saved", async () 
   const { page, context, troubles } = await visit(bench, { viewport: { width: 1280, height: 900 } });
   const results: Results = await resultsOfAllViews(page);
   const titles = new Set<string>();
-  const reader = await context.newPage();
+  // In a window of its own: behind another tab a page draws once a second, and every click waits for two of its frames.
+  const reading = await newContext({});
+  const reader = await reading.newPage();
   for (const [name, { path, shown }] of Object.entries(results)) {
     await page.goto(bench.workbench.url + path);
     await shown(page);
@@ -100,6 +102,7 @@ inBrowser("no view has a picture that cannot be saved; each is saved", async () 
     );
   }
   assert.equal(troubles, []);
+  await reading.close();
   await context.close();
 });
 
@@ -114,7 +117,10 @@ inBrowser("what is kept of an answer are its words, its colours and its numbers"
   });
   const svg = (await saved(page, tools.getByRole("button", { name: "SVG" }))).bytes.toString();
   const words = [...svg.matchAll(/<text[^>]*textLength[^>]*>([^<]*)<\/text>/g)].map(([, text]) => text);
-  assert.is(words.join("").replaceAll(" ", ""), "Thinking,17tokensThecapitalofFranceisParis.");
+  assert.match(
+    words.join("").replaceAll(" ", ""),
+    /^Thinking,17tokens,\d+(?:\.\d)?m?sThecapitalofFranceisParis\.$/,
+  );
   // Each token has its tint and the bar below it.
   const tints = [...svg.matchAll(/fill-opacity="(0\.\d+)"/g)].map(([, share]) => Number(share));
   assert.ok(tints.length >= 7 && tints.some((share) => share > 0.2 && share <= 0.26), tints.join(" "));

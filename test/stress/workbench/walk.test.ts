@@ -56,7 +56,8 @@ async function inSight(page: Page, what: Locator): Promise<void> {
   assert.ok(seen && box.x + box.width <= window.width, `${what} is in sight, not at ${box.x}, ${box.y}`);
 }
 
-const said = (page: Page, at: number) => page.locator(".answer-text").nth(at).textContent();
+const said = async (page: Page, at: number) =>
+  (await page.locator(".answer-text").nth(at).locator(".t").allTextContents()).join("");
 
 const pressing = {
   async mouse(page: Page, button: Locator) {
@@ -85,7 +86,7 @@ for (const [by, press] of Object.entries(pressing)) {
     await press(page, page.getByRole("button", { name: "Send" }));
     steps += 1;
     await page.getByText(/^\d+ tokens$/).waitFor();
-    assert.match((await said(page, 0)) ?? "", /Paris/);
+    assert.match(await said(page, 0), /Paris/);
     // 3. Under the answer the page says what to do next.
     await inSight(page, page.getByText("Click a word of the answer to see what it was chosen from."));
     await press(page, page.getByRole("button", { name: "Ask again with a layer changed" }));
@@ -94,18 +95,18 @@ for (const [by, press] of Object.entries(pressing)) {
     const told = page.getByText(/First difference: token \d+\./);
     await told.waitFor();
     await inSight(page, told);
-    assert.match((await said(page, 1)) ?? "", /Paris/, "the model's own");
+    assert.match(await said(page, 1), /Paris/, "the model's own");
     assert.is.not(await said(page, 0), await said(page, 1));
     assert.ok((await page.locator(".t.differs").count()) > 0);
-    await page.getByText(/ablate at layer 5: \d+ rows, changed by 80\.0 % of their length\./).waitFor();
-    await page.locator(".strip").getByText("edits on: 1 (80.0 % of a row)").waitFor();
+    await page.getByText(/ablate at layer 0: \d+ rows, changed by 90\.0 % of their length\./).waitFor();
+    await page.locator(".strip").getByText("edits on: 1 (90.0 % of a row)").waitFor();
     assert.is(steps, 3);
     // What comes after: a word opens, and the click is a script.
     await inSight(page, page.getByText(/click a word to see what it was chosen from/));
     await page.locator(".answer-text .t").filter({ visible: true }).first().click();
     await page.getByRole("region", { name: "Inside a token" }).waitFor();
     await page.getByText("As a script", { exact: true }).last().click();
-    await page.getByText(/"strength": 0\.8/).waitFor();
+    await page.getByText(/"strength": 0\.9/).waitFor();
     await context.close();
   });
 }

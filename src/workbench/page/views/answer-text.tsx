@@ -1,11 +1,9 @@
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { leastEntropy, percent } from "../../../report/figure.js";
 import type { AnswerToken, TurnAnswer } from "../../wire.js";
+import { paint, type Shade } from "../shades.js";
 import { listen } from "../store.js";
-
-/** What colours the tokens; one quantity at a time. */
-export const shades = ["none", "probability", "entropy"] as const;
-export type Shade = (typeof shades)[number] | `probe ${string}`;
+import { stripOf } from "../thought-strip.js";
+import { thoughtWords } from "../thoughts.js";
 
 interface AnswerTextProps {
   conversation: string;
@@ -80,6 +78,7 @@ export function AnswerText({
     };
   }, [formatted, answer]);
   useEffect(() => writer.current?.shade(shade, answer), [shade, answer]);
+  useEffect(() => writer.current?.drawStrip(answer), [shade, answer, answer.state]);
   useEffect(() => writer.current?.mark(selected, differs), [selected, differs, answer]);
   const move = (event: KeyboardEvent) => {
     const at = writer.current?.indexOf(event.target) ?? selected ?? -1;
@@ -117,8 +116,11 @@ class Writer {
   /** What of each token stands in the document: one element while it streams, none or several in Markdown. */
   #spans: HTMLElement[][] = [];
   #thinking: HTMLElement | undefined;
+  /** What is said of the thoughts while they are folded, and their colours as a strip. */
   #count: HTMLElement | undefined;
+  #strip: HTMLElement | undefined;
   #thoughts = 0;
+  #thoughtSeconds: number | undefined;
   #answer: HTMLElement | undefined;
   #block: HTMLElement | undefined;
   #inBlock = 0;
@@ -138,13 +140,15 @@ class Writer {
   clear(): void {
     this.#box.replaceChildren();
     this.#spans = [];
-    this.#thinking = this.#count = this.#answer = this.#block = undefined;
+    this.#thinking = this.#count = this.#strip = this.#answer = this.#block = undefined;
     this.#thoughts = 0;
+    this.#thoughtSeconds = undefined;
     this.#formatted = false;
   }
 
   /** Adds what has come since. */
-  sync({ tokens }: TurnAnswer): void {
+  sync(answer: TurnAnswer): void {
+    const { tokens } = answer;
     const before = this.#thoughts;
     for (let at = this.#spans.length; at < tokens.length; at += 1) {
       const token = tokens[at] as AnswerToken;
@@ -152,9 +156,10 @@ class Writer {
       this.#place(token.thinking === true).append(span);
       if (token.thinking === true) this.#thoughts += 1;
     }
-    if (this.#thoughts > before && this.#count !== undefined) {
-      this.#count.textContent =
-        this.#thoughts === 1 ? "Thinking, 1 token" : `Thinking, ${this.#thoughts} tokens`;
+    const told = this.#thoughtSeconds !== answer.thoughtSeconds;
+    this.#thoughtSeconds = answer.thoughtSeconds;
+    if ((told || this.#thoughts > before) && this.#count !== undefined) {
+      this.#count.textContent = thoughtWords(this.#thoughts, answer.thoughtSeconds);
     }
   }
 
@@ -207,6 +212,7 @@ class Writer {
     const at = this.focused();
     this.clear();
     this.sync(answer);
+    this.drawStrip(answer);
     this.#markAll();
     this.refocus(at);
   }
@@ -216,6 +222,13 @@ class Writer {
     for (const [at, spans] of this.#spans.entries()) {
       for (const span of spans) paint(span, tokens[at] as AnswerToken, shade);
     }
+  }
+
+  /** The thoughts' colours beside their count, once they have ended: while they grow, each would move all others. */
+  drawStrip(answer: TurnAnswer): void {
+    this.#strip?.remove();
+    this.#strip = answer.state === "running" ? undefined : stripOf(answer, this.#shade);
+    if (this.#strip !== undefined) this.#count?.after(this.#strip);
   }
 
   mark(selected: number | undefined, differs: ReadonlySet<number> | undefined): void {
@@ -297,9 +310,11 @@ class Writer {
     if (this.#thinking !== undefined) return this.#thinking;
     const details = document.createElement("details");
     details.className = "thinking";
-    this.#count = document.createElement("summary");
+    const summary = document.createElement("summary");
+    this.#count = document.createElement("span");
+    summary.append(this.#count);
     this.#thinking = document.createElement("p");
-    details.append(this.#count, this.#thinking);
+    details.append(summary, this.#thinking);
     this.#box.prepend(details);
     return this.#thinking;
   }
@@ -324,40 +339,4 @@ function firstOver(ends: readonly number[], place: number): number {
     else low = middle + 1;
   }
   return low;
-}
-
-/** Colours a token by one quantity, from nothing to all. */
-function paint(span: HTMLElement, token: AnswerToken, shade: Shade): void {
-  const value = quantityOf(token, shade);
-  span.classList.toggle("shaded", value !== undefined);
-  if (value === undefined) {
-    span.style.removeProperty("--share");
-    span.removeAttribute("title");
-  } else {
-    span.style.setProperty("--share", value.share.toFixed(3));
-    span.title = value.words;
-  }
-}
-
-function quantityOf(token: AnswerToken, shade: Shade): { share: number; words: string } | undefined {
-  if (shade === "none") return undefined;
-  if (shade === "probability") {
-    if (token.probability === undefined) return undefined;
-    return { share: token.probability, words: `probability ${percent(token.probability)}` };
-  }
-  if (shade === "entropy") {
-    const bits = entropyOf(token);
-    return bits === undefined
-      ? undefined
-      : { share: Math.min(1, bits / 3), words: `${bits.toFixed(2)} bits or more` };
-  }
-  const name = shade.slice("probe ".length);
-  const score = token.probes?.[name];
-  return score == null ? undefined : { share: score, words: `${name} ${score.toFixed(2)}` };
-}
-
-/** The least entropy that the candidates which are told allow, in bits. */
-export function entropyOf({ candidates }: AnswerToken): number | undefined {
-  if (candidates === undefined || candidates.length === 0) return undefined;
-  return leastEntropy(candidates.map(({ probability }) => probability));
 }

@@ -7,12 +7,12 @@ import { differencesOf } from "../differences.js";
 import { draft } from "../draft.js";
 import { go, select, usePlace } from "../router.js";
 import { call } from "../session.js";
+import { type Shade, shades } from "../shades.js";
 import { changed, known, readConversation, useTopic } from "../store.js";
-import { type Shade, shades } from "./answer-text.js";
 import { ChatSettings } from "./chat-settings.js";
 import { Composer } from "./composer.js";
 import { ConversationList } from "./conversation-list.js";
-import { Edits, interventionsOf, middleLayer, newEdit, useLibrary } from "./edits.js";
+import { Edits, firstEdit, interventionsOf, newEdit, useLibrary } from "./edits.js";
 import { Problem, useKept, useTrying } from "./form.js";
 import { type ForkFrom, Inside } from "./inside.js";
 import { TurnView } from "./turn.js";
@@ -145,7 +145,7 @@ export function ChatView({ id }: { id: string | undefined }) {
                 <button
                   type="button"
                   onClick={() => {
-                    set({ edits: [newEdit("ablate", middleLayer(state?.server.n_layer ?? 1))] });
+                    set({ edits: [firstEdit(state?.server.n_embd ?? null)] });
                     again();
                   }}
                 >
@@ -190,6 +190,7 @@ export function ChatView({ id }: { id: string | undefined }) {
           edits={settings.edits}
           pair={settings.pair}
           layers={state?.server.n_layer ?? 1}
+          width={state?.server.n_embd ?? null}
           library={library}
           onEdits={(edits) => set({ edits })}
           onPair={(pair) => set({ pair })}

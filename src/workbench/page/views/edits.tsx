@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { StoredDictionary, StoredLens, StoredProbe, StoredVector } from "../../../contracts/library.js";
 import type { LiveIntervention } from "../../../contracts/live.js";
+import { firstChange } from "../first-change.js";
 import { call } from "../session.js";
 import { known, listen, useTopic } from "../store.js";
 
@@ -91,15 +92,18 @@ export function interventionsOf(edits: readonly Edit[]): LiveIntervention[] {
     }));
 }
 
-/** Where a change shows best: behind the middle. */
-export function middleLayer(layers: number): number {
-  return Math.max(0, Math.min(layers - 1, Math.round(layers * 0.62)));
+/** The change of a layer that is offered first. */
+export function firstEdit(width: number | null): Edit {
+  const { kind, layer, ...change } = firstChange(width);
+  return { ...newEdit(kind, layer), ...change };
 }
 
 interface EditsProps {
   edits: Edit[];
   pair: boolean;
   layers: number;
+  /** Of the served model's rows. */
+  width: number | null;
   library: Library | undefined;
   onEdits: (edits: Edit[]) => void;
   onPair: (pair: boolean) => void;
@@ -108,11 +112,10 @@ interface EditsProps {
 }
 
 /** The column of sliders. */
-export function Edits({ edits, pair, layers, library, onEdits, onPair, onAgain }: EditsProps) {
+export function Edits({ edits, pair, layers, width, library, onEdits, onPair, onAgain }: EditsProps) {
   const vectors = library?.vectors ?? [];
   const replace = (key: number, change: Partial<Edit>) =>
     onEdits(edits.map((edit) => (edit.key === key ? { ...edit, ...change } : edit)));
-  const middle = middleLayer(layers);
   return (
     <section class="card edits" aria-label="Interventions">
       <h2>Interventions</h2>
@@ -130,7 +133,7 @@ export function Edits({ edits, pair, layers, library, onEdits, onPair, onAgain }
         ))}
       </ul>
       <p class="row">
-        <button type="button" onClick={() => onEdits([...edits, newEdit("ablate", middle)])}>
+        <button type="button" onClick={() => onEdits([...edits, firstEdit(width)])}>
           Change a layer
         </button>
         <button
@@ -138,7 +141,7 @@ export function Edits({ edits, pair, layers, library, onEdits, onPair, onAgain }
           disabled={vectors.length === 0}
           onClick={() => {
             const [vector] = vectors as [StoredVector, ...StoredVector[]];
-            onEdits([...edits, newEdit("steer", vector.layers[0]?.layer ?? middle, vector.name)]);
+            onEdits([...edits, newEdit("steer", vector.layers[0]?.layer ?? 0, vector.name)]);
           }}
         >
           Steer
@@ -331,9 +334,10 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
         <span class="soft">{range.unit}</span>
       </div>
       {edit.strength === range.neutral && <p class="soft">This changes nothing.</p>}
-      {edit.kind === "ablate" && edit.strength > 0.5 && (
+      {edit.kind === "ablate" && edit.strength > 0.5 && edit.positions !== "prompt" && (
         <p class="soft">
-          With most of a block's output gone, language breaks. A direction changes what is said.
+          With most of a block's output gone, language breaks. At the prompt alone, or along a direction, what
+          is said changes.
         </p>
       )}
       <label>

@@ -76,6 +76,7 @@ export function FeaturesView({ id }: { id: string | undefined }) {
           <label>
             their labels{" "}
             <input
+              class="labels"
               value={draft.labels}
               placeholder="none, a file or an address"
               onInput={(event) => set({ labels: event.currentTarget.value })}

@@ -6,8 +6,9 @@ import { answerNumbers } from "../chat-numbers.js";
 import { type Differences, differencesOf } from "../differences.js";
 import { serverRequest } from "../jobs.js";
 import { follow } from "../router.js";
+import type { Shade } from "../shades.js";
 import { known } from "../store.js";
-import { AnswerText, type Shade } from "./answer-text.js";
+import { AnswerText } from "./answer-text.js";
 import { HtmlPicture } from "./picture.js";
 import { RequestCode } from "./request-code.js";
 
