@@ -1,7 +1,7 @@
 /** What the clients wait for, and for how long, with a network and a clock of the test's; what they leave behind. */
 import { EventEmitter, getEventListeners } from "node:events";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
-import http from "node:http";
+import http, { type IncomingMessage } from "node:http";
 import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -159,18 +159,26 @@ test("a job is looked at every half second for half an hour, unless told otherwi
 });
 
 test("a download that cannot be written lets its connection go", async () => {
-  let dropped = () => {};
-  const gone = new Promise<void>((resolve) => {
-    dropped = resolve;
-  });
-  const service = await scripted((_request, response) => {
-    response.once("close", dropped);
-    response.writeHead(200).write("half");
-  });
-  const error = await rejection(new Lab(service.url).artifact(id, "a.npz", join(folder, "none", "a.npz")));
-  assert.is((error as NodeJS.ErrnoException).code, "ENOENT");
-  await gone;
-  await service.close();
+  const { open } = Transport.prototype;
+  const opened: IncomingMessage[] = [];
+  Transport.prototype.open = async function (...words) {
+    const response = await open.apply(this, words);
+    opened.push(response);
+    return response;
+  };
+  const service = await scripted((_request, response) => void response.writeHead(200).write("half"));
+  try {
+    const to = join(folder, "none", "a.npz");
+    const error = await rejection(new Lab(service.url).artifact(id, "a.npz", to));
+    assert.is((error as NodeJS.ErrnoException).code, "ENOENT");
+    assert.equal(
+      opened.map(({ destroyed }) => destroyed),
+      [true],
+    );
+  } finally {
+    Transport.prototype.open = open;
+    await service.close();
+  }
 });
 
 test("a folder is not replaced by a file, and nothing is left beside it", async () => {

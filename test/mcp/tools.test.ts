@@ -199,6 +199,35 @@ test("a job is waited for only where it still runs and somebody wants that, and 
   }
 });
 
+test("a wait that fails by a fault is a fault, and no word of the job's", async () => {
+  const client = await lab();
+  stand.answers = {
+    job: { ...job, status: "running" },
+    wait: () => Promise.reject(new TypeError("a fault")),
+  };
+  const { write } = process.stderr;
+  process.stderr.write = (() => true) as typeof write;
+  try {
+    const sentence = await refused(client, "lab_job", { id, wait_seconds: 1 });
+    assert.is(sentence, "lab_job failed by a fault of its own.");
+  } finally {
+    process.stderr.write = write;
+  }
+});
+
+test("no tool takes a field that it does not know", async () => {
+  for (const client of [await lab(), await research()]) {
+    const { tools } = await client.listTools();
+    const open = tools.filter(({ inputSchema }) => inputSchema.additionalProperties !== false);
+    assert.equal(
+      open.map(({ name }) => name),
+      [],
+    );
+  }
+  const sentence = await refused(await lab(), "serving_library", { odd: 1 });
+  assert.match(sentence, 'unknown field "odd"');
+});
+
 test("a job's piece is at its pointer, from an offset on; the whole is cut where it does not fit", async () => {
   const client = await lab();
   const tokens = Array.from({ length: 300 }, (_, index) => `token ${index} ${"x".repeat(200)}`);
