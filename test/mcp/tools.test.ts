@@ -8,6 +8,7 @@ import * as assert from "uvu/assert";
 import { TaplineError, TimeoutError } from "../../src/client/index.js";
 import { Capabilities, CaptureResult, JobSummary, LabHealth } from "../../src/contracts/index.js";
 import { StoredDictionary, StoredLens, StoredProbe, StoredVector } from "../../src/contracts/library.js";
+import { claimStdout } from "../../src/mcp/stdout.js";
 import { until } from "../support/until.js";
 import type { ToolInfo } from "./session.js";
 import { begin, closeAll, lab, refused, research, sample, shown, stand } from "./stand-in.js";
@@ -397,6 +398,28 @@ test("a fault of its own is a line in the log, and no word of it in the result; 
   } finally {
     process.stderr.write = write;
   }
+});
+
+test("stdout is the protocol's alone: whatever else writes there lands on stderr", async () => {
+  const { stdout, stderr } = process;
+  const before = [stdout.write, stderr.write] as const;
+  const [out, err]: string[][] = [[], []];
+  const taking = (to: string[] | undefined) =>
+    ((text: string, _encoding: unknown, done?: () => void) => {
+      to?.push(String(text));
+      done?.();
+      return true;
+    }) as typeof stdout.write;
+  try {
+    stdout.write = taking(out);
+    stderr.write = taking(err);
+    const protocol = claimStdout();
+    stdout.write("a greeting");
+    protocol.write("a message");
+  } finally {
+    [stdout.write, stderr.write] = before;
+  }
+  assert.equal([out, err], [["a message"], ["a greeting"]]);
 });
 
 test.run();

@@ -138,17 +138,28 @@ test("everything that every tab shows, at the number of the last event that is i
   assert.equal(Object.keys(told), ["version", "number", "server", "lab", "conversations", "jobs", "models"]);
   assert.equal([told.server.model, told.lab.active, told.jobs.length], ["m", jobId, 1]);
   assert.equal(told.models, { downloads: [], switching: null, changes: 0 });
-  const events = async (query: string) => {
-    const opened = fetch(`${bench.url}/api/events${query}`, { headers: session });
-    const reader = (await opened).body?.getReader();
-    const { value } = (await reader?.read()) ?? {};
-    await reader?.cancel();
-    return Buffer.from(value as Uint8Array).toString();
+  /** What a stream of events says, as far as to something. */
+  const events = async (query: string, wanted: RegExp, meanwhile = async () => {}) => {
+    const answer = await fetch(`${bench.url}/api/events${query}`, { headers: session });
+    const reader = answer.body!.getReader();
+    await meanwhile();
+    let text = "";
+    while (!wanted.test(text)) text += Buffer.from((await reader.read()).value as Uint8Array).toString();
+    await reader.cancel();
+    return text;
   };
-  assert.match(await events("?after=0"), /^: tapline\n\ndata: \{"number":1,/);
-  for (const now of ["", "?after=x", `?after=${told.number}`, "?after=1234567890123456"])
-    assert.is(await events(now), ": tapline\n\n", now);
-  assert.match(await events("?after=123456789012345"), '{"missed":true}');
+  assert.match(await events("?after=0", /"number":/), /^: tapline\n\ndata: \{"number":1,/);
+  assert.match(await events("?after=123456789012345", /missed/), '{"missed":true}');
+  // From now on: the first that is told is what happens next.
+  for (const after of ["", "?after=x", "?after=1234567890123456", "?after=NOW"]) {
+    const { number } = await state();
+    const happens = async () => {
+      answers["GET /lab/v1/jobs"] = { jobs: [{ id: jobId, status: "running", after }] };
+      await state();
+    };
+    const text = await events(after.replace("NOW", number), /"number":\d+,/, happens);
+    assert.match(text, new RegExp(`^: tapline\n\ndata: \\{"number":${number + 1},`), after);
+  }
 });
 
 test("a conversation: begun, asked on, gone on from a token, stopped, removed", async () => {
