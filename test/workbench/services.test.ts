@@ -23,12 +23,12 @@ test("what the services say of themselves, told when it changes and not again", 
   const url = services.server.url;
   assert.equal(services.server, {
     ...{ url, ok: false, sentence: "It was not asked yet.", model: null, path: null },
-    ...{ n_layer: null, n_embd: null, architecture: null, backend: null },
+    ...{ n_layer: null, n_embd: null, architecture: null, backend: null, points: [] },
   });
   await services.look();
   const server = {
     ...{ url, ok: true, sentence: "ready", model: "m", path: "/models/m.gguf" },
-    ...{ n_layer: 4, n_embd: 8, architecture: "a", backend: "cpu" },
+    ...{ n_layer: 4, n_embd: 8, architecture: "a", backend: "cpu", points: [] },
   };
   const lab = { url, ok: true, sentence: "ready", active: job.id, queued: 2 };
   assert.equal([services.server, services.labStatus, services.jobs], [server, lab, [job]]);
@@ -43,6 +43,9 @@ test("what the services say of themselves, told when it changes and not again", 
   told.length = 0;
   await services.look();
   assert.equal(told, []);
+  answers["GET /lab/capabilities"] = { ...capabilities(4), points: ["mid"] };
+  await services.look();
+  assert.equal(services.server, { ...server, points: ["mid"] });
   answers["GET /lab/v1/health"] = undefined;
   answers["GET /lab/capabilities"] = capabilities(4, null);
   await services.look();
