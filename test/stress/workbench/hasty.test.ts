@@ -66,6 +66,31 @@ const open = (page: Page, view: string) =>
   page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: view, exact: true }).click();
 const pathOf = (page: Page) => page.evaluate("location.pathname + location.search");
 
+inBrowser("a question that is refused stands in its field again, unless another was begun", async () => {
+  const { page, context } = await visit(writing);
+  const field = page.getByRole("textbox", { name: "Message" });
+  const refuse = async (meanwhile: string) => {
+    const asked = new Promise<Route>((resolve) => {
+      void page.route("**/api/conversations", (route) =>
+        route.request().method() === "POST" ? resolve(route) : route.continue(),
+      );
+    });
+    await field.fill("What is the capital of France?");
+    await field.press("Enter");
+    const route = await asked;
+    if (meanwhile !== "") await field.fill(meanwhile);
+    const sentence = `It is full${meanwhile === "" ? "" : ", still"}.`;
+    await route.fulfill({ status: 503, json: { error: sentence } });
+    await page.getByRole("alert").getByText(sentence, { exact: true }).waitFor();
+    await page.unroute("**/api/conversations");
+    await settled(page);
+    return field.inputValue();
+  };
+  assert.is(await refuse(""), "What is the capital of France?");
+  assert.is(await refuse("And of Japan?"), "And of Japan?");
+  await context.close();
+});
+
 inBrowser("a job that is taken late takes nobody away; where one stayed, it is shown", async () => {
   const { page, context, troubles } = await visit(bench);
   const started = async (view: string, button: string | RegExp) => {

@@ -8,7 +8,8 @@ interface ComposerProps {
   raw: boolean | undefined;
   running: boolean;
   ready: boolean;
-  onSend: (text: string, raw: boolean) => Promise<void>;
+  /** @returns whether the question was taken */
+  onSend: (text: string, raw: boolean) => Promise<boolean>;
   onStop: () => void;
 }
 
@@ -20,7 +21,9 @@ export function Composer({ first, raw, running, ready, onSend, onStop }: Compose
   const send = () => {
     if (text.trim() === "" || running || !ready) return;
     setText("");
-    void onSend(text, asRaw).then(() => {
+    void onSend(text, asRaw).then((taken) => {
+      // What was refused stands there again, unless something else was begun.
+      if (!taken) setText((now) => (now === "" ? text : now));
       // A button that was pressed is gone by now; who went elsewhere meanwhile stays there.
       if (document.activeElement === document.body) field.current?.focus();
     });

@@ -14,13 +14,19 @@ export function Problem({ sentence }: { sentence: string | undefined }) {
 
 /**
  * Work that somebody asks for, and why the last of it failed; a new attempt takes that away. What it leads to is shown
- * unless one has gone elsewhere meanwhile.
+ * unless one has gone elsewhere meanwhile. `trying` says whether the work was done.
  */
 export function useTrying() {
   const [problem, setProblem] = useState<string>();
-  const trying = async (work: (onward: Onward) => Promise<unknown>): Promise<void> => {
+  const trying = async (work: (onward: Onward) => Promise<unknown>): Promise<boolean> => {
     setProblem(undefined);
-    await work(onward()).catch((error: Error) => setProblem(error.message));
+    try {
+      await work(onward());
+      return true;
+    } catch (error) {
+      setProblem((error as Error).message);
+      return false;
+    }
   };
   return { problem, trying };
 }
@@ -40,7 +46,7 @@ export function Form({
   problem,
   children,
 }: {
-  onSubmit: () => Promise<void>;
+  onSubmit: () => Promise<unknown>;
   problem: string | undefined;
   children: ComponentChildren;
 }) {

@@ -178,7 +178,7 @@ function ModelRow({
   model: LocalModel;
   fits: ModelMemory | string | undefined;
   fixed: string | null;
-  act: (path: string) => Promise<void>;
+  act: (path: string) => Promise<unknown>;
   /** It was removed, and what had the focus with it. */
   onGone: () => void;
 }) {
