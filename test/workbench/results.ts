@@ -74,6 +74,8 @@ export async function resultsOfAllViews(page: Page): Promise<Results> {
   await page.getByRole("combobox", { name: "watch" }).selectOption("praise");
   await page.getByRole("combobox", { name: "features" }).selectOption("corner");
   await press(page, "Change a layer");
+  // As strongly as it takes on every model; half of a block's output leaves a larger one its answer to this question.
+  await page.getByRole("slider").fill("0.9");
   await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
   await page.keyboard.press("Enter");
   await page.locator(".answer").nth(1).waitFor();
