@@ -47,6 +47,11 @@ export class Killable {
     this.#port = new URL(this.url).port;
   }
 
+  /** For a test behind one that failed in between. */
+  async startUnlessRunning(): Promise<void> {
+    if (this.#child?.exitCode !== null || this.#child.signalCode !== null) await this.startAgain();
+  }
+
   /** Ends it as who pulls a plug does, and with it what it started. */
   kill(): Promise<void> {
     return this.#end("SIGKILL");

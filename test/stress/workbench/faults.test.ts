@@ -33,10 +33,11 @@ inBrowser(
   "a server that is killed in the midst of an answer, and started again: told, and the conversation goes on",
   async () => {
     const { page, context } = await visit(bench);
-    // Without its seventh block the model finds no end.
+    // Without its seventh block, at its own tokens too, the model finds no end.
     await page.getByRole("button", { name: "Change a layer" }).click();
     await page.getByRole("combobox", { name: "layer", exact: true }).selectOption("6");
     await page.getByRole("slider").fill("1");
+    await page.getByRole("combobox", { name: "at", exact: true }).selectOption("all");
     await page.getByRole("spinbutton", { name: "most tokens" }).fill("4096");
     await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
     await page.getByRole("button", { name: "Send" }).click();
@@ -57,8 +58,12 @@ inBrowser(
     await until(async () => /server: ready.*Lab: ready/.test(await strip(page)), "and that it is back");
     assert.is(await message.inputValue(), "What is the capital of Japan?");
     await page.getByRole("button", { name: /^Remove ablate/ }).click();
+    // What it says behind that much noise is the model's business.
+    await page.getByRole("spinbutton", { name: "most tokens" }).fill("32");
     await page.getByRole("button", { name: "Send" }).click();
-    await page.locator(".answer-text > p", { hasText: "The capital of Japan is Tokyo." }).waitFor();
+    const next = page.locator(".turn").nth(1);
+    await next.getByText(/^\d+ tokens?/).waitFor();
+    assert.ok((await next.locator(".answer-text .t").count()) > 0);
     assert.is(await page.locator(".turn").count(), 2);
     await context.close();
   },
@@ -67,6 +72,7 @@ inBrowser(
 inBrowser(
   "a Lab that is killed while a job runs, and started again: told in every tab, and the job is repeated",
   async () => {
+    await server.startUnlessRunning();
     // Its worker gives no result, so that the job is under way for as long as the Lab is.
     await lab.kill();
     await lab.startAgain(meddleEnvironment("hang", bench.folder));
@@ -102,6 +108,7 @@ inBrowser(
 );
 
 inBrowser("what a job found is read once the Lab is back, by a page that was opened without it", async () => {
+  await Promise.all([server.startUnlessRunning(), lab.startUnlessRunning()]);
   const job = await new Lab(lab.url).inspect("demo", "The capital of France is", {
     layers: [5],
     attention: {},
@@ -137,6 +144,7 @@ inBrowser("what a job found is read once the Lab is back, by a page that was ope
 });
 
 inBrowser("a job that somebody cancels elsewhere is told in every tab that shows it", async () => {
+  await server.startUnlessRunning();
   await lab.kill();
   await lab.startAgain(meddleEnvironment("hang", bench.folder));
   const { page, context, troubles } = await visit(bench);
@@ -159,6 +167,7 @@ inBrowser("a job that somebody cancels elsewhere is told in every tab that shows
 inBrowser(
   "a connection that brings nothing and is not closed, as after a laptop slept, is opened anew",
   async () => {
+    await Promise.all([server.startUnlessRunning(), lab.startUnlessRunning()]);
     const context = await newContext({});
     const page = await context.newPage();
     await page.clock.install();
