@@ -60,15 +60,16 @@ class BlockWalk {
   Block walk() const {
     const Stop out = rest_of({to_, {}});
     const auto last = addition(out);
-    const auto first = last && !is_start(last->trunk.node) ? addition(last->trunk) : std::nullopt;
+    const auto first = last ? addition(last->trunk) : std::nullopt;
+    const char* const more = "changes the residual stream by more than what two halves add";
     if (!first) {
       Block both = parallel(out);
       if (both.why.empty() || !last) return both;
-      if (!is_start(last->trunk.node))
-        return refused("changes the residual stream by more than what two halves add");
+      if (!is_start(last->trunk.node)) return refused(more);
       return refused("adds to the residual stream once, so that it has no two halves", last->trunk);
     }
-    if (!is_start(first->trunk.node)) return refused("adds to the residual stream more than twice");
+    if (!is_start(first->trunk.node))
+      return refused(addition(first->trunk) ? "adds to the residual stream more than twice" : more);
     if (!mixes(first->trunk.node, first->branch.node))
       return refused("has a first half in which no token reads another, so that it is no attention");
     return {first->trunk, first->branch, last->trunk, last->branch, ""};
@@ -98,13 +99,10 @@ class BlockWalk {
     }
     return reached;
   }
-  bool reaches(int start, int end) const {
-    return start >= begin() && end <= to_ && end >= start && flow(start)[static_cast<size_t>(end - begin())];
-  }
 
   /// The node whose rows these are, without what only picks or reshapes rows.
   Stop rest_of(Stop stop) const {
-    while (stop.node >= 0 && stop.node != from_) {
+    while (stop.node >= 0) {
       const ggml_tensor* t = graph_.node(stop.node);
       const bool keeps = t->op == GGML_OP_RESHAPE || t->op == GGML_OP_VIEW || t->op == GGML_OP_CONT ||
                          t->op == GGML_OP_GET_ROWS;
@@ -118,7 +116,7 @@ class BlockWalk {
 
   /// Both operands of a sum of rows, as they stand there; nothing for any other node.
   std::optional<Sum> operands(const Stop& sum) const {
-    if (sum.node < 0 || sum.node == from_) return std::nullopt;
+    if (sum.node < 0) return std::nullopt;
     const ggml_tensor* t = graph_.node(sum.node);
     if (t->op != GGML_OP_ADD || t->src[0] == nullptr || t->src[1] == nullptr) return std::nullopt;
     if (!ggml_are_same_shape(t->src[0], t->src[1]) || t->ne[0] != n_embd_) return std::nullopt;
@@ -134,19 +132,23 @@ class BlockWalk {
     return flows(node) && !flow(from_, node)[static_cast<size_t>(to_ - begin())];
   }
 
-  /// Of a sum, the stream that is added to and what is added, which is computed from it.
+  /// Of a sum, the stream that is added to and what is added, which is computed from it, as everything is.
   std::optional<Addition> addition(const Stop& sum) const {
     const auto both = operands(sum);
     if (!both) return std::nullopt;
     for (const auto& [one, branch] : {*both, Sum{both->other, both->one}}) {
       Stop trunk = rest_of(one);
-      if (is_trunk(trunk.node) && reaches(trunk.node, branch.node)) return Addition{trunk, branch};
+      if (is_trunk(trunk.node)) return Addition{trunk, branch};
     }
     return std::nullopt;
   }
 
-  /// Whether the stream begins here, for this block.
-  bool is_start(int node) const { return from_ >= 0 ? node == from_ : !addition({node, {}}).has_value(); }
+  /// Whether the stream begins here, for this block. The first one's input is what embeddings are made of:
+  /// nothing is added to them that is computed from them, and no token reads another.
+  bool is_start(int node) const {
+    if (from_ >= 0) return node == from_;
+    return is_trunk(node) && !addition({node, {}}) && !mixes(-1, node);
+  }
 
   /// Whether `branch`, computed from `trunk`, reads other tokens' rows. K and V that were stored are read
   /// through views of the memory, which are not computed from the stream.
@@ -174,10 +176,9 @@ class BlockWalk {
   std::optional<Block> of_summands(const std::array<Stop, 3>& summands) const {
     for (size_t i = 0; i < summands.size(); ++i) {
       const Stop start = rest_of(summands[i]);
-      if (from_ >= 0 ? start.node != from_ : !is_trunk(start.node)) continue;
+      if (!is_start(start.node)) continue;
       const Stop& one = summands[(i + 1) % 3];
       const Stop& two = summands[(i + 2) % 3];
-      if (!reaches(start.node, one.node) || !reaches(start.node, two.node)) continue;
       const bool first = mixes(start.node, one.node);
       if (first == mixes(start.node, two.node)) continue;
       return Block{start, first ? one : two, {}, first ? two : one, ""};

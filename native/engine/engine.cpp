@@ -39,7 +39,7 @@ Event error_event(const std::string& message, error_type type) {
 Engine::Engine(EngineOptions options, Deliver deliver, std::function<void(const std::string&)> failed)
     : options_(std::move(options)),
       deliver_([this, deliver = std::move(deliver)](RequestId id, Event&& event) {
-        if (event.done || event.failed) {
+        if (event.done) {
           const std::lock_guard<std::mutex> lock(requests_mutex_);
           requests_.erase(id);
         }

@@ -59,7 +59,7 @@ void LiveAnswer::finish(json& answer, size_t index, int decoded, const std::vect
   json read = tokens(index, std::exchange(told_[index], decoded), decoded, all);
   if (!read.empty()) told["tokens"] = std::move(read);
   LiveTrack& track = request_->track(index);
-  json before = prompt(*track.prompt);
+  json before = prompt(track.prompt_rows().track);
   json kept = keep_states(track, index, decoded);
   const std::lock_guard<std::mutex> lock(track.mutex);
   if (!before.empty()) told["prompt"] = std::move(before);
@@ -77,9 +77,10 @@ void LiveAnswer::finish(json& answer, size_t index, int decoded, const std::vect
 json LiveAnswer::keep_states(LiveTrack& track, size_t index, int decoded) {
   const LiveWatch& watch = request_->plan.watch;
   if (watch.states.empty()) return json::object();
+  const auto [prompt, n_prompt] = track.prompt_rows();
   LiveStates states;
   states.id = watch.states + "-" + std::to_string(index);
-  states.n_prompt = track.n_prompt;
+  states.n_prompt = n_prompt;
   states.layers = watch.layers;
   states.values.resize(watch.layers.size());
   const auto add = [&](LiveTrack& holder, int from, int to) {
@@ -97,12 +98,10 @@ json LiveAnswer::keep_states(LiveTrack& track, size_t index, int decoded) {
       }
     }
   };
-  add(*track.prompt, 0, track.n_prompt);
-  add(track, track.n_prompt, track.n_prompt - 1 + decoded);
+  add(prompt, 0, n_prompt);
+  add(track, n_prompt, n_prompt - 1 + decoded);
   json told = {{"id", states.id}, {"rows", states.rows.size()}, {"layers", states.layers}};
-  const std::lock_guard<std::mutex> lock(track.mutex);
-  if (track.states_cut || track.prompt->states_cut)
-    told["note"] = "Rows beyond the limit of a capture were not kept.";
+  if (track.was_cut() || prompt.was_cut()) told["note"] = "Rows beyond the limit of a capture were not kept.";
   states_.push_back(std::move(states));
   return told;
 }
@@ -111,10 +110,11 @@ json LiveAnswer::keep_states(LiveTrack& track, size_t index, int decoded) {
 json LiveAnswer::tokens(size_t index, int from, int to, const std::vector<llama_token>& ending) const {
   json list = json::array();
   LiveTrack& track = request_->track(index);
+  const auto [prompt, n_prompt] = track.prompt_rows();
   for (int k = from; k < to; ++k) {
     json entry;
-    const int row = track.n_prompt - 1 + k;
-    LiveTrack& holder = k == 0 ? *track.prompt : track;
+    const int row = n_prompt - 1 + k;
+    LiveTrack& holder = k == 0 ? prompt : track;
     {
       const std::lock_guard<std::mutex> lock(holder.mutex);
       const auto found = holder.rows.find(row);

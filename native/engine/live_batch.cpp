@@ -14,10 +14,9 @@ namespace {
 
 /// Every so many decodes requests that never had a slot are looked for.
 constexpr unsigned kSweepEvery = 64;
-/// How the server's memory splits a batch: with cells of its own for each slot, by sequences.
-SplitKind split_kind(const llama_context* ctx) {
-  return llama_n_seq_max(ctx) > 1 ? SplitKind::kEqualAscending : SplitKind::kInOrder;
-}
+/// How the server's memory splits a batch: with cells of its own for each slot, by sequences. A single slot's
+/// rows stay in order by that.
+constexpr SplitKind kSplit = SplitKind::kEqualAscending;
 
 /// Whether a generated token belongs to the part of the answer that is asked for.
 bool in_part(const Positions& positions, const LiveTrack& track, int place) {
@@ -46,7 +45,6 @@ LiveBatch::LiveBatch(ServerSlots& slots, LiveRegistry& registry, const ResidualS
       vocab_(llama_model_get_vocab(llama_get_model(slots.context()))),
       n_embd_(llama_model_n_embd(llama_get_model(slots.context()))),
       n_layer_(llama_model_n_layer(llama_get_model(slots.context()))),
-      split_(split_kind(slots.context())),
       tap_(/*shared=*/true),
       owners_(static_cast<size_t>(slots.count())),
       read_(static_cast<size_t>(n_layer_)) {
@@ -69,7 +67,7 @@ int LiveBatch::decode(llama_context* ctx, llama_batch batch) {
   // Embedding rows of images have no tokens; requests that carry images are refused before.
   if (registry_.empty() || batch.token == nullptr || !find_owners(batch)) return llama_decode(ctx, batch);
   plan(batch);
-  const std::vector<MicroBatch> micros = plan_micro_batches(batch, split_, llama_n_ubatch(ctx));
+  const std::vector<MicroBatch> micros = plan_micro_batches(batch, kSplit, llama_n_ubatch(ctx));
   tap_.arm(
       points(), /*leave_early=*/false, &micros, [this](const TappedRows& rows) { read(rows); },
       CancelToken());
@@ -186,7 +184,9 @@ void LiveBatch::plan(const llama_batch& batch) {
       reading.projections.assign(watch.projections.size(), missing);
       const size_t values = watch.layers.size() * static_cast<size_t>(n_embd_);
       if (!watch.states.empty()) {
-        if (owner.track->states_bytes + values * sizeof(float) <= watch.states_bytes) {
+        const size_t bytes = values * sizeof(float);
+        if (owner.track->states_bytes + owner.states_bytes + bytes <= watch.states_bytes) {
+          owner.states_bytes += bytes;
           reading.states.assign(values, static_cast<float>(missing));
         } else {
           owner.track->states_cut = true;

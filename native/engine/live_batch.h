@@ -36,6 +36,7 @@ class LiveBatch {
     // Of this decode; counted once it has succeeded.
     std::vector<EditEffect> effects;
     std::map<int, std::vector<EditEffect>> answer_effects;
+    size_t states_bytes = 0;  // of the rows that are kept
     bool edited = false;
 
     /// Where the change of the row of token `index` is counted, one an edit.
@@ -57,6 +58,7 @@ class LiveBatch {
   void read(const TappedRows& rows);
   void commit(llama_context* ctx, const llama_batch& batch);
   void tell_lens();
+  bool read_lens(int slot);
   void judge(const Row& row);
   void refuse_non_finite(llama_context* ctx, const llama_batch& batch);
   void fail(int slot, const std::string& sentence);
@@ -68,7 +70,6 @@ class LiveBatch {
   const llama_vocab* const vocab_;
   const int n_embd_;
   const int n_layer_;
-  const SplitKind split_;
   BlockTap tap_;
   std::unique_ptr<LogitLens> lens_;
   unsigned decodes_ = 0;

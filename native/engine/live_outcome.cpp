@@ -39,44 +39,60 @@ void LiveBatch::commit(llama_context* ctx, const llama_batch& batch) {
   }
 }
 
-/// The lens of all rows that asked for it, as one product.
+/// The lens of all rows that asked for it, as one product. Where one request's rows are not finite there is
+/// none for any of them, so each is read by itself: refuse_non_finite() ends the one that they belong to.
 void LiveBatch::tell_lens() {
+  if (!lens_ || read_lens(-1)) return;
+  for (int slot = 0; slot < slots_.count(); ++slot) {
+    if (read_lens(slot)) continue;
+    for (Row& row : rows_) {
+      if (row.slot == slot) row.reading.lens_read.assign(row.reading.lens_read.size(), false);
+    }
+  }
+}
+
+/// The same of one slot's rows, -1: of all. False where they could not be read.
+bool LiveBatch::read_lens(int slot) {
   const auto width = static_cast<size_t>(n_embd_);
+  const auto most_of = [this](const Row& row) {
+    return owners_[static_cast<size_t>(row.slot)].request->plan.watch.lens_top;
+  };
   int most = 0;
   std::vector<float> states;
   for (const Row& row : rows_) {
     const LiveReading& reading = row.reading;
-    if (reading.lens_rows.empty()) continue;
-    most = std::max(most, owners_[static_cast<size_t>(row.slot)].request->plan.watch.lens_top);
+    if (reading.lens_rows.empty() || (slot >= 0 && row.slot != slot)) continue;
+    most = std::max(most, most_of(row));
     for (size_t layer = 0; layer < reading.lens_read.size(); ++layer) {
       if (!reading.lens_read[layer]) continue;
       const float* values = reading.lens_rows.data() + layer * width;
       states.insert(states.end(), values, values + width);
     }
   }
-  if (states.empty() || !lens_) return;
+  if (states.empty()) return true;
   TopTokens top;
   try {
     top = lens_->top(states.data(), states.size() / width, most);
   } catch (const Error&) {
-    // Rows that are not finite: refuse_non_finite() ends the requests that they belong to.
-    for (Row& row : rows_) row.reading.lens_read.assign(row.reading.lens_read.size(), false);
+    return false;
   }
+  const auto count = static_cast<size_t>(top.k);
   size_t next = 0;
   for (Row& row : rows_) {
     LiveReading& reading = row.reading;
-    const auto wanted =
-        static_cast<size_t>(owners_[static_cast<size_t>(row.slot)].request->plan.watch.lens_top);
-    for (size_t layer = 0; layer < reading.lens_read.size(); ++layer) {
-      if (!reading.lens_read[layer]) continue;
-      const size_t first = next++ * static_cast<size_t>(top.k);
-      for (size_t i = 0; i < std::min(wanted, static_cast<size_t>(top.k)); ++i) {
-        reading.lens_ids.push_back(top.ids[first + i]);
-        reading.lens_probabilities.push_back(top.probabilities[first + i]);
+    if (reading.lens_rows.empty() || (slot >= 0 && row.slot != slot)) continue;
+    const size_t wanted = std::min(static_cast<size_t>(most_of(row)), count);
+    for (const bool read : reading.lens_read) {
+      if (!read) continue;
+      const size_t first = next++ * count;
+      for (size_t i = first; i < first + wanted; ++i) {
+        reading.lens_ids.push_back(top.ids[i]);
+        reading.lens_probabilities.push_back(top.probabilities[i]);
       }
     }
     reading.lens_rows = {};
   }
+  return true;
 }
 
 /// Conditions look at the rows that choose tokens, over so many tokens in a row.

@@ -27,10 +27,9 @@ void LiveRegistry::sweep(const std::function<bool(int task)>& in_slot) {
   std::unordered_map<const LiveRequest*, long> held;
   for (const auto& [task, entry] : entries_) ++held[entry.request.get()];
   for (auto it = entries_.begin(); it != entries_.end();) {
-    const LiveRequest* request = it->second.request.get();
-    const bool alone = it->second.request.use_count() <= held[request];
+    // Of one that is alone each entry that goes takes its share along, so that it stays alone.
+    const bool alone = it->second.request.use_count() <= held[it->second.request.get()];
     if (alone && !in_slot(it->first)) {
-      --held[request];
       it = entries_.erase(it);
     } else {
       ++it;

@@ -37,6 +37,16 @@ LiveTrack::LiveTrack(const LivePlan& plan, bool plain)
   if (follows) parts[0] = ThinkingState(plan.thinking);
 }
 
+LiveTrack::PromptRows LiveTrack::prompt_rows() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return {*prompt, n_prompt};
+}
+
+bool LiveTrack::was_cut() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return states_cut;
+}
+
 std::vector<EditEffect> LiveTrack::effects_before(int end) const {
   std::vector<EditEffect> sums = effects;
   for (const auto& [index, of_row] : answer_effects) {

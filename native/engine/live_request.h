@@ -104,6 +104,15 @@ struct LiveStates {
 struct LiveTrack {
   LiveTrack(const LivePlan& plan, bool plain);
 
+  struct PromptRows {
+    LiveTrack& track;  // that has them
+    int count;
+  };
+  /// Takes the mutex.
+  PromptRows prompt_rows();
+  /// Whether a row was left out because there were more than may be kept. Takes the mutex.
+  bool was_cut();
+
   /// It wears none of the edits: the other one of a pair.
   const bool plain;
 

@@ -8,7 +8,7 @@ ThinkingState::ThinkingState(const ThinkingTags& tags) {
   if (tags.ends.empty() || tags.start.empty()) return;
   part_ = Part::kOpen;
   // What comes before the tag is the role's header.
-  const size_t start = tags.begun.rfind(tags.start);
+  const size_t start = tags.begun.find(tags.start);
   if (start != std::string::npos) read(tags.begun.substr(start), tags);
 }
 

@@ -202,7 +202,8 @@ void Context::run_tapped(const TokenBatch& batch, std::vector<TapPoint> points, 
     }
   } catch (...) {
     tap_.disarm();
-    clear_memory();  // part of the pass may be in the cache
+    doubtful_ = true;
+    clear_memory();  // part of the pass may be in the cache, whatever its numbers
     throw;
   }
   tap_.disarm();

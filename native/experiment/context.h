@@ -225,6 +225,11 @@ class Context : public Counted<Context> {
                    const std::vector<TapPoint>& points, const BlockTap::Sink& sink,
                    const CancelToken& cancel);
   void clear_memory();
+  /// Of an operation with sequences of its own: forgets them, however it ends.
+  struct Forgetting {
+    Context& context;
+    ~Forgetting() { context.clear_memory(); }
+  };
   /// Where the context's sequence stands, to come back to; recurrent states are copied, K/V stays where it
   /// is.
   struct Mark {

@@ -187,6 +187,7 @@ std::vector<Explanation> Context::explain(const ExplainRequest& request, const C
   const auto samples = static_cast<size_t>(request.samples);
   const size_t total = request.fillings.size() * samples * most;
   size_t done = 0;
+  const Forgetting forgetting{*this};
   clear_memory();
   // What is behind a place is forgotten again for the next filling, or sample. Recurrent states and sliding
   // windows have forgotten what was before it, too, so that there the prompt is computed once more.
@@ -225,7 +226,6 @@ std::vector<Explanation> Context::explain(const ExplainRequest& request, const C
                                       : drawn_token(logits, n_vocab, request.temperature, draws[n]);
         if (token < 0) {
           doubtful_ = true;
-          clear_memory();
           throw Error(ErrorCode::kCompute,
                       "The logits are not finite: the row is too long, or the model file is damaged.");
         }
@@ -243,7 +243,6 @@ std::vector<Explanation> Context::explain(const ExplainRequest& request, const C
     if (request.keep_logits) found.logits = first;
     explanations.push_back(std::move(found));
   }
-  clear_memory();
   return explanations;
 }
 

@@ -136,6 +136,7 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
     points.push_back({met.layer, true, nullptr, met.point});
   }
 
+  const Forgetting forgetting{*this};
   size_t done = 0;
   size_t alone_until = 0;  // sequences before this one are computed one at a time
   while (done < total) {
@@ -194,14 +195,12 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
         alone_until = next;
         continue;
       }
-      clear_memory();
       throw Error(ErrorCode::kCompute, broken.place.text() + " is not finite " + place_text(broken, request) +
                                            "; the model file may be damaged.");
     }
     done = next;
     if (progress) progress(done, total);
   }
-  clear_memory();
   result.states = in_order_of(request.layers, result.layers, std::move(result.states));
   result.layers = request.layers;
   return result;

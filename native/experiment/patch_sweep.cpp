@@ -295,6 +295,7 @@ PatchSweepResult Context::patch_sweep(const PatchSweepRequest& request, const Ca
   clean.positions = request.clean_positions;
   corrupted.tokens = request.corrupted;
   corrupted.positions = request.corrupted_positions;
+  const Forgetting forgetting{*this};
   for (PatchRun* run : {&plan.donor, &plan.base}) {  // the latter stays in the memory
     clear_memory();
     doubtful_ = true;
@@ -340,7 +341,6 @@ PatchSweepResult Context::patch_sweep(const PatchSweepRequest& request, const Ca
       });
     });
   }
-  clear_memory();
   return result;
 }
 

@@ -140,6 +140,7 @@ std::vector<SweepTrial> Context::sweep(const SweepRequest& request, const Cancel
                     std::to_string(state.rows_a_prompt()) + " sequences; this context computes " +
                     std::to_string(most_rows) + " at once.");
   }
+  const Forgetting forgetting{*this};
   size_t first = 0;
   while (first < n_prompts) {
     size_t count = 0;
@@ -159,7 +160,6 @@ std::vector<SweepTrial> Context::sweep(const SweepRequest& request, const Cancel
     done = first * state.rows_a_prompt() * static_cast<size_t>(std::max(1, request.max_tokens));
     state.advanced(0);
   }
-  clear_memory();
 
   std::vector<SweepTrial> trials(n_prompts);
   for (size_t p = 0; p < n_prompts; ++p) {

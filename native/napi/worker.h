@@ -1,7 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "base/cancel.h"
@@ -14,34 +16,38 @@ namespace tapline {
 
 /// Tells a JavaScript callback about progress from a worker thread.
 ///
-/// Lifetime rules: created and destroyed on the JavaScript thread; never keeps the process alive (unref'd);
-/// calls are dropped, not queued, when JavaScript does not keep up; at most one call in 40 ms.
+/// Lifetime rules: created and destroyed on the JavaScript thread; never keeps the process alive (unref'd).
+/// At most one call in 40 ms waits for JavaScript, and a newer one takes its place; the last one is made
+/// before the operation's promise settles.
 class Progress {
  public:
   Progress() = default;
   Progress(Napi::Env env, const Napi::Value& callback) {
     if (env.IsExceptionPending() || !callback.IsFunction()) return;
-    function_ = Napi::ThreadSafeFunction::New(env, callback.As<Napi::Function>(), "tapline progress", 8, 1);
-    function_.Unref(env);
-    kept_ = std::make_unique<KeptMark>();
+    const auto function = callback.As<Napi::Function>();
+    wake_ = Napi::ThreadSafeFunction::New(env, function, "tapline progress", 0, 1);
+    wake_.Unref(env);
+    waiting_ = std::make_shared<Waiting>(function);
   }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   Progress(Progress&& other) noexcept { *this = std::move(other); }
   Progress& operator=(Progress&& other) noexcept {
-    std::swap(function_, other.function_);
-    std::swap(kept_, other.kept_);
+    std::swap(wake_, other.wake_);
+    std::swap(waiting_, other.waiting_);
     return *this;
   }
   ~Progress() {
-    if (kept_) function_.Release();
+    if (!waiting_) return;
+    waiting_->function.give_back();
+    wake_.Release();
   }
 
-  /// `done` of `total`, in whatever unit the operation documents. Any thread.
+  /// `done` of `total`, in whatever unit the operation documents. The operation's thread.
   void report(double done, double total) {
     if (!is_due(done, total)) return;
-    function_.NonBlockingCall([done, total](Napi::Env env, Napi::Function callback) {
-      callback.Call({Napi::Number::New(env, done), Napi::Number::New(env, total)});
+    call_soon([done, total](Napi::Env env, KeptFunction& callback) {
+      callback.call({Napi::Number::New(env, done), Napi::Number::New(env, total)});
     });
   }
 
@@ -50,8 +56,8 @@ class Progress {
   template <class Make, class Write>
   void report(double done, double total, const Make& make, Write write) {
     if (!is_due(done, total)) return;
-    function_.NonBlockingCall([done, total, write, made = make()](Napi::Env env, Napi::Function callback) {
-      callback.Call({Napi::Number::New(env, done), Napi::Number::New(env, total), write(env, made)});
+    call_soon([done, total, write, made = make()](Napi::Env env, KeptFunction& callback) {
+      callback.call({Napi::Number::New(env, done), Napi::Number::New(env, total), write(env, made)});
     });
   }
 
@@ -60,19 +66,65 @@ class Progress {
     return [this](auto done, auto total) { report(static_cast<double>(done), static_cast<double>(total)); };
   }
 
+  /// Makes the call that waits, on the JavaScript thread.
+  void deliver(Napi::Env env) {
+    if (waiting_) waiting_->deliver(env);
+  }
+
  private:
+  using Call = std::function<void(Napi::Env, KeptFunction&)>;
+
+  /// Outlives the progress in wakes that are under way: the function is given back by then, and none is made.
+  struct Waiting {
+    explicit Waiting(Napi::Function callback) : function(callback) {}
+
+    void deliver(Napi::Env env) {
+      Call made;
+      {
+        const std::lock_guard<std::mutex> lock(mutex);
+        made.swap(call);
+      }
+      if (!made) return;
+      const Napi::HandleScope scope(env);
+      made(env, function);
+      // What a callback throws is nobody's to catch: neither the operation's nor the next callback's.
+      if (env.IsExceptionPending()) napi_fatal_exception(env, env.GetAndClearPendingException().Value());
+    }
+
+    KeptFunction function;
+    std::mutex mutex;
+    Call call;
+  };
+
+  void call_soon(Call call) {
+    {
+      const std::lock_guard<std::mutex> lock(waiting_->mutex);
+      std::swap(waiting_->call, call);
+    }
+    if (call) return;  // the one whose place it took has woken JavaScript
+    wake_.NonBlockingCall([waiting = waiting_](Napi::Env env, Napi::Function) { waiting->deliver(env); });
+  }
+
   bool is_due(double done, double total) {
-    if (!kept_) return false;
+    if (!waiting_) return false;
     const auto now = std::chrono::steady_clock::now();
     if (done < total && now - last_ < std::chrono::milliseconds(40)) return false;
     last_ = now;
     return true;
   }
 
-  Napi::ThreadSafeFunction function_;
-  std::unique_ptr<KeptMark> kept_;  // where there is a function
+  Napi::ThreadSafeFunction wake_;
+  std::shared_ptr<Waiting> waiting_;  // where there is a callback
   std::chrono::steady_clock::time_point last_{};
 };
+
+/// What waits of an operation's progress; nothing of one that tells of none.
+template <class Operation>
+auto deliver_progress(Napi::Env env, Operation& operation, int) -> decltype(operation.progress.deliver(env)) {
+  operation.progress.deliver(env);
+}
+template <class Operation>
+void deliver_progress(Napi::Env, Operation&, long) {}
 
 /// Runs one operation on a thread of the environment and settles its promise on the JavaScript thread.
 ///
@@ -97,6 +149,7 @@ class OperationTask final : public Task {
   }
 
   void settle(Napi::Env env) override {
+    deliver_progress(env, operation_, 0);
     settle_promise(env, deferred_, std::move(failure_), [&] { return operation_.result(env); });
   }
 

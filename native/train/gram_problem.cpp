@@ -101,15 +101,9 @@ class GramProblem final : public NewtonProblem {
       gram_a_[i] += step * gram_da_[i];
     }
     b_ += step * db_;
-    weight_.clear();
   }
 
-  Vector weight() const override {
-    if (!weight_.empty()) return weight_;
-    Vector w(static_cast<size_t>(x_.depth()));
-    x_.transposed_times(a_.data(), w.data(), team_);
-    return w;
-  }
+  Vector weight() const override { return weight_; }
   double bias() const override { return b_; }
 
  private:
@@ -140,7 +134,7 @@ class GramProblem final : public NewtonProblem {
   std::optional<GramFactor<T>> own_;
   const GramFactor<T>* factor_ = nullptr;
   Vector a_, gram_a_, r_, gram_r_, u_, da_, gram_da_;
-  Vector weight_;  // of a_; empty where a_ has moved since
+  Vector weight_;  // of a_ when it was last made anew, as it is at the end of every fit
   double b_ = 0;
   double db_ = 0;
 };

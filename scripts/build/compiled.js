@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const settings = ["tsconfig.json", "tsconfig.build.json", "package-lock.json"];
+const steps = ["javascript", "page", "typebox"].map((name) => `scripts/build/${name}.js`);
 
 /** Written when a compilation has come to its end. */
 export const mark = "dist/.compiled";
@@ -17,7 +18,7 @@ export function isCompiled(folder = root) {
     statSync(join(folder, path), { throwIfNoEntry: false })?.mtimeMs ?? 0;
   const compiled = written("dist/cli/main.js") > 0 ? written(mark) : 0;
   const sources = readdirSync(join(folder, "src"), { recursive: true, encoding: "utf8" });
-  return [...settings, ...sources.map((name) => join("src", name))].every(
+  return [...settings, ...steps, ...sources.map((name) => join("src", name))].every(
     (path) => written(path) <= compiled,
   );
 }

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isCompiled, mark } from "./compiled.js";
 import { buildPage } from "./page.js";
+import { joinTypebox } from "./typebox.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -23,6 +24,7 @@ if (!(process.argv.includes("--changed") && isCompiled())) {
     console.error(`tapline: tsc did not run (${error.message}); npm run build does it.`);
   process.exitCode = status ?? 1;
   if (status === 0) {
+    await joinTypebox(join(root, "dist"));
     await buildPage(join(root, "dist/workbench/page"));
     writeFileSync(join(root, mark), "");
   }

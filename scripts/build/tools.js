@@ -22,6 +22,7 @@ export const knownTools = [
   "llama-quantize",
   "llama-server",
   "rpc-server",
+  "tapline-graph-points",
   "tapline-pretend-gpu",
   "test-llama-archs",
   "test-llama-archs-deep",

@@ -92,7 +92,7 @@ export class ChatSession {
   #think(word: string): string {
     const known: Record<string, boolean | undefined> = { on: true, off: false, auto: undefined };
     if (word !== "") {
-      if (!(word in known)) return "It is /think on, /think off or /think auto.";
+      if (!Object.hasOwn(known, word)) return "It is /think on, /think off or /think auto.";
       this.#thinking = known[word];
     }
     if (this.#thinking === undefined) return "Thinking is as the server likes.";

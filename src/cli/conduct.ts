@@ -75,7 +75,7 @@ async function detach(
 
 /** Draws a job, and says which files it left. */
 export function printJob(job: Job, files: readonly string[], show?: LensView): Promise<void> {
-  const canvas = { ...canvasOf(process.stdout), ...(show !== undefined && { lensView: show }) };
+  const canvas = { ...canvasOf(process.stdout), lensView: show };
   const lines = jobPicture(job, canvas);
   files.forEach((file, index) => {
     const label = dim((index === 0 ? "Written" : "").padEnd(13), canvas.colors);

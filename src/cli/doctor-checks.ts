@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { availableParallelism } from "node:os";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
-import { ports } from "../contracts/limits.js";
+import { ports as usualPorts } from "../contracts/limits.js";
 import type { DownloadProgress } from "../models/hub/index.js";
 import { hubSettings } from "../models/hub/settings.js";
 import { hostMemory, judgeMemory } from "../models/memory.js";
@@ -37,25 +37,28 @@ const hubMs = 5000;
 /**
  * Looks at everything in order; what goes wrong in looking is a finding, too.
  * @param onDownload told of the model's download, where it has to come from the hub first
+ * @param ports of the services, by name
  */
 export async function findings(
   model: string,
   rpc: readonly RpcServer[] = [],
   onDownload?: (progress: DownloadProgress) => void,
+  ports: Readonly<Record<string, number>> = usualPorts,
 ): Promise<Finding[]> {
-  const found: Finding[] = [nodeVersion()];
+  const found: Finding[] = [nodeVersion(process.versions.node)];
   const native = await addon();
   found.push(native.finding, await toolchain(native.module));
   if (native.module !== undefined) found.push(await graphics(native.module));
-  found.push(memory(), ...(await disk()), ...(await allPorts()), await hub());
+  found.push(memory(), ...(await disk()), ...(await allPorts(ports)), await hub());
   for (const server of rpc) found.push(await rpcServer(server));
   found.push(await modelFits(model, native.module, onDownload));
   return found;
 }
 
-function nodeVersion(): Finding {
-  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
-  const finding = `Node.js ${process.versions.node}`;
+/** Whether a version of Node.js is one that tapline runs on. */
+export function nodeVersion(version: string): Finding {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const finding = `Node.js ${version}`;
   if (major > 20 || (major === 20 && minor >= 19)) return { check: "node", status: "ok", finding };
   return { check: "node", status: "problem", finding, advice: "Install Node.js 20.19 or newer." };
 }
@@ -87,7 +90,6 @@ async function addon(): Promise<{ finding: Finding; module?: Native }> {
 
 /** Only a build needs it, so without one it is a problem only when there is nothing built. */
 async function toolchain(native: Native | undefined): Promise<Finding> {
-  const check = "toolchain";
   try {
     // The build is plain JavaScript outside src/, at the same distance from dist/.
     const folder = new URL("../../scripts/build/toolchain.js", import.meta.url).href;
@@ -96,16 +98,21 @@ async function toolchain(native: Native | undefined): Promise<Finding> {
     };
     const { cmake, ninja, ccache } = checkToolchain(native?.backendInfo().backend ?? "cpu");
     const tools = [cmake, ninja, ccache].filter((tool) => tool !== undefined);
-    return { check, status: "ok", finding: tools.join(", ") };
+    return { check: "toolchain", status: "ok", finding: tools.join(", ") };
   } catch (error) {
-    const [finding = "", advice] = (error as Error).message.split(": ");
-    return {
-      check,
-      status: native === undefined ? "problem" : "warning",
-      finding: `${finding}; the addon cannot be built again.`,
-      advice: advice === undefined ? sentenceOf(error) : advice[0]!.toUpperCase() + advice.slice(1),
-    };
+    return notBuildable((error as Error).message, native !== undefined);
   }
+}
+
+/** @param message what is missing: how to bring it */
+export function notBuildable(message: string, built: boolean): Finding {
+  const [what, advice = "install tapline again."] = message.split(": ");
+  return {
+    check: "toolchain",
+    status: built ? "warning" : "problem",
+    finding: `${what}; the addon cannot be built again.`,
+    advice: advice.charAt(0).toUpperCase() + advice.slice(1),
+  };
 }
 
 async function graphics(native: Native): Promise<Finding> {
@@ -147,9 +154,13 @@ function memory(): Finding {
 }
 
 async function disk(): Promise<Finding[]> {
-  const [{ taplineHome }, { cache }] = await Promise.all([import("../files/home.js"), hubSettings()]);
+  const { taplineHome } = await import("../files/home.js");
+  // What is wrong with the settings is a finding about the hub.
+  const settings = await hubSettings().catch(() => undefined);
   return Promise.all([
-    diskOf("cache", cache, "make room with tapline rm, or set HF_HOME to another disk."),
+    ...(settings === undefined
+      ? []
+      : [diskOf("cache", settings.cache, "make room with tapline rm, or set HF_HOME to another disk.")]),
     diskOf("jobs", taplineHome(), "remove jobs with tapline rm, or set TAPLINE_HOME to another disk."),
   ]);
 }
@@ -183,7 +194,7 @@ async function existing(folder: string): Promise<string> {
   return found || dirname(folder) === folder ? folder : existing(dirname(folder));
 }
 
-async function allPorts(): Promise<Finding[]> {
+async function allPorts(ports: Readonly<Record<string, number>>): Promise<Finding[]> {
   return Promise.all(
     Object.entries(ports).map(async ([service, port]): Promise<Finding> => {
       const check = "port";

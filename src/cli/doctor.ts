@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { RpcServer } from "../models/rpc.js";
+import type { Finding } from "./doctor-checks.js";
 import { modelHelp, rpcHelp, rpcServers } from "./model-options.js";
 
 interface DoctorOptions {
@@ -36,19 +37,22 @@ async function examine(options: DoctorOptions): Promise<void> {
   line.clear();
   if (found.some(({ status }) => status === "problem")) process.exitCode = 1;
   if (options.json) return printJson({ findings: found });
-  const canvas = canvasOf(process.stdout);
-  const signs = { ok: "✓", warning: "!", problem: "✘" };
-  const lines = found.flatMap(({ check, status, finding, advice }) => {
-    const indent = " ".repeat(14);
-    const text = wrap(finding, Math.max(20, canvas.width - indent.length));
-    const [first = "", ...rest] = text;
-    return [
-      `${signs[status]} ${check.padEnd(12)}${first}`,
-      ...rest.map((line) => indent + line),
-      ...(advice === undefined
-        ? []
-        : wrap(`→ ${advice}`, Math.max(20, canvas.width - indent.length)).map((line) => indent + line)),
-    ];
+  await print(findingLines(found, canvasOf(process.stdout).width, wrap).join("\n"));
+}
+
+const signs = { ok: "✓", warning: "!", problem: "✘" };
+
+/** Findings as a person reads them, each with what to do below it. @param wrap the terminal's */
+export function findingLines(
+  found: readonly Finding[],
+  width: number,
+  wrap: (text: string, columns: number) => string[],
+): string[] {
+  const indent = " ".repeat(14);
+  const room = Math.max(20, width - indent.length);
+  return found.flatMap(({ check, status, finding, advice }) => {
+    const [first = "", ...rest] = wrap(finding, room);
+    const below = [...rest, ...(advice === undefined ? [] : wrap(`→ ${advice}`, room))];
+    return [`${signs[status]} ${check.padEnd(12)}${first}`, ...below.map((line) => indent + line)];
   });
-  await print(lines.join("\n"));
 }

@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { mcpLimits } from "../contracts/mcp.js";
 import { researchEnvironment as names } from "../contracts/research.js";
 import { claimStdout } from "../mcp/stdout.js";
 import { UsageError } from "./exit-code.js";
@@ -45,31 +44,19 @@ Environment:
 async function runResearch(): Promise<void> {
   const protocol = claimStdout();
   const stopped = stopSignal();
-  const [{ ResearchClient, ResearchError, TimeoutError }, { researchServer, serveMcp }] = await Promise.all([
+  const [{ ResearchClient, ResearchError }, { mayDraft, researchServer, serveMcp }] = await Promise.all([
     import("../client/index.js"),
     import("../mcp/index.js"),
   ]);
-  const known = (error: unknown) => error instanceof ResearchError || error instanceof TimeoutError;
   let client: InstanceType<typeof ResearchClient>;
   try {
     client = new ResearchClient();
   } catch (error) {
     throw error instanceof ResearchError ? new UsageError(error.message) : error;
   }
-  // Both conditions, or no such tool: a host may have set the variable for a token that only reads.
-  const mayDraft = async () => {
-    if (process.env[names.allowDrafts] !== "1") return false;
-    const without = (why: string) => process.stderr.write(`tapline mcp: no save_private_draft: ${why}\n`);
-    try {
-      const may = await client.maySaveDrafts({ signal: AbortSignal.timeout(mcpLimits.scope_check_ms) });
-      if (!may) without("the token lacks the scope drafts:write.");
-      return may;
-    } catch (error) {
-      without(known(error) ? (error as Error).message : "the service did not say what the token may do.");
-      return false;
-    }
-  };
-  const drafts = mayDraft();
+  const drafts = mayDraft(client, process.env[names.allowDrafts], (why) =>
+    process.stderr.write(`tapline mcp: no save_private_draft: ${why}\n`),
+  );
   await serveMcp(async () => researchServer(client, { drafts: await drafts }), protocol, stopped);
 }
 

@@ -19,8 +19,6 @@ interface MakeOptions extends KeptOptions {
 export function registerProbes(program: Command): void {
   const probe = program.commands.find((command) => command.name() === "probe");
   if (probe === undefined) throw new Error("There is no command probe to add to.");
-  // The experiment's options are its own, not those of what follows it.
-  probe.enablePositionalOptions();
   keptCommand(probe, "make", "Train a probe on two lists of texts on the model that serves, and keep it.")
     .argument("<name>", "letters, digits, dots, dashes")
     .requiredOption(

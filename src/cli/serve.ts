@@ -213,23 +213,17 @@ function samplingOf(options: ServeCommandOptions): SamplingDefaults {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }
 
-async function runServe(named: string | undefined, options: ServeCommandOptions): Promise<void> {
+/** What the flags ask of the server. @throws UsageError where they contradict each other */
+export async function servingOf(named: string | undefined, options: ServeCommandOptions) {
   if (named !== undefined && options.model !== undefined) {
     throw new UsageError("Name the model once: as an argument or with --model.");
   }
   if (options.pooling !== undefined && options.embeddings === false) {
     throw new UsageError("--pooling is about embeddings, and --no-embeddings switches them off.");
   }
-  const model = named ?? options.model ?? "demo";
-  const stopped = stopSignal();
-  const [{ serve }, { serveReport }, { readInput }] = await Promise.all([
-    import("../inference/process/supervisor.js"),
-    import("./serve-report.js"),
-    import("./input-files.js"),
-  ]);
-  const report = serveReport(options.jsonLog === true, model);
-  const starting = serve({
-    model,
+  const { readInput } = await import("./input-files.js");
+  return {
+    model: named ?? options.model ?? "demo",
     aliases: options.alias,
     revision: options.revision,
     rpc: options.rpc,
@@ -264,18 +258,31 @@ async function runServe(named: string | undefined, options: ServeCommandOptions)
     sampling: samplingOf(options),
     apiKey: options.apiKey,
     cors: options.cors,
-    onEvent: report.event,
-  });
+  };
+}
+
+/** Who may use a server that is bound to an address; nothing where that is this machine alone. */
+export function sharing(host: string, apiKey: string | undefined): string | undefined {
+  if (/^(localhost|127\.[\d.]+|::1)$/i.test(host)) return undefined;
+  const shared =
+    apiKey === undefined ? "/v1 and /health without a key" : "all but /lab and /executions with the key";
+  return `Whoever reaches ${host} may now use ${shared}.`;
+}
+
+async function runServe(named: string | undefined, options: ServeCommandOptions): Promise<void> {
+  const settings = await servingOf(named, options);
+  const stopped = stopSignal();
+  const [{ serve }, { serveReport }] = await Promise.all([
+    import("../inference/process/supervisor.js"),
+    import("./serve-report.js"),
+  ]);
+  const report = serveReport(options.jsonLog === true, settings.model);
+  const starting = serve({ ...settings, onEvent: report.event });
   // A signal during a long load ends it: the serving process is killed with its parent's connection.
   const serving = await Promise.race([starting, stopped]);
   if (typeof serving === "string") process.exit(0);
-  if (!/^(localhost|127\.[\d.]+|::1)$/i.test(options.host)) {
-    const shared =
-      options.apiKey === undefined
-        ? "/v1 and /health without a key"
-        : "all but /lab and /executions with the key";
-    report.event({ event: "warning", sentence: `Whoever reaches ${options.host} may now use ${shared}.` });
-  }
+  const sentence = sharing(options.host, options.apiKey);
+  if (sentence !== undefined) report.event({ event: "warning", sentence });
   try {
     await Promise.race([stopped, serving.ended]);
   } finally {

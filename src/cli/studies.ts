@@ -39,7 +39,15 @@ export function registerStudies(program: Command): void {
       .command(name)
       .description(description)
       .option("--config <file>", "configuration that names the database")
-      .option("--data <folder>", "folder of a development database");
+      .option("--data <folder>", "folder of a development database")
+      // Which database it is may stand before the command, too: never another one than was named.
+      .hook("preAction", (_, command) => {
+        for (const option of ["config", "data"] as const) {
+          const named = studies.getOptionValue(option);
+          if (named !== undefined && command.getOptionValue(option) === undefined)
+            command.setOptionValue(option, named);
+        }
+      });
   withDatabase("backup", "Write everything but sessions to a file, while the service runs.")
     .argument("<file>")
     .action(async (file: string, options: Common) => {

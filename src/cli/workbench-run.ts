@@ -112,7 +112,10 @@ async function findServer(
       onEvent: (event) => {
         if (event.event === "loading") {
           progress.show(`${event.stage} ${named}: ${Math.round(event.fraction * 100)} %`);
-        } else if (event.event === "warning" || event.event === "crashed") {
+          return;
+        }
+        progress.clear();
+        if (event.event === "warning" || event.event === "crashed") {
           process.stderr.write(`tapline: ${event.sentence}\n`);
         } else if (event.event === "fault") process.stderr.write(`${event.line}\n`);
       },

@@ -43,7 +43,7 @@ function withDefaults(schema: TSchema, value: unknown): unknown {
 // The order in which faults are told: what is absent, what should not be there, then wrong values as they come.
 const urgency = ["required", "boolean", "type", "enum", "const"];
 
-const limiting = /^(m(in|ax)|uniqueItems)/;
+const limiting = /^(m(in|ax)|uniqueItems|pattern)/;
 
 function describe(schema: TSchema, root: unknown, failures: Failure[]): InvalidInput {
   const rank = (failure: Failure) => {

@@ -58,8 +58,11 @@ function answerErrors(errorBodyAt: (path: string) => ErrorBody, log: (line: stri
     try {
       await next();
     } catch (error) {
-      // Once the head is out only the connection itself can say that something went wrong: Koa resets it.
-      if (ctx.headerSent) throw error;
+      // Once the head is out only the connection itself can say that something went wrong; Koa would leave it open.
+      if (ctx.headerSent) {
+        if (!ctx.res.writableEnded) ctx.res.destroy();
+        throw error;
+      }
       const refusal = toHttpError(error);
       if (refusal.status >= 500 && refusal !== error && !isDisconnect(error)) log(describeFault(error));
       ctx.status = refusal.status;

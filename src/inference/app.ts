@@ -112,7 +112,7 @@ const answerForEngine: Middleware = async (ctx, next) => {
   try {
     await next();
   } catch (error) {
-    if (!(error instanceof NativeError) || ctx.headerSent) throw error;
+    if (!(error instanceof NativeError)) throw error;
     if (error.code === "CANCELLED" && ctx.res.destroyed) return;
     if (error.code !== "CLOSED") throw error;
     throw new HttpError(503, "The server is ending.", { headers: { "Retry-After": "5" } });

@@ -147,7 +147,7 @@ export class Lab {
 
   #startNext(): void {
     const next = this.#active.find(({ claimed }) => !claimed);
-    if (next === undefined || this.#running !== null || this.#closing !== undefined) return;
+    if (next === undefined || this.#running !== null) return;
     next.claimed = true;
     this.#running = next;
     void this.#run(next);
@@ -311,7 +311,8 @@ export class Lab {
   /** Ends the running worker, marks unfinished jobs interrupted, gives the folder free. Idempotent. */
   close(): Promise<void> {
     this.#closing ??= (async () => {
-      await Promise.all([...this.#active].reverse().map((active) => this.#stop(active, "interrupted")));
+      // All at once, those that wait among them: none of them starts.
+      await Promise.all(this.#active.map((active) => this.#stop(active, "interrupted")));
       await this.#store.close();
     })();
     return this.#closing;

@@ -75,7 +75,7 @@ function refusing<T>(check: (value: unknown) => T, value: unknown): T {
   try {
     return check(value);
   } catch (error) {
-    if (error instanceof InvalidInput) throw new HttpError(400, error.message, { param: error.path });
+    if (error instanceof InvalidInput) throw new HttpError(400, error.message);
     throw error;
   }
 }

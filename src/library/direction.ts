@@ -1,4 +1,4 @@
-import { uniformNumbers } from "./random.js";
+import { shuffle, uniformNumbers } from "./random.js";
 
 /** States of some texts at one layer, one after another: [texts, hidden]. */
 export interface States {
@@ -110,8 +110,8 @@ function separations(
   const of = (given: boolean[]) => crossFitted(rows, given, method, Math.min(folds, least));
   const random = uniformNumbers(seed);
   let sum = 0;
-  for (let shuffle = 0; shuffle < shuffles; shuffle++) {
-    const mixed = shuffled(labels, random);
+  for (let round = 0; round < shuffles; round++) {
+    const mixed = shuffle([...labels], random);
     sum += auroc(of(mixed), mixed);
   }
   const scores = of(labels);
@@ -154,15 +154,6 @@ function auroc(scores: Float64Array, labels: boolean[]): number {
     }
   }
   return above / pairs;
-}
-
-function shuffled(labels: boolean[], random: () => number): boolean[] {
-  const mixed = [...labels];
-  for (let i = mixed.length - 1; i > 0; i--) {
-    const j = Math.floor(random() * (i + 1));
-    [mixed[i], mixed[j]] = [mixed[j] as boolean, mixed[i] as boolean];
-  }
-  return mixed;
 }
 
 type Row = Float32Array | Float64Array;

@@ -31,7 +31,8 @@ const readers: Record<VectorFormat, Reader> = {
 /** Whether a file is a PyTorch checkpoint, of this or an older form. */
 export function looksLikeTorch(bytes: Uint8Array): boolean {
   const [first, second] = bytes;
-  if (first === 0x80) return true;
+  // The length of a .safetensors file's head may begin as an older form does; behind its eight bytes stands the head.
+  if (first === 0x80) return bytes[8] !== 0x7b;
   return first === 0x50 && second === 0x4b && isTorch(bytes);
 }
 

@@ -9,6 +9,15 @@ export function uniformNumbers(seed: number): () => number {
   };
 }
 
+/** Exchanges values so that each order is as likely as any other (Fisher and Yates). @returns the same array */
+export function shuffle<A extends unknown[] | Float32Array>(values: A, random: () => number): A {
+  for (let i = values.length - 1; i > 0; i--) {
+    const j = Math.floor(random() * (i + 1));
+    [values[i], values[j]] = [values[j] as A[number], values[i] as A[number]];
+  }
+  return values;
+}
+
 /**
  * A vector of random direction and given length: independent normal values, so that no direction is likelier than
  * another. Box and Muller's transform of the generator mulberry32, so that others can draw the same one.

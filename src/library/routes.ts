@@ -83,7 +83,6 @@ function inForm(kept: Vectors | Probes, write: (file: Shelved, form: FileForm) =
     const form = formOf(ctx.query.format);
     const known = await kept.file(name);
     if (form === undefined) return kept.get(name);
-    ctx.type = "application/octet-stream";
     return refusing(async () => write(known, form));
   };
 }

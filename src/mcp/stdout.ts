@@ -7,7 +7,6 @@ import { Writable } from "node:stream";
 export function claimStdout(): Writable {
   const write = process.stdout.write;
   const protocol = new Writable({
-    decodeStrings: false,
     write: (chunk, encoding, done) => void write.call(process.stdout, chunk, encoding, done),
   });
   protocol.on("error", () => {});

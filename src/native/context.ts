@@ -23,7 +23,7 @@ export interface ContextOptions {
   nBatch?: number;
   /** Sequences held at once, at most 256. Default 1. */
   maxSequences?: number;
-  /** Default: all cores. */
+  /** Default: all cores, and one for a model so small that threads would only wait for each other. */
   threads?: number;
   /** Compute without flash attention, which keeps no weights: for {@link AdvanceRequest.attention}. */
   keepAttention?: boolean;

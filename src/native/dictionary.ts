@@ -61,7 +61,8 @@ export function strongestFeatures(
     feature: indices[from + at] as number,
     activation: values[from + at] as number,
   }));
-  return found.sort((a, b) => b.activation - a.activation || a.feature - b.feature).slice(0, top);
+  // Of equals the order stays as it is: by feature.
+  return found.sort((a, b) => b.activation - a.activation).slice(0, top);
 }
 
 interface Options {

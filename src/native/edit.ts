@@ -172,5 +172,7 @@ function finite(name: string, value: unknown): number {
 }
 
 function told(value: unknown): string {
-  return typeof value === "number" || typeof value === "string" ? JSON.stringify(value) : typeof value;
+  // JSON has no NaN and no infinity.
+  if (typeof value === "number") return String(value);
+  return typeof value === "string" ? JSON.stringify(value) : typeof value;
 }

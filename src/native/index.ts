@@ -65,6 +65,7 @@ export {
 export { Model, type OpenOptions, type TokenizeOptions } from "./model.js";
 export { type NarrowType, narrow } from "./numbers.js";
 export { type Point, points, streamPoints } from "./points.js";
+export { threadsFor } from "./threads.js";
 export {
   type Features,
   initialSaeWeights,

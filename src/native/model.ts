@@ -4,6 +4,7 @@ import { checkInteger, invalid } from "./check.js";
 import { Context, type ContextOptions, tokenIds } from "./context.js";
 import { NativeError } from "./error.js";
 import { binding } from "./load.js";
+import { threadsFor } from "./threads.js";
 
 export interface OpenOptions {
   /** Blocks kept on GPUs. Default: as many as their free memory takes. */
@@ -83,7 +84,8 @@ export class Model {
     checkInteger("maxSequences", options.maxSequences, 1, limits.maxSequences);
     checkInteger("threads", options.threads, 1, limits.threads);
     return this.#track(async () => {
-      const native = await this.#native.createContext(options);
+      const threads = options.threads ?? threadsFor(this.info.bytes);
+      const native = await this.#native.createContext({ ...options, threads });
       const context = new Context(native, this.info.nEmbd, () => this.#contexts.delete(context));
       this.#contexts.add(context);
       return context;

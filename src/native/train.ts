@@ -293,10 +293,10 @@ function rowsOf(features: Features, rows: number): { data: Float32Array; shape: 
   if (!(features?.data instanceof Float32Array) || features.shape.length !== 2) {
     throw invalid("features must be a Float32Array, or an ndarray of float32 with two dimensions.");
   }
-  const [count = 0, hidden = 0] = features.shape;
+  const [count, hidden] = features.shape as [number, number];
   if (count < 1 || hidden < 1)
     throw invalid(`features must not be empty, but their shape is ${count} x ${hidden}.`);
-  const [rowStride = 0, stride = 0] = features.stride;
+  const [rowStride, stride] = features.stride as [number, number];
   const { data, offset } = features;
   if (stride === 1 && rowStride === hidden) {
     return { data: data.subarray(offset, offset + count * hidden), shape: [count, hidden] };
@@ -304,7 +304,7 @@ function rowsOf(features: Features, rows: number): { data: Float32Array; shape: 
   const copy = new Float32Array(count * hidden);
   for (let row = 0; row < count; row++) {
     for (let k = 0; k < hidden; k++)
-      copy[row * hidden + k] = data[offset + row * rowStride + k * stride] ?? 0;
+      copy[row * hidden + k] = data[offset + row * rowStride + k * stride] as number;
   }
   return { data: copy, shape: [count, hidden] };
 }

@@ -39,7 +39,7 @@ export function toldLines({ interventions = [], capture, pair_of }: Omit<Told, "
     ...interventions.map(({ kind, layer, vector, strength, strength_unit: unit, ...did }) => {
       const along = vector === undefined ? "" : ` ${nameOf(vector)}`;
       const what = `${kind}${along} at layer ${layer}, strength ${strength}`;
-      const how = `${did.rows} rows, changed by ${figure(did.mean_change_length)} of ${figure(did.mean_row_length)}`;
+      const how = `${did.rows ?? "?"} rows, changed by ${figure(did.mean_change_length)} of ${figure(did.mean_row_length)}`;
       return `${what}${unit === undefined ? "" : ` ${unit}`}: ${how}${did.note === undefined ? "" : `. ${did.note}`}`;
     }),
     ...(capture === undefined ? [] : [`kept ${capture.rows} rows as ${capture.id}`]),

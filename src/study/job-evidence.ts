@@ -289,7 +289,7 @@ function methodOf({ config }: Job): string {
     const verbaliser = config.verbaliser === undefined ? "the same model" : publicName(config.verbaliser);
     const drawn =
       config.temperature === 0 ? "greedy" : `temperature ${config.temperature}, seed ${config.seed}`;
-    return `explain: block outputs of layer ${config.layer} at tokens ${config.positions.join(", ")}, ${config.length === undefined ? "as long as they are" : `scaled to a length of ${config.length}`}, each in a token embedding's place in a prompt of ${publicName(verbaliser)} (${drawn})${config.controls ? "; beside rows with their numbers in another order, and no row" : ""}.`;
+    return `explain: block outputs of layer ${config.layer} at tokens ${config.positions.join(", ")}, ${config.length === undefined ? "as long as they are" : `scaled to a length of ${config.length}`}, each in a token embedding's place in a prompt of ${verbaliser} (${drawn})${config.controls ? "; beside rows with their numbers in another order, and no row" : ""}.`;
   }
   const where = `block output of layer ${config.layers.join(", ")}, seed ${config.seed}`;
   switch (config.operation) {

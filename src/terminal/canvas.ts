@@ -9,7 +9,7 @@ export interface Canvas {
   width: number;
   colors: Colors;
   /** What the pictures of lenses show; the top token unless told otherwise. */
-  lensView?: LensView;
+  lensView?: LensView | undefined;
 }
 
 /** Fewer columns than this are drawn as if they were this many. */

@@ -48,8 +48,10 @@ export function comparePicture(
     lines.push(...continuations(group, groups.length > 1, neutral, canvas), "");
   }
   const rest = groups.length - promptsInFull;
-  if (rest > 0)
-    lines.push(...faint(`The continuations of ${rest} more prompts are in the result.`, canvas), "");
+  if (rest > 0) {
+    const more = `${rest} more prompt${rest === 1 ? "" : "s"}`;
+    lines.push(...faint(`The continuations of ${more} are in the result.`, canvas), "");
+  }
   return lines.slice(0, -1);
 }
 

@@ -30,19 +30,14 @@ function pagePicture(page: FeaturePage, { texts, fidelity }: FeaturesResult, can
   const greatest = groups[0]?.examples[0]?.activation ?? 0;
   const row = (name: string, text: string) => labelled(name, text, canvas);
   const words = (tokens: FeaturePage["raised"]) =>
-    tokens?.map(({ token, effect }) => `${visible(token)} ${shortNumber(effect)}`).join("   ") ??
+    tokens?.map(({ token, effect }) => `${visible(token)} ${shortNumber(effect)}`).join(", ") ??
     "no logit lens";
   const examples = groups.flatMap(({ name, examples }) =>
     examples.map(({ text, token, activation, from, activations }, i) => {
       const tokens = texts[text]?.tokens.slice(from, from + activations.length) ?? [];
       const shown = tokens
         .map((piece, j) =>
-          inScale(
-            visible(piece),
-            greatest > 0 ? (activations[j] ?? 0) / greatest : 0,
-            magnitudeScale,
-            canvas.colors,
-          ),
+          inScale(visible(piece), (activations[j] as number) / greatest, magnitudeScale, canvas.colors),
         )
         .join("");
       return `${(i === 0 ? name : "").padEnd(10)} ${shortNumber(activation).padStart(7)}  ${String(text).padStart(4)}:${String(token).padEnd(4)} ${shown}`;
@@ -70,7 +65,7 @@ function pagePicture(page: FeaturePage, { texts, fidelity }: FeaturesResult, can
           ({ feature, cosine, label }) =>
             `${feature} ${cosine.toFixed(2)}${label === undefined ? "" : ` ${oneLine(label)}`}`,
         )
-        .join("   "),
+        .join(", "),
     ),
     ...examples,
   ];

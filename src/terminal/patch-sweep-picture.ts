@@ -67,7 +67,7 @@ export function patchSweepPicture(
   const colors = legend(differenceScale, shortNumber(-reach), shortNumber(reach), canvas);
   // Heads that do not fit beside each other go on below.
   const heads = result.heads ?? [];
-  const wide = Math.max(1, Math.floor((total - margin) / headCell));
+  const wide = Math.floor((total - margin) / headCell);
   const headMap = () => {
     const best = bestOfHeads(sites);
     return Array.from({ length: Math.ceil(heads.length / wide) }, (_, line) => {

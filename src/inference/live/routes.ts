@@ -71,7 +71,6 @@ function captureRoutes(router: Routes, { rows, library }: InferenceService): voi
     if (format !== "safetensors" && format !== "npz") {
       throw new HttpError(400, "format: safetensors or npz.");
     }
-    ctx.type = "application/octet-stream";
     ctx.body = format === "npz" ? await captureNpz(capture) : captureSafetensors(capture);
   });
   router.get(`${path}/:id/features`, async (ctx) => {

@@ -56,9 +56,7 @@ export class ExtractionFolder {
       return new ExtractionFolder(path, index, held);
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
-      throw error instanceof UserError || code === undefined
-        ? error
-        : new UserError(`Nothing can be written to ${path} (${code}).`);
+      throw code === undefined ? error : new UserError(`Nothing can be written to ${path} (${code}).`);
     }
   }
 

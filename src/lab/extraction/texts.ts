@@ -82,9 +82,7 @@ async function* linesOf(
     if (kept > 0) yield Buffer.concat(rest);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw error instanceof UserError || code === undefined
-      ? error
-      : new UserError(`${path} cannot be read (${code}).`);
+    throw code === undefined ? error : new UserError(`${path} cannot be read (${code}).`);
   } finally {
     stream.destroy();
   }

@@ -1,11 +1,11 @@
 import type { Description, ExplainConfig, ExplainedRow, ExplainResult } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
 import type { NamedArrays } from "../../formats/npz-writer.js";
-import { uniformNumbers } from "../../library/index.js";
+import { shuffle, uniformNumbers } from "../../library/index.js";
 import type { Context, Explanation, Filling, Model } from "../../native/index.js";
 import type { Artifacts } from "../artifacts.js";
 import { writeNpz } from "../npz.js";
-import { openAny, openContext } from "./open-context.js";
+import { openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { checkLayers, checkPositions, pieceLookup, tokenizeInput } from "./tokens.js";
 
@@ -59,7 +59,7 @@ async function explainWith(
     nCtx,
     `The template has ${length} tokens and a description up to ${config.description_tokens}`,
   );
-  const context = await clock.measure("context", () => openAny(verbaliser, { nCtx }));
+  const context = await clock.measure("context", () => verbaliser.createContext({ nCtx }));
   try {
     const { tokenScale } = await checkInput(context);
     const rows = await readRows(input, tokens, positions);
@@ -196,15 +196,9 @@ function scaled(row: Float32Array, norm: number, { length }: ExplainConfig, posi
   return row.map((value) => (value * length) / norm);
 }
 
-/** The same numbers, each as likely anywhere (Fisher and Yates). */
+/** The same numbers, each as likely anywhere. */
 function shuffled(row: Float32Array, seed: number, which: number): Float32Array {
-  const random = uniformNumbers(streamSeed(seed, ofOrders, which));
-  const other = row.slice();
-  for (let i = other.length - 1; i > 0; i--) {
-    const j = Math.floor(random() * (i + 1));
-    [other[i], other[j]] = [other[j] as number, other[i] as number];
-  }
-  return other;
+  return shuffle(row.slice(), uniformNumbers(streamSeed(seed, ofOrders, which)));
 }
 
 function streamSeed(seed: number, stream: number, which: number): number {

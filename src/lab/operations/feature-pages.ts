@@ -158,7 +158,7 @@ async function neighboursOf(
     const last = Math.min(total, first + atOnce);
     const rows = await decoderRows(dictionary, first, last);
     for (let other = first; other < last; other++) {
-      const row = rows.subarray((other - first) * hidden, (other - first + 1) * hidden);
+      const row = rows.subarray((other - first) * hidden);
       let square = 0;
       for (let i = 0; i < hidden; i++) square += (row[i] as number) ** 2;
       for (const [i, feature] of features.entries()) {

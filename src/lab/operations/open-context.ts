@@ -1,15 +1,9 @@
 import { UserError } from "../../contracts/user-error.js";
-import { threadsFor } from "../../models/threads.js";
 import type { Context, ContextOptions, Model, Point } from "../../native/index.js";
-
-/** A context of a model whose blocks need not be known. */
-export function openAny(model: Model, options: ContextOptions): Promise<Context> {
-  return model.createContext({ threads: threadsFor(model.info.bytes), ...options });
-}
 
 /** A context for experiments on a model whose block outputs are known. @throws UserError where they are not */
 export async function openContext(model: Model, options: ContextOptions): Promise<Context> {
-  const context = await openAny(model, options);
+  const context = await model.createContext(options);
   if (context.blockOutputs.supported) return context;
   await context.close();
   throw new UserError(context.blockOutputs.reason);

@@ -34,7 +34,7 @@ export async function downloadFile(
   const size = (path: string) =>
     stat(path)
       .then(({ size: bytes }) => bytes)
-      .catch(() => 0);
+      .catch(() => undefined);
   const isHere = async () => (await size(blob)) === file.size;
   if (await isHere()) return options.onBytes(file.size, 0);
   await mkdir(dirname(blob), { recursive: true });
@@ -49,7 +49,7 @@ export async function downloadFile(
       });
     },
     async () => {
-      options.onBytes(await size(partial), 0); // another process is at it
+      options.onBytes((await size(partial)) ?? 0, 0); // another process is at it
       return isHere();
     },
     options.signal,
@@ -122,7 +122,7 @@ class Download {
     if (file === undefined) return 0;
     try {
       if ((await file.stat()).size > this.#file.size) return 0;
-      for await (const chunk of file.createReadStream({ highWaterMark: 1 << 20, autoClose: false })) {
+      for await (const chunk of file.createReadStream({ highWaterMark: 1 << 20 })) {
         this.#options.signal?.throwIfAborted();
         this.#take(chunk as Buffer);
       }
@@ -152,9 +152,7 @@ class Download {
         if (error instanceof RangeIgnored) this.#startOver();
         if (failures >= attempts) throw error instanceof HubFault ? error : this.#cutOff();
         const wanted = error instanceof HubFault ? error.retryAfterMs : undefined;
-        await sleep(Math.min(60_000, wanted ?? backOffMs(failures)), undefined, {
-          signal: this.#options.signal,
-        });
+        await sleep(wanted ?? backOffMs(failures), undefined, { signal: this.#options.signal });
       }
     }
   }

@@ -15,6 +15,9 @@ export class HubFault extends UserError {
   }
 }
 
+/** Seconds: whoever is told to come back tomorrow asks once more, and then says what the hub answers. */
+const longestWait = 60;
+
 /** The server sent the file from its start although a part was asked for. */
 export class RangeIgnored extends Error {}
 
@@ -59,7 +62,7 @@ export function answerFault(settings: HubSettings, subject: Subject, response: R
           ? `${host} has had too many requests from here; try again in a few minutes.`
           : `${host} answered ${status} for ${file ?? repository}; try again later.`,
         passing,
-        seconds > 0 ? seconds * 1000 : undefined,
+        seconds > 0 ? 1000 * Math.min(longestWait, seconds) : undefined,
       );
     }
   }

@@ -77,7 +77,6 @@ export class Repository {
       path: file.path,
       hubUrl: settings.endpoint,
       // By its address every file can be read in ranges, also one that the hub keeps in Xet.
-      xet: false,
       downloadInfo: { size: file.size, etag: file.hash, url },
       fetch: async (input, init) => {
         try {

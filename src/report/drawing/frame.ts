@@ -54,7 +54,7 @@ export function seriesLegend(series: readonly Series[], width: number): Html {
   for (const { name, place, wide, dots, lines } of series) {
     const text = cutText(name, width - 30);
     const room = 28 + textWidth(text);
-    if (x > 0 && x + room > width) {
+    if (x + room > width) {
       x = 0;
       y += 20;
     }

@@ -85,7 +85,7 @@ function summary(
   return [
     `${sentenceOf[intervention]} ${layers === undefined || layers.length === 1 ? `layer ${first.layer}` : `layers ${layers.join(", ")}`} (${position}): at strength ${farthest}, ${whose} is ` +
       `${percent(meanAt(prompts, farthest))}, against ${percent(baseline / prompts.length)} without the intervention. ` +
-      `${changed.length} of ${count(moved.length, "continuation")} away from the neutral strength differ from the baseline's.`,
+      `${changed.length} of ${count(moved.length, "continuation")} away from the neutral strength ${moved.length === 1 ? "differs" : "differ"} from the baseline's.`,
   ];
 }
 

@@ -108,6 +108,7 @@ async function erase(
       email: null,
       login: null,
       handle: null,
+      suspension: null,
       feed_hash: null,
       recent_drafts: "[]",
       deleted_at: now,

@@ -1,6 +1,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { percent } from "../../report/figure.js";
 import { chatSettings } from "./chat-settings.js";
+import { isGoing } from "./jobs.js";
 import { follow, usePlace, type View, views } from "./router.js";
 import { call, forget } from "./session.js";
 import { changed, known, useTopic } from "./store.js";
@@ -79,7 +80,7 @@ function Status() {
   if (state === undefined) return null;
   const { server, lab, jobs, conversations, models } = state;
   const { switching } = models;
-  const going = jobs.filter(({ status }) => status === "running" || status === "queued").length;
+  const going = jobs.filter(({ status }) => isGoing(status)).length;
   const answering = conversations.filter(({ running }) => running).length;
   return (
     <>

@@ -20,12 +20,17 @@ export function useJobSummary(id: string | undefined): JobSummary | undefined {
   return known.state?.jobs.find((job) => job.id === id);
 }
 
+/** Whether a job has still to end; of one that is not known nobody can say so. */
+export function isGoing(status: Job["status"] | undefined): boolean {
+  return status === "running" || status === "queued";
+}
+
 /** What a job found; the job alone while it is under way, a sentence where it ended without a result. */
 async function readFindings(id: string): Promise<JobFindings | { job: Job } | string> {
   try {
     const found = await call<JobFindings | { job: Job }>(`/api/jobs/${encodeURIComponent(id)}/findings`);
     const { status, error } = found.job;
-    if ("figures" in found || status === "running" || status === "queued") return found;
+    if ("figures" in found || isGoing(status)) return found;
     return error ?? `The job was ${status}.`;
   } catch (error) {
     return (error as Error).message;
@@ -63,7 +68,7 @@ export function useAllFindings(
 ): ReadonlyMap<string, JobFindings | { job: Job } | string> {
   useTopic("state");
   const [found, set] = useState<ReadonlyMap<string, JobFindings | { job: Job } | string>>(new Map());
-  const statuses = ids.map((id) => known.state?.jobs.find((job) => job.id === id)?.status ?? "");
+  const statuses = ids.map((id) => known.state?.jobs.find((job) => job.id === id)?.status);
   const reachable = known.state?.lab.ok === true;
   useEffect(() => {
     let ended = false;
@@ -72,8 +77,7 @@ export function useAllFindings(
       // Why something is not there is asked again: the Lab may be back.
       const isRead = typeof before === "object";
       // One that is under way is asked for once, for its settings, and again when it has ended.
-      const going = statuses[at] === "running" || statuses[at] === "queued";
-      if (isRead && (going || "figures" in before)) continue;
+      if (isRead && (isGoing(statuses[at]) || "figures" in before)) continue;
       void readFindings(id).then((what) => !ended && set((before) => new Map(before).set(id, what)));
     }
     return () => {

@@ -5,7 +5,7 @@ import { type Figure, percent } from "../../../report/figure.js";
 import { doseGrid, type TriedLayer } from "../../../report/figures/dose-grid.js";
 import { visible } from "../../../terminal/text.js";
 import { chatSettings } from "../chat-settings.js";
-import { jobRequest, useAllFindings } from "../jobs.js";
+import { isGoing, jobRequest, useAllFindings } from "../jobs.js";
 import { select, usePlace } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
@@ -42,9 +42,7 @@ export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
     [ids.join(), found],
   );
   const figures = useMemo(() => (tried.length === 0 ? [] : doseGrid(tried)), [tried]);
-  const going = (known.state?.jobs ?? []).filter(
-    ({ id, status }) => ids.includes(id) && (status === "running" || status === "queued"),
-  );
+  const going = (known.state?.jobs ?? []).filter(({ id, status }) => ids.includes(id) && isGoing(status));
   const running = going.find(({ status }) => status === "running") ?? going[0];
   const [layer, strength] = ["l", "s"].map((key) => (query.has(key) ? Number(query.get(key)) : undefined));
   const chosen = tried.find((one) => one.layer === layer) ?? (ids.length === 1 ? tried[0] : undefined);

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import type { Figure } from "../../../report/figure.js";
 import { stageWords } from "../../../terminal/job-progress.js";
 import { extent, timeLeft, waiting } from "../job-time.js";
-import { type JobFindings, jobRequest, useFindings, useJobSummary } from "../jobs.js";
+import { isGoing, type JobFindings, jobRequest, useFindings, useJobSummary } from "../jobs.js";
 import { follow, select } from "../router.js";
 import type { CodeRequest } from "../scripts.js";
 import { call, open } from "../session.js";
@@ -60,7 +60,7 @@ export function JobResult({
   }
   if (findings === undefined) {
     if (summary === undefined) return <p class="soft">This job is being read.</p>;
-    const ended = summary.status !== "running" && summary.status !== "queued";
+    const ended = !isGoing(summary.status);
     return (
       <>
         <section class="card" aria-label={`Progress${of}`}>

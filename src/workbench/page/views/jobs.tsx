@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Job, JobSummary } from "../../../contracts/index.js";
 import { duration } from "../../../terminal/spans.js";
-import { submit } from "../jobs.js";
+import { isGoing, submit } from "../jobs.js";
 import { follow, select, usePlace } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
@@ -136,7 +136,7 @@ function JobRow({
   study: string[] | undefined;
 }) {
   const { problem, trying } = useTrying();
-  const going = job.status === "running" || job.status === "queued";
+  const going = isGoing(job.status);
   const short = job.id.slice(0, 8);
   const again = () =>
     trying(async ({ go }) => {

@@ -308,10 +308,10 @@ class Lab:
         """Downloads an artifact that the job lists and gives the destination's path.
 
         The destination is overwritten, in one step and only by a complete file. What is no file
-        (a device, a named pipe) is written to as it is.
+        (a device, a named pipe) is written to as it is; a folder is refused before anything is asked.
         """
         path = Path(destination)
-        if path.exists() and not path.is_file() and not path.is_dir():
+        if path.exists() and not path.is_file():
             with open(path, "wb") as stream:
                 self._http.download(_artifact_path(identifier, name), stream)
             return path

@@ -47,7 +47,7 @@ class NotebookProgress:
 
     def _put(self, text: str) -> None:
         self._display.display({"text/plain": text}, raw=True, display_id=self._id, update=bool(self._shown))
-        self._shown = text or self._shown
+        self._shown = text
 
 
 class ProgressLine:

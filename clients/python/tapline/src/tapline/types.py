@@ -358,9 +358,7 @@ class ShuffledLabels(TypedDict):
     p_auc: float
 
 
-class ProbeRows(TypedDict):
-    """A probe's figures of single rows; intervals are over texts, and labels were permuted among texts."""
-
+class _ProbeFigures(TypedDict):
     accuracy: float
     auc: float
     brier: float
@@ -368,6 +366,11 @@ class ProbeRows(TypedDict):
     shuffled_label_accuracy: float
     train_size: int
     test_size: int
+
+
+class ProbeRows(_ProbeFigures):
+    """A probe's figures of single rows; intervals are over texts, and labels were permuted among texts."""
+
     accuracy_interval: Interval
     auc_interval: Interval
     shuffled_labels: ShuffledLabels
@@ -375,15 +378,8 @@ class ProbeRows(TypedDict):
     """Held-out rows that a training text has, too."""
 
 
-class _ProbeReportRequired(TypedDict):
+class _ProbeReportRequired(_ProbeFigures):
     layer: int
-    accuracy: float
-    auc: float
-    brier: float
-    majority_accuracy: float
-    shuffled_label_accuracy: float
-    train_size: int
-    test_size: int
     converged: bool
     iterations: int
     scores: list[ProbeScore]
