@@ -5,7 +5,6 @@
  * round's plain pass. All end with the next token's top 5; norms and the way to JavaScript are part of a capture.
  */
 import { fileURLToPath } from "node:url";
-import { threadsFor } from "../src/models/threads.js";
 import { Model } from "../src/native/index.js";
 import { startServer, type TestServer } from "../test/inference/support/serving.js";
 import { TestRandom } from "../test/support/random.js";
@@ -67,8 +66,8 @@ async function benchLength(
   model: Model,
   length: number,
 ): Promise<Row[]> {
-  const { nLayer, bytes } = model.info;
-  const context = await model.createContext({ nCtx: 256, nBatch: 256, threads: threadsFor(bytes) });
+  const { nLayer } = model.info;
+  const context = await model.createContext({ nCtx: 256, nBatch: 256 });
   const prompt = await textOf(model, length);
   const pass = (layers: number[], end: { nextTopK: number } | { earlyExit: true } = { nextTopK: 5 }) =>
     timed(async () => {

@@ -1,9 +1,8 @@
 /** One side of bench/levels.ts: computes a pass for each message, and answers its milliseconds. */
-import { threadsFor } from "../src/models/threads.js";
 import { Model } from "../src/native/index.js";
 
 const model = await Model.open(process.argv[2]!);
-const context = await model.createContext({ nCtx: 256, nBatch: 128, threads: threadsFor(model.info.bytes) });
+const context = await model.createContext({ nCtx: 256, nBatch: 128 });
 const prompt = Int32Array.from({ length: 128 }, (_, i) => 7 + 13 * i);
 
 process.on("message", async () => {

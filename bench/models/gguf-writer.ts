@@ -17,6 +17,7 @@ export interface TensorSpec {
 const types = {
   f32: { id: 0, block: 1, bytes: 4 },
   f16: { id: 1, block: 1, bytes: 2 },
+  q4_0: { id: 2, block: 32, bytes: 18 },
   q4_1: { id: 3, block: 32, bytes: 20 },
   q5_0: { id: 6, block: 32, bytes: 22 },
   q5_1: { id: 7, block: 32, bytes: 24 },

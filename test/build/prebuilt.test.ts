@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
 import { suite } from "uvu";
@@ -121,6 +121,28 @@ test("an install says what it uses, or why it compiles", async ({ root }) => {
   );
   rmSync(join(root, "prebuilt.json"));
   assert.is(await install(), "false: "); // packed with none
+});
+
+test("a processor that can run none of a package's addons is told; files that are damaged say nothing of it", ({
+  root,
+  beside,
+}) => {
+  const manifest = readFileSync(join(beside, "addons.json"), "utf8");
+  const addons = JSON.parse(manifest).addons.slice(0, 1);
+  const alone = JSON.stringify({ addons });
+  writeFileSync(join(beside, "addons.json"), alone);
+  const list = readFileSync(join(root, "prebuilt.json"), "utf8");
+  writeFileSync(join(root, "prebuilt.json"), list.replace(hash(manifest), hash(alone)));
+  assert.equal(findPrebuilt(root, true, machine("avx2")), {
+    candidates: [],
+    refused: ["this processor can run none of the addons of tapline-linux-x64"],
+    missing: [],
+  });
+  assert.is(findPrebuilt(root, true, machine("avx2", "fma")).candidates.length, 1);
+  truncateSync(join(beside, "fast.node"), 3);
+  assert.equal(findPrebuilt(root, false, machine("avx2", "fma")).refused, [
+    "tapline-linux-x64 1.0.0 is damaged: fast.node",
+  ]);
 });
 
 test("the features of the first processor count", ({ root }) => {

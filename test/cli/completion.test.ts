@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { scripts } from "../../src/cli/completion-scripts.js";
 import { command } from "./in-process.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-completion-"));
@@ -89,6 +90,72 @@ if (has("fish")) {
     );
   });
 }
+
+test("fish is told which words go on behind which", () => {
+  const option = (flags: string[], takesValue = false, choices: string[] = []) => ({
+    ...{ flags, description: "It's one", takesValue, choices },
+  });
+  const tree = [
+    {
+      path: [],
+      subcommands: [
+        { name: "a", description: "A" },
+        { name: "b", description: "B" },
+      ],
+      options: [],
+      words: [],
+    },
+    {
+      path: ["a"],
+      subcommands: [{ name: "c", description: "C" }],
+      options: [option(["-x", "--long"])],
+      words: [],
+    },
+    { path: ["a", "c"], subcommands: [], options: [option(["--pick"], true, ["one", "two"])], words: ["w"] },
+  ];
+  const lines = scripts.fish(tree).split("\n");
+  const condition = (line: string) => /-n '([^']*)'/.exec(line)?.[1];
+  const of = (word: string) => lines.filter((line) => line.includes(word)).map(condition);
+  assert.equal(of(" -a 'a'"), ["not __fish_seen_subcommand_from a b"], scripts.fish(tree));
+  assert.equal(of(" -s x -l long "), [
+    "__fish_seen_subcommand_from a; and not __fish_seen_subcommand_from c",
+  ]);
+  assert.equal(of(" -l pick -x "), ["__fish_seen_subcommand_from a; and __fish_seen_subcommand_from c"]);
+});
+
+test("the commands that there are", async () => {
+  const { stdout } = await command(["--help"]);
+  const names = [...stdout.matchAll(/^ {2}([a-z]+)(?: \[| <| {2}|$)/gm)].map(([, name]) => name);
+  assert.equal(names, [
+    ...[
+      "workbench",
+      "serve",
+      "lab",
+      "router",
+      "studies",
+      "mcp",
+      "ready",
+      "demo",
+      "inspect",
+      "compare",
+      "probe",
+    ],
+    ...["features", "patch", "sae", "extract", "drift", "explain", "jobs", "job", "cancel", "rm", "report"],
+    ...[
+      "reproduce",
+      "study",
+      "chat",
+      "capture",
+      "executions",
+      "stats",
+      "vector",
+      "dictionary",
+      "lens",
+      "pull",
+    ],
+    ...["models", "doctor", "completion", "help"],
+  ]);
+});
 
 test("a shell that is not known is a usage error", async () => {
   const { code, stderr } = await command(["completion", "tcsh"]);

@@ -1,5 +1,5 @@
-/** Commands within the test's own process: a fresh copy of the program each, without the cost of a new process. */
-import { fileURLToPath } from "node:url";
+/** Commands within the test's own process: a fresh program each, without the cost of a new process. */
+import { runProgram } from "../../src/cli/program.js";
 
 export interface Outcome {
   code: number;
@@ -7,14 +7,12 @@ export interface Outcome {
   stderr: string;
 }
 
-const main = new URL("../../src/cli/main.ts", import.meta.url).href;
-let copies = 0;
 // Every command listens for signals of its own.
 process.setMaxListeners(0);
 
-/** Runs `tapline` with these words until it would end. One at a time; what it prints is kept from the terminal. */
-export async function command(words: string[]): Promise<Outcome> {
-  const { argv, exitCode, stdout, stderr } = process;
+/** Does something whose output is kept from the terminal; its own exit code is what it set. */
+export async function capturing(work: () => unknown): Promise<Outcome> {
+  const { exitCode, stdout, stderr } = process;
   const written = { stdout: "", stderr: "" };
   const keep = (name: "stdout" | "stderr") =>
     ((chunk: string | Uint8Array, ...rest: unknown[]) => {
@@ -23,20 +21,23 @@ export async function command(words: string[]): Promise<Outcome> {
       return true;
     }) as typeof stdout.write;
   const [writeOut, writeError, env] = [stdout.write, stderr.write, process.env.FORCE_COLOR];
-  process.argv = [argv[0] as string, fileURLToPath(main), ...words];
   process.exitCode = 0;
   process.env.FORCE_COLOR = "0";
   stdout.write = keep("stdout");
   stderr.write = keep("stderr");
   try {
-    await import(`${main}?copy=${copies++}`);
+    await work();
     return { code: Number(process.exitCode), ...written };
   } finally {
     stdout.write = writeOut;
     stderr.write = writeError;
-    process.argv = argv;
     process.exitCode = exitCode ?? 0;
     if (env === undefined) delete process.env.FORCE_COLOR;
     else process.env.FORCE_COLOR = env;
   }
+}
+
+/** Runs `tapline` with these words until it would end. One at a time; what it prints is kept from the terminal. */
+export function command(words: string[]): Promise<Outcome> {
+  return capturing(() => runProgram(["node", "tapline", ...words]));
 }

@@ -61,23 +61,23 @@ test("a submission carries exactly what was given, and looks like no browser", a
 });
 
 test("dictionaries are listed, looked at, added and forgotten by their names", async () => {
-  const kept = { name: "a b" };
+  const kept = { name: "a b/c" };
   const service = await scripted(({ path }, response) =>
     sendJson(response, 200, path === "/lab/dictionaries" ? { dictionaries: [kept] } : kept),
   );
   const lab = new Lab(service.url);
   assert.equal(await lab.dictionaries(), [kept]);
-  assert.equal(await lab.dictionary("a b"), kept);
-  assert.equal(await lab.addDictionary("a b", "owner/name/folder", { layer: 3 }), kept);
-  assert.is(await lab.removeDictionary("a b"), undefined);
+  assert.equal(await lab.dictionary("a b/c"), kept);
+  assert.equal(await lab.addDictionary("a b/c", "owner/name/folder", { layer: 3 }), kept);
+  assert.is(await lab.removeDictionary("a b/c"), undefined);
   await service.close();
   assert.equal(
     service.seen.map(({ method, path, body }) => [method, path, body === "" ? null : JSON.parse(body)]),
     [
       ["GET", "/lab/dictionaries", null],
-      ["GET", "/lab/dictionaries/a%20b", null],
-      ["PUT", "/lab/dictionaries/a%20b", { from: "owner/name/folder", layer: 3 }],
-      ["DELETE", "/lab/dictionaries/a%20b", null],
+      ["GET", "/lab/dictionaries/a%20b%2Fc", null],
+      ["PUT", "/lab/dictionaries/a%20b%2Fc", { from: "owner/name/folder", layer: 3 }],
+      ["DELETE", "/lab/dictionaries/a%20b%2Fc", null],
     ],
   );
 });
@@ -177,9 +177,10 @@ test("arrays of an artifact have NumPy's shapes and numbers", async () => {
   const lab = new Lab(service.url);
   const arrays = await lab.arrays("a/b", "activations.npz");
   const cut = await rejection(lab.arrays(id, "cut.npz"));
-  const missing = await rejection(lab.arrays(id, "none.npz"));
+  const missing = await rejection(lab.arrays(id, "in/none.npz"));
   await service.close();
   assert.is(service.seen[0]?.path, "/lab/v1/jobs/a%2Fb/artifacts/activations.npz");
+  assert.is(service.seen[2]?.path, `/lab/v1/jobs/${id}/artifacts/in%2Fnone.npz`);
   assert.equal([...arrays.keys()], ["layer_3", "counts"]);
   const layer = arrays.get("layer_3")!;
   assert.equal(layer.shape, [1, 2, 3]);

@@ -32,7 +32,11 @@ const refused = (address: string, caFile = service.caFile): Promise<string> =>
 test("a study is read by the address of its page, the newest version or one, without a token", async () => {
   reply(200, bytes, { "X-Content-SHA256": sha256, "X-Study-Version": "3" });
   const upper = `${service.url}/studies/${id.toUpperCase()}`;
+  const { AGENT_RESEARCH_TOKEN: before } = process.env;
+  process.env.AGENT_RESEARCH_TOKEN = "tpl_not-for-this";
   const found = await readPublished(upper, { caFile: service.caFile });
+  if (before === undefined) delete process.env.AGENT_RESEARCH_TOKEN;
+  else process.env.AGENT_RESEARCH_TOKEN = before;
   assert.equal(found, { id, version: 3, package_sha256: sha256, package: study });
   await readPublished(`${service.url}/studies/${id}/v/12/?from=mail#finding`, { caFile: service.caFile });
   assert.equal(

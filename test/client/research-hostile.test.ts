@@ -378,6 +378,10 @@ test("a draft of other bytes than those sent is told", async () => {
     id,
     "a package of the most bytes that there may be",
   );
+  service.seen.length = 0;
+  const over = await rejection(client().savePrivateDraft(Buffer.alloc(1_000_001, " ")));
+  assert.is(over.message, "A package has at most 1000000 bytes; this one has 1000001.");
+  assert.equal(service.seen, [], "nothing is sent");
 });
 
 test("an idempotency key is one to two hundred characters that can be seen", async () => {

@@ -3,6 +3,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { bytesText } from "../../src/contracts/bytes-text.js";
 import { lineOf } from "../../src/contracts/hidden.js";
+import { readMarks } from "../../src/contracts/marked-text.js";
 import { isBlockPoint, saidPoint } from "../../src/contracts/names.js";
 import { withReferences } from "../../src/contracts/openapi.js";
 import { readOrigin } from "../../src/contracts/origin.js";
@@ -153,6 +154,32 @@ test("sizes, points and lines as they are told", () => {
     ],
   );
   assert.equal(blocksOf("```\n```\n".repeat(201)).length, 201, "two hundred, and the rest as prose");
+});
+
+test("marked spans: what stands between the marks, and where each ends without them", () => {
+  assert.equal(readMarks("[[The]] capital of [[France ]][[is]]", "x"), {
+    text: "The capital of France is",
+    spans: [
+      { text: "The", end: 3 },
+      { text: "France ", end: 22 },
+      { text: "is", end: 24 },
+    ],
+  });
+  assert.equal(readMarks("a [b] [[[c]]]", "x"), { text: "a [b] [c]", spans: [{ text: "[c", end: 8 }] });
+  for (const [marked, sentence] of [
+    ["a", "pairs[0].clean marks no span: with aligned positions, write what is patched between [[ and ]]."],
+    ["", "pairs[0].clean marks no span: with aligned positions, write what is patched between [[ and ]]."],
+    ["[[a", "pairs[0].clean opens a span with [[ that is not closed."],
+    ["[[a]] [[", "pairs[0].clean opens a span with [[ that is not closed."],
+    ["a]]", "pairs[0].clean has ]] where no span was opened with [[."],
+    ["[[a]]]]", "pairs[0].clean has ]] where no span was opened with [[."],
+    ["[[a [[b]]", "pairs[0].clean opens a span with [[ inside of another."],
+    ["[[a]][[]]", "pairs[0].clean marks a span without any text: [[]]."],
+    ["[[a]]".repeat(65), "pairs[0].clean marks 65 spans; at most 64 are aligned."],
+  ] as const) {
+    assert.throws(() => readMarks(marked, "pairs[0].clean"), saying(sentence), marked);
+  }
+  assert.is(readMarks("[[a]]".repeat(64), "x").spans.length, 64);
 });
 
 test.run();

@@ -24,6 +24,9 @@ const Thing = Type.Object(
     choice: Type.Optional(
       Type.Union([Type.String({ maxLength: 3 }), Type.Array(Type.String()), Type.Null()]),
     ),
+    pair: Type.Optional(
+      Type.Array(Type.Union([Type.String({ pattern: namePattern }), Type.Integer({ minimum: 0 })])),
+    ),
     enumerated: Type.Optional(Type.Enum(["a", "b", "c"])),
     any: Type.Optional(Type.Unknown()),
   },
@@ -74,6 +77,14 @@ const cases: [value: object, sentence: string, path: string, field?: string][] =
   [{ choice: 5 }, "choice: must be a string, an array or null, got 5.", "choice"],
   [{ choice: "long" }, "choice: at most 3 characters, got 4.", "choice"],
   [{ choice: ["a", 1] }, "choice[1]: must be a string, got 1.", "choice[1]"],
+  // A text that is no name is told what a name is, not that it might have been a number.
+  [
+    { pair: ["a b"] },
+    'pair[0]: letters, digits, dots, dashes and underscores, a letter or digit first; got "a b".',
+    "pair[0]",
+  ],
+  [{ pair: ["a", -1] }, "pair[1]: at least 0, got -1.", "pair[1]"],
+  [{ pair: [null] }, "pair[0]: must be a string or an integer, got null.", "pair[0]"],
   [{ enumerated: "d" }, 'enumerated: must be a, b or c, got "d".', "enumerated"],
   [{ count: [1] }, "count: must be an integer, got an array.", "count"],
   [{ count: {} }, "count: must be an integer, got an object.", "count"],

@@ -116,6 +116,7 @@ test("each fault is one sentence with the limit and the actual value", () => {
 
 test("compare: what each intervention needs", () => {
   const compare = { ...base, operation: "compare" };
+  const swap = { intervention: "swap", swap: ["a", "b"] };
   const steer = { intervention: "steer", positive: "a", negative: "b" };
   const clamp = { ...steer, intervention: "clamp", max: 1 };
   const cases: [object, string][] = [
@@ -192,6 +193,37 @@ test("compare: what each intervention needs", () => {
       { intervention: "ablate", controls: true },
       "controls: patch, steer, project_out, clamp and swap have one, not ablate.",
     ],
+    [{ intervention: "swap" }, "swap: is required for swap."],
+    [{ swap: ["a", "b"] }, "swap: belongs to swap, not to scale."],
+    [{ lens: "demo" }, "lens: belongs to swap, not to scale."],
+    [{ ...swap, swap: ["a"] }, "swap: at least 2 entries, got 1."],
+    [{ ...swap, swap: ["a", "b", "c"] }, "swap: at most 2 entries, got 3."],
+    ...["all", "generated"].map((positions): [object, string] => [
+      { ...swap, positions },
+      `positions: of a swap are the prompt's: last, prompt or ranges, not ${positions}.`,
+    ]),
+    ...["block_in", "attn_out", "mid", "ffn_out", "head_out"].map((point): [object, string] => [
+      { ...swap, point },
+      "point: a lens is one of block outputs; leave point out.",
+    ]),
+    [
+      { ...swap, positive: "a", positives: ["a"] },
+      "positives: belongs to steer, project_out and clamp, not to swap.",
+    ],
+    [{ ...swap, min: 1 }, "min: belongs to clamp, not to swap."],
+    [{ ...swap, strengths: [5.5] }, "strengths[0]: at most 5, got 5.5."],
+    [{ heads: [0] }, "heads: are those of point head_out."],
+    [{ heads: [0], point: "attn_out" }, "heads: are those of point head_out."],
+    ...["steer", "project_out", "clamp"].map((intervention): [object, string] => [
+      {
+        intervention,
+        positive: "a",
+        negative: "b",
+        max: intervention === "clamp" ? 1 : undefined,
+        point: "head_out",
+      },
+      `point: head_out is for scale, ablate and patch, not for ${intervention}.`,
+    ]),
     [{ positions: Array(17).fill([0, 1]) }, "positions: at most 16 entries, got 17."],
     [{ strengths: [] }, "strengths: at least 1 number, got 0."],
     [{ strengths: Array(10).fill(1) }, "strengths: at most 9 numbers, got 10."],
@@ -204,6 +236,11 @@ test("compare: what each intervention needs", () => {
   for (const [more, expected] of cases) assert.is(sentence({ ...compare, ...more }), expected);
   for (const accepted of [
     { intervention: "patch", donor_prompt: "d" },
+    swap,
+    { ...swap, controls: true, lens: "demo", point: "block_out", strengths: [-5, 5], layers: [4, 5] },
+    ...["last", "prompt", [[0, 3]]].map((positions) => ({ ...swap, positions })),
+    ...["scale", "ablate"].map((intervention) => ({ intervention, point: "head_out", heads: [0, 255] })),
+    { intervention: "patch", donor_prompt: "d", point: "head_out" },
     { intervention: "steer", positive: "a", negative: "b" },
     { ...steer, strength_unit: "vector", strengths: [-100, 100], positions: "all", controls: true },
     {

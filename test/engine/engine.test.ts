@@ -1,17 +1,30 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { Engine } from "../../src/native/engine.js";
+import { randomMatrix, tensor, writeTinyModel } from "../inference/support/tiny-models.js";
 import { module, moduleAt } from "../support/program.js";
 
 const fixture = fileURLToPath(new URL("./fixtures/exit.mjs", import.meta.url));
 const engineModule = pathToFileURL(moduleAt("native/engine")).href;
+const folder = mkdtempSync(join(tmpdir(), "tapline-engine-"));
+test.after(() => rmSync(folder, { recursive: true, force: true }));
+
 const open = () => Engine.open({ path: demoModelPath, id: "demo", threads: 1, parallel: 2 });
-const endless = { prompt: "The", max_tokens: 400, ignore_eos: true, stream: true };
+const answer = { prompt: "The", max_tokens: 400, ignore_eos: true, stream: true };
+
+/** More tokens than are made while this process waits for a processor. */
+const endless = { ...answer, max_tokens: 16_000 };
+const patient = join(folder, "patient.gguf");
+test.before(() => writeTinyModel(patient, { metadata: { "qwen3.context_length": 16_384 } }));
+const openPatient = () => Engine.open({ path: patient, id: "patient", threads: 1, parallel: 2 });
 
 async function fails(code: string, work: () => Promise<unknown>): Promise<void> {
   try {
@@ -41,7 +54,7 @@ test("load progress reaches 1", async () => {
 });
 
 test("cancelling while a part is awaited rejects, and frees the slot", async () => {
-  const engine = await open();
+  const engine = await openPatient();
   const abort = new AbortController();
   const { parts } = await engine.request("completion", endless, abort.signal);
   await parts?.next();
@@ -55,11 +68,32 @@ test("cancelling while a part is awaited rejects, and frees the slot", async () 
 });
 
 test("a stream that is left before its first part frees the slot", async () => {
-  const engine = await open();
+  const engine = await openPatient();
   const { parts } = await engine.request("completion", endless);
   await parts?.return?.();
   assert.equal(await parts?.next(), { done: true, value: undefined });
   while ((await engine.metrics()).busy_slots > 0);
+  await engine.close();
+});
+
+test("nobody computes on what nobody hears: a stream that is left, and prompts beside one that is refused", async () => {
+  const engine = await openPatient();
+  const idle = async () => {
+    for (;;) {
+      const { busy_slots, deferred, decodes } = await engine.metrics();
+      if (busy_slots === 0 && deferred === 0) return decodes;
+    }
+  };
+  const { parts } = await engine.request("completion", endless);
+  await parts?.return?.();
+  const left = await idle();
+  assert.ok(left < endless.max_tokens, `${left} decodes`);
+  const long = "word ".repeat(engine.info.slotContext);
+  const prompts = { ...endless, prompt: ["The", long], stream: false };
+  const { status, body } = await engine.request("completion", prompts);
+  assert.is(status, 400, body);
+  const refused = (await idle()) - left;
+  assert.ok(refused < endless.max_tokens, `${refused} decodes`);
   await engine.close();
 });
 
@@ -70,7 +104,7 @@ test("numbers that the engine would read as others are refused", async () => {
 
 test("a generation advances between any two captures, however fast they come", async () => {
   const engine = await open();
-  const { parts } = await engine.request("completion", endless);
+  const { parts } = await engine.request("completion", answer);
   await parts?.next();
   const before = await engine.metrics();
   let captures = 0;
@@ -93,7 +127,7 @@ test("a generation advances between any two captures, however fast they come", a
 });
 
 test("close ends what runs, is idempotent, and refuses what comes later", async () => {
-  const engine = await open();
+  const engine = await openPatient();
   const { parts } = await engine.request("completion", endless);
   await parts?.next();
   const reading = fails("CLOSED", async () => {
@@ -125,6 +159,99 @@ test("closing in the middle of a prompt's scores refuses or ends them, and what 
   await fails("CLOSED", () => engine.score({ tokens, top: 2 }));
 });
 
+test("a body that cannot be answered is the request's fault, and the parts of a stream count each token once", async () => {
+  const engine = await open();
+  for (const body of [{ max_tokens: 2 }, { prompt: {} }, { prompt: "a", grammar: "root ::= (" }]) {
+    const { status, body: told } = await engine.request("completion", body);
+    assert.is(status, 400, told);
+    assert.is(JSON.parse(told).error.type, "invalid_request_error");
+  }
+  const { parts } = await engine.request("completion", { ...answer, max_tokens: 30 });
+  let tokens = 0;
+  for await (const part of parts ?? []) tokens += part.tokens.reduce((sum, count) => sum + count, 0);
+  assert.is(tokens, 30);
+  await engine.close();
+});
+
+test("an embedding is as long as is asked for: 1 unless something else is, by one measure or another", async () => {
+  const engine = await Engine.open({ path: demoModelPath, id: "demo", threads: 1, pooling: "mean" });
+  const embed = async (asked: object) => {
+    const { status, body } = await engine.request("embeddings", { input: "The capital of France", ...asked });
+    assert.is(status, 200, body);
+    return JSON.parse(body).data[0].embedding as number[];
+  };
+  const own = await embed({ embd_normalize: -1 });
+  const largest = Math.max(...own.map(Math.abs));
+  const sum = own.reduce((all, value) => all + Math.abs(value), 0);
+  assert.ok(Math.abs(Math.hypot(...own) - 1) > 0.1, "its own length is another one");
+  for (const [asked, length] of [
+    [{}, Math.hypot(...own)],
+    [{ embd_normalize: 2 }, Math.hypot(...own)],
+    [{ embd_normalize: 1 }, sum],
+    [{ embd_normalize: 0 }, largest / 32_760],
+  ] as const) {
+    const found = await embed(asked);
+    assert.is(found.length, own.length);
+    for (const [i, value] of found.entries()) {
+      const expected = own[i]! / length;
+      const gap = Math.abs(value - expected);
+      assert.ok(gap <= 1e-4 * (largest / length), `${JSON.stringify(asked)} ${i}: ${value}, not ${expected}`);
+    }
+  }
+  await engine.close();
+});
+
+test("a capture takes as many tokens as it may, and not one more", async () => {
+  const engine = await open();
+  const capture = (maxTokens: number) =>
+    engine.capture({ prompt: "The capital of France is", layers: [1], maxTokens, nextTop: 1 });
+  const { length } = (await capture(100)).tokenIds;
+  assert.is((await capture(length)).tokenIds.length, length);
+  await fails("TOKEN_LIMIT", () => capture(length - 1));
+  await engine.close();
+});
+
+test("a prompt's scores that are not finite are refused, and the next prompt's are right", async () => {
+  const [hidden, vocabulary, damaged] = [32, 320, 7];
+  const embeddings = randomMatrix("token_embd.weight", hidden * vocabulary);
+  embeddings.fill(Number.POSITIVE_INFINITY, damaged * hidden, (damaged + 1) * hidden);
+  const path = join(folder, "damaged.gguf");
+  await writeTinyModel(path, {
+    tensors: [
+      tensor("token_embd.weight", [hidden, vocabulary], embeddings),
+      tensor("output.weight", [hidden, vocabulary], randomMatrix("output", hidden * vocabulary)),
+    ],
+  });
+  const engine = await Engine.open({ path, id: "x", threads: 1, parallel: 1, ctxSize: 64 });
+  const score = (...tokens: number[]) => engine.score({ tokens: Int32Array.from(tokens), top: 1 });
+  const sound = await score(40, 41);
+  assert.ok(sound.logProbabilities.every((value) => value < 0 && Number.isFinite(value)));
+  await fails("COMPUTE", () => score(40, 41, 42, damaged, 43));
+  assert.equal(await score(40, 41), sound);
+  // Nor are there candidates of a row that has none.
+  const { body } = await engine.request("completion", { prompt: [40, damaged], max_tokens: 1 }, undefined, {
+    watch: { layers: [0], positions: "all", norms: true, lensTop: 1 },
+  });
+  const { prompt, tokens } = JSON.parse(body).choices[0].tapline;
+  for (const entry of [...prompt, ...tokens]) assert.equal(Object.keys(entry.lens ?? {}), []);
+  await engine.close();
+});
+
+test("where captures would be of another model, the engine says why there are none", async () => {
+  for (const options of [
+    { ropeScaling: "linear" as const },
+    { ropeScale: 2 },
+    { ropeFreqBase: 20_000 },
+    { yarnOriginalCtx: 64 },
+  ]) {
+    const engine = await Engine.open({ path: demoModelPath, id: "x", threads: 1, ctxSize: 64, ...options });
+    const { captures, noCaptureReason } = engine.info;
+    await engine.close();
+    const reason = "Captures are not possible with another RoPE than the model's own.";
+    assert.equal([captures, noCaptureReason], [false, reason], JSON.stringify(options));
+  }
+});
+
 for (const step of ["loading", "loaded", "streaming", "capturing", "closed"]) {
   test(`a process that ends while ${step} ends cleanly`, async () => {
     const child = spawn(process.execPath, [...module, fixture, engineModule, step, demoModelPath], {
@@ -142,7 +269,7 @@ for (const step of ["loading", "loaded", "streaming", "capturing", "closed"]) {
 
 test("a worker thread may end in the middle of a stream", async () => {
   const worker = new Worker(new URL("./fixtures/worker.mjs", import.meta.url), {
-    workerData: { path: demoModelPath, body: endless },
+    workerData: { path: patient, body: endless },
   });
   const [code] = await once(worker, "exit");
   assert.is(code, 3);

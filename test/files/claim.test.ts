@@ -1,4 +1,4 @@
-import promises, { mkdtemp, readdir, readFile, rm, utimes, writeFile } from "node:fs/promises";
+import promises, { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,28 +7,31 @@ import * as assert from "uvu/assert";
 import { claim, isClaimed, unclaim } from "../../src/files/claim.js";
 
 let folder: string;
-const { link } = promises;
+const { link, rename, readFile: read } = promises;
+const dead = (text: string) => text === "dead";
 test.before.each(async () => {
   folder = await mkdtemp(join(tmpdir(), "tapline-claim-"));
 });
 test.after.each(async () => {
-  setLink(link);
+  setDisk({ link, rename, readFile: read });
   await rm(folder, { recursive: true });
 });
 
-function setLink(implementation: typeof link): void {
-  promises.link = implementation;
+/** Lets the disk do something else from now on. */
+function setDisk(functions: Partial<typeof promises>): void {
+  Object.assign(promises, functions);
   syncBuiltinESMExports();
 }
 
+const refusing = (code: string) => () => Promise.reject(Object.assign(new Error(code), { code }));
+
 for (const [where, implementation] of [
   ["with hard links", link],
-  ["without hard links", () => Promise.reject(Object.assign(new Error("no links"), { code: "EPERM" }))],
+  ["without hard links", refusing("EPERM")],
 ] as const) {
   test(`one of many gets it, and leaves nothing else behind, ${where}`, async () => {
-    setLink(implementation);
+    setDisk({ link: implementation });
     const path = join(folder, "lock");
-    const dead = (text: string) => text === "dead";
     for (const before of [undefined, "dead"]) {
       if (before !== undefined) await writeFile(path, before);
       const claims = await Promise.all(
@@ -48,7 +51,6 @@ for (const [where, implementation] of [
 
 test("an heir that died over a dead one's lock is waited for, then succeeded", async () => {
   const path = join(folder, "lock");
-  const dead = (text: string) => text === "dead";
   await writeFile(path, "dead");
   await writeFile(`${path}.heir`, "");
   // It may be about to take the lock.
@@ -70,6 +72,54 @@ test("who has read a dead one's text does not take the lock from whoever came in
   });
   assert.not(late.taken);
   assert.is(await readFile(path, "utf8"), "first");
+  assert.equal(await readdir(folder), ["lock"]);
+});
+
+test("who reads a file that has no content yet looks again, and finds its holder", async () => {
+  const path = join(folder, "lock");
+  await writeFile(path, "");
+  let looks = 0;
+  setDisk({
+    readFile: (async (file: string, encoding: "utf8") => {
+      const seen = await read(file, encoding);
+      if (file === path && ++looks === 1) await writeFile(path, "holder");
+      return seen;
+    }) as typeof read,
+  });
+  assert.equal(await claim(path, "mine", dead), { taken: false, holder: "holder" });
+  assert.is(looks, 2);
+});
+
+test("an heir whose file was cleared away meanwhile has the lock all the same", async () => {
+  const path = join(folder, "lock");
+  await writeFile(path, "dead");
+  setDisk({
+    rename: async (from, to) => {
+      await rename(from, to);
+      await rm(`${path}.heir`);
+    },
+  });
+  assert.equal(await claim(path, "mine", dead), { taken: true, holder: undefined });
+  assert.is(await readFile(path, "utf8"), "mine");
+});
+
+test("a disk that fails is told, and nothing is left of the attempt", async () => {
+  const path = join(folder, "lock");
+  const refusal = () =>
+    claim(path, "mine", dead).then(
+      ({ taken }) => `taken: ${taken}`,
+      (error: Error) => error.message,
+    );
+  setDisk({ link: refusing("EIO") });
+  assert.is(await refusal(), "EIO");
+  assert.equal(await readdir(folder), []);
+  // Without links the lock is written; a folder of that name is no lock that somebody holds.
+  await mkdir(`${path}.heir`);
+  await writeFile(path, "dead");
+  setDisk({ link: refusing("ENOTSUP"), rename: refusing("EROFS") });
+  assert.is(await refusal(), "taken: false");
+  await rm(`${path}.heir`, { recursive: true });
+  assert.is(await refusal(), "EROFS");
   assert.equal(await readdir(folder), ["lock"]);
 });
 

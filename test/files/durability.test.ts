@@ -55,6 +55,17 @@ test("the layer sees what is missing", async () => {
   assert.equal(disk.hasty, []);
 });
 
+test("what breaks off leaves the former file as it was, and nothing beside it", async () => {
+  const path = join(folder, "kept");
+  await writeDurably(path, "former");
+  const broken = (async function* () {
+    yield Buffer.from("begun");
+    throw new Error("No more comes.");
+  })();
+  assert.is(await writeDurably(path, broken).catch((error) => error.message), "No more comes.");
+  assert.equal([await promises.readdir(folder), readFileSync(path, "utf8")], [["kept"], "former"]);
+});
+
 test("a job is on disk when its submission is answered, its end when it is told, its removal when it is acknowledged", async () => {
   const lab = await openHarness({ home: folder, meddle: "hang" });
   try {

@@ -232,6 +232,11 @@ test("what is written is an archive by the pages: places, lengths and headers of
     const bytes = await encodeNpz(arrays);
     const { start, length, count: listed } = zipDirectory(bytes, ".npz");
     assert.equal([start + length + 22, listed], [bytes.length, 4]);
+    // One disk, the first, which has all four entries of the four.
+    assert.equal(
+      [4, 6, 8, 10].map((field) => bytes.readUInt16LE(start + length + field)),
+      [0, 0, 4, 4],
+    );
     const tuple = shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`;
     for (const { name, header, size, packed, crc } of zipEntries(bytes.subarray(start), 4, ".npz")) {
       assert.is(bytes.readUInt32LE(header), 0x04034b50);

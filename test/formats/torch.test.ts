@@ -235,6 +235,30 @@ test("numbers and texts in dicts by their path, four deep; a tensor alone, or as
   assert.throws(() => readTorchPickle(no), /it names "torch\._utils\._rebuild_parameter"/);
 });
 
+test("names of a thousand characters, and a hundred thousand of them, are read, and not one more", () => {
+  const refusal = (bytes: Buffer) => {
+    try {
+      readTorchPickle(bytes);
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return "none";
+  };
+  const told =
+    "The checkpoint is not read: it names more than 100000 things, or one of them in more than 1000 characters.";
+  const dict = (...items: Buffer[]) => Buffer.concat([Buffer.from("}("), ...items, Buffer.from("u")]);
+  const named = (length: number) => pickle(dict(text("a"), dict(text("n".repeat(length)), Buffer.from("N"))));
+  // A path: the outer name, a dot, the inner one.
+  assert.is(refusal(named(998)), "none");
+  assert.is(refusal(named(999)), told);
+  // 100 dicts with 999 names each, and their own.
+  const key = (at: number) => Buffer.from([0x4d, at & 255, at >> 8]);
+  const full = dict(...Array.from({ length: 999 }, (_, at) => [key(at), Buffer.from("N")]).flat());
+  const dicts = Array.from({ length: 100 }, (_, at) => [key(at), full]).flat();
+  assert.is(refusal(pickle(dict(...dicts))), "none");
+  assert.is(refusal(pickle(dict(...dicts, key(100), Buffer.from("N")))), told);
+});
+
 test("a storage or a tensor that is said in an unknown way", () => {
   const changed = (from: string, to: string) => () =>
     readTorchPickle(Buffer.from(good.toString("latin1").replace(from, to), "latin1"));

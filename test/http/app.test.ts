@@ -9,6 +9,7 @@ import {
   openAiErrorBody,
   readJson,
 } from "../../src/http/index.js";
+import { until } from "../support/until.js";
 import { exchange } from "./raw.js";
 
 const logged: string[] = [];
@@ -27,6 +28,20 @@ test.before(async () => {
   });
   router.get("/fault", () => {
     throw new Error("secret detail");
+  });
+  router.get("/gone", () => {
+    throw Object.assign(new Error("write EPIPE"), { code: "EPIPE" });
+  });
+  router.get("/half", (ctx) => {
+    ctx.res.writeHead(200).write("half");
+    throw new Error("broke in the middle");
+  });
+  router.get("/shown", () => {
+    throw Object.assign(new Error("Not so."), { status: 409, expose: true });
+  });
+  for (const path of ["/thing", "/many"]) router.delete(`/two${path}`, (ctx) => ctx.throw(500));
+  router.get("/two/:any", (ctx) => {
+    ctx.body = {};
   });
   router.get("/busy", () => {
     throw new HttpError(503, "No place is free.", { headers: { "Retry-After": "2" } });
@@ -77,10 +92,31 @@ test("faults are a 500 without details, which go to the log", async () => {
   assert.match(logged.join("\n"), "secret detail");
 });
 
-test("refusals carry their headers", async () => {
+test("refusals carry their headers; they, and clients that have gone, are no faults to be logged", async () => {
+  logged.length = 0;
   const { status, headers } = await call("/api/busy");
   assert.is(status, 503);
   assert.is(headers.get("retry-after"), "2");
+  assert.equal([(await call("/api/gone")).status, logged], [500, []]);
+  const { status: shown, body } = await call("/api/shown");
+  assert.equal([shown, body.error, logged], [409, "Not so.", []]);
+});
+
+test("an answer that breaks in its middle is cut, and told in the log", async () => {
+  logged.length = 0;
+  const text = await exchange(server.port, "GET /api/half HTTP/1.1\r\nHost: a\r\n\r\n").catch(() => "cut");
+  assert.not.match(text, /\r\n0\r\n/);
+  await until(() => logged.length > 0);
+  assert.match(logged[0]!, /^Error: broke in the middle\n +at /);
+});
+
+test("405 names each method once, in their order", async () => {
+  const { status, headers, body } = await call("/api/two/thing", { method: "POST" });
+  assert.equal(
+    [status, headers.get("allow"), body.error],
+    [405, "DELETE, GET, HEAD", "/api/two/thing accepts DELETE, GET, HEAD, not POST."],
+  );
+  assert.is((await call("/api/none")).body.error, "There is nothing at /api/none.");
 });
 
 test("bodies: limit, UTF-8, JSON, content coding, empty", async () => {

@@ -1,9 +1,11 @@
-import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import promises, { mkdtemp, rm, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { createApp, createRouter, type Listening, listen, sendFile } from "../../src/http/index.js";
+import { until } from "../support/until.js";
+import { withFiles } from "../support/with-files.js";
 
 const bytes = Buffer.from(Array.from({ length: 1000 }, (_, index) => index % 251));
 let folder: string;
@@ -71,6 +73,57 @@ test("ranges", async () => {
     assert.is(status, 416, range);
     assert.is(headers.get("content-range"), "bytes */1000");
   }
+});
+
+test("an ETag of many, of any, or of its weak form is enough; a file that was written again has another", async () => {
+  const { headers } = await get("data");
+  const etag = headers.get("etag") as string;
+  for (const given of [etag, `W/${etag}`, `"a", ${etag}`, " * "]) {
+    const answer = await get("data", { "if-none-match": given });
+    assert.equal([answer.status, answer.body.length, answer.headers.get("etag")], [304, 0, etag], given);
+  }
+  for (const given of ['"a"', etag.slice(1, -1), `${etag}x`]) {
+    assert.is((await get("data", { "if-none-match": given })).status, 200, given);
+  }
+  const path = join(folder, "again");
+  await writeFile(path, "same");
+  const before = (await get("again")).headers.get("etag");
+  await utimes(path, 1, 1);
+  assert.is.not((await get("again")).headers.get("etag"), before);
+});
+
+test("whatever the answer is, the file is closed behind it, once", async () => {
+  const etag = (await get("data")).headers.get("etag") as string;
+  // What nobody closes the collector does, sooner or later: counted is who asks for it.
+  const { open } = promises;
+  let closed = 0;
+  const counting: typeof open = async (...words) => {
+    const file = await open(...words);
+    const { close } = file;
+    file.close = () => {
+      closed++;
+      return close();
+    };
+    return file;
+  };
+  await withFiles({ open: counting }, async () => {
+    for (const [expected, answer] of [
+      [304, () => get("data", { "if-none-match": etag })],
+      [416, () => get("data", { range: "bytes=5000-" })],
+      [200, () => get("data", {}, "HEAD")],
+      [200, () => get("empty")],
+    ] as const) {
+      closed = 0;
+      const { status } = await answer();
+      assert.equal([status, closed], [expected, 1], "closed before it is answered");
+    }
+    for (const range of ["", "bytes=0-3"]) {
+      closed = 0;
+      await get("data", { range });
+      // A stream closes its file when all of it is sent, which the client may see first.
+      await until(() => closed === 1, "the file that was sent is closed");
+    }
+  });
 });
 
 test("If-Range gives the part only of the file it names", async () => {

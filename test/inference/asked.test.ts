@@ -1,114 +1,11 @@
 /** What becomes of a request before the engine has it, and of its answer: the application on a stand-in for the engine. */
-import type { Server } from "node:http";
+import { request } from "node:http";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { type Listening, listen } from "../../src/http/index.js";
-import { inferenceApp } from "../../src/inference/app.js";
-import type { LiveLibrary } from "../../src/inference/live/library.js";
-import { createService, type InferenceService, type ServiceParts } from "../../src/inference/service.js";
 import type { EngineInfo, EngineReply } from "../../src/native/engine.js";
 import { NativeError } from "../../src/native/index.js";
-import { type Answer, send } from "../support/request.js";
-
-type Body = Record<string, unknown>;
-
-/** What a stand-in was asked. */
-interface Asked {
-  route: string;
-  body: Body;
-}
-
-type Reply = (asked: Asked, signal: AbortSignal) => Partial<EngineReply> | Promise<Partial<EngineReply>>;
-
-interface Stand {
-  asked: Asked[];
-  service: InferenceService;
-  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
-  /** Asks, and tells what the engine was asked. */
-  engine(path: string, body: unknown): Promise<Asked>;
-  /** Asks for what is refused. */
-  refusal(path: string, body: unknown): Promise<[status: number, message: string, param: string | null]>;
-}
-
-const chatAnswer = {
-  id: "x",
-  object: "chat.completion",
-  created: 1,
-  model: "m",
-  choices: [{ index: 0, message: { role: "assistant", content: "Hi" }, text: "Hi", finish_reason: "stop" }],
-  usage: { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 },
-};
-
-const open: { listening: Listening; server: Server }[] = [];
-test.after(async () => {
-  for (const { listening } of open) await listening.close();
-});
-
-const usual: Reply = ({ route }) =>
-  route === "apply-template"
-    ? { body: JSON.stringify({ prompt: "<made>" }) }
-    : route === "tokenize"
-      ? { body: JSON.stringify({ tokens: [1, 2, 3, 4, 5] }) }
-      : route === "detokenize"
-        ? { body: JSON.stringify({ content: "said" }) }
-        : {};
-
-async function stand(
-  info: Partial<EngineInfo> = {},
-  parts: Partial<ServiceParts> = {},
-  reply: Reply = usual,
-): Promise<Stand> {
-  const asked: Asked[] = [];
-  const engine = {
-    info: {
-      ...{ id: "m", slots: 2, slotContext: 100, nLayer: 4, nEmbd: 2, nVocab: 50, captures: true },
-      ...{
-        noCaptureReason: "No captures here.",
-        images: false,
-        thinking: true,
-        templateSupportsThinking: true,
-      },
-      ...{ templateCapabilities: { supports_tools: true }, points: [], ...info },
-    },
-    request: async (route: string, body: Body, signal: AbortSignal) => {
-      asked.push({ route, body });
-      const told = await reply({ route, body }, signal);
-      return {
-        ...{ status: 200, contentType: "application/json", body: JSON.stringify(chatAnswer) },
-        ...{ times: [], parts: null, ...told },
-      };
-    },
-  };
-  const service = createService(
-    {
-      ...{ engine, backend: { backend: "test" }, resolved: {}, requestedModel: "m", requestedRevision: null },
-      library: { model: { id: "m" } } as unknown as LiveLibrary,
-      ...parts,
-    } as unknown as ServiceParts,
-    1000,
-  );
-  const listening = await listen(
-    inferenceApp(service, () => {}),
-    { port: 0 },
-  );
-  open.push({ listening, server: listening.server });
-  const post: Stand["post"] = (path, body, headers) => send(`${listening.url}${path}`, "POST", body, headers);
-  return {
-    ...{ asked, service, post },
-    async engine(path, body) {
-      asked.length = 0;
-      const answer = await post(path, body);
-      assert.is(answer.status, 200, `${path} ${answer.bytes}`);
-      return asked.at(-1) as Asked;
-    },
-    async refusal(path, body) {
-      asked.length = 0;
-      const { status, body: told } = await post(path, body);
-      assert.equal(asked, [], "the engine is not asked");
-      return [status, told.error.message, told.error.param];
-    },
-  };
-}
+import { until } from "../support/until.js";
+import { chatAnswer, type Reply, stand, usual } from "./support/stand.js";
 
 const messages = [{ role: "user", content: "a" }];
 const chat = "/v1/chat/completions";
@@ -126,7 +23,11 @@ test("each endpoint asks for what it is, and the model by any of its names or no
   ] as const) {
     assert.is((await engine(path, body)).route, route, path);
   }
-  for (const model of ["m", "other"]) assert.is((await engine(chat, { model, messages })).body.model, model);
+  for (const model of ["m", "other"]) {
+    assert.is((await engine(chat, { model, messages })).body.model, model);
+    // However it was asked for, what answered is recorded.
+    assert.is(service.executions.list().executions[0]!.model, "m");
+  }
   assert.equal(await refusal(chat, { model: "n".repeat(300), messages }), [
     404,
     `The model ${"n".repeat(200)} is not served here; m is.`,
@@ -256,6 +157,90 @@ test("completions: best_of is n, and log-probabilities of a prompt are not of so
   );
 });
 
+test("each endpoint looks at what would abort or overload the engine: slots, formats, what is continued, its own fields", async () => {
+  const { refusal, engine, post } = await stand();
+  const slot = [400, "id_slot: the server has slots 0 to 1, got 2.", "id_slot"];
+  for (const [path, body] of [
+    [chat, { messages }],
+    ["/v1/completions", { prompt: "a" }],
+    ["/completion", { prompt: "a" }],
+    ["/infill", { input_prefix: "a", input_suffix: "b" }],
+  ] as const) {
+    assert.equal(await refusal(path, { ...body, id_slot: 2 }), slot, path);
+    await engine(path, { ...body, id_slot: 1 });
+  }
+  const continued = [...messages, { role: "assistant", content: "a\0b" }];
+  const field = "messages[1].content";
+  assert.equal(await refusal(chat, { messages: continued, json_schema: {} }), [
+    ...[400, `${field}: an answer that is continued under json_schema cannot hold a NUL character.`, field],
+  ]);
+  await engine(chat, { messages: continued });
+  const infill = { input_prefix: "a", input_suffix: "b" };
+  const message = { messages, max_tokens: 3 };
+  // What this server does not do, in the words of each API.
+  for (const [path, body, field] of [
+    [chat, { messages, functions: [{}] }, "functions"],
+    [`${chat}/input_tokens`, { messages, echo: true }, "echo"],
+    ["/v1/completions", { prompt: "a", response_format: {} }, "response_format"],
+    ["/completion", { prompt: "a", tapline: {} }, "tapline"],
+    ["/infill", { ...infill, tapline: {} }, "tapline"],
+    ["/v1/responses", { input: "a", previous_response_id: "r" }, "previous_response_id"],
+    ["/v1/responses/input_tokens", { input: "a", conversation: "c" }, "conversation"],
+  ] as const) {
+    assert.is((await refusal(path, body))[2], field, path);
+  }
+  for (const path of ["/v1/messages", "/v1/messages/count_tokens"]) {
+    const { status, body } = await post(path, { ...message, container: "c" });
+    assert.equal(
+      [status, body.error.message],
+      [400, "container: not supported; there are no containers here."],
+    );
+  }
+});
+
+test("no interventions beside an echoed prompt are none", async () => {
+  const scored: object[] = [];
+  const score = async ({ tokens, top }: { tokens: Int32Array; top: number }) => {
+    scored.push([...tokens]);
+    const rows = tokens.length - 1;
+    const pieces = new Map([...tokens].map((id) => [id, Buffer.from(`${id}`)]));
+    const zeros = new Float64Array(rows * top);
+    return {
+      top,
+      pieces,
+      logProbabilities: zeros.subarray(0, rows),
+      topIds: zeros,
+      topLogProbabilities: zeros,
+    };
+  };
+  const { post } = await stand({}, {}, undefined, { score });
+  const asks = { prompt: "12345", echo: true, logprobs: 1, tapline: { interventions: [] } };
+  const { status, body } = await post("/v1/completions", asks);
+  assert.equal([status, body.choices?.[0].text, scored], [200, "12345Hi", [[1, 2, 3, 4, 5]]]);
+});
+
+test("completions: log-probabilities in the legacy lists where they were asked for so, else as the engine says them", async () => {
+  const content = [{ token: "Hi", logprob: -1 }];
+  const said = { index: 0, text: "Hi", finish_reason: "stop", logprobs: { content } };
+  const { post } = await stand({}, {}, () => ({ body: JSON.stringify({ ...chatAnswer, choices: [said] }) }));
+  const choice = async (more: object) =>
+    (await post("/v1/completions", { prompt: "a", ...more })).body.choices[0];
+  for (const more of [{}, { n_probs: 0 }, { n_probs: 2, post_sampling_probs: true }, { echo: false }]) {
+    assert.equal(await choice(more), said, JSON.stringify(more));
+  }
+  for (const more of [{ logprobs: 0 }, { logprobs: 2 }, { n_probs: 2 }]) {
+    const { logprobs, text } = await choice(more);
+    assert.equal(
+      [text, logprobs.tokens, logprobs.token_logprobs],
+      ["Hi", ["Hi"], [-1]],
+      JSON.stringify(more),
+    );
+  }
+  assert.is((await choice({ echo: true })).text, "aHi");
+  assert.is((await choice({ echo: true, tapline: { interventions: [] } })).text, "aHi");
+  assert.equal([(await choice({ max_tokens: 0 })).text, (await choice({ max_tokens: 1 })).text], ["", "Hi"]);
+});
+
 test("images: their tokens are not counted, and what counts by tokens of text is refused beside them", async () => {
   const image = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
   const seeing = [{ role: "user", content: [{ type: "text", text: "a" }, image] }];
@@ -263,10 +248,14 @@ test("images: their tokens are not counted, and what counts by tokens of text is
   assert.is((await engine(chat, { messages: seeing })).route, "chat");
   const says = async (path: string, more: object = {}) =>
     (await refusal(path, { messages: seeing, ...more })).slice(1);
-  assert.equal(await says(`${chat}/input_tokens`), [
+  const counted = [
     "messages: the tokens of images are known only once they are encoded; count texts.",
     "messages",
-  ]);
+  ];
+  assert.equal(await says(`${chat}/input_tokens`), counted);
+  // Wherever in the chat it stands.
+  const first = [{ role: "user", content: [image, { type: "text", text: "a" }] }, ...messages];
+  assert.equal(await says(`${chat}/input_tokens`, { messages: first }), counted);
   assert.equal(await says(chat, { tapline: { watch: { layers: [1], norms: true } } }), [
     "tapline: a chat that shows images is neither changed nor watched.",
     "tapline",
@@ -313,6 +302,11 @@ test("a streamed message begins with its prompt's length, which a whole one does
   assert.equal(asked[2]!.body.stream_options, { include_usage: true });
   const start = /event: message_start\ndata: (.*)\n/.exec(streamed.bytes.toString())?.[1] as string;
   assert.is(JSON.parse(start).message.usage.input_tokens, 5);
+  for (const stream of [false, undefined]) {
+    asked.length = 0;
+    await post("/v1/messages", { ...body, stream });
+    assert.is(asked.length, 1, "its length is told with the whole answer");
+  }
   asked.length = 0;
   await post("/v1/messages", body);
   assert.equal([asked.map(({ route }) => route), asked[0]!.body.stream_options], [["chat"], undefined]);
@@ -323,9 +317,9 @@ test("a streamed message begins with its prompt's length, which a whole one does
   assert.is(asked[1]!.body.stream_options, undefined, "a chat's usage is the client's choice");
   assert.equal(
     service.executions.list().executions.map(({ id }) => service.executions.find(id)?.stream),
-    [true, true, false, true],
+    [true, true, false, false, false, true],
   );
-  assert.equal(service.stats.requests.completed, 4);
+  assert.equal(service.stats.requests.completed, 6);
   const { body: counted } = await post("/v1/messages/count_tokens", { messages });
   assert.equal(counted, { input_tokens: 5 });
   const { body: responses } = await post("/v1/responses/input_tokens", { input: "a" });
@@ -409,6 +403,125 @@ test("a pair takes two slots for each of its answers", async () => {
     "tapline.pair: this API's answers are one; ask /v1/chat/completions.",
     "tapline.pair",
   ]);
+});
+
+const asks = { messages: [{ role: "user", content: "a" }] };
+const paths: [string, object][] = [
+  ["/v1/chat/completions", asks],
+  ["/v1/messages", { ...asks, max_tokens: 3 }],
+  ["/v1/completions", { prompt: "a" }],
+  ["/completion", { prompt: "a" }],
+  ["/infill", { input_prefix: "a", input_suffix: "b" }],
+  ["/tokenize", { content: "a" }],
+  ["/v1/embeddings", { input: "a" }],
+  ["/v1/rerank", { query: "a", documents: ["b"] }],
+];
+/** Those that are recorded and counted by their end. */
+const generations = 5;
+
+/** Asks, and goes away once `left` is called. */
+function begin(url: string, body: object): { left(): void; begun: Promise<void> } {
+  const outgoing = request(url, { method: "POST", agent: false });
+  const begun = new Promise<void>((resolve) => {
+    outgoing.on("response", (incoming) => {
+      incoming.on("error", () => {}).once("data", () => resolve());
+    });
+  });
+  outgoing.on("error", () => {}).end(JSON.stringify(body));
+  return { left: () => void outgoing.destroy(), begun };
+}
+
+const cancelled = () => new NativeError("CANCELLED", "The request was cancelled.");
+const untilAborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+
+test("who goes away is not worked for: the engine is told, and it is neither a fault nor a failure", async () => {
+  let waiting = false;
+  const reply: Reply = async (_, signal) => {
+    waiting = true;
+    await untilAborted(signal);
+    throw cancelled();
+  };
+  const { url, service, faults } = await stand({ embeddings: true }, {}, reply);
+  for (const [path, body] of paths) {
+    waiting = false;
+    const { left } = begin(url + path, body);
+    await until(() => waiting);
+    assert.is(service.admission.inside, 1, path);
+    left();
+    await until(() => service.admission.inside === 0, path);
+  }
+  const { requests } = service.stats;
+  assert.equal(requests, {
+    ...requests,
+    total: generations,
+    active: 0,
+    cancelled: generations,
+    failed: 0,
+    refused: 0,
+  });
+  for (const { status } of service.executions.list().executions) assert.is(status, "cancelled");
+  assert.equal(faults, []);
+});
+
+test("an answer that comes when its client has gone was cancelled, too", async () => {
+  let gone = false;
+  const reply: Reply = async (_, signal) => {
+    await untilAborted(signal);
+    gone = true;
+    return { body: JSON.stringify(chatAnswer) };
+  };
+  const { url, service } = await stand({}, {}, reply);
+  const { left } = begin(`${url}/v1/chat/completions`, asks);
+  await until(() => service.admission.inside === 1);
+  left();
+  await until(() => service.admission.inside === 0);
+  assert.equal([gone, service.stats.requests.cancelled, service.stats.requests.completed], [true, 1, 0]);
+});
+
+test("a stream ends with its client, and is counted as cancelled", async () => {
+  let ended = false;
+  const reply: Reply = (_, signal) => ({
+    body: "",
+    parts: (async function* () {
+      yield { data: `data: ${JSON.stringify(chatAnswer)}\n\n`, tokens: [1] };
+      await untilAborted(signal);
+      ended = true;
+      throw cancelled();
+    })() as EngineReply["parts"],
+  });
+  const { url, service, faults } = await stand({}, {}, reply);
+  const { left, begun } = begin(`${url}/v1/chat/completions`, { ...asks, stream: true });
+  await begun;
+  left();
+  await until(() => service.admission.inside === 0);
+  const { requests } = service.stats;
+  assert.equal([ended, requests.cancelled, requests.failed, faults], [true, 1, 0, []]);
+  assert.is(service.executions.list().executions[0]!.status, "cancelled");
+});
+
+test("a generation that was cancelled although its client is there has failed", async () => {
+  const { post, service } = await stand({}, {}, () => {
+    throw cancelled();
+  });
+  assert.is((await post("/v1/chat/completions", asks)).status, 500);
+  const { requests } = service.stats;
+  assert.equal([requests.failed, requests.cancelled, service.admission.inside], [1, 0, 0]);
+});
+
+test("a body has 8 MiB at most", async () => {
+  const { post, asked, service } = await stand();
+  const long = Buffer.alloc(8_388_609, " ");
+  const own = ["/v1/chat/completions", "/tokenize"];
+  for (const path of own) {
+    const { status, body } = await post(path, long);
+    assert.is(status, 400, path);
+    assert.is(body.error.message, "The body has 8388609 bytes; at most 8388608 are accepted.", path);
+  }
+  assert.equal([asked, service.stats.requests.refused], [[], own.length]);
+  const [path, content] = ["/tokenize", Buffer.alloc(8_388_608, " ")];
+  content.write('{"content":"a"}');
+  assert.is((await post(path, content)).status, 200);
 });
 
 test.run();

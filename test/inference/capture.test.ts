@@ -35,7 +35,7 @@ test("a capture follows its contract and agrees with an isolated pass of the sam
     [5, 0],
   );
   const own = await Model.open(body.provenance.resolved_model.path);
-  const context = await own.createContext({ nCtx: 256 });
+  const context = await own.createContext({ threads: 1, nCtx: 256 });
   try {
     const tokens = await own.tokenize(prompt, { special: true });
     assert.equal(body.token_ids, [...tokens]);

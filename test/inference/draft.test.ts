@@ -3,10 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { byteTokenizer } from "../../bench/models/byte-tokenizer.js";
 import { demoModelPath } from "../../src/models/resolve.js";
+import { Engine } from "../../src/native/engine.js";
 import { readNpz } from "../lab/npz-reader.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
 import { startServer, streamEvents, type TestServer, user } from "./support/serving.js";
+import { randomTensor, tinyVocabulary, writeTinyModel } from "./support/tiny-models.js";
 
 const questions = ["What is the capital of France?", "Where is Kyoto?", "Who are you?", "one two three"];
 
@@ -263,6 +266,43 @@ test("a draft model that is not there, or of another vocabulary, is told in one 
     const other = join(folder, "other.gguf");
     await writeFile(other, bytes);
     await fails(other, "has another vocabulary than the model: token ");
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test("another vocabulary is one that differs behind its first five tokens, or by more than 128 at its end", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "tapline-draft-vocabulary-"));
+  try {
+    const model = join(folder, "model.gguf");
+    await writeTinyModel(model);
+    const asked = async (size: number, renamed?: number) => {
+      const tokenizer = byteTokenizer(size);
+      const tokens = [...(tokenizer["tokenizer.ggml.tokens"] as string[])];
+      if (renamed !== undefined) tokens[renamed] = "another";
+      const draft = join(folder, `${size}-${renamed}.gguf`);
+      await writeTinyModel(draft, {
+        metadata: {
+          ...tokenizer,
+          "tokenizer.ggml.tokens": tokens,
+          "tokenizer.ggml.eos_token_id": tinyVocabulary - 1,
+        },
+        tensors: [randomTensor("token_embd.weight", [32, size])],
+      });
+      try {
+        await (
+          await Engine.open({ path: model, id: "x", draft, threads: 1, parallel: 1, ctxSize: 64 })
+        ).close();
+        return "taken";
+      } catch (error) {
+        return /other vocabulary than the model: (.*)$/.exec((error as Error).message)?.[1] ?? error;
+      }
+    };
+    assert.is(await asked(tinyVocabulary, 4), "taken");
+    assert.is(await asked(tinyVocabulary, 5), "token 5 differs.");
+    assert.is(await asked(tinyVocabulary, tinyVocabulary - 1), "token 319 differs.");
+    assert.is(await asked(tinyVocabulary + 128), "taken");
+    assert.is(await asked(tinyVocabulary + 129), "449 tokens, not 320.");
   } finally {
     await rm(folder, { recursive: true });
   }

@@ -94,6 +94,26 @@ test("a prompt's tokens with their alternatives, row by row; what a tokenizer pu
   ]);
 });
 
+test("one prompt is scored at a time, whoever asks, and a pass that failed lets the next one in", async () => {
+  const begun: ((error: Error) => void)[] = [];
+  const engine = {
+    info: { nVocab: 4, slotContext: 100 },
+    score: () => new Promise((_, reject) => begun.push(reject)),
+  } as unknown as Engine;
+  const prompts = new PromptScores(engine);
+  const ask = () =>
+    prompts.echo({ prompts: [[0, 1]], top: 0, answers: 1 }, signal).catch((error: Error) => error.message);
+  const answers = [ask(), ask()];
+  await new Promise((resolve) => setImmediate(resolve));
+  for (const [place, sentence] of ["one", "two"].entries()) {
+    assert.is(begun.length, place + 1);
+    begun[place]!(new Error(sentence));
+    assert.is(await answers[place], sentence);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.is(begun.length, 2);
+});
+
 test("prompts that are too long, too much to tell, or nothing that the model can score", async () => {
   const full = scores({ slotContext: 3 });
   assert.equal(await full.refusal(["ab c"]), [

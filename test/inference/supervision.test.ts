@@ -1,5 +1,7 @@
 /** What becomes of a serving process that tells, dies, hangs or is ended: programs of a few lines in its place. */
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -15,7 +17,7 @@ test.after(() => rmSync(folder, { recursive: true, force: true }));
 let count = 0;
 
 /** A program that does something when it is told to start; `ready` says that it serves. */
-function program(onStart: string): string {
+function program(onStart: string, onConnection = ""): string {
   const path = join(folder, `${count++}.mjs`);
   writeFileSync(
     path,
@@ -23,6 +25,7 @@ function program(onStart: string): string {
      const ready = (info = {}) => tell({ type: "ready", info, backend: "test" });
      process.on("message", async (message, socket) => {
        if (message.type === "start") { const { options } = message; ${onStart} }
+       if (message.type === "connection") { ${onConnection} }
        if (message.type === "end") { console.error(JSON.stringify(message)); process.exit(0); }
      });
      process.on("disconnect", () => process.exit(1));`,
@@ -55,11 +58,17 @@ test("what a serving process tells reaches whoever started it, and what it is to
      await tell({ type: "progress", stage: "download", fraction: 0.1, download: { done: 1, total: 10 } });
      await tell({ type: "warning", sentence: "Slow." });
      await tell({ type: "log", line: "a fault" });
-     await ready({ id: "m", options });`,
+     const { readFileSync } = await import("node:fs");
+     const group = process.platform === "linux" ? Number(readFileSync("/proc/self/stat", "utf8").split(") ")[1].split(" ")[2]) : process.pid;
+     await ready({ id: "m", options, own: group === process.pid, backtrace: process.env.GGML_NO_BACKTRACE });`,
     { graceMs: 7, parallel: 3, onEvent: (event: ServingEvent) => events.push(event) },
   );
   try {
-    const info = { id: "m", options: { model: "asked", parallel: 3, patient: false } };
+    // A process group of its own, which a Ctrl-C in the terminal does not reach; and no debugger is forked where it crashes.
+    const info = {
+      ...{ id: "m", options: { model: "asked", parallel: 3, patient: false } },
+      ...{ own: true, backtrace: "1" },
+    };
     assert.equal([serving.info, serving.backend, serving.host], [info, "test", "127.0.0.1"]);
     assert.is(serving.url, `http://127.0.0.1:${serving.port}`);
     assert.type(serving.pid, "number");
@@ -79,7 +88,9 @@ test("what a serving process tells reaches whoever started it, and what it is to
 
 test("a start that fails is told at once: by its own sentence, or by how the process died and what it said last", async () => {
   assert.is(
-    await refusal(`await tell({ type: "failed", sentence: "No such model." }); process.exit(0);`),
+    await refusal(
+      `await tell({ type: "failed", sentence: "No such model." }); await tell({ type: "failed", sentence: "Later." }); process.exit(0);`,
+    ),
     "No such model.",
   );
   const dies = (how: string) => `process.stderr.write("first\\nlast words\\n\\n", () => { ${how} });`;
@@ -200,6 +211,24 @@ test("one that was killed, or had served for a while, has not failed quickly", a
       await serving?.close();
     }
   });
+});
+
+test("a connection that was taken is the serving process's alone; one that was not is ended with the process", async () => {
+  for (const onConnection of [
+    // Its end is the client's end only where nobody else holds it.
+    `await tell({ type: "taken", id: message.id }); socket.destroy();`,
+    "process.exit(3);",
+  ]) {
+    const entry = program("await ready();", onConnection);
+    const serving = await start("", { program: { entry, execArgv: [] } });
+    try {
+      const client = connect(serving.port, "127.0.0.1");
+      client.on("error", () => {});
+      await once(client.resume(), "close");
+    } finally {
+      await serving.close();
+    }
+  }
 });
 
 test("while nobody serves, the port answers for itself, in each API's form; an end is told with its grace", async () => {

@@ -185,9 +185,12 @@ async function onFullDisk(bytes: number, run: () => Promise<unknown>): Promise<v
     left -= words[2] as number;
     return left < 0 ? full() : write.apply(this, words);
   };
-  prototype.writeFile = function (this: unknown, ...words: unknown[]) {
-    left -= (words[0] as { length: number }).length;
-    return left < 0 ? full() : writeFile.apply(this, words);
+  prototype.writeFile = async function (this: unknown, content: unknown) {
+    const whole = typeof content === "string" || content instanceof Uint8Array;
+    for await (const piece of whole ? [content] : (content as Iterable<Uint8Array>)) {
+      left -= piece.length;
+      await (left < 0 ? full() : writeFile.call(this, piece));
+    }
   };
   try {
     await run();

@@ -1,4 +1,5 @@
 /** How an extraction goes through its texts: what it asks of a model that computes nothing, and what it tells on the way. */
+import { createHash } from "node:crypto";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +9,7 @@ import type { ExtractConfig, Progress } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { extract } from "../../src/lab/operations/extract.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
+import { modelFingerprint } from "../../src/library/index.js";
 import type { ContextOptions, FeatureRequest, Model } from "../../src/native/index.js";
 import { refusal } from "../support/refusal.js";
 import { wordModel } from "./word-model.js";
@@ -195,6 +197,38 @@ test("an extraction goes on behind what is finished, in the middle, too, with th
     ],
     [true, [1, 3], 1, "toy", 4],
   );
+});
+
+test("everything that decides the numbers is in the index, so that another extraction is not gone on with", async () => {
+  const body = {
+    ...{ data: file("identity.txt", [4, 5, 6]), out: join(folder, "identity"), shard: [0, 2], rows: "mean" },
+    ...{ max_input_tokens: 5, too_long: "cut", layers: [2, 1] },
+  };
+  const { data, cut_texts } = await run(body);
+  assert.is(cut_texts, 1);
+  const index = JSON.parse(readFileSync(join(folder, "identity", "index-0-of-2.json"), "utf8"));
+  const { "llama.cpp": llamaCpp, backend, ...source } = index.source;
+  assert.equal(source, {
+    ...{ data, shard: [0, 2], model_fingerprint: await modelFingerprint(path), layers: [2, 1], hidden: 2 },
+    ...{ rows: "mean", dtype: "f32", skipped_in_mean: 1, max_input_tokens: 5, too_long: "cut" },
+  });
+  assert.equal(data.name, "identity.txt");
+  assert.is(data.sha256, createHash("sha256").update(readFileSync(body.data)).digest("hex"));
+  assert.equal([typeof llamaCpp, typeof backend], ["string", "string"]);
+  const { tapline, ...made } = index.made_with;
+  assert.equal(made, { model: "toy", architecture: "toy", quantization: "F32" });
+  const words = readFileSync(body.data, "utf8");
+  for (const [more, what] of [
+    [{ max_input_tokens: 6 }, "max_input_tokens is 5 there, here 6"],
+    [{ layers: [1, 2] }, "layers is [2,1] there, here [1,2]"],
+  ] as const) {
+    assert.is(
+      await refusal(() => run({ ...body, ...more })),
+      `${body.out} holds another extraction: ${what}. Choose another folder.`,
+    );
+  }
+  writeFileSync(body.data, words.replace("w", "v"));
+  assert.match(await refusal(() => run(body)), / holds another extraction: data is /);
 });
 
 test("a file that changes while it is read is told, however it changes", async () => {

@@ -1,7 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import promises from "node:fs/promises";
-import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -20,6 +19,7 @@ import { StageClock } from "../../src/lab/stage-clock.js";
 import { type Context, Model } from "../../src/native/index.js";
 import { demo } from "../native/demo-model.js";
 import { pythonWith } from "../support/python.js";
+import { withFiles } from "../support/with-files.js";
 import { type Harness, openHarness, setMeddle } from "./harness.js";
 
 const hidden = 128;
@@ -343,20 +343,17 @@ test("a full disk is one sentence, and loses no finished file", async () => {
 });
 
 test("a disk without the room is told before anything is computed", async () => {
-  const { statfs } = promises;
-  promises.statfs = (async () => ({ bavail: 20, bsize: 1000 })) as unknown as typeof statfs;
-  syncBuiltinESMExports();
+  const statfs = (async () => ({ bavail: 20, bsize: 1000 })) as never;
   try {
-    await run({ examples: texts.map((text) => ({ text })), out: join(folder, "no-room") });
+    await withFiles({ statfs }, () =>
+      run({ examples: texts.map((text) => ({ text })), out: join(folder, "no-room") }),
+    );
     assert.unreachable();
   } catch (error) {
     assert.match(
       (error as Error).message,
       /^What is to be written has \d+\.?\d? kB, and the disk of .* has 20.0 kB free\.$/,
     );
-  } finally {
-    promises.statfs = statfs;
-    syncBuiltinESMExports();
   }
 });
 

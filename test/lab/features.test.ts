@@ -6,12 +6,21 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import type { CompareResult, FeaturesResult, InspectResult } from "../../src/contracts/index.js";
+import {
+  type CompareResult,
+  checkSubmission,
+  type FeaturesResult,
+  type InspectResult,
+} from "../../src/contracts/index.js";
 import { encodeSafetensors, type Tensor } from "../../src/formats/safetensors.js";
+import { Artifacts } from "../../src/lab/artifacts.js";
+import { runOperation } from "../../src/lab/operations/index.js";
+import { StageClock } from "../../src/lab/stage-clock.js";
 import { Dictionaries } from "../../src/library/index.js";
 import { Model } from "../../src/native/index.js";
 import { demo } from "../native/demo-model.js";
 import { TestRandom } from "../support/random.js";
+import { refusal } from "../support/refusal.js";
 import { type Harness, openHarness } from "./harness.js";
 import { readNpz, readNpzWithNumpy } from "./npz-reader.js";
 
@@ -20,9 +29,13 @@ const layer = 5;
 const prompt = "The capital of France is Paris";
 
 let lab: Harness;
+let model: Model;
+const home = process.env.TAPLINE_HOME;
 
 test.before(async () => {
   lab = await openHarness();
+  process.env.TAPLINE_HOME = lab.home;
+  model = await Model.open(demo);
   const dictionaries = new Dictionaries(lab.home);
   const identity = new Float32Array(2 * hidden * hidden);
   for (let i = 0; i < hidden; i++) {
@@ -38,7 +51,12 @@ test.before(async () => {
   await dictionaries.add("exact", saeLens(identity, turned));
   await dictionaries.add("nothing", saeLens(identity, new Float32Array(turned.length)));
 });
-test.after(() => lab.close());
+test.after(async () => {
+  if (home === undefined) delete process.env.TAPLINE_HOME;
+  else process.env.TAPLINE_HOME = home;
+  await model.close();
+  await lab.close();
+});
 
 /** A folder with a ReLU dictionary as SAELens saves it. */
 function saeLens(encoder: Float32Array, decoder: Float32Array): string {
@@ -56,17 +74,22 @@ function saeLens(encoder: Float32Array, decoder: Float32Array): string {
   return folder;
 }
 
-async function run<R>(body: object): Promise<R & { id: string }> {
-  const job = await lab.finished((await lab.submit({ model: "demo", ...body })).id);
-  if (job.result === undefined) throw new Error(job.error);
-  return { ...(job.result as R), id: job.id };
+/** The operation itself, as a worker runs it, and the folder of its files. */
+async function run<R>(body: object): Promise<R & { place: string }> {
+  const config = checkSubmission({ model: "demo", ...body });
+  const place = mkdtempSync(join(lab.home, "job-"));
+  const openOther = () => Promise.reject(new Error("One model is enough."));
+  const input = { config, model, artifacts: new Artifacts(place), openOther, clock: new StageClock() };
+  return { ...((await runOperation({ ...input, progress: () => {} })) as R), place };
 }
+
+/** The arrays that an operation left. */
+const arraysOf = ({ place }: { place: string }, name: string) => readNpz(readFileSync(join(place, name)));
 
 test("a dictionary that loses nothing: activations are the block's own values, every figure is whole", async () => {
   const found = await run<FeaturesResult>({ operation: "features", dictionary: "exact", prompt, top: 64 });
   const seen = await run<InspectResult>({ operation: "inspect", prompt, layers: [layer] });
-  const file = (id: string, name: string) => readFileSync(join(lab.lab.folder, id, name));
-  const states = readNpz(file(seen.id, "activations.npz")).get(`layer_${layer}`)?.data as Float64Array;
+  const states = arraysOf(seen, "activations.npz").get(`layer_${layer}`)?.data as Float64Array;
   const [text] = found.texts;
   assert.equal(text?.token_ids, seen.token_ids);
   for (const [token, top] of (text?.top ?? []).entries()) {
@@ -87,13 +110,21 @@ test("a dictionary that loses nothing: activations are the block's own values, e
   );
   assert.match(found.note, /toy-instruct/);
   assert.not.match(found.note, /trained on texts/);
-  assert.equal(found.provenance.layers, [layer]);
-  const numpy = readNpzWithNumpy(join(lab.lab.folder, found.id, "features.npz"));
+  const numpy = readNpzWithNumpy(join(found.place, "features.npz"));
   if (numpy !== null) {
     assert.equal(numpy.indices?.shape, [hidden * seen.tokens.length]);
     assert.is(numpy.indices?.dtype, "int32");
     assert.equal(numpy.pointers?.shape, [seen.tokens.length + 1]);
   }
+});
+
+test("a Lab runs it, and its record says of which block", async () => {
+  const body = { operation: "features", dictionary: "exact", prompt };
+  const job = await lab.finished((await lab.submit({ model: "demo", ...body })).id);
+  const { provenance, artifacts, ...found } = job.result as FeaturesResult;
+  assert.equal([provenance.layers, artifacts], [[layer], ["features.npz"]]);
+  const { place: _, ...own } = await run<FeaturesResult>(body);
+  assert.equal(found, own);
 });
 
 test("a dictionary of texts that began otherwise is warned of", async () => {
@@ -137,7 +168,7 @@ test("a feature's page: its tokens by quantile, what its row raises, its neighbo
     "Anna gave the book to Tom.",
   ];
   const seen = await run<InspectResult>({ operation: "inspect", prompt, layers: [7] });
-  const states = readNpz(readFileSync(join(lab.lab.folder, seen.id, "activations.npz"))).get("layer_7");
+  const states = arraysOf(seen, "activations.npz").get("layer_7");
   const last = Float32Array.from(states?.data.slice(-hidden) ?? []);
   // Row 3 is what the model's head reads at the end of the prompt; 9 and 20 are near 4, one on the other side.
   const random = new TestRandom(4);
@@ -160,7 +191,7 @@ test("a feature's page: its tokens by quantile, what its row raises, its neighbo
   const found = await run<FeaturesResult>({
     ...{ operation: "features", dictionary: "pages", texts, pages: [4, 3], labels },
   });
-  const arrays = readNpz(readFileSync(join(lab.lab.folder, found.id, "features.npz")));
+  const arrays = arraysOf(found, "features.npz");
   const numbers = (name: string) => [...(arrays.get(name)?.data ?? [])];
   const [pointers, indices, values, starts] = ["pointers", "indices", "values", "text_starts"].map(
     numbers,
@@ -268,9 +299,7 @@ test("labels come from a host only where it is named, and from nowhere else", as
 });
 
 async function assertFails(body: object, sentence: RegExp): Promise<void> {
-  const job = await lab.finished((await lab.submit({ model: "demo", ...body })).id);
-  assert.is(job.status, "failed");
-  assert.match(job.error as string, sentence);
+  assert.match(await refusal(() => run(body)), sentence);
 }
 
 test("steering with a feature is steering with its decoder row, to the bit", async () => {
@@ -285,14 +314,13 @@ test("steering with a feature is steering with its decoder row, to the bit", asy
   assert.is(found.vector_length, 1);
   const row = new Float32Array(hidden);
   row[3] = -1;
-  const model = await Model.open(demo);
   const context = await model.createContext({ maxSequences: 2, threads: 1 });
   const [trial] = await context.sweep({
     prompts: [await model.tokenize(prompt)],
     plans: [[{ layer, vector: row, strength: 90 }]],
     maxTokens: 1,
   });
-  await model.close();
+  await context.close();
   assert.is(found.trials[0]?.probability, trial?.rows[0]?.probability);
   assert.is.not(found.trials[0]?.probability, found.trials[0]?.baseline_probability);
 });
@@ -300,8 +328,7 @@ test("steering with a feature is steering with its decoder row, to the bit", asy
 test("a clamp of a feature holds its activation at a value", async () => {
   const feature = hidden + 3; // the negative of value 3, where that is below 0
   const seen = await run<InspectResult>({ operation: "inspect", prompt, layers: [layer] });
-  const file = readFileSync(join(lab.lab.folder, seen.id, "activations.npz"));
-  const states = readNpz(file).get(`layer_${layer}`)?.data as Float64Array;
+  const states = arraysOf(seen, "activations.npz").get(`layer_${layer}`)?.data as Float64Array;
   const row = Float32Array.from(states.subarray(-hidden));
   const own = Math.max(0, -(row[3] as number));
   const found = await run<CompareResult>({
@@ -310,14 +337,13 @@ test("a clamp of a feature holds its activation at a value", async () => {
   });
   const held = row.slice();
   held[3] = (held[3] as number) - 40;
-  const model = await Model.open(demo);
   const context = await model.createContext({ maxSequences: 2, threads: 1 });
   const [trial] = await context.sweep({
     prompts: [await model.tokenize(prompt)],
     plans: [[{ layer, scale: 0, vector: held, strength: 1 }]],
     maxTokens: 1,
   });
-  await model.close();
+  await context.close();
   const [neutral, clamped] = found.trials;
   assert.is(neutral?.probability, neutral?.baseline_probability);
   assert.ok(Math.abs((clamped?.change?.length as number) - 40) < 1e-3);
@@ -332,21 +358,14 @@ test("a clamp of a feature holds its activation at a value", async () => {
 });
 
 test("what does not fit is refused in a sentence", async () => {
-  const refused = async (body: object) => {
-    const job = await lab.finished((await lab.submit({ model: "demo", ...body })).id);
-    return job.error;
-  };
-  assert.match(
-    (await refused({ operation: "features", dictionary: "gone", prompt })) ?? "",
+  await assertFails(
+    { operation: "features", dictionary: "gone", prompt },
     /no dictionary named gone; there are exact, nothing/,
   );
   const steer = { operation: "compare", prompt, intervention: "steer", strengths: [1] };
-  assert.match(
-    (await refused({ ...steer, layers: [2], feature: ["exact", 0] })) ?? "",
-    /reads block 5, not 2/,
-  );
-  assert.match(
-    (await refused({ ...steer, layers: [layer], feature: ["exact", 256] })) ?? "",
+  await assertFails({ ...steer, layers: [2], feature: ["exact", 0] }, /reads block 5, not 2/);
+  await assertFails(
+    { ...steer, layers: [layer], feature: ["exact", 256] },
     /has 256 features, 0 to 255; got 256/,
   );
   const both = await lab.request("POST", "/jobs", {
@@ -364,7 +383,6 @@ test("what does not fit is refused in a sentence", async () => {
 
 /** Nats a token of a text's own next tokens, by a plain pass over every prefix. */
 async function crossEntropy(tokens: readonly number[]): Promise<number> {
-  const model = await Model.open(demo);
   const context = await model.createContext({ threads: 1 });
   let sum = 0;
   for (let length = 1; length < tokens.length; length++) {
@@ -379,7 +397,7 @@ async function crossEntropy(tokens: readonly number[]): Promise<number> {
     const total = values.reduce((all, value) => all + Math.exp(value - highest), 0);
     sum -= (values[tokens[length] as number] as number) - highest - Math.log(total);
   }
-  await model.close();
+  await context.close();
   return sum / (tokens.length - 1);
 }
 

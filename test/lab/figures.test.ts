@@ -102,6 +102,9 @@ test("a dictionary's fidelity, of the tokens that are no BOS", () => {
   assert.equal(fidelityOf(model, [single]), {
     ...{ tokens: 1, l0: 0, explained_variance: null, cosine: 1, cross_entropy: null, loss_recovered: null },
   });
+  // Nothing but zeros: no variance of which a share could be told.
+  const nothing = fidelityOf(model, [reading([0, 0], [1, 1], [[]], [[0], [0], [0]])]);
+  assert.equal([nothing.explained_variance, nothing.cosine], [null, 0]);
   const idle = reading(
     [1, 2, 3, 4],
     [0, 0, 0, 0],

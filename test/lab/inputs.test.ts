@@ -3,11 +3,19 @@ import * as assert from "uvu/assert";
 import { readMarks } from "../../src/contracts/marked-text.js";
 import { lastTokens } from "../../src/lab/operations/aligned-spans.js";
 import { checkAttention } from "../../src/lab/operations/attention.js";
+import { exampleTokens } from "../../src/lab/operations/example-tokens.js";
 import { headSize, headsOf } from "../../src/lab/operations/heads.js";
 import { editsFor } from "../../src/lab/operations/intervention.js";
 import { packedContext, tokensOfBatch } from "../../src/lab/operations/packing.js";
 import { swapPositions } from "../../src/lab/operations/swap.js";
-import { checkLayers, checkPositions, pieceLookup, targetToken } from "../../src/lab/operations/tokens.js";
+import {
+  checkLayers,
+  checkPositions,
+  pieceLookup,
+  rawTokens,
+  targetToken,
+  tokenizeInput,
+} from "../../src/lab/operations/tokens.js";
 import type { Context, Model } from "../../src/native/index.js";
 import { refusal } from "../support/refusal.js";
 import { wordModel } from "./word-model.js";
@@ -115,6 +123,41 @@ test("tokens: one exactly for a target, positions the model was trained on, bloc
   assert.is(asked, 2);
 });
 
+test("no text that is read as it is has control tokens; only a whole one has what the model wants around it", async () => {
+  const asked: [string, object][] = [];
+  const own = wordModel();
+  const { tokenize } = own;
+  own.tokenize = (async (text: string, options: object) => {
+    asked.push([text, options]);
+    return tokenize(text, options);
+  }) as typeof tokenize;
+  await rawTokens(own, "a", "It");
+  await targetToken(own, " b");
+  await tokenizeInput(own, "c", 9, "It");
+  await lastTokens(own, await rawTokens(own, "d e", "It"), readMarks("[[d]] e", "It"), "It");
+  await exampleTokens(own, { text: " g", prompt: "f" }, "response", "It");
+  const [whole, part] = [true, false].map((special) => ({ special, parseSpecial: false }));
+  assert.equal(asked, [
+    ...[
+      ["a", whole],
+      [" b", part],
+      ["c", whole],
+      ["d e", whole],
+      ["d e", part],
+      ["d", part],
+    ],
+    ...[
+      ["f g", whole],
+      ["f", whole],
+    ],
+  ]);
+  const none = { ...own, tokenize: async () => new Int32Array() } as unknown as Model;
+  assert.is(
+    await refusal(() => rawTokens(none, "", "It")),
+    "It gives no tokens with this model's vocabulary.",
+  );
+});
+
 test("heads: those asked for, or all where blocks have as many; a head's numbers", async () => {
   const points = {
     head_out: { layers: [1, 2, 4], heads: [4, 4, 2], widths: [32, 64, 32] },
@@ -138,6 +181,21 @@ test("heads: those asked for, or all where blocks have as many; a head's numbers
   }
   const attention = (layers: number[], heads?: number[]) =>
     refusal(() => checkAttention(context, layers, heads, 8));
+  // 256 MiB: one head of 8192 tokens, or eight of 2896 (7 kB less).
+  const bytes = (heads: number[] | undefined, tokens: number) =>
+    refusal(() => checkAttention(context, [1, 2], heads, tokens));
+  checkAttention(context, [1], [0], 8192); // 256 MiB to the byte
+  assert.is(
+    await refusal(() => checkAttention(context, [1], [0], 8193)),
+    "attention: 1 heads of 1 layers over 8193 tokens take 257 MiB; at most 256 MiB are computed: choose layers or heads.",
+  );
+  checkAttention(context, [1, 2], undefined, 2896);
+  assert.match(
+    await bytes(undefined, 2897),
+    /^attention: 8 heads of 2 layers over 2897 tokens take 257 MiB;/,
+  );
+  checkAttention(context, [1, 2], [0, 3], 4096);
+  assert.match(await bytes([0, 3], 4097), /^attention: 4 heads of 2 layers over 4097 tokens take 257 MiB;/);
   assert.is(await attention([4], [2]), "attention.heads: 2 does not exist; block 4 has 2 heads, 0 to 1.");
   assert.is(
     await attention([1, 4], [9, 2, 1]),

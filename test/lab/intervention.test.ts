@@ -83,6 +83,9 @@ test("a comparison's note: what was ignored, what the edit reaches, and strength
     compareNote(config, [trial(0, 0, 0), trial(1, 0, 0), trial(2, 1e-9, 0)], ""),
     `${plain} At strength 1 the intervention changed nothing.`,
   );
+  // However short a row is, it is its share that counts.
+  assert.is(compareNote(config, [trial(0, 0, 0.5), trial(1, 0.1, 0.5), trial(2, 1, 1)], ""), plain);
+  assert.match(compareNote(config, [trial(1, 0.004, 0.5), trial(2, 0.004, 0.5)], ""), /\(at most 0\.80 %\)/);
   // For scale, 1 is the neutral one.
   const scaled = { ...config, intervention: "scale" } as typeof config;
   assert.is(

@@ -1,5 +1,5 @@
 /** Which rows a lens is fitted on and which it is judged by: an extraction by hand, and a model that reads nothing. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -12,6 +12,7 @@ import { fitLens } from "../../src/lab/training/lens.js";
 import { modelFingerprint } from "../../src/library/index.js";
 import { Lenses } from "../../src/library/lenses.js";
 import type { LensRequest, Model } from "../../src/native/index.js";
+import { command } from "../cli/in-process.js";
 import { TestRandom } from "../support/random.js";
 import { refusal } from "../support/refusal.js";
 
@@ -249,6 +250,11 @@ test("too few rows, none held out, another model, other rows: each is refused", 
     await says(other),
     `The extraction was made with another model (${"f".repeat(16)}) than this one (${fingerprint}).`,
   );
+  const place = join(folder, "of-another");
+  cpSync(other.folder, place, { recursive: true });
+  const told = await command(["lens", "fit", "none", "--from", place, "--quiet"]);
+  assert.is(told.code, 1);
+  assert.match(told.stderr, /^tapline: The extraction was made with another model \(f{16}\) than this one/);
   const { closed, toy } = model([], () => 1, { supported: false, reason: "No lens here." });
   assert.is(await says(await extraction("no-lens", sound), toy), "No lens here.");
   assert.is(closed.length, 1, "its context is closed");

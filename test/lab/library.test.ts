@@ -11,11 +11,12 @@ import { send } from "../support/request.js";
 import { type Harness, openHarness } from "./harness.js";
 
 let harness: Harness;
+const logged: string[] = [];
 const width = 128;
 const ask = (method: string, path: string, body?: unknown, headers = {}) =>
   send(`${harness.lab.url}/lab/${path}`, method, body, headers);
 test.before(async () => {
-  harness = await openHarness();
+  harness = await openHarness({ log: (line) => void logged.push(line) });
 });
 test.after(() => harness.close());
 
@@ -97,6 +98,7 @@ test("dictionaries are read from a folder, in a thread of their own", async () =
   for (const [body, sentence] of [
     [{ from: join(folder, "none") }, /^There is no file or folder .*none\.$/],
     [{ from: folder, layer: 2 }, /^The file says that it reads block 1, not 2\.$/],
+    [{ from: folder, point: "mid" }, /^Its publisher says that it reads block_out, not mid\.$/],
     [{ from: folder, layers: 2 }, /unknown field "layers"/],
     [{}, /from/],
   ] as const) {
@@ -111,6 +113,21 @@ test("dictionaries are read from a folder, in a thread of their own", async () =
     [404, "There is no dictionary named own; there are no dictionaries yet."],
   );
   assert.is((await ask("DELETE", "dictionaries/own")).status, 404);
+});
+
+test("a reader that ends without a word is the service's fault, and its last words are written down", async () => {
+  const { execArgv } = process;
+  const last = `process.stderr.write("x".repeat(5000) + "its last words"); process.exitCode = 3; throw "";`;
+  process.execArgv = ["--import", `data:text/javascript,${encodeURIComponent(last)}`];
+  try {
+    const { status, body } = await ask("PUT", "dictionaries/none", { from: harness.home });
+    assert.is(status, 500);
+    assert.not.match(body.error, /xxx|last words/);
+  } finally {
+    process.execArgv = execArgv;
+  }
+  assert.match(logged.join("\n"), /No dictionary, and no word why: x{1000,}its last words/);
+  assert.ok(logged.every((line) => line.length < 5000));
 });
 
 test("lenses, too: the list, one from its file, its end", async () => {

@@ -50,4 +50,23 @@ onLinux(
   },
 );
 
+test("a holder that is somebody else's process lives; one that nobody knows has died", async () => {
+  const path = join(folder, "theirs");
+  writeFileSync(path, JSON.stringify({ pid: 4_000_000, started: null, since: "2026-01-01T00:00:00.000Z" }));
+  const { kill } = process;
+  let code = "EPERM";
+  process.kill = () => {
+    throw Object.assign(new Error(code), { code });
+  };
+  try {
+    const refused = await lock(path, (holder) => `held by ${holder?.pid}`).catch((error) => error.message);
+    assert.is(refused, "held by 4000000");
+    code = "ESRCH";
+    const taken = await lock(path, (holder) => `held by ${holder?.pid}`);
+    await taken.release();
+  } finally {
+    process.kill = kill;
+  }
+});
+
 test.run();

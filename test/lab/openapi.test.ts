@@ -48,6 +48,16 @@ test("every endpoint of the contract is there with its statuses", () => {
   assert.equal(statuses("/lab/activations", "post"), ["200", "400", "403", "408", "409"]);
 });
 
+test("a body is required where a job is submitted, and not where one is cancelled", () => {
+  const { paths } = document;
+  const required = (path: string) => paths[path].post.requestBody.required;
+  assert.equal([required("/lab/v1/jobs"), required("/lab/v1/jobs/{id}/cancel")], [true, false]);
+  assert.is(required("/lab/activations"), true);
+  const [, name] = paths["/lab/v1/jobs/{id}/artifacts/{name}"].parameters;
+  const [range] = paths["/lab/v1/jobs/{id}/artifacts/{name}"].get.parameters;
+  assert.equal([name.required, range.required], [true, false]);
+});
+
 test("the resident paths have the inference server's URL", () => {
   for (const path of ["/lab/capabilities", "/lab/activations"]) {
     assert.equal(document.paths[path].servers[0].url, "http://127.0.0.1:8971");

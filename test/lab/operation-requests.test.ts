@@ -1,6 +1,5 @@
 /** What operations ask of a model, and what they make of its answers: models of words that compute nothing. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -10,69 +9,24 @@ import type {
   DriftConfig,
   InspectConfig,
   ProbeConfig,
-  Progress,
 } from "../../src/contracts/index.js";
-import { Artifacts } from "../../src/lab/artifacts.js";
 import { attention } from "../../src/lab/operations/attention.js";
 import { compare } from "../../src/lab/operations/compare.js";
 import { decompose } from "../../src/lab/operations/decompose.js";
 import { drift } from "../../src/lab/operations/drift.js";
+import { exampleFeatures } from "../../src/lab/operations/example-features.js";
 import { trainLayers } from "../../src/lab/operations/train-layers.js";
-import { StageClock } from "../../src/lab/stage-clock.js";
-import { modelFingerprint, Vectors } from "../../src/library/index.js";
-import type {
-  AdvanceRequest,
-  Context,
-  ContextOptions,
-  FeatureRequest,
-  Model,
-  SweepRequest,
-} from "../../src/native/index.js";
+import { modelFingerprint, Probes, Vectors } from "../../src/library/index.js";
+import type { AdvanceRequest, Context, FeatureRequest, Model, SweepRequest } from "../../src/native/index.js";
 import { refusal } from "../support/refusal.js";
 import { readNpz } from "./npz-reader.js";
-import { wordModel } from "./word-model.js";
+import { inputIn, ownHome, signal, there, toy } from "./toy.js";
 
-const folder = mkdtempSync(join(tmpdir(), "tapline-operation-requests-"));
-const home = process.env.TAPLINE_HOME;
-process.env.TAPLINE_HOME = folder;
-test.after(() => {
-  if (home === undefined) delete process.env.TAPLINE_HOME;
-  else process.env.TAPLINE_HOME = home;
-  rmSync(folder, { recursive: true, force: true });
-});
+const { folder, leave } = ownHome("operation-requests");
+test.after(leave);
 
-/** A model of words whose contexts are what a test makes of them. */
-function toy(context: object, info: object = {}) {
-  const contexts: ContextOptions[] = [];
-  const closed: string[] = [];
-  const model = {
-    ...wordModel({ nCtxTrain: 0, bytes: 1, name: "toy", quantization: "F32", architecture: "toy", ...info }),
-    detokenize: async (tokens: Int32Array) => [...tokens].join("+"),
-    createContext: async (options: ContextOptions) => {
-      contexts.push(options);
-      return {
-        blockOutputs: { supported: true, sidePath: "" },
-        close: async () => void closed.push("context"),
-        reset: async () => {},
-        ...context,
-      };
-    },
-    close: async () => void closed.push("model"),
-  } as unknown as Model;
-  return { model, contexts, closed };
-}
-
-const there = { supported: true };
-
-function inputOf<C extends Config>(config: object, model: Model, other?: Model) {
-  const told: Progress[] = [];
-  const place = mkdtempSync(join(folder, "artifacts-"));
-  return {
-    ...{ config: config as C, model, artifacts: new Artifacts(place), clock: new StageClock(), told, place },
-    progress: (one: Progress) => void told.push(one),
-    openOther: async () => other as Model,
-  };
-}
+const inputOf = <C extends Config>(config: object, model: Model, other?: Model) =>
+  inputIn<C>(folder, config, model, other);
 
 /** A model whose sweeps tell back what they were asked, and rows of texts that are their last tokens. */
 function sweeping(more: { finite?: (row: number) => boolean } = {}) {
@@ -133,7 +87,7 @@ test("a comparison: every strength on every prompt, then its controls, each besi
     ],
   );
   // (1 + 4 plans) of 4 tokens and the prompt once: 23 and 25; sequences of a baseline and four rows each.
-  assert.equal(own.contexts, [{ threads: 1, nCtx: 48, nBatch: 256, maxSequences: 10 }]);
+  assert.equal(own.contexts, [{ nCtx: 48, nBatch: 256, maxSequences: 10 }]);
   const of = (row: number, tokens: number) => ({
     ...{ probability: (1 + row) / 16, delta: (1 + row) / 16 - 0.5 },
     output: Array.from({ length: row }, (_, i) => tokens + i).join("+"),
@@ -202,7 +156,7 @@ test("a direction is the difference of the sides' means, a donor's state is itse
     inputOf<CompareConfig>({ ...steer, controls: false, ...sides, max_input_tokens: 500 }, many.model),
   );
   // All sides' tokens: 301 and seven times 2.
-  assert.equal(many.contexts, [{ threads: 1, nCtx: 315, nBatch: 301, maxSequences: 8 }]);
+  assert.equal(many.contexts, [{ nCtx: 315, nBatch: 301, maxSequences: 8 }]);
 });
 
 test("numbers that mean nothing are refused with the strength and the prompt that they are of", async () => {
@@ -297,7 +251,7 @@ test("attention: what each head reads on average, and which tokens the last one 
       { position: 1, weight: 0.125 },
     ],
   });
-  assert.equal(repeated.contexts, [{ threads: 1, nCtx: 5, nBatch: 5, keepAttention: true }]);
+  assert.equal(repeated.contexts, [{ nCtx: 5, nBatch: 5, keepAttention: true }]);
   assert.equal([input.told, repeated.closed], [[{ stage: "attention", done: 0, total: 1 }], ["context"]]);
   asked.length = 0;
   const two = await run({ attention: { layers: [2], heads: [0, 1] } }, attending(2, [1, 2]));
@@ -404,7 +358,7 @@ test("drift: cosines, lengths and differences over all tokens but the first, and
     one.requests.map(({ layers, rows, sequences }) => [layers, rows, sequences.length]),
     new Array(3).fill([[1, 3], "all", 1]),
   );
-  assert.equal(one.contexts, [{ threads: 1, nCtx: 4, nBatch: 4 }]);
+  assert.equal(one.contexts, [{ nCtx: 4, nBatch: 4 }]);
 
   // A row that is nothing in one model has no direction, and nothing is measured in its length.
   const silent = rowModel((token) => (token === 1 ? [0, 0] : rule(token)), { path });
@@ -429,6 +383,14 @@ test("drift: cosines, lengths and differences over all tokens but the first, and
   assert.is(
     await says({ layers: [1, 2] }),
     "The vector axis has layers 3; none of them is among the layers that are compared.",
+  );
+  const three = Float32Array.of(1, 1, 1);
+  const wide = { ...identity, nEmbd: 3 };
+  const numbers = { weight: three, mean: three, std: three, bias: 0 };
+  await new Probes(folder).put("wide", 1, numbers as never, wide, { note: "" });
+  assert.is(
+    await says({ vector: undefined, probe: "wide" }),
+    "The probe wide has 3 values; the models' hidden size is 2.",
   );
   const strange = rowModel(rule, { path });
   await strange.model.tokenize("z");
@@ -533,7 +495,7 @@ test("examples are captured once, and each layer is trained on its own rows, in 
     { stage: "train", done: 0.25, total: 2 },
     { stage: "train", done: 1.25, total: 2 },
   ]);
-  assert.equal(own.contexts, [{ threads: 1, nCtx: 7, nBatch: 7, maxSequences: 2 }]);
+  assert.equal(own.contexts, [{ nCtx: 7, nBatch: 7, maxSequences: 2 }]);
   const [{ layers, point, rows, starts }] = requests as [FeatureRequest];
   assert.equal([layers, point, rows, [...starts!]], [[3, 1], "block_out", "last", [1, 1]]);
   const trainer = { train: async () => {}, write: async () => {}, report: () => 0 };
@@ -541,6 +503,90 @@ test("examples are captured once, and each layer is trained on its own rows, in 
     refusal(() => trainLayers(inputOf<ProbeConfig>({ ...config, ...more }, own.model), trainer));
   assert.is(await says({ layers: [1, 4] }), "layers: 4 does not exist; the model has 4 blocks, 0 to 3.");
   assert.is(await says({ max_input_tokens: 3 }), "examples[1].text has 4 tokens; max_input_tokens allows 3.");
+});
+
+test("every token's rows: whose they are, and those that a training text has, too, where a row is of what is before it", async () => {
+  const examples = [
+    { text: "a b c", split: "train", label: 1 },
+    { text: "a b d", split: "test", label: 0 },
+  ];
+  for (const [causal, shared] of [
+    [true, 2],
+    [false, 0],
+  ] as const) {
+    const own = toy({
+      ...{ causal, points: { mid: there } },
+      features: async ({ layers }: FeatureRequest) =>
+        new Map(layers.map((layer) => [layer, { data: Float32Array.of(layer) }])),
+    });
+    const config = {
+      operation: "probe",
+      model: "toy",
+      layers: [2],
+      rows: "all",
+      point: "mid",
+      max_input_tokens: 4,
+    };
+    const input = inputOf<ProbeConfig>({ ...config, examples }, own.model);
+    const { byLayer, train, all } = await exampleFeatures(input);
+    assert.equal([...byLayer.get(2)!], [2]);
+    assert.equal([...train], [1, 1, 1, 0, 0, 0]);
+    assert.equal(
+      [[...all!.texts], [...all!.tokens], all!.bytes],
+      [[0, 0, 0, 1, 1, 1], [1, 2, 3, 1, 2, 3], 48],
+    );
+    assert.is(all!.shared, shared, causal ? "a and b stand at the beginning of both" : "an encoder's");
+    assert.equal(input.told, [{ stage: "capturing 6 rows, 48 bytes", done: 0, total: 2 }]);
+    assert.equal(own.closed, ["context"]);
+  }
+});
+
+test("whoever may end an operation may end what it asks of the addon", async () => {
+  const asked: Record<string, unknown[]> = {};
+  /** Notes the signal of each request, and answers it. */
+  const noting = <A>(name: string, answer: (request: never) => A) => ({
+    [name]: async (request: { signal?: AbortSignal }) => {
+      asked[name] = [...(asked[name] ?? []), request.signal];
+      return answer(request as never);
+    },
+  });
+  const rows = ({ layers }: FeatureRequest) =>
+    new Map(layers.map((layer) => [layer, { data: new Float32Array(64) }]));
+  const trial = { probability: 0, finite: true, continuation: new Int32Array(), effects: [{}] };
+  const context = {
+    ...{ causal: true, nBatch: 64 },
+    points: { block_out: there, head_out: { ...there, layers: [1], heads: [1], widths: [2] } },
+    ...noting("features", rows),
+    ...noting("advance", () => ({ layers: [{ states: { data: Float32Array.of(1, 2), shape: [1, 2] } }] })),
+    ...noting("sweep", ({ prompts, plans }: SweepRequest) =>
+      prompts.map(() => ({ target: 1, baseline: trial, rows: plans.map(() => trial) })),
+    ),
+  };
+  const own = toy(context, { path });
+  const other = toy({ ...noting("features", rows) }, { path });
+  for (const { model } of [own, other]) await model.tokenize("a b");
+  const base = { layers: [1], max_input_tokens: 9, max_tokens: 1, seed: 1 };
+  const said = { ...comparison, ...base, strengths: [1] };
+  const examples = [{ text: "a", split: "train", label: 1 }];
+  await compare(inputOf<CompareConfig>({ ...said, intervention: "patch", donor_prompt: "a" }, own.model));
+  await compare(
+    inputOf<CompareConfig>(
+      { ...said, intervention: "patch", donor_prompt: "a", point: "head_out" },
+      own.model,
+    ),
+  );
+  await drift(
+    inputOf<DriftConfig>({ ...base, operation: "drift", other: "other", examples }, own.model, other.model),
+  );
+  await exampleFeatures(inputOf<ProbeConfig>({ ...base, operation: "probe", examples }, own.model));
+  assert.equal(
+    Object.entries(asked).map(([name, signals]) => [name, signals.length, new Set(signals)]),
+    [
+      ["features", 4, new Set([signal])],
+      ["sweep", 2, new Set([signal])],
+      ["advance", 1, new Set([signal])],
+    ],
+  );
 });
 
 test.run();

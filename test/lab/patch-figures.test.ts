@@ -3,6 +3,7 @@ import * as assert from "uvu/assert";
 import type { PatchSweepConfig } from "../../src/contracts/index.js";
 import { alignedPositions } from "../../src/contracts/names.js";
 import { describePatches, type Grid, type Pair } from "../../src/lab/operations/patch-sweep-figures.js";
+import { drawnInterval, pairDraws } from "../../src/lab/operations/uncertainty.js";
 import type { PatchSweep } from "../../src/native/index.js";
 import { wordModel } from "./word-model.js";
 
@@ -85,6 +86,19 @@ test("a sweep's figures: means over the pairs, shares of the mean way, whichever
     noised.note,
     /of the corrupted run into the clean run.* is needed for it; that does not say that it is enough\.$/,
   );
+});
+
+test("intervals are of a thousand draws of the pairs, by the seed", async () => {
+  // Twelve pairs, so that each draw is another one.
+  const changes = Array.from({ length: 12 }, (_, i) => Math.sin(i) + 2);
+  const ways = changes.map((change, i) => change + 1 + Math.cos(i));
+  const { sites } = await told(
+    { seed: 9 },
+    changes.map((change, i) => sweep(ways[i]!, 0, [change, 1])),
+  );
+  const draws = pairDraws(12, { resamples: 1000, seed: 9 });
+  assert.equal(sites[0]!.change_interval, drawnInterval(draws, changes));
+  assert.equal(sites[0]!.recovery_interval, drawnInterval(draws, changes, { values: ways, least: 1e-6 }));
 });
 
 test("a sweep of one pair has no intervals; of runs that do not differ nothing is recovered", async () => {

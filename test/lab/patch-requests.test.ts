@@ -218,7 +218,7 @@ test("what is patched where nothing is said: every token of the blocks that have
     [[1, 3, 4], ["block_out", "attn_out"], undefined, [0, 1, 2, 3], true],
   );
   assert.equal([found.layers, found.sites.length], [[1, 3, 4], 24]);
-  assert.equal(own.contexts, [{ threads: 1, nCtx: 4 + 512, nBatch: 512, maxSequences: 256 }]);
+  assert.equal(own.contexts, [{ nCtx: 4 + 512, nBatch: 512, maxSequences: 256 }]);
   const heads = toy({ blocks: 5, attending: [1, 3] });
   await run(
     {
@@ -239,7 +239,7 @@ test("what is patched where nothing is said: every token of the blocks that have
   assert.equal([of.target, of.foil, of.controls], [2, 3, undefined]);
   const long = toy();
   await run(pair(600), long);
-  assert.equal(long.contexts, [{ threads: 1, nCtx: 600 + 600, nBatch: 600, maxSequences: 256 }]);
+  assert.equal(long.contexts, [{ nCtx: 600 + 600, nBatch: 600, maxSequences: 256 }]);
 });
 
 test("a control is a direction of its own for each block and pair, the same at all of a block's points", async () => {

@@ -284,7 +284,8 @@ test("a body of exactly the limit is read, one byte more is refused", async () =
 test("what is checked without the model is a 400; what only the model can tell is a 202", async () => {
   assert.is((await harness.request("POST", "/jobs", { ...demoInspect, layers: [0, 0] })).status, 400);
   assert.is((await harness.request("POST", "/jobs", "nonsense")).status, 400);
-  assert.is((await harness.request("POST", "/jobs", "")).status, 400);
+  const empty = await harness.request("POST", "/jobs", "");
+  assert.equal([empty.status, empty.body.error], [400, "The body is empty; send a JSON object."]);
   assert.is((await harness.request("POST", "/jobs", Buffer.from([0xff, 0xfe]))).status, 400);
   const job = await harness.submit({ ...demoInspect, layers: [255] });
   await harness.request("POST", `/jobs/${job.id}/cancel`, {});

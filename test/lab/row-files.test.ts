@@ -1,5 +1,5 @@
 /** Data sets in, shards and their index out: files by hand, without a model. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -10,7 +10,9 @@ import { ExtractionFolder, extractionFormat, type IndexHead } from "../../src/la
 import { indexName, isIndexName, Planner, type RowForm, shardLayout } from "../../src/lab/extraction/plan.js";
 import { RowWriter } from "../../src/lab/extraction/row-writer.js";
 import { givenTexts, textsOfFile } from "../../src/lab/extraction/texts.js";
+import { watchDisk } from "../support/disk.js";
 import { refusal } from "../support/refusal.js";
+import { withFiles } from "../support/with-files.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-row-files-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -59,6 +61,13 @@ test("texts of a file: a line each, or entries of JSON; empty lines and a mark a
   for (const line of ['{"text":7}', '{"text":""}', '""', "null", "[]", "7"]) {
     assert.is(await says("e.jsonl", `"ok"\n${line}`), "Line 2 of e.jsonl has neither a text nor a prompt.");
   }
+  assert.match(await says("e.jsonl", '"ok"\n{'), /^Line 2 of e\.jsonl is not JSON: .+\.$/);
+  for (const line of ['"\\ud800"', '{"text":"a","prompt":"\\udc00"}']) {
+    assert.is(await says("e.jsonl", `${line}\n"ok"`), "Line 1 of e.jsonl holds half of a surrogate pair.");
+  }
+  assert.is(await says("e.txt", Buffer.of(0x61, 10, 0xff)), "Line 2 of e.txt is not UTF-8.");
+  const absent = join(folder, "absent.txt");
+  assert.is(await refusal(() => all(textsOfFile(absent).read())), `${absent} cannot be read (ENOENT).`);
   const most = 16 * 1024 ** 2;
   assert.is(
     await says("f.txt", Buffer.alloc(most + 1, "x")),
@@ -180,6 +189,60 @@ const head: IndexHead = {
   made_with: { model: "toy" },
 };
 
+test("rows are given back to the memory once they are written", async () => {
+  const planner = new Planner(form, [0, 1], 4);
+  planner.add(1, false);
+  const [shard] = planner.finish().shards;
+  const [one, five] = [Float32Array.of(1, 2), Float32Array.of(3, 4)];
+  await new Artifacts(mkdtempSync(join(folder, "given-back-"))).create("shard", async (target) => {
+    const writer = new RowWriter(target, shard!, form);
+    const rows = new Map([
+      [1, { data: one }],
+      [5, { data: five }],
+    ]);
+    await writer.add([{ index: 0, tokens: Int32Array.of(7) }], rows);
+  });
+  assert.equal([one.length, five.length], [0, 0]);
+});
+
+test("a folder is made for its owner, on disk, where there is room for what is missing", async () => {
+  const planner = new Planner(form, [0, 1], 4);
+  for (const tokens of [3, 3]) planner.add(tokens, false);
+  const plan = planner.finish();
+  const path = join(folder, "roomy");
+  const disk = watchDisk();
+  try {
+    const opened = await ExtractionFolder.open(path, [0, 1]);
+    assert.equal(await opened.begin(head, plan), new Set());
+    assert.is(disk.lossOf(join(path, "index.json")), null);
+    await opened.close();
+  } finally {
+    disk.stop();
+  }
+  if (process.platform !== "win32") assert.is(statSync(path).mode & 0o777, 0o700);
+  assert.not(readdirSync(path).some((name) => name.endsWith(".lock")));
+  writeFileSync(join(path, plan.shards[0]!.file), Buffer.alloc(plan.shards[0]!.bytes));
+  // What is finished needs no room any more.
+  const needed = plan.shards[1]!.bytes;
+  const begin = (blocks: number, size: number) => {
+    const statfs = async () => ({ bavail: blocks, bfree: 1e9, blocks: 1e9, bsize: size });
+    return withFiles({ statfs: statfs as never }, async () => {
+      const opened = await ExtractionFolder.open(path, [0, 1]);
+      try {
+        return (await opened.begin(head, plan)).size;
+      } finally {
+        await opened.close();
+      }
+    });
+  };
+  assert.is(needed % 4, 0);
+  assert.is(await begin(needed / 4, 4), 1);
+  assert.is(
+    await refusal(() => begin(needed - 1, 1)),
+    `What is to be written has ${needed} bytes, and the disk of ${path} has ${needed - 1} bytes free.`,
+  );
+});
+
 test("a folder of shards: what is finished is kept, what was being written goes, what is another's stays", async () => {
   const planner = new Planner(form, [0, 1], 4);
   for (const tokens of [3, 3, 2]) planner.add(tokens, false);
@@ -209,6 +272,12 @@ test("a folder of shards: what is finished is kept, what was being written goes,
     `${path} holds another extraction: rows is "all" there, here "last". Choose another folder.`,
   );
   assert.match(await says(another({ extra: 1 })), /: its extra differ\. Choose/);
+  // What both say is told where it is no longer than 200 characters, of which "all" has five.
+  assert.match(
+    await says(another({ rows: "x".repeat(193) })),
+    /: rows is "all" there, here "x{193}"\. Choose/,
+  );
+  assert.match(await says(another({ rows: "x".repeat(194) })), /: its rows differ\. Choose/);
   assert.match(await says(another({ data: "x".repeat(300) })), /: its data differ\. Choose/);
   assert.match(await says(head, { ...plan, shards: plan.shards.slice(1) }), /: its shards differ\. Choose/);
   writeFileSync(join(path, second.file), "short");

@@ -157,6 +157,41 @@ test("a model that is large beside what is free is laid out first: refused, warn
   assert.match(tight.said, /^The model takes about .* 1 MB of 1\.0 GB are free: .*\n$/);
 });
 
+test("another model that an operation opens is laid out like the first one, beside what is free by then", async () => {
+  const { availableMemory, constrainedMemory } = process;
+  const { size } = statSync(demo);
+  const body = {
+    operation: "explain",
+    model: "demo",
+    verbaliser: "demo",
+    prompt: "a b",
+    layer: 1,
+    controls: false,
+  };
+  const asked = checkSubmission({
+    ...body,
+    template: "The capital of Japan",
+    marker: " Japan",
+    description_tokens: 1,
+  });
+  const after = async (free: number, load: WorkerTask["load"] = {}) => {
+    let times = 0;
+    process.availableMemory = () => (times++ === 0 ? 1e15 : free);
+    process.constrainedMemory = () => 1000;
+    try {
+      return await run(asked, { load });
+    } finally {
+      Object.assign(process, { availableMemory, constrainedMemory });
+    }
+  };
+  const { answer } = await after(size);
+  assert.match(
+    (answer as { message: string }).message,
+    /^The model takes about \d+ MB \(weights .*\), and there are 1 MB in all; /,
+  );
+  resultOf(await after(size, { force: true }));
+});
+
 test("a new stage is told at once, a step of the same one when a tenth of a second has gone by", () => {
   const { now } = performance;
   let ms = 1000;

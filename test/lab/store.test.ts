@@ -1,6 +1,5 @@
 import { existsSync, readdirSync } from "node:fs";
 import promises, { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -11,6 +10,7 @@ import { Lab } from "../../src/lab/lab.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { JobStore } from "../../src/lab/store.js";
 import { until } from "../support/until.js";
+import { withFiles } from "../support/with-files.js";
 
 let home: string;
 let store: JobStore;
@@ -39,6 +39,24 @@ function jobOf(id: string, created: number, status: Job["status"]): Job {
   } as unknown as Job;
 }
 
+test("a folder that another lab holds is refused with who holds it, and one that is a file with what is wrong", async () => {
+  const { since } = JSON.parse(await promises.readFile(join(store.folder, "lock"), "utf8")) as {
+    since: string;
+  };
+  const refusal = (folder: string) => JobStore.open(folder).catch(({ message }: Error) => message);
+  assert.is(
+    await refusal(home),
+    `${home}/lab is in use by process ${process.pid}, a tapline lab running since ${since}; ` +
+      "stop it or choose another folder with --home.",
+  );
+  const file = join(home, "file");
+  await writeFile(file, "");
+  assert.is(
+    await refusal(file),
+    `${file}/lab cannot be written (ENOTDIR); choose another folder with --home.`,
+  );
+});
+
 test("a removal that the disk refuses leaves the job where it was, whole", async () => {
   const id = JobStore.newId();
   const job = jobOf(id, 1, "completed");
@@ -46,7 +64,7 @@ test("a removal that the disk refuses leaves the job where it was, whole", async
   await writeFile(store.artifactPath(id, "a.npz"), "bytes");
   const { open } = promises;
   let refused = 0;
-  promises.open = async (path, ...rest) => {
+  const failing: typeof open = async (path, ...rest) => {
     const handle = await open(path, ...rest);
     if (path !== store.folder) return handle;
     handle.sync = () => {
@@ -55,14 +73,9 @@ test("a removal that the disk refuses leaves the job where it was, whole", async
     };
     return handle;
   };
-  syncBuiltinESMExports();
-  let error: unknown;
-  try {
-    error = await store.remove(id, quiet).catch((fault: unknown) => fault);
-  } finally {
-    promises.open = open;
-    syncBuiltinESMExports();
-  }
+  const error = await withFiles({ open: failing }, () =>
+    store.remove(id, quiet).catch((fault: unknown) => fault),
+  );
   assert.is(refused, 1);
   assert.match(String(error), "EIO");
   assert.equal(await store.read(id), job);
@@ -74,16 +87,10 @@ test("a removal that the disk refuses leaves the job where it was, whole", async
 test("files of a removed job that cannot be deleted are told of, and go at the next start", async () => {
   const id = JobStore.newId();
   await store.create(jobOf(id, 1, "completed"));
-  const real = promises.rm;
-  promises.rm = () => Promise.reject(new Error("EBUSY: resource busy"));
-  syncBuiltinESMExports();
   const said: string[] = [];
-  try {
-    await store.remove(id, (line) => said.push(line));
-  } finally {
-    promises.rm = real;
-    syncBuiltinESMExports();
-  }
+  await withFiles({ rm: () => Promise.reject(new Error("EBUSY: resource busy")) }, () =>
+    store.remove(id, (line) => said.push(line)),
+  );
   assert.equal(said, [
     `job ${id} is removed, but files of it stay until the next start: EBUSY: resource busy`,
   ]);

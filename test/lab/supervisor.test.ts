@@ -63,6 +63,30 @@ test("a result, a failure, and what is told before them", async () => {
   assert.equal(failed.outcome, failure("No."));
 });
 
+test("the first word about its end counts, whatever comes right behind it", async () => {
+  if (process.platform === "win32") return;
+  // All in one piece, so that what is behind has come before the process can be ended. Its channel is its fourth file.
+  const says = (...messages: object[]) => `
+    const { writeSync } = await import("node:fs");
+    writeSync(3, ${JSON.stringify(messages.map((message) => `${JSON.stringify(message)}\n`).join(""))});
+    hang();`;
+  const progress = (stage: string) => ({ type: "progress", progress: { stage, done: 0, total: 0 } });
+  const result = { type: "result", result: { of: "it" } };
+  const both = await run(says(result, { type: "failure", message: "No." }, progress("late")));
+  assert.equal(both as object, { outcome: { kind: "result", result: { of: "it" } }, progress: [] });
+  // Stopped while its result is on its way.
+  const stop = new AbortController();
+  const told: string[] = [];
+  const { outcome } = await run(says(progress("first"), result, progress("late")), {
+    signal: stop.signal,
+    onProgress: ({ stage }) => {
+      told.push(stage);
+      stop.abort();
+    },
+  });
+  assert.equal([outcome, told], [{ kind: "stopped" }, ["first"]]);
+});
+
 test("each death is a sentence of its own", async () => {
   const dies = async (how: string, more: Partial<WorkerRun> = {}) => (await run(how, more)).outcome;
   const killed = (signal: string) => dies(`process.kill(process.pid, "${signal}"); hang();`);
@@ -89,6 +113,20 @@ test("each death is a sentence of its own", async () => {
     );
   }
   assert.equal(await killed("SIGTERM"), failure("The worker was ended by SIGTERM."));
+});
+
+test("a worker that ends is not waited for by the channel that a child of its own holds", async () => {
+  if (process.platform === "win32") return;
+  const { outcome } = await run(
+    `const { spawn } = await import("node:child_process");
+    const stdio = ["ignore", "ignore", "ignore", 3];
+    spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio }).once("spawn", () => process.exit(3));`,
+    { deadlineMs: 300_000 },
+  );
+  assert.equal(
+    outcome,
+    failure("The worker ended with code 3 before it had a result; its worker.log says why."),
+  );
 });
 
 test("an abort is an rpc-server's where one is gone, and only then", async () => {

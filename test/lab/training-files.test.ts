@@ -13,6 +13,7 @@ import { LeastSquares } from "../../src/lab/training/least-squares.js";
 import { trainingRows } from "../../src/lab/training/rows.js";
 import { filledSettings, trainingBytes } from "../../src/lab/training/settings.js";
 import { refusal } from "../support/refusal.js";
+import { withFiles } from "../support/with-files.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-training-files-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -104,6 +105,15 @@ test("what an extraction's indices say, of one part and of several", async () =>
   extraction("parts", [texts(2, 3)], { file: "0-of-2" });
   const parts = await openExtraction(extraction("parts", [texts(1, 3, 2)], { file: "1-of-2" }));
   assert.equal([parts.texts, parts.rows, parts.files.length], [3, 9, 2]);
+  // Whatever order the folder has them in, the parts are in that of their numbers.
+  for (const order of [1, -1]) {
+    const names = ["index-0-of-2.json", "index-1-of-2.json", "notes"].sort(() => order);
+    const again = await withFiles({ readdir: (async () => names) as never }, () =>
+      openExtraction(join(folder, "parts")),
+    );
+    assert.equal([again.sha256, again.files], [parts.sha256, parts.files]);
+    assert.match(again.files[0]!, /0-of-2-0\.safetensors$/);
+  }
   assert.is.not(parts.sha256, sha256);
   extraction("parts", [texts(1, 3, 2)], { file: "1-of-2", source: { dtype: "f16" } });
   assert.is(
@@ -230,6 +240,8 @@ test("which rows are trained on and which are held out: whole texts, by their to
     (await ask({ seed: 3 })).pieces.map(({ uses }) => [...uses]),
     pieces.map(({ uses }) => [...uses]),
   );
+  // The same ones for ever, so that a dictionary is judged by what it was not trained on: by a MurmurHash3 elsewhere.
+  assert.equal(out, [21, 23, 30, 38, 51, 60, 66, 67, 69, 70, 79, 82, 86]);
   // Cut into other shards, the same texts are held out.
   const whole = await trainingRows(extraction("whole", [texts(100, 4)]), {
     layer: 5,
@@ -404,6 +416,14 @@ test("a training that was not finished is kept with what it is of, and is no oth
     await refusal(() => nowhere.write(state, history)),
     /^The training cannot be kept in .*checkpoint-layer-3\.safetensors \(ENOENT\), which takes \d+ bytes; what was kept before is as it was\.$/,
   );
+  // What is no fault of the disk's stays as it is.
+  const open = () => Promise.reject(new TypeError("a fault of ours"));
+  const fault = await withFiles({ open }, () =>
+    of()
+      .write(state, history)
+      .catch((error) => error),
+  );
+  assert.equal([fault.name, fault.message], ["TypeError", "a fault of ours"]);
   await of().remove();
   assert.equal(readdirSync(place), []);
   const says = (there: unknown, here: object) => differenceOf(there, here as never);
@@ -432,6 +452,20 @@ test("least squares: the ridge, rows of zeros, and rows that say nothing", async
     Math.abs(matrix[0]! - a) < 1e-6 && Math.abs(bias[0]! - (3 - a)) < 1e-6,
     `${matrix[0]} ${bias[0]}`,
   );
+  // Two numbers, four rows: of squares 2 and 8, ten in all, so that 5e-4 is added to either; the constant has none.
+  const two = new LeastSquares(2);
+  for (const row of [
+    [1, 0],
+    [-1, 0],
+    [0, 2],
+    [0, -2],
+  ])
+    two.add(Float64Array.from(row), Float64Array.of(row[1]! + 3, row[0]! - 4));
+  const found = two.solve();
+  for (const [i, value] of [0, 8 / 8.0005, 2 / 2.0005, 0].entries()) {
+    assert.ok(Math.abs(found.matrix[i]! - value) < 1e-6, `${i}: ${found.matrix[i]}`);
+  }
+  assert.equal([...found.bias], [3, -4]);
   for (const row of [Number.NaN, 0]) {
     const none = new LeastSquares(1);
     none.add(Float64Array.of(row), Float64Array.of(1));

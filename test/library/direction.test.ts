@@ -76,4 +76,35 @@ test("separation is of texts that the direction was not made from: 1 where they 
   assert.ok(Math.abs(same.separation! - 0.5) < 1e-9, `${same.separation}`);
 });
 
+test("six pairs are held out in five parts: the sixth with the first", () => {
+  const made = makeDirection(
+    states([6], [6], [6], [6], [6], [30]),
+    states(...Array(6).fill([0])),
+    "difference",
+    0,
+  );
+  close(made.vector, [10]);
+  // Without the first and the sixth: 6, of four. Without one of the others: 54 / 5. Each in units of 10.
+  const wanted = [3.6, 6.48, 6.48, 6.48, 6.48, 18];
+  close(Float32Array.from(made.projections!.positive), wanted);
+  assert.equal(made.projections!.negative, [0, 0, 0, 0, 0, 0]);
+});
+
+test("pca of one pair, and of pairs that all differ alike, is their difference, as long as it is", () => {
+  close(makeDirection(states([4, 0, 1]), states([1, -4, 1]), "pca", 0).vector, [3, 4, 0]);
+  const moved = makeDirection(states([4, 6], [0, 8], [3, 5]), states([1, 2], [-3, 4], [0, 1]), "pca", 0);
+  close(moved.vector, [3, 4]);
+});
+
+test("of two projections the greater one counts, however little it is greater", () => {
+  // The states of the test above, a thousandth as large: directions and projections are, too.
+  const small = makeDirection(
+    states([0.01], [0.011], [0.012]),
+    states([0], [0.001], [0.014]),
+    "difference",
+    0,
+  );
+  assert.ok(Math.abs(small.separation! - 6 / 9) < 1e-9, `${small.separation}`);
+});
+
 test.run();

@@ -5,6 +5,7 @@ import { UserError } from "../../src/contracts/user-error.js";
 import { FormatError } from "../../src/formats/format-error.js";
 import { type Reading, readVector } from "../../src/library/files.js";
 import { fc } from "../support/fc.js";
+import { torchFile } from "../support/torch-file.js";
 
 const model = { id: "toy", fingerprint: "f".repeat(64), nEmbd: 4, nLayer: 3 };
 const fixture = (name: string) => readFileSync(new URL(`./fixtures/${name}.pt`, import.meta.url));
@@ -92,6 +93,25 @@ test("cut and changed files are refused or read, never anything else", async () 
     }),
     { numRuns: 400 },
   );
+});
+
+test("the first block is one like the others: named, said by the file, or the input of the second", async () => {
+  const first = await read("axis-dict", { format: "assistant-axis", layer: 0 });
+  assert.equal([...first.layers], [[0, Float32Array.of(0, 1, 2, 3)]]);
+  assert.match(first.note, /; here 0, of block 0\.$/);
+  assert.equal(await plain("persona", { format: "persona", layer: 1 }), { 0: [10, 11, 12, 13] });
+  assert.equal(await plain("direction", { format: "refusal", layer: 1 }), { 0: [70, 71, 72, 73] });
+  await refused(/is of layer 2, not 0/, "capping", { format: "capping", entry: "late", layer: 0 });
+  const vector = { shape: [4], data: Float32Array.of(1, 2, 3, 4) };
+  const capping = (layer: number, claimed?: number) =>
+    readVector(torchFile({ vectors: { early: { layer, vector } } }), {
+      ...{ model, restamp: false, layer: claimed, format: "capping", entry: "early" },
+    });
+  for (const claimed of [undefined, 0]) {
+    assert.equal([...(await capping(0, claimed)).layers], [[0, vector.data]]);
+  }
+  const unsaid = await capping(-1).catch((error: Error) => error.message);
+  assert.is(unsaid, "The file does not say the layer of early.");
 });
 
 test.run();

@@ -1,6 +1,7 @@
 /** Vectors, probes and what keeps them: without a model, a server or a file of somebody else's. */
 import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import promises from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -13,6 +14,7 @@ import { checkModel, hashTensors, ownerOf, pointOf } from "../../src/library/ide
 import { Probes, Vectors } from "../../src/library/index.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
 import { refusalBy } from "../support/refusal.js";
+import { withFiles } from "../support/with-files.js";
 
 const home = mkdtempSync(join(tmpdir(), "tapline-kept-"));
 test.after(() => rmSync(home, { recursive: true, force: true }));
@@ -80,11 +82,85 @@ test("what another process puts in a thing's place is read anew", async () => {
   assert.is((await vectors.get("changing")).note, "first");
   await new Vectors(home).put("changing", new Map([[1, of(2, 2)]]), model, { note: "second" });
   assert.equal([(await vectors.get("changing")).note, await vectors.layers("changing")], ["second", [1]]);
+  // Of the same length and the same moment it is another file all the same.
+  const path = join(home, "library", "vectors", "changing.safetensors");
+  utimesSync(path, 1_700_000_000, 1_700_000_000);
+  assert.equal((await vectors.layer("changing", 1, model)).vector, of(2, 2));
+  await new Vectors(home).put("changing", new Map([[1, of(3, 3)]]), model, { note: "second" });
+  utimesSync(path, 1_700_000_000, 1_700_000_000);
+  assert.equal((await vectors.layer("changing", 1, model)).vector, of(3, 3));
   assert.equal([await vectors.remove("changing"), await vectors.remove("changing")], [true, false]);
   assert.is(
     await refusal(() => vectors.get("changing")),
     "There is no vector named changing; there are polite.",
   );
+});
+
+test("the projections of a vector's texts are told of it alone, not in lists", async () => {
+  const projections = { positive: [1, 2], negative: [-1, -2] };
+  const report = { typical_row: 7, separation: 1, shuffled_separation: 0.5, projections };
+  const reports = new Map([
+    [0, report],
+    [1, { ...report, typical_row: 8 }],
+  ]);
+  const layers = new Map([0, 1].map((layer) => [layer, of(3, 4)] as const));
+  const stored = await vectors.put("projected", layers, model, { note: "", reports });
+  const told = { length: 5, typical_row: 7, separation: 1, shuffled_separation: 0.5 };
+  assert.equal(stored.layers, [
+    { layer: 0, ...told },
+    { layer: 1, ...told, typical_row: 8 },
+  ]);
+  assert.equal((await vectors.get("projected")).layers, [
+    { layer: 0, ...told, projections },
+    { layer: 1, ...told, typical_row: 8, projections },
+  ]);
+  assert.equal(
+    (await vectors.list()).find(({ name }) => name === "projected"),
+    stored,
+  );
+  await vectors.remove("projected");
+});
+
+test("a vector's file is of block outputs, to be added, and says its layer where it holds one array alone", async () => {
+  const tensors = { layer_1: { shape: [2], data: of(1, 2) } };
+  const read = (bytes: Uint8Array, layer?: number) => readVector(bytes, { model, restamp: false, layer });
+  const said = (metadata: Record<string, string>) => read(encodeSafetensors(tensors, metadata));
+  assert.equal(
+    [...(await said({ operation: "add", point: "block_out", note: "n" })).layers],
+    [[1, of(1, 2)]],
+  );
+  assert.is(
+    await refusal(() => said({ operation: "probe" })),
+    "The file is for the operation probe, not add.",
+  );
+  assert.is(
+    await refusal(() => said({ point: "mid" })),
+    "The file is of the point mid; only block_out is offered.",
+  );
+  const unsaid = "The file says no layer: name its arrays layer_<n>, or send one array and say ?layer=<n>.";
+  assert.equal([...(await read(zipOf({ a: array(5, 6) }), 2)).layers], [[2, of(5, 6)]]);
+  assert.is(await refusal(() => read(zipOf({ a: array(5, 6) }))), unsaid);
+  assert.is(await refusal(() => read(zipOf({ a: array(5, 6), b: array(7, 8) }), 2)), unsaid);
+  // Its directory says that the array has a byte more than half a gigabyte.
+  const great = zipOf({ a: array(5, 6) });
+  great.writeUInt32LE(2 ** 29 + 1, great.indexOf("PK\x01\x02") + 24);
+  assert.is(
+    await refusal(() => read(great, 2)),
+    "The arrays of the .npz file have more than 536870912 bytes.",
+  );
+});
+
+test("a vector's file is read however long its head is", async () => {
+  // The first byte is the head's length by 256: 128 is what an old PyTorch file begins with.
+  const begun = new Set<number>();
+  for (let length = 0; length < 800; length += 8) {
+    const tensors = { layer_1: { shape: [2], data: of(1, 2) } };
+    const file = encodeSafetensors(tensors, { note: "n".repeat(length) });
+    begun.add(file[0] as number);
+    const { layers, note } = await readVector(file, { model, restamp: false, layer: undefined });
+    assert.equal([[...layers], note.length], [[[1, of(1, 2)]], length]);
+  }
+  assert.ok(begun.has(0x80));
 });
 
 test("a vector that fits no block, or holds none or what is no number", async () => {
@@ -196,6 +272,8 @@ test("what leaves as a file comes back as it was, a vector in llama.cpp's form, 
   const control = await readVector(writeVector({ tensors, metadata: {} }, "gguf"), { ...reading, model });
   assert.equal([...control.layers], [[2, of(3, 4)]]);
   assert.is(control.note, "From a control vector's GGUF file.");
+  const named = writeVector({ tensors, metadata: { model: "a model's name" } }, "gguf");
+  assert.ok(named.includes("a model's name"), "the file says whose it is");
   const probe = await probes.file("truth");
   assert.is(readProbe(writeProbe(probe, "safetensors"), reading).layer, 2);
   assert.is(await refusal(() => writeProbe(probe, "gguf")), "A probe has no GGUF form; ask for safetensors.");
@@ -290,6 +368,26 @@ test("a thousand are kept and one of them can be replaced; files that nobody fin
     "There is no probe named none; there are no probes yet.",
   );
   if (process.platform !== "win32") assert.is(statSync(join(shelf, "v7.safetensors")).mode & 0o777, 0o600);
+});
+
+test("what another process removes at the same moment is gone for both", async () => {
+  const shared = mkdtempSync(join(home, "shared-"));
+  const shelf = join(shared, "library", "vectors");
+  const kept = new Vectors(shared);
+  const put = (name: string) => kept.put(name, new Map([[0, of(1, 2)]]), model, { note: "" });
+  await put("both");
+  writeFileSync(join(shelf, "old.tmp"), "");
+  utimesSync(join(shelf, "old.tmp"), 1, 1);
+  const { rm } = promises;
+  const second: typeof rm = async (path, options) => {
+    await rm(path); // the other process is first
+    return rm(path, options);
+  };
+  await withFiles({ rm: second }, async () => {
+    await put("other");
+    assert.is(await kept.remove("both"), true);
+  });
+  assert.equal(readdirSync(shelf), ["other.safetensors"]);
 });
 
 test.run();

@@ -1,6 +1,6 @@
 /** Files of arrays as they are published, and dictionaries made of them: written by hand. */
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -10,6 +10,7 @@ import { FormatError } from "../../src/formats/format-error.js";
 import { decodeSafetensors, encodeSafetensors } from "../../src/formats/safetensors.js";
 import { modelFingerprint } from "../../src/library/fingerprint.js";
 import { Dictionaries, randomVector } from "../../src/library/index.js";
+import { ledBack } from "../../src/library/lens-vectors.js";
 import { Lenses } from "../../src/library/lenses.js";
 import { openTensors, readBytes, torchTensors } from "../../src/library/tensor-files.js";
 import { npyFile, storedZip, zipOf } from "../support/npz-bytes.js";
@@ -22,6 +23,11 @@ test.after(() => rmSync(home, { recursive: true, force: true }));
 const of = (...numbers: number[]) => Float32Array.from(numbers);
 const array = (...numbers: number[]) => npyFile(of(...numbers), [numbers.length]);
 const refusal = refusalBy(UserError, FormatError);
+/** What `sha256sum` says of a .safetensors file behind its head. */
+const sha256OfNumbers = (file: Buffer) =>
+  createHash("sha256")
+    .update(file.subarray(8 + Number(file.readBigUInt64LE(0))))
+    .digest("hex");
 
 test("a model's fingerprint: its size, its first megabyte, and 256 blocks of what follows where there is enough", async () => {
   const path = join(home, "model.gguf");
@@ -113,6 +119,9 @@ test("checkpoints that say what cannot be read: packed, big-endian, cut, older, 
   const great = storedZip({ "x/data.pkl": pickle });
   great.writeUInt32LE(16 * 1024 ** 2 + 1, great.indexOf("PK\x01\x02") + 24);
   assert.is(await refusal(() => open(great)), "The .pt file's pickle has 16777217 bytes.");
+  // One byte less is not too many; it ends where the pickle says.
+  great.writeUInt32LE(16_777_216, great.indexOf("PK\x01\x02") + 24);
+  assert.equal([...(await open(great)).shapes], []);
   // Its storage has 8 bytes; the directory says 7.
   const cut = Buffer.from(good);
   cut.writeUInt32LE(7, cut.lastIndexOf("lens/data/0") - 46 + 24);
@@ -154,11 +163,15 @@ test("a dictionary is kept for a block that its file or its caller says, once an
     ...{ row_scaling: "none", subtracts_bias: true, trained_on: "toy", hook: "blocks.2.hook_resid_post" },
     ...{ prepend_bos: true, notes: [], source: null },
   });
-  assert.match(sha256, /^[0-9a-f]{64}$/);
-  assert.is(bytes, statSync(join(home, "library", "dictionaries", "own.safetensors")).size);
+  const file = readFileSync(join(home, "library", "dictionaries", "own.safetensors"));
+  assert.equal([bytes, sha256], [file.length, sha256OfNumbers(file)]);
   assert.is(
     await refusal(() => dictionaries.add("x", place, { layer: 1 })),
     "The file says that it reads block 2, not 1.",
+  );
+  assert.is(
+    await refusal(() => dictionaries.add("x", published("block-256", "blocks.256.hook_resid_post").place)),
+    "The file says that it reads block 256; blocks are counted from 0, and 255 is the last that is known.",
   );
   const fits = { nEmbd: 4, nLayer: 3 };
   const { vector, feature } = await dictionaries.direction("own", 2, 2, fits);
@@ -220,7 +233,7 @@ test("a lens is kept under a name: its blocks in 16 bits where that loses nothin
     ...{ residual: false, trained_on: null, texts: 9, fit: null, notes: [], source: null },
   });
   const file = readFileSync(join(home, "library", "lenses", "own.safetensors"));
-  assert.equal([sha256.length, bytes], [64, file.length]);
+  assert.equal([sha256, bytes], [sha256OfNumbers(file), file.length]);
   const opened = await lenses.fitting("own", { nEmbd: 2, nLayer: 3 });
   const [first, wide] = [opened.translator(0)!, opened.translator(2)!];
   assert.equal(
@@ -251,6 +264,86 @@ test("a lens is kept under a name: its blocks in 16 bits where that loses nothin
   assert.is(await refusal(() => lenses.add("x", deep)), "The lens reads block 256; at most 255 are known.");
   assert.equal([await lenses.remove("own"), await lenses.remove("own")], [true, false]);
   assert.is(await refusal(() => lenses.get("own")), "There is no lens named own; there are no lenses yet.");
+});
+
+test("a lens of the hub says where it is from", async () => {
+  const path = join(home, "hub_jacobian_lens.pt");
+  writeFileSync(path, torchFile({ J: { 0: { shape: [2, 2], data: of(1, 0, 0, 1) } } }));
+  const source = "owner/name/hub_jacobian_lens.pt@c0ffee";
+  const stored = await new Lenses(home).add("hub", "owner/name", async () => ({ path, source }));
+  assert.is(stored.source, source);
+});
+
+test("a direction is led back through a lens by its matrix turned over, and itself where the lens adds the row", async () => {
+  const path = join(home, "matrix");
+  writeFileSync(
+    path,
+    Buffer.concat([
+      Buffer.alloc(4),
+      Buffer.from(of(1, 2, 3, 4).buffer),
+      Buffer.from([0, 0x3c, 0, 0x40, 0, 0x42, 0, 0x44]),
+    ]),
+  );
+  const directions = [Float64Array.of(1, 2), Float64Array.of(0, 1)];
+  const led = async (translator?: Parameters<typeof ledBack>[0]) =>
+    (await ledBack(translator, directions)).map((row) => [...row]);
+  // (1, 2) times the rows (1, 2) and (3, 4); in 32 bits, and the same numbers in 16.
+  for (const [matrix, half] of [
+    [4, false],
+    [20, true],
+  ] as const) {
+    assert.equal(await led({ path, half, matrix, residual: false }), [
+      [7, 10],
+      [3, 4],
+    ]);
+    assert.equal(await led({ path, half, matrix, residual: true }), [
+      [8, 12],
+      [3, 5],
+    ]);
+  }
+  assert.equal(await led(), [
+    [1, 2],
+    [0, 1],
+  ]);
+});
+
+test("weights and settings that are no files are not opened: a link to a folder, a link to nothing", async () => {
+  const place = join(home, "linked");
+  mkdirSync(place);
+  const dictionaries = new Dictionaries(home);
+  const [settings, weights] = [join(place, "cfg.json"), join(place, "sae_weights.safetensors")];
+  writeFileSync(settings, JSON.stringify({ architecture: "standard", d_in: 3, d_sae: 2 }));
+  for (const target of [home, join(home, "nobody")]) {
+    symlinkSync(target, weights);
+    assert.is(
+      await refusal(() => dictionaries.add("x", place, { layer: 0 })),
+      '"sae_weights.safetensors" is no file.',
+    );
+    rmSync(weights);
+  }
+  rmSync(settings);
+  writeFileSync(weights, encodeSafetensors({}));
+  symlinkSync(home, settings);
+  assert.is(await refusal(() => dictionaries.add("x", place, { layer: 0 })), '"cfg.json" is no file.');
+});
+
+test("the hub is not asked for what a repository's name says is none", async () => {
+  const asked: string[] = [];
+  const fromHub = async (place: string) => {
+    asked.push(place);
+    return undefined;
+  };
+  const add = (place: string) => refusal(() => new Dictionaries(home).add("x", place, { layer: 0 }, fromHub));
+  for (const kind of ["att", "transcoders"]) {
+    const message = await add(`google/gemma-scope-2b-pt-${kind}/layer_3`);
+    assert.match(message, `google/gemma-scope-2b-pt-${kind} holds dictionaries of ${kind}, as its name says`);
+  }
+  assert.equal(asked, []);
+  for (const kind of ["mlp", "res"]) {
+    const place = `google/gemma-scope-2b-pt-${kind}/layer_3`;
+    assert.is(await add(place), `There is no file or folder ${place}.`);
+    assert.is(asked.pop(), place);
+  }
 });
 
 test.run();

@@ -121,6 +121,8 @@ test("anything else at a pointer is an excerpt without a length", () => {
   assert.is(pieceAt(root, "/number", 0)?.value, 7);
   assert.is(pieceAt(root, "/none", 0)?.value, null);
   assert.is(pieceAt(root, "//", 0)?.value, 1);
+  // An escaped tilde before a 1 is no escaped slash.
+  assert.is(pieceAt({ "~1": "right", "/": "wrong" }, "/~01", 0)?.value, "right");
   assert.is(pieceAt(root, "/number/x", 0), undefined);
   assert.is(pieceAt(root, "/none/x", 0), undefined);
 });

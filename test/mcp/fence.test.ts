@@ -5,7 +5,7 @@ import { type Cut, excerpt, pageOf, pieceAt, sizeOf } from "../../src/mcp/excerp
 import { fence } from "../../src/mcp/fence.js";
 import { reveal, revealAll } from "../../src/mcp/reveal.js";
 import { packages } from "../studies/support/packages.js";
-import { fc } from "../support/fc.js";
+import { character, fc } from "../support/fc.js";
 import { injections } from "./injections.js";
 import { unfence } from "./session.js";
 
@@ -14,7 +14,7 @@ const hostileText = fc
   .array(
     fc.oneof(
       fc.constantFrom(...injections),
-      fc.string({ unit: "binary", maxLength: 30 }),
+      fc.string({ unit: character, maxLength: 30 }),
       fc.string({ unit: "grapheme", maxLength: 30 }),
       fc.constant(fence("seen before", { a: 1 })),
     ),

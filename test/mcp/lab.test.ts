@@ -13,27 +13,35 @@ import { type ClientKind, clients, open, type Session, type ToolResult, unfence 
 let lab: Harness;
 let serving: TestServer;
 const folder = mkdtempSync(join(tmpdir(), "tapline-mcp-"));
+// Each is a process, so tests share them: one for each client, and one that may download nothing.
+const downloading = {} as Record<ClientKind, Session>;
+let mcp: Session;
 test.before(async () => {
   [lab, serving] = await Promise.all([
     openHarness({ queueCapacity: 4 }),
     startServer({ home: join(folder, "home") }),
   ]);
+  const start = (kind: ClientKind, ...words: string[]) =>
+    open(kind, ["lab", "--lab", lab.lab.url, "--url", serving.url, ...words]);
+  await Promise.all([
+    ...clients.map(async (kind) => {
+      downloading[kind] = await start(kind, "--artifacts", folder);
+    }),
+    start("current, 2025").then((one) => {
+      mcp = one;
+    }),
+  ]);
 });
 test.after(async () => {
+  const opened = [...Object.values(downloading), mcp];
+  await Promise.all(opened.map((one) => one.close()));
   await Promise.all([lab.close(), serving.close()]);
   rmSync(folder, { recursive: true, force: true });
+  assert.equal(
+    opened.map((one) => one.stderr()),
+    ["", "", "", ""],
+  );
 });
-
-const opened: Session[] = [];
-test.after.each(async () => {
-  for (const one of opened.splice(0)) await one.close();
-});
-
-async function session(kind: ClientKind, words: string[] = [], address = lab.lab.url): Promise<Session> {
-  const one = await open(kind, ["lab", "--lab", address, "--url", serving.url, ...words]);
-  opened.push(one);
-  return one;
-}
 
 /** The job once it has ended, however often one has to wait for that. */
 async function ended(mcp: Session, id: string) {
@@ -60,7 +68,7 @@ const refusal = (result: ToolResult) => {
 
 for (const kind of clients) {
   test(`${kind} client: an experiment from its submission to its files, and the model being served`, async () => {
-    const mcp = await session(kind, ["--artifacts", folder]);
+    const mcp = downloading[kind];
     assert.equal((await mcp.tools()).map(({ name }) => name).sort(), [
       "lab_add_dictionary",
       "lab_add_lens",
@@ -119,12 +127,10 @@ for (const kind of clients) {
     assert.is(capture.layers[0].norms.length, capture.tokens.length);
     const cancelled = marked(await mcp.call("lab_cancel", { id: job.id }));
     assert.is(cancelled.job.status, "completed", "a job that has ended stays as it is");
-    assert.is(mcp.stderr(), "");
   });
 }
 
 test("what is refused comes as one sentence with the numbers", async () => {
-  const mcp = await session("current, 2025");
   const nothing = "0".repeat(32);
   assert.match(
     refusal(
@@ -177,7 +183,6 @@ test("what is refused comes as one sentence with the numbers", async () => {
 });
 
 test("an agent makes a direction, steers and watches an answer with it, and forgets it", async () => {
-  const mcp = await session("current, 2025");
   const question = (country: string) => `The capital of ${country} is`;
   const texts = {
     positive: ["Brovia", "Quenland", "Tarsovia", "Melgria", "Zondia", "Plavenia"].map(question),
@@ -247,12 +252,9 @@ test("an agent makes a direction, steers and watches an answer with it, and forg
   marked(await mcp.call("serving_forget", { kind: "vector", name: "unknown" }));
   const left = marked(await mcp.call("serving_library"));
   assert.equal([left.vectors, left.probes], [[], []]);
-  await mcp.close();
-  assert.is(mcp.stderr(), "");
 });
 
 test("a result too large for one answer is cut, says so, and can be read to its end", async () => {
-  const mcp = await session("current, 2025");
   const prompt = "The capital of France is Paris. ".repeat(30);
   const submission = {
     operation: "inspect",
@@ -279,13 +281,13 @@ test("a result too large for one answer is cut, says so, and can be read to its 
 });
 
 test("a Lab that is not there is said as a result, and the next call finds it again", async () => {
-  const mcp = await session("current, 2025", [], "9");
-  assert.match(refusal(await mcp.call("lab_health")), /^Nothing listens at http:\/\/127\.0\.0\.1:9/);
-  assert.is(marked(await mcp.call("serving_capabilities")).capabilities.model, "tapline-demo");
+  const lost = await open("current, 2025", ["lab", "--lab", "9", "--url", serving.url]);
+  assert.match(refusal(await lost.call("lab_health")), /^Nothing listens at http:\/\/127\.0\.0\.1:9/);
+  assert.is(marked(await lost.call("serving_capabilities")).capabilities.model, "tapline-demo");
+  await lost.close();
 });
 
 test("arguments are refused by their field with what it may be; lab_jobs has a limit", async () => {
-  const mcp = await session("current, 2025");
   const cases: Array<[string, object, string]> = [
     ["lab_submit", { operation: "guess", model: "demo" }, "operation: must be inspect, compare"],
     [
@@ -305,7 +307,6 @@ test("arguments are refused by their field with what it may be; lab_jobs has a l
 });
 
 test("a dictionary comes, is listed, reads a prompt, and goes", async () => {
-  const mcp = await session("current, 2025");
   const place = mkdtempSync(join(folder, "dictionary-"));
   const numbers = (...shape: [number, number?]) => ({
     shape: shape as number[],

@@ -102,6 +102,9 @@ test("a study: its head with the first entry, as many entries as fit, pieces by 
   );
   assert.is(pointed.page.entries, undefined);
   assert.is((await read([entry(3)], { pointer: "/entries/0/note" })).page.piece.value, "nnn");
+  // The empty pointer is all of it.
+  const { piece } = (await read([entry(3)], { pointer: "" })).page;
+  assert.equal([piece.pointer, piece.total, piece.value.entries], ["", null, [entry(3)]]);
   assert.is(
     await refused(client, "get_study", { id: uuid, pointer: "/a" }),
     'There is nothing at "/a"; a pointer looks like /entries/3/answer.',

@@ -34,6 +34,15 @@ const [health, vector, probe, dictionary, lens, capabilities, capture, job] = [
 ].map(sample);
 const id = "0123456789abcdef0123456789abcdef";
 
+test("lab_job does not wait unless it is told to, and begins a piece at its beginning", async () => {
+  const { tools } = await (await lab()).listTools();
+  const { properties } = tools.find(({ name }) => name === "lab_job")!.inputSchema as unknown as {
+    properties: Record<string, { minimum: number; default: number }>;
+  };
+  const { wait_seconds: wait, offset } = properties;
+  assert.equal([wait?.minimum, wait?.default, offset?.minimum, offset?.default], [0, 0, 0, 0]);
+});
+
 test("what each tool may do is told: whether it only reads, removes something, reaches beyond this machine", async () => {
   const told = async (client: Client) =>
     Object.fromEntries(
@@ -239,6 +248,9 @@ test("a job's piece is at its pointer, from an offset on; the whole is cut where
   const { piece } = await shown(client, "lab_job", { id, pointer: "/result/tokens", offset: 298 });
   assert.equal([piece.value, piece.offset, piece.next_offset], [tokens.slice(298), 298, null]);
   assert.is((await shown(client, "lab_job", { id, pointer: "/result/tokens" })).piece.value[0], tokens[0]);
+  // The empty pointer is all of it.
+  const all = (await shown(client, "lab_job", { id, pointer: "" })).piece;
+  assert.equal([all.pointer, all.total, all.value.id], ["", null, job.id]);
   assert.is(await refused(client, "lab_job", { id, pointer: "/a" }), 'The job has nothing at "/a".');
 });
 
@@ -269,6 +281,13 @@ test("files of a job: their addresses; one is downloaded where there is a folder
   assert.ok(existsSync(join(folder, id)), "the folder is made");
   await shown(writing, "lab_artifacts", { id, name: "c.safetensors" });
   assert.is(await refused(writing, "lab_artifacts", { id, name: "../x" }), 'The job has no artifact "../x".');
+  // A name that leads elsewhere, from whatever listens there, stays in the folder.
+  stand.answers = {
+    job: { ...job, result: { artifacts: ["../../up.npz"] } },
+    artifact: (_id: string, _name: string, to: string) => to,
+  };
+  await shown(writing, "lab_artifacts", { id, name: "../../up.npz" });
+  assert.equal(stand.calls.at(-1), ["lab.artifact", id, "../../up.npz", join(folder, id, "up.npz")]);
   stand.answers = { job };
   assert.equal((await shown(writing, "lab_artifacts", { id })).artifacts, []);
 });

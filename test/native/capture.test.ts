@@ -260,6 +260,14 @@ test("early exit captures the same", async () => {
   const { layers: captured } = await context.advance({ tokens, layers: [0, 3], earlyExit: true });
   assert.equal(captured[0]!.states!.data, whole[0]);
   assert.equal(captured[1]!.states!.data, whole[3]);
+  // What is behind block 3 was computed for none of these tokens.
+  await context.advance({ tokens: Int32Array.of(300), layers: [3], earlyExit: true });
+  for (const deeper of [{ layers: [4], earlyExit: true }, { layers: [] }]) {
+    const further = context.advance({ tokens: Int32Array.of(300), ...deeper });
+    await rejects(further, "INVALID_ARGUMENT", /through block 3 only; reset before going deeper/);
+  }
+  await context.reset();
+  assert.is((await context.advance({ tokens, layers: [4], earlyExit: true })).layers.length, 1);
 });
 
 test("an edit is h' = scale * h + vector", async () => {

@@ -26,7 +26,7 @@ export async function rejects(
   );
   assert.instance(error, NativeError);
   assert.is(error.code, code, error.message);
-  assert.match(error.message, /^(nCtx|nBatch|maxSequences|maxTokens|threads|gpuLayers|[A-Z])[^\n]*\.$/);
+  assert.match(error.message, /^(k |nCtx|nBatch|maxSequences|maxTokens|threads|gpuLayers|[A-Z\d])[^\n]*\.$/);
   assert.match(error.message, says);
 }
 

@@ -53,6 +53,9 @@ test("an unknown architecture", async () => {
   const at = other.indexOf("qwen3");
   other.write("qwenX", at);
   await rejects(Model.open(file("other.gguf", other)), "MODEL_LOAD", /other\.gguf.*qwenX/);
+  // llama.cpp's name of the function that says so is nobody's.
+  const told = await Model.open(join(folder, "other.gguf")).catch(String);
+  assert.not.match(String(told), /llama_\w+:/);
 });
 
 test("numbers that 32 bits or an index do not hold", async () => {

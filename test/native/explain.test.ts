@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type Context, type ExplainRequest, Model, quantise } from "../../src/native/index.js";
+import { tinyVocabulary, writeTinyModel } from "../inference/support/tiny-models.js";
 import { tokenEmbedding } from "../support/embeddings.js";
 import { writeExpertsModel } from "../support/experts-model.js";
 import { writeInF32 } from "../support/f32-model.js";
@@ -160,15 +161,72 @@ test("a drawn token is the one at its share of the probabilities", async () => {
   assert.ok(explained!.answers[0]!.tokens.length > 2);
 });
 
+test("a token that has no share at all is never drawn, also not by the lowest number", async () => {
+  const { context, before, after } = first();
+  const request = { before, after, fillings: [{ token: 300 }], maxTokens: 4 };
+  const [likeliest] = await context.explain(request);
+  // Divided by this, whatever is a little less likely has a share that no number holds.
+  const draws = Float64Array.of(0, 0, 0, 0);
+  const [drawn] = await context.explain({ ...request, draws, temperature: 1e-6 });
+  assert.equal(drawn!.answers, likeliest!.answers);
+});
+
+test("where positions have four axes, and images more numbers than an embedding, a row stands as a token does", async () => {
+  const path = join(folder, "axes.gguf");
+  const sizes = { block_count: 2, context_length: 512, embedding_length: 32, feed_forward_length: 32 };
+  const attention = { head_count: 1, head_count_kv: 1, key_length: 16, value_length: 16 };
+  const keys = {
+    ...sizes,
+    ...Object.fromEntries(Object.entries(attention).map(([key, value]) => [`attention.${key}`, value])),
+    "attention.layer_norm_rms_epsilon": { f32: 1e-6 },
+    "rope.freq_base": { f32: 100 },
+    // Each axis turns two of a head's eight pairs.
+    "rope.dimension_sections": Int32Array.of(2, 2, 2, 2),
+    n_deepstack_layers: 1,
+  };
+  await writeTinyModel(path, {
+    metadata: {
+      "general.architecture": "qwen3vl",
+      ...Object.fromEntries(Object.entries(keys).map(([key, value]) => [`qwen3vl.${key}`, value])),
+    },
+  });
+  const subject = await open(path);
+  try {
+    const { context } = subject;
+    assert.equal(await context.embeddingInput(), { supported: true, reason: "", tokenScale: 1 });
+    const [before, after] = [Int32Array.of(40, 90, 60, 70), Int32Array.of(50, 45)];
+    for (const token of [5, 66, tinyVocabulary - 3]) {
+      const row = await tokenEmbedding(path, token, 32);
+      const [given, typed] = await context.explain({
+        ...{ before, after, fillings: [{ row }, { token }], maxTokens: 3, logits: true },
+      });
+      assert.ok(same(given?.logits, typed?.logits), `token ${token}`);
+      await context.reset();
+      const whole = Int32Array.of(...before, token, ...after);
+      const { logits } = await context.advance({ tokens: whole, layers: [], logits: true });
+      const apart = logits!.map((logit, i) => Math.abs(logit - given!.logits![i]!));
+      assert.ok(Math.max(...apart) < 1e-4, `token ${token}: ${Math.max(...apart)}`);
+    }
+  } finally {
+    await subject.model.close();
+  }
+});
+
 test("an answer that the model ends itself is told from one that is cut", async () => {
   const { context, model } = first();
   const [ending] = model.info.endOfGeneration;
   const before = await model.tokenize("The capital of France is Paris", { special: true });
   const seen = new Set<boolean>();
   for (const maxTokens of [1, 64]) {
+    let told = "";
     const [{ answers } = { answers: [] }] = await context.explain({
       ...{ before: before.slice(0, -1), after: before.slice(-1), fillings: [{}], maxTokens },
+      onProgress: (done, total) => {
+        told = `${done} of ${total}`;
+      },
     });
+    // What an answer does not say counts as done.
+    assert.is(told, `${maxTokens} of ${maxTokens}`);
     const [{ tokens, ended } = { tokens: new Int32Array(0), ended: true }] = answers;
     assert.ok(ended ? tokens.length < maxTokens : tokens.length === maxTokens);
     assert.not.ok(tokens.includes(ending as number));
@@ -191,6 +249,14 @@ test("what cannot be explained is refused in a sentence, and the context goes on
   await refused({ fillings: [{}], after: new Int32Array(0) }, /tokens must follow it/);
   await refused({ maxTokens: 0 }, /maxTokens must be an integer from 1/);
   await refused({ maxTokens: 300 }, /needs 30\d tokens; the context holds 256/, "TOKEN_LIMIT");
+  // One that fills the context is answered, one more token is too many.
+  const filled = (length: number) => ({ before: new Int32Array(length).fill(300), maxTokens: 1 });
+  const room = 256 - 1 - after.length - 1;
+  assert.is((await context.explain({ ...request, ...filled(room) })).length, 1);
+  await refused(filled(room + 1), /needs 257 tokens; the context holds 256/, "TOKEN_LIMIT");
+  // Nothing in the place takes none of it.
+  const nothing = { ...filled(room + 1), fillings: [{}] };
+  assert.is((await context.explain({ ...request, ...nothing })).length, 1);
   await refused({ draws: Float64Array.of(0.1, 0.2), temperature: 0 }, /temperature above 0/);
   await refused({ draws: Float64Array.of(0.1, 1), temperature: 1 }, /0 to below 1/);
   await refused({ draws: Float64Array.of(0.1), temperature: 1 }, /a number .* each/);
@@ -198,6 +264,28 @@ test("what cannot be explained is refused in a sentence, and the context goes on
   controller.abort();
   await refused({ signal: controller.signal }, /./, "CANCELLED");
   assert.is((await context.explain(request)).length, 1);
+});
+
+test("an explanation that is cancelled among its tokens ends there, and the context works on", async () => {
+  const path = join(scratch(), "long.gguf");
+  await writeTinyModel(path, { metadata: { "qwen3.context_length": 32_768 } });
+  const model = await Model.open(path, { gpuLayers: 0 });
+  const context = await model.createContext({ threads: 1, nCtx: 32_768 });
+  const request = { before: Int32Array.of(40, 41), after: Int32Array.of(42), fillings: [{ token: 43 }] };
+  const before = await context.explain({ ...request, maxTokens: 200 });
+  assert.is(before[0]!.answers[0]!.tokens.length, 200, "the answer does not end by itself");
+  // More tokens than are made while this process waits for a processor.
+  const stop = new AbortController();
+  const { signal } = stop;
+  const cancelled = context.explain({
+    ...request,
+    maxTokens: 30_000,
+    signal,
+    onProgress: () => stop.abort(),
+  });
+  await rejects(cancelled, "CANCELLED", /cancelled/);
+  assert.equal(await context.explain({ ...request, maxTokens: 200 }), before);
+  await model.close();
 });
 
 test.run();

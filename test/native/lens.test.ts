@@ -1,11 +1,12 @@
 /** What lenses tell of rows, against sums in float64 over the logits themselves: a head of random numbers, and -inf. */
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { byteTokenizer } from "../../bench/models/byte-tokenizer.js";
-import { writeGguf } from "../../bench/models/gguf-writer.js";
-import { type Context, Model } from "../../src/native/index.js";
-import { randomMatrix, tensor } from "../inference/support/tiny-models.js";
+import { type Metadata, type TensorSpec, writeGguf } from "../../bench/models/gguf-writer.js";
+import { type Context, Model, narrow } from "../../src/native/index.js";
+import { filledTensor, randomMatrix, randomTensor, tensor } from "../inference/support/tiny-models.js";
 import { TestRandom } from "../support/random.js";
 import { rejects, scratch } from "./demo-model.js";
 
@@ -134,6 +135,65 @@ test("probabilities, ranks, entropies and distances from the output are those of
   assert.ok(smallest > 1e-6 && smallest < 1e-4, `the nearest is ${smallest} away`);
 });
 
+test("rows all but equal to the output's are no distance from it, never less than none", async () => {
+  // Their true distances are some 1e-10, which is far below what adding up so many numbers rounds.
+  const beside = states(output, 1e-5);
+  const [reading] = await context.readLens({ places: [{ states: beside }], output, top: 1 });
+  assert.equal([...reading!.divergences!], new Array(count).fill(0));
+});
+
+test("a translator is a matrix, with a bias or without, of either width, added to the row or in its place", async () => {
+  const bias = random.normals(hidden);
+  const weights = random.normals(hidden * hidden).map((value) => Math.fround(Math.round(value * 64) / 256));
+  const halves = await narrow(weights, "f16");
+  const path = join(folder, "translator");
+  const parts = [new Uint8Array(16), weights, halves, bias];
+  writeFileSync(
+    path,
+    Buffer.concat(parts.map((part) => new Uint8Array(part.buffer, part.byteOffset, part.byteLength))),
+  );
+  const places = { f32: 16, f16: 16 + weights.byteLength, bias: 16 + weights.byteLength + halves.byteLength };
+  const rows = states();
+  for (const half of [false, true]) {
+    for (const biased of [false, true]) {
+      for (const residual of [false, true]) {
+        const by = Float32Array.from({ length: count * hidden }, (_, at) => {
+          const [row, out] = [Math.floor(at / hidden) * hidden, at % hidden];
+          let sum = (biased ? bias[out]! : 0) + (residual ? rows[at]! : 0);
+          for (let k = 0; k < hidden; k++) sum += weights[out * hidden + k]! * rows[row + k]!;
+          return sum;
+        });
+        const translator = {
+          ...{ path, half, residual, matrix: half ? places.f16 : places.f32 },
+          ...(biased ? { bias: places.bias } : { bias: 0 }),
+        };
+        const [found, expected] = await context.readLens({
+          ...{ places: [{ states: rows, translator }, { states: by }], top: 3, entropy: true },
+        });
+        const what = JSON.stringify({ half, biased, residual });
+        assert.equal([...found!.tokenIds], [...expected!.tokenIds], what);
+        for (const [i, share] of expected!.probabilities.entries())
+          assert.ok(Math.abs(found!.probabilities[i]! - share) < 1e-5, `${what}: ${i}`);
+      }
+    }
+  }
+});
+
+test("what a lens cannot read is refused with the numbers", async () => {
+  const read = (more: object) => context.readLens({ places: [{ states: states() }], top: 1, ...more });
+  const target = (id: number) => ({ targets: new Int32Array(count).fill(id) });
+  assert.is((await read(target(vocabulary - 1))).length, 1);
+  await rejects(read(target(vocabulary)), "INVALID_ARGUMENT", /target 345 is outside the vocabulary of 345/);
+  for (const odd of [
+    { targets: new Int32Array(count - 1) },
+    { output: output.slice(hidden) },
+    { places: [{ states: states() }, { states: states().slice(hidden) }] },
+    { places: [{ states: states().slice(1) }] },
+  ]) {
+    await rejects(read(odd), "INVALID_ARGUMENT", /as many rows of 32 values of every place/);
+  }
+});
+
 test("a row that is no number is refused, whatever is asked of it", async () => {
   const spoilt = states();
   spoilt[hidden * 2] = Number.NaN;
@@ -207,5 +267,94 @@ test("rows of which not all logits fit at once are each read as they are alone",
     }
   }
 });
+
+/** Rows behind the last block, as in the model of the name; both have a head of the tokens' embeddings. */
+const scaled: [string, Metadata, TensorSpec[], (row: number[]) => number[]][] = [
+  [
+    "command-r",
+    { "attention.layer_norm_epsilon": { f32: 1e-5 }, logit_scale: { f32: 0.25 } },
+    [],
+    // A layer norm; a quarter of every logit.
+    (row) => {
+      const mean = row.reduce((sum, value) => sum + value, 0) / hidden;
+      const centred = row.map((value) => value - mean);
+      const variance = centred.reduce((sum, value) => sum + value * value, 0) / hidden;
+      return centred.map((value) => (0.25 * value) / Math.sqrt(variance + 1e-5));
+    },
+  ],
+  [
+    "minicpm3",
+    {
+      ...{ "attention.layer_norm_rms_epsilon": { f32: 1e-5 }, "rope.dimension_count": 8 },
+      ...{ "attention.q_lora_rank": 16, "attention.kv_lora_rank": 16 },
+      ...{ "attention.key_length": 16, "attention.value_length": 16 },
+    },
+    [
+      randomTensor("blk.0.attn_q_a.weight", [hidden, 16]),
+      filledTensor("blk.0.attn_q_a_norm.weight", [16], 1),
+      randomTensor("blk.0.attn_q_b.weight", [16, 2 * 16]),
+      randomTensor("blk.0.attn_kv_a_mqa.weight", [hidden, 16 + 8]),
+      filledTensor("blk.0.attn_kv_a_norm.weight", [16], 1),
+      randomTensor("blk.0.attn_kv_b.weight", [16, 2 * (8 + 16)]),
+      filledTensor("blk.0.ffn_norm.weight", [hidden], 1),
+    ],
+    // A root mean square norm; the row 256 / 32 times as long, before the head.
+    (row) => {
+      const square = row.reduce((sum, value) => sum + value * value, 0) / hidden;
+      return row.map((value) => (8 * value) / Math.sqrt(square + 1e-5));
+    },
+  ],
+];
+
+for (const [architecture, more, tensors, headed] of scaled) {
+  test(`where a model scales what its head reads or says, so do lens and direction: ${architecture}`, async () => {
+    const path = join(folder, `${architecture}.gguf`);
+    const common: Metadata = {
+      ...{ block_count: 1, context_length: 512, embedding_length: hidden, feed_forward_length: hidden },
+      ...{ "attention.head_count": 2, "attention.head_count_kv": 2, ...more },
+    };
+    const embeddings = randomMatrix("token_embd", hidden * vocabulary, 2);
+    await writeGguf(
+      path,
+      {
+        ...{ "general.architecture": architecture, "general.file_type": 0, ...byteTokenizer(vocabulary) },
+        ...Object.fromEntries(
+          Object.entries(common).map(([name, value]) => [`${architecture}.${name}`, value]),
+        ),
+      },
+      [
+        tensor("token_embd.weight", [hidden, vocabulary], embeddings),
+        filledTensor("output_norm.weight", [hidden], 1),
+        filledTensor("blk.0.attn_norm.weight", [hidden], 1),
+        ...["ffn_gate", "ffn_up", "ffn_down"].map((name) =>
+          randomTensor(`blk.0.${name}.weight`, [hidden, hidden]),
+        ),
+        ...(tensors.length > 0 ? ["attn_output"] : ["attn_q", "attn_k", "attn_v", "attn_output"]).map(
+          (name) => randomTensor(`blk.0.${name}.weight`, [hidden, hidden]),
+        ),
+        ...tensors,
+      ],
+    );
+    const model = await Model.open(path, { gpuLayers: 0 });
+    try {
+      const context = await model.createContext({ threads: 1, nCtx: 64 });
+      const { layers, logits } = await context.advance({
+        ...{ tokens: Int32Array.of(40, 41, 42), layers: [0], rows: "last", logits: true },
+      });
+      const state = layers[0]!.states!.data;
+      const row = headed([...state]);
+      const read = await context.lensLogits(state);
+      for (const token of [0, 7, vocabulary - 1]) {
+        const expected = row.reduce((sum, value, i) => sum + value * embeddings[token * hidden + i]!, 0);
+        const { direction, constant } = await context.logitDirection(state, token);
+        const said = direction.reduce((sum, value, i) => sum + value * state[i]!, constant);
+        for (const [what, found] of Object.entries({ model: logits![token]!, lens: read[token]!, said }))
+          assert.ok(Math.abs(found - expected) < 1e-3, `${token}, ${what}: ${found}, not ${expected}`);
+      }
+    } finally {
+      await model.close();
+    }
+  });
+}
 
 test.run();

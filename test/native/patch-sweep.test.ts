@@ -1,6 +1,12 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { type Context, Model, type PatchSweepRequest, patchCells } from "../../src/native/index.js";
+import {
+  type Context,
+  Model,
+  type PatchGrowth,
+  type PatchSweepRequest,
+  patchCells,
+} from "../../src/native/index.js";
 import { demo, layersOf, logitsOf, rejects } from "./demo-model.js";
 
 let model: Model;
@@ -96,7 +102,12 @@ for (const denoise of [true, false]) {
 
 test("a context that holds one site at a time finds the same", async () => {
   const request = await everywhere();
-  const least = await model.createContext({ nCtx: 2 * clean.length, nBatch: clean.length, maxSequences: 2 });
+  const least = await model.createContext({
+    threads: 1,
+    nCtx: 2 * clean.length,
+    nBatch: clean.length,
+    maxSequences: 2,
+  });
   const [narrow, wide] = [await least.patchSweep(request), await context.patchSweep(request)];
   near(narrow.patched, wide.patched, 1e-4, "narrow");
   assert.is(narrow.computedTokens, wide.computedTokens);
@@ -208,7 +219,7 @@ test("what cannot be swept is told in a sentence", async () => {
     "INVALID_ARGUMENT",
     /have 3 values; 1024 are needed/,
   );
-  const small = await model.createContext({ nCtx: 256, nBatch: 5, maxSequences: 2 });
+  const small = await model.createContext({ threads: 1, nCtx: 256, nBatch: 5, maxSequences: 2 });
   await rejects(
     small.patchSweep(request),
     "TOKEN_LIMIT",
@@ -347,6 +358,52 @@ test("tokens that stand elsewhere in the other prompt are patched there", async 
   const sweep = await context.patchSweep(request);
   near(sweep.patched, expected, 1e-4, "elsewhere");
   assert.ok(Math.abs((sweep.patched.at(-2) as number) - sweep.clean) <= 1e-5, "the last block's last token");
+});
+
+test("a block's input is the output of the block before it, in the last block, too", async () => {
+  const request = await everywhere();
+  const last = model.info.nLayer - 1;
+  const at = async (layer: number, point: "block_in" | "block_out") =>
+    (await context.patchSweep({ ...request, layers: [layer], points: [point] })).patched;
+  for (const layer of [1, last]) {
+    const found = await at(layer, "block_in");
+    assert.equal(found, await at(layer - 1, "block_out"));
+    // The last block's attention reads what stands before the last token, too.
+    assert.ok(new Set(found.slice(0, -1)).size > 1, `block ${layer}: ${found}`);
+  }
+});
+
+test("prompts that fill half of the context are swept, a token more is refused with the numbers", async () => {
+  const wide = await model.createContext({ threads: 1, nCtx: 256, maxSequences: 2 });
+  const long = (length: number) => ({
+    clean: new Int32Array(length).fill(300),
+    corrupted: new Int32Array(length).fill(301),
+  });
+  const request = { layers: [1], target: 1, foil: 2 };
+  assert.is((await wide.patchSweep({ ...request, ...long(128), positions: [127] })).patched.length, 1);
+  await rejects(
+    wide.patchSweep({ ...request, ...long(129), positions: [128] }),
+    "TOKEN_LIMIT",
+    /^Patching prompts of 129 tokens takes a context of 258 and batches of 129 .* has 256, 256 and 2\.$/,
+  );
+  await wide.close();
+});
+
+test("while sites are computed, what is known so far is told: both answers, and nothing of sites to come", async () => {
+  const request = await everywhere();
+  const seen: { done: number; total: number; growth: PatchGrowth }[] = [];
+  const sweep = await context.patchSweep({
+    ...request,
+    onProgress: (done, total, growth) => void seen.push({ done, total, growth }),
+  });
+  const { done, total, growth } = seen.at(-1)!;
+  assert.equal([done, total], [sweep.computedSites, sweep.computedSites]);
+  assert.equal(growth.patched, sweep.patched);
+  for (const { growth } of seen) {
+    assert.equal([growth.clean, growth.corrupted], [sweep.clean, sweep.corrupted]);
+    for (const [at, value] of growth.patched.entries())
+      assert.ok(Number.isNaN(value) || value === sweep.patched[at], `site ${at}`);
+  }
 });
 
 test("a cancelled sweep ends, and the context works on", async () => {

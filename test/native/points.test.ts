@@ -140,7 +140,9 @@ test("sweeps patch attention and MLP as a forward pass for each site does", asyn
     foil,
   };
   const positions = [5, 4];
-  const sweep = await (await model.createContext({ nCtx: 128, nBatch: 64, maxSequences: 16 })).patchSweep({
+  const sweep = await (
+    await model.createContext({ threads: 1, nCtx: 128, nBatch: 64, maxSequences: 16 })
+  ).patchSweep({
     ...request,
     positions,
   });
@@ -194,6 +196,21 @@ test("a logit's direction says what the model's head says", async () => {
   );
 });
 
+test("a lens reads the stream before, within and behind a block, and nothing that is added to it", async () => {
+  await context.reset();
+  const points: Point[] = ["block_in", "attn_out", "mid", "ffn_out", "block_out"];
+  const { layers: found } = await context.advance({ tokens, layers: [3], points, lensTopK: 1 });
+  for (const { point, states, lens } of found) {
+    const read = ["block_in", "mid", "block_out"].includes(point);
+    assert.is(lens !== undefined, read, point);
+    if (!lens) continue;
+    for (let row = 0; row < tokens.length; ++row) {
+      const logits = await context.lensLogits(states!.data.slice(row * width, (row + 1) * width));
+      assert.is(lens.tokenIds[row], logits.indexOf(Math.max(...logits)), `${point}, row ${row}`);
+    }
+  }
+});
+
 test("attention is read by rows that sum to 1, and times the values it is what the heads read", async () => {
   assert.is(context.points.attention.supported, false, "flash attention keeps none");
   const whole = await model.createContext({ threads: 1, nCtx: 64, nBatch: 64, keepAttention: true });
@@ -241,6 +258,7 @@ test("attention is read by rows that sum to 1, and times the values it is what t
     "INVALID_ARGUMENT",
     /Head 4 does not exist: block 4 has 4 heads, 0 to 3/,
   );
+  await rejects(refused({ layers: [4], heads: [3, 3] }), "INVALID_ARGUMENT", /Head 3 is listed twice/);
   await rejects(refused({ layers: [8] }), "LAYER_OUT_OF_RANGE");
   await rejects(
     context.advance({ tokens, layers: [], attention: { layers: [4] } }),

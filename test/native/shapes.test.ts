@@ -9,28 +9,25 @@ import { writeGguf } from "../../bench/models/gguf-writer.js";
 import {
   type Context,
   type DictionaryPlaces,
+  decodeRows,
   type Edit,
   encodeRows,
   Model,
+  narrow,
   patchCells,
 } from "../../src/native/index.js";
-import { randomMatrix, tensor, writeTinyModel } from "../inference/support/tiny-models.js";
+import {
+  ones,
+  randomMatrix,
+  randomTensor,
+  tensor,
+  writeTinyModel,
+} from "../inference/support/tiny-models.js";
 import { logitsOf, rejects, scratch } from "./demo-model.js";
 
 const folder = scratch();
 const [vocabulary, blocks, head, feedForward] = [320, 2, 16, 32];
 
-const numbers = (name: string, dimensions: number[], scale = 0.5) =>
-  tensor(
-    name,
-    dimensions,
-    randomMatrix(
-      name,
-      dimensions.reduce((product, size) => product * size, 1),
-      scale,
-    ),
-  );
-const ones = (name: string, length: number) => tensor(name, [length], new Float32Array(length).fill(1));
 const everyBlock = (of: (block: string) => TensorSpec[]) =>
   Array.from({ length: blocks }, (_, block) => of(`blk.${block}`)).flat();
 
@@ -47,18 +44,18 @@ async function writeQwen(
     },
     tensors: [
       ...tensors,
-      numbers("token_embd.weight", [hidden, vocabulary]),
+      randomTensor("token_embd.weight", [hidden, vocabulary]),
       ones("output_norm.weight", hidden),
       ...everyBlock((blk) => [
         ones(`${blk}.attn_norm.weight`, hidden),
         ones(`${blk}.ffn_norm.weight`, hidden),
-        numbers(`${blk}.attn_q.weight`, [hidden, heads * head]),
-        numbers(`${blk}.attn_k.weight`, [hidden, shared * head]),
-        numbers(`${blk}.attn_v.weight`, [hidden, shared * head]),
-        numbers(`${blk}.attn_output.weight`, [heads * head, hidden]),
-        numbers(`${blk}.ffn_gate.weight`, [hidden, feedForward]),
-        numbers(`${blk}.ffn_up.weight`, [hidden, feedForward]),
-        numbers(`${blk}.ffn_down.weight`, [feedForward, hidden]),
+        randomTensor(`${blk}.attn_q.weight`, [hidden, heads * head]),
+        randomTensor(`${blk}.attn_k.weight`, [hidden, shared * head]),
+        randomTensor(`${blk}.attn_v.weight`, [hidden, shared * head]),
+        randomTensor(`${blk}.attn_output.weight`, [heads * head, hidden]),
+        randomTensor(`${blk}.ffn_gate.weight`, [hidden, feedForward]),
+        randomTensor(`${blk}.ffn_up.weight`, [hidden, feedForward]),
+        randomTensor(`${blk}.ffn_down.weight`, [feedForward, hidden]),
       ]),
     ].filter((one, at, all) => all.findIndex(({ name }) => name === one.name) === at),
   });
@@ -108,10 +105,13 @@ test("lengths count every number of a row whose width is no multiple of 8", asyn
 test("behind a layer norm and before a head with a bias, a logit's direction says what the head says", async () => {
   const hidden = 32;
   const embeddings = randomMatrix("token_embd.weight", hidden * vocabulary).map((value) => value + 0.3);
-  const both = (name: string) => [numbers(`${name}.weight`, [hidden], 2), numbers(`${name}.bias`, [hidden])];
+  const both = (name: string) => [
+    randomTensor(`${name}.weight`, [hidden], 2),
+    randomTensor(`${name}.bias`, [hidden]),
+  ];
   const linear = (name: string, inner: number, outer: number) => [
-    numbers(`${name}.weight`, [inner, outer]),
-    numbers(`${name}.bias`, [outer]),
+    randomTensor(`${name}.weight`, [inner, outer]),
+    randomTensor(`${name}.bias`, [outer]),
   ];
   const metadata: Metadata = {
     "general.architecture": "phi2",
@@ -157,6 +157,37 @@ test("behind a layer norm and before a head with a bias, a logit's direction say
   );
 });
 
+test("a head that lies rearranged for the processor is refused, and one that does not says what the head says", async () => {
+  const output: TensorSpec = {
+    ...{ name: "output.weight", dimensions: [hidden, vocabulary], type: "q4_0" },
+    // Blocks of a float16 near 0.1, and of 32 numbers of four bits.
+    bytes: (size) =>
+      Buffer.from(
+        Array.from({ length: size }, (_, i) => (i % 18 === 0 ? 0x66 : i % 18 === 1 ? 0x2e : i * 37)),
+      ),
+  };
+  await opened(
+    (path) => writeTinyModel(path, { metadata: { "general.file_type": 2 }, tensors: [output] }),
+    {},
+    async (context) => {
+      const { layers, logits } = await context.advance({
+        ...{ tokens: Int32Array.of(40, 41, 42), layers: [1], rows: "last", logits: true },
+      });
+      const state = layers[0]!.states!.data;
+      for (const token of [0, 7, 319]) {
+        const found = await context.logitDirection(state, token).catch((error: Error) => error.message);
+        if (typeof found === "string") {
+          assert.match(found, /the rows of 'output.weight' lie rearranged for this processor's products\.$/);
+          continue;
+        }
+        const own = found.direction.reduce((sum, value, i) => sum + value * state[i]!, found.constant);
+        // Products of quantised weights quantise the states, too.
+        assert.ok(Math.abs(own - logits![token]!) < 0.05, `${token}: ${own}, not ${logits![token]}`);
+      }
+    },
+  );
+});
+
 test("where two heads share values, attention is proven by the values that each of them reads", async () => {
   await opened(
     (path) => writeQwen(path, { heads: 4, shared: 2 }),
@@ -182,7 +213,7 @@ const writeDamaged = (path: string) => {
   return writeTinyModel(path, {
     tensors: [
       tensor("token_embd.weight", [hidden, vocabulary], embeddings),
-      numbers("output.weight", [hidden, vocabulary]),
+      randomTensor("output.weight", [hidden, vocabulary]),
     ],
   });
 };
@@ -196,6 +227,88 @@ test("what a damaged token left in the memory reaches no text behind a reset", a
     const spoiled = await logitsOf(context, { tokens: Int32Array.of(40, damaged, 41), layers: [] });
     assert.not.ok(spoiled.every(Number.isFinite));
     assert.equal(await logitsOf(context, { tokens, layers: [] }), sound);
+  });
+});
+
+test("what fails in the middle of a text leaves nothing of it", async () => {
+  await opened(writeDamaged, { keepAttention: true, maxSequences: 3 }, async (context) => {
+    const tokens = Int32Array.of(40, 44);
+    const sound = await logitsOf(context, { tokens, layers: [] });
+    const spoilt = Int32Array.of(40, damaged, 41);
+    const plain = Int32Array.of(40, 42, 41);
+    const failing: [what: string, run: () => Promise<unknown>, says: RegExp][] = [
+      [
+        "attention",
+        () => context.advance({ tokens: spoilt, layers: [], attention: { layers: [1] } }),
+        /attention of block 1 at token \d is not finite;/,
+      ],
+      [
+        "the unpatched runs",
+        () => context.patchSweep({ clean: spoilt, corrupted: plain, layers: [0], positions: [2] }),
+        /^The model's logits are not finite; the model file may be damaged\.$/,
+      ],
+      [
+        "what a row is said to be",
+        () =>
+          context.explain({ before: tokens, after: tokens, fillings: [{ token: damaged }], maxTokens: 2 }),
+        /^The logits are not finite: the row is too long, or the model file is damaged\.$/,
+      ],
+      [
+        "rows of packed texts",
+        () => context.features({ sequences: [tokens, spoilt, tokens], layers: [1] }),
+        /^The output of block 1 is not finite at the last token of text 1;/,
+      ],
+    ];
+    for (const [what, run, says] of failing) {
+      await context.reset();
+      await rejects(run(), "COMPUTE", says);
+      // Not reset by hand: a text begins anew.
+      const { logits } = await context.advance({ tokens, layers: [], logits: true });
+      assert.equal(logits, sound, what);
+    }
+  });
+});
+
+test("rows that are not finite are named by their text and their place in it, whatever else is packed", async () => {
+  await opened(writeDamaged, { keepAttention: true, maxSequences: 4 }, async (context) => {
+    const sound = Int32Array.of(40, 41, 42);
+    // What is masked is multiplied with 0, so that every row of such a text is spoilt, and its neighbours' while they
+    // are packed beside it.
+    const sequences = [sound, Int32Array.of(40, 41, damaged), sound];
+    for (const [rows, starts, place] of [
+      ["all", [0, 0, 0], "at token 0 of text 1"],
+      ["all", [1, 2, 0], "at token 2 of text 1"],
+      ["mean", [2, 1, 0], "in the mean of text 1"],
+      ["last", [0, 0, 0], "at the last token of text 1"],
+    ] as const) {
+      const reading = context.features({
+        ...{ sequences, layers: [0], rows },
+        ...(rows !== "last" && { starts: Int32Array.from(starts) }),
+      });
+      await rejects(reading, "COMPUTE", new RegExp(`^The output of block 0 is not finite ${place};`));
+    }
+  });
+});
+
+test("a change that overflows spoils neither its neighbours nor what is swept next", async () => {
+  const write = (path: string) => writeTinyModel(path);
+  await opened(write, { keepAttention: true, maxSequences: 3 }, async (context) => {
+    const prompts = [Int32Array.of(40, 41, 42), Int32Array.of(50, 51)];
+    const half: Edit = { layer: 0, scale: 0.5 };
+    const huge: Edit = { layer: 0, scale: 3e38 };
+    const expected = await context.sweep({ prompts, plans: [[half]], maxTokens: 2 });
+    const found = await context.sweep({ prompts, plans: [[huge], [half]], maxTokens: 2 });
+    for (const [p, { target, baseline, rows }] of found.entries()) {
+      const alone = expected[p]!;
+      assert.equal([baseline.finite, rows[0]!.finite, rows[1]!.finite], [true, false, true]);
+      assert.is(target, alone.target);
+      near(baseline.probability, alone.baseline.probability, "baseline", 1e-4);
+      near(rows[1]!.probability, alone.rows[0]!.probability, "its neighbour", 1e-4);
+      assert.equal(rows[1]!.continuation, alone.rows[0]!.continuation);
+      // Each row is counted once, however often it was computed.
+      assert.is(rows[1]!.effects[0]!.rows, alone.rows[0]!.effects[0]!.rows);
+    }
+    assert.equal(await context.sweep({ prompts, plans: [[half]], maxTokens: 2 }), expected);
   });
 });
 
@@ -251,7 +364,7 @@ test("behind a sliding window, every site equals a forward pass of its own", asy
     ...byteTokenizer(vocabulary),
   };
   const tensors = [
-    numbers("token_embd.weight", [hidden, vocabulary]),
+    randomTensor("token_embd.weight", [hidden, vocabulary]),
     ones("output_norm.weight", hidden),
     ...everyBlock((blk) => [
       ...["attn_norm", "ffn_norm", "post_attention_norm", "post_ffw_norm"].map((name) =>
@@ -259,11 +372,11 @@ test("behind a sliding window, every site equals a forward pass of its own", asy
       ),
       ones(`${blk}.attn_q_norm.weight`, head),
       ones(`${blk}.attn_k_norm.weight`, head),
-      ...["attn_q", "attn_k", "attn_v"].map((name) => numbers(`${blk}.${name}.weight`, [hidden, head])),
-      numbers(`${blk}.attn_output.weight`, [head, hidden]),
-      numbers(`${blk}.ffn_gate.weight`, [hidden, feedForward]),
-      numbers(`${blk}.ffn_up.weight`, [hidden, feedForward]),
-      numbers(`${blk}.ffn_down.weight`, [feedForward, hidden]),
+      ...["attn_q", "attn_k", "attn_v"].map((name) => randomTensor(`${blk}.${name}.weight`, [hidden, head])),
+      randomTensor(`${blk}.attn_output.weight`, [head, hidden]),
+      randomTensor(`${blk}.ffn_gate.weight`, [hidden, feedForward]),
+      randomTensor(`${blk}.ffn_up.weight`, [hidden, feedForward]),
+      randomTensor(`${blk}.ffn_down.weight`, [feedForward, hidden]),
     ]),
   ];
   // Sites at 5 and 62 fill a first batch; those behind begin where a window reaches back to what came before them.
@@ -333,6 +446,98 @@ test("a dictionary's feature fires above its threshold, and of equals the first 
   const equal = dictionaryOf({ row, bias: new Array(9).fill(1) }, { activation: "topk", k: 4 });
   const kept = await encodeRows(equal, new Float32Array(2 * hidden));
   assert.equal([...kept.indices], [0, 1, 2, 3, 0, 1, 2, 3]);
+});
+
+test("rows are scaled each by its own numbers, and what is decoded is scaled back by them", async () => {
+  // Decoder rows of 1 and 2 at feature 0 and 1, a bias of 0, and rows whose deviation is small beside SAELens' epsilon.
+  const row = Float32Array.from({ length: hidden }, (_, i) => (i < 4 ? 1 : 0));
+  const small = Float32Array.from({ length: hidden }, (_, i) => 1 + (i % 2 === 0 ? 1e-4 : -1e-4));
+  const wide = Float32Array.from({ length: hidden }, (_, i) => -3 + (i % 2 === 0 ? 2 : -2));
+  const rows = Float32Array.of(...small, ...wide);
+  const sparse = {
+    pointers: Float64Array.of(0, 1, 2),
+    indices: Int32Array.of(0, 1),
+    values: Float32Array.of(0.5, 2),
+  };
+  const root = (square: number) => Math.sqrt(square);
+  const expected = {
+    none: [0.5, 2].map((value) => [0, value]),
+    constant_norm: [
+      [0, 0.5 * root(1 + 1e-8)],
+      [0, 2 * root(9 + 4)],
+    ],
+    layer_norm: [
+      [1, 1 + 0.5 * 1e-4 * root(hidden / (hidden - 1))],
+      [-3, -3 + 2 * 2 * root(hidden / (hidden - 1))],
+    ],
+  };
+  for (const [rowScaling, values] of Object.entries(expected)) {
+    const dictionary = dictionaryOf(
+      { row, bias: [0, 0] },
+      { activation: "relu", rowScaling: rowScaling as DictionaryPlaces["rowScaling"] },
+    );
+    const decoded = await decodeRows(dictionary, sparse, rows);
+    for (const [at, [without = 0, within = 0]] of values.entries()) {
+      for (let i = 0; i < hidden; i++) {
+        const wanted = i < 4 ? within : without;
+        const found = decoded[at * hidden + i]!;
+        assert.ok(
+          Math.abs(found - wanted) < 2e-7 * Math.max(1, Math.abs(wanted)),
+          `${rowScaling} ${at} ${i}: ${found}`,
+        );
+      }
+    }
+  }
+});
+
+test("numbers beyond what 16 bits hold are refused, the largest are kept", async () => {
+  assert.equal([...(await narrow(Float32Array.of(65504, -65504), "f16"))], [0x7bff, 0xfbff]);
+  assert.equal([...(await narrow(Float32Array.of(1, -2), "bf16"))], [0x3f80, 0xc000]);
+  const told = async (value: number, type: "f16" | "bf16") =>
+    String(await narrow(Float32Array.of(1, value), type).catch((error: Error) => error.message));
+  for (const value of [70_000, Number.POSITIVE_INFINITY, Number.NaN])
+    assert.match(await told(value, "f16"), /is beyond the range of F16, 65504\.$/);
+  for (const value of [3.4e38, Number.NEGATIVE_INFINITY])
+    assert.match(await told(value, "bf16"), /is beyond the range of BF16\.$/);
+});
+
+test("what a dictionary cannot read is refused in a sentence", async () => {
+  const row = new Float32Array(hidden);
+  const layout = dictionaryOf({ row, bias: [1, 1, 1, 1] }, { activation: "topk", k: 4 });
+  const rows = new Float32Array(2 * hidden);
+  assert.equal([...(await encodeRows(layout, rows)).pointers], [0, 4, 8]);
+  for (const k of [0, 5])
+    await rejects(
+      encodeRows({ ...layout, k }, rows),
+      "INVALID_ARGUMENT",
+      new RegExp(`k is ${k}; .* keeps 1 to all`),
+    );
+  for (const at of [0, 2 * hidden - 1]) {
+    const spoilt = rows.with(at, Number.NaN);
+    await rejects(encodeRows(layout, spoilt), "COMPUTE", /^A row that is to be encoded is not finite\.$/);
+  }
+  // The file ends with its last number, and numbers begin at multiples of their size.
+  const size = 4 * (2 * 4 * hidden + 4 + hidden);
+  const end = size - 4 * hidden;
+  assert.is((await encodeRows({ ...layout, decoderBias: end }, rows)).pointers.length, 3);
+  for (const decoderBias of [end + 4, end - 2, -4, size + 4])
+    await rejects(
+      encodeRows({ ...layout, decoderBias }, rows),
+      "INVALID_ARGUMENT",
+      /do not lie in a file of/,
+    );
+  const sparse = { pointers: Float64Array.of(0, 1), indices: Int32Array.of(3), values: Float32Array.of(1) };
+  assert.is((await decodeRows(layout, sparse, rows.slice(hidden))).length, hidden);
+  for (const odd of [
+    { pointers: Float64Array.of(1, 1) },
+    { pointers: Float64Array.of(0, 2) },
+    { indices: Int32Array.of(4) },
+    { indices: Int32Array.of(-1) },
+    { values: Float32Array.of(1, 2) },
+  ]) {
+    const reading = decodeRows(layout, { ...sparse, ...odd }, rows.slice(hidden));
+    await rejects(reading, "INVALID_ARGUMENT", /./);
+  }
 });
 
 test("a hold reads a feature as its dictionary does: ties, and the length that one unit adds", async () => {

@@ -1,8 +1,11 @@
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type Edit, Model, NativeError, type SweepRow } from "../../src/native/index.js";
+import { writeTinyModel } from "../inference/support/tiny-models.js";
 import { sequentialSweep } from "../support/sequential-sweep.js";
+import { rejects, scratch } from "./demo-model.js";
 
 const demo = fileURLToPath(new URL("../../models/demo/tapline-demo.gguf", import.meta.url));
 const strengths = [0, 0.5, 1, 1.5, -2, 1];
@@ -40,8 +43,8 @@ const kinds: Record<string, (s: number) => Omit<Edit, "layer">> = {
 for (const [kind, edit] of Object.entries(kinds)) {
   test(`a batched sweep agrees with one sequence at a time: ${kind}`, async () => {
     const layer = 2;
-    const batched = await model.createContext({ nCtx: 1024, maxSequences: 32 });
-    const single = await model.createContext({ nCtx: 128 });
+    const batched = await model.createContext({ threads: 1, nCtx: 1024, maxSequences: 32 });
+    const single = await model.createContext({ threads: 1, nCtx: 128 });
     const texts = await prompts();
     const plans = strengths.map((strength) => [{ layer, ...edit(strength) }]);
     const trials = await batched.sweep({ prompts: texts, plans, maxTokens });
@@ -80,7 +83,7 @@ function outcome(row: SweepRow | undefined) {
 }
 
 test("a neutral edit is the baseline itself, and equal edits give equal rows", async () => {
-  const context = await model.createContext({ nCtx: 512, maxSequences: 16 });
+  const context = await model.createContext({ threads: 1, nCtx: 512, maxSequences: 16 });
   const [prompt] = await prompts();
   const [trial] = await context.sweep({
     prompts: [prompt as Int32Array],
@@ -99,9 +102,31 @@ test("a neutral edit is the baseline itself, and equal edits give equal rows", a
   await context.close();
 });
 
+test("a context of as many sequences as there are different rows is enough", async () => {
+  const [prompt] = (await prompts()) as [Int32Array];
+  const vector = direction();
+  const neutral: Edit[] = [
+    { layer: 1 },
+    { layer: 1, kind: "clamp", vector, min: 50, strength: 0 },
+    { layer: 1, kind: "project_out", vector, strength: 0 },
+    { layer: 1, vector: new Float32Array(vector.length), strength: 3, unit: "row_norm" },
+  ];
+  const half: Edit[] = [0, 1].map((layer) => ({ layer, scale: 0.5 }));
+  const context = await model.createContext({ threads: 1, nCtx: 128, maxSequences: 3 });
+  const plans = [...neutral, ...half, ...half].map((edit) => [edit]);
+  const [trial] = await context.sweep({ prompts: [prompt], plans, maxTokens: 3 });
+  // Neutral plans are the baseline, equal ones one row: with it there are three.
+  for (const at of neutral.keys()) assert.equal(outcome(trial?.rows[at]), outcome(trial?.baseline));
+  for (const at of half.keys()) assert.equal(trial?.rows[4 + at], trial?.rows[6 + at]);
+  const more = [...plans, [{ layer: 2, scale: 0.5 }]];
+  const refused = await context.sweep({ prompts: [prompt], plans: more, maxTokens: 3 }).catch(String);
+  assert.match(String(refused), /9 plans of edits needs 4 sequences; this context computes 3 at once\./);
+  await context.close();
+});
+
 test("prompts that do not fit at once are swept in chunks with the same result", async () => {
-  const wide = await model.createContext({ nCtx: 2048, maxSequences: 64 });
-  const narrow = await model.createContext({ nCtx: 64, maxSequences: 4 });
+  const wide = await model.createContext({ threads: 1, nCtx: 2048, maxSequences: 64 });
+  const narrow = await model.createContext({ threads: 1, nCtx: 64, maxSequences: 4 });
   const texts = await prompts();
   const request = { prompts: texts, plans: [0, 2].map((scale) => [{ layer: 3, scale }]), maxTokens: 8 };
   const [all, chunked] = [await wide.sweep(request), await narrow.sweep(request)];
@@ -116,7 +141,7 @@ test("prompts that do not fit at once are swept in chunks with the same result",
 });
 
 test("what cannot be swept is refused with the numbers", async () => {
-  const context = await model.createContext({ nCtx: 32, maxSequences: 2 });
+  const context = await model.createContext({ threads: 1, nCtx: 32, maxSequences: 2 });
   const [prompt] = await prompts();
   const refused = async (request: object, code: string, words: RegExp) => {
     try {
@@ -139,10 +164,23 @@ test("what cannot be swept is refused with the numbers", async () => {
   await refused({ targets: Int32Array.of(1 << 30) }, "INVALID_ARGUMENT", /vocabulary/);
   await refused({ signal: AbortSignal.abort() }, "CANCELLED", /cancelled/);
   await context.close();
+  // A cell for each of 10 tokens, for 9 of them once more where they are changed, and for n tokens of each row.
+  const exact = await model.createContext({ threads: 1, nCtx: 256, maxSequences: 2 });
+  const all = {
+    prompts: [new Int32Array(10).fill(300)],
+    plans: [[{ layer: 0, scale: 0.5, positions: "all" as const }]],
+  };
+  await rejects(
+    exact.sweep({ ...all, maxTokens: 119 }),
+    "TOKEN_LIMIT",
+    /needs 257 tokens; the context holds 256/,
+  );
+  assert.is((await exact.sweep({ ...all, maxTokens: 118 })).length, 1);
+  await exact.close();
 });
 
 test("a row whose logits are not finite says so, and the others go on", async () => {
-  const context = await model.createContext({ nCtx: 256, maxSequences: 3 });
+  const context = await model.createContext({ threads: 1, nCtx: 256, maxSequences: 3 });
   const [prompt] = await prompts();
   const [trial] = await context.sweep({
     prompts: [prompt as Int32Array],
@@ -162,19 +200,30 @@ test("a row whose logits are not finite says so, and the others go on", async ()
 });
 
 test("plans that differ in one field only are computed apart, equal ones give the same", async () => {
-  const context = await model.createContext({ nCtx: 512, maxSequences: 32 });
+  const context = await model.createContext({ threads: 1, nCtx: 1024, maxSequences: 32 });
   const vector = direction().map((x) => 30 * x);
   const plain: Edit = { layer: 0, strength: 20, unit: "unit", vector };
   const clamp: Edit = { ...plain, kind: "clamp", min: 10, max: 40 };
-  const plans: Edit[] = [
-    plain,
-    { ...plain, vector: vector.slice() },
-    { ...plain, unit: "vector" },
-    { ...plain, unit: "row_norm" },
-    { ...plain, scale: 0.5 },
-    clamp,
-    { ...clamp, min: 30 },
+  const head: Edit = { layer: 3, point: "head_out", head: 0, scale: 0 };
+  // Each beside the edit from which it differs in one field.
+  const pairs: [one: Edit, other: Edit][] = [
+    [plain, { ...plain, layer: 1 }],
+    [plain, { ...plain, point: "attn_out" }],
+    [plain, { ...plain, positions: [[0, 2]] }],
+    [plain, { ...plain, strength: 10 }],
+    [plain, { ...plain, unit: "vector" }],
+    [plain, { ...plain, unit: "row_norm" }],
+    [plain, { ...plain, scale: 0.5 }],
+    [plain, { ...plain, vector: vector.map((x) => -x) }],
+    [plain, { ...plain, kind: "project_out" }],
+    [clamp, { ...clamp, min: 30 }],
+    [
+      { ...clamp, min: -40, max: -10 },
+      { ...clamp, min: -40, max: -30 },
+    ],
+    [head, { ...head, head: 1 }],
   ];
+  const plans = [plain, { ...plain, vector: vector.slice() }, ...pairs.flat()];
   const [prompt] = (await prompts()) as [Int32Array];
   const [trial] = await context.sweep({
     prompts: [prompt],
@@ -182,25 +231,31 @@ test("plans that differ in one field only are computed apart, equal ones give th
     maxTokens: 0,
   });
   const targets = Int32Array.of(trial?.target as number);
-  const alone: number[] = [];
-  for (const edit of plans) {
+  const told = (row: SweepRow | undefined) => {
+    const [effect] = row?.effects ?? [];
+    return [row?.probability, effect?.rows, effect?.rowLength, effect?.changeLength] as number[];
+  };
+  const apart = (one: number[], other: number[]) =>
+    Math.max(...one.map((value, i) => Math.abs(value - (other[i] as number)) / Math.max(1, Math.abs(value))));
+  const alone: number[][] = [];
+  for (const [at, edit] of plans.entries()) {
     const [one] = await context.sweep({ prompts: [prompt], plans: [[edit]], targets, maxTokens: 0 });
-    alone.push(one?.rows[0]?.probability as number);
+    alone.push(told(one?.rows[0]));
+    const gap = apart(alone[at] as number[], told(trial?.rows[at]));
+    assert.ok(gap < 1e-4, `plan ${at} is ${gap} from what it is alone`);
   }
-  trial?.rows.forEach(({ probability }, at) => {
-    assert.ok(Math.abs(probability - (alone[at] as number)) < 1e-3, `plan ${at}`);
-  });
+  assert.equal(trial?.rows[1], trial?.rows[0]);
   // They do differ, so that a plan that was taken for another would show.
-  const gap = (one: number, other: number) => Math.abs((alone[one] as number) - (alone[other] as number));
-  assert.ok(gap(0, 1) < 1e-3);
-  for (const other of [2, 3, 4]) assert.ok(gap(0, other) > 2e-3, `plan ${other}`);
-  assert.ok(gap(5, 6) > 2e-3);
+  for (const [at, [, { vector: _, ...other }]] of pairs.entries()) {
+    const gap = apart(alone[2 + 2 * at] as number[], alone[3 + 2 * at] as number[]);
+    assert.ok(gap > 1e-3, `${JSON.stringify(other)} is ${gap} from its neighbour`);
+  }
   await context.close();
 });
 
 test("each prompt has the target that was named for it, or its own most probable token", async () => {
-  const context = await model.createContext({ nCtx: 256, maxSequences: 8 });
-  const single = await model.createContext({ nCtx: 128 });
+  const context = await model.createContext({ threads: 1, nCtx: 256, maxSequences: 8 });
+  const single = await model.createContext({ threads: 1, nCtx: 128 });
   const texts = await prompts();
   const edit: Edit = { layer: 3, scale: 0.5 };
   const named = [300, -1, 17];
@@ -231,6 +286,25 @@ test("each prompt has the target that was named for it, or its own most probable
   }
   await context.close();
   await single.close();
+});
+
+test("a sweep that is cancelled among its tokens ends there, and the context works on", async () => {
+  const path = join(scratch(), "long.gguf");
+  await writeTinyModel(path, { metadata: { "qwen3.context_length": 32_768 } });
+  const long = await Model.open(path);
+  const context = await long.createContext({ threads: 1, nCtx: 32_768, maxSequences: 2 });
+  const sweep = (maxTokens: number, more: object = {}) =>
+    context.sweep({
+      ...{ prompts: [Int32Array.of(40, 41, 42)], plans: [[{ layer: 0, scale: 0.5 }]], maxTokens, ...more },
+    });
+  const before = await sweep(200);
+  assert.is(before[0]!.baseline.continuation.length, 200, "the text does not end by itself");
+  // More tokens than are made while this process waits for a processor.
+  const stop = new AbortController();
+  const cancelled = sweep(15_000, { signal: stop.signal, onProgress: () => stop.abort() });
+  await rejects(cancelled, "CANCELLED", /cancelled/);
+  assert.equal(await sweep(200), before);
+  await long.close();
 });
 
 test.run();

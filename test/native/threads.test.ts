@@ -4,13 +4,45 @@ import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { Model } from "../../src/native/index.js";
+import { type ContextOptions, Model, threadsFor } from "../../src/native/index.js";
 import { module, moduleAt } from "../support/program.js";
 import { until } from "../support/until.js";
 import { demo, someTokens } from "./demo-model.js";
 
 const onLinux = process.platform === "linux" ? test : test.skip;
 const threads = () => readdirSync("/proc/self/task").length;
+
+/** As many as stay: a thread that has been joined is still told of for a moment. */
+async function lasting(): Promise<number> {
+  for (let [before, now] = [-1, threads()]; ; [before, now] = [now, threads()]) {
+    if (before === now) return now;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+test("only a model below 40 MB is computed with one thread unless told otherwise", () => {
+  assert.equal([3_000_000, 39_999_999, 40_000_000, 5e11].map(threadsFor), [1, 1, undefined, undefined]);
+});
+
+onLinux(
+  "a context of the embedded model begins no thread beside its own, unless two are asked for",
+  async () => {
+    await readFile(demo); // Node's own threads for files begin with the first
+    const model = await Model.open(demo);
+    const begun = async (options: ContextOptions) => {
+      const before = await lasting();
+      const context = await model.createContext({ nCtx: 64, ...options });
+      await context.advance({ tokens: someTokens(20, model.info.nVocab), layers: [0] });
+      await context.close();
+      return (await lasting()) - before;
+    };
+    assert.equal(
+      [await begun({}), await begun({ threads: undefined }), await begun({ threads: 2 })],
+      [0, 0, 1],
+    );
+    await model.close();
+  },
+);
 
 onLinux("threads that helped out end; operations one after the other need one", async () => {
   await readFile(demo); // Node's own threads for files begin with the first
@@ -22,7 +54,7 @@ onLinux("threads that helped out end; operations one after the other need one", 
     await context.advance({ tokens, layers: [0] });
   };
   await pass();
-  const alone = threads();
+  const alone = await lasting();
   const texts = Array.from({ length: 12 }, () => "many words ".repeat(500));
   await Promise.all(texts.map((text) => model.tokenize(text)));
   await until(() => threads() <= alone, "the threads that helped out end");

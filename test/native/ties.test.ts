@@ -52,12 +52,18 @@ test("of equal logits the lower id comes first: next tokens, lens, ranks, target
 
 test("a continuation ends where the model ends its text", async () => {
   await undecided({ "tokenizer.ggml.eos_token_id": 0 }, async (context) => {
+    let told = "";
     const [trial] = await context.sweep({
       ...{ prompts: [Int32Array.of(40, 41)], plans: [[{ layer: 0, scale: 0.5 }]], maxTokens: 3 },
+      onProgress: (done, total) => {
+        told = `${done} of ${total}`;
+      },
     });
     assert.is(trial!.target, 0);
     assert.equal([...trial!.baseline.continuation], []);
     assert.equal([...trial!.rows[0]!.continuation], []);
+    // What a text does not say counts as done: two rows of three tokens.
+    assert.is(told, "6 of 6");
   });
 });
 

@@ -1,8 +1,11 @@
+import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { byteTokenizer } from "../../bench/models/byte-tokenizer.js";
 import { Model } from "../../src/native/index.js";
-import { fc } from "../support/fc.js";
-import { demo, rejects } from "./demo-model.js";
+import { writeTinyModel } from "../inference/support/tiny-models.js";
+import { character, fc } from "../support/fc.js";
+import { demo, rejects, scratch } from "./demo-model.js";
 
 let model: Model;
 test.before(async () => {
@@ -16,7 +19,7 @@ async function roundTrip(text: string): Promise<string> {
 
 test("any text comes back from its tokens", async () => {
   const text = fc.oneof(
-    fc.string({ unit: "binary", maxLength: 60 }),
+    fc.string({ unit: character, maxLength: 60 }),
     fc.string({ unit: "grapheme", maxLength: 40 }),
     fc.lorem(),
     fc.constantFrom(
@@ -92,6 +95,25 @@ test("ids outside the vocabulary and other types are refused", async () => {
   await rejects(model.tokenize(7 as unknown as string), "INVALID_ARGUMENT", /string/);
   assert.equal(await model.pieces(new Int32Array()), []);
   assert.is(await model.detokenize(new Int32Array()), "");
+});
+
+test("a piece and a text may be as long as a token is", async () => {
+  const folder = scratch();
+  const lengths = [63, 64, 65, 500];
+  const words = lengths.map((length) => `w${"o".repeat(length - 1)}`);
+  const names = [...(byteTokenizer(320)["tokenizer.ggml.tokens"] as string[])];
+  names.splice(300, words.length, ...words);
+  const path = join(folder, "long.gguf");
+  await writeTinyModel(path, { metadata: { "tokenizer.ggml.tokens": names } });
+  const long = await Model.open(path);
+  try {
+    const ids = Int32Array.from(lengths, (_, i) => 300 + i);
+    const pieces = (await long.pieces(ids)).map((piece) => piece.length);
+    assert.equal(pieces, lengths);
+    assert.is(await long.detokenize(ids), words.join(""));
+  } finally {
+    await long.close();
+  }
 });
 
 test("metadata says what the file is", () => {

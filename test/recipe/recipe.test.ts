@@ -437,7 +437,7 @@ test("reproduce: figures, files and the exit code, from a file of one's own", as
     assert.is(kept.code, 0, kept.stderr);
     assert.match(readFileSync(join(root, "kept", "pick.html"), "utf8"), /Feature \d+, picked/);
     assert.equal(await client.dictionaries(), []);
-    keeping.steps[1]!.request!.texts = ["text 1"]; // the contrast finds too few
+    Object.assign(keeping.steps[1]!.request as object, { texts: ["text 1"] }); // the contrast finds too few
     writeFileSync(file, JSON.stringify(keeping));
     const failed = await command(["reproduce", file, "--lab", lab.url, "--out", join(root, "no"), "--quiet"]);
     assert.match(failed.stderr, /Step read has 1 texts; 1:3 is none of them/);

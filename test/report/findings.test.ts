@@ -2,27 +2,14 @@
  * What reports say and show of small results, as recorded/findings.txt has it: written once, then read against these numbers.
  * Whoever changes a figure on purpose reads it again and changes the file.
  */
-import { readFileSync } from "node:fs";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { drawFigure } from "../../src/report/index.js";
+import { recordedTexts } from "../support/recorded.js";
 import { saidCases } from "./small-findings.js";
 import { told } from "./told.js";
 
-/** The recorded texts by name. */
-function read(file: string): Map<string, string> {
-  return new Map(
-    readFileSync(new URL(`./recorded/${file}.txt`, import.meta.url), "utf8")
-      .replace(/\n$/, "")
-      .split(/^##### /m)
-      .slice(1)
-      .map((part): [string, string] => {
-        const [name = "", ...lines] = part.replace(/\n$/, "").split("\n");
-        return [name, lines.join("\n")];
-      }),
-  );
-}
-
+const read = (file: string) => recordedTexts(new URL(`./recorded/${file}.txt`, import.meta.url));
 const recorded = read("findings");
 
 for (const [name, made] of saidCases) {

@@ -147,16 +147,18 @@ test("the curves of many layers stand in panels of their own", () => {
   assert.equal(panelOf(4), { column: "layer", label: "" });
 });
 
+/** What probes of shuffled labels came to. */
+const shuffled = {
+  permutations: 100,
+  accuracy: { low: 0.25, high: 0.7, mean: 0.48, std: 0.1 },
+  auc: { low: 0.2, high: 0.8, mean: 0.5, std: 0.15 },
+  p_accuracy: 0.02,
+  p_auc: 0.03,
+};
+
 test("report and terminal name the same best layer, by AUROC, with its intervals and 100 shuffles", () => {
   const job = probeJob();
   const [report] = (job.result as ProbeResult).reports as [ProbeResult["reports"][number]];
-  const shuffled = {
-    permutations: 100,
-    accuracy: { low: 0.25, high: 0.7, mean: 0.48, std: 0.1 },
-    auc: { low: 0.2, high: 0.8, mean: 0.5, std: 0.15 },
-    p_accuracy: 0.02,
-    p_auc: 0.03,
-  };
   const more = {
     accuracy_interval: { low: 0.5, high: 0.9 },
     auc_interval: { low: 0.6, high: 0.95 },
@@ -188,13 +190,6 @@ test("report and terminal name the same best layer, by AUROC, with its intervals
 
 test("report and terminal tell figures of single rows beside those of texts, where every row was read", () => {
   const job = probeJob();
-  const shuffled = {
-    permutations: 100,
-    accuracy: { low: 0.25, high: 0.7, mean: 0.48, std: 0.1 },
-    auc: { low: 0.2, high: 0.8, mean: 0.5, std: 0.15 },
-    p_accuracy: 0.02,
-    p_auc: 0.03,
-  };
   const by_row = {
     ...{ accuracy: 0.625, auc: 0.7125, brier: 0.21, majority_accuracy: 0.55, shuffled_label_accuracy: 0.4 },
     ...{ train_size: 31, test_size: 40, shared_rows: 7, shuffled_labels: shuffled },

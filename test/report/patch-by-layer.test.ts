@@ -27,6 +27,23 @@ test("a patch sweep's layers: the furthest site of each, and random changes besi
   assert.not.ok(figure.chart.kind === "lines" && figure.chart.interval);
 });
 
+test("random changes are told of the layer that they were tried in", () => {
+  const sites = result.sites.map((site) => ({
+    ...site,
+    control: { logit_difference: 0, change: 0, recovery: site.layer === 3 ? -0.5 : site.position / 16 },
+  }));
+  assert.equal(byLayer({ ...result, sites })?.rows.slice(2), [
+    [0, "random change as long", 0.125, null, null, "token 2"],
+    [3, "random change as long", -0.5, null, null, "token 0"],
+  ]);
+  // Tried at one site alone.
+  const [first, ...others] = sites as [(typeof sites)[number], ...typeof sites];
+  const alone = [first, ...others.map(({ control: _, ...site }) => site)];
+  assert.equal(byLayer({ ...result, sites: alone })?.rows.slice(2), [
+    [0, "random change as long", 0, null, null, "token 0"],
+  ]);
+});
+
 test("what goes the other way counts by its size; heads say which they are; pairs have intervals", () => {
   const sites = result.sites.map((site) => ({
     ...site,

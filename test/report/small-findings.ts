@@ -3,6 +3,7 @@
 import type { Figure, Findings } from "../../src/report/figure.js";
 import { attentionHead } from "../../src/report/figures/attention-head.js";
 import { doseGrid } from "../../src/report/figures/dose-grid.js";
+import { lens } from "../../src/report/figures/lens.js";
 import { growingPatchMap } from "../../src/report/figures/patch-growth.js";
 import { separation } from "../../src/report/figures/separation.js";
 import { findingsOf } from "../../src/report/index.js";
@@ -38,7 +39,7 @@ const head = (layer: number, head: number, more: object = {}) => ({
   ],
   ...more,
 });
-const inspected = {
+export const inspected = {
   tokens: ["The", " cat"],
   token_ids: [1, 2],
   layers: [0, 3].map((layer) => ({
@@ -176,6 +177,14 @@ export const saidCases: [name: string, made: () => Findings][] = [
       }),
   ],
   [
+    "compare-control",
+    () =>
+      findings("compare", {
+        ...compared(trial("Where?", 2, 0.625, " x", { control: { probability: 0.4375 } })),
+        position: "last token",
+      }),
+  ],
+  [
     "dose-grid",
     () =>
       only(
@@ -223,6 +232,31 @@ export const saidCases: [name: string, made: () => Findings][] = [
           ],
         }),
       ),
+  ],
+  [
+    "lenses",
+    () => {
+      const { layers, ...rest } = inspected;
+      const divergences = [
+        [0.5, 0.25],
+        [0.125, 0.0625],
+      ];
+      return only(
+        ...lens({
+          ...{ ...rest, target_token: " t4", lens: { name: "tuned", kind: "tuned" } },
+          layers: layers.map((layer, at) => ({
+            ...layer,
+            divergences: divergences[at],
+            target: [
+              { rank: 12, probability: 0.015625 },
+              { rank: 1, probability: 0.5 },
+            ],
+            // Where the lens says nothing of how far it is, it is in no line.
+            translated: { predictions: layer.predictions, ...(at === 1 && { divergences: divergences[1] }) },
+          })),
+        } as never),
+      );
+    },
   ],
   [
     "growing",

@@ -84,6 +84,17 @@ test("difference: either side gives its text back, and equal texts have one stre
     { kind: "added", text: " dog" },
     { kind: "same", text: " sat" },
   ]);
+  // What both end with is in both, whatever stands before it in one of them.
+  assert.equal(difference("x q", "x p q"), [
+    { kind: "same", text: "x" },
+    { kind: "added", text: " p" },
+    { kind: "same", text: " q" },
+  ]);
+  assert.equal(difference("x p q", "x q"), [
+    { kind: "same", text: "x" },
+    { kind: "removed", text: " p" },
+    { kind: "same", text: " q" },
+  ]);
 });
 
 test("figures as people read them", () => {

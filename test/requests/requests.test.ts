@@ -329,6 +329,26 @@ test("times are Unix seconds; what reads an answer late is asked before anybody 
   assert.equal([record?.events[1]?.time, record?.events[1]?.updated], [12.5, 12.5]);
 });
 
+test("what goes on in the same choice is one event, from its first time to its last; another choice's is another", () => {
+  const { trace, read } = begin();
+  const says = (index: number, content: string, time: number) =>
+    trace.sent(data({ choices: [{ index, delta: { content } }] }), 1, time);
+  says(0, "a", 10);
+  says(0, "b", 11);
+  says(1, "c", 12);
+  says(0, "d", 13);
+  assert.equal(
+    read()
+      ?.events.slice(1)
+      .map(({ text, choice, time, updated }) => [text, choice, time, updated]),
+    [
+      ["ab", 0, 10, 11],
+      ["c", 1, 12, 12],
+      ["d", 0, 13, 13],
+    ],
+  );
+});
+
 test("what is cut is cut between characters, and nothing is cut that fits", () => {
   const { trace, read } = begin();
   // 1,023 bytes and the first half of a character of two.

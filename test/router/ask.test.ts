@@ -32,7 +32,7 @@ test("what is asked, with which headers, and how much of an answer is read", asy
       "/page": (response) => response.writeHead(404).end("<html>"),
       "/head": (response) => {
         const { headers } = response.req;
-        seen.push([headers.accept, headers.authorization, headers.via]);
+        seen.push([headers.accept, headers.authorization, headers.via, headers.connection]);
         response.end("{}");
       },
     },
@@ -45,8 +45,9 @@ test("what is asked, with which headers, and how much of an answer is read", asy
   await read("/head");
   await read("/head", "key", "1.1 one");
   assert.equal(seen, [
-    ["application/json", undefined, undefined],
-    ["application/json", "Bearer key", "1.1 one"],
+    // On a connection of its own: that proves that it still accepts some.
+    ["application/json", undefined, undefined, "close"],
+    ["application/json", "Bearer key", "1.1 one", "close"],
   ]);
 });
 

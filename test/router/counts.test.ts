@@ -83,4 +83,68 @@ test("a time to the first token is told with two digits behind the point", async
   await backend.destroy();
 });
 
+test("what is told of a backend that was never asked, and of one that stands aside", async () => {
+  const backend = new Backend({ url: "http://127.0.0.1:1/base" });
+  try {
+    const told = {
+      ...{ url: "http://127.0.0.1:1/base", state: "starting", models: [], slots: 4, active: 0, elsewhere: 0 },
+      ...{
+        requests: 0,
+        failures: 0,
+        time_to_first_token_ms: null,
+        next_check_seconds: null,
+        last_error: null,
+      },
+    };
+    assert.equal(backend.report(5000), told);
+    assert.equal([backend.listed, backend.prefix, backend.load], [false, "/base", 0]);
+    const aside = {
+      state: "aside",
+      elsewhere: 6,
+      requests: 3,
+      timesAside: 2,
+      lastError: "it broke",
+    } as const;
+    Object.assign(backend, { ...aside, nextCheck: 7500, toldSlots: 8 });
+    backend.setModels([{ id: "a:latest", aliases: ["b", 7] }, { id: "b" }], 10);
+    const figures = { models: ["a:latest", "b"], slots: 8, elsewhere: 6, requests: 3, failures: 2 };
+    assert.equal(backend.report(5000), {
+      ...{ ...told, ...figures, state: "aside", next_check_seconds: 2.5, last_error: "it broke" },
+    });
+    assert.is(backend.report(9000).next_check_seconds, 0);
+    assert.equal([backend.listed, backend.load], [true, 0.75]);
+    // A model's own id comes before another one's other name.
+    assert.equal(
+      ["a", "a:latest", "b", "c", null].map((name) => backend.idOf(name)),
+      [...["a:latest", "a:latest", "b", null, "a:latest"]],
+    );
+    backend.setModels([], 20);
+    assert.equal(
+      [backend.idOf("b"), backend.idOf(null)],
+      [null, null],
+      "what was listed before is forgotten",
+    );
+    backend.config = { url: backend.url, model: "own", slots: 2 };
+    assert.equal([backend.idOf(null), backend.slots], ["own", 2]);
+  } finally {
+    await backend.destroy();
+  }
+});
+
+test("a backend opens models where it is tapline's, and on this machine", async () => {
+  for (const [url, owner, opens] of [
+    ["http://127.0.0.1:1", "tapline", true],
+    ["http://localhost:1", "tapline", true],
+    ["http://[::1]:1", "tapline", true],
+    ["http://127.0.0.1:1", "somebody", false],
+    ["http://192.0.2.1:1", "tapline", false],
+    ["http://localhost.example:1", "tapline", false],
+  ] as const) {
+    const backend = new Backend({ url });
+    backend.setModels([{ id: "other" }, { id: "m", owned_by: owner }], 1);
+    assert.is(backend.opensModels, opens, `${url} ${owner}`);
+    await backend.destroy();
+  }
+});
+
 test.run();

@@ -179,6 +179,14 @@ test("who has no /stats is not asked for it again, nor for /health who has none;
   assert.equal(server.asked, first);
 });
 
+test("a page of another name at /health, or one that is not for us, is asked for once", async () => {
+  for (const page of [json({ error: "no such page" }), json({}, 404), json({ status: "ok" }, 403)]) {
+    const { server, backend, health: one } = await healthy({}, { "/health": page });
+    await one.check(backend);
+    assert.equal(server.asked, ["/v1/models"]);
+  }
+});
+
 test("what a check finds, in words", async () => {
   const models = (value: unknown, status = 200) => ({ "/v1/models": json(value, status) });
   const well = { "/health": json({ status: "ok" }) };

@@ -48,6 +48,7 @@ test("lists of servers", async () => {
   assert.match(await fault(() => parseRpcServers("a:1,a:1")), "named twice");
   const many = Array.from({ length: 17 }, (_, index) => `a:${index + 1}`).join();
   assert.match(await fault(() => parseRpcServers(many)), "17 rpc-servers were named; llama.cpp takes 16.");
+  assert.is(parseRpcServers(many.slice(0, many.lastIndexOf(","))).length, 16);
 });
 
 test("a server is greeted; one that is gone, busy, old or something else is told in a sentence", async () => {
@@ -87,6 +88,16 @@ test("a server is greeted; one that is gone, busy, old or something else is told
     (socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"),
     async (web) => assert.match(await fault(() => reachRpcServers([web])), "speaks another language"),
   );
+  // Whoever was found to be another is let go: it may serve one program at a time.
+  const left: Promise<unknown>[] = [];
+  await impostor(
+    (socket) => {
+      left.push(new Promise((resolve) => socket.resume().once("close", resolve)));
+      socket.write(hello);
+    },
+    async (old) => assert.match(await fault(() => reachRpcServers([old])), "speaks version 3.0"),
+  );
+  await Promise.all(left);
   await impostor(
     (socket) => socket.end(),
     async (mute) => assert.match(await fault(() => reachRpcServers([mute])), "hung up on a greeting"),

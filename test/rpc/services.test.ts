@@ -64,7 +64,8 @@ test("a Lab over rpc-servers finds what a Lab without them finds; one that dies 
       `The rpc-server ${nameOf(servers[1]!)} is not running: the connection is refused.`,
     );
     await servers[1]!.start();
-    assert.is((await remote.finished((await remote.submit(demoInspect)).id)).status, "completed");
+    const again = await remote.finished((await remote.submit(demoInspect)).id);
+    assert.is(again.status, "completed", again.error);
   } finally {
     await local.close();
     await remote.close();

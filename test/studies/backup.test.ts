@@ -1,6 +1,17 @@
 import { spawnSync } from "node:child_process";
-import { randomBytes } from "node:crypto";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import crypto, { randomBytes } from "node:crypto";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
@@ -10,18 +21,23 @@ import * as assert from "uvu/assert";
 import { backUp, restore } from "../../src/studies/backup.js";
 import { seed } from "../../src/studies/dev/seed.js";
 import { signInAccount } from "../../src/studies/store/accounts.js";
+import { ActivityLog } from "../../src/studies/store/activity.js";
 import { admit } from "../../src/studies/store/admission.js";
 import { approve } from "../../src/studies/store/approvals.js";
 import { readAudit } from "../../src/studies/store/audit.js";
+import { deleteAccount } from "../../src/studies/store/deletion.js";
 import { readComments, setUpvote } from "../../src/studies/store/discussion.js";
 import { saveDraft } from "../../src/studies/store/drafts.js";
 import { countAction } from "../../src/studies/store/limits.js";
+import { publishDraft } from "../../src/studies/store/publish.js";
 import { report } from "../../src/studies/store/reports.js";
 import { startSession } from "../../src/studies/store/sessions.js";
 import { openStore, type Store } from "../../src/studies/store/store.js";
 import { listStudies, readVersion } from "../../src/studies/store/studies.js";
 import { createToken, sha256Hex } from "../../src/studies/store/tokens.js";
 import { startDatabases } from "./support/databases.js";
+import { samplePackage } from "./support/packages.js";
+import { reproduction } from "./support/people.js";
 
 const databases = await startDatabases();
 const folder = mkdtempSync(join(tmpdir(), "tapline-backup-"));
@@ -43,6 +59,9 @@ async function content(store: Store) {
     "votes",
     "reports",
     "replays",
+    "notifications",
+    "reproductions",
+    "retired_handles",
     "activity",
     "audit",
     "counters",
@@ -94,6 +113,18 @@ for (const from of databases.all) {
       await setUpvote(source, reader.id, studyId, true);
       await report(source, reader.id, { studyId, commentId: null }, "because");
       await approve(source, "publisher", "later@example.org");
+      const credential = { tokenId: made!.id, accountId, scopes: [] };
+      const { sha256 = "" } = (await readVersion(source, studyId)) ?? {};
+      const claim = { study: studyId, version: 1, package_sha256: sha256, outcome: "held" } as const;
+      const again = Buffer.from(JSON.stringify(samplePackage({ finding: reproduction(claim) })));
+      const draft = (await saveDraft(source, credential, again, "again", null)) as { id: string };
+      const reviewedSha256 = sha256Hex(again);
+      await publishDraft(source, { accountId, draftId: draft.id, reviewedSha256, replaces: null });
+      const leaver = { issuer: "t", subject: "l", name: "Leaver", email: null, login: null };
+      await deleteAccount(source, (await signInAccount(source, leaver)).id);
+      const log = new ActivityLog(source);
+      log.record(made!.id, "studies.list", 200, null);
+      await log.flush();
       const file = join(folder, `${from.name}-${to.name}.gz`);
       const rows = await backUp(source, file);
       assert.is(statSync(file).mode & 0o777, 0o600);
@@ -102,7 +133,8 @@ for (const from of databases.all) {
       const target = await openStore(to.fresh());
       assert.is(await restore(target, file), rows);
       const whole = await content(source);
-      for (const table of ["votes", "reports", "replays", "approvals"])
+      // `counters` and `audit` begin with rows of their own.
+      for (const table of Object.keys(whole.tables))
         assert.ok(whole.tables[table]?.length, `there is something to lose: ${table}`);
       assert.equal(await content(target), whole);
       assert.is((await admit(target, sha256Hex(made!.token))).outcome, "admitted");
@@ -186,6 +218,31 @@ test("a backup to a bad path says so in one sentence, leaves nothing and writes 
   await store.close();
 });
 
+test("a backup writes to no file or link that is there, even where its name was known before", async () => {
+  const store = await openStore(databases.all[0]!.fresh());
+  const place = mkdtempSync(join(folder, "link-"));
+  const [path, victim] = [join(place, "x.gz"), join(place, "another's")];
+  writeFileSync(victim, "theirs");
+  const known = "00000000-0000-4000-8000-000000000001";
+  symlinkSync(victim, `${path}.${known}.partial`);
+  const { randomUUID } = crypto;
+  crypto.randomUUID = () => known;
+  syncBuiltinESMExports();
+  try {
+    await backUp(store, path).then(
+      () => assert.unreachable(),
+      (error) =>
+        assert.is(error.message, `The backup cannot be written to ${path} (EEXIST); nothing was left there.`),
+    );
+  } finally {
+    crypto.randomUUID = randomUUID;
+    syncBuiltinESMExports();
+  }
+  assert.is(readFileSync(victim, "utf8"), "theirs");
+  assert.not.ok(existsSync(path));
+  await store.close();
+});
+
 const small = mkdtempSync(join(tmpdir(), "tapline-full-"));
 const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tapline", small]).status === 0;
 
@@ -216,6 +273,31 @@ const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tapline", 
   await store.close();
 });
 
+for (const database of databases.all) {
+  // Whoever writes to the same SQLite file in one process waits for its turn: there other processes alone could.
+  if (database.name === "sqlite") continue;
+  test(`${database.name}: a backup is of one moment, whatever is written while it is read`, async () => {
+    const location = database.fresh();
+    const other = await openStore(location);
+    const person = { issuer: "t", subject: "late", name: "Late", email: "late@example.org", login: null };
+    let tables = 0;
+    const read: Store["dialect"]["read"] = async function* (db, query) {
+      tables += 1;
+      if (tables === 2) {
+        await signInAccount(other, person);
+        await approve(other, "publisher", "late@example.org");
+      }
+      yield* other.dialect.read(db, query);
+    };
+    const store = await openStore(location, { dialect: { read } });
+    const file = join(folder, `${database.name}-moment.gz`);
+    await backUp(store, file);
+    assert.ok(tables > 10);
+    assert.not.match(gunzipSync(readFileSync(file)).toString(), /late@example\.org|Late/);
+    await Promise.all([store.close(), other.close()]);
+  });
+}
+
 test("a damaged or foreign file restores nothing", async () => {
   const store = await openStore(databases.all[0]!.fresh());
   await seed(store);
@@ -223,11 +305,30 @@ test("a damaged or foreign file restores nothing", async () => {
   await backUp(store, file);
   const whole = readFileSync(file);
   const empty = await openStore(databases.all[0]!.fresh());
-  for (const bad of [whole.subarray(0, whole.length - 2000), Buffer.from("hello"), Buffer.alloc(0)]) {
-    writeFileSync(join(folder, "bad.gz"), bad);
-    await restore(empty, join(folder, "bad.gz")).then(
-      () => assert.unreachable(),
-      (error) => assert.is(error.name, "UserError", error.stack),
+  // Whole as a compressed file, and yet not what was written: a row is missing, one is there twice, the end is.
+  const rows = gunzipSync(whole).toString().trimEnd().split("\n");
+  const packed = (text: string[]) => gzipSync(`${text.join("\n")}\n`);
+  const twice = rows.at(-2) as string;
+  const path = join(folder, "bad.gz");
+  for (const [bad, sentence] of [
+    [whole.subarray(0, whole.length - 2000), "is damaged (unexpected end of file); nothing was restored."],
+    [Buffer.from("hello"), "is damaged (incorrect header check); nothing was restored."],
+    [Buffer.alloc(0), ""],
+    [packed(rows.slice(0, -1)), "is cut off; nothing was restored."],
+    [packed(rows.toSpliced(-2, 1)), "is cut off; nothing was restored."],
+    [packed(rows.with(-1, twice)), ""],
+    [
+      packed(rows.toSpliced(1, 0, '{"table":"secrets","row":{}}')),
+      "is damaged (unknown table secrets); nothing was restored.",
+    ],
+  ] as const) {
+    writeFileSync(path, bad);
+    await restore(empty, path).then(
+      () => assert.unreachable(sentence),
+      (error) => {
+        assert.is(error.name, "UserError", error.stack);
+        if (sentence !== "") assert.is(error.message, `${path} ${sentence}`);
+      },
     );
     assert.is((await empty.db.selectFrom("accounts").select("id").execute()).length, 0);
   }

@@ -1,4 +1,5 @@
 /** Signing in at the development service as a browser does, without one. */
+import { X509Certificate } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { request as plainRequest } from "node:http";
 import { request as secureRequest } from "node:https";
@@ -6,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { developmentCertificate } from "../../src/studies/dev/certificate.js";
 import { type RunningDevelopment, startDevelopment } from "../../src/studies/dev/start.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-dev-"));
@@ -119,6 +121,26 @@ test("a test account stays the same from one start to the next", async () => {
   }
   assert.type(ids[0], "string");
   assert.is(ids[0], ids[1]);
+});
+
+test("the development certificate is good for this machine alone, for a month", async () => {
+  const before = Date.now();
+  const { cert } = await developmentCertificate();
+  const after = Date.now();
+  const read = new X509Certificate(cert);
+  assert.is(
+    read.subjectAltName,
+    "DNS:localhost, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1",
+    "what clients look at: a browser asks for localhost, and may reach it by either address",
+  );
+  // Clients are given it as their CA, and it serves: TLS clients alone would do without the first.
+  assert.is(read.ca, true);
+  assert.equal(read.keyUsage, ["1.3.6.1.5.5.7.3.1"]);
+  assert.ok(read.verify(read.publicKey));
+  // Its times have whole seconds.
+  const end = Date.parse(read.validTo);
+  assert.ok(end > before + 2_592_000_000 - 1000 && end <= after + 2_592_000_000, read.validTo);
+  assert.ok(Date.parse(read.validFrom) <= after, read.validFrom);
 });
 
 test.run();

@@ -7,7 +7,7 @@ import { followed, Markdown } from "../../src/studies/site/markdown/render.js";
 import { Pace } from "../../src/studies/site/pace.js";
 import { Reveal } from "../../src/studies/site/reveal.js";
 import { hostile } from "../report/jobs.js";
-import { fc } from "../support/fc.js";
+import { character, fc } from "../support/fc.js";
 
 const pace = new Pace();
 
@@ -470,7 +470,7 @@ test("hostile texts: nothing becomes markup but what Markdown has", async () => 
             "javascript:",
             "https://x.y/",
           ),
-          fc.string({ maxLength: 12, unit: "binary" }),
+          fc.string({ maxLength: 12, unit: character }),
         ),
         { maxLength: 14 },
       ),

@@ -356,6 +356,7 @@ test("references, quotations, secrets and search words at their bounds", () => {
     bibtex(study),
     `@misc{tapline-12345678-v2,\n  title = {{A \\textasciitilde{} title\\textasciicircum{}}},\n  author = {{Ada}},\n  year = {2026},\n  month = {11},\n  howpublished = {tapline studies},\n  version = {2},\n  url = {https://s.example/studies/1/v/2},\n  note = {CC0-1.0, SHA-256 ${"ab".repeat(32)}},\n}\n`,
   );
+  assert.match(bibtex({ ...study, publishedAt: Date.UTC(2025, 1, 9) }), "  year = {2025},\n  month = {2},\n");
   assert.match(cff(study), 'title: "A ~ title^"\n');
   assert.match(cff(study), "date-released: 2026-11-03\n");
   assert.match(ris(study), "\r\nDA  - 2026/11/03\r\nET  - 2\r\n");

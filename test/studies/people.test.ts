@@ -194,6 +194,11 @@ for (const database of databases.all) {
     assert.is(json("account.json").email, "ada@example.org");
     assert.equal(json("account.json").approved_as.sort(), ["agent", "publisher"]);
     assert.is(json("account.json").tokens.length, 1);
+    // Of a session when and where it was; not the id by which a form ends it.
+    assert.equal(
+      json("account.json").sessions.map((session: object) => Object.keys(session).sort()),
+      [["agent", "created_at", "expires_at", "seen_at"]],
+    );
     assert.is(json(`studies/${one.id}.json`).versions.length, 2);
     assert.ok(json("audit-1.json").some((row: { action: string }) => row.action === "study.publish"));
     assert.ok(json("activity-1.json").some((row: { action: string }) => row.action === "drafts.create"));
@@ -307,7 +312,9 @@ for (const database of databases.all) {
     assert.is((await see("/account", ada)).status, 200, "nothing was deleted");
     const gone = await post("/account/delete", ada, { handle: "@Ada " });
     assert.is(gone.status, 200);
-    assert.match(String(gone.headers["set-cookie"]), "__Host-tapline-session=; ");
+    assert.equal(gone.headers["set-cookie"], [
+      "__Host-tapline-session=; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=0",
+    ]);
     assert.match(gone.text, ">Sign in</a>");
 
     // Keys, at once.

@@ -1,7 +1,5 @@
 /** Signing in: what a provider may say of a person, how long things hold, and what a session leaves behind. */
-import { createHash, createSign, generateKeyPairSync } from "node:crypto";
-import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { ServerResponse } from "node:http";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { githubProvider } from "../../src/studies/auth/github.js";
@@ -14,73 +12,34 @@ import { openStore } from "../../src/studies/store/store.js";
 import { cleanUp } from "../../src/studies/store/upkeep.js";
 import { testClock } from "./support/clock.js";
 import { startDatabases } from "./support/databases.js";
+import { json, startOidc, startProvider } from "./support/providers.js";
 import { startService } from "./support/service.js";
 
 const databases = await startDatabases();
 test.after(() => databases.close());
 
-const json = (response: ServerResponse, body: object) =>
-  void response.setHeader("Content-Type", "application/json").end(JSON.stringify(body));
+const callback = "https://studies.example.org/sign-in/x/callback";
 
 /** A server of a provider for one test. */
 async function provider<T>(
   answer: (path: string, response: ServerResponse) => void,
   use: (url: string) => Promise<T>,
 ): Promise<T> {
-  const server = createServer((request, response) => answer(request.url as string, response));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  try {
-    return await use(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  } finally {
-    server.closeAllConnections();
-    server.close();
-  }
+  const server = await startProvider(answer);
+  return use(server.url).finally(() => server.close());
 }
-
-const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
-const callback = "https://studies.example.org/sign-in/x/callback";
 
 /** Who the person is, as an OpenID provider with these claims leads the service to believe. */
 async function throughOidc(claims: object) {
-  const base64 = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
-  let nonce: string | null = null;
-  let url = "";
-  const idToken = () => {
-    const now = Math.floor(Date.now() / 1000);
-    const payload = { iss: url, aud: "c", sub: "7", iat: now, exp: now + 3600, nonce };
-    const head = `${base64({ alg: "RS256", kid: "1" })}.${base64({ ...payload, ...claims })}`;
-    return `${head}.${createSign("sha256").update(head).sign(pair.privateKey, "base64url")}`;
-  };
-  return provider(
-    (path, response) => {
-      if (path === "/.well-known/openid-configuration") {
-        json(response, {
-          issuer: url,
-          authorization_endpoint: `${url}/authorize`,
-          token_endpoint: `${url}/token`,
-          jwks_uri: `${url}/keys`,
-          response_types_supported: ["code"],
-          subject_types_supported: ["public"],
-          id_token_signing_alg_values_supported: ["RS256"],
-        });
-      } else if (path === "/keys") {
-        json(response, {
-          keys: [{ ...pair.publicKey.export({ format: "jwk" }), kid: "1", use: "sig", alg: "RS256" }],
-        });
-      } else json(response, { access_token: "a", token_type: "Bearer", id_token: idToken() });
-    },
-    async (origin) => {
-      url = origin;
-      const oidc = oidcProvider({ issuer: origin, clientId: "c", clientSecret: "s" });
-      const { url: away, secrets } = await oidc.begin(callback);
-      nonce = away.searchParams.get("nonce");
-      assert.is(
-        away.searchParams.get("code_challenge"),
-        createHash("sha256").update(secrets.verifier).digest("base64url"),
-      );
-      return oidc.finish(new URL(`${callback}?code=x&state=${secrets.state}`), secrets);
-    },
-  );
+  const server = await startOidc(claims);
+  try {
+    const oidc = oidcProvider({ issuer: server.url, clientId: "c", clientSecret: "s" });
+    const { url: away, secrets } = await oidc.begin(callback);
+    server.nonce = away.searchParams.get("nonce");
+    return await oidc.finish(new URL(`${callback}?code=x&state=${secrets.state}`), secrets);
+  } finally {
+    server.close();
+  }
 }
 
 test("OpenID: an address that the provider has not verified is nobody's", async () => {
@@ -145,51 +104,6 @@ test("GitHub: only the primary address counts, and only if it is verified", asyn
     const refused = await through([], user).catch((error: Error) => error);
     assert.is((refused as Error).name, "SignInRefused", JSON.stringify(user));
   }
-});
-
-test("GitHub is asked with what the sign-in began with, and told where it came back to", async () => {
-  const asked: string[][] = [];
-  const server = createServer(async (request, response) => {
-    const parts: Buffer[] = [];
-    for await (const part of request) parts.push(part);
-    const { authorization = "", "content-type": type = "" } = request.headers;
-    asked.push([`${request.method} ${request.url}`, authorization, type, Buffer.concat(parts).toString()]);
-    const answers: Record<string, object> = {
-      "/login/oauth/access_token": { access_token: "gho_x" },
-      "/user": { id: 7, login: "Octo", name: "" },
-    };
-    json(response, answers[request.url as string] ?? []);
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const github = githubProvider({ clientId: "c", clientSecret: "s", url, apiUrl: url });
-  const { url: away, secrets } = await github.begin(callback);
-  const found = await github.finish(new URL(`${callback}?code=x&state=${secrets.state}`), secrets);
-  server.closeAllConnections();
-  server.close();
-  assert.equal([found.name, found.email], ["Octo", null]);
-  const challenge = createHash("sha256").update(secrets.verifier).digest("base64url");
-  assert.is(away.searchParams.get("code_challenge"), challenge);
-  const [token, ...others] = asked;
-  assert.equal(token?.slice(0, 3), [
-    "POST /login/oauth/access_token",
-    "",
-    "application/x-www-form-urlencoded",
-  ]);
-  assert.equal(Object.fromEntries(new URLSearchParams(token?.[3])), {
-    client_id: "c",
-    client_secret: "s",
-    code: "x",
-    redirect_uri: callback,
-    code_verifier: secrets.verifier,
-  });
-  assert.equal(
-    others.map(([line, authorization]) => [line, authorization]),
-    [
-      ["GET /user", "Bearer gho_x"],
-      ["GET /user/emails", "Bearer gho_x"],
-    ],
-  );
 });
 
 test("OpenID without TLS is for this machine alone", async () => {

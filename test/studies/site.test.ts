@@ -118,6 +118,31 @@ test("every form refuses another site, a missing or foreign csrf field, and a vi
   assert.is((await listDrafts(service.running.service.store, ada.id)).length, 1);
 });
 
+test("what moderators do is nowhere for everybody else, whatever their form holds", async () => {
+  const csrf = await csrfOf(ben.cookie);
+  const id = randomUUID();
+  // No form that any of them takes: a moderator would be told what is wrong with it.
+  for (const path of [
+    ...["remove", "reinstate"].map((action) => `/studies/${id}/${action}`),
+    ...["hide", "show", "erase"].map((action) => `/comments/${id}/${action}`),
+    ...["suspend", "reinstate"].map((action) => `/accounts/${id}/${action}`),
+    `/reports/${id}/dismiss`,
+  ]) {
+    const refused = await post(path, ben.cookie, { csrf, reason: "", version: "no number" });
+    assert.is(refused.status, 404, path);
+    assert.match(refused.text, "There is no such page.", path);
+  }
+  // Of an account that there is: a moderator would be shown it.
+  for (const path of ["/moderation", "/moderation/log", "/moderation/account?handle=ada"]) {
+    const refused = await service.call(path, { headers: { Cookie: ben.cookie } });
+    assert.is(refused.status, 404, path);
+    assert.match(refused.text, "There is no such page.", path);
+    const nobody = await service.call(path);
+    assert.is(nobody.status, 303, path);
+    assert.match(String(nobody.headers.location), /^\/sign-in\?/, path);
+  }
+});
+
 test("what is another's stays another's: drafts, tokens, sessions", async () => {
   const one = await draft();
   const csrf = await csrfOf(ben.cookie);

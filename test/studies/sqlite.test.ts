@@ -16,6 +16,7 @@ import * as assert from "uvu/assert";
 import { openSqlite } from "../../src/studies/store/sqlite.js";
 import { SqliteFile } from "../../src/studies/store/sqlite-file.js";
 import { holdsLock } from "../../src/studies/store/sqlite-lock.js";
+import { openStore } from "../../src/studies/store/store.js";
 import { saying } from "../support/saying.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-sqlite-"));
@@ -172,6 +173,16 @@ test("a database that no query was asked of is closed, too", async () => {
   await (await openSqlite(path, "FULL")).destroy();
   assert.equal(descriptorsOf(path), []);
   assert.is(statSync(path).mode & 0o777, 0o600);
+});
+
+test("a database is its account's alone: a folder made for it, a file that is made, one that was there", async () => {
+  const [made, there] = [join(folder, "new", "studies.db"), fresh()];
+  const modes = (...paths: string[]) => paths.map((path) => (statSync(path).mode & 0o777).toString(8));
+  await (await openStore(made)).close();
+  assert.equal(modes(join(folder, "new"), made), ["700", "600"]);
+  writeFileSync(there, "", { mode: 0o644 });
+  await (await openSqlite(there, "FULL")).destroy();
+  assert.equal(modes(there), ["600"]);
 });
 
 test.after(() => rmSync(folder, { recursive: true, force: true }));

@@ -37,6 +37,7 @@ import {
 import { identitiesOf, signInAccount } from "../../src/studies/store/accounts.js";
 import { freeHandle } from "../../src/studies/store/handles.js";
 import { Kept } from "../../src/studies/store/kept.js";
+import { countAction } from "../../src/studies/store/limits.js";
 import { setFeed } from "../../src/studies/store/notifications.js";
 import { summaryOf } from "../../src/studies/store/publish.js";
 import { ReadAhead } from "../../src/studies/store/read-ahead.js";
@@ -151,6 +152,21 @@ test("a file of an archive is an ordinary one, readable by all and its owner's t
   const at = (from: number, to: number) => (header as Buffer).toString("latin1", from, to);
   assert.equal([at(100, 108), at(108, 116), at(116, 124)], ["0000644\0", "0000000\0", "0000000\0"]);
   assert.is(at(156, 157), "0");
+  // The name's place has a hundred bytes; a longer one would be cut, and be another file's.
+  const headerOf = async (name: string) => {
+    async function* one() {
+      yield { name, bytes: Buffer.alloc(0) };
+    }
+    const { value } = await tar(one(), 0).next();
+    return (value as Buffer).toString("latin1", 0, 108);
+  };
+  assert.is(await headerOf("n".repeat(100)), `${"n".repeat(100)}0000644\0`);
+  for (const name of ["n".repeat(101), "", "a b", "ü", "a\n"]) {
+    await headerOf(name).then(
+      () => assert.unreachable(name),
+      (error) => assert.is(error.message, `No name for a file of an archive: ${name}`),
+    );
+  }
 });
 
 const insertAll = async (into: Store, table: keyof Database, rows: object[]) => {
@@ -579,14 +595,14 @@ test("a form is one of this site's own: by where it comes from, what it is, and 
   clock.ms += 1e9;
   const service = { store, trustedProxies: null, origin: "https://s.example" } as unknown as Service;
   const form = "application/x-www-form-urlencoded; charset=utf-8";
-  const send = async (headers: Record<string, string>, body: string, session = true) => {
+  const send = async (headers: Record<string, string>, body: string, session = true, id = "one") => {
     const ctx = contextOf({ "Content-Type": form, ...headers });
     ctx.req.push(body);
     ctx.req.push(null);
     const visit = {
       service,
       ctx,
-      session: session ? { account: { id: "one" } } : null,
+      session: session ? { account: { id } } : null,
       csrf: session ? "token" : "",
     };
     return readForm(visit as unknown as Visit).then(
@@ -597,6 +613,14 @@ test("a form is one of this site's own: by where it comes from, what it is, and 
   const own = { Origin: "https://s.example", "Sec-Fetch-Site": "same-origin" };
   assert.equal(await send(own, "csrf=token&a=%C3%BC+b"), { csrf: "token", a: "ü b" });
   assert.equal(await send({}, "csrf=token"), { csrf: "token" });
+  // Three hundred forms of an account in ten minutes.
+  const from = { accountId: "busy", address: "192.0.2.9" };
+  for (let count = 0; count < 299; count++) assert.is(await countAction(store, "form", from), 0);
+  assert.equal(await send(own, "csrf=token", true, "busy"), { csrf: "token" });
+  assert.equal(await send(own, "csrf=token", true, "busy"), [
+    429,
+    "Too many forms came from here in a short time; please try again in 10 minutes.",
+  ]);
   const elsewhere = [403, "This form was sent by another site, so nothing was done."];
   assert.equal(await send({ Origin: "https://e.example" }, "csrf=token"), elsewhere);
   assert.equal(await send({ "Sec-Fetch-Site": "same-site" }, "csrf=token"), elsewhere);

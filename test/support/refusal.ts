@@ -1,5 +1,6 @@
 import * as assert from "uvu/assert";
 import { UserError } from "../../src/contracts/user-error.js";
+import { NativeError } from "../../src/native/error.js";
 
 type Kind = abstract new (...given: never[]) => Error;
 
@@ -21,3 +22,14 @@ export const refusalBy =
 
 /** The sentence that a person is told why something is refused. */
 export const refusal = refusalBy(UserError);
+
+/** The addon's refusal with its code, as `CODE: sentence`; "taken" where nothing is refused. */
+export async function nativeRefusal(work: () => unknown): Promise<string> {
+  try {
+    await work();
+  } catch (error) {
+    assert.instance(error, NativeError, String((error as Error).stack ?? error));
+    return `${(error as NativeError).code}: ${(error as Error).message}`;
+  }
+  return "taken";
+}

@@ -2,16 +2,26 @@ import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { places } from "../../scripts/build/typebox.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Where compiled files are kept, each at its own place. */
 const kept = process.env.TAPLINE_TEST_TYPESCRIPT ?? join(root, ".build/typescript");
+
+/** Packages of many files, as the build has joined them. @type {Map<string, string>} */
+const joined = new Map();
+for (const [name, file] of Object.entries(places)) {
+  const place = new URL(`../../dist/${file}`, import.meta.url);
+  if (process.env.TAPLINE_TEST_BUILT === "1" && existsSync(place)) joined.set(name, place.href);
+}
 
 /**
  * A file of TypeScript is imported by the name of the JavaScript that it becomes, or by its own.
  * @type {import("node:module").ResolveHook}
  */
 export async function resolve(specifier, context, next) {
+  const whole = joined.get(specifier);
+  if (whole !== undefined) return { url: whole, format: "module", shortCircuit: true };
   const url = /^(?:\.{0,2}\/|file:)/.test(specifier) ? sourceOf(new URL(specifier, context.parentURL)) : null;
   return url === null ? next(specifier, context) : { url, format: "module", shortCircuit: true };
 }

@@ -14,6 +14,7 @@ import {
   ticksUpTo,
   width,
 } from "../../src/terminal/index.js";
+import { heading } from "../../src/terminal/page.js";
 
 const canvas = (columns: number): Canvas => ({ width: columns, colors: "none" });
 const unit = {
@@ -48,6 +49,55 @@ test("a plot: a rising line runs from the lower left to the upper right", () => 
     [...starts].sort((a, b) => b - a),
   );
   for (const line of lines) assert.is(width(line), 30);
+});
+
+test("a heading says all that fits to the last column: its meaning gives way first, then its key", () => {
+  const at = (columns: number) => heading("Title", "a meaning of words", "0 key 1", canvas(columns));
+  assert.is(at(48), "Title  a meaning of words                0 key 1");
+  // 5 + 2 + 18 columns of words, 2 of space and 7 of the key; no canvas counts as narrower than 24.
+  assert.is(at(34), "Title  a meaning of words  0 key 1");
+  assert.is(at(33), "Title                     0 key 1");
+  assert.is(heading("Title", "a meaning of words", "", canvas(25)), "Title  a meaning of words");
+  assert.is(heading("Title", "a meaning of words", "", canvas(24)), "Title");
+  assert.is(heading("A title of words", "m", "0 k 1", canvas(24)), "A title of words   0 k 1");
+  assert.is(heading("A title of words", "m", "0 key 1", canvas(25)), "A title of words  0 key 1");
+  assert.is(heading("A title of words", "m", "0 key 1", canvas(24)), "A title of words");
+});
+
+test("ticks: none, half and all of a rounded number, in digits from a thousandth to a hundred thousand", () => {
+  const of = (most: number) => ticksUpTo(most).ticks.map(([, text]) => text);
+  assert.equal(of(0.001), ["0", "5.0e-4", "0.001"]);
+  assert.equal(of(1.2), ["0", "0.75", "1.5"]);
+  assert.equal(of(7), ["0", "4", "8"]);
+  assert.equal(of(90_000), ["0", "50000", "1.0e+5"]);
+});
+
+test("spans: what would round to the next unit is of that unit", () => {
+  const said: [seconds: number, words: string][] = [
+    [-1, "0 ms"],
+    [0.0004, "0 ms"],
+    [0.999, "999 ms"],
+    [0.9995, "1.0 s"],
+    [9.9, "9.9 s"],
+    [9.95, "10 s"],
+    [59.9, "60 s"],
+    [59.95, "1 min 0 s"],
+    [3599.4, "59 min 59 s"],
+    [3599.5, "1 h 0 min"],
+    [86_369, "23 h 59 min"],
+    [86_370, "1 d 0 h"],
+    [129_600, "1 d 12 h"],
+  ];
+  for (const [seconds, words] of said) assert.is(duration(seconds), words, String(seconds));
+  const then: [seconds: number, words: string][] = [
+    [-5, "0 s ago"],
+    [59.9, "59 s ago"],
+    [60, "1 min ago"],
+    [3600, "1 h ago"],
+    [86_399, "23 h ago"],
+    [86_400, "1 d ago"],
+  ];
+  for (const [seconds, words] of then) assert.is(ago(1000, 1000 + seconds), words);
 });
 
 test("a plot: one point, equal bounds and labels that would touch do no harm", () => {

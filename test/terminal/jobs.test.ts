@@ -104,6 +104,21 @@ test("compare: what a continuation shares with the baseline ends with a bar", ()
   assert.match(picture(job(" a b")), /-0\.250 +a b$/m);
 });
 
+test("compare: continuations of six prompts are shown, and what is left of more is counted", () => {
+  const trial = (index: number) => ({ ...(compare.result as CompareResult).trials[0]!, prompt: `p${index}` });
+  const of = (count: number) =>
+    picture({
+      ...compare,
+      config: { ...compare.config, strengths: [1] },
+      result: { ...compare.result, trials: Array.from({ length: count }, (_, index) => trial(index)) },
+    } as Job);
+  assert.not.match(of(6), /more prompt/);
+  assert.match(of(7), /^The continuations of 1 more prompt are in the result\.$/m);
+  assert.match(of(6), /^6 {2}p5$/m);
+  assert.match(of(8), /\n\nThe continuations of 2 more prompts are in the result\.\n\n/);
+  assert.not.match(of(8), /^7 {2}p6$/m);
+});
+
 test("compare: text of a model cannot reach the terminal's controls", () => {
   const trial = { ...(compare.result as CompareResult).trials[0]!, output: " \u001b[2J\u0007 gone" };
   const job = { ...compare, result: { ...compare.result, trials: [trial] } } as Job;

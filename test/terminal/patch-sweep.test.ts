@@ -35,6 +35,23 @@ test("columns follow the text, however the positions were asked for", () => {
   assert.equal(draw({ ...result, positions, sites }).slice(1, 4), draw(result).slice(1, 4));
 });
 
+test("sites in any order stand below their tokens", () => {
+  const sites = result.sites.toSorted((a, b) => a.layer - b.layer || b.position - a.position);
+  assert.equal(draw({ ...result, sites }), draw(result));
+});
+
+test("a control where nothing can change is none", () => {
+  const control = { logit_difference: 5, change: 9, recovery: 1 };
+  const sites = result.sites.map((site) => (site.position === 0 ? { ...site, control } : site));
+  const bare = result.sites.map(({ control: _, ...site }) => site);
+  const said = (of: PatchSweepResult["sites"]) =>
+    draw({ ...result, sites: of })
+      .join(" ")
+      .replace(/\s+/g, " ");
+  assert.match(said(sites), /as long as the patch's by at most 0\.1$/);
+  assert.match(said(bare), /put back moves the run by -0\.001$/);
+});
+
 test("pairs with other tokens have no names in common", () => {
   const [pair] = result.pairs as [PatchSweepResult["pairs"][number]];
   const other = {
@@ -91,7 +108,7 @@ test("heads are a map of their own: layers over heads, each at the token where i
   const wide = { ...headResult(), heads: many };
   wide.sites = many.flatMap((head) =>
     headResult()
-      .sites.filter((site) => site.head === 5)
+      .sites.filter((site) => site.head === 2)
       .map((site) => ({ ...site, head })),
   );
   const drawn = draw(wide, 80);

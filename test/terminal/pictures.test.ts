@@ -15,7 +15,7 @@ import {
   width,
 } from "../../src/terminal/index.js";
 import { targetGrid } from "../../src/terminal/target-grid.js";
-import { fc } from "../support/fc.js";
+import { character, fc } from "../support/fc.js";
 import { example } from "./example.js";
 
 const plain: Canvas = { width: 100, colors: "none" };
@@ -202,7 +202,7 @@ test("an early lead that is lost again does not count", () => {
 test("no line is wider than the canvas, for any tokens, numbers, widths and colours", () => {
   const anyNumber = fc.double({ noDefaultInfinity: false, noNaN: false });
   const anyToken = fc.oneof(
-    fc.string({ unit: "binary", maxLength: 12 }),
+    fc.string({ unit: character, maxLength: 12 }),
     fc.string({ unit: "grapheme", maxLength: 12 }),
     fc.constantFrom("", " ", "\n", "東京東京東京", "👩‍👩‍👧", "\u0301", "\u200b", "\u001b[2J", "日本語"),
   );

@@ -1,6 +1,6 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import type { DictionaryTraining } from "../../src/native/index.js";
+import type { DictionaryTrainer, DictionaryTraining } from "../../src/native/index.js";
 import { TestRandom } from "../support/random.js";
 import { fileOf, made, trained, training } from "./small-dictionary.js";
 
@@ -99,6 +99,57 @@ test("a feature is dead once it has been silent for longer than it may", async (
   });
   assert.equal(dead.slice(0, 3), [0, 0, 0]);
   assert.ok(dead[3] === 4, `after three silent steps ${dead[3]} of 4 are dead`);
+  // Of several steps, those of the last one.
+  const last = await trained({ ...settings, state }, async (trainer) => (await trainer.run(6)).dead);
+  assert.is(last, 4);
+});
+
+test("features that the auxiliary loss takes, and such as are only near their threshold, are silent all the same", async () => {
+  const rows = made();
+  const more = { ...still, deadAfter: 3, auxK: 6, auxWeight: 0.5 };
+  for (const [architecture, bias, silent] of [
+    // All say 1, of which the first four are kept.
+    ["topk", 1, 20],
+    // All say 0.4, of thresholds of 0.5 whose reach is 0.2.
+    ["jumprelu", 0.4, 24],
+  ] as const) {
+    const settings = training(rows, architecture, more);
+    const state = await trained(settings, (trainer) => trainer.state());
+    state.encoder?.fill(0);
+    state.encoder_bias?.fill(bias);
+    const dead = await trained({ ...settings, state }, async (trainer) => {
+      await trainer.run(6);
+      return (await trainer.run(1)).dead;
+    });
+    assert.is(dead, silent, architecture);
+  }
+});
+
+test("a batch keeps k features a row, however high the threshold of the batches before", async () => {
+  const rows = made();
+  const settings = training(rows, "batchtopk", still);
+  const state = await trained(settings, (trainer) => trainer.state());
+  for (const threshold of [0, 0.5, 1e6]) {
+    const progress = Float32Array.from(state.progress as Float32Array).fill(threshold, 2);
+    const found = await trained({ ...settings, state: { ...state, progress } }, (trainer) => trainer.run(1));
+    assert.is(found.active, 4, `threshold ${threshold}`);
+  }
+});
+
+test("a training that goes on says of the held-out rows what it said, to the bit", async () => {
+  const rows = made();
+  for (const architecture of ["relu", "topk", "batchtopk", "jumprelu"] as const) {
+    const settings = training(rows, architecture);
+    const told = async (trainer: DictionaryTrainer) => ({
+      evaluation: await trainer.evaluate(),
+      strongest: await trainer.strongest([...Array(24).keys()], 3),
+    });
+    const [before, state] = await trained(settings, async (trainer) => {
+      await trainer.run(20);
+      return [await told(trainer), await trainer.state()] as const;
+    });
+    assert.equal(await trained({ ...settings, state }, told), before, architecture);
+  }
 });
 
 test("batchtopk's threshold goes a tenth of the way to what each batch keeps least", async () => {

@@ -326,6 +326,68 @@ test("cancelled before and during training", async () => {
   assert.is((await running).code, "CANCELLED");
 });
 
+test("where features say nothing, the bias alone is fitted, and its gradient is told", async () => {
+  // Three of four labels are 1: p = 3/4 at b = ln 3, whatever is solved for, 1 weight or 8 rows.
+  for (const hidden of [1, 9]) {
+    const labels = Uint8Array.of(1, 1, 0, 1, 1, 1, 0, 1, 0, 1);
+    const train = labels.map((_, row) => Number(row < 8));
+    const set = { features: new Float32Array(10 * hidden).fill(7), labels, train };
+    const probe = await trainProbe({ ...set });
+    assert.ok(probe.converged);
+    close(probe.bias, Math.log(3), 1e-8);
+    assert.ok(probe.weight.every((value) => value === 0));
+    // Content with any gradient, it stays at 0, where six residuals are -1/2 and two are 1/2.
+    const idle = await trainProbe({ ...set, tolerance: 10 });
+    assert.equal([idle.converged, idle.iterations, idle.bias], [true, 0, 0]);
+    close(idle.gradientNorm, 2, 1e-12);
+    // What decides is exactly 0 there, which says 0: right of two held-out zeros.
+    const zeros = Uint8Array.of(1, 1, 0, 1, 1, 1, 0, 1, 0, 0);
+    assert.is((await trainProbe({ ...set, labels: zeros, tolerance: 10 })).accuracy, 1);
+    // Of as many ones as zeros neither is the majority: then it says 0, as one of the two held-out labels does.
+    const even = await trainProbe({ ...set, labels: Uint8Array.of(1, 1, 0, 1, 0, 0, 0, 1, 0, 1) });
+    close(even.bias, 0, 1e-8);
+  }
+});
+
+test("a gradient that rounding does not let vanish is no convergence", async () => {
+  for (const hidden of [5, 80]) {
+    const set = twoClasses({ train: 40, hidden, ...easy });
+    const probe = await trainProbe({ ...set, tolerance: 1e-300 });
+    assert.is(probe.converged, false, `${hidden}: ${probe.gradientNorm}`);
+    assert.ok(probe.gradientNorm > 0 && probe.gradientNorm < 1e-8);
+  }
+});
+
+test("training examples of one class are refused, and a number that is none is found in the last place", async () => {
+  const set = twoClasses({ train: 20, hidden: 5, ...easy });
+  for (const label of [0, 1]) {
+    const labels = set.labels.map((_, row) => (set.train[row] === 1 ? label : row % 2));
+    const error = await rejection(trainProbe({ ...set, labels }));
+    assert.is(error.code, "INVALID_ARGUMENT");
+    assert.match(error.message, new RegExp(`^Both labels must occur .* but only ${label} does\\.$`));
+  }
+  const last = set.features.length - 1;
+  for (const [at, value] of [
+    [0, Number.NaN],
+    [last, Number.POSITIVE_INFINITY],
+  ] as const) {
+    const features = set.features.map((x, i) => (i === at ? value : x));
+    const error = await rejection(trainProbe({ ...set, features }));
+    const place = `Activation ${at % 5} of example ${Math.floor(at / 5)} is not a finite number.`;
+    assert.equal([error.code, error.message], ["INVALID_ARGUMENT", place]);
+  }
+});
+
+test("a cancel among permutations ends them", async () => {
+  const set = twoClasses({ train: 12, hidden: 3, test: 4, separation: 0.5 });
+  const abort = new AbortController();
+  const onProgress = (done: number) => {
+    if (done > 0.2) abort.abort(); // the probe itself is a fifth
+  };
+  const running = trainProbe({ ...set, permutations: 400_000 }, { signal: abort.signal, onProgress });
+  assert.is((await rejection(running)).code, "CANCELLED");
+});
+
 test("bad input gets a sentence with the actual value", async () => {
   const set = twoClasses({ train: 20, hidden: 5, ...easy });
   const cases: Array<[object, RegExp]> = [
@@ -390,6 +452,7 @@ test("permuted labels show how far chance reaches, and leave the probe alone", a
     assert.equal([none.length, noneEither.length], [0, 0]);
     assert.equal(probe, bare);
     assert.is(permutedAccuracies.length, 120);
+    assert.not.equal(permutedAucs, permutedAccuracies);
     assert.ok(probe.accuracy > 0.9, `accuracy ${probe.accuracy}`);
     // Directions of no meaning rank half of the pairs right; with two clear classes they vary a lot.
     for (const values of [permutedAccuracies, permutedAucs]) {
@@ -400,6 +463,16 @@ test("permuted labels show how far chance reaches, and leave the probe alone", a
     const other = await trainProbe({ ...set, seed: 4, permutations: 120 });
     assert.not.equal(other.permutedAccuracies, permutedAccuracies);
   }
+});
+
+test("the control is no permutation of those that are counted", async () => {
+  const set = twoClasses({ train: 40, test: 40, hidden: 20, separation: 2 });
+  const differs: boolean[] = [];
+  for (let seed = 1; seed <= 6; seed++) {
+    const found = await trainProbe({ ...set, seed, permutations: 1, threads: 1 });
+    differs.push(found.permutedAccuracies[0] !== found.shuffledLabelAccuracy);
+  }
+  assert.ok(differs.includes(true));
 });
 
 test("an accuracy and an AUROC that noise gives lie inside the spread of its permutations", async () => {

@@ -279,6 +279,50 @@ test("identical examples train without a scale", async () => {
   assert.ok(sae.losses.every(({ loss }) => Number.isFinite(loss)));
 });
 
+test("rows that differ in their last digits only have no variance to explain", async () => {
+  const set = small();
+  // The held-out rows are 1 and the next float32 above it.
+  const features = set.features.map((x, i) =>
+    set.train[Math.floor(i / set.hidden)] === 1 ? x : 1 + (i % 3 === 0 ? 2 ** -23 : 0),
+  );
+  const { explainedVariance } = await trainSae({ ...set, features, nFeatures: 8, steps: 2 });
+  assert.ok(Number.isNaN(explainedVariance), `${explainedVariance}`);
+});
+
+test("a loss is told with the whole penalty, also where it has only begun to count", async () => {
+  const set = small();
+  // Of 200 steps the first ten have a part of it.
+  const [untouched, begun] = [
+    await trainSae({ ...set, nFeatures: 8, l1: 3, steps: 0 }),
+    await trainSae({ ...set, nFeatures: 8, l1: 3, steps: 200, lossEvery: 100 }),
+  ];
+  assert.is(begun.losses[0]!.step, 0);
+  close(begun.losses[0]!.loss, untouched.losses[0]!.loss, 1e-5);
+  const rows = encode(set, untouched).filter((_, row) => set.train[row] === 1);
+  const { decoderWeight } = untouched.weights;
+  const norms = Array.from({ length: 8 }, (_, f) =>
+    Math.hypot(...Array.from({ length: set.hidden }, (_, k) => decoderWeight[k * 8 + f]!)),
+  );
+  const byHand = mean(
+    rows.map(
+      ({ squareError, active }) =>
+        squareError + 3 * active.reduce((sum, value, f) => sum + value * norms[f]!, 0),
+    ),
+  );
+  close(untouched.losses[0]!.loss, byHand / set.hidden, 1e-4);
+});
+
+test("a decoder column of zeros stays what it is", async () => {
+  const set = small();
+  const init = await initialSaeWeights({ hidden: set.hidden, nFeatures: 8, seed: 1 });
+  for (let k = 0; k < set.hidden; k++) init.decoderWeight[k * 8 + 5] = 0;
+  const encoder = init.encoderWeight.slice(5 * set.hidden, 6 * set.hidden);
+  const { weights, explainedVariance } = await trainSae({ ...set, nFeatures: 8, init, steps: 0 });
+  assert.ok([...weights.encoderWeight, ...weights.decoderWeight].every(Number.isFinite));
+  assert.equal(weights.encoderWeight.slice(5 * set.hidden, 6 * set.hidden), encoder);
+  assert.ok(Number.isFinite(explainedVariance));
+});
+
 test("no steps: the initial weights, measured", async () => {
   const sae = await trainSae({ ...small(), nFeatures: 8, steps: 0 });
   assert.equal(

@@ -34,7 +34,7 @@ const runs: Run[] = [
     sanitize: "address,undefined",
     runtime: "libasan.so",
     planted: { overflow: /heap-buffer-overflow/, shift: /shift exponent 40 is too large/ },
-    tests: ["native/", "dictionaries/layouts", "train/", "engine/"],
+    tests: ["native/", "dictionaries/layouts", "train/", "engine/", "inference/live"],
     options: (log) => ({
       // V8 leaves its garbage to the end of the process.
       ASAN_OPTIONS: `detect_leaks=0:log_path=${log}`,
@@ -46,7 +46,7 @@ const runs: Run[] = [
     sanitize: "thread",
     runtime: "libtsan.so",
     planted: { race: /data race/ },
-    tests: ["engine/", "native/", "train/probe", "train/sae"],
+    tests: ["engine/", "native/", "train/probe", "train/sae", "inference/live"],
     options: (log) => ({
       TSAN_OPTIONS: `suppressions=${here("./sanitizers/threads.txt")}:log_path=${log}:ignore_noninstrumented_modules=1`,
     }),

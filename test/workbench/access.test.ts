@@ -155,6 +155,15 @@ test("what is sent must come from this very origin, as JSON", async () => {
     }
   }
   assert.is((await raw("POST", "/api/conversations", [host, origin, ...held], "{}")).status, 415, "no type");
+  // Taken as JSON, and then found to ask nothing.
+  for (const type of [
+    "application/json",
+    "application/json;charset=utf-8",
+    "Application/JSON ; charset=UTF-8",
+  ]) {
+    const lines = [host, origin, `Content-Type: ${type}`, ...held];
+    assert.is((await raw("POST", "/api/conversations", lines, "{}")).status, 400, type);
+  }
 });
 
 test("what a browser says of a request's mode opens nothing and closes nothing", async () => {

@@ -1,12 +1,18 @@
 /** Commands of `tapline` in processes of their own, which are killed and started again at the same address. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { processesMarked } from "../cli/processes.js";
 import { program } from "../support/program.js";
 
 export class Killable {
   readonly #words: readonly string[];
   readonly #home: string;
+  readonly #mark = randomUUID();
   #child: ChildProcess | undefined;
+  /** The process that is held up, if one is. */
+  #held: number | undefined;
   #port = "0";
   url = "";
 
@@ -30,7 +36,13 @@ export class Killable {
   async startAgain(environment: NodeJS.ProcessEnv = {}): Promise<void> {
     const child = spawn(process.execPath, [...program, ...this.#words, "--port", this.#port], {
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, TAPLINE_HOME: this.#home, TAPLINE_BACKEND: "cpu", ...environment },
+      env: {
+        ...process.env,
+        TAPLINE_HOME: this.#home,
+        TAPLINE_BACKEND: "cpu",
+        ...environment,
+        TAPLINE_TEST_RUN: this.#mark,
+      },
     });
     this.#child = child;
     this.url = await new Promise<string>((resolve, reject) => {
@@ -52,6 +64,21 @@ export class Killable {
     if (this.#child?.exitCode !== null || this.#child.signalCode !== null) await this.startAgain();
   }
 
+  /**
+   * Lets one of its processes run for a moment at a time until something is seen, and not on from there: what it computes
+   * in between would be done before a page on a busy machine has shown its beginning.
+   */
+  async inMoments(command: RegExp, seen: () => Promise<boolean>): Promise<void> {
+    const held = processesMarked(this.#mark).find((one) => command.test(one.command))?.pid;
+    if (held === undefined) throw new Error(`No process ${command} of ${this.#words.join(" ")} runs.`);
+    this.#held = held;
+    for (process.kill(held, "SIGSTOP"); !(await seen()); await sleep(50)) {
+      process.kill(held, "SIGCONT");
+      await sleep(5);
+      process.kill(held, "SIGSTOP");
+    }
+  }
+
   /** Ends it as who pulls a plug does, and with it what it started. */
   kill(): Promise<void> {
     return this.#end("SIGKILL");
@@ -68,6 +95,8 @@ export class Killable {
     // Its output closes when what it started has ended, too.
     const ended = once(child, "close");
     child.kill(signal);
+    if (this.#held !== undefined) process.kill(this.#held, "SIGKILL");
+    this.#held = undefined;
     await ended;
   }
 }

@@ -250,7 +250,9 @@ test("a model is not removed while it is served or a job uses it", async () => {
   services.served = "demo";
   jobs = [{ id: "ab".repeat(16), status: "running", model: "tiny/demo:F16" }];
   await services.look();
-  assert.match((await refusal(models.remove(id))).message, /^Job abababab is using it/);
+  const used = await refusal(models.remove(id));
+  assert.match(used.message, /^Job abababab is using it/);
+  assert.is(used.status, 409);
   assert.ok(existsSync(path));
   jobs = [{ ...jobs[0], status: "completed" }];
   await services.look();
@@ -307,6 +309,34 @@ test("another model is served: among those that are here, one at a time, and why
   release();
   await until(() => models.status.switching === null);
   assert.equal(served, [id, "demo", "demo"]);
+});
+
+test("a file that was served stays in the list when another is, so that one can go back; what is no file does not", async () => {
+  const file = join(home, "mine.gguf");
+  writeFileSync(file, demo);
+  loaded = file;
+  const { models, services } = open({ serve: async () => {} }, file);
+  const listed = async () => (await models.here()).models.map(({ id, served }) => [id, served]);
+  const give = async (model: string) => {
+    await models.serve(model);
+    await until(() => services.served === model && models.status.switching === null);
+  };
+  await give("demo");
+  loaded = demoModelPath;
+  assert.equal(await listed(), [
+    ["demo", true],
+    [file, false],
+  ]);
+  await give(file);
+  // Away by now, and never a file.
+  services.served = join(home, "gone.gguf");
+  loaded = undefined;
+  await give("demo");
+  loaded = demoModelPath;
+  assert.equal(await listed(), [
+    ["demo", true],
+    [file, false],
+  ]);
 });
 
 test("how far a switch is, is told when its stage changes, and twice a second otherwise", async () => {

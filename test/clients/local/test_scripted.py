@@ -355,6 +355,13 @@ class TestFailures(unittest.TestCase):
                     Lab(service.url).health()
             self.assertEqual((str(caught.exception), caught.exception.status), (sentence, 503))
 
+    def test_who_asks_is_said(self) -> None:
+        def answer(handler: Any, *_: Any) -> None:
+            send_json(handler, 200, {"agent": handler.headers["User-Agent"]})
+
+        with Scripted(answer) as service:
+            self.assertEqual(Lab(service.url).health(), {"agent": "tapline-client/0.2.0"})
+
     def test_redirects_are_not_followed(self) -> None:
         with Scripted(lambda handler, *_: send_json(handler, 200, {})) as other:
             elsewhere = {"Location": other.url + "/lab/v1/health"}

@@ -73,8 +73,9 @@ class TestDeadline(AttackCase):
             "of chunks": then_drips(chunked, b"1\r\na\r\n" * 9999),
             "of nothing": lambda peer, _: peer.wait(),
         }
+        refusal = then_drips(b"HTTP/1.1 401 No\r\nContent-Length: 9999\r\n\r\n", b" " * 9999)
         # All at a time: each takes its whole deadline, which leaves a busy machine time for the handshake.
-        with ThreadPoolExecutor(len(drips) * 2) as threads:
+        with ThreadPoolExecutor(len(drips) * 2 + 1) as threads:
             reads = {
                 name: threads.submit(self.no_read, DeadlineExceeded, script, timeout=4)
                 for name, script in drips.items()
@@ -83,28 +84,23 @@ class TestDeadline(AttackCase):
                 name: threads.submit(self.no_write, DraftMayExist, script, timeout=4)
                 for name, script in drips.items()
             }
+            refused = threads.submit(self.no_read, NotAuthenticated, refusal, timeout=4)
         for name in drips:
             with self.subTest(name):
                 reads[name].result()
-                writes[name].result()
+                error = writes[name].result()
+                self.assertIn("The draft may exist", str(error))
+                self.assertIn(error.idempotency_key, str(error))
+        with self.subTest("of a refusal's body: it is the refusal"):
+            self.assertEqual(refused.result()[0].status, 401)
 
     def test_a_handshake_that_nobody_answers(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             url = f"https://localhost:{silent.getsockname()[1]}"
-            client = ResearchClient(url, TOKEN, ca_file=CERTIFICATE, timeout=0.5)
+            client = ResearchClient(url, TOKEN, ca_file=CERTIFICATE, timeout=0.25)
             self.fails(DeadlineExceeded, lambda: client.get_study(ID))
             # Nothing of the package has left this machine, so there is no draft.
             self.fails(DeadlineExceeded, lambda: client.save_private_draft(PACKAGE))
-
-    def test_a_save_that_times_out_says_that_the_draft_may_exist(self) -> None:
-        error = self.no_write(DraftMayExist, lambda peer, _: peer.wait(), timeout=2)
-        self.assertIn("The draft may exist", str(error))
-        self.assertIn(error.idempotency_key, str(error))
-
-    def test_a_refusal_whose_body_drips_is_the_refusal(self) -> None:
-        script = then_drips(b"HTTP/1.1 401 No\r\nContent-Length: 9999\r\n\r\n", b" " * 9999)
-        error, _ = self.no_read(NotAuthenticated, script, timeout=2)
-        self.assertEqual(error.status, 401)
 
 
 class TestSize(AttackCase):
@@ -155,4 +151,10 @@ class TestSize(AttackCase):
             self.fails(AnswerTooLarge, lambda: self.client(server, max_bytes=4999).get_study(ID))
 
     def test_compressed_answers_are_refused(self) -> None:
-        self.no_read(AnswerInvalid, sends(answer(body=b"x", headers=(JSON, "Content-Encoding: gzip"))))
+        for encoding in ("gzip", "deflate", "x-none"):
+            headers = (*with_checksum(study()), f"Content-Encoding: {encoding}")
+            error, _ = self.no_read(AnswerInvalid, sends(answer(body=study(), headers=headers)))
+            self.assertIn("compressed", str(error))
+        headers = (*with_checksum(study()), "Content-Encoding: Identity")
+        with Hostile(sends(answer(body=study(), headers=headers)), PAIR) as server:
+            self.assertEqual(self.client(server).get_study(ID)["id"], ID)

@@ -84,7 +84,8 @@ class TestRefusals(AttackCase):
     def test_pages_of_errors_are_not_quoted(self) -> None:
         page = b"<html><h1>Internal <b>error</b></h1>"
         for status, kind in (("403 x", NotPermitted), ("404 x", NotFound), ("500 x", ServiceUnavailable)):
-            error, _ = self.no_read(kind, sends(answer(status, page, ("Content-Type: text/html",))))
+            with mock.patch("agent_research._client.time.sleep"):
+                error, _ = self.no_read(kind, sends(answer(status, page, ("Content-Type: text/html",))))
             self.assertNotIn("html", str(error))
             self.assertRegex(str(error), f"^[A-Z].*({status[:3]})")
 

@@ -21,9 +21,19 @@ export function tensor(name: string, dimensions: number[], numbers: Float32Array
   return { name, dimensions, type: "f32", bytes: () => Buffer.from(numbers.buffer) };
 }
 
-const matrix = (name: string, inner: number, outer: number, scale = 0.5) =>
-  tensor(name, [inner, outer], randomMatrix(name, inner * outer, scale));
-const ones = (name: string, length: number) => tensor(name, [length], new Float32Array(length).fill(1));
+const countOf = (dimensions: number[]) => dimensions.reduce((product, size) => product * size, 1);
+
+/** The numbers that a tensor of this name has in every tiny model. */
+export const randomTensor = (name: string, dimensions: number[], scale = 0.5): TensorSpec =>
+  tensor(name, dimensions, randomMatrix(name, countOf(dimensions), scale));
+
+/** One number everywhere. */
+export const filledTensor = (name: string, dimensions: number[], value: number): TensorSpec =>
+  tensor(name, dimensions, new Float32Array(countOf(dimensions)).fill(value));
+
+export const ones = (name: string, length: number): TensorSpec => filledTensor(name, [length], 1);
+const matrix = (name: string, inner: number, outer: number, scale?: number) =>
+  randomTensor(name, [inner, outer], scale);
 const eyeOf = (size: number, factor = 1) =>
   Float32Array.from({ length: size * size }, (_, index) => (index % (size + 1) === 0 ? factor : 0));
 
@@ -36,10 +46,9 @@ export interface TinyModel {
 
 /** The blocks' last matrices with one number everywhere. */
 export const filledOutputs = (value: number): TensorSpec[] =>
-  Array.from({ length: blocks }, (_, block) => {
-    const numbers = new Float32Array(hidden * feedForward).fill(value);
-    return tensor(`blk.${block}.ffn_down.weight`, [feedForward, hidden], numbers);
-  });
+  Array.from({ length: blocks }, (_, block) =>
+    filledTensor(`blk.${block}.ffn_down.weight`, [feedForward, hidden], value),
+  );
 
 /** A qwen3 of random weights, a few kilobytes. */
 export async function writeTinyModel(

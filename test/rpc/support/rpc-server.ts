@@ -40,7 +40,9 @@ export async function startRpcServer({ there, threads = 1 }: Options = {}): Prom
     port,
     async start() {
       const at = ["--host", host, "--port", String(port), "--threads", String(threads), "--device", "CPU"];
-      const [file, ...words] = [...(there?.runs ?? []), path, ...at] as [string, ...string[]];
+      // It would end of the signal for a pipe that broke, where whom it answers has died in the meantime.
+      const lasting = ["sh", "-c", 'trap "" PIPE; exec "$0" "$@"', path, ...at];
+      const [file, ...words] = [...(there?.runs ?? []), ...lasting] as [string, ...string[]];
       const started = spawn(file, words, { stdio: "ignore" });
       child = started;
       await until(() =>

@@ -40,9 +40,11 @@ inBrowser(
     await page.getByRole("combobox", { name: "at", exact: true }).selectOption("all");
     await page.getByRole("spinbutton", { name: "most tokens" }).fill("4096");
     await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
-    await page.getByRole("button", { name: "Send" }).click();
     const tokens = page.locator(".answer-text .t");
-    await tokens.first().waitFor({ state: "attached" });
+    await Promise.all([
+      page.getByRole("button", { name: "Send" }).click(),
+      server.inMoments(/inference.process.main/, async () => (await tokens.count()) > 0),
+    ]);
     await server.kill();
     const answer = page.locator(".answer").first();
     await answer.getByText(/^The connection to .* broke|^The answer ended before/).waitFor();

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { StudyPackage } from "../../../src/contracts/studies/index.js";
-import { fc } from "../../support/fc.js";
+import { character, fc } from "../../support/fc.js";
 
 /** A small valid package. */
 export function samplePackage(change: Partial<StudyPackage> = {}): StudyPackage {
@@ -27,7 +27,7 @@ const text = (maxLength: number, minLength = 0) =>
         weight: 6,
         arbitrary: fc.string({ minLength, maxLength: Math.min(maxLength, 40), unit: "grapheme" }),
       },
-      { weight: 2, arbitrary: fc.string({ minLength, maxLength: Math.min(maxLength, 40), unit: "binary" }) },
+      { weight: 2, arbitrary: fc.string({ minLength, maxLength: Math.min(maxLength, 40), unit: character }) },
       {
         weight: 1,
         arbitrary: fc.constantFrom(

@@ -1,0 +1,159 @@
+/** What `tapline doctor` finds: what is well, what may keep something from working, what does, and what to do about it. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { findingLines } from "../../src/cli/doctor.js";
+import { type Finding, findings, nodeVersion, notBuildable } from "../../src/cli/doctor-checks.js";
+import { wrap } from "../../src/terminal/index.js";
+import { freePort } from "../support/free-port.js";
+import { standIn } from "./stand-in.js";
+
+const folder = mkdtempSync(join(tmpdir(), "tapline-doctor-"));
+const names = ["HF_HOME", "HF_HUB_CACHE", "HF_ENDPOINT", "HF_HUB_OFFLINE", "HF_TOKEN", "TAPLINE_HOME"];
+const before = Object.fromEntries(names.map((name) => [name, process.env[name]]));
+const hub = await standIn();
+
+function environment(values: Record<string, string>): void {
+  for (const name of names) delete process.env[name];
+  Object.assign(
+    process.env,
+    { HF_HOME: join(folder, "hf"), TAPLINE_HOME: join(folder, "not", "there") },
+    values,
+  );
+}
+test.after(async () => {
+  for (const [name, value] of Object.entries(before)) {
+    if (value === undefined) delete process.env[name];
+    else process.env[name] = value;
+  }
+  await hub.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const of = (found: readonly Finding[], check: string) => found.filter((one) => one.check === check);
+
+test("a machine on which all is well, in order", async () => {
+  environment({ HF_ENDPOINT: hub.url });
+  const free = await freePort();
+  const found = await findings("demo", [], undefined, { lab: free });
+  assert.equal(
+    found.map(({ check }) => check),
+    ["node", "addon", "toolchain", "gpu", "memory", "cache", "jobs", "port", "hub", "model"],
+  );
+  for (const { check, status, advice } of found) {
+    assert.is(advice === undefined, status === "ok", `${check} has advice where it is not well`);
+  }
+  const [node, addon, , , memory, cache, jobs, port, asked, model] = found as Required<Finding>[];
+  assert.equal([node!.status, node!.finding], ["ok", `Node.js ${process.versions.node}`]);
+  assert.match(addon!.finding, /^llama\.cpp \S+ for \w+/);
+  assert.match(memory!.finding, /^[\d.]+ [kMGT]?B of [\d.]+ [kMGT]?B free$/);
+  assert.match(cache!.finding, new RegExp(`^${join(folder, "hf", "hub")}, [\\d.]+ [kMGT]?B free$`));
+  assert.match(jobs!.finding, `${join(folder, "not", "there")}, `);
+  assert.is(port!.finding, `${free} (lab) is free`);
+  assert.is(asked!.finding, `${hub.url} answers, without a token`);
+  assert.match(model!.finding, /^demo, 3\.\d MB; served with the usual context it takes [\d.]+ MB$/);
+});
+
+test("a port that is held, by tapline or by another program; a model, a hub and an rpc-server that are not there", async () => {
+  environment({ HF_HUB_OFFLINE: "1", HF_TOKEN: "t" });
+  for (const [body, status, holder] of [
+    [{ status: "ok" }, "ok", "tapline"],
+    [{ state: "ok" }, "warning", "another program."],
+    [Buffer.from("<html>"), "warning", "another program."],
+    [Buffer.from("null"), "warning", "another program."],
+  ] as const) {
+    for (const path of ["/health", "/lab/v1/health"]) {
+      hub.answers = { [`GET ${path}`]: body };
+      const found = await findings("owner/none", [{ host: "127.0.0.1", port: 1 }], undefined, {
+        x: hub.port,
+      });
+      const [port] = of(found, "port");
+      assert.equal([port?.status, port?.finding], [status, `${hub.port} (x) is held by ${holder}`]);
+      assert.match(of(found, "hub")[0]!.finding, / is not asked: HF_HUB_OFFLINE is set$/);
+      const [rpc, model] = [of(found, "rpc")[0]!, of(found, "model")[0]!];
+      assert.equal([rpc.status, model.status], ["problem", "problem"]);
+      assert.match(rpc.finding, "127.0.0.1:1");
+      assert.match(model.finding, "HF_HUB_OFFLINE is set, and a model of owner/none");
+      assert.is(model.advice, "Name another with --model.");
+    }
+  }
+});
+
+test("a hub that does not answer, that asks for a token, and that cannot be asked", async () => {
+  const asked = async (values: Record<string, string>) => {
+    environment(values);
+    return of(await findings("demo", [], undefined, {}), "hub")[0];
+  };
+  const check = "hub";
+  assert.equal(await asked({ HF_ENDPOINT: "http://127.0.0.1:1" }), {
+    ...{ check, status: "warning", finding: "http://127.0.0.1:1 does not answer" },
+    advice: "Models that are here work; to download others, check the network, a proxy, or HF_ENDPOINT.",
+  });
+  const finding = `${hub.url} answers, with a token`;
+  assert.equal(await asked({ HF_ENDPOINT: hub.url, HF_TOKEN: "t" }), { check, status: "ok", finding });
+  assert.equal(await asked({ HF_ENDPOINT: hub.url, HF_TOKEN: "a b" }), {
+    ...{
+      check,
+      status: "problem",
+      finding: "The hub's token in HF_TOKEN holds a space or an odd character.",
+    },
+    advice: "Set the variable right.",
+  });
+});
+
+test("Node.js from 20.19 on", () => {
+  for (const version of ["20.19.0", "20.20.2", "21.0.0", "22.1.0", "100.0.0"]) {
+    assert.equal(nodeVersion(version), { check: "node", status: "ok", finding: `Node.js ${version}` });
+  }
+  for (const version of ["20.18.9", "20.9.0", "19.19.0", "18.20.0", "2.19.0"]) {
+    assert.equal(nodeVersion(version), {
+      ...{
+        check: "node",
+        status: "problem",
+        finding: `Node.js ${version}`,
+        advice: "Install Node.js 20.19 or newer.",
+      },
+    });
+  }
+});
+
+test("findings are told with their signs, and what to do below", () => {
+  const found: Finding[] = [
+    { check: "node", status: "ok", finding: "Node.js" },
+    { check: "memory", status: "warning", finding: "one two three four five", advice: "End it." },
+    { check: "model", status: "problem", finding: "None.", advice: "Name another, with --model." },
+  ];
+  assert.equal(findingLines(found, 20, wrap), [
+    "✓ node        Node.js",
+    "! memory      one two three four",
+    "              five",
+    "              → End it.",
+    "✘ model       None.",
+    "              → Name another, with",
+    "              --model.",
+  ]);
+  assert.is(findingLines(found, 80, wrap).length, 5);
+});
+
+test("what a build lacks is a problem only where there is no addon yet", () => {
+  const missing = "Neither Ninja nor make is on the PATH: install it (`x y`) and run `b` again.";
+  for (const [built, status] of [
+    [true, "warning"],
+    [false, "problem"],
+  ] as const) {
+    assert.equal(notBuildable(missing, built), {
+      ...{ check: "toolchain", status },
+      finding: "Neither Ninja nor make is on the PATH; the addon cannot be built again.",
+      advice: "Install it (`x y`) and run `b` again.",
+    });
+  }
+  assert.equal(notBuildable("Cannot find module '/a/toolchain.js'", true), {
+    ...{ check: "toolchain", status: "warning" },
+    finding: "Cannot find module '/a/toolchain.js'; the addon cannot be built again.",
+    advice: "Install tapline again.",
+  });
+});
+
+test.run();

@@ -1,0 +1,275 @@
+/** What an operator's commands do to the database that is named, and what they print; another one is never touched. */
+import { randomUUID } from "node:crypto";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { type Account, signInAccount } from "../../src/studies/store/accounts.js";
+import { approve } from "../../src/studies/store/approvals.js";
+import { addComment, findComment } from "../../src/studies/store/discussion.js";
+import { saveDraft } from "../../src/studies/store/drafts.js";
+import { publishDraft } from "../../src/studies/store/publish.js";
+import { report } from "../../src/studies/store/reports.js";
+import { openStore, type Store } from "../../src/studies/store/store.js";
+import { listStudies } from "../../src/studies/store/studies.js";
+import { createToken, sha256Hex } from "../../src/studies/store/tokens.js";
+import { samplePackage } from "../studies/support/packages.js";
+import { command } from "./in-process.js";
+
+const folder = mkdtempSync(join(tmpdir(), "tapline-operator-"));
+const [data, home] = [join(folder, "data"), join(folder, "home")];
+const before = { home: process.env.TAPLINE_HOME, database: process.env.DATABASE_URL };
+process.env.TAPLINE_HOME = home;
+delete process.env.DATABASE_URL;
+
+let ada: Account;
+let ben: Account;
+let study: string;
+let comment: string;
+
+/** Looks into the database between two commands. */
+async function looking<T>(look: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openStore(join(data, "studies.db"));
+  try {
+    return await look(store);
+  } finally {
+    await store.close();
+  }
+}
+
+test.before(async () => {
+  // The first command makes the database.
+  await said("audit");
+  await looking(async (store) => {
+    const signIn = (name: string) =>
+      signInAccount(store, {
+        ...{ issuer: "test", subject: name, name, login: null },
+        email: `${name.toLowerCase()}@example.org`,
+      });
+    [ada, ben] = [await signIn("Ada"), await signIn("Ben")];
+    for (const role of ["agent", "publisher"] as const) await approve(store, role, "ada@example.org");
+    const token = await createToken(store, ada.id, { name: "t", days: 1, scopes: ["drafts:write"] });
+    const bytes = Buffer.from(JSON.stringify(samplePackage()));
+    const credential = { accountId: ada.id, tokenId: token!.id, scopes: ["drafts:write" as const] };
+    const saved = await saveDraft(store, credential, bytes, "A title", null);
+    if (saved.outcome !== "saved") throw new Error(saved.outcome);
+    study = saved.id;
+    const reviewedSha256 = sha256Hex(bytes);
+    await publishDraft(store, { accountId: ada.id, draftId: study, reviewedSha256, replaces: null });
+    const added = await addComment(store, { accountId: ben.id, name: "Ben" }, study, null, "A comment.");
+    comment = (added as { id: string }).id;
+  });
+});
+test.after(() => {
+  for (const [name, value] of [
+    ["TAPLINE_HOME", before.home],
+    ["DATABASE_URL", before.database],
+  ] as const) {
+    if (value === undefined) delete process.env[name];
+    else process.env[name] = value;
+  }
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function said(...words: string[]): Promise<string> {
+  const { code, stdout, stderr } = await command(["studies", ...words, "--data", data]);
+  assert.equal([code, stderr], [0, ""], words.join(" "));
+  return stdout;
+}
+
+async function refused(...words: string[]): Promise<[code: number, sentence: string]> {
+  const { code, stdout, stderr } = await command(["studies", ...words, "--data", data]);
+  assert.is(stdout, "");
+  return [code, stderr.replace(/^tapline: |\n$|\n\(add[\s\S]*/g, "")];
+}
+
+const listed = () => looking(async (store) => (await listStudies(store, "", 50, 0)).total);
+const shown = () => looking(async (store) => findComment(store, comment));
+
+test("the database is the one that is named, before the command or behind it", async () => {
+  const other = join(folder, "other");
+  const named = await command(["studies", "--data", other, "approve", "agent", "github:x"]);
+  assert.equal([named.code, named.stdout], [0, "github:x is approved as agent.\n"]);
+  const approvals = (place: string) => readFileSync(join(place, "studies.db")).includes("github:x");
+  assert.equal([approvals(other), approvals(data)], [true, false]);
+  // A configuration that is no good is read, and not passed over.
+  const config = join(folder, "studies.json");
+  writeFileSync(config, "{");
+  for (const words of [
+    ["--config", config, "audit"],
+    ["audit", "--config", config],
+  ]) {
+    assert.is((await command(["studies", ...words])).code, 1);
+  }
+  assert.not(existsSync(home), "nothing was made where nobody pointed");
+  await command(["studies", "audit"]);
+  assert.ok(existsSync(join(home, "studies", "studies.db")), "without a word it is the usual one");
+});
+
+test("approvals are given and taken back", async () => {
+  assert.is(
+    await said("approve", "moderator", "ben@example.org"),
+    "ben@example.org is approved as moderator.\n",
+  );
+  assert.is(
+    await said("disapprove", "moderator", "ben@example.org"),
+    "ben@example.org is no longer approved as moderator.\n",
+  );
+  assert.equal(await refused("disapprove", "moderator", "ben@example.org"), [
+    ...[1, "ben@example.org was not approved as moderator."],
+  ] as [number, string]);
+  const [code, sentence] = await refused("approve", "reader", "ben@example.org");
+  assert.is(code, 2);
+  assert.match(sentence, "It is agent, publisher, moderator.");
+});
+
+test("a study is removed and published again, a version of it alone, each once", async () => {
+  const id = study.toUpperCase();
+  assert.is(await listed(), 1);
+  assert.is(await said("remove", id, "--reason", "Copied."), `${id} is removed.\n`);
+  assert.is(await listed(), 0);
+  const already = "is in that state already, or has no such version.";
+  assert.equal(await refused("remove", study, "--reason", "x"), [1, `The study ${study} ${already}`]);
+  assert.is(await said("reinstate", id), `${id} is published again.\n`);
+  assert.is(await listed(), 1);
+  assert.equal(await refused("reinstate", study), [1, `The study ${study} ${already}`]);
+  const one = ["--version-number", "1"];
+  assert.is(await said("remove", study, "--reason", "x", ...one), `${study} is removed.\n`);
+  assert.is(await said("reinstate", study, ...one), `${study} is published again.\n`);
+  assert.equal(await refused("remove", study, "--reason", "x", "--version-number", "2"), [
+    ...[1, `The study ${study} ${already}`],
+  ] as [number, string]);
+  const nobody = randomUUID();
+  assert.equal(await refused("remove", nobody, "--reason", "x"), [1, `There is no study ${nobody}.`]);
+});
+
+test("a reason has 1 to 1000 characters and is not blank", async () => {
+  for (const [reason, count] of [
+    ["", 0],
+    ["  ", 2],
+    ["é".repeat(1001), 1001],
+  ] as const) {
+    const [code, sentence] = await refused("remove", study, "--reason", reason);
+    assert.is(code, 2);
+    assert.match(sentence, `It has 1 to 1000 characters, not ${count}.`);
+  }
+  assert.match((await refused("remove", study))[1], "Required option '--reason <text>' not specified");
+  await said("hide", comment, "--reason", "😀".repeat(1000));
+  await said("show", comment);
+});
+
+test("a comment is hidden, shown and erased", async () => {
+  const id = comment.toUpperCase();
+  const gone = (what: string) => `There is no comment ${what}, or it is in that state already.`;
+  assert.is(await said("hide", id, "--reason", "Rude."), `${id} is hidden.\n`);
+  assert.equal([(await shown())?.hidden, (await shown())?.reason], ["hidden", "Rude."]);
+  assert.equal(await refused("hide", comment, "--reason", "Rude."), [1, gone(comment)]);
+  assert.is(await said("show", id), `${id} is shown again.\n`);
+  assert.equal([(await shown())?.hidden, (await shown())?.body], [null, "A comment."]);
+  assert.equal(await refused("show", comment), [1, gone(comment)]);
+  assert.is(await said("erase", id, "--reason", "Names somebody."), `${id} is erased.\n`);
+  assert.is((await shown())?.body, "");
+  assert.equal(await refused("erase", comment, "--reason", "x"), [1, gone(comment)]);
+});
+
+test("an account is suspended and let in again", async () => {
+  assert.is(await said("suspend", "ben@example.org", "--reason", "x"), "ben@example.org is suspended.\n");
+  const already = "The account ben@example.org is in that state already, or has no such version.";
+  assert.equal(await refused("suspend", "ben@example.org", "--reason", "x"), [1, already]);
+  assert.is(await said("unsuspend", "ben@example.org"), "ben@example.org is no longer suspended.\n");
+  assert.equal(await refused("unsuspend", "ben@example.org"), [1, already]);
+  assert.is((await refused("suspend", "nobody@example.org", "--reason", "x"))[0], 1);
+});
+
+test("reports wait until somebody closes them, told in a line each, the oldest first", async () => {
+  const [about, ...handles] = await looking(async (store) => {
+    const added = await addComment(store, { accountId: ben.id, name: "Ben" }, study, null, "Another.");
+    const { id } = added as { id: string };
+    await report(store, ben.id, { studyId: study, commentId: null }, "Copied.\n\u202eReally.");
+    await new Promise((resolve) => setTimeout(resolve, 2)); // a later millisecond
+    await report(store, ada.id, { studyId: study, commentId: id }, "Rude.");
+    const rows = await store.db.selectFrom("accounts").select(["id", "handle"]).execute();
+    return [id, ...[ada, ben].map((one) => rows.find((row) => row.id === one.id)!.handle)];
+  });
+  const [ofAda, ofBen] = handles;
+  const lines = (await said("reports")).trimEnd().split("\n");
+  const parts = lines.map((line) => line.split("  "));
+  assert.equal(
+    parts.map(([, , what, who, why]) => [what, who, why]),
+    [
+      [`study ${study}`, `@${ofBen}`, "Copied. Really."],
+      [`comment ${about} on ${study}`, `@${ofAda}`, "Rude."],
+    ],
+  );
+  for (const [time] of parts) assert.match(time!, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  const [first, second] = parts.map(([, id]) => id!.replace("report ", ""));
+  assert.is(await said("dismiss", first!.toUpperCase()), `Report ${first!.toUpperCase()} is closed.\n`);
+  assert.is((await said("reports")).split("\n").length, 2);
+  await said("dismiss", second!);
+  assert.is(await said("reports"), "Nothing waits.\n");
+  assert.equal(await refused("dismiss", first!), [
+    ...[1, `There is no open report ${first}, or it is in that state already.`],
+  ] as [number, string]);
+});
+
+test("the audit log: the newest first, of one target, as many as are wanted", async () => {
+  const all = (await said("audit")).trimEnd().split("\n");
+  assert.match(all[0]!, /Z {2}operator {2}report\.dismiss {2}[0-9a-f-]{36}$/);
+  assert.ok(all.some((line) => /Z {2}@\S+ {2}study\.publish {2}/.test(line)));
+  assert.equal((await said("audit", "--limit", "2")).trimEnd().split("\n"), all.slice(0, 2));
+  const ofComment = (await said("audit", "--target", comment)).trimEnd().split("\n");
+  assert.equal(
+    ofComment.map((line) => line.split("  ")[2]),
+    ["comment.erase", "comment.show", "comment.hide", "comment.show", "comment.hide", "comment.add"],
+  );
+  assert.match(ofComment[0]!, /Names somebody\.$/);
+  assert.match((await refused("audit", "--limit", "10001"))[1], "a whole number between 1 and 10000");
+});
+
+test("an account's own words are exported; it is deleted only with --yes", async () => {
+  const file = join(folder, "ben.tar");
+  assert.is(
+    await said("export-account", "ben@example.org", file),
+    `${file} holds what ben@example.org wrote.\n`,
+  );
+  assert.ok(readFileSync(file).includes("ustar"));
+  assert.match(await said("audit", "--limit", "1"), `operator  account.export  ${ben.id}`);
+  const counts = "studies 1, comments 0, votes 0.";
+  const words = ["delete-account", "ada@example.org"];
+  assert.is(
+    await said(...words),
+    "Would go: name, address and handle of ada@example.org, drafts 0, tokens 1.\n" +
+      `Would stay under "deleted account": ${counts}\nNothing was deleted; --yes does it.\n`,
+  );
+  assert.is(
+    await said(...words, "--yes"),
+    `Gone: name, address and handle of ada@example.org, drafts 0, tokens 1.\nStay under "deleted account": ${counts}\n`,
+  );
+  assert.is((await refused(...words))[0], 1, "it is no longer there");
+});
+
+test("a backup is written and restored into an empty database, and its rows are counted", async () => {
+  const [file, copy] = [join(folder, "backup.jsonl"), join(folder, "copy")];
+  const [, rows] = /^(\d+) rows written to /.exec(await said("backup", file)) ?? [];
+  const restored = await command(["studies", "restore", file, "--data", copy]);
+  assert.equal([restored.code, restored.stdout], [0, `${rows} rows restored.\n`]);
+  assert.is(
+    (await command(["studies", "restore", file, "--data", copy])).code,
+    1,
+    "it is not empty any more",
+  );
+});
+
+test("a service is started in one of two ways", async () => {
+  for (const words of [[], ["--dev", "--config", "x"]]) {
+    const { code, stderr } = await command(["studies", ...words]);
+    assert.is(code, 1);
+    assert.match(
+      stderr,
+      "Say either --dev (everything on this machine) or --config <file> (a production service).",
+    );
+  }
+});
+
+test.run();

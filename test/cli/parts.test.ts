@@ -1,0 +1,461 @@
+/** What the command line's small functions say and take: values of flags, exit codes, paths, events of services. */
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { CommanderError } from "commander";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { answers } from "../../src/cli/answers.js";
+import { Claims } from "../../src/cli/claims.js";
+import { printJob } from "../../src/cli/conduct.js";
+import { demoPicture } from "../../src/cli/demo-picture.js";
+import { editorCommand } from "../../src/cli/editor.js";
+import { exitCodeOf, sentenceOf, UsageError } from "../../src/cli/exit-code.js";
+import { layerList } from "../../src/cli/layers.js";
+import { deviceNames, rpcServers } from "../../src/cli/model-options.js";
+import { leadingTo, opener } from "../../src/cli/open-browser.js";
+import {
+  collect,
+  headerKey,
+  integerBetween,
+  loraList,
+  numberBetween,
+  originList,
+  shareList,
+} from "../../src/cli/options.js";
+import { shortPath, unwritable, watchOutput } from "../../src/cli/output.js";
+import { jobFile } from "../../src/cli/report.js";
+import { makeFolder } from "../../src/cli/run-experiment.js";
+import { serveReport } from "../../src/cli/serve-report.js";
+import { origin } from "../../src/cli/service-address.js";
+import { stopSignal } from "../../src/cli/stop-signal.js";
+import { safeLines } from "../../src/cli/study-client.js";
+import { TaplineError, TimeoutError } from "../../src/client/errors.js";
+import { Transport } from "../../src/client/transport.js";
+import { InvalidInput } from "../../src/contracts/invalid-input.js";
+import { UserError } from "../../src/contracts/user-error.js";
+import { inspectJob } from "../report/jobs.js";
+import { saying } from "../support/saying.js";
+import { capturing, command } from "./in-process.js";
+import { Refused, standIn } from "./stand-in.js";
+
+const folder = mkdtempSync(join(tmpdir(), "tapline-cli-parts-"));
+test.after(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Texts with what they are read as, and texts that are refused, with the sentence for all of them. */
+function reads<T>(
+  read: (text: string) => T,
+  good: [text: string, value: T][],
+  bad: string[],
+  sentence: string,
+) {
+  for (const [text, value] of good) assert.equal(read(text), value, text);
+  for (const text of bad) assert.throws(() => read(text), saying(sentence), text);
+}
+
+test("numbers within bounds, both included, and nothing else", () => {
+  const whole = "It must be a whole number between 2 and 10.";
+  reads(
+    integerBetween(2, 10),
+    [
+      ["2", 2],
+      ["10", 10],
+      ["007", 7],
+    ],
+    ["1", "11", "", " 3", "3.0", "-3", "+3", "1e1", "٣"],
+    whole,
+  );
+  const any = "It must be a number between -1 and 2.5.";
+  reads(
+    numberBetween(-1, 2.5),
+    [
+      ["-1", -1],
+      ["2.5", 2.5],
+      ["0", 0],
+      [" 1e-3 ", 0.001],
+    ],
+    ["-1.01", "2.51", "", "  ", "x", "NaN", "Infinity"],
+    any,
+  );
+});
+
+test("keys, names, shares, adapters and origins", () => {
+  reads(headerKey, [["k!~", "k!~"]], ["", "a b", "é", "a\n"], "It must be visible ASCII without spaces.");
+  reads((text) => collect(text, ["a"]), [["b", ["a", "b"]]], [""], "It must not be empty.");
+  assert.equal(collect("b"), ["b"]);
+  reads(
+    shareList,
+    [
+      ["3,1", [3, 1]],
+      ["0, 0.5", [0, 0.5]],
+      [`${"1,".repeat(127)}1`, Array(128).fill(1)],
+    ],
+    ["", "3,", "0", "0,0", "3,-1", "a", `${"1,".repeat(128)}1`],
+    "Shares are numbers with commas between them, e.g. 3,1.",
+  );
+  assert.equal(loraList("a.gguf:0.5", loraList("C:b.gguf")), [
+    { path: "C:b.gguf", scale: 1 },
+    { path: "a.gguf", scale: 0.5 },
+  ]);
+  assert.equal(loraList("a:-2"), [{ path: "a", scale: -2 }]);
+  assert.throws(() => loraList(""), saying("It must name a .gguf file."));
+  assert.equal(originList("https://b.example", ["*"]), ["*", "https://b.example"]);
+  assert.throws(() => originList("b.example"), saying("An origin looks like http://localhost:3000"));
+  reads(
+    deviceNames,
+    [
+      ["CUDA0, CUDA1", ["CUDA0", "CUDA1"]],
+      ["none", ["none"]],
+    ],
+    ["", "CUDA0,", "none,CUDA0"],
+    'Names separated by commas, such as "CUDA0,CUDA1", or "none".',
+  );
+  assert.equal(rpcServers("10.0.0.2:50052"), [{ host: "10.0.0.2", port: 50_052 }]);
+  assert.throws(() => rpcServers("nowhere"), saying("nowhere"));
+  reads(
+    origin,
+    [
+      ["8123", "http://127.0.0.1:8123"],
+      ["lab.example:80", "http://lab.example"],
+      ["my-host.local:8123", "http://my-host.local:8123"],
+      ["http://[::1]:8980/", "http://[::1]:8980"],
+    ],
+    ["", "localhost", "https://a:1", "http://a:1/lab", "http://a:1/?x", "http://a:1/#x", "a b:1", "99999"],
+    "It must be an address such as http://127.0.0.1:8980, or a port.",
+  );
+  assert.equal(layerList("0-7"), [0, 1, 2, 3, 4, 5, 6, 7], "eight are not too many");
+  assert.equal(layerList("255"), [255]);
+});
+
+test("errors whose sentence is for a person, and the exit code of each", () => {
+  const coded = (message: string, options: object) => new TaplineError(message, options);
+  for (const [error, code, told] of [
+    [new UsageError("a"), 2, "a"],
+    [new UserError("a"), 1, "a"],
+    [new InvalidInput("b", "is wrong."), 2, "b: is wrong."],
+    [new TimeoutError("a"), 3, "a"],
+    [coded("a", { status: 400 }), 2, "a"],
+    [coded("a", { status: 404 }), 1, "a"],
+    [coded("a", { status: 500 }), 1, "a"],
+    [coded("a", { status: 503 }), 3, "a"],
+    [coded("a", { cause: { code: "ECONNREFUSED" } }), 3, "a"],
+    [coded("a", { status: 500, cause: { code: "ECONNREFUSED" } }), 1, "a"],
+    [coded("a", { cause: new Error("no code") }), 1, "a"],
+    ["a text", 1, "a text"],
+    [new CommanderError(0, "x", "a"), 0, undefined],
+    [new CommanderError(1, "x", "a"), 2, undefined],
+  ] as [unknown, number, string | undefined][]) {
+    assert.is(exitCodeOf(error), code, `${error}`);
+    if (told !== undefined) assert.is(sentenceOf(error), told);
+  }
+  assert.equal([exitCodeOf(undefined), exitCodeOf(null)], [1, 1]);
+  const fault = new TypeError("x is undefined");
+  assert.is(sentenceOf(fault), fault.stack);
+  assert.is(exitCodeOf(fault), 1);
+  fault.stack = undefined;
+  assert.is(sentenceOf(fault), "x is undefined");
+});
+
+test("whether one of ours answers: silence and refusals are a no, faults are faults", async () => {
+  assert.equal([await answers(async () => true), await answers(async () => false)], [true, false]);
+  for (const error of [new TaplineError("Nothing listens."), new TimeoutError("Silence.")]) {
+    assert.is(await answers(() => Promise.reject(error)), false);
+  }
+  const fault = new TypeError("x");
+  assert.is(await answers(() => Promise.reject(fault)).catch((error) => error), fault);
+});
+
+test("paths are as short as they can be said; what cannot be written is a sentence", () => {
+  assert.equal(
+    ["/a/b/c", "/a/b", "/a/x", "/a/b/..c"].map((path) => shortPath(path, "/a/b")),
+    ["c", "/a/b", "/a/x", "/a/b/..c"],
+  );
+  const error = Object.assign(new Error("x"), { code: "ENOSPC", syscall: "write" });
+  const told = unwritable("/a", error) as Error;
+  assert.equal([told.name, told.message], ["UserError", "/a cannot be written (ENOSPC); see --out."]);
+  const other = new Error("x");
+  assert.is(unwritable("/a", other), other);
+});
+
+test("a folder that was made is taken away again, with what is in it; one that was there stays", async () => {
+  const path = join(folder, "made", "deep");
+  const made = await makeFolder(path);
+  writeFileSync(join(path, "file"), "");
+  const again = await makeFolder(path);
+  await again.undo();
+  assert.is(await jobFile(join(path, "file")), join(path, "file"));
+  await made.undo();
+  assert.is(await jobFile(join(folder, "made")), undefined);
+  const below = makeFolder(join(folder, "file", "x"));
+  writeFileSync(join(folder, "file2"), "");
+  await (await below).undo();
+  const refused = await makeFolder(join(folder, "file2", "x")).catch((error: Error) => error.message);
+  assert.is(refused, `Nothing can be written to ${join(folder, "file2", "x")} (ENOTDIR); see --out.`);
+});
+
+test("a job's file is job.json, else report.json, of a folder", async () => {
+  const sentence = `${folder} holds no job.json: no experiment has written this folder.`;
+  assert.is(await jobFile(folder).catch((error: Error) => error.message), sentence);
+  writeFileSync(join(folder, "report.json"), "{}");
+  assert.is(await jobFile(folder), join(folder, "report.json"));
+  writeFileSync(join(folder, "job.json"), "{}");
+  assert.is(await jobFile(folder), join(folder, "job.json"));
+});
+
+test("text of other people is safe in a terminal, line by line", () => {
+  assert.equal(safeLines("a\tb\r\nc\rd\n\u202ee\u001b[2J\u{e0041}"), [
+    "a  b",
+    "c<U+000D>d",
+    "<U+202E>e<U+001B>[2J<U+E0041>",
+  ]);
+});
+
+test("a browser is opened where one would be seen", () => {
+  const display = { DISPLAY: ":0" };
+  for (const [environment, platform, expected] of [
+    [{}, "darwin", ["open"]],
+    [{}, "win32", ["explorer.exe"]],
+    [{}, "linux", undefined],
+    [{ DISPLAY: "" }, "linux", undefined],
+    [display, "linux", ["xdg-open"]],
+    [{ WAYLAND_DISPLAY: "wayland-0" }, "linux", ["xdg-open"]],
+    [{ ...display, WAYLAND_DISPLAY: "" }, "linux", undefined],
+    [{ ...display, SSH_CONNECTION: "1" }, "linux", undefined],
+    [{ SSH_CONNECTION: "1" }, "darwin", undefined],
+    [{ ...display, WSL_DISTRO_NAME: "x" }, "linux", undefined],
+  ] as [NodeJS.ProcessEnv, NodeJS.Platform, string[] | undefined][]) {
+    assert.equal(opener(environment, platform), expected, JSON.stringify([environment, platform]));
+  }
+  const page = leadingTo("http://127.0.0.1:1/x#y");
+  assert.match(page, '<meta http-equiv="refresh" content="0;url=http://127.0.0.1:1/x#y">');
+  assert.match(page, '<meta name="referrer" content="no-referrer">');
+});
+
+test("the editor that the environment names", () => {
+  assert.is(editorCommand({ VISUAL: "code -w", EDITOR: "ed" }), "code -w");
+  assert.is(editorCommand({ VISUAL: "", EDITOR: "ed" }), "ed");
+  assert.throws(() => editorCommand({}), saying("There is no terminal and no editor: set VISUAL or EDITOR"));
+});
+
+test("a name that somebody keeps something under is refused; what was taken is given back, whatever fails", async () => {
+  const service = await standIn();
+  try {
+    const claims = new Claims(new Transport(service.url, 5000), "wait");
+    service.answers = {
+      "GET /lab/probes/there": { name: "there" },
+      "GET /lab/vectors/ill": new Refused(500, "Not well."),
+      "DELETE /lab/dictionaries/b": { deleted: true },
+    };
+    await claims.claim("/lab/vectors", "a/b");
+    await claims.claim("/lab/dictionaries", "b");
+    const refused = (shelf: "/lab/probes" | "/lab/vectors", name: string) =>
+      claims.claim(shelf, name).catch((error: Error) => error.message);
+    assert.is(
+      await refused("/lab/probes", "there"),
+      "The server keeps a probe there already, which the recipe would replace: remove it with tapline probe rm there, or wait.",
+    );
+    assert.is(await refused("/lab/vectors", "ill"), "Not well.");
+    const before = service.asked().length;
+    await claims.release();
+    await claims.release();
+    assert.equal(service.asked().slice(before), [
+      ["DELETE /lab/vectors/a%2Fb"],
+      ["DELETE /lab/dictionaries/b"],
+    ]);
+  } finally {
+    await service.close();
+  }
+});
+
+test("what a server does is told: one line when it is ready, and each thing that goes wrong", async () => {
+  const info = { id: "m", architecture: "llama", quantization: "Q8_0", slots: 4, slotContext: 8192 } as never;
+  const url = "http://127.0.0.1:1";
+  const told = async (json: boolean) =>
+    capturing(() => {
+      const { event } = serveReport(json, "m");
+      event({ event: "loading", stage: "weights", fraction: 0.456 });
+      event({ event: "ready", url, info, backend: "cpu" });
+      event({ event: "ready", url, info: { ...(info as object), slots: 1 } as never, backend: "cpu" });
+      event({ event: "warning", sentence: "Careful." });
+      event({ event: "crashed", sentence: "It fell." });
+      event({ event: "fault", line: "Error: x" });
+    });
+  const plain = await told(false);
+  assert.is(
+    plain.stdout,
+    `tapline serve is ready at ${url} (m, llama Q8_0, on cpu, 4 slots of 8192 tokens)\n` +
+      `tapline serve is ready at ${url} (m, llama Q8_0, on cpu, 1 slot of 8192 tokens)\n`,
+  );
+  assert.is(plain.stderr, "tapline: Careful.\ntapline: It fell. It is started again.\nError: x\n");
+  const lines = (await told(true)).stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  assert.equal(
+    lines.map(({ event }) => event),
+    ["loading", "ready", "ready", "warning", "crashed", "fault"],
+  );
+  for (const { time } of lines) assert.match(time, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+  assert.equal([lines[0].fraction, lines[1].info, lines[4].sentence], [0.456, info, "It fell."]);
+});
+
+test("the first signal asks for the end, a second one is the end; a closed terminal may mean something else", async () => {
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  const before = signals.map((signal) => process.listeners(signal));
+  const { exit } = process;
+  const codes: unknown[] = [];
+  process.exit = ((code: unknown) => void codes.push(code)) as typeof exit;
+  const send = (signal: NodeJS.Signals) => process.listeners(signal).at(-1)?.(signal);
+  try {
+    for (const signal of signals) {
+      const stopped = stopSignal();
+      send(signal);
+      assert.is(await stopped, signal);
+      send("SIGHUP");
+      assert.equal(codes.splice(0), [], "a terminal that is closed may say so twice");
+      send("SIGINT");
+      send("SIGTERM");
+      assert.equal(codes.splice(0), [130, 143]);
+    }
+    let dealtWith = true;
+    const stopped = stopSignal(() => dealtWith);
+    send("SIGHUP");
+    send("SIGTERM");
+    assert.equal([await stopped, codes.length], ["SIGTERM", 0], "it was the first that asked");
+    const left = stopSignal(() => dealtWith);
+    dealtWith = false;
+    send("SIGHUP");
+    assert.is(await left, "SIGHUP");
+  } finally {
+    process.exit = exit;
+    for (const [at, signal] of signals.entries()) {
+      process.removeAllListeners(signal);
+      for (const listener of before[at]!) process.on(signal, listener);
+    }
+  }
+});
+
+test("whoever reads no more is no loss: a pipe's end, a terminal that is gone", async () => {
+  const told = await capturing(() => {
+    watchOutput();
+    for (const code of ["EPIPE", "ECONNRESET", "EIO", "ERR_STREAM_DESTROYED"])
+      process.stdout.emit("error", Object.assign(new Error(code), { code }));
+  });
+  assert.equal(told, { code: 0, stdout: "", stderr: "" });
+});
+
+test("a router has its backends from one place", async () => {
+  for (const words of [[], ["--backend", "http://127.0.0.1:1", "--config", "x.json"]]) {
+    const { code, stderr } = await command(["router", ...words]);
+    const sentence = "Name the backends: --backend URL for each, or --config FILE with all of them.";
+    assert.equal([code, stderr], [2, `tapline: ${sentence}\n`]);
+  }
+});
+
+test("a cache without models", async () => {
+  const before = process.env.HF_HUB_CACHE;
+  process.env.HF_HUB_CACHE = join(folder, "cache");
+  try {
+    const { code, stdout } = await command(["models"]);
+    assert.equal([code, stdout], [
+      ...[0, `The cache ${join(folder, "cache")} holds no GGUF model; tapline pull brings one.\n`],
+    ] as [number, string]);
+    // What is left of a download goes with its repository: 3 bytes.
+    const blobs = join(folder, "cache", "models--tiny--demo", "blobs");
+    mkdirSync(blobs, { recursive: true });
+    writeFileSync(join(blobs, `${"a".repeat(64)}.tapline.incomplete`), "abc");
+    const removed = await command(["rm", "tiny/demo"]);
+    assert.equal(removed, {
+      ...{ code: 0, stderr: "" },
+      stdout: "an unfinished download is removed.\n3 B are free again.\n",
+    });
+    assert.equal(readdirSync(join(folder, "cache")), []);
+  } finally {
+    if (before === undefined) delete process.env.HF_HUB_CACHE;
+    else process.env.HF_HUB_CACHE = before;
+  }
+});
+
+test("what the demo saw", () => {
+  const layer = (index: number) => ({ layer: index, norms: [1, 2], predictions: [] });
+  const result = {
+    tokens: ["a", "b"],
+    layers: [layer(0), layer(7)],
+    next_tokens: [],
+    note: "A note.",
+    provenance: { quantization: "F32", n_embd: 128 },
+  };
+  const report = {
+    model: { model: "tapline-demo", architecture: "llama", n_layer: 8, n_embd: 128, backend: "cpu" },
+    chat: { question: "What?", thinking: " ", answer: "Paris", finish_reason: "stop" },
+    job: { config: { prompt: "The" }, result },
+    capture: { layers: [{ layer: 3 }, { layer: 7 }] },
+    captured_while_answering: true,
+    largest_norm_difference: 0,
+    files: { activations: "/here/out/activations.npz", report: "/else/report.json" },
+  };
+  const drawn = (more: object) =>
+    demoPicture({ ...report, ...more } as never, { width: 200, colors: "none" }, "/here").split("\n");
+  const row = (lines: string[], label: string) => lines.find((line) => line.startsWith(label))?.slice(13);
+  const plain = drawn({});
+  assert.is(row(plain, "Model"), "tapline-demo: llama, 8 blocks, 128 wide, F32, on cpu");
+  assert.equal(
+    [row(plain, "Asked"), row(plain, "Thought"), row(plain, "Answered")],
+    ["What?", undefined, "Paris"],
+  );
+  assert.is(
+    row(plain, "Resident"),
+    "the serving model was captured while it answered (layers 3, 7); its norms and those of the isolated job are the " +
+      "same to the last bit.",
+  );
+  assert.is(row(plain, "Written"), "out/activations.npz (layer_0 … layer_7: float32 [1, 2, 128])");
+  assert.is(plain[plain.findIndex((line) => line.startsWith("Written")) + 1]?.trim(), "/else/report.json");
+  const other = drawn({
+    chat: { ...report.chat, thinking: "Hm.", finish_reason: "length" },
+    captured_while_answering: false,
+    largest_norm_difference: 0.00123,
+    files: null,
+    job: { ...report.job, result: { ...result, layers: [layer(5)] } },
+  });
+  assert.equal(
+    [row(other, "Thought"), row(other, "Answered"), row(other, "Written")],
+    ["Hm.", "Paris …", undefined],
+  );
+  assert.match(
+    row(other, "Resident")!,
+    "captured right behind its answer (layers 3, 7); its norms and those",
+  );
+  assert.match(row(other, "Resident")!, "differ by at most 0.1 %.");
+  const one = drawn({ job: { ...report.job, result: { ...result, layers: [layer(5)] } } });
+  assert.match(row(one, "Written")!, "(layer_5: float32 [1, 2, 128])");
+});
+
+test("a job is drawn as it was asked to be shown, and its files are told below, the first by its name", async () => {
+  const drawn = async (...[files, show]: [string[], "rank"?]) => {
+    const job = { ...inspectJob(), model: "m", status: "completed" };
+    const { stdout } = await capturing(() => printJob(job as never, files, show));
+    return stdout;
+  };
+  const usual = await drawn([]);
+  assert.match(usual, /^Logit lens {2}/m);
+  assert.not.match(usual, /Written|has no rank/);
+  // What it was not measured for is said in place of the grid.
+  const ranked = await drawn([], "rank");
+  assert.match(ranked, /^The result has no rank at every token\.$/m);
+  assert.not.match(ranked, /^Logit lens {2}/m);
+  assert.match(await drawn(["/a/b.npz", "/a/job.json"]), /\nWritten {6}\/a\/b\.npz\n {13}\/a\/job\.json\n$/);
+});
+
+test("the port of studies is from 0 to 65535, which is seen before anything is started", async () => {
+  for (const port of ["0", "65535"]) {
+    const { code, stderr } = await command(["studies", "--port", port]);
+    assert.equal([code, stderr.split(" (")[0]], [1, "tapline: Say either --dev"], port);
+  }
+  for (const port of ["-1", "65536", "1.5", "x"]) {
+    const { code, stderr } = await command(["studies", "--port", port]);
+    assert.is(code, 2);
+    assert.match(stderr, "It must be a whole number between 0 and 65535.");
+  }
+});
+
+test.run();

@@ -1,0 +1,112 @@
+/** Which server the workbench joins, and which it starts: at what port, with what model, and what it tells meanwhile. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { OwnServer, type OwnServerOptions } from "../../src/cli/own-server.js";
+import { openWorkbench } from "../../src/cli/workbench-run.js";
+import { ports } from "../../src/contracts/limits.js";
+import { PortInUse } from "../../src/contracts/user-error.js";
+import { capturing } from "./in-process.js";
+import { standIn } from "./stand-in.js";
+
+const home = mkdtempSync(join(tmpdir(), "tapline-workbench-run-"));
+const service = await standIn();
+const before = process.env.TAPLINE_HOME;
+const usual = ports.inference;
+const { start } = OwnServer;
+const started: [model: string, port: number][] = [];
+/** What a server does that is started; it says where it is. */
+let starting: (options: OwnServerOptions) => void = () => {};
+
+test.before(() => {
+  process.env.TAPLINE_HOME = home;
+  (ports as { inference: number }).inference = service.port;
+  OwnServer.start = async (model, options) => {
+    started.push([model, options.port]);
+    starting(options);
+    return { url: service.url, ended: Promise.resolve(), serve() {}, close: async () => {} } as never;
+  };
+});
+test.after(async () => {
+  OwnServer.start = start;
+  (ports as { inference: number }).inference = usual;
+  if (before === undefined) delete process.env.TAPLINE_HOME;
+  else process.env.TAPLINE_HOME = before;
+  await service.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+const health = { "GET /lab/v1/health": { api_version: 1, active_job: null, queued: 0 } };
+const capabilities = { model: "m", n_layer: 4, n_embd: 8, architecture: "llama", backend: "cpu" };
+const serves = { ...health, "GET /lab/capabilities": capabilities };
+
+/** What was started, and what was told, for a workbench that is opened and closed again. */
+async function opened(answers: Record<string, object>, model?: string) {
+  started.length = 0;
+  service.answers = answers;
+  const { stderr } = await capturing(async () => {
+    const { signal } = new AbortController();
+    const bench = await openWorkbench({ model, port: 0, lab: service.url, open: false, signal });
+    await bench.close();
+  });
+  return { started: [...started], stderr };
+}
+
+test("a server at the usual port is joined where no model is named; another model is served beside it", async () => {
+  assert.equal((await opened(serves)).started, []);
+  assert.equal((await opened(serves, "other")).started, [["other", 0]]);
+});
+
+test("where none of ours is at the usual port one is started there, or where there is room", async () => {
+  assert.equal((await opened(health)).started, [["demo", service.port]]);
+  assert.equal((await opened(health, "other")).started, [["other", service.port]]);
+  // Another program answers with JSON of its own.
+  assert.equal((await opened({ ...health, "GET /lab/capabilities": {} })).started, [["demo", service.port]]);
+  starting = ({ port }) => {
+    if (port !== 0) throw new PortInUse("127.0.0.1", port);
+  };
+  assert.equal((await opened(health)).started, [
+    ["demo", service.port],
+    ["demo", 0],
+  ]);
+  const fault = new Error("No such model.");
+  starting = () => {
+    throw fault;
+  };
+  assert.is(await opened(health).catch((error) => error), fault);
+  assert.equal(started, [["demo", service.port]]);
+});
+
+test("what the server tells on its way: how far it is, what to be careful of, and its faults as they are", async () => {
+  starting = ({ onEvent }) => {
+    onEvent({ event: "warning", sentence: "Careful." });
+    onEvent({ event: "crashed", sentence: "It fell." });
+    onEvent({ event: "fault", line: "Error: x" });
+    onEvent({ event: "ready", url: "", info: {} as never, backend: "cpu" });
+  };
+  assert.is((await opened(health)).stderr, "tapline: Careful.\ntapline: It fell.\nError: x\n");
+  // How far it is stands on a terminal alone, and goes.
+  const { isTTY } = process.stderr;
+  process.stderr.isTTY = true;
+  try {
+    starting = ({ onEvent }) => onEvent({ event: "loading", stage: "weights", fraction: 0.456 });
+    assert.is((await opened(health)).stderr, "\r\u001b[Kweights demo: 46 %\r\u001b[K");
+    // What is told meanwhile stands on a line of its own.
+    starting = ({ onEvent }) => {
+      onEvent({ event: "loading", stage: "weights", fraction: 0.5 });
+      onEvent({ event: "warning", sentence: "Careful." });
+      onEvent({ event: "loading", stage: "weights", fraction: 1 });
+      onEvent({ event: "fault", line: "Error: x" });
+    };
+    assert.is(
+      (await opened(health)).stderr,
+      "\r\u001b[Kweights demo: 50 %\r\u001b[Ktapline: Careful.\n\r\u001b[Kweights demo: 100 %\r\u001b[KError: x\n",
+    );
+  } finally {
+    process.stderr.isTTY = isTTY;
+  }
+});
+
+test.run();

@@ -1,0 +1,233 @@
+/** What a recipe is refused for, and what of it is kept or told. Nothing runs. */
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import type { Recipe } from "../../src/contracts/recipe.js";
+import {
+  checkRecipe,
+  chooseModel,
+  type LabTask,
+  modelText,
+  pickedBy,
+  tasksOf,
+  variantsOf,
+  withPicked,
+} from "../../src/recipe/index.js";
+import { type Base, base, check, refusal, told } from "./a-recipe.js";
+
+test("a recipe's names are its own, its ranges can fail, and its figures are of its steps", () => {
+  assert.is(told(() => {}).slice(0, 9), "accepted:");
+  const cases: [(recipe: Base) => unknown, string][] = [
+    [(r) => Object.assign(r.steps[1]!, { id: "one" }), "Two of the recipe's steps are called one."],
+    [(r) => Object.assign(r.expected[1]!, { id: "a" }), "Two of the recipe's expected figures are called a."],
+    [
+      (r) => Object.assign(r.expected[0]!, { low: undefined }),
+      "a has neither low nor high, so it could not fail.",
+    ],
+    [(r) => Object.assign(r.expected[0]!, { high: 0.5 }), "a expects at least 1 and at most 0.5."],
+    [
+      (r) =>
+        Object.assign(r.expected[1]!, {
+          value: { difference: [{ step: "one", path: "x" }, { mean: [{ step: "gone", path: "x" }] }] },
+        }),
+      "b reads step gone, which is not in the recipe.",
+    ],
+    [
+      (r) =>
+        Object.assign(r.expected[1]!, {
+          value: {
+            same: [
+              { step: "one", path: "x" },
+              { step: "gone", path: "x" },
+            ],
+          },
+        }),
+      "b reads step gone, which is not in the recipe.",
+    ],
+    [
+      (r) => Object.assign(r.models[1]!, { layers: { three: [1] } }),
+      "Model owner/name has layers for three, which is no step.",
+    ],
+    [
+      (r) => Object.assign(r.models[0]!, { expected: { c: { low: 1, source: "x" } } }),
+      "Model demo has a range for c, which is not expected.",
+    ],
+    [
+      (r) => Object.assign(r.steps[1]!, { variant: "q4" }),
+      "Step two runs on q4, which is no variant of model demo.",
+    ],
+    [
+      (r) => {
+        Object.assign(r.steps[1]!, { variant: "q4" });
+        Object.assign(r.models[0]!, { variants: { q4: { id: "x/y" } } });
+      },
+      "Step two runs on q4, which is no variant of model owner/name.",
+    ],
+    [
+      (r) =>
+        Object.assign(r.models[1]!, {
+          variants: { q4: { id: "x/y" } },
+          quantised: { q8: "Q8_0", q4: "Q8_0" },
+        }),
+      "Model owner/name has the form q4 in variants and in quantised.",
+    ],
+    [
+      (r) => Object.assign(r.steps[0]!, { request: undefined }),
+      "Step one: has one of request, live and contrast, got none.",
+    ],
+    [
+      (r) => Object.assign(r.steps[0]!.request as object, { revision: "x" }),
+      "Step one: names a model; a recipe names it in models, for all steps.",
+    ],
+    [
+      (r) => Object.assign(r.steps[1]!.request as object, { other_revision: "x" }),
+      "Step two: names a model; a recipe names it in models, for all steps.",
+    ],
+  ];
+  for (const [change, sentence] of cases)
+    assert.is(
+      told((recipe) => void change(recipe)),
+      sentence,
+    );
+  // A range of one value can fail, and is one.
+  assert.is(told((r) => void Object.assign(r.expected[0]!, { low: 1, high: 1 })).slice(0, 9), "accepted:");
+});
+
+const examples = Array.from({ length: 8 }, (_, at) => ({
+  text: `text ${at}`,
+  label: at % 2,
+  split: at < 4 ? "train" : "test",
+}));
+
+test("what is kept has one layer in each model, and one kind for who names it later", () => {
+  const training = (r: Base) => {
+    r.steps[0] = {
+      id: "one",
+      what: "first",
+      keep: "p",
+      request: { operation: "probe", layers: [3], examples },
+    };
+  };
+  assert.is(told(training).slice(0, 9), "accepted:");
+  const cases: [(recipe: Base) => unknown, string][] = [
+    [
+      (r) => Object.assign(r.models[1]!, { layers: { one: [1, 2] } }),
+      "Model owner/name has 2 layers for one; what is kept has one.",
+    ],
+    [
+      (r) => r.steps.push({ ...r.steps[0], id: "three" }),
+      "Step three: p was kept by an earlier step already.",
+    ],
+    [
+      (r) => Object.assign(r.steps[0]!.request as object, { layers: undefined }),
+      "Step one: keep is of one layer, named in layers; there are none.",
+    ],
+    [
+      (r) =>
+        r.steps.push({
+          id: "three",
+          what: "x",
+          request: { operation: "features", dictionary: "p", texts: ["a"] },
+        }),
+      "Step three: no earlier step keeps a dictionary p.",
+    ],
+    [
+      (r) => r.steps.push({ id: "three", what: "x", contrast: { step: "two", texts: ":1", against: "1:" } }),
+      "Step three: reads two, which is no earlier step of the operation features.",
+    ],
+    [
+      (r) =>
+        r.steps.push({
+          id: "three",
+          what: "x",
+          keep: "q",
+          contrast: { step: "two", texts: ":1", against: "1:" },
+        }),
+      "Step three: keep is of a request.",
+    ],
+    [
+      (r) => Object.assign(r.steps[1]!, { keep: "q" }),
+      "Step two: keep is of sae and probe; inspect trains nothing.",
+    ],
+  ];
+  for (const [change, sentence] of cases)
+    assert.is(
+      told((recipe) => {
+        training(recipe);
+        change(recipe);
+      }),
+      sentence,
+    );
+  const recipe = check(training);
+  const [task] = tasksOf(recipe, { id: "demo", tested: true, layers: { one: [5] } }) as LabTask[];
+  assert.equal(task?.keep, { name: "p", kind: "probe", layer: 5 });
+  assert.equal(task?.settings, { layers: [5], examples });
+});
+
+test("a form of the model has its own revision, and what a request compares it with, too", () => {
+  const recipe = check((r) => {
+    for (const model of r.models)
+      model.variants = { small: { id: "x/small", revision: "s1" }, plain: { id: "x/plain" } };
+    r.steps[0] = {
+      ...{ id: "one", what: "first", variant: "plain" },
+      request: {
+        operation: "drift",
+        layers: [3],
+        examples: examples.map(({ text }) => ({ text })),
+        other: { variant: "small" },
+      },
+    };
+  });
+  assert.equal(recipe.steps.map(variantsOf), [["plain", "small"], []]);
+  const [one, two] = tasksOf(recipe, recipe.models[1]!) as [LabTask, LabTask];
+  assert.equal(
+    [one.model, one.settings.revision, one.settings.other, one.settings.other_revision],
+    ["x/plain", undefined, "x/small", "s1"],
+  );
+  assert.equal([two.model, two.settings.revision, "other" in two.settings], ["owner/name", "abc", false]);
+  assert.is(modelText(recipe, recipe.models[1]!), "plain: x/plain, small: x/small, owner/name");
+  const own = chooseModel(recipe, "owner/name", { small: "/home/me/s.gguf" });
+  assert.equal(own.variants, { small: { id: "/home/me/s.gguf" }, plain: { id: "x/plain" } });
+  assert.is(modelText(recipe, { ...own, id: "/home/me/m.gguf" }), "plain: x/plain, small: s.gguf, m.gguf");
+  assert.equal(chooseModel(recipe, undefined), recipe.models[0]);
+  assert.is(
+    refusal(() => tasksOf(recipe, { id: "other", tested: false })),
+    "Step one runs on plain of the model: name it with --variant plain=….",
+  );
+  // A feature that an earlier step picked comes in by its number.
+  const results = new Map<string, unknown>([["pick", { feature: 9 }]]);
+  assert.is(pickedBy("pick", results), 9);
+  assert.equal(withPicked({ feature: ["d", { picked: "pick" }], x: 1 }, results), {
+    feature: ["d", 9],
+    x: 1,
+  });
+});
+
+test("lists of texts are the recipe's own, or another's, which is told", () => {
+  const listed = (given?: Record<string, string[]>): Recipe => {
+    const recipe = { ...base(), texts: { stems: ["One is"], more: ["a", "b"] } };
+    recipe.steps[0]!.request = {
+      operation: "compare",
+      prompt: "x",
+      prompts: { texts: "stems" },
+      layers: [7],
+    };
+    return checkRecipe(recipe, given);
+  };
+  const prompts = (recipe: Recipe) => (recipe.steps[0]!.request as { prompts?: string[] }).prompts;
+  assert.equal([prompts(listed()), listed().differs], [["One is"], "Everything."]);
+  const other = listed({ stems: ["x", "y", "z"], more: [] });
+  assert.equal(
+    [prompts(other), other.differs],
+    [["x", "y", "z"], "Everything. Texts given by whoever ran it: stems (3), more (0)."],
+  );
+  assert.is(
+    refusal(() => listed({ nothing: [] })),
+    "The recipe has no texts nothing; it has stems, more.",
+  );
+  assert.is(
+    refusal(() => checkRecipe(base(), { nothing: [] })),
+    "The recipe has no texts nothing; it has none.",
+  );
+});
+
+test.run();

@@ -1,0 +1,131 @@
+/** A recipe's live steps: what is asked, what it names, and what is written of it. Nothing runs. */
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { bodiesOf, exchangesOf, livePage } from "../../src/recipe/index.js";
+import { type Base, told } from "./a-recipe.js";
+
+const post = (body: Record<string, unknown>, each?: Record<string, unknown>[]) => ({
+  post: "/v1/chat/completions" as const,
+  body,
+  ...(each === undefined ? {} : { each }),
+});
+
+test("live requests: each takes the place of the body's fields; answers stand beside what was asked", () => {
+  const step = post({ prompt: "p", temperature: 0 }, [{ prompt: "a" }, { temperature: 1, n: 2 }]);
+  assert.equal(bodiesOf(step), [
+    { prompt: "a", temperature: 0 },
+    { prompt: "p", temperature: 1, n: 2 },
+  ]);
+  assert.equal(bodiesOf(post({ prompt: "p" })), [{ prompt: "p" }]);
+  const tokens = [{ token: "x" }];
+  const edits = [{ kind: "steer", layer: 2, rows: 3 }];
+  const answers = [
+    { choices: [{ text: "one", finish_reason: "length", tapline: { tokens, interventions: edits } }] },
+    { choices: [{ message: { content: "two" } }, { message: { content: null }, finish_reason: null }] },
+  ];
+  const bare = { finish: "", tokens: [], interventions: [] };
+  assert.equal(exchangesOf(step, answers), [
+    { asked: "a", answer: "one", finish: "length", tokens, interventions: edits },
+    { asked: "p", answer: "two", ...bare },
+    { asked: "p", answer: "", ...bare },
+  ]);
+  assert.equal(exchangesOf(step, []), []);
+  const asked = (body: Record<string, unknown>) => exchangesOf(post(body), [{ choices: [{}] }])[0]?.asked;
+  assert.equal(
+    [
+      asked({ prompt: ["a", "b"] }),
+      asked({ messages: [{ role: "user", content: "Hi" }] }),
+      asked({
+        messages: [
+          { role: "system", content: "Be." },
+          { role: "user", content: [{ type: "text" }] },
+        ],
+      }),
+    ],
+    ['["a","b"]', "Hi", 'system: Be.\nuser: [{"type":"text"}]'],
+  );
+});
+
+test("a live step names what earlier ones made, in every place where it may", () => {
+  const group = (words: string) => Array.from({ length: 6 }, (_, at) => `${words} ${at}`);
+  const pair = { positive: group("yes"), negative: group("no") };
+  const vector = { id: "v", what: "a vector", live: { vector: { name: "vec", ...pair, layers: [2] } } };
+  const probe = { id: "p", what: "a probe", live: { probe: { name: "prb", ...pair, layer: 2 } } };
+  const asking = (tapline: object) => (r: Base) => {
+    r.steps.push(vector, probe, {
+      id: "ask",
+      what: "asked",
+      live: { post: "/v1/completions", body: { prompt: "a", tapline } },
+    });
+  };
+  const steer = { kind: "steer", vector: "vec", strength: 1 };
+  assert.is(
+    told(
+      asking({
+        interventions: [{ ...steer, when: { probe: "prb", above: 0.5 } }],
+        watch: { projections: ["vec"], probes: ["prb"] },
+        stop_when: { probe: "prb", above: 0.5 },
+      }),
+    ).slice(0, 9),
+    "accepted:",
+  );
+  for (const [tapline, sentence] of [
+    [{ interventions: [{ ...steer, vector: "prb" }] }, "a vector prb"],
+    [{ interventions: [{ ...steer, vector: "other" }] }, "a vector other"],
+    [{ interventions: [{ ...steer, when: { probe: "vec", above: 0.5 } }] }, "a probe vec"],
+    [{ watch: { projections: ["prb"] } }, "a vector prb"],
+    [{ watch: { probes: ["vec"] } }, "a probe vec"],
+    [{ stop_when: { probe: "vec", above: 0.5 } }, "a probe vec"],
+  ] as const)
+    assert.is(told(asking(tapline)), `Step ask: body: no earlier step makes ${sentence}.`);
+  assert.is(
+    told(asking({ interventions: [{ ...steer, vector: { feature: ["d", 1] } }] })),
+    "Step ask: body: a feature's dictionary cannot come with a recipe.",
+  );
+  const random = (change: object) => (r: Base) => {
+    r.steps.push(vector, probe, {
+      id: "r",
+      what: "random",
+      live: { random: { name: "noise", like: "vec", seed: 1, ...change } },
+    });
+  };
+  assert.is(told(random({})).slice(0, 9), "accepted:");
+  assert.is(told(random({ like: "prb" })), "Step r: no earlier step makes a vector prb.");
+  assert.is(told(random({ name: "prb" })), "Step r: prb was made by an earlier step already.");
+  const chat = (body: object) => (r: Base) => {
+    r.steps.push({ id: "ask", what: "asked", live: { post: "/v1/chat/completions", body } });
+  };
+  assert.is(told(chat({ prompt: "a" })), "Step ask: body: prompt is no field of /v1/chat/completions.");
+  assert.is(told(chat({ messages: [{ role: "user", content: "a" }] })).slice(0, 9), "accepted:");
+});
+
+test("a live step's page: what was asked, answered and done, and everything as JSON", () => {
+  const live = post({ messages: [{ role: "user", content: "a & b" }] });
+  const edits = [
+    { kind: "steer", layer: 5, rows: 3, mean_change_length: 1.23456, mean_row_length: 20 },
+    { kind: "ablate", layer: 6, rows: 1, mean_row_length: 20 },
+  ];
+  const tokens = [{ token: "A", probes: { one: 0.5, two: 0.1 } }, { token: "B", probes: {} }, { token: "C" }];
+  const choice = (more: object) => ({ message: { content: "AB<C>" }, finish_reason: "stop", ...more });
+  const result = {
+    responses: [
+      { choices: [choice({ tapline: { interventions: edits } }), choice({ tapline: { tokens } })] },
+    ],
+  };
+  const page = livePage("what", "demo", live, result);
+  assert.match(page, "<p>/v1/chat/completions of demo</p>");
+  assert.match(page, "<td>a &amp; b</td>\n<td>AB&lt;C&gt;</td>\n<td>stop</td>");
+  assert.match(
+    page,
+    "<td>steer at block 5: 3 rows, changed by 1.235 of 20<br>ablate at block 6: 1 rows<br></td>",
+  );
+  // Each token on the score of its first probe, of which 0.7 is the strongest shade.
+  assert.match(page, '<td><span class="token" style="--score: 0.35">A<sub>0.50</sub></span>B</td>');
+  assert.match(page, "<summary>The request</summary><pre>{\n &quot;post&quot;");
+  assert.match(page, "<summary>The answer</summary><pre>{\n &quot;responses&quot;");
+  const made = livePage("what", "demo", { random: { name: "n", like: "v", seed: 1 } }, {});
+  assert.match(made, "<p>Made on demo</p>");
+  assert.not.match(made, "<table>");
+});
+
+test.run();

@@ -1,0 +1,195 @@
+/** Where marks of pictures without script stand, at the edges of what fits: pixels by hand. */
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { drawFigure } from "../../src/report/drawing/index.js";
+import type { Chart, Figure } from "../../src/report/figure.js";
+
+function draw(chart: Chart, columns: string[], rows: (string | number | null)[][], width: number): string[] {
+  const figure: Figure = {
+    ...{ id: "f", title: "F", description: "", details: [], table: { head: [], rows: [] } },
+    columns: columns.map((name) => ({ name, label: name })),
+    ...{ chart, rows },
+  };
+  return drawFigure(figure, width).map(({ markup }) => markup);
+}
+
+/** What stands in the texts of a class. */
+const texts = (markup: string, kind: string) =>
+  [...markup.matchAll(/<text [^>]*class="([^"]*)"[^>]*>([^<]*)<\/text>/g)].flatMap(([, one, text]) =>
+    one === kind ? [text] : [],
+  );
+const boxes = (markup: string) =>
+  [
+    ...markup.matchAll(/<rect x="([\d.-]+)" y="[\d.-]+" width="([\d.-]+)" height="[\d.-]+" class="([^"]*)"/g),
+  ].map(([, x, width, kind]) => [Number(x), Number(width), kind]);
+const tokens = (more: Partial<Extract<Chart, { kind: "tokens" }>> = {}): Chart => ({
+  ...{ kind: "tokens", tokens: ["a", "b", "c", "d", "e"], value: "v", label: "t", legend: "L" },
+  scale: "probability",
+  ...more,
+});
+
+test("bars of nothing but zeros have an axis, and no length", () => {
+  const chart: Chart = { kind: "bars", label: "n", value: "v", axis: "amount" };
+  const [picture = ""] = draw(
+    chart,
+    ["n", "v"],
+    [
+      ["a", 0],
+      ["b", 0],
+    ],
+    200,
+  );
+  // Names take a column of 7 pixels and 12 beside it; 54 are for the numbers.
+  assert.match(picture, /<path d="M19,60L146,60" class="axis"\/>/);
+  assert.equal(boxes(picture), [
+    [19, 0, "f0"],
+    [19, 0, "f0"],
+  ]);
+  assert.equal(texts(picture, "ink"), ["a", "0", "b", "0"]);
+  const [below = ""] = draw(
+    chart,
+    ["n", "v"],
+    [
+      ["a", -1],
+      ["b", 0.0004],
+    ],
+    200,
+  );
+  assert.equal(texts(below, "ink"), ["a", "-1", "b", "&lt; 0.001"]);
+  const [[left, wide] = []] = boxes(below) as [number, number][];
+  assert.equal([left, wide], [19, 126.9]);
+});
+
+const lines = (more: Partial<Extract<Chart, { kind: "lines" }>> = {}): Chart => ({
+  ...{ kind: "lines", x: "x", y: "y", series: "s", xAxis: "x", yAxis: "y", dots: true },
+  ...more,
+});
+
+test("names of series go on in the next line where they do not fit any more", () => {
+  // 28 pixels and 7 a letter, with 14 between: 28 + 7 * 4 = 56, and 56 + 14 + 56 = 126.
+  const rows = [
+    [0, 0, "aaaa"],
+    [0, 1, "bbbb"],
+  ];
+  const at = (width: number) => {
+    const [legend = ""] = draw(lines(), ["x", "y", "s"], rows, width);
+    return [...legend.matchAll(/<text x="(\d+)" y="(\d+)"/g)].map(([, x, y]) => [Number(x), Number(y)]);
+  };
+  assert.equal(at(126), [
+    [24, 14],
+    [94, 14],
+  ]);
+  assert.equal(at(125), [
+    [24, 14],
+    [24, 34],
+  ]);
+});
+
+test("a logarithmic axis of small numbers, and of a single one; one number that is not above 0 makes it straight", () => {
+  const ticksOf = (values: number[]) => {
+    const rows = values.map((value, at) => [at, value, "s"]);
+    const [picture = ""] = draw(lines({ logarithmic: true }), ["x", "y", "s"], rows, 400);
+    return [...picture.matchAll(/text-anchor="end">([\d.e-]+)<\/text>/g)].map(([, text]) => text);
+  };
+  assert.equal(ticksOf([0.001, 0.1]), ["0.001", "0.01", "0.1"]);
+  assert.equal(ticksOf([0.5, 1, 20]), ["1", "10"]);
+  assert.equal(ticksOf([0, 1]), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
+  // Around 0.02, one less and one more: from a twentieth of the upper end to a tenth above it.
+  assert.equal(ticksOf([0.02]), ["0.1", "1"]);
+});
+
+test("points get their names where no other is within eleven pixels above or below", () => {
+  // Height 280: 0 to 11 of y are the 214 pixels from 242 up to 28.
+  const chart: Chart = {
+    ...{ kind: "scatter", x: "x", y: "y", series: "s", label: "n", xAxis: "x", yAxis: "y" },
+  };
+  const named = (gap: number) => {
+    const y = (gap / 214) * 11;
+    const [picture = ""] = draw(
+      chart,
+      ["x", "y", "s", "n"],
+      [
+        [0.5, 0, "s", "first"],
+        [0.51, y, "s", "second"],
+        [0, 11, "s", "top"],
+      ],
+      400,
+    );
+    return [...picture.matchAll(/<text x="([\d.]+)" y="[\d.]+" class="soft">([a-z]{2,})/g)].map(
+      ([, x, name]) => `${name} ${x}`,
+    );
+  };
+  // 56 and 316 wide; the first is at 214, its name to the right. Nearer ones leave each other no room there.
+  assert.equal(named(12), ["first 221", "second 224.2", "top 63"]);
+  assert.equal(named(11), ["first 172", "second 224.2", "top 63"]);
+});
+
+test("tokens that do not fit go on in another picture, and a line has as many as have 64 pixels", () => {
+  const rows = [0, 1, 2, 3, 4].map((position) => [2, position, 0.5, "x"]);
+  const titles = (width: number) =>
+    draw(tokens(), ["layer", "position", "v", "t"], rows, width)
+      .slice(1)
+      .map((markup) => /aria-label="([^"]*)"/.exec(markup)?.[1]);
+  // 40 pixels for the names of layers, and 4.
+  assert.equal(titles(44 + 5 * 64), ["F"]);
+  assert.equal(titles(44 + 5 * 64 - 1), ["F: tokens 0 to 2", "F: tokens 3 to 4"]);
+  assert.equal(titles(44 + 2 * 64), ["F: tokens 0 to 1", "F: tokens 2 to 3", "F: tokens 4 to 4"]);
+  assert.equal(
+    titles(10),
+    [0, 1, 2, 3, 4].map((at) => `F: tokens ${at} to ${at}`),
+  );
+});
+
+test("shades: straight where there is a nought, by the logarithm where there is none, none where nothing is known", () => {
+  const shadesOf = (values: (number | null)[], scale: "magnitude" | "amount" | "probability") => {
+    const rows = values.map((value, position) => [0, position, value, "x"]);
+    const [legend = "", picture = ""] = draw(tokens({ scale }), ["layer", "position", "v", "t"], rows, 500);
+    return [boxes(picture).map(([, , kind]) => kind), texts(legend, "soft").slice(1)];
+  };
+  assert.equal(shadesOf([0, 5, 10, null], "magnitude"), [
+    ["ramp a0", "ramp a10", "ramp a20", "blank"],
+    ["0", "10"],
+  ]);
+  assert.equal(shadesOf([1, 10, 100], "magnitude"), [
+    ["ramp a0", "ramp a10", "ramp a20"],
+    ["1", "100"],
+  ]);
+  assert.equal(shadesOf([0, 0.25], "amount"), [
+    ["ramp a0", "ramp a5"],
+    ["0", "1"],
+  ]);
+  assert.equal(shadesOf([0, 0.25, 2], "probability"), [
+    ["ramp a0", "ramp a5", "ramp a20"],
+    ["0 %", "100 %"],
+  ]);
+});
+
+test("of sites, tokens are cut where they would touch, and what goes the other way has another colour", () => {
+  const chart: Chart = {
+    ...{ kind: "sites", value: "v", legend: "recovery", least: 1 },
+    columns: [
+      { above: "abcdefgh", below: "" },
+      { above: "abcdefghi", below: "12345678" },
+    ],
+  };
+  const rows = [
+    [1, 0, 0.5, 1],
+    [1, 1, -2, 1],
+    [0, 0, 3, 0],
+    [0, 1, null, 1],
+  ];
+  // Two cells of 60 pixels: four of them free, and eight letters of seven.
+  const [legend = "", picture = ""] = draw(chart, ["layer", "column", "v", "inside"], rows, 44 + 2 * 60);
+  assert.equal(texts(picture, "ink"), ["abcdefgh", "abcdefg…"]);
+  assert.equal(texts(picture, "soft"), ["1", "0", "layer", "12345678"]);
+  // 3 is the largest, although nothing can change there: 20 shades.
+  assert.equal(boxes(picture), [
+    [40.5, 59, "ramp a3"],
+    [100.5, 59, "down a13"],
+    [40.5, 59, "grid"],
+    [100.5, 59, "ramp a0"],
+  ]);
+  assert.equal(texts(legend, "soft"), ["recovery", "-3", "+3"]);
+});
+
+test.run();

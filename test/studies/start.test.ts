@@ -1,0 +1,223 @@
+/** The running service: what it bounds, what it does at its start, by the hour and by the minute, and how it ends. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import http from "node:http";
+import https from "node:https";
+import { syncBuiltinESMExports } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { developmentCertificate } from "../../src/studies/dev/certificate.js";
+import { type RunningStudies, type StudiesOptions, startStudies } from "../../src/studies/start.js";
+import { signInAccount } from "../../src/studies/store/accounts.js";
+import { openStore, readNow } from "../../src/studies/store/store.js";
+import { createToken } from "../../src/studies/store/tokens.js";
+
+const folder = mkdtempSync(join(tmpdir(), "tapline-start-"));
+test.after(() => rmSync(folder, { recursive: true, force: true }));
+let databases = 0;
+const fresh = () => join(folder, `${++databases}.db`);
+
+const options = (change: Partial<StudiesOptions>): StudiesOptions => ({
+  ...{ origin: "https://studies.example.org:0", host: "127.0.0.1", port: 0, database: fresh(), tls: null },
+  ...{ trustedProxies: ["127.0.0.1"], disableFile: join(folder, "off"), providers: () => [] },
+  ...change,
+});
+
+interface Made {
+  options: Record<string, unknown>;
+  server: http.Server;
+}
+
+/** Starts a service; what it does by a clock is the test's to do. @returns the calls by their milliseconds, and those that are left */
+async function watched(of: StudiesOptions) {
+  const clocks = new Map<number, () => void>();
+  const left = new Set<object>();
+  const servers: Made[] = [];
+  const real = { setInterval, clearInterval, http: http.createServer, https: https.createServer };
+  globalThis.setInterval = ((work: () => void, ms: number) => {
+    const clock = { unref: () => clock };
+    clocks.set(ms, work);
+    left.add(clock);
+    return clock;
+  }) as unknown as typeof setInterval;
+  globalThis.clearInterval = ((clock: object) => void left.delete(clock)) as typeof clearInterval;
+  const remembering =
+    <T extends (...words: never[]) => http.Server>(make: T) =>
+    (...words: Parameters<T>) => {
+      const server = make(...words);
+      servers.push({ options: (words as unknown[])[0] as Record<string, unknown>, server });
+      return server;
+    };
+  http.createServer = remembering(real.http as never) as unknown as typeof http.createServer;
+  https.createServer = remembering(real.https as never) as unknown as typeof https.createServer;
+  syncBuiltinESMExports();
+  let running: RunningStudies;
+  try {
+    running = await startStudies(of);
+  } finally {
+    globalThis.setInterval = real.setInterval;
+    http.createServer = real.http;
+    https.createServer = real.https;
+    syncBuiltinESMExports();
+  }
+  const close = async () => {
+    globalThis.clearInterval = ((clock: object) => void left.delete(clock)) as typeof clearInterval;
+    await running.close().finally(() => {
+      globalThis.clearInterval = real.clearInterval;
+    });
+  };
+  globalThis.clearInterval = real.clearInterval;
+  return { running, clocks, left, servers, close };
+}
+
+/** Until something that goes on by itself has come about. */
+async function until(there: () => Promise<boolean>): Promise<void> {
+  while (!(await there())) await new Promise((resolve) => setImmediate(resolve));
+}
+
+test("what has had its time is deleted at the start and every hour, and no more once the service ends", async () => {
+  const database = fresh();
+  const store = await openStore(database);
+  const { id } = await signInAccount(store, {
+    issuer: "i",
+    subject: "s",
+    name: "Ada",
+    email: null,
+    login: null,
+  });
+  const now = await readNow(store, store.db);
+  const add = (name: string) =>
+    store.db
+      .insertInto("sessions")
+      .values({
+        id: name,
+        hash: name,
+        account_id: id,
+        created_at: 0,
+        seen_at: 0,
+        expires_at: name === "on" ? now + 1e9 : now,
+        agent: "",
+      })
+      .execute();
+  const ids = async () =>
+    (await store.db.selectFrom("sessions").select("id").execute()).map((row) => row.id).sort();
+  await add("over");
+  await add("on");
+  const { running, clocks, left, close } = await watched(options({ database }));
+  try {
+    assert.equal(await ids(), ["on"]);
+    assert.equal(
+      [...clocks.keys()].sort((a, b) => a - b),
+      [60_000, 3_600_000],
+    );
+    await add("over too");
+    clocks.get(3_600_000)?.();
+    await until(async () => !(await ids()).includes("over too"));
+    assert.equal(await ids(), ["on"]);
+    // What tokens did is written down before the end, though its moment has not come.
+    const token = await createToken(store, id, { name: "t", days: 1, scopes: ["public:read"] });
+    running.service.activity.record(token?.id as string, "studies.list", 200, null);
+    assert.is(left.size, 2);
+  } finally {
+    await close();
+  }
+  assert.is(left.size, 0);
+  assert.equal(
+    (await store.db.selectFrom("activity").select("action").execute()).map(({ action }) => action),
+    ["studies.list"],
+  );
+  await store.close();
+  assert.not.ok(
+    await readNow(running.service.store, running.service.store.db).then(
+      () => true,
+      () => false,
+    ),
+    "its database is closed",
+  );
+  assert.not.ok(
+    await readNow(running.service.store, running.service.store.quick).then(
+      () => true,
+      () => false,
+    ),
+  );
+  await running.close();
+});
+
+test("every minute the certificate is looked at; behind a proxy there is none", async () => {
+  const tls = await developmentCertificate();
+  let looks = 0;
+  const log: string[] = [];
+  const renewedTls = () => {
+    looks += 1;
+    if (looks === 2) throw Object.assign(new Error("secret path"), { code: "ENOENT" });
+    return tls;
+  };
+  const { running, clocks, servers, close } = await watched(
+    options({ tls, trustedProxies: null, renewedTls, log: (line) => log.push(line) }),
+  );
+  try {
+    assert.is(looks, 0);
+    for (let times = 0; times < 3; times += 1) clocks.get(60_000)?.();
+    assert.equal([looks, log], [3, ["the TLS certificate cannot be used: ENOENT"]]);
+    assert.is(running.origin, `https://studies.example.org:${running.port}`);
+    const [{ options: given, server } = {} as Made] = servers;
+    const { cert: _, key: __, ...bounds } = given;
+    assert.equal(bounds, {
+      requestTimeout: 60_000,
+      headersTimeout: 15_000,
+      keepAliveTimeout: 30_000,
+      minVersion: "TLSv1.2",
+    });
+    assert.is(server.maxHeadersCount, 100);
+  } finally {
+    await close();
+  }
+  const plain = await watched(options({}));
+  try {
+    assert.equal(
+      plain.servers.map((made) => made.options),
+      [{ requestTimeout: 60_000, headersTimeout: 15_000, keepAliveTimeout: 30_000 }],
+    );
+    plain.clocks.get(60_000)?.();
+  } finally {
+    await plain.close();
+  }
+});
+
+test("what cannot start leaves nothing open: neither the port nor the database", async () => {
+  const { running, close } = await watched(options({}));
+  const database = fresh();
+  let asked = 0;
+  const failing = (change: Partial<StudiesOptions>) =>
+    startStudies(options({ database, ...change })).then(
+      () => "started",
+      (error: Error) => `${error.name}: ${error.message}`,
+    );
+  assert.match(await failing({ port: running.port }), /^UserError: .*in use/);
+  assert.is(
+    await failing({ tls: { cert: "x", key: "y" } }),
+    "UserError: The TLS certificate or its key cannot be used (ERR_OSSL_PEM_NO_START_LINE).",
+  );
+  const providers = (origin: string) => {
+    asked = Number(new URL(origin).port);
+    throw new Error("no provider");
+  };
+  assert.is(await failing({ providers }), "Error: no provider");
+  assert.is(
+    await fetch(`http://127.0.0.1:${asked}/healthz`).then(
+      () => "answers",
+      () => "gone",
+    ),
+    "gone",
+  );
+  // Its file can be taken as a whole, which nobody may who finds it open.
+  const { SqliteFile } = await import("../../src/studies/store/sqlite-file.js");
+  const file = new SqliteFile(database, 0);
+  file.exec("pragma locking_mode = exclusive; begin exclusive; commit");
+  file.close();
+  await close();
+});
+
+test.run();
