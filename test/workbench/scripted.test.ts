@@ -1,5 +1,5 @@
 /** Before services that answer as the test says: hostile texts everywhere, and services that go and come back. */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +10,7 @@ import { newLink, openWorkbench } from "../../src/cli/workbench-run.js";
 import { type Seen, scripted, sendJson } from "../client/scripted.js";
 import { hostile, inspectJob } from "../report/jobs.js";
 import { aroundBrowser, inBrowser } from "../support/browser.js";
+import { downloaded } from "../support/downloads.js";
 import { until } from "../support/until.js";
 import { type Bench, startBench, visit } from "./bench.js";
 
@@ -114,12 +115,10 @@ inBrowser(
     await page.getByRole("region", { name: "Inside a token" }).waitFor();
     // Kept as files: no spreadsheet computes anything, and the picture is one, with words alone.
     const kept = async (kind: string) => {
-      const [file] = await Promise.all([
-        page.waitForEvent("download"),
-        page.getByRole("button", { name: new RegExp(`^Save “Answer to [^]*” as ${kind}$`) }).click(),
-      ]);
-      assert.match(file.suggestedFilename(), /^conversation-[0-9a-f]{16}-1a\.(?:csv|svg)$/);
-      return readFileSync(await file.path(), "utf8");
+      const button = page.getByRole("button", { name: new RegExp(`^Save “Answer to [^]*” as ${kind}$`) });
+      const { name, bytes } = await downloaded(page, () => button.click());
+      assert.match(name, /^conversation-[0-9a-f]{16}-1a\.(?:csv|svg)$/);
+      return bytes.toString();
     };
     const csv = await kept("CSV");
     assert.match(csv, /,"'=HYPERLINK\(""https:\/\/example\.org""\)",/);

@@ -1,10 +1,10 @@
 /** Reports in a real browser without a network: Debian's chromium, driven by playwright-core. */
-import { readFileSync } from "node:fs";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { aroundReports, assertDrawable, openReport } from "../../report/browser.js";
 import { hostileJobs, inspectJob, probeJob } from "../../report/jobs.js";
 import { inBrowser } from "../../support/browser.js";
+import { downloaded } from "../../support/downloads.js";
 import { until } from "../../support/until.js";
 
 aroundReports();
@@ -16,11 +16,8 @@ inBrowser("hostile texts break nothing: no error, no request, no foreign script"
     assert.is(await page.evaluate("window.broken"), undefined);
     assert.is(await page.locator("main img, main iframe, main script").count(), 0);
     for (const kind of ["svg", "png", "csv"]) {
-      const [download] = await Promise.all([
-        page.waitForEvent("download"),
-        page.locator(`figure [data-save=${kind}]`).first().click(),
-      ]);
-      const bytes = readFileSync(await download.path());
+      const button = page.locator(`figure [data-save=${kind}]`).first();
+      const { bytes } = await downloaded(page, () => button.click());
       assert.ok(bytes.length > 20, `${job.operation} ${kind}`);
       if (kind === "svg") await assertDrawable(page, bytes.toString());
       if (kind === "csv") assert.not.match(bytes.toString(), /(?:^|[,\n])"?[=@]/);

@@ -1,9 +1,9 @@
 /** The views of experiments in a real browser, on the embedded model: what they ask for, show and hand on. */
-import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { aroundBrowser, assertLooksWell, inBrowser } from "../../support/browser.js";
+import { downloaded } from "../../support/downloads.js";
 import { until } from "../../support/until.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
 import { keepDictionary } from "../../workbench/corner-dictionary.js";
@@ -61,12 +61,11 @@ inBrowser(
     }
     await assertLooksWell(page, "a feature's page");
     await picture(page, "feature");
-    const [csv] = await Promise.all([
-      page.waitForEvent("download"),
+    const csv = await downloaded(page, () =>
       card.getByRole("button", { name: /^Save “Examples of feature \d” as CSV$/ }).click(),
-    ]);
+    );
     assert.match(
-      readFileSync(await csv.path(), "utf8"),
+      csv.bytes.toString(),
       /^group,example,text,position,token,activation,strongest\r\nstrongest,1,/,
     );
     const neighbour = card.getByRole("link", { name: /^\d$/ }).first();

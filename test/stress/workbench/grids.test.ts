@@ -1,10 +1,10 @@
 /** Grids, lenses and drafts in a real browser, on the embedded model: what Steer, Patch, Inspect and Jobs measure and keep. */
-import { readFileSync } from "node:fs";
 import type { Locator, Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Lab } from "../../../src/client/index.js";
 import { aroundBrowser, assertLooksWell, inBrowser } from "../../support/browser.js";
+import { downloaded } from "../../support/downloads.js";
 import { until } from "../../support/until.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
 
@@ -42,11 +42,8 @@ async function picture(page: Page, name: string): Promise<void> {
 async function saved(page: Page, title: string, svg: RegExp): Promise<string[]> {
   const files: Record<string, Buffer> = {};
   for (const kind of ["SVG", "PNG", "CSV"]) {
-    const [download] = await Promise.all([
-      page.waitForEvent("download"),
-      page.getByRole("button", { name: `Save “${title}” as ${kind}` }).click(),
-    ]);
-    files[kind] = readFileSync(await download.path());
+    const button = page.getByRole("button", { name: `Save “${title}” as ${kind}` });
+    files[kind] = (await downloaded(page, () => button.click())).bytes;
   }
   assert.is(files.PNG?.subarray(1, 4).toString(), "PNG");
   assert.match(files.SVG?.toString() ?? "", svg);
@@ -268,12 +265,11 @@ inBrowser("jobs: two results side by side, and a study of both whose words are a
     async () => (await draft.getByRole("textbox", { name: "Title" }).inputValue()) === "Two capitals",
   );
   await until(async () => /2 times inspect/.test(await method.inputValue()));
-  const [file] = await Promise.all([
-    page.waitForEvent("download"),
+  const { name, bytes } = await downloaded(page, () =>
     draft.getByRole("button", { name: "Save the package" }).click(),
-  ]);
-  assert.is(file.suggestedFilename(), "tapline-study.json");
-  const study = JSON.parse(readFileSync(await file.path(), "utf8"));
+  );
+  assert.is(name, "tapline-study.json");
+  const study = JSON.parse(bytes.toString());
   assert.equal([study.title, study.finding, study.schemaVersion], ["Two capitals", "", 1]);
   assert.equal(troubles, []);
   await context.close();

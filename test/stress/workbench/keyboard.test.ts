@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { aroundBrowser, inBrowser } from "../../support/browser.js";
+import { downloaded } from "../../support/downloads.js";
 import { until } from "../../support/until.js";
 import { visit } from "../../workbench/bench.js";
 import { offered, tabTo } from "../../workbench/by-keyboard.js";
@@ -125,8 +126,8 @@ async function features(page: Page): Promise<void> {
   await page.keyboard.press("Enter");
   await page.getByRole("region", { name: "Strongest" }).waitFor();
   await tabTo(page, /^Save “Examples of feature \d” as CSV$/);
-  const [file] = await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
-  assert.match(file.suggestedFilename(), /^tapline-feature-\d-examples\.csv$/);
+  const { name } = await downloaded(page, () => page.keyboard.press("Enter"));
+  assert.match(name, /^tapline-feature-\d-examples\.csv$/);
   await tabTo(page, /^\d$/, "a");
   const next = await page.evaluate("document.activeElement.textContent");
   await page.keyboard.press("Enter");

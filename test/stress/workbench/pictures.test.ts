@@ -1,9 +1,9 @@
 /** Every picture of every view is kept as SVG, PNG and CSV: none stands on the page without a way to save it. */
-import { readFileSync } from "node:fs";
 import type { Locator, Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { aroundBrowser, inBrowser, newContext } from "../../support/browser.js";
+import { downloaded } from "../../support/downloads.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
 import { keepDictionary } from "../../workbench/corner-dictionary.js";
 import { type Results, resultsOfAllViews } from "../../workbench/results.js";
@@ -24,15 +24,10 @@ const unsaved = `[...document.querySelectorAll("main :is(svg, canvas, .bar, .sha
 }).map((one) => one.outerHTML.slice(0, 200))`;
 const drawn = `document.querySelectorAll("main :is(svg, canvas, .bar, .shaded, .aligned)").length`;
 
-async function saved(page: Page, button: Locator): Promise<{ name: string; bytes: Buffer }> {
-  const [file] = await Promise.all([page.waitForEvent("download"), button.click()]);
-  return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) };
-}
-
 /** Saves a picture as each kind and looks into the files, with a page that may read XML. */
 async function save(page: Page, tools: Locator, reader: Page): Promise<void> {
   const title = /^Save “(.*)”$/s.exec((await tools.getAttribute("aria-label")) ?? "")?.[1] as string;
-  const of = (kind: string) => saved(page, tools.getByRole("button", { name: kind }));
+  const of = (kind: string) => downloaded(page, () => tools.getByRole("button", { name: kind }).click());
   const svg = await of("SVG");
   assert.match(svg.name, /^[\w.-]+\.svg$/);
   const told = await reader.evaluate((text) => {
@@ -115,7 +110,9 @@ inBrowser("what is kept of an answer are its words, its colours and its numbers"
   const tools = page.getByRole("group", {
     name: /^Save “Answer to “What is the capital of France\?”, coloured by/,
   });
-  const svg = (await saved(page, tools.getByRole("button", { name: "SVG" }))).bytes.toString();
+  const kept = async (kind: string) =>
+    (await downloaded(page, () => tools.getByRole("button", { name: kind }).click())).bytes.toString();
+  const svg = await kept("SVG");
   const words = [...svg.matchAll(/<text[^>]*textLength[^>]*>([^<]*)<\/text>/g)].map(([, text]) => text);
   assert.match(
     words.join("").replaceAll(" ", ""),
@@ -124,7 +121,7 @@ inBrowser("what is kept of an answer are its words, its colours and its numbers"
   // Each token has its tint and the bar below it.
   const tints = [...svg.matchAll(/fill-opacity="(0\.\d+)"/g)].map(([, share]) => Number(share));
   assert.ok(tints.length >= 7 && tints.some((share) => share > 0.2 && share <= 0.26), tints.join(" "));
-  const csv = (await saved(page, tools.getByRole("button", { name: "CSV" }))).bytes.toString().split("\r\n");
+  const csv = (await kept("CSV")).split("\r\n");
   assert.match(
     csv[0] ?? "",
     /^token,id,text,part,probability,"entropy in bits, at least",norm at 0,lens at 0,/,

@@ -1,9 +1,9 @@
 /** The workbench end to end in a real browser, on the embedded model. */
-import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { aroundBrowser, assertLooksWell, inBrowser } from "../../support/browser.js";
+import { downloaded } from "../../support/downloads.js";
 import { until } from "../../support/until.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
 import { keepDictionary } from "../../workbench/corner-dictionary.js";
@@ -155,13 +155,12 @@ inBrowser(
     await page.getByText("way 3 of 3").waitFor();
     await answered(page, 0);
     assert.is(await said(page, 0), "The capital of Norway is Oslo.");
-    const [file] = await Promise.all([
-      page.waitForEvent("download"),
+    const { name, bytes } = await downloaded(page, () =>
       page.getByRole("button", { name: "Save as Markdown" }).click(),
-    ]);
-    assert.match(file.suggestedFilename(), /^conversation-[0-9a-f]{16}\.md$/);
+    );
+    assert.match(name, /^conversation-[0-9a-f]{16}\.md$/);
     assert.match(
-      readFileSync(await file.path(), "utf8"),
+      bytes.toString(),
       /^# What is the capital of Norway\?\n[\s\S]*\n> Thinking, \d+ tokens, [\d.]+ m?s:\n[\s\S]*\nThe capital of Norway is Oslo\.\n$/,
     );
     assert.equal(troubles, []);
@@ -241,15 +240,10 @@ inBrowser(
     assert.is(await lens.locator('[aria-label="cell"] rect').count(), 8 * 6);
     assert.match(page.url(), /\/inspect\/[0-9a-f]{32}$/);
     for (const kind of ["SVG", "PNG", "CSV"]) {
-      const [download] = await Promise.all([
-        page.waitForEvent("download"),
+      const { name, bytes } = await downloaded(page, () =>
         page.getByRole("button", { name: `Save “Logit lens” as ${kind}` }).click(),
-      ]);
-      assert.match(
-        download.suggestedFilename(),
-        new RegExp(`^tapline-inspect-[0-9a-f]{8}-logit-lens\\.${kind.toLowerCase()}$`),
       );
-      const bytes = readFileSync(await download.path());
+      assert.match(name, new RegExp(`^tapline-inspect-[0-9a-f]{8}-logit-lens\\.${kind.toLowerCase()}$`));
       if (kind === "PNG") assert.is(bytes.subarray(1, 4).toString(), "PNG");
       if (kind === "CSV") assert.is(bytes.toString().split("\r\n").length, 8 * 6 + 2);
       if (kind === "SVG") assert.match(bytes.toString(), /^<svg .*·Paris/s);
@@ -346,21 +340,13 @@ inBrowser("jobs: listed in every tab, repeated with changes, compared, kept as a
   await until(async () => (await rows.count()) === count + 1);
   await page.getByRole("link", { name: `Compare with job ${first?.slice(0, 8)}` }).click();
   await until(async () => (await page.getByRole("figure", { name: "Next token" }).count()) === 2);
-  const [report] = await Promise.all([
-    page.waitForEvent("download"),
-    page.getByRole("button", { name: "Report as one HTML file" }).first().click(),
-  ]);
-  assert.match(readFileSync(await report.path(), "utf8"), /^<!doctype html>[\s\S]*The capital of Greece is/);
-  const [arrays] = await Promise.all([
-    page.waitForEvent("download"),
-    page.getByRole("button", { name: "activations.npz" }).first().click(),
-  ]);
-  assert.is(
-    readFileSync(await arrays.path())
-      .subarray(0, 2)
-      .toString(),
-    "PK",
+  const kept = async (name: string) =>
+    (await downloaded(page, () => page.getByRole("button", { name }).first().click())).bytes;
+  assert.match(
+    (await kept("Report as one HTML file")).toString(),
+    /^<!doctype html>[\s\S]*The capital of Greece is/,
   );
+  assert.is((await kept("activations.npz")).subarray(0, 2).toString(), "PK");
   assert.equal(troubles, []);
   await context.close();
 });
