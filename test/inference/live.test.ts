@@ -629,6 +629,16 @@ test("kept rows are those of an isolated pass, as safetensors and as npz, and ma
   assert.equal([store.list().map(({ id }) => id), store.dropped], [["c"], 2]);
 });
 
+/** The same tokens, and their norms but for rounding: a prompt that is kept already is read in another batch. */
+function same(found: Told[], expected: Told[]): void {
+  const tokens = (all: Told[]) => all.map(({ norms: _, ...token }) => token);
+  assert.equal(tokens(found), tokens(expected));
+  for (const [at, { norms, index }] of found.entries()) {
+    const [norm, wanted] = [norms[3], expected[at]!.norms[3]];
+    assert.ok(Math.abs(norm / wanted - 1) < 1e-4, `token ${index}: ${norm}, not ${wanted}`);
+  }
+}
+
 test("thinking and answer: each edit acts on its part of a chat alone, and each token is told once", async () => {
   const chat = async (tapline: object) => {
     const { status, body } = await server.post("/v1/chat/completions", {
@@ -650,8 +660,8 @@ test("thinking and answer: each edit acts on its part of a chat alone, and each 
   assert.ok(end > 0 && end < all.length - 1, JSON.stringify(all.map(({ token }) => token)));
   // The template may have opened the thinking itself; a tag that the model writes belongs to neither.
   const first = all[0]!.token.includes("<think>") ? 1 : 0;
-  assert.equal(thinking, all.slice(first, end + 1));
-  assert.equal(answer, all.slice(end + 1));
+  same(thinking, all.slice(first, end + 1));
+  same(answer, all.slice(end + 1));
   const rows = async (positions: string) => {
     const body = await chat({ interventions: [{ kind: "scale", layer: 3, strength: 1, positions }] });
     return body.choices[0].tapline.interventions[0].rows;

@@ -92,9 +92,11 @@ for (const [what, edit, byHand] of expected) {
     await context.reset();
     const request = { tokens, layers: [layer], rows: "last" as const, logits: true };
     const { logits, effects } = await context.advance({ ...request, edits });
-    assert.ok(apart(logits!, await replaced(wanted)) < 1e-4);
+    // A last bit of the row may be another, and the cache keeps what later blocks make of it in half precision.
+    const far = apart(logits!, await replaced(wanted));
+    assert.ok(far < 1e-3, `${far} apart`);
     const plain = await logitsOf(context, { ...request, edits: [] });
-    assert.ok(apart(logits!, plain) > 1e-3, "the edit changes nothing");
+    assert.ok(apart(logits!, plain) > 5e-3, "the edit changes nothing");
     const [effect] = effects!;
     assert.is(effect!.rows, 1);
     assert.ok(Math.abs(effect!.rowLength / length(row) - 1) < 1e-6);

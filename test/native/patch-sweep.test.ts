@@ -72,6 +72,12 @@ async function oneByOne(
   return found;
 }
 
+/**
+ * Of a difference of two logits of about 10: how many rows a pass has decides on some processors in which order a sum is
+ * added up, and the cache keeps what later blocks make of that in half precision.
+ */
+const rounding = 1e-3;
+
 const near = (found: ArrayLike<number>, expected: ArrayLike<number>, bound: number, what: string) => {
   assert.is(found.length, expected.length);
   for (let i = 0; i < found.length; i++) {
@@ -89,10 +95,10 @@ for (const denoise of [true, false]) {
       (donor[layer] as Float32Array).slice(position * width, (position + 1) * width);
     const expected = await oneByOne(request, row);
     const sweep = await context.patchSweep(request);
-    near(sweep.patched, expected, 1e-4, "patched");
+    near(sweep.patched, expected, rounding, "patched");
     const base = denoise ? sweep.corrupted : sweep.clean;
     const other = denoise ? sweep.clean : sweep.corrupted;
-    assert.ok(Math.abs(sweep.restored - base) <= 1e-4, `restored: ${sweep.restored}, not ${base}`);
+    assert.ok(Math.abs(sweep.restored - base) <= rounding, `restored: ${sweep.restored}, not ${base}`);
     // The last block's last row is all that the answer is read from.
     const last = sweep.patched.at(-1) as number;
     assert.ok(Math.abs(last - other) <= 1e-5, `last site: ${last}, not ${other}`);
@@ -109,7 +115,7 @@ test("a context that holds one site at a time finds the same", async () => {
     maxSequences: 2,
   });
   const [narrow, wide] = [await least.patchSweep(request), await context.patchSweep(request)];
-  near(narrow.patched, wide.patched, 1e-4, "narrow");
+  near(narrow.patched, wide.patched, rounding, "narrow");
   assert.is(narrow.computedTokens, wide.computedTokens);
   await least.close();
 });
@@ -121,7 +127,7 @@ test("layers and positions come back in the order asked for, whatever else is as
   const site = (layer: number, position: number) =>
     all.patched[layer * positions.length + position] as number;
   const expected = [site(5, 5), site(5, 3), site(5, 4), site(2, 5), site(2, 3), site(2, 4)];
-  near(some.patched, expected, 1e-4, "chosen");
+  near(some.patched, expected, rounding, "chosen");
 });
 
 test("a prompt patched into itself changes nothing, to the bit", async () => {
@@ -174,7 +180,7 @@ test("a random change is as long as the patch's, and in the direction that was g
       assert.ok(Math.abs((sweep.changeLength[at] as number) - apart) < 1e-3 * (1 + apart), what);
     }
   }
-  near(sweep.control as Float64Array, expected, 1e-4, "control");
+  near(sweep.control as Float64Array, expected, rounding, "control");
   assert.is(sweep.computedSites, 2 * (7 + 8) + 1);
 });
 
@@ -287,7 +293,7 @@ for (const denoise of [true, false]) {
       }
     }
     const sweep = await context.patchSweep(request);
-    near(sweep.patched, expected, 1e-4, "heads");
+    near(sweep.patched, expected, rounding, "heads");
     // At the two tokens behind the prompts' parting; the last block's heads count at the last token alone.
     assert.is(sweep.computedSites, 7 * 4 * 2 + 4 + 1);
     const known = [...sweep.changeLength].filter((length) => !Number.isNaN(length)).length;
@@ -311,15 +317,15 @@ test("heads stand between the points of their layer, in the order asked for, and
   });
   assert.is(sweep.patched.length, 2 * 3 * 2);
   const alone = await context.patchSweep({ ...request, layers: [2], points: ["head_out"], heads: [1] });
-  near(sweep.patched.slice(10), alone.patched, 1e-4, "head 2.1");
+  near(sweep.patched.slice(10), alone.patched, rounding, "head 2.1");
   const attention = await context.patchSweep({ ...request, layers: [5], points: ["attn_out"] });
-  near(sweep.patched.slice(0, 2), attention.patched, 1e-4, "attention of block 5");
+  near(sweep.patched.slice(0, 2), attention.patched, rounding, "attention of block 5");
   const far = sweep.changeLength[10] as number;
   const mine = (await headsOf(corrupted, heads.length))[2]?.[5]?.[1] as Float32Array;
   const length = Math.hypot(...direction);
   const moved = mine.map((value, i) => value + (far / length) * (direction[i] as number));
   const expected = await withHead(request, corrupted, [2, 1, 5], moved);
-  near([sweep.control?.[10] as number], [expected], 1e-4, "random change of head 2.1");
+  near([sweep.control?.[10] as number], [expected], rounding, "random change of head 2.1");
 });
 
 test("heads patched into themselves change nothing, to the bit", async () => {
@@ -356,7 +362,7 @@ test("tokens that stand elsewhere in the other prompt are patched there", async 
     }
   }
   const sweep = await context.patchSweep(request);
-  near(sweep.patched, expected, 1e-4, "elsewhere");
+  near(sweep.patched, expected, rounding, "elsewhere");
   assert.ok(Math.abs((sweep.patched.at(-2) as number) - sweep.clean) <= 1e-5, "the last block's last token");
 });
 
