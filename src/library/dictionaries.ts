@@ -83,8 +83,8 @@ export class Dictionaries {
     return (await this.open(name)).stored;
   }
 
-  async list(): Promise<StoredDictionary[]> {
-    return Promise.all((await this.#files.names()).map((name) => this.get(name)));
+  list(): Promise<StoredDictionary[]> {
+    return this.#files.all((name) => this.get(name));
   }
 
   /** @throws UserError where there is none of that name, or its file is damaged */

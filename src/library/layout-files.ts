@@ -1,9 +1,9 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { UserError } from "../contracts/user-error.js";
+import { absent } from "../files/absent.js";
 import { filesBeside, type LayoutFiles } from "../formats/dictionaries/index.js";
 import { FormatError, told } from "../formats/format-error.js";
-import { absent } from "./named-files.js";
 import { openTensors } from "./tensor-files.js";
 
 const configBytes = 16 * 1024 ** 2;

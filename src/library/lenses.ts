@@ -65,8 +65,8 @@ export class Lenses {
     return (await this.open(name)).stored;
   }
 
-  async list(): Promise<StoredLens[]> {
-    return Promise.all((await this.#files.names()).map((name) => this.get(name)));
+  list(): Promise<StoredLens[]> {
+    return this.#files.all((name) => this.get(name));
   }
 
   /** @throws UserError where there is none of that name, or its file is damaged */

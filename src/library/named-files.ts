@@ -2,6 +2,7 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { liveLimits } from "../contracts/live-limits.js";
 import { UserError } from "../contracts/user-error.js";
+import { absent } from "../files/absent.js";
 import { makeFolderDurably, syncFolder, writeDurably } from "../files/durable.js";
 
 const extension = ".safetensors";
@@ -89,6 +90,18 @@ export class NamedFiles {
       .sort();
   }
 
+  /** Each as `read` gives it, by name. What somebody removes meanwhile is left out: it does not cost the others. */
+  async all<T>(read: (name: string) => Promise<T>): Promise<T[]> {
+    const found = await Promise.all(
+      (await this.names()).map((name) =>
+        read(name).catch(async (error: unknown) => {
+          if ((await this.names()).includes(name)) throw error;
+        }),
+      ),
+    );
+    return found.filter((each) => each !== undefined);
+  }
+
   /** Whether there was one. */
   async remove(name: string): Promise<boolean> {
     if (!(await this.names()).includes(name)) return false;
@@ -100,10 +113,4 @@ export class NamedFiles {
   #path(name: string): string {
     return join(this.#folder, `${name}${extension}`);
   }
-}
-
-/** For `.catch`: nothing where a file or folder is not there. */
-export function absent(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== "ENOENT") throw error;
-  return undefined;
 }

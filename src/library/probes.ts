@@ -88,8 +88,8 @@ export class Probes {
     return this.#shelf.get(name);
   }
 
-  async list(): Promise<StoredProbe[]> {
-    return Promise.all((await this.#shelf.names()).map((name) => this.get(name)));
+  list(): Promise<StoredProbe[]> {
+    return this.#shelf.all((name) => this.get(name));
   }
 
   remove(name: string): Promise<boolean> {

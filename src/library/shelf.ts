@@ -49,8 +49,9 @@ export class Shelf {
     return file;
   }
 
-  names(): Promise<string[]> {
-    return this.#files.names();
+  /** Each as `read` gives it, by name, without what is removed meanwhile. */
+  all<T>(read: (name: string) => Promise<T>): Promise<T[]> {
+    return this.#files.all(read);
   }
 
   /** Whether there was one. */

@@ -69,8 +69,8 @@ export class Vectors {
   }
 
   /** All of them, each without what is only told of a single one. */
-  async list(): Promise<StoredVector[]> {
-    return Promise.all((await this.#shelf.names()).map(async (name) => inList(await this.get(name))));
+  list(): Promise<StoredVector[]> {
+    return this.#shelf.all(async (name) => inList(await this.get(name)));
   }
 
   remove(name: string): Promise<boolean> {

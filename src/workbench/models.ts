@@ -89,9 +89,10 @@ export class Models {
     };
   }
 
-  /** What serving a model that is here would take. @throws HttpError, UserError */
-  async fits(id: string): Promise<ModelMemory> {
-    return this.#judge((await this.#find(id)).path);
+  /** What serving a model would take; null where it is not here, or not any more. @throws UserError */
+  async fits(id: string): Promise<ModelMemory | null> {
+    const found = await this.#found(id);
+    return found === undefined ? null : this.#judge(found.path);
   }
 
   /** What a repository of the hub has, and whether its weights alone would fit. @throws UserError */
@@ -284,10 +285,14 @@ export class Models {
 
   /** A model of those that are here; what the page names leads nowhere else. @throws HttpError */
   async #find(id: string): Promise<LocalModel & { path: string }> {
-    const found = (await this.#all(await listCached())).find((model) => model.id === id);
+    const found = await this.#found(id);
     if (found === undefined)
       throw new HttpError(404, `There is no model ${id.slice(0, 200)} on this machine.`);
     return found;
+  }
+
+  async #found(id: string): Promise<(LocalModel & { path: string }) | undefined> {
+    return (await this.#all(await listCached())).find((model) => model.id === id);
   }
 
   async #all({ models }: CacheContents): Promise<(LocalModel & { path: string })[]> {

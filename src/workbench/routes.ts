@@ -164,7 +164,7 @@ export function apiRoutes(bench: Workbench): Routes {
   });
 
   router.post("/models/fits", async (ctx) => {
-    ctx.body = await told(models.fits(await model(ctx)));
+    ctx.body = { memory: await told(models.fits(await model(ctx))) };
   });
 
   router.post("/models/offers", async (ctx) => {

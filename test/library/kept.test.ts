@@ -388,6 +388,24 @@ test("what another process removes at the same moment is gone for both", async (
     assert.is(await kept.remove("both"), true);
   });
   assert.equal(readdirSync(shelf), ["other.safetensors"]);
+  // While all are listed, one goes: before it is looked for, and before it is read.
+  const { readFile, stat } = promises;
+  const without = (read: (path: string) => Promise<unknown>) =>
+    (async (path: string) => {
+      if (String(path).endsWith("both.safetensors")) await rm(path, { force: true });
+      return read(path);
+    }) as never;
+  for (const others of [{ stat: without(stat) }, { readFile: without(readFile) }]) {
+    await put("both");
+    const listed = await withFiles(others, () => new Vectors(shared).list());
+    assert.equal(
+      listed.map(({ name }) => name),
+      ["other"],
+    );
+  }
+  // One that is there and cannot be read is not left out.
+  writeFileSync(join(shelf, "damaged.safetensors"), "");
+  assert.match(await refusal(() => kept.list()), /^The vector damaged cannot be read/);
 });
 
 test.run();

@@ -246,6 +246,48 @@ test("what went away meanwhile frees nothing, and folders that other tools did n
   assert.equal(await readdir(join(home, "hub")), []);
 });
 
+test("a download that ends and a model that is removed while the cache is read are left out; the rest is listed", async () => {
+  const { path } = await resolveModel("a/b");
+  const blob = join(blobs(), sha256(content));
+  const partial = join(blobs(), `${"0".repeat(64)}.tapline.incomplete`);
+  const { stat, realpath } = promises;
+  /** What the list says where another process takes this file away just before it is looked at. */
+  const listedWithout = async (gone: string) => {
+    const first = (read: (path: string) => Promise<unknown>) =>
+      (async (each: string) => {
+        if (each === gone) await rm(gone, { force: true });
+        return read(each);
+      }) as never;
+    const { models, unfinished } = await withFiles(
+      // The link is followed by one, what it leads to is asked of the other.
+      gone === path ? { realpath: first(realpath) } : { stat: first(stat) },
+      listCached,
+    );
+    return [models.map(({ id }) => id), unfinished.map(({ bytes }) => bytes)];
+  };
+  await writeFile(partial, "GGUF");
+  assert.equal(await listedWithout(join(home, "nothing")), [["a/b/m.gguf"], [4]]);
+  assert.equal(await listedWithout(partial), [["a/b/m.gguf"], []]);
+  await writeFile(partial, "GGUF");
+  assert.equal(await listedWithout(blob), [[], [4]]);
+  await resolveModel("a/b");
+  assert.equal(await listedWithout(path), [[], [4]]);
+});
+
+test("of two who remove a model at once, neither fails", async () => {
+  const { path } = await resolveModel("a/b");
+  const { realpath } = promises;
+  let asked = 0;
+  const other = (async (each: string) => {
+    // First the list asks where it leads; then it is about to be removed.
+    asked += each === path ? 1 : 0;
+    if (asked === 2) await rm(path, { force: true });
+    return realpath(each);
+  }) as never;
+  const { removed } = await withFiles({ realpath: other }, () => removeCached("a/b"));
+  assert.equal([asked, removed], [2, ["a/b/m.gguf"]]);
+});
+
 test("who holds a lock says so every five seconds", async () => {
   const path = join(home, "locks", "lock");
   const { setInterval: each } = globalThis;

@@ -1,6 +1,7 @@
 import { readdir, realpath, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { UserError } from "../../contracts/user-error.js";
+import { absent } from "../../files/absent.js";
 import { FormatError } from "../../formats/format-error.js";
 import { type GgufHeader, readGgufHeader } from "../gguf-header.js";
 import { groupGgufFiles } from "../split.js";
@@ -43,7 +44,10 @@ export interface CacheContents {
   unfinished: UnfinishedDownload[];
 }
 
-/** What the cache holds of GGUF, read from headers without loading anything. */
+/**
+ * What the cache holds of GGUF, read from headers without loading anything. Downloads end and models are removed while it
+ * is read: what is gone by then is left out.
+ */
 export async function listCached(): Promise<CacheContents> {
   const { cache } = await hubSettings();
   const contents: CacheContents = { folder: cache, models: [], unfinished: [] };
@@ -64,12 +68,17 @@ async function modelsOf(cached: CachedRepository): Promise<CachedModel[]> {
   for (const commit of commits) {
     for (const { files } of groupGgufFiles(await cached.files(commit))) {
       const paths = files.map((file) => cached.snapshot(commit, file));
-      const blobs = await Promise.all(paths.map((path) => realpath(path)));
+      const blobs = await Promise.all(paths.map((path) => realpath(path))).catch(absent);
+      if (blobs === undefined) continue;
       // Files of two names may share their bytes: each name is a model.
       const key = JSON.stringify([files, blobs]);
       const known = found.get(key);
-      if (known !== undefined) known.commits.push(commit);
-      else found.set(key, await describe(cached.repository, commit, files, paths, blobs));
+      if (known !== undefined) {
+        known.commits.push(commit);
+        continue;
+      }
+      const model = await describe(cached.repository, commit, files, paths, blobs).catch(absent);
+      if (model !== undefined) found.set(key, model);
     }
   }
   return [...found.values()];
@@ -112,14 +121,16 @@ async function unfinishedOf(cached: CachedRepository): Promise<UnfinishedDownloa
   const blobs = join(cached.folder, "blobs");
   const end = basename(cached.incomplete(""));
   const names = (await readdir(blobs).catch(() => [])).filter((name) => name.endsWith(end));
-  return Promise.all(
-    names.map(async (name) => ({
-      repository: cached.repository,
-      bytes: (await stat(join(blobs, name))).size,
-      path: join(blobs, name),
-      underWay: await isHeld(cached.lock(name.slice(0, -end.length))),
-    })),
+  const found = await Promise.all(
+    names.map(async (name) => {
+      const path = join(blobs, name);
+      const here = await stat(path).catch(absent);
+      if (here === undefined) return [];
+      const underWay = await isHeld(cached.lock(name.slice(0, -end.length)));
+      return [{ repository: cached.repository, bytes: here.size, path, underWay }];
+    }),
   );
+  return found.flat();
 }
 
 /**
@@ -150,7 +161,8 @@ export async function removeCached(name: string): Promise<{ removed: string[]; f
   const blobs = new Set<string>();
   for (const { commits, files } of chosen) {
     for (const path of commits.flatMap((commit) => files.map((file) => cached.snapshot(commit, file)))) {
-      blobs.add(await realpath(path));
+      const blob = await realpath(path).catch(absent);
+      if (blob !== undefined) blobs.add(blob);
       await rm(path, { force: true });
     }
   }

@@ -217,6 +217,38 @@ inBrowser(
   },
 );
 
+inBrowser("under another way on never stands the answer of the one before, not for a moment", async () => {
+  const { page, context, troubles } = await visit(bench);
+  await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
+  await page.keyboard.press("Enter");
+  await page.getByText("24 tokens", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Ask otherwise" }).click();
+  await page
+    .getByRole("textbox", { name: "Instead of this question" })
+    .fill("What is the capital of Norway?");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.getByText("way 2 of 2").waitFor();
+  await page.getByText("24 tokens", { exact: true }).waitFor();
+  const shown = await page.evaluate(`(async () => {
+    const said = (selector) => document.querySelector(selector)?.textContent;
+    const before = said(".answer-text > p");
+    document.querySelector('a[aria-label="Previous way on from question 1"]').click();
+    // As soon as the other way is there, and long before anything is painted.
+    const there = () => said(".branches")?.includes("way 1 of 2");
+    for (let turn = 0; turn < 1000 && !there(); turn += 1) await Promise.resolve();
+    return [before, there(), said(".question"), said(".answer-text > p")];
+  })()`);
+  assert.equal(shown, [
+    "The capital of Norway is Oslo.",
+    true,
+    "What is the capital of France?",
+    "The capital of France is Paris.",
+  ]);
+  assert.equal(troubles, []);
+  await context.close();
+});
+
 inBrowser("a token keeps the focus when its answer is read as Markdown, and back", async () => {
   const { page, context, troubles } = await visit(writing);
   let letGo = () => {};

@@ -73,6 +73,38 @@ inBrowser(
   },
 );
 
+inBrowser("a model that is removed while the page asks what it takes is no trouble", async () => {
+  const { page, context, troubles } = await visit(bench);
+  await page.getByRole("link", { name: "Models", exact: true }).click();
+  const rows = page.getByRole("region", { name: "Models on this machine" }).locator("tbody tr");
+  let letGo = () => {};
+  const removed = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  const asked: Promise<number>[] = [];
+  await page.route("**/api/models/fits", async (route) => {
+    if (route.request().postDataJSON().model !== id) return route.continue();
+    const answered = removed.then(async () => {
+      const response = await route.fetch();
+      await route.fulfill({ response });
+      return response.status();
+    });
+    asked.push(answered);
+    await answered;
+  });
+  await page.getByRole("textbox", { name: /^Model/ }).fill(id);
+  await page.getByRole("button", { name: "Download", exact: true }).click();
+  await page.getByRole("button", { name: `Remove ${id}` }).click();
+  await page.getByRole("button", { name: `Really remove ${id}` }).click();
+  await rows.filter({ hasText: id }).waitFor({ state: "detached" });
+  letGo();
+  const answers = await Promise.all(asked);
+  assert.ok(answers.length > 0 && answers.every((status) => status === 200), `answered ${answers}`);
+  assert.equal(await rows.allTextContents().then((texts) => texts.length), 1);
+  assert.equal(troubles, []);
+  await context.close();
+});
+
 inBrowser("the view at three widths, light and dark", async () => {
   const { page: first, context: once } = await visit(bench);
   await first.goto(`${bench.workbench.url}/models`);

@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { AnswerToken, TurnAnswer } from "../../wire.js";
 import { paint, type Shade } from "../shades.js";
 import { listen } from "../store.js";
@@ -18,9 +18,13 @@ interface AnswerTextProps {
   onOpen: (token: number) => void;
 }
 
+/** What reads Markdown, once an answer needed it. */
+let markdownOf: MarkdownOf | undefined;
+
 /**
  * An answer, token by token. Its words are put into the document by hand: a streaming answer adds to the end, and drawing
- * it anew for every token takes longer the longer it is.
+ * it anew for every token takes longer the longer it is. All of it together with what is drawn around it: in an effect
+ * behind the painting, another answer's words would stand under this one's question for a moment.
  */
 export function AnswerText({
   conversation,
@@ -39,7 +43,7 @@ export function AnswerText({
   /** The token that had the focus when the answer was put into the document anew. */
   const left = useRef(-1);
   const formatted = markdown && answer.state !== "running";
-  useEffect(() => {
+  useLayoutEffect(() => {
     const made = new Writer(box.current as HTMLDivElement);
     writer.current = made;
     made.sync(answer);
@@ -66,20 +70,21 @@ export function AnswerText({
     writer.current?.sync(answer);
     if (answer.state !== "running") writer.current?.openThoughtsAlone();
   }, [answer, answer.state]);
-  useEffect(() => {
+  useLayoutEffect(() => {
+    if (!formatted) return writer.current?.unformat(answer);
+    if (markdownOf !== undefined) return writer.current?.format(answer, markdownOf);
     let ended = false;
-    if (formatted) {
-      void import("../markdown.js").then(({ markdownOf }) => {
-        if (!ended) writer.current?.format(answer, markdownOf);
-      });
-    } else writer.current?.unformat(answer);
+    void import("../markdown.js").then((read) => {
+      markdownOf = read.markdownOf;
+      if (!ended) writer.current?.format(answer, markdownOf);
+    });
     return () => {
       ended = true;
     };
   }, [formatted, answer]);
-  useEffect(() => writer.current?.shade(shade, answer), [shade, answer]);
-  useEffect(() => writer.current?.drawStrip(answer), [shade, answer, answer.state]);
-  useEffect(() => writer.current?.mark(selected, differs), [selected, differs, answer]);
+  useLayoutEffect(() => writer.current?.shade(shade, answer), [shade, answer]);
+  useLayoutEffect(() => writer.current?.drawStrip(answer), [shade, answer, answer.state]);
+  useLayoutEffect(() => writer.current?.mark(selected, differs), [selected, differs, answer]);
   const move = (event: KeyboardEvent) => {
     const at = writer.current?.indexOf(event.target) ?? selected ?? -1;
     const last = answer.tokens.length - 1;

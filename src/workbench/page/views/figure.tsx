@@ -1,4 +1,4 @@
-import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Figure, Shade } from "../../../report/figure.js";
 import { select, usePlace } from "../router.js";
 import { listen } from "../store.js";
@@ -34,7 +34,8 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
   const id = useId();
   const [title, keys] = [`${id}-title`, `${id}-keys`];
   const names = { "aria-labelledby": title, "aria-describedby": keys };
-  useEffect(() => {
+  // With the caption: behind the painting, the figure before would stand under it for a moment, and be saved under its name.
+  useLayoutEffect(() => {
     const container = chart.current as HTMLDivElement;
     const ending = new AbortController();
     const { signal } = ending;

@@ -146,19 +146,22 @@ function Here({ here }: { here: ModelsHere }) {
   );
 }
 
-/** What each model would take, asked one after the other. */
+/** What each model would take, asked one after the other. One that was removed meanwhile is not in the next list. */
 function useFits(models: LocalModel[]): Map<string, ModelMemory | string> {
   const [fits, set] = useState(new Map<string, ModelMemory | string>());
   useEffect(() => {
     let ended = false;
     void (async () => {
       for (const { id } of models) {
-        const found = await call<ModelMemory>("/api/models/fits", {
+        const memory = await call<{ memory: ModelMemory | null }>("/api/models/fits", {
           method: "POST",
           body: { model: id },
-        }).catch((error: Error) => error.message);
+        }).then(
+          (found) => found.memory,
+          (error: Error) => error.message,
+        );
         if (ended) return;
-        set((before) => new Map(before).set(id, found));
+        if (memory !== null) set((before) => new Map(before).set(id, memory));
       }
     })();
     return () => {
