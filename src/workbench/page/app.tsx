@@ -7,6 +7,7 @@ import { call, forget } from "./session.js";
 import { changed, known, useTopic } from "./store.js";
 import { ChatView } from "./views/chat.js";
 import { FeaturesView } from "./views/features.js";
+import { Problem, useTrying } from "./views/form.js";
 import { InspectView } from "./views/inspect.js";
 import { JobsView } from "./views/jobs.js";
 import { ModelsView } from "./views/models.js";
@@ -112,18 +113,24 @@ function Status() {
         {going === 1 ? "1 job running" : `${going} jobs running`}
       </a>
       <ThemeButton />
-      <button
-        type="button"
-        class="quiet"
-        onClick={() => {
-          void call("/api/sessions", { method: "DELETE" }).then(() => {
-            forget();
-            location.reload();
-          });
-        }}
-      >
+      <SignOut />
+    </>
+  );
+}
+
+function SignOut() {
+  const { problem, trying } = useTrying();
+  const signOut = async () => {
+    await call("/api/sessions", { method: "DELETE" });
+    forget();
+    location.reload();
+  };
+  return (
+    <>
+      <button type="button" class="quiet" onClick={() => void trying(signOut)}>
         Sign out everywhere
       </button>
+      <Problem sentence={problem} />
     </>
   );
 }

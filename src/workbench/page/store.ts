@@ -1,6 +1,6 @@
 import { useLayoutEffect, useReducer } from "preact/hooks";
 import type { Conversation, Numbered, State, WorkbenchEvent } from "../wire.js";
-import { call } from "./session.js";
+import { call, Refusal } from "./session.js";
 
 /** What the page knows; filled by reading, kept by events. */
 export const known: {
@@ -35,7 +35,16 @@ export async function readState(): Promise<void> {
   known.state = await call<State>("/api/state");
   changed("state");
   changed("library");
-  for (const id of known.conversations.keys()) await readConversation(id);
+  // What another tab removed stays in sight where it is shown, and does not keep the others from being read.
+  const there = new Set(known.state.conversations.map(({ id }) => id));
+  for (const id of known.conversations.keys()) {
+    if (there.has(id)) await readConversation(id).catch(unlessGone);
+  }
+}
+
+/** For `.catch`: nothing where the service has no such thing, or not any more. */
+export function unlessGone(error: Error): void {
+  if (!(error instanceof Refusal && error.status === 404)) throw error;
 }
 
 /** Reads that are under way, and what happened to their conversations meanwhile. */

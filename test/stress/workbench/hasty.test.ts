@@ -249,6 +249,69 @@ inBrowser("under another way on never stands the answer of the one before, not f
   await context.close();
 });
 
+inBrowser(
+  "what another tab removed is gone here without an error, and all others are read anew",
+  async () => {
+    const { page, context, troubles } = await visit(writing);
+    const begin = async (question: string) => {
+      await page.getByRole("link", { name: "New conversation" }).click();
+      await page.getByRole("textbox", { name: "Message" }).fill(question);
+      await page.keyboard.press("Enter");
+      await page.waitForURL(/\/chat\/[0-9a-f]{16}/);
+      await page.getByText("24 tokens", { exact: true }).waitFor();
+      return new URL(page.url()).pathname.replace("/chat/", "");
+    };
+    const first = await begin("The first");
+    const second = await begin("The second");
+    const other = await context.newPage();
+    await other.goto(`${writing.workbench.url}/chat`);
+    for (const tab of [page, other]) tab.on("dialog", (dialog) => void dialog.accept());
+    const remove = (tab: Page, title: string) =>
+      tab.getByRole("button", { name: `Delete “${title}”` }).click();
+    const left = (tab: Page, title: string) =>
+      tab.getByRole("navigation", { name: "Conversations" }).getByText(title, { exact: true });
+    await remove(other, "The first");
+    await left(page, "The first").waitFor({ state: "detached" });
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    await page.evaluate(`new BroadcastChannel("tapline-workbench-events").postMessage({ missed: true })`);
+    await until(() => asked.includes(`/api/conversations/${second}`), "the other one is read");
+    await settled(page);
+    assert.not(asked.includes(`/api/conversations/${first}`));
+    assert.equal(troubles, []);
+    // Both remove it, and this page hears of that last.
+    const letGo = await holdBack(page, `/api/conversations/${second}`, "DELETE");
+    await remove(page, "The second");
+    await remove(other, "The second");
+    await left(other, "The second").waitFor({ state: "detached" });
+    await letGo();
+    await page.waitForURL(/\/chat$/);
+    assert.is(await page.getByRole("alert").count(), 0);
+    await context.close();
+  },
+);
+
+inBrowser("what cannot be removed or signed out is said", async () => {
+  const { page, context } = await visit(writing);
+  page.on("dialog", (dialog) => void dialog.accept());
+  await page.getByRole("textbox", { name: "Message" }).fill("It stays");
+  await page.keyboard.press("Enter");
+  await page.getByText("24 tokens", { exact: true }).waitFor();
+  await page.route("**/api/**", (route) =>
+    route.request().method() === "DELETE"
+      ? route.fulfill({ status: 500, json: { error: "The disk is full." } })
+      : route.continue(),
+  );
+  for (const [button, place] of [
+    ["Delete “It stays”", page.getByRole("navigation", { name: "Conversations" })],
+    ["Sign out everywhere", page.getByRole("banner")],
+  ] as const) {
+    await page.getByRole("button", { name: button, exact: true }).click();
+    await place.getByRole("alert").getByText("The disk is full.").waitFor();
+  }
+  await context.close();
+});
+
 inBrowser("a token keeps the focus when its answer is read as Markdown, and back", async () => {
   const { page, context, troubles } = await visit(writing);
   let letGo = () => {};

@@ -1,10 +1,12 @@
 import { follow, go, place } from "../router.js";
 import { call } from "../session.js";
-import { known } from "../store.js";
+import { known, unlessGone } from "../store.js";
+import { Problem, useTrying } from "./form.js";
 
 /** Every conversation that is kept. */
 export function ConversationList({ shown }: { shown: string | undefined }) {
   const list = known.state?.conversations ?? [];
+  const { problem, trying } = useTrying();
   return (
     <nav class="conversations" aria-label="Conversations">
       <a class="new" href="/chat" onClick={follow} aria-current={shown === undefined ? "page" : undefined}>
@@ -30,7 +32,8 @@ export function ConversationList({ shown }: { shown: string | undefined }) {
               disabled={running}
               onClick={() => {
                 if (!confirm(`Delete the conversation “${title}”?`)) return;
-                void call(`/api/conversations/${id}`, { method: "DELETE" }).then(() => {
+                void trying(async () => {
+                  await call(`/api/conversations/${id}`, { method: "DELETE" }).catch(unlessGone);
                   known.conversations.delete(id);
                   if (place().id === id) go("/chat");
                 });
@@ -41,6 +44,7 @@ export function ConversationList({ shown }: { shown: string | undefined }) {
           </li>
         ))}
       </ul>
+      <Problem sentence={problem} />
     </nav>
   );
 }
