@@ -95,7 +95,7 @@ export class NamedFiles {
     const found = await Promise.all(
       (await this.names()).map((name) =>
         read(name).catch(async (error: unknown) => {
-          if ((await this.names()).includes(name)) throw error;
+          if ((await stat(this.#path(name)).catch(absent)) !== undefined) throw error;
         }),
       ),
     );

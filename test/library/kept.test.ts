@@ -14,7 +14,7 @@ import { checkModel, hashTensors, ownerOf, pointOf } from "../../src/library/ide
 import { Probes, Vectors } from "../../src/library/index.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
 import { refusalBy } from "../support/refusal.js";
-import { withFiles } from "../support/with-files.js";
+import { askingTooLate, withFiles } from "../support/with-files.js";
 
 const home = mkdtempSync(join(tmpdir(), "tapline-kept-"));
 test.after(() => rmSync(home, { recursive: true, force: true }));
@@ -390,12 +390,8 @@ test("what another process removes at the same moment is gone for both", async (
   assert.equal(readdirSync(shelf), ["other.safetensors"]);
   // While all are listed, one goes: before it is looked for, and before it is read.
   const { readFile, stat } = promises;
-  const without = (read: (path: string) => Promise<unknown>) =>
-    (async (path: string) => {
-      if (String(path).endsWith("both.safetensors")) await rm(path, { force: true });
-      return read(path);
-    }) as never;
-  for (const others of [{ stat: without(stat) }, { readFile: without(readFile) }]) {
+  const both = join(shelf, "both.safetensors");
+  for (const others of [{ stat: askingTooLate(both, stat) }, { readFile: askingTooLate(both, readFile) }]) {
     await put("both");
     const listed = await withFiles(others, () => new Vectors(shared).list());
     assert.equal(

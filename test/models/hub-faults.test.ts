@@ -24,7 +24,7 @@ import { resolveModel } from "../../src/models/resolve.js";
 import { awaitRpcServers } from "../../src/models/rpc.js";
 import { watchOpenFiles } from "../support/open-files.js";
 import { until } from "../support/until.js";
-import { withFiles } from "../support/with-files.js";
+import { askingTooLate, withFiles } from "../support/with-files.js";
 import { mainCommit, sha256, TestHub } from "./support/hub.js";
 
 const content = Buffer.from(`GGUF${"x".repeat(3000)}`);
@@ -253,14 +253,9 @@ test("a download that ends and a model that is removed while the cache is read a
   const { stat, realpath } = promises;
   /** What the list says where another process takes this file away just before it is looked at. */
   const listedWithout = async (gone: string) => {
-    const first = (read: (path: string) => Promise<unknown>) =>
-      (async (each: string) => {
-        if (each === gone) await rm(gone, { force: true });
-        return read(each);
-      }) as never;
     const { models, unfinished } = await withFiles(
       // The link is followed by one, what it leads to is asked of the other.
-      gone === path ? { realpath: first(realpath) } : { stat: first(stat) },
+      gone === path ? { realpath: askingTooLate(gone, realpath) } : { stat: askingTooLate(gone, stat) },
       listCached,
     );
     return [models.map(({ id }) => id), unfinished.map(({ bytes }) => bytes)];

@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { bytesText } from "../../contracts/bytes-text.js";
 import { UserError } from "../../contracts/user-error.js";
+import { absent } from "../../files/absent.js";
 import { syncFolder, writeDurably } from "../../files/durable.js";
 import { type Lock, lock } from "../lock.js";
 import { indexName, type Plan, type Shard } from "./plan.js";
@@ -104,10 +105,7 @@ export class ExtractionFolder {
   }
 
   async #read(): Promise<ExtractionIndex | undefined> {
-    const text = await readFile(join(this.path, this.index), "utf8").catch((error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT") return undefined;
-      throw error;
-    });
+    const text = await readFile(join(this.path, this.index), "utf8").catch(absent);
     if (text === undefined) return undefined;
     try {
       const read = JSON.parse(text) as ExtractionIndex;

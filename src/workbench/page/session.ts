@@ -12,6 +12,11 @@ export class Refusal extends Error {
   }
 }
 
+/** For `.catch`: nothing where the service has no such thing, or not any more. */
+export function unlessGone(error: Error): void {
+  if (!(error instanceof Refusal && error.status === 404)) throw error;
+}
+
 let onSignedOut = (_sentence: string) => {};
 
 /** Hears when the service does not know this browser any more. */

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useReducer } from "preact/hooks";
 import type { Conversation, Numbered, State, WorkbenchEvent } from "../wire.js";
-import { call, Refusal } from "./session.js";
+import { call, unlessGone } from "./session.js";
 
 /** What the page knows; filled by reading, kept by events. */
 export const known: {
@@ -40,11 +40,6 @@ export async function readState(): Promise<void> {
   for (const id of known.conversations.keys()) {
     if (there.has(id)) await readConversation(id).catch(unlessGone);
   }
-}
-
-/** For `.catch`: nothing where the service has no such thing, or not any more. */
-export function unlessGone(error: Error): void {
-  if (!(error instanceof Refusal && error.status === 404)) throw error;
 }
 
 /** Reads that are under way, and what happened to their conversations meanwhile. */

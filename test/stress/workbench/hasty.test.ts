@@ -10,6 +10,7 @@ import { aroundBrowser, inBrowser, newContext } from "../../support/browser.js";
 import { until } from "../../support/until.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
 import { fakeServices } from "../../workbench/fast-services.js";
+import { holdBack } from "../../workbench/hold-back.js";
 
 let bench: Bench;
 /** Its answers are Markdown. */
@@ -30,29 +31,16 @@ aroundBrowser({
   },
 });
 
-/** Holds back what the page asks for. @returns lets it go on, and resolves when all of it was answered */
-async function holdBack(page: Page, path: string, method = "POST"): Promise<() => Promise<void>> {
-  let letGo = () => {};
-  const held = new Promise<void>((resolve) => {
-    letGo = resolve;
-  });
-  const answers: Promise<void>[] = [];
-  const handle = async (route: Route) => {
-    await held;
-    await route.fulfill({ response: await route.fetch() });
-  };
-  await page.route(`**${path}`, (route) => {
-    if (route.request().method() !== method) return route.continue();
-    answers.push(handle(route));
-    return answers.at(-1);
-  });
-  return async () => {
-    await until(() => answers.length > 0, `${method} ${path} is asked`);
-    letGo();
-    await Promise.all(answers);
-    await page.unroute(`**${path}`);
-  };
+/** Asks what is answered with 24 tokens, and waits for them. */
+async function ask(page: Page, question: string): Promise<void> {
+  await page.getByRole("textbox", { name: "Message" }).fill(question);
+  await page.keyboard.press("Enter");
+  await page.getByText("24 tokens", { exact: true }).waitFor();
 }
+
+/** The page reads everything anew, as after its connection was lost. */
+const readAnew = (page: Page) =>
+  page.evaluate(`new BroadcastChannel("tapline-workbench-events").postMessage({ missed: true })`);
 
 /** The page has done whatever it does with what it was answered before. */
 async function settled(page: Page): Promise<void> {
@@ -219,9 +207,7 @@ inBrowser(
 
 inBrowser("under another way on never stands the answer of the one before, not for a moment", async () => {
   const { page, context, troubles } = await visit(bench);
-  await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
-  await page.keyboard.press("Enter");
-  await page.getByText("24 tokens", { exact: true }).waitFor();
+  await ask(page, "What is the capital of France?");
   await page.getByRole("button", { name: "Ask otherwise" }).click();
   await page
     .getByRole("textbox", { name: "Instead of this question" })
@@ -274,7 +260,7 @@ inBrowser(
     await left(page, "The first").waitFor({ state: "detached" });
     const asked: string[] = [];
     page.on("request", (request) => asked.push(new URL(request.url()).pathname));
-    await page.evaluate(`new BroadcastChannel("tapline-workbench-events").postMessage({ missed: true })`);
+    await readAnew(page);
     await until(() => asked.includes(`/api/conversations/${second}`), "the other one is read");
     await settled(page);
     assert.not(asked.includes(`/api/conversations/${first}`));
@@ -294,9 +280,7 @@ inBrowser(
 inBrowser("what cannot be removed or signed out is said", async () => {
   const { page, context } = await visit(writing);
   page.on("dialog", (dialog) => void dialog.accept());
-  await page.getByRole("textbox", { name: "Message" }).fill("It stays");
-  await page.keyboard.press("Enter");
-  await page.getByText("24 tokens", { exact: true }).waitFor();
+  await ask(page, "It stays");
   await page.route("**/api/**", (route) =>
     route.request().method() === "DELETE"
       ? route.fulfill({ status: 500, json: { error: "The disk is full." } })
@@ -314,23 +298,14 @@ inBrowser("what cannot be removed or signed out is said", async () => {
 
 inBrowser("a token keeps the focus when its answer is read as Markdown, and back", async () => {
   const { page, context, troubles } = await visit(writing);
-  let letGo = () => {};
-  const held = new Promise<void>((resolve) => {
-    letGo = resolve;
-  });
-  await page.route("**/page/*markdown*", async (route) => {
-    await held;
-    await route.continue();
-  });
-  await page.getByRole("textbox", { name: "Message" }).fill("Go on");
-  await page.keyboard.press("Enter");
-  await page.getByText("24 tokens", { exact: true }).waitFor();
+  const letGo = await holdBack(page, "/page/*markdown*", "GET");
+  await ask(page, "Go on");
   await page.locator(".answer-text").focus();
   await page.keyboard.press("End");
   await page.keyboard.press("ArrowLeft");
   const focused = () => page.evaluate("document.activeElement.dataset.at");
   assert.is(await focused(), "22");
-  letGo();
+  await letGo();
   const markdown = page.locator(".answer-text .markdown");
   await markdown.waitFor();
   assert.is(await focused(), "22");
@@ -338,8 +313,8 @@ inBrowser("a token keeps the focus when its answer is read as Markdown, and back
   assert.is(await focused(), "21");
   await page.keyboard.press("Enter");
   await page.getByRole("region", { name: "Inside a token" }).getByText("Token 21,").waitFor();
-  // The same where the page reads everything anew, as after its connection was lost.
-  await page.evaluate(`new BroadcastChannel("tapline-workbench-events").postMessage({ missed: true })`);
+  // The same where the page reads everything anew.
+  await readAnew(page);
   await settled(page);
   assert.is(await focused(), "21");
   assert.equal(troubles, []);
@@ -350,14 +325,12 @@ inBrowser(
   "a question that is asked otherwise takes the focus once, and not whenever the page is drawn",
   async () => {
     const { page, context, troubles } = await visit(writing);
-    await page.getByRole("textbox", { name: "Message" }).fill("Go on");
-    await page.keyboard.press("Enter");
-    await page.getByText("24 tokens", { exact: true }).waitFor();
+    await ask(page, "Go on");
     await page.getByRole("button", { name: "Ask otherwise" }).click();
     const focused = () => page.evaluate("document.activeElement.id || document.activeElement.tagName");
     assert.is(await focused(), "TEXTAREA");
     await page.getByRole("textbox", { name: "Message" }).focus();
-    await page.evaluate(`new BroadcastChannel("tapline-workbench-events").postMessage({ missed: true })`);
+    await readAnew(page);
     await settled(page);
     assert.is(await focused(), "question");
     assert.equal(troubles, []);

@@ -3,6 +3,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { aroundBrowser, assertLooksWell, inBrowser } from "../../support/browser.js";
 import { visit } from "../../workbench/bench.js";
+import { holdBack } from "../../workbench/hold-back.js";
 import { broughtId as id, type ModelsBench, startModelsBench } from "../../workbench/models-bench.js";
 
 let bench: ModelsBench;
@@ -77,30 +78,20 @@ inBrowser("a model that is removed while the page asks what it takes is no troub
   const { page, context, troubles } = await visit(bench);
   await page.getByRole("link", { name: "Models", exact: true }).click();
   const rows = page.getByRole("region", { name: "Models on this machine" }).locator("tbody tr");
-  let letGo = () => {};
-  const removed = new Promise<void>((resolve) => {
-    letGo = resolve;
-  });
-  const asked: Promise<number>[] = [];
-  await page.route("**/api/models/fits", async (route) => {
-    if (route.request().postDataJSON().model !== id) return route.continue();
-    const answered = removed.then(async () => {
-      const response = await route.fetch();
-      await route.fulfill({ response });
-      return response.status();
-    });
-    asked.push(answered);
-    await answered;
-  });
+  const letGo = await holdBack(
+    page,
+    "/api/models/fits",
+    "POST",
+    (request) => request.postDataJSON().model === id,
+  );
   await page.getByRole("textbox", { name: /^Model/ }).fill(id);
   await page.getByRole("button", { name: "Download", exact: true }).click();
   await page.getByRole("button", { name: `Remove ${id}` }).click();
   await page.getByRole("button", { name: `Really remove ${id}` }).click();
   await rows.filter({ hasText: id }).waitFor({ state: "detached" });
-  letGo();
-  const answers = await Promise.all(asked);
+  const answers = await letGo();
   assert.ok(answers.length > 0 && answers.every((status) => status === 200), `answered ${answers}`);
-  assert.equal(await rows.allTextContents().then((texts) => texts.length), 1);
+  assert.is(await rows.count(), 1);
   assert.equal(troubles, []);
   await context.close();
 });

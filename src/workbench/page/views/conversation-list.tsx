@@ -1,6 +1,6 @@
 import { follow, go, place } from "../router.js";
-import { call } from "../session.js";
-import { known, unlessGone } from "../store.js";
+import { call, unlessGone } from "../session.js";
+import { known } from "../store.js";
 import { Problem, useTrying } from "./form.js";
 
 /** Every conversation that is kept. */
