@@ -317,13 +317,34 @@ async function rejection(promise: Promise<unknown>): Promise<NativeError> {
   return error;
 }
 
-test("cancelled before and during training", async () => {
-  const set = twoClasses({ train: 400, hidden: 4000, test: 10, separation: 0.1 });
+test("cancelled before it begins, and once it was handed over", async () => {
+  const set = twoClasses({ train: 12, hidden: 3, test: 4, separation: 0.5 });
   assert.is((await rejection(trainProbe(set, { signal: AbortSignal.abort() }))).code, "CANCELLED");
+  // The signal falls while the arguments are read: behind the first look at it, before any thread works on them.
   const abort = new AbortController();
-  const running = rejection(trainProbe(set, { signal: abort.signal }));
-  abort.abort();
-  assert.is((await running).code, "CANCELLED");
+  const late = Object.defineProperty({ ...set }, "c", {
+    get: () => {
+      abort.abort();
+      return 1;
+    },
+  });
+  assert.is((await rejection(trainProbe(late, { signal: abort.signal }))).code, "CANCELLED");
+});
+
+test("a cancel among the iterations of a fit ends it", async () => {
+  const set = twoClasses({ train: 600, hidden: 800, test: 10, separation: 0.1 });
+  const whole = await trainProbe(set);
+  // It is cancelled when it first tells how far it is, behind an iteration. On a busy machine that may be heard of
+  // when the fit is over, which then is as it would have been; not each time.
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const abort = new AbortController();
+    const outcome = await trainProbe(set, { signal: abort.signal, onProgress: () => abort.abort() }).catch(
+      (error: unknown) => error,
+    );
+    if (outcome instanceof NativeError) return assert.is(outcome.code, "CANCELLED");
+    assert.equal(outcome, whole);
+  }
+  assert.unreachable("no fit was cancelled");
 });
 
 test("where features say nothing, the bias alone is fitted, and its gradient is told", async () => {
