@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
-import { syncBuiltinESMExports } from "node:module";
 import type { AddressInfo } from "node:net";
 import timers from "node:timers/promises";
 import { inspect } from "node:util";
@@ -15,6 +14,7 @@ import {
 } from "../../src/client/index.js";
 import { samplePackage } from "../studies/support/packages.js";
 import { fc } from "../support/fc.js";
+import { withTime } from "../support/with-time.js";
 import { type HostileService, startHostile } from "./research-hostile.js";
 
 const token = `tpl_${"Tt0".repeat(16)}x`;
@@ -285,11 +285,10 @@ test("reads are tried again when the connection breaks or a proxy falters, and n
 test("the pause before a read is tried again grows, is what the service asks for up to two seconds, and ends where it asks for more", async () => {
   const { setTimeout: real } = timers;
   const pauses: number[] = [];
-  timers.setTimeout = ((ms: number, ...rest: unknown[]) => {
+  const atOnce = (ms: number, ...rest: unknown[]) => {
     pauses.push(ms);
     return (real as (...words: unknown[]) => Promise<unknown>)(0, ...rest);
-  }) as typeof timers.setTimeout;
-  syncBuiltinESMExports();
+  };
   const tried = async (status: number, headers: Record<string, string> = {}) => {
     reply(status, "", headers);
     service.seen.length = 0;
@@ -298,7 +297,7 @@ test("the pause before a read is tried again grows, is what the service asks for
     assert.is(error.status, status);
     return [service.seen.length, ...pauses];
   };
-  try {
+  await withTime({ "timers.setTimeout": atOnce }, async () => {
     for (const status of [502, 503, 504]) assert.equal(await tried(status), [3, 250, 500], String(status));
     assert.equal(await tried(503, { "Retry-After": "0" }), [3, 250, 500]);
     assert.equal(await tried(503, { "Retry-After": "1" }), [3, 1000, 1000]);
@@ -315,10 +314,7 @@ test("the pause before a read is tried again grows, is what the service asks for
     pauses.length = 0;
     await rejection(client({ url: "https://localhost:1" }).listStudies());
     assert.equal(pauses, []);
-  } finally {
-    timers.setTimeout = real;
-    syncBuiltinESMExports();
-  }
+  });
 });
 
 test("a save is one request, and where its outcome is open the error says that the draft may exist", async () => {

@@ -12,6 +12,7 @@ import { Lab, ServingModel, TaplineError, TimeoutError } from "../../src/client/
 import { exchange } from "../../src/client/research-transport.js";
 import { Transport } from "../../src/client/transport.js";
 import { writeWhole } from "../../src/client/whole-file.js";
+import { withTime } from "../support/with-time.js";
 import { scripted, sendJson } from "./scripted.js";
 
 const id = "0123456789abcdef0123456789abcdef";
@@ -128,19 +129,16 @@ test("headers of one's own go with each request, bytes as they are and everythin
 
 test("a job is looked at every half second for half an hour, unless told otherwise", async () => {
   const { setTimeout: real } = timers;
-  const { now } = performance;
   const service = await scripted((_request, response) => sendJson(response, 200, { id, status: "queued" }));
   const pauses: number[] = [];
   let ms = 1_000_000;
-  performance.now = () => ms;
-  timers.setTimeout = ((pause: number, ...rest: unknown[]) => {
+  const atOnce = (pause: number, ...rest: unknown[]) => {
     pauses.push(pause);
     // A few looks, and then nearly the whole time.
     ms += pauses.length === 2 ? 1_798_999 : pause;
     return (real as (...words: unknown[]) => Promise<unknown>)(0, ...rest);
-  }) as typeof timers.setTimeout;
-  syncBuiltinESMExports();
-  try {
+  };
+  await withTime({ "performance.now": () => ms, "timers.setTimeout": atOnce }, async () => {
     const lab = new Lab(service.url);
     const error = await rejection(lab.wait(id));
     assert.is(error.message, `Job ${id} is still queued after 1800 s.`);
@@ -150,12 +148,7 @@ test("a job is looked at every half second for half an hour, unless told otherwi
     const short = await rejection(lab.wait(id, { timeoutMs: 10, intervalMs: 4 }));
     assert.is(short.message, `Job ${id} is still queued after 0.01 s.`);
     assert.is(pauses[0], 4);
-  } finally {
-    performance.now = now;
-    timers.setTimeout = real;
-    syncBuiltinESMExports();
-    await service.close();
-  }
+  }).finally(() => service.close());
 });
 
 test("a download that cannot be written lets its connection go", async () => {

@@ -30,6 +30,7 @@ import {
   underPath,
   urlHost,
 } from "../../src/http/index.js";
+import { withTime } from "../support/with-time.js";
 
 const thrown = (run: () => unknown): HttpError => {
   try {
@@ -159,17 +160,18 @@ test("how a service is reached from here, and why a port could not be bound", ()
 });
 
 test("a server that closes lets what runs finish, and cuts it after its grace", async () => {
-  const { setTimeout: real, clearTimeout: realClear } = globalThis;
   const timers: { ms: number; over: () => void; cleared: boolean }[] = [];
-  globalThis.setTimeout = ((over: () => void, ms: number) => {
-    const one = { ms, over, cleared: false };
-    timers.push(one);
-    return one;
-  }) as unknown as typeof setTimeout;
-  globalThis.clearTimeout = ((one: (typeof timers)[0]) => {
-    one.cleared = true;
-  }) as unknown as typeof clearTimeout;
-  try {
+  const noted = {
+    setTimeout(over: () => void, ms: number) {
+      const one = { ms, over, cleared: false };
+      timers.push(one);
+      return one;
+    },
+    clearTimeout(one: (typeof timers)[0]) {
+      one.cleared = true;
+    },
+  };
+  await withTime(noted, async () => {
     const done: string[] = [];
     let ended = () => {};
     const closing = closeServer(
@@ -189,10 +191,7 @@ test("a server that closes lets what runs finish, and cuts it after its grace", 
     ended();
     await closing;
     assert.ok(timers[0]!.cleared);
-  } finally {
-    globalThis.setTimeout = real;
-    globalThis.clearTimeout = realClear;
-  }
+  });
 });
 
 test("what is no HTTP is answered with why, and a connection that is gone is left", () => {

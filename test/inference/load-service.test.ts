@@ -1,15 +1,14 @@
 /** How a service comes to be: which files, with which options, with which warnings. The addon computes nothing. */
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
-import { syncBuiltinESMExports } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import timers from "node:timers/promises";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { loadService, type ServingOptions } from "../../src/inference/server.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { takeStandIn } from "../support/stand-in-addon.js";
+import { withTime } from "../support/with-time.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-load-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -226,22 +225,16 @@ test("rpc-servers are greeted before anything is loaded, or waited for", async (
   const absent = `The rpc-server 127.0.0.1:${port} is not running: the connection is refused.`;
   assert.is(await refused({ rpc }), `UserError: ${absent}`);
   assert.equal([opened, estimated, connected], [[], [], []]);
-  const { setTimeout: real } = timers;
   const pauses: unknown[] = [];
-  timers.setTimeout = (async (ms: number) => {
+  const atOnce = async (ms: number) => {
     pauses.push(ms);
     if (pauses.length === 2) await listening(port);
-  }) as typeof real;
-  syncBuiltinESMExports();
-  try {
+  };
+  await withTime({ "timers.setTimeout": atOnce }, async () => {
     const { warnings } = await loaded({ rpc, patient: true });
     assert.equal(warnings, [`${absent} The server waits for it.`]);
     assert.equal([pauses, connected.length, opened.length], [[1000, 1000], 1, 1]);
-  } finally {
-    timers.setTimeout = real;
-    syncBuiltinESMExports();
-    await closing();
-  }
+  }).finally(closing);
 });
 
 test.run();

@@ -5,6 +5,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { sendStream } from "../../src/inference/reply.js";
 import { NativeError } from "../../src/native/index.js";
+import { withTime } from "../support/with-time.js";
 
 /** A response that takes what it is given, and fills up when it is told to. */
 class Client extends EventEmitter {
@@ -58,17 +59,18 @@ function source() {
 }
 
 test("a stream's next part is asked for when its client has taken the last; a silent one says that it works", async () => {
-  const { setInterval: real, clearInterval: realClear } = globalThis;
   const silences: { ms: number; say: () => void; refreshed: number; cleared: boolean }[] = [];
-  globalThis.setInterval = ((say: () => void, ms: number) => {
-    const one = { ms, say, refreshed: 0, cleared: false, refresh: () => one.refreshed++ };
-    silences.push(one);
-    return one;
-  }) as unknown as typeof setInterval;
-  globalThis.clearInterval = ((one: (typeof silences)[0]) => {
-    one.cleared = true;
-  }) as unknown as typeof clearInterval;
-  try {
+  const noted = {
+    setInterval(say: () => void, ms: number) {
+      const one = { ms, say, refreshed: 0, cleared: false, refresh: () => one.refreshed++ };
+      silences.push(one);
+      return one;
+    },
+    clearInterval(one: (typeof silences)[0]) {
+      one.cleared = true;
+    },
+  };
+  await withTime(noted, async () => {
     const res = new Client();
     const { parts, asked, give } = source();
     const sent: [string, number[]][] = [];
@@ -114,10 +116,7 @@ test("a stream's next part is asked for when its client has taken the last; a si
     await give();
     await sending;
     assert.equal([res.ended, silence.cleared], ["", true]);
-  } finally {
-    globalThis.setInterval = real;
-    globalThis.clearInterval = realClear;
-  }
+  });
 });
 
 test("a fault in the middle of a stream is its last event, in the form that was asked for", async () => {

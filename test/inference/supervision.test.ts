@@ -10,6 +10,7 @@ import { UserError } from "../../src/contracts/user-error.js";
 import { type Serving, type ServingEvent, serve } from "../../src/inference/process/supervisor.js";
 import { send } from "../support/request.js";
 import { until } from "../support/until.js";
+import { withTime } from "../support/with-time.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-supervision-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -134,25 +135,18 @@ async function withoutPauses(
   run: (pauses: number[], pass: (ms: number) => void) => Promise<void>,
 ): Promise<void> {
   const { setTimeout: real } = globalThis;
-  const { now } = performance;
   const pauses: number[] = [];
   let ms = 1000;
-  performance.now = () => ms;
-  globalThis.setTimeout = ((callback: () => void, ms = 0) => {
+  const atOnce = (callback: () => void, ms = 0) => {
     // Those of others are left as they are.
     if (!/supervisor/.test(String(new Error().stack))) return real(callback, ms);
     pauses.push(ms);
     return real(callback, 0);
-  }) as typeof setTimeout;
+  };
   const pass = (by: number) => {
     ms += by;
   };
-  try {
-    await run(pauses, pass);
-  } finally {
-    globalThis.setTimeout = real;
-    performance.now = now;
-  }
+  await withTime({ "performance.now": () => ms, setTimeout: atOnce }, () => run(pauses, pass));
 }
 
 test("a process that fails quickly again and again is given up, after pauses that grow", async () => {

@@ -10,6 +10,7 @@ import { runJob, throttled } from "../../src/lab/worker/run-job.js";
 import { judgeMemory } from "../../src/models/memory.js";
 import { estimateMemory } from "../../src/native/index.js";
 import { demo } from "../native/demo-model.js";
+import { withTime } from "../support/with-time.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-run-job-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -67,15 +68,8 @@ const failureOf = async (config: object, more: Partial<WorkerTask> = {}) => {
 };
 
 test("a result says what it is of: the blocks asked for, the seconds of each stage, the files that were made", async () => {
-  const { now } = Date;
-  const at = async (ms: number, spawnedAt: number) => {
-    Date.now = () => ms;
-    try {
-      return await run(checkSubmission(submission), { spawnedAt });
-    } finally {
-      Date.now = now;
-    }
-  };
+  const at = (ms: number, spawnedAt: number) =>
+    withTime({ "Date.now": () => ms }, () => run(checkSubmission(submission), { spawnedAt }));
   const done = await at(1_700_000_005_000, 1_700_000_000_000);
   const { provenance, artifacts } = resultOf(done);
   assert.equal([provenance.layers, artifacts], [[5, 2], ["activations.npz"]]);
@@ -193,10 +187,8 @@ test("another model that an operation opens is laid out like the first one, besi
 });
 
 test("a new stage is told at once, a step of the same one when a tenth of a second has gone by", () => {
-  const { now } = performance;
   let ms = 1000;
-  performance.now = () => ms;
-  try {
+  withTime({ "performance.now": () => ms }, () => {
     const told: string[] = [];
     const tell = throttled(({ stage, done }) => told.push(`${stage} ${done}`));
     const at = (time: number, stage: string, done: number) => {
@@ -213,9 +205,7 @@ test("a new stage is told at once, a step of the same one when a tenth of a seco
     at(299, "b", 3);
     at(299, "a", 4);
     assert.equal(told, ["a 0", "a 2", "b 0", "b 3", "a 4"]);
-  } finally {
-    performance.now = now;
-  }
+  });
 });
 
 test.run();

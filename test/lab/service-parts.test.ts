@@ -16,6 +16,7 @@ import { send } from "../support/request.js";
 import { saying } from "../support/saying.js";
 import { until } from "../support/until.js";
 import { withFiles } from "../support/with-files.js";
+import { withTime } from "../support/with-time.js";
 
 let home: string;
 test.before.each(async () => {
@@ -107,14 +108,11 @@ test("a job's files are its owner's alone, and are there, on disk, or not at all
 });
 
 test("jobs are in the order in which they came, whatever the clock says", async () => {
-  const { now } = Date;
   const { lab } = await labOf("hang();", { queueCapacity: 4 });
-  try {
+  let seconds = 0;
+  await withTime({ "Date.now": () => seconds * 1000 }, async () => {
     const jobs: Job[] = [];
-    for (const seconds of [2000, 2000, 1000, 2000.5]) {
-      Date.now = () => seconds * 1000;
-      jobs.push(await lab.submit(config));
-    }
+    for (seconds of [2000, 2000, 1000, 2000.5]) jobs.push(await lab.submit(config));
     const created = jobs.map((job) => job.created);
     assert.equal([created[0], created[3]], [2000, 2000.5]);
     assert.ok(
@@ -127,7 +125,7 @@ test("jobs are in the order in which they came, whatever the clock says", async 
     );
     assert.equal([lab.activeJob, lab.queued], [jobs[0]!.id, 3]);
     // Another service on the same folder, whose clock is behind.
-    Date.now = () => 1_000_000;
+    seconds = 1000;
     await lab.close();
     const { lab: next } = await labOf("hang();");
     try {
@@ -139,10 +137,7 @@ test("jobs are in the order in which they came, whatever the clock says", async 
     } finally {
       await next.close();
     }
-  } finally {
-    Date.now = now;
-    await lab.close();
-  }
+  }).finally(() => lab.close());
 });
 
 test("a worker finds its job on disk as running, its library and its task; what it leaves unfinished goes", async () => {

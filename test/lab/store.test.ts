@@ -11,6 +11,7 @@ import { StageClock } from "../../src/lab/stage-clock.js";
 import { JobStore } from "../../src/lab/store.js";
 import { until } from "../support/until.js";
 import { withFiles } from "../support/with-files.js";
+import { withTime } from "../support/with-time.js";
 
 let home: string;
 let store: JobStore;
@@ -221,14 +222,12 @@ test("a file in the making is written whole, however little the disk takes at on
 });
 
 test("time is booked under its stage, also of what fails, to a millionth of a second", async () => {
-  const { now } = performance;
   let ms = 0;
-  performance.now = () => ms;
-  const clock = new StageClock();
   const takes = (time: number) => async () => {
     ms += time;
   };
-  try {
+  const clock = await withTime({ "performance.now": () => ms }, async () => {
+    const clock = new StageClock();
     await clock.measure("compute", takes(1500));
     await clock.measure("compute", takes(250.00049));
     await clock
@@ -237,9 +236,8 @@ test("time is booked under its stage, also of what fails, to a millionth of a se
         throw new Error("x");
       })
       .catch(() => {});
-  } finally {
-    performance.now = now;
-  }
+    return clock;
+  });
   clock.add("addon", 0.0000014);
   assert.equal(clock.seconds, {
     process: 0,

@@ -8,6 +8,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Config, Progress } from "../../src/contracts/index.js";
 import { type Outcome, runWorker, type WorkerRun } from "../../src/lab/supervisor.js";
+import { withTime } from "../support/with-time.js";
 import { gone } from "./harness.js";
 
 let folder: string;
@@ -179,20 +180,19 @@ test("a signal and a deadline end the worker with whatever it started", async ()
   assert.is(pids.length, 2);
   for (const pid of pids) await gone(pid);
 
-  const timer = globalThis.setTimeout;
+  const { setTimeout: real } = globalThis;
   for (const [deadlineMs, wanted, told] of [
     [undefined, 1_800_000, "30 minutes"],
     [60_000, 60_000, "1 minutes"],
     [59_500, 59_500, "59.5 seconds"],
   ] as const) {
     const fires: [number, () => void][] = [];
-    const caught = ((callback: () => void, ms: number) => {
+    const caught = (callback: () => void, ms: number) => {
       if (ms === wanted) fires.push([ms, callback]);
-      return timer(callback, ms);
-    }) as typeof setTimeout;
-    globalThis.setTimeout = caught;
+      return real(callback, ms);
+    };
     let ended: number[] = [];
-    try {
+    await withTime({ setTimeout: caught }, async () => {
       const { outcome } = await run(spawned, {
         ...(deadlineMs !== undefined && { deadlineMs }),
         onProgress: ({ done, total }) => {
@@ -203,9 +203,7 @@ test("a signal and a deadline end the worker with whatever it started", async ()
       assert.equal(outcome, failure(`The job ran longer than ${told} and was stopped.`));
       assert.is(fires.length, 1);
       for (const pid of ended) await gone(pid);
-    } finally {
-      globalThis.setTimeout = timer;
-    }
+    });
   }
 });
 

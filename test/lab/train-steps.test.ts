@@ -11,6 +11,7 @@ import {
   type DictionaryTraining,
 } from "../../src/native/index.js";
 import { refusal } from "../support/refusal.js";
+import { withTime } from "../support/with-time.js";
 
 const { open } = DictionaryTrainer;
 test.after(() => {
@@ -219,9 +220,7 @@ function keeping(seconds: number, kept?: { state: Record<string, Float32Array>; 
 }
 
 test("it is kept when so many seconds have gone by, when it is stopped, and not at its end", async () => {
-  const { now } = performance;
-  performance.now = () => ms;
-  try {
+  await withTime({ "performance.now": () => ms }, async () => {
     // Ten runs of 10 steps, each of 40 seconds: 120 seconds are over after every third.
     trainer({ takes: 40_000 });
     const each = keeping(120);
@@ -261,9 +260,7 @@ test("it is kept when so many seconds have gone by, when it is stopped, and not 
     const none = keeping(1e6);
     assert.is(await train({ steps: 9 }, { checkpoint: none.checkpoint }).catch((e) => e), stop);
     assert.equal([none.written, broken.did], [[], ["run to 1", "close"]]);
-  } finally {
-    performance.now = now;
-  }
+  });
 });
 
 test("one that was kept goes on behind its steps with what it has told, and is its own by all that decides it", async () => {

@@ -1,11 +1,9 @@
 /** What is done where the hub is in trouble or odd: which waits there are (none of them is waited here), and what is told. */
 import promises, { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
-import { syncBuiltinESMExports } from "node:module";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { homedir, hostname, tmpdir } from "node:os";
 import { join } from "node:path";
-import timers from "node:timers/promises";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { UserError } from "../../src/contracts/user-error.js";
@@ -25,15 +23,16 @@ import { awaitRpcServers } from "../../src/models/rpc.js";
 import { watchOpenFiles } from "../support/open-files.js";
 import { until } from "../support/until.js";
 import { askingTooLate, withFiles } from "../support/with-files.js";
+import { standIn, withTime } from "../support/with-time.js";
 import { mainCommit, sha256, TestHub } from "./support/hub.js";
 
 const content = Buffer.from(`GGUF${"x".repeat(3000)}`);
-const { setTimeout: sleep } = timers;
 const saved = { ...process.env };
 let hub: TestHub;
 let home: string;
 /** Milliseconds of each wait that was asked for. */
 let waits: number[];
+let putBack = () => {};
 
 test.before.each(async () => {
   hub = await TestHub.open();
@@ -42,13 +41,10 @@ test.before.each(async () => {
   process.env = { ...saved, HF_ENDPOINT: hub.url, HF_HOME: home };
   for (const name of ["HF_HUB_CACHE", "HF_TOKEN", "HF_HUB_OFFLINE"]) delete process.env[name];
   waits = [];
-  const noted = async (ms?: number) => void waits.push(ms as number);
-  timers.setTimeout = noted as typeof sleep;
-  syncBuiltinESMExports();
+  putBack = standIn({ "timers.setTimeout": async (ms) => void waits.push(ms) });
 });
 test.after.each(async () => {
-  timers.setTimeout = sleep;
-  syncBuiltinESMExports();
+  putBack();
   process.env = saved;
   await hub.close();
   await rm(home, { recursive: true });
@@ -288,12 +284,12 @@ test("who holds a lock says so every five seconds", async () => {
   const { setInterval: each } = globalThis;
   let beat = () => {};
   let every = 0;
-  globalThis.setInterval = ((run: () => void, ms: number) => {
+  const noted = (run: () => void, ms: number) => {
     [beat, every] = [run, ms];
     return each(() => {}, 1e6);
-  }) as typeof setInterval;
-  try {
-    await underLock(
+  };
+  await withTime({ setInterval: noted }, () =>
+    underLock(
       path,
       async () => {
         const before = new Date(Date.now() - 50_000);
@@ -302,10 +298,8 @@ test("who holds a lock says so every five seconds", async () => {
         await until(async () => (await stat(path)).mtimeMs > before.getTime() + 10_000);
       },
       async () => assert.unreachable("nobody else holds it") as never,
-    );
-  } finally {
-    globalThis.setInterval = each;
-  }
+    ),
+  );
   assert.is(every, 5000);
   assert.equal(await readdir(join(home, "locks")), []);
 });
@@ -498,15 +492,16 @@ test("what is waited for is told once, however often the server is asked", async
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   const enough = new Error("Asked often enough.");
-  timers.setTimeout = (async (ms: number) => {
+  const patient = async (ms: number) => {
     waits.push(ms);
     if (waits.length === 3) throw enough;
-  }) as typeof sleep;
-  syncBuiltinESMExports();
+  };
   const told: string[] = [];
-  const error = await awaitRpcServers([{ host: "127.0.0.1", port }], (sentence) => {
-    told.push(sentence);
-  })
+  const error = await withTime({ "timers.setTimeout": patient }, () =>
+    awaitRpcServers([{ host: "127.0.0.1", port }], (sentence) => {
+      told.push(sentence);
+    }),
+  )
     .catch((error: Error) => error)
     .finally(() => server.close());
   assert.is(error, enough);

@@ -3,6 +3,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { ExecutionTrace } from "../../src/requests/index.js";
 import { AnswerTrace } from "../../src/router/answer-trace.js";
+import { withTime } from "../support/with-time.js";
 
 /** A record that writes down what it is told. */
 function record(id: string | null = "id") {
@@ -102,19 +103,16 @@ test("each piece is told at the time that it came", () => {
     sent: (_text: string, _tokens: unknown, time: number) => times.push(time),
   } as unknown as ExecutionTrace;
   const answer = new AnswerTrace(trace);
-  const { now } = Date;
-  try {
+  let ms = 0;
+  withTime({ "Date.now": () => ms }, () => {
     answer.started("text/event-stream");
-    for (const ms of [1000, 2500, 7000]) {
-      Date.now = () => ms;
+    for (ms of [1000, 2500, 7000]) {
       answer.passed(Buffer.from("x\n"));
       if (ms === 2500) read();
     }
-    Date.now = () => 9000;
+    ms = 9000;
     read();
-  } finally {
-    Date.now = now;
-  }
+  });
   assert.equal(times, [1, 2.5, 7], "in Unix seconds");
 });
 

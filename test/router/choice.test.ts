@@ -3,6 +3,7 @@ import * as assert from "uvu/assert";
 import { RouterStats } from "../../src/contracts/router.js";
 import { validate } from "../../src/contracts/validate.js";
 import { until } from "../support/until.js";
+import { withTime } from "../support/with-time.js";
 import { cast } from "./support/cast.js";
 import { type Fake, json, stream } from "./support/fake.js";
 import { messages } from "./support/routing.js";
@@ -100,10 +101,8 @@ test("work goes where least of it waits for each slot, then where the first toke
   for (const answer of waiting) answer();
   await Promise.all(chats);
 
-  const { now } = performance;
   let ms = 1_000_000;
-  performance.now = () => ms;
-  try {
+  await withTime({ "performance.now": () => ms }, async () => {
     const answering =
       (takes: number): Post =>
       (got, response) => {
@@ -115,9 +114,7 @@ test("work goes where least of it waits for each slot, then where the first toke
     const idle = await routing([slow.url, quick.url]);
     for (let count = 0; count < 8; count++) await idle.chat({ messages, stream: true });
     assert.equal([slow.got.length, quick.got.length], [1, 7]);
-  } finally {
-    performance.now = now;
-  }
+  });
 });
 
 test("work that others give to a tapline server counts", async () => {

@@ -7,6 +7,7 @@ import { Execution } from "../../src/contracts/execution.js";
 import { validate } from "../../src/contracts/validate.js";
 import { freePort } from "../support/free-port.js";
 import { until } from "../support/until.js";
+import { withTime } from "../support/with-time.js";
 import { cast } from "./support/cast.js";
 import { event, type FakeOptions, json, startFake, stream } from "./support/fake.js";
 import { messages } from "./support/routing.js";
@@ -247,10 +248,8 @@ test("a configuration that is read again asks at once who was set aside", async 
 });
 
 test("back-off doubles while a backend is down, up to its longest", async () => {
-  const { now } = performance;
   let ms = 1_000_000;
-  performance.now = () => ms;
-  try {
+  await withTime({ "performance.now": () => ms }, async () => {
     const router = await routing(["http://127.0.0.1:9"], {
       timing: { firstBackOff: 2000, longestBackOff: 10_000 },
     });
@@ -264,16 +263,12 @@ test("back-off doubles while a backend is down, up to its longest", async () => 
       assert.is(body.backends[0].failures, 1);
       ms += wait;
     }
-  } finally {
-    performance.now = now;
-  }
+  });
 });
 
 test("back-off begins anew once a backend was healthy for ten seconds, and is not lengthened by asking before its time", async () => {
-  const { now } = performance;
   let ms = 1_000_000;
-  performance.now = () => ms;
-  try {
+  await withTime({ "performance.now": () => ms }, async () => {
     const one = await fake();
     const router = await routing([one.url, "http://127.0.0.1:9"]);
     const { backends, health } = router.service;
@@ -290,9 +285,7 @@ test("back-off begins anew once a backend was healthy for ten seconds, and is no
     const { failures, nextCheck } = gone;
     assert.not(await health.check(gone));
     assert.equal([gone.failures, gone.nextCheck], [failures, nextCheck]);
-  } finally {
-    performance.now = now;
-  }
+  });
 });
 
 test("a frozen backend loses the requests that it has not begun to answer", async () => {

@@ -7,18 +7,19 @@ import type { Attempt } from "../../src/router/attempt.js";
 import { Backend } from "../../src/router/backend.js";
 import { Health, type HealthEvent, type HealthTiming, usualTiming } from "../../src/router/health.js";
 import { until } from "../support/until.js";
+import { standIn, withTime } from "../support/with-time.js";
 import { cast } from "./support/cast.js";
 import { type Fake, type FakeOptions, json } from "./support/fake.js";
 
 const { fake, atEnd, endAll } = cast();
-const { now } = performance;
 let ms = 0;
+let putBack = () => {};
 test.before.each(() => {
   ms = 1_000_000;
-  performance.now = () => ms;
+  putBack = standIn({ "performance.now": () => ms });
 });
 test.after.each(async () => {
-  performance.now = now;
+  putBack();
   await endAll();
 });
 
@@ -28,13 +29,15 @@ const never = 1e12;
 function health(timing: Partial<HealthTiming> = {}) {
   const events: HealthEvent[] = [];
   let tick = () => {};
-  const real = globalThis.setInterval;
-  globalThis.setInterval = ((run: () => void) => {
+  const { setInterval: real } = globalThis;
+  const noted = (run: () => void) => {
     tick = run;
     return real(() => {}, 1e9);
-  }) as unknown as typeof setInterval;
-  const one = new Health({ ...usualTiming, ...timing }, (event) => events.push(event));
-  globalThis.setInterval = real;
+  };
+  const one = withTime(
+    { setInterval: noted },
+    () => new Health({ ...usualTiming, ...timing }, (event) => events.push(event)),
+  );
   atEnd(async () => one.close());
   return { health: one, events, tick: () => tick() };
 }
@@ -357,22 +360,18 @@ test("a request that has nobody else asks a tenth of a second after the last che
   backend.state = "aside";
   await one.watch([backend]);
   assert.not(await one.hope(() => false), "nobody could take it");
-  const real = globalThis.setTimeout;
+  const { setTimeout: real } = globalThis;
   const waits: number[] = [];
-  const waiting = async (meanwhile: () => void) => {
-    globalThis.setTimeout = ((done: () => void, wait: number, ...rest: unknown[]) => {
+  const waiting = (meanwhile: () => void) => {
+    const atOnce = (done: () => void, wait: number, ...rest: unknown[]) => {
       if (rest.length === 0 && wait > 1) {
         waits.push(wait);
         meanwhile();
         return real(done, 0);
       }
       return real(done, wait, ...(rest as []));
-    }) as typeof setTimeout;
-    try {
-      return await one.hope(() => true);
-    } finally {
-      globalThis.setTimeout = real;
-    }
+    };
+    return withTime({ setTimeout: atOnce }, () => one.hope(() => true));
   };
   backend.lastCheckEnded = ms - 40;
   assert.ok(
@@ -423,23 +422,20 @@ test("at the end, and of one that is taken out, a check says nothing any more", 
 });
 
 test("at the end its clock stands still", () => {
-  const { clearInterval } = globalThis;
-  const real = globalThis.setInterval;
+  const { setInterval: begin, clearInterval: stop } = globalThis;
   let timer: unknown;
   const stopped: unknown[] = [];
-  globalThis.setInterval = ((run: () => void, every: number) => {
-    timer = real(run, every);
-    return timer;
-  }) as typeof setInterval;
-  globalThis.clearInterval = (one) => {
-    stopped.push(one);
-    clearInterval(one as NodeJS.Timeout);
+  const watched = {
+    setInterval(run: () => void, every: number) {
+      timer = begin(run, every);
+      return timer;
+    },
+    clearInterval(one: NodeJS.Timeout) {
+      stopped.push(one);
+      stop(one);
+    },
   };
-  try {
-    new Health(usualTiming, () => {}).close();
-  } finally {
-    Object.assign(globalThis, { setInterval: real, clearInterval });
-  }
+  withTime(watched, () => new Health(usualTiming, () => {}).close());
   assert.equal(stopped.includes(timer), true);
 });
 

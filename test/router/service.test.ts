@@ -8,6 +8,7 @@ import { RouterService } from "../../src/router/service.js";
 import { freePort } from "../support/free-port.js";
 import { send } from "../support/request.js";
 import { until } from "../support/until.js";
+import { withTime } from "../support/with-time.js";
 import { cast } from "./support/cast.js";
 import { json } from "./support/fake.js";
 import { messages } from "./support/routing.js";
@@ -37,10 +38,8 @@ test("another configuration keeps who stays, with what it says now, and lets the
 });
 
 test("times are told in milliseconds, since the start in seconds", async () => {
-  const { now } = performance;
   let ms = 1000;
-  performance.now = () => ms;
-  try {
+  await withTime({ "performance.now": () => ms }, async () => {
     const began = Date.now() / 1000;
     const service = new RouterService({ backends: [] });
     assert.ok(Math.abs(service.startedAt - began) <= 2, "Unix seconds");
@@ -60,9 +59,7 @@ test("times are told in milliseconds, since the start in seconds", async () => {
     assert.equal([service.total.sum, service.total.count], [4, 2], "two of two seconds");
     assert.is(latency_ms.time_to_first_token.p50, null);
     await service.close();
-  } finally {
-    performance.now = now;
-  }
+  });
 });
 
 test("its end ends the backends' connections and its checks", async () => {

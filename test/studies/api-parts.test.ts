@@ -18,6 +18,7 @@ import { publishDraft } from "../../src/studies/store/publish.js";
 import { openStore, type Store } from "../../src/studies/store/store.js";
 import { createToken, newToken, revokeToken } from "../../src/studies/store/tokens.js";
 import { until } from "../support/until.js";
+import { withTime } from "../support/with-time.js";
 import { testClock } from "./support/clock.js";
 import { samplePackage } from "./support/packages.js";
 import { type Got, type Sent, serviceOf, visitor } from "./support/visits.js";
@@ -497,15 +498,10 @@ test("what a token did is written down: what, how it ended, of which id, and not
   assert.equal([statuses.length, statuses.at(-2), statuses.at(-1)], [61, "200 null", "429 null"]);
   // The newest hundred, the newest first; what waits is written before it is read.
   const log = new ActivityLog(store);
-  const now = Date.now;
-  try {
-    for (let at = 1; at <= 600; at += 1) {
-      Date.now = () => at;
-      log.record(reader.id, `a${at}`, 200, null);
-    }
-  } finally {
-    Date.now = now;
-  }
+  let at = 1;
+  withTime({ "Date.now": () => at }, () => {
+    for (; at <= 600; at += 1) log.record(reader.id, `a${at}`, 200, null);
+  });
   const listed = (await log.list(reader.id)).map(({ action }) => action);
   assert.equal([listed.length, listed[0], listed[1], listed[99]], [100, "drafts.create", "a600", "a502"]);
   log.record(reader.id, "later", 200, null);

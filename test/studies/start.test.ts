@@ -13,6 +13,7 @@ import { type RunningStudies, type StudiesOptions, startStudies } from "../../sr
 import { signInAccount } from "../../src/studies/store/accounts.js";
 import { openStore, readNow } from "../../src/studies/store/store.js";
 import { createToken } from "../../src/studies/store/tokens.js";
+import { withTime } from "../support/with-time.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-start-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -35,14 +36,14 @@ async function watched(of: StudiesOptions) {
   const clocks = new Map<number, () => void>();
   const left = new Set<object>();
   const servers: Made[] = [];
-  const real = { setInterval, clearInterval, http: http.createServer, https: https.createServer };
-  globalThis.setInterval = ((work: () => void, ms: number) => {
+  const real = { http: http.createServer, https: https.createServer };
+  const noted = (work: () => void, ms: number) => {
     const clock = { unref: () => clock };
     clocks.set(ms, work);
     left.add(clock);
     return clock;
-  }) as unknown as typeof setInterval;
-  globalThis.clearInterval = ((clock: object) => void left.delete(clock)) as typeof clearInterval;
+  };
+  const cleared = { clearInterval: (clock: object) => left.delete(clock) };
   const remembering =
     <T extends (...words: never[]) => http.Server>(make: T) =>
     (...words: Parameters<T>) => {
@@ -55,20 +56,13 @@ async function watched(of: StudiesOptions) {
   syncBuiltinESMExports();
   let running: RunningStudies;
   try {
-    running = await startStudies(of);
+    running = await withTime({ setInterval: noted, ...cleared }, () => startStudies(of));
   } finally {
-    globalThis.setInterval = real.setInterval;
     http.createServer = real.http;
     https.createServer = real.https;
     syncBuiltinESMExports();
   }
-  const close = async () => {
-    globalThis.clearInterval = ((clock: object) => void left.delete(clock)) as typeof clearInterval;
-    await running.close().finally(() => {
-      globalThis.clearInterval = real.clearInterval;
-    });
-  };
-  globalThis.clearInterval = real.clearInterval;
+  const close = () => withTime(cleared, () => running.close());
   return { running, clocks, left, servers, close };
 }
 

@@ -5,6 +5,7 @@ import type { Job } from "../../src/contracts/index.js";
 import { jobList, jobPicture } from "../../src/terminal/index.js";
 import { Pace } from "../../src/terminal/pace.js";
 import { ProgressLine } from "../../src/terminal/progress-line.js";
+import { withTime } from "../support/with-time.js";
 import { jobs } from "./results.js";
 
 const canvas = { width: 200, colors: "none" } as const;
@@ -153,10 +154,8 @@ test("progress: one line on a terminal, as wide as it may be; elsewhere a line f
   output({ isTTY: true }).show("x".repeat(81));
   assert.is(written.splice(0)[0]?.length, 4 + 79);
 
-  const { now } = performance;
   let seconds = 100;
-  performance.now = () => seconds * 1000;
-  try {
+  withTime({ "performance.now": () => seconds * 1000 }, () => {
     const log = output({});
     log.show("never here");
     for (const [at, about] of [
@@ -172,9 +171,7 @@ test("progress: one line on a terminal, as wide as it may be; elsewhere a line f
       log.log(about, `${about} ${at}`);
     }
     log.clear();
-  } finally {
-    performance.now = now;
-  }
+  });
   assert.equal(written, ["a 100\n", "a 130\n", "b 131\n", "b 161\n", "a 162\n"]);
 });
 

@@ -15,6 +15,7 @@ import {
   width,
 } from "../../src/terminal/index.js";
 import { heading } from "../../src/terminal/page.js";
+import { withTime } from "../support/with-time.js";
 
 const canvas = (columns: number): Canvas => ({ width: columns, colors: "none" });
 const unit = {
@@ -233,9 +234,7 @@ test("progress: one line on a terminal, a line a stage in a log", () => {
 
 test("progress: what is left is told at the speed of the stage so far", () => {
   let now = 0;
-  const clock = performance.now;
-  performance.now = () => now;
-  try {
+  withTime({ "performance.now": () => now }, () => {
     let text = "";
     const progress = new JobProgress({ isTTY: true, columns: 80, write: (part) => (text += part) });
     const seen = (stage: string, done: number, seconds: number) => {
@@ -247,9 +246,7 @@ test("progress: what is left is told at the speed of the stage so far", () => {
     assert.match(seen("sweep", 5, 40), "5/12  40 s, about 1 min 10 s left"); // 10 s for each of 7
     assert.not.match(seen("sweep", 12, 110), "left");
     assert.not.match(seen("artifact", 3, 111), "left"); // a stage of its own
-  } finally {
-    performance.now = clock;
-  }
+  });
 });
 
 test.run();

@@ -19,6 +19,7 @@ import { Conversations } from "../../src/workbench/conversations.js";
 import { Events } from "../../src/workbench/events.js";
 import type { Conversation, TurnAnswer, WorkbenchEvent } from "../../src/workbench/wire.js";
 import { until } from "../support/until.js";
+import { withTime } from "../support/with-time.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-kept-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -101,17 +102,11 @@ test("files that are none of its conversations are left alone", async () => {
 
 test("the list: the newest first, with how far each is", async () => {
   const { all, told } = await store();
-  const { now } = Date;
   const made: Conversation[] = [];
-  try {
-    for (const seconds of [1, 3, 2]) {
-      Date.now = () => seconds * 1000;
-      made.push(
-        all.create(false, `t${seconds}`, [turn("done"), turn(seconds === 2 ? "running" : "stopped")]),
-      );
-    }
-  } finally {
-    Date.now = now;
+  for (const seconds of [1, 3, 2]) {
+    const turns = [turn("done"), turn(seconds === 2 ? "running" : "stopped")];
+    const create = () => all.create(false, `t${seconds}`, turns);
+    made.push(withTime({ "Date.now": () => seconds * 1000 }, create));
   }
   const rows = all.list();
   assert.equal(
@@ -150,10 +145,8 @@ test("one is removed with its file, unless it is being answered; what is removed
 
 test("five hundred are kept; the oldest make room, but for those that are being answered", async () => {
   const { place, all } = await store();
-  const { now } = Date;
   let ms = 0;
-  Date.now = () => ++ms;
-  try {
+  await withTime({ "Date.now": () => ++ms }, async () => {
     const oldest = all.create(false, "oldest", [turn("running")]);
     const second = all.create(false, "second");
     await all.keep(oldest);
@@ -168,9 +161,7 @@ test("five hundred are kept; the oldest make room, but for those that are being 
     await all.settled();
     assert.equal([existsSync(join(place, `${second.id}.json`)), all.list().length], [false, 501]);
     assert.ok(existsSync(join(place, `${oldest.id}.json`)));
-  } finally {
-    Date.now = now;
-  }
+  });
 });
 
 test("what cannot be written is said, and the next one is written all the same", async () => {
@@ -237,19 +228,19 @@ test("readers are counted until they leave; one that reads nothing is let go at 
 });
 
 test("a stream that lies still shows every fifteen seconds that it is alive, and no more once it is closed", async () => {
-  const { setInterval: real, clearInterval: realClear } = globalThis;
+  const { clearInterval: realClear } = globalThis;
   const beats: [() => void, number][] = [];
   const cleared: unknown[] = [];
   const handle: object = {};
-  Object.assign(globalThis, {
+  const noted = {
     setInterval: (run: () => void, ms: number) => {
       beats.push([run, ms]);
       return handle;
     },
     clearInterval: (timer: NodeJS.Timeout) => (timer === handle ? cleared.push(timer) : realClear(timer)),
-  });
+  };
   const events = new Events();
-  try {
+  await withTime(noted, async () => {
     const stream = events.stream(0);
     assert.is(beats[0]?.[1], 15_000);
     beats[0]?.[0]();
@@ -257,9 +248,7 @@ test("a stream that lies still shows every fifteen seconds that it is alive, and
     const closed = new Promise((resolve) => stream.once("close", resolve));
     stream.destroy();
     await closed;
-  } finally {
-    Object.assign(globalThis, { setInterval: real, clearInterval: realClear });
-  }
+  });
   assert.equal([cleared, events.readers], [[handle], 0]);
 });
 

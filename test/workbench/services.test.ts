@@ -8,6 +8,7 @@ import type { HttpError } from "../../src/http/index.js";
 import { HeadReader } from "../../src/workbench/attention.js";
 import { sentenceOf } from "../../src/workbench/services.js";
 import { until } from "../support/until.js";
+import { withTime } from "../support/with-time.js";
 import { closeAll, open } from "./asking.js";
 import { type Answers, capabilities } from "./parts.js";
 
@@ -99,14 +100,12 @@ test("looks that are asked for meanwhile are one; with nobody there nobody looks
   await services.look();
   assert.is(asked, 2);
   const timers: { run: () => void; ms: number }[] = [];
-  Object.assign(globalThis, {
-    setTimeout: (run: () => void, ms: number, ...rest: unknown[]) => {
-      if (ms !== 0 && ms !== 1000) return real(run, ms, ...(rest as []));
-      timers.push({ run, ms });
-      return real(() => {}, 1e9);
-    },
-  });
-  try {
+  const noted = (run: () => void, ms: number, ...rest: unknown[]) => {
+    if (ms !== 0 && ms !== 1000) return real(run, ms, ...(rest as []));
+    timers.push({ run, ms });
+    return real(() => {}, 1e9);
+  };
+  await withTime({ setTimeout: noted }, async () => {
     const stream = events.stream(0);
     assert.equal(
       timers.map(({ ms }) => ms),
@@ -128,9 +127,7 @@ test("looks that are asked for meanwhile are one; with nobody there nobody looks
     services.close();
     events.stream(0).destroy();
     assert.is(timers.length, 3, "nor at the end");
-  } finally {
-    globalThis.setTimeout = real;
-  }
+  });
   assert.is(told.filter(({ type }) => type === "lab").length, 1);
 });
 

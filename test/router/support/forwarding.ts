@@ -7,19 +7,20 @@ import { ExecutionRecorder } from "../../../src/requests/index.js";
 import { Backend } from "../../../src/router/backend.js";
 import { forward } from "../../../src/router/forward.js";
 import type { RouterService } from "../../../src/router/service.js";
+import { standIn } from "../../support/with-time.js";
 import { Client } from "./client.js";
 
 type Handler = Required<Dispatcher.DispatchHandler>;
 export type Script = (handler: Handler, controller: Dispatcher.DispatchController, client: Client) => void;
 
-const { now } = performance;
 let ms = 1000;
+let putBack = () => {};
 const backends: Backend[] = [];
 
 /** Lets the time stand still at 1000 ms. */
 export function begin(): void {
   ms = 1000;
-  performance.now = () => ms;
+  putBack = standIn({ "performance.now": () => ms });
 }
 
 /** So many milliseconds later. */
@@ -29,7 +30,7 @@ export function pass(more: number): void {
 
 /** Time goes on, and what a test opened is closed. */
 export async function end(): Promise<void> {
-  performance.now = now;
+  putBack();
   for (const one of backends.splice(0)) await one.destroy();
 }
 
