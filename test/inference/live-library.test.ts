@@ -1,0 +1,243 @@
+/** Directions and probes that a server makes and takes, and what it refuses. */
+import { readFileSync } from "node:fs";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { encodeSafetensors } from "../../src/formats/safetensors.js";
+import { Model } from "../../src/native/index.js";
+import {
+  aroundServer,
+  complete,
+  heldOut,
+  invented,
+  layer,
+  question,
+  real,
+  server,
+  steer,
+  type Told,
+  vectorOf,
+} from "./support/live.js";
+
+aroundServer();
+
+test("a direction says how well it separates texts that it was not made from", async () => {
+  const { body } = await server.get("/lab/vectors/unknown");
+  assert.is(body.operation, "add");
+  assert.equal(
+    body.layers.map((entry: Told) => entry.layer),
+    [4, 5],
+  );
+  for (const entry of body.layers) {
+    assert.ok(entry.separation >= 0.8, `separation ${entry.separation}`);
+    assert.ok(entry.shuffled_separation < 0.65, `shuffled ${entry.shuffled_separation}`);
+    assert.ok(entry.length > 20 && entry.typical_row > 50);
+  }
+});
+
+test("position mean takes the mean over a text's tokens, last its last one", async () => {
+  const texts = {
+    positive: ["The capital of Brovia is", "Zondia"],
+    negative: ["The capital of Spain is", "one"],
+  };
+  const model = await Model.open(server.service.engine.info.path);
+  const context = await model.createContext({ threads: 1, nCtx: 64 });
+  try {
+    for (const position of ["mean", "last"] as const) {
+      const { nEmbd: width } = server.service.engine.info;
+      const expected = new Float64Array(width);
+      for (const [sign, side] of [
+        [1, texts.positive],
+        [-1, texts.negative],
+      ] as const) {
+        for (const text of side) {
+          await context.reset();
+          const tokens = await model.tokenize(text, { special: true });
+          const { states } = (await context.advance({ tokens, layers: [3] })).layers[0]!;
+          const rows = position === "last" ? [tokens.length - 1] : [...tokens.keys()];
+          for (const row of rows) {
+            for (let i = 0; i < width; i++) {
+              expected[i]! += (sign * states!.get(row, i)) / (side.length * rows.length);
+            }
+          }
+        }
+      }
+      const made = await server.post("/lab/vectors", { name: "tokens", ...texts, layers: [3], position });
+      assert.is(made.status, 201, JSON.stringify(made.body));
+      for (const [place, value] of (await vectorOf("tokens", 3)).entries()) {
+        assert.ok(
+          Math.abs(value - expected[place]!) < 2e-2,
+          `${position} ${place}: ${value}, ${expected[place]}`,
+        );
+      }
+    }
+  } finally {
+    await context.close();
+    await model.close();
+    await server.service.library.vectors.remove("tokens");
+  }
+});
+
+test("a probe from texts tells two kinds apart, is counted for Prometheus, and leaves as a file that comes back", async () => {
+  const body = {
+    name: "invented",
+    positive: [...invented, ...heldOut.invented].map(question),
+    negative: [...real, ...heldOut.real].map(question),
+    layer,
+  };
+  const made = await server.post("/lab/probes", body);
+  assert.is(made.status, 201, JSON.stringify(made.body));
+  assert.ok(made.body.separation > 0.7, `separation ${made.body.separation}`);
+  assert.ok(made.body.shuffled_separation < 0.75, `shuffled ${made.body.shuffled_separation}`);
+  const score = async (country: string): Promise<number> => {
+    const answer = await complete(question(country), { watch: { probes: ["invented"] } });
+    return answer.choices[0].tapline.tokens[0].probes.invented;
+  };
+  assert.ok((await score("Hungary")) < 0.5);
+  assert.ok((await score("Grenovia")) > 0.5);
+  const { bytes: metrics } = await server.get("/metrics");
+  const line = (start: string) => Number(metrics.toString().split(`${start} `)[1]?.split("\n")[0]);
+  const buckets = line('tapline_probe_score_bucket{probe="invented",le="+Inf"}');
+  assert.is(buckets, line('tapline_probe_score_count{probe="invented"}'));
+  assert.ok(buckets >= 2 && line('tapline_probe_score_bucket{probe="invented",le="0.5"}') >= 1);
+  const { bytes } = await server.get("/lab/probes/invented?format=safetensors");
+  const again = await server.put("/lab/probes/again", bytes);
+  assert.equal([again.status, again.body.sha256], [200, made.body.sha256]);
+  const few = await server.post("/lab/probes", { ...body, positive: ["x"] });
+  assert.is(few.status, 400);
+  assert.match(few.body.error, /positive.*at least 5/);
+});
+
+test("only programs on this machine may open the model; the plain request next to it is anybody's", async () => {
+  const body = { prompt: "x", max_tokens: 1, tapline: steer("unknown", 1) };
+  const { status, body: refused } = await server.post("/v1/completions", body, { Cookie: "a=b" });
+  assert.is(status, 403);
+  assert.match(refused.error.message, /tapline/);
+  assert.is((await server.post("/lab/vectors", {}, { Origin: "http://localhost:3000" })).status, 403);
+});
+
+test("bad input is one sentence that names the field", async () => {
+  const at = (field: string, tapline: object, pattern: RegExp) => ({ field, tapline, pattern });
+  const one = (intervention: object) => ({ interventions: [intervention] });
+  const good = { kind: "steer", vector: "unknown", layer };
+  for (const { field, tapline, pattern } of [
+    at("vector", one({ ...good, vector: "nobody" }), /no vector named nobody; there are random, unknown/),
+    at("layer", one({ ...good, layer: 3 }), /no layer 3; it has 4, 5/),
+    at(
+      "layer",
+      one({ kind: "scale", layer: 8, strength: 2 }),
+      /layer 8 does not exist: the model has 8, 0 to 7/,
+    ),
+    at("strength", one({ ...good, strength: "much" }), /strength/),
+    at("strength", one({ ...good, strength: 1e7 }), /at most 1000000, got 10000000/),
+    at("kind", one({ ...good, kind: "nudge" }), /kind/),
+    at("force", one({ ...good, force: 3 }), /unknown field/),
+    at("watching", { watching: {} }, /unknown field/),
+    at("strength", one({ kind: "scale", layer: 1 }), /strength is required for scale/),
+    at("vector", one({ kind: "ablate", layer: 1, vector: "unknown" }), /ablate takes no vector/),
+    at("min", one({ ...good, kind: "clamp" }), /a clamp needs min or max/),
+    at("watch", { watch: { layers: [1] } }, /one of norms, lens, states, probes and projections/),
+    at("probes", { watch: { probes: ["nobody"] } }, /no probe named nobody/),
+    at("stop_when", { stop_when: { probe: "odd" } }, /one of above and below/),
+  ]) {
+    const { status, body } = await server.post("/v1/completions", { prompt: "x", max_tokens: 1, tapline });
+    assert.is(status, 400, `${field}: ${JSON.stringify(body)}`);
+    assert.match(body.error.message, pattern);
+    assert.match(body.error.message, new RegExp(field));
+  }
+});
+
+test("vectors and probes that cannot be this model's are refused by their numbers, when they come and when they are named", async () => {
+  const { nEmbd: width } = server.service.engine.info;
+  const { fingerprint, id } = server.service.library.model;
+  const kept = server.service.library;
+  const numbers = (length: number, value = 1) => ({
+    shape: [length],
+    data: new Float32Array(length).fill(value),
+  });
+  const other = { model: "other", model_fingerprint: "0".repeat(64) };
+  const hashes = new RegExp(
+    `belongs to other \\(0{16}\\), not to ${id} \\(${fingerprint.slice(0, 16)}\\)\\.$`,
+  );
+  const probe = (length: number, value = 1, std = 1) => ({
+    weight: numbers(length, value),
+    mean: numbers(length),
+    std: numbers(length, std),
+    bias: { shape: [], data: Float32Array.of(0) },
+  });
+  const persona = readFileSync(new URL("../library/fixtures/persona.pt", import.meta.url));
+  const cases: [string, Buffer, RegExp][] = [
+    [
+      "vectors/bad",
+      encodeSafetensors({ layer_5: numbers(width - 1) }, {}),
+      new RegExp(`${width - 1} values a layer; the model's hidden size is ${width}`),
+    ],
+    ["vectors/bad", encodeSafetensors({ layer_5: numbers(width) }, other), hashes],
+    [
+      "vectors/bad",
+      encodeSafetensors({ layer_5: numbers(width, Number.NaN) }, {}),
+      /layer_5 holds .* not finite/,
+    ],
+    [
+      "vectors/bad",
+      encodeSafetensors({ layer_5: numbers(width, Number.POSITIVE_INFINITY) }, {}),
+      /layer_5 holds .* not finite/,
+    ],
+    ["vectors/bad", encodeSafetensors({ layer_8: numbers(width) }, {}), /layer 8; the model has 8, 0 to 7/],
+    ["vectors/bad", encodeSafetensors({ direction: numbers(width) }, {}), /says no layer.*\?layer=/],
+    ["vectors/bad?layer=9", encodeSafetensors({ direction: numbers(width) }, {}), /layer 9; the model has 8/],
+    [
+      "vectors/bad",
+      encodeSafetensors({ layer_5: numbers(width) }, { point: "attn_out" }),
+      /point attn_out; only block_out/,
+    ],
+    [
+      "vectors/bad",
+      encodeSafetensors({ layer_5: numbers(width) }, { operation: "probe" }),
+      /operation probe, not add/,
+    ],
+    [
+      "vectors/bad?model=another",
+      encodeSafetensors({ layer_5: numbers(width) }, {}),
+      /is served here, not another/,
+    ],
+    ["vectors/bad", Buffer.from("no file of any kind"), /safetensors/],
+    ["vectors/bad", persona, /does not say what its rows are: say the format, one of persona/],
+    ["vectors/bad?format=persona", persona, /has 4 rows; persona vectors of a model with 8 blocks have 9/],
+    ["vectors/bad?format=other", persona, /format/],
+    [
+      "probes/bad?layer=3",
+      encodeSafetensors(probe(width + 1), {}),
+      /129 values; the model's hidden size is 128/,
+    ],
+    ["probes/bad?layer=3", encodeSafetensors(probe(width), other), hashes],
+    ["probes/bad?layer=3", encodeSafetensors(probe(width, Number.NaN), {}), /weight holds .* not finite/],
+    ["probes/bad?layer=3", encodeSafetensors(probe(width, 1, 0), {}), /std must be above 0/],
+    ["probes/bad", encodeSafetensors(probe(width), {}), /does not say its layer/],
+  ];
+  for (const [path, file, sentence] of cases) {
+    const { status, body } = await server.put(`/lab/${path}`, file);
+    assert.is(status, 400, `${path}: ${JSON.stringify(body)}`);
+    assert.match(body.error, sentence);
+    assert.match(body.error, /^[^\n]+\.$/, "one sentence");
+    assert.is((await server.get(`/lab/${path.split("?")[0]}`)).status, 404, "nothing is kept");
+  }
+  // Unless the caller says that it is this model's after all: by its own number of blocks, say, in another type.
+  const given = encodeSafetensors({ layer_5: numbers(width) }, other);
+  assert.is((await server.put("/lab/vectors/taken?restamp=1", given)).status, 200);
+  assert.equal((await server.get("/lab/vectors/taken")).body.model, { id, fingerprint });
+  assert.is((await complete("x", steer("taken", 0))).choices.length, 1);
+  await kept.vectors.remove("taken");
+  // Kept by a server of another model, in the same library.
+  const model = { id: "other", fingerprint: "0".repeat(64), nEmbd: width, nLayer: 8 };
+  await kept.vectors.put("foreign", new Map([[5, numbers(width).data]]), model, { note: "" });
+  const flat = { weight: numbers(width).data, mean: numbers(width).data, std: numbers(width).data, bias: 0 };
+  await kept.probes.put("foreign", 5, flat, model, { note: "" });
+  for (const tapline of [steer("foreign", 1), { watch: { probes: ["foreign"] } }]) {
+    const { status, body } = await server.post("/v1/completions", { prompt: "x", max_tokens: 1, tapline });
+    assert.is(status, 400);
+    assert.match(body.error.message, hashes);
+  }
+  await Promise.all([kept.vectors.remove("foreign"), kept.probes.remove("foreign")]);
+});
+
+test.run();
