@@ -284,21 +284,21 @@ export const planted: readonly Planted[] = [
     file: "src/studies/store/approvals.ts",
     from: 'if (role === "agent") await revokeAll',
     to: "await revokeAll",
-    tests: ["studies/store-people"],
+    tests: ["studies/store-approvals"],
   },
   {
     what: "a moderator suspends moderators",
     file: "src/studies/store/moderation.ts",
     from: 'if (actor !== "operator" && (await isApproved({ db: trx }, account, "moderator"))) return "moderator";',
     to: "",
-    tests: ["studies/store-people"],
+    tests: ["studies/store-moderation"],
   },
   {
     what: "a removal leaves its reports open",
     file: "src/studies/store/moderation.ts",
     from: 'if (changed === "changed") await closeReports',
     to: 'if (changed === "already") await closeReports',
-    tests: ["studies/store-people"],
+    tests: ["studies/store-moderation"],
   },
   {
     what: "the hub's token is sent to any origin",
@@ -779,7 +779,7 @@ export const planted: readonly Planted[] = [
     file: "src/studies/site/visit.ts",
     from: 'await countVisit(visit, "form");',
     to: "",
-    tests: ["studies/store-parts"],
+    tests: ["studies/site-visits"],
   },
   {
     what: "a terminal that is closed does not end a command",

@@ -1,0 +1,93 @@
+/** Whose an account is in the store: its handle, its names, its tokens and its feed. On SQLite. */
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { identitiesOf, signInAccount } from "../../src/studies/store/accounts.js";
+import { freeHandle } from "../../src/studies/store/handles.js";
+import { setFeed } from "../../src/studies/store/notifications.js";
+import { createToken, listTokens, revokeToken } from "../../src/studies/store/tokens.js";
+import { aroundStore, clock, store } from "./support/one-store.js";
+
+aroundStore();
+
+const signIn = (name: string, more: { email?: string | null; login?: string | null } = {}) =>
+  signInAccount(store, {
+    ...{ issuer: "https://id.example", subject: `${name}-subject`, name },
+    ...{ email: more.email ?? null, login: more.login ?? null },
+  });
+
+test("a handle is a name in plain letters, never the service's own words, and never two people's", async () => {
+  const free = (name: string) => freeHandle(store.db, name);
+  const expected: [name: string, handle: string][] = [
+    ["Ada Lovelace", "ada-lovelace"],
+    ["  Zoë  Müller-Ångström ", "zoe-muller-angstrom"],
+    ["--a..b--", "a-b"],
+    ["東京", "reader"],
+    ["", "reader"],
+    ["x".repeat(40), "x".repeat(32)],
+    [`${"y".repeat(31)} z`, "y".repeat(31)],
+    ["Admin", "admin-2"],
+    ["TapLine", "tapline-2"],
+  ];
+  for (const [name, handle] of expected) assert.is(await free(name), handle, name);
+  for (let count = 1; count <= 9; count++) {
+    assert.is(await free("Grace"), count === 1 ? "grace" : `grace-${count}`);
+    await store.db
+      .updateTable("accounts")
+      .set({ handle: count === 1 ? "grace" : `grace-${count}` })
+      .where("id", "=", (await signIn(`Other ${count}`)).id)
+      .execute();
+  }
+  assert.match(await free("Grace"), /^grace-[1-9]\d{3,6}$/);
+  // One that nobody has may be out all the same.
+  const out = (handle: string) => Promise.resolve(["ivy", "ivy-2"].includes(handle));
+  assert.is(await freeHandle(store.db, "Ivy", out), "ivy-3");
+});
+
+test("an account can be approved by its id, its provider's name for it, and what else is known of it", async () => {
+  const bare = await signIn("Bare");
+  assert.equal(identitiesOf(bare), [bare.id, "https://id.example#Bare-subject"]);
+  const whole = await signIn("Whole", { email: "Whole@Example.org", login: "octocat" });
+  const [id, subject, email, login, ...more] = identitiesOf(whole);
+  assert.equal([id, subject], [whole.id, "https://id.example#Whole-subject"]);
+  assert.is(email?.toLowerCase(), "whole@example.org");
+  assert.equal([login, more], ["github:octocat", []]);
+});
+
+test("tokens are listed active ones first, and of each the newest first", async () => {
+  const { id } = await signIn("Tokens");
+  const make = async (name: string, days: number) => {
+    clock.ms += 1000;
+    return (await createToken(store, id, { name, days, scopes: ["public:read"] }))?.id as string;
+  };
+  await make("first", 10);
+  const revoked = await make("revoked", 10);
+  await make("short", 1);
+  await make("last", 10);
+  await revokeToken(store, id, revoked);
+  const names = async () => (await listTokens(store, id)).map(({ name }) => name);
+  assert.equal(await names(), ["last", "short", "first", "revoked"]);
+  // A token has expired at its last moment, not after it.
+  const { expires_at } = await store.db
+    .selectFrom("tokens")
+    .select("expires_at")
+    .where("name", "=", "short")
+    .executeTakeFirstOrThrow();
+  clock.ms = expires_at - 1;
+  assert.equal(await names(), ["last", "short", "first", "revoked"]);
+  clock.ms = expires_at;
+  assert.equal(await names(), ["last", "first", "short", "revoked"]);
+});
+
+test("a private feed that is made or ended is written down as what it was", async () => {
+  const { id } = await signIn("Feed");
+  const done = () =>
+    store.db.selectFrom("audit").select("action").where("target", "=", id).orderBy("at").execute();
+  clock.ms += 1000;
+  await setFeed(store, id, "0".repeat(64));
+  clock.ms += 1000;
+  await setFeed(store, id, null);
+  const actions = (await done()).map(({ action }) => action).filter((action) => action.startsWith("feed"));
+  assert.equal(actions, ["feed.create", "feed.end"]);
+});
+
+test.run();

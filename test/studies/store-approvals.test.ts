@@ -1,0 +1,172 @@
+/** Who may do what, in the store alone: approvals, tokens and their keys, and what is written down of them. On SQLite. */
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { accountNamed, type Role, roles } from "../../src/studies/store/accounts.js";
+import { approve, disapprove } from "../../src/studies/store/approvals.js";
+import { deleteAccount } from "../../src/studies/store/deletion.js";
+import { saveDraft } from "../../src/studies/store/drafts.js";
+import { createToken, listTokens, revokeToken, sha256Hex } from "../../src/studies/store/tokens.js";
+import { approvals, aroundStores, clock, error, log, person, store } from "./support/people-stores.js";
+
+aroundStores();
+
+test("an approval is kept under the name that it was given by, for the account that shows it", async () => {
+  const ada = await person("Ada", { email: "ada@example.org", login: "Octo" });
+  const rest: [given: string, kept: string, whose: string | null][] = [
+    ["ADA@example.org", "ada@example.org", ada.id],
+    ["GitHub:OCTO", "github:octo", ada.id],
+    ["https://id.example#Ada", "https://id.example#Ada", ada.id],
+    ["@OCTO", ada.id, ada.id],
+    ["later@example.org", "later@example.org", null],
+    ["https://id.example#ada", "https://id.example#ada", null],
+  ];
+  for (const [given, kept, whose] of rest) {
+    await log();
+    await approve(store, "agent", given);
+    await approve(store, "agent", given);
+    assert.equal(await approvals(), [["agent", kept, whose]], given);
+    // Once, however often it is said; by the account's id, where there is one.
+    assert.equal(await log(), [["operator", "approval.add", whose ?? given, "agent"]]);
+    await store.db.deleteFrom("approvals").execute();
+  }
+  await approve(store, "agent", ada.id.toUpperCase());
+  assert.equal(await approvals(), [["agent", ada.id, ada.id]]);
+  for (const nobody of ["@nobody", "00000000-0000-4000-8000-000000000000"]) {
+    assert.is(await error(approve(store, "agent", nobody)), `UserError: There is no account ${nobody}.`);
+    assert.is(await error(accountNamed(store.db, nobody)), `UserError: There is no account ${nobody}.`);
+  }
+  const other = await person("Other", { email: "ada@example.org" });
+  await log();
+  assert.is(
+    await error(approve(store, "publisher", "ada@example.org")),
+    `UserError: 2 accounts show ada@example.org: @octo (https://id.example#Ada), @other (https://id.example#Other). Name one by its @handle.`,
+  );
+  assert.equal([await approvals(), await log()], [[["agent", ada.id, ada.id]], []]);
+  // Nobody is named by what is gone.
+  await deleteAccount(store, other.id);
+  assert.is((await accountNamed(store.db, "ada@example.org")).id, ada.id);
+  // A name that waits becomes whose it is by signing in, and stays so.
+  await approve(store, "publisher", "later@example.org", { accountId: ada.id });
+  const late = await person("Late", { email: "Later@example.org" });
+  assert.equal((await approvals()).at(-1), ["publisher", "later@example.org", late.id]);
+  const added = (await log()).filter(([, action]) => action === "approval.add");
+  assert.equal(added, [[ada.id, "approval.add", "later@example.org", "publisher"]]);
+});
+
+test("who is taken off a list is off it under every name, of that list alone; only agents lose tokens", async () => {
+  const [ada, ben] = [await person("Ada", { email: "ada@example.org" }), await person("Ben")];
+  const token = async (id: string) =>
+    (await createToken(store, id, { name: "t", days: 9, scopes: ["public:read"] }))?.id;
+  const state = async (id: string) => (await listTokens(store, id)).map((one) => one.state);
+  await Promise.all([token(ada.id), token(ben.id)]);
+  for (const role of roles)
+    for (const name of ["ada@example.org", "@ada", "@ben"]) await approve(store, role, name);
+  const left = async (role: Role) =>
+    (await approvals()).filter(([of]) => of === role).map(([, , whose]) => whose);
+  await log();
+  assert.is(await disapprove(store, "publisher", "ADA@example.org"), true);
+  assert.equal(await left("publisher"), [ben.id]);
+  assert.equal([(await left("agent")).length, await state(ada.id)], [3, ["active"]]);
+  assert.equal(await log(), [["operator", "approval.remove", ada.id, "publisher"]]);
+  assert.is(await disapprove(store, "publisher", "ada@example.org"), false);
+  assert.equal(await log(), []);
+  assert.is(await disapprove(store, "moderator", "https://id.example#Ada", { accountId: ben.id }), true);
+  assert.equal(await left("moderator"), [ben.id]);
+  assert.equal(await log(), [
+    [ben.id, "approval.remove", ada.id, "moderator"],
+    [ben.id, "approval.remove", ada.id, "moderator"],
+  ]);
+  assert.is(await disapprove(store, "agent", ada.id), true);
+  assert.equal(
+    [await left("agent"), await state(ada.id), await state(ben.id)],
+    [[ben.id], ["revoked"], ["active"]],
+  );
+  // One that waits is taken back, too, by the name alone.
+  await approve(store, "agent", "later@example.org");
+  assert.equal(
+    [await disapprove(store, "agent", "@later"), await disapprove(store, "agent", "later@example.org")],
+    [false, true],
+  );
+  assert.equal((await log()).at(-1), ["operator", "approval.remove", "later@example.org", "agent"]);
+});
+
+test("a token is created for who may have one, ten that are active at a time, and revoked by its owner", async () => {
+  const [ada, ben] = [await person("Ada"), await person("Ben")];
+  const make = (days = 1, approved?: boolean) =>
+    createToken(
+      store,
+      ada.id,
+      { name: "t", days, scopes: ["drafts:write", "public:read"] },
+      approved === undefined ? {} : { approved },
+    );
+  assert.is(await make(1, true), null, "not approved");
+  for (const role of ["publisher", "moderator"] as const) await approve(store, role, "@ada");
+  await approve(store, "agent", "@ben");
+  assert.is(await make(1, true), null, "as another, or another was");
+  await approve(store, "agent", "@ada");
+  const begun = clock.ms;
+  const made = (await make(2, true)) as { id: string; token: string };
+  const row = await store.db
+    .selectFrom("tokens")
+    .selectAll()
+    .where("id", "=", made.id)
+    .executeTakeFirstOrThrow();
+  assert.equal(row, {
+    ...{ id: made.id, account_id: ada.id, name: "t", hash: sha256Hex(made.token) },
+    ...{ prefix: made.token.slice(0, 8), last4: made.token.slice(-4), scopes: "public:read drafts:write" },
+    ...{
+      created_at: begun,
+      expires_at: begun + 2 * 86_400_000,
+      revoked_at: null,
+      last_used_at: null,
+      recent: "[]",
+    },
+  });
+  for (let count = 1; count < 10; count += 1) assert.ok(await make());
+  assert.is(await make(), null, "ten are active");
+  assert.ok(
+    await createToken(store, ben.id, { name: "b", days: 1, scopes: ["public:read"] }),
+    "of each account",
+  );
+  assert.is(await revokeToken(store, ben.id, made.id), false);
+  assert.is(await make(), null);
+  await log();
+  assert.equal(
+    [await revokeToken(store, ada.id, made.id), await revokeToken(store, ada.id, made.id)],
+    [true, false],
+  );
+  assert.equal(await log(), [[ada.id, "token.revoke", made.id, null]]);
+  assert.ok(await make(30));
+  assert.is(await make(), null);
+  clock.ms = begun + 86_400_000;
+  for (let count = 1; count < 10; count += 1) assert.ok(await make(), "nine have expired");
+  assert.is(await make(), null);
+});
+
+test("an idempotency key is a token's own, for a day, with the bytes that it came with", async () => {
+  const [ada] = [await person("Ada")];
+  const save = async (tokenId: string, key: string | null, text = "{}") => {
+    await store.db.updateTable("accounts").set({ recent_drafts: "[]" }).execute();
+    return saveDraft(store, { tokenId, accountId: ada.id, scopes: [] }, Buffer.from(text), "t", key);
+  };
+  const first = await save("one", "k");
+  assert.equal(first.outcome, "saved");
+  const begun = clock.ms;
+  const { id, sha256 } = first as { id: string; sha256: string };
+  assert.equal([sha256, await save("one", "k")], [sha256Hex("{}"), { outcome: "replayed", id, sha256 }]);
+  assert.equal(await save("one", "k", "[]"), { outcome: "key_reused" });
+  for (const [token, key] of [
+    ["two", "k"],
+    ["one", "K"],
+    ["one", null],
+  ] as const)
+    assert.is((await save(token, key)).outcome, "saved", `${token} ${key}`);
+  clock.ms = begun + 86_399_999;
+  assert.is((await save("one", "k")).outcome, "replayed");
+  clock.ms = begun + 86_400_000;
+  const again = await save("one", "k", "[]");
+  assert.is(again.outcome, "saved", "a day is over");
+  assert.equal(await save("one", "k", "[]"), { ...again, outcome: "replayed" });
+});
+
+test.run();
