@@ -1,13 +1,17 @@
-/** Directions and probes that a server makes and takes, and what it refuses. */
-import { readFileSync } from "node:fs";
+/** Directions, probes and features that a server makes, takes and keeps, and what it refuses. */
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
+import { Dictionaries } from "../../src/library/index.js";
 import { Model } from "../../src/native/index.js";
 import {
   aroundServer,
   complete,
   heldOut,
+  home,
   invented,
   layer,
   question,
@@ -15,6 +19,7 @@ import {
   server,
   steer,
   type Told,
+  textOf,
   vectorOf,
 } from "./support/live.js";
 
@@ -75,6 +80,62 @@ test("position mean takes the mean over a text's tokens, last its last one", asy
     await model.close();
     await server.service.library.vectors.remove("tokens");
   }
+});
+
+test("a feature of a stored dictionary steers as the vector that its decoder row is, at its own block alone", async () => {
+  const row = await vectorOf("unknown", layer);
+  const hidden = row.length;
+  const folder = mkdtempSync(join(tmpdir(), "tapline-live-sae-"));
+  const decoder = new Float32Array(3 * hidden);
+  decoder.set(row, 2 * hidden);
+  const one = (shape: number[], data = new Float32Array(shape.reduce((a, b) => a * b, 1))) => ({
+    shape,
+    data,
+  });
+  const tensors = {
+    W_enc: one([hidden, 3]),
+    W_dec: one([3, hidden], decoder),
+    b_enc: one([3]),
+    b_dec: one([hidden]),
+  };
+  writeFileSync(join(folder, "sae_weights.safetensors"), encodeSafetensors(tensors));
+  const metadata = { hook_name: `blocks.${layer}.hook_resid_post` };
+  writeFileSync(join(folder, "cfg.json"), JSON.stringify({ architecture: "standard", metadata }));
+  await new Dictionaries(home).add("toy", folder);
+  const along = (index: number, more: object = {}) => ({
+    interventions: [
+      { kind: "steer", vector: { feature: ["toy", index] }, strength: 2, strength_unit: "vector", ...more },
+    ],
+  });
+  const options = { logprobs: 3, cache_prompt: false };
+  const named = await complete(question("Austria"), steer("unknown", 2), options);
+  const found = await complete(question("Austria"), along(2), options);
+  assert.match(textOf(found), /unknown/);
+  assert.equal(found.choices[0].logprobs, named.choices[0].logprobs);
+  // This feature's encoder is zero, so that it is never active of itself: held at 2, it steers by 2.
+  const held = (more: object) => ({
+    interventions: [{ kind: "clamp", vector: { feature: ["toy", 2] }, ...more }],
+  });
+  const clamped = await complete(question("Austria"), held({ min: 2, max: 2 }), options);
+  assert.equal(clamped.choices[0].logprobs, named.choices[0].logprobs);
+  const within = await complete(question("Austria"), held({ max: 0 }), options);
+  const plain = await complete(question("Austria"), undefined, options);
+  assert.is(textOf(within), textOf(plain));
+  const refused = async (tapline: object) => {
+    const { status, body } = await server.post("/v1/completions", { prompt: "a", tapline });
+    assert.is(status, 400);
+    return body.error.message;
+  };
+  assert.match(await refused(along(2, { layer: 4 })), /toy reads block 5, not 4/);
+  assert.match(
+    await refused(held({ min: 2, strength_unit: "unit" })),
+    /strength_unit has no meaning for a feature's clamp/,
+  );
+  assert.match(await refused(along(3)), /has 3 features, 0 to 2; got 3/);
+  assert.match(
+    await refused({ interventions: [{ kind: "steer", vector: { feature: [2, "toy"] } }] }),
+    /in this order/,
+  );
 });
 
 test("a probe from texts tells two kinds apart, is counted for Prometheus, and leaves as a file that comes back", async () => {

@@ -284,7 +284,7 @@ export const planted: readonly Planted[] = [
     file: "src/studies/store/approvals.ts",
     from: 'if (role === "agent") await revokeAll',
     to: "await revokeAll",
-    tests: ["studies/store-approvals"],
+    tests: ["studies/store-people"],
   },
   {
     what: "a moderator suspends moderators",
