@@ -169,6 +169,22 @@ test("who is being answered is not asked, and two hundred questions are enough",
   assert.is((await last).turn, 199);
 });
 
+test("of two questions at once, each with a dictionary that is looked for first, one is asked", async () => {
+  const answers: Answers = {
+    [chatPath]: streams([stop()]),
+    "GET /lab/dictionaries": { dictionaries: [{ name: "d", layer: 1 }] },
+  };
+  const parts = await open(answers);
+  const { conversation } = await ask(parts, { text: "a" });
+  answers[chatPath] = (response: ServerResponse) => response.writeHead(200).write("\n");
+  const both = ["b", "c"].map((text) => parts.asker.ask(conversation, { text, dictionary: "d" }));
+  const states = await Promise.allSettled(both);
+  assert.equal(states.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+  parts.asker.stop(conversation);
+  await ended(parts, { conversation, turn: 1 });
+  assert.is(parts.conversations.get(conversation).turns.length, 2);
+});
+
 test("a server that is not there is looked at once more, and why is told", async () => {
   const answers: Answers = { "GET /lab/capabilities": capabilities(4, null), [chatPath]: streams([stop()]) };
   const parts = await open(answers);
