@@ -346,6 +346,11 @@ test("job --wait looks until it has ended, downloads what it left, and ends with
   service.answers[`GET /lab/v1/jobs/${id}`] = new Refused(503, "Not now.");
   const refused = await command(["job", id, "--wait", "--lab", service.url]);
   assert.equal([refused.code, refused.stdout, refused.stderr], [3, "", "tapline: Not now.\n"]);
+  // Nor is one that falters while the job waits for its turn.
+  const seen = [new Refused(500, "It faltered."), job("queued")];
+  service.answers[`GET /lab/v1/jobs/${id}`] = () => seen.shift();
+  const faltered = await command(["job", id, "--wait", "--lab", service.url]);
+  assert.equal([faltered.code, faltered.stdout, faltered.stderr], [1, "", "tapline: It faltered.\n"]);
   // Files that cannot be written are told behind what can be shown.
   service.answers[`GET /lab/v1/jobs/${id}`] = job("completed");
   const lost = await command([

@@ -137,6 +137,7 @@ test("errors whose sentence is for a person, and the exit code of each", () => {
     [coded("a", { status: 400 }), 2, "a"],
     [coded("a", { status: 404 }), 1, "a"],
     [coded("a", { status: 500 }), 1, "a"],
+    [coded("a", { status: 502 }), 1, "a"],
     [coded("a", { status: 503 }), 3, "a"],
     [coded("a", { cause: { code: "ECONNREFUSED" } }), 3, "a"],
     [coded("a", { status: 500, cause: { code: "ECONNREFUSED" } }), 1, "a"],
