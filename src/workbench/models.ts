@@ -162,7 +162,7 @@ export class Models {
         "Only models of the hub's cache are removed here; other files are their owner's.",
       );
     }
-    if (model.served || this.#switching?.model === id) {
+    if (model.served || (this.#isSwitching() && this.#switching?.model === id)) {
       throw new HttpError(409, `${id} is being served; switch to another model first.`);
     }
     const hub = parseHubId(id);

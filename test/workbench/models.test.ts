@@ -248,12 +248,14 @@ test("a model is not removed while it is served or a job uses it", async () => {
     "a server that is away a moment",
   );
   services.served = "demo";
-  jobs = [{ id: "ab".repeat(16), status: "running", model: "tiny/demo:F16" }];
-  await services.look();
-  const used = await refusal(models.remove(id));
-  assert.match(used.message, /^Job abababab is using it/);
-  assert.is(used.status, 409);
-  assert.ok(existsSync(path));
+  for (const status of ["queued", "running"]) {
+    jobs = [{ id: "ab".repeat(16), status, model: "tiny/demo:F16" }];
+    await services.look();
+    const used = await refusal(models.remove(id));
+    assert.match(used.message, /^Job abababab is using it/);
+    assert.is(used.status, 409);
+    assert.ok(existsSync(path));
+  }
   jobs = [{ ...jobs[0], status: "completed" }];
   await services.look();
   assert.equal(await models.remove(id), { removed: [id], freed: demo.length });
@@ -309,6 +311,14 @@ test("another model is served: among those that are here, one at a time, and why
   release();
   await until(() => models.status.switching === null);
   assert.equal(served, [id, "demo", "demo"]);
+});
+
+test("a model that could not be served is removed like any other", async () => {
+  const { models } = open({ serve: () => Promise.reject(new Error("no memory")) }, "demo");
+  await bring(models);
+  await models.serve(id);
+  await until(() => models.status.switching?.error !== undefined);
+  assert.equal(await models.remove(id), { removed: [id], freed: demo.length });
 });
 
 test("a file that was served stays in the list when another is, so that one can go back; what is no file does not", async () => {

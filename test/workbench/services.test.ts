@@ -222,6 +222,10 @@ test("a head of an inspection's attention: found by its layer and number, with f
     const error = await another.read(id, 2, 7).catch((error: HttpError) => error.message);
     assert.is(error, `${not} 2, head 7.`, String(shape));
   }
+  // Square, and of a text of three tokens.
+  file = new Map([["layer_2", ndarray(new Float32Array(18), [2, 3, 3])]]);
+  const longer = await new HeadReader(lab).read(id, 2, 7).catch((error: HttpError) => error.message);
+  assert.is(longer, `${not} 2, head 7.`);
   job = { ...job, operation: "compare" };
   assert.is((await refused(2, 5))[0], 404);
   job = { id, operation: "inspect", result: { tokens } };
