@@ -1,5 +1,5 @@
 /** The models of this machine as the workbench has them, before a hub on loopback and a server that answers as told. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -153,6 +153,33 @@ test("a file that is served stands in the list, too, and a server that is away h
   assert.equal(await served(), [file]);
   assert.is((await refusal(models.remove(file))).status, 409, "a file that is its owner's");
   assert.ok(existsSync(file));
+});
+
+test("what the cache has no name for is nobody's file; a folder whose name goes on is another one", async () => {
+  const { models } = open();
+  const ids = async () => (await models.here()).models.map(({ id }) => id);
+  for (const [folder, listed] of [
+    ["hub/models--tiny--demo/lost", false],
+    ["hub-mine", true],
+  ] as const) {
+    mkdirSync(join(home, folder), { recursive: true });
+    loaded = join(home, folder, "mine.gguf");
+    writeFileSync(loaded, demo);
+    assert.equal(await ids(), listed ? ["demo", loaded] : ["demo"], folder);
+  }
+});
+
+test("of a repository with several models the one is served that the server was started with", async () => {
+  const larger = "tiny/demo/larger-F32.gguf";
+  const { models, services } = open();
+  await bring(models);
+  await bring(models, larger);
+  loaded = undefined; // away for a moment
+  const served = async () => (await models.here()).models.filter(({ served }) => served).map(({ id }) => id);
+  for (const one of [id, larger]) {
+    services.served = one;
+    assert.equal(await served(), [one]);
+  }
 });
 
 test("what a repository has, smallest first, without what is no model; nothing is brought", async () => {
