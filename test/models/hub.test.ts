@@ -9,6 +9,7 @@ import promises, {
   rm,
   stat,
   symlink,
+  truncate,
   writeFile,
 } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -230,6 +231,10 @@ test("on a disk without links the snapshot holds a copy, which is made once", as
     assert.ok(made.isFile());
     assert.is((await resolveModel("tiny/demo")).path, path);
     assert.is((await lstat(path)).ino, made.ino);
+    // One that was broken off is made once more.
+    await truncate(path, 100);
+    await resolveModel("tiny/demo");
+    assert.is((await lstat(path)).size, demo.length);
   } finally {
     Object.assign(promises, { link, symlink });
     syncBuiltinESMExports();

@@ -341,11 +341,23 @@ test("another model is served: among those that are here, one at a time, and why
 });
 
 test("a model that could not be served is removed like any other", async () => {
-  const { models } = open({ serve: () => Promise.reject(new Error("no memory")) }, "demo");
+  const { models, services } = open({ serve: () => Promise.reject(new Error("no memory")) }, "demo");
   await bring(models);
+  const { changes } = models.status;
   await models.serve(id);
-  await until(() => models.status.switching?.error !== undefined);
+  await until(() => models.status.changes > changes);
+  assert.is(models.status.switching?.error, "It failed: no memory");
+  assert.match(services.server.sentence, "is restarting", "the server is looked at once more");
   assert.equal(await models.remove(id), { removed: [id], freed: demo.length });
+});
+
+test("what was here without any question to the hub is told as whole", async () => {
+  const { models } = open();
+  await bring(models);
+  process.env.HF_HUB_OFFLINE = "1";
+  await bring(models);
+  const [last] = models.status.downloads;
+  assert.equal([last?.number, last?.done, last?.total], [2, demo.length, demo.length]);
 });
 
 test("a file that was served stays in the list when another is, so that one can go back; what is no file does not", async () => {

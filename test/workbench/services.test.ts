@@ -79,10 +79,14 @@ test("the file of a served model is asked for once a model, and not where the ca
   services.served = "demo";
   await services.look();
   assert.equal([services.server.path, services.served, props], ["demo", "demo", 2]);
+  // Files of two models may have one name: what was started counts.
+  services.served = "owner/demo";
+  await services.look();
+  assert.equal([services.server.path, props], ["owner/demo", 2]);
   services.served = undefined;
   assert.is(services.served, undefined);
   await services.look();
-  assert.is(services.server.path, "demo", "the same model's");
+  assert.is(services.server.path, "owner/demo", "the same model's");
 });
 
 test("looks that are asked for meanwhile are one; with nobody there nobody looks, with a page every second", async () => {
