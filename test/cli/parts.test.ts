@@ -353,7 +353,7 @@ test("a router has its backends from one place", async () => {
   }
 });
 
-test("a cache without models", async () => {
+test("a cache without models, and with some", async () => {
   const before = process.env.HF_HUB_CACHE;
   process.env.HF_HUB_CACHE = join(folder, "cache");
   try {
@@ -371,6 +371,34 @@ test("a cache without models", async () => {
       stdout: "an unfinished download is removed.\n3 B are free again.\n",
     });
     assert.equal(readdirSync(join(folder, "cache")), []);
+    // The head of a GGUF with one tensor of so many elements, whose weights nobody looks at.
+    for (const [name, elements] of [
+      ["b", 1_000_000_000],
+      ["m", 494_000_000],
+      ["s", 1_480_000],
+    ] as const) {
+      const head = Buffer.alloc(61);
+      head.write("GGUF");
+      head.writeUInt32LE(3, 4);
+      head.writeBigUInt64LE(1n, 8); // tensors, and no values
+      head.writeBigUInt64LE(1n, 24);
+      head.write("w", 32);
+      head.writeUInt32LE(1, 33);
+      head.writeBigUInt64LE(BigInt(elements), 37);
+      const snapshot = join(folder, "cache", `models--tiny--${name}`, "snapshots", "a".repeat(40));
+      mkdirSync(snapshot, { recursive: true });
+      writeFileSync(join(snapshot, "x.gguf"), head);
+    }
+    const table = (await command(["models"])).stdout;
+    assert.equal(
+      [...table.matchAll(/^tiny\/(.)\/x\.gguf +(\S+ [BM]) /gm)].map(([, name, size]) => [name, size]),
+      [
+        ["b", "1.0 B"],
+        ["m", "494 M"],
+        ["s", "1.5 M"],
+      ],
+      table,
+    );
   } finally {
     if (before === undefined) delete process.env.HF_HUB_CACHE;
     else process.env.HF_HUB_CACHE = before;
