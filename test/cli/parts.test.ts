@@ -365,6 +365,10 @@ test("a cache without models, and with some", async () => {
     const blobs = join(folder, "cache", "models--tiny--demo", "blobs");
     mkdirSync(blobs, { recursive: true });
     writeFileSync(join(blobs, `${"a".repeat(64)}.tapline.incomplete`), "abc");
+    assert.match(
+      (await command(["models"])).stdout,
+      "tiny/demo has an unfinished download of 3 B: tapline pull continues it, tapline rm removes it.\n",
+    );
     const removed = await command(["rm", "tiny/demo"]);
     assert.equal(removed, {
       ...{ code: 0, stderr: "" },
