@@ -88,7 +88,17 @@ test("a hub that does not answer, that asks for a token, and that cannot be aske
     return of(await findings("demo", [], undefined, {}), "hub")[0];
   };
   const check = "hub";
-  assert.equal(await asked({ HF_ENDPOINT: "http://127.0.0.1:1" }), {
+  const { timeout } = AbortSignal;
+  const waits: number[] = [];
+  AbortSignal.timeout = (ms) => {
+    waits.push(ms);
+    return timeout.call(AbortSignal, ms);
+  };
+  const away = await asked({ HF_ENDPOINT: "http://127.0.0.1:1" }).finally(() => {
+    AbortSignal.timeout = timeout;
+  });
+  assert.equal(waits, [5000], "five seconds, and no longer");
+  assert.equal(away, {
     ...{ check, status: "warning", finding: "http://127.0.0.1:1 does not answer" },
     advice: "Models that are here work; to download others, check the network, a proxy, or HF_ENDPOINT.",
   });

@@ -1,4 +1,5 @@
 /** What is done where the hub is in trouble or odd: which waits there are (none of them is waited here), and what is told. */
+import dns from "node:dns/promises";
 import promises, { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import { syncBuiltinESMExports } from "node:module";
@@ -21,7 +22,7 @@ import { hubSettings } from "../../src/models/hub/settings.js";
 import { StreamSource } from "../../src/models/hub/stream-source.js";
 import { canonicalJson, provenance } from "../../src/models/provenance.js";
 import { resolveModel } from "../../src/models/resolve.js";
-import { awaitRpcServers } from "../../src/models/rpc.js";
+import { awaitRpcServers, reachRpcServers } from "../../src/models/rpc.js";
 import { watchOpenFiles } from "../support/open-files.js";
 import { until } from "../support/until.js";
 import { askingTooLate, withFiles } from "../support/with-files.js";
@@ -473,6 +474,24 @@ test("of a stream as much is taken as is read of it, and its end ends what is be
   assert.ok(ended);
   // What was not read any more is not there.
   assert.equal(await read(4, 6), [6, 7]);
+});
+
+test("an rpc-server is looked for by the addresses that llama.cpp takes, of IPv4", async () => {
+  const { lookup } = dns;
+  const asked: unknown[] = [];
+  dns.lookup = (async (host: string, { family }: { family: number }) => {
+    asked.push([host, family]);
+    throw new Error("ENOTFOUND");
+  }) as never;
+  syncBuiltinESMExports();
+  const error = await reachRpcServers([{ host: "there", port: 1 }])
+    .catch((error: Error) => error)
+    .finally(() => {
+      dns.lookup = lookup;
+      syncBuiltinESMExports();
+    });
+  assert.equal(asked, [["there", 4]]);
+  assert.is((error as Error).message, "The rpc-server there:1 has no address: its name is not known.");
 });
 
 test("a server that can never be reached is not waited for", async () => {
