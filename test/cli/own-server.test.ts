@@ -18,8 +18,8 @@ async function servers() {
     onEvent: ({ event }) => void events.push(event),
     async serve({ model, port, onEvent }) {
       said.push(`start ${model} at ${port}`);
-      onEvent({ event: "loading", stage: "weights", fraction: 0.5 } as ServingEvent);
-      onEvent({ event: "warning", sentence: "Careful." } as ServingEvent);
+      onEvent?.({ event: "loading", stage: "weights", fraction: 0.5 } as ServingEvent);
+      onEvent?.({ event: "warning", sentence: "Careful." } as ServingEvent);
       await held.get(model);
       if (broken.has(model)) throw new Error(`no ${model}`);
       const ended = new Promise<void>((_, reject) => running.set(model, reject));

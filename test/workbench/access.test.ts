@@ -121,12 +121,9 @@ test("both ends of a connection are on this machine, and of its own network alon
     return () => check({ req, socket, path: "/", method: "GET", headers: {} } as never, async () => {});
   };
   assert.not.throws(asked("127.0.0.1", "127.0.0.1"));
-  for (const ends of [
-    ["192.0.2.1", "127.0.0.1"],
-    ["127.0.0.1", "192.0.2.1"],
-  ] as const) {
-    assert.throws(asked(...ends), (error: HttpError) => error.status === 403);
-  }
+  const refused = (error: HttpError) => error.status === 403;
+  assert.throws(asked("192.0.2.1", "127.0.0.1"), refused);
+  assert.throws(asked("127.0.0.1", "192.0.2.1"), refused);
 });
 
 test("what is sent must come from this very origin, as JSON", async () => {

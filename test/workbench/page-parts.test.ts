@@ -1,12 +1,20 @@
 /** What the page makes of an answer's numbers, of words that it keeps, and of the ways on from what one asked for. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { answerNumbers, insideNumbers } from "../../src/workbench/page/chat-numbers.js";
 import { firstChange } from "../../src/workbench/page/first-change.js";
 import { numbersOf, parseLayers } from "../../src/workbench/page/lists.js";
 import { gridJobs, gridLayers, mostGridLayers, steerForm } from "../../src/workbench/page/steer-request.js";
 import type { AnswerToken, Turn, TurnAnswer } from "../../src/workbench/wire.js";
 import { pageModule } from "./page-modules.js";
+
+interface Numbers {
+  head: string[];
+  rows: (string | number | null)[][];
+}
+const { answerNumbers, insideNumbers } = await pageModule<{
+  answerNumbers(turn: Turn, answer: TurnAnswer): Numbers;
+  insideNumbers(turn: Turn, token: AnswerToken): Numbers;
+}>("chat-numbers");
 
 const turn: Turn = {
   ...{ question: "q", request: { path: "/", body: {} }, interventions: [], kept: 0, answers: [] },
