@@ -13,6 +13,7 @@ import { UserError } from "../../src/contracts/user-error.js";
 import { CachedRepository } from "../../src/models/hub/cache.js";
 import { listCached, removeCached } from "../../src/models/hub/cached.js";
 import { downloadFile } from "../../src/models/hub/download.js";
+import { answerFault } from "../../src/models/hub/fault.js";
 import { parseHubPlace } from "../../src/models/hub/id.js";
 import { resolveHubPlace } from "../../src/models/hub/index.js";
 import { isHeld, underLock } from "../../src/models/hub/lock.js";
@@ -123,6 +124,23 @@ test("what was found of a file is read and let go", async () => {
   assert.equal(
     hub.downloads.map(({ range }) => range),
     [`bytes=1000-${content.length - 1}`],
+  );
+});
+
+test("which answers of a hub may pass, and whose fault a 401 is", async () => {
+  const settings = await hubSettings();
+  const fault = (status: number, headers: Record<string, string> = {}, token?: string) =>
+    answerFault({ ...settings, token }, { repository: "a/b" }, new Response(null, { status, headers }));
+  const passing = [400, 403, 404, 408, 410, 429, 500, 502, 503].filter((status) => fault(status).passing);
+  assert.equal(passing, [408, 429, 500, 502, 503]);
+  const { host } = new URL(settings.endpoint);
+  const none = `There is no file a/b here and no repository of that name on ${host}`;
+  const unknown = { "x-error-code": "RepoNotFound" };
+  assert.is(fault(401, unknown).message, `${none} (a private one needs a token in HF_TOKEN).`);
+  assert.is(fault(401, unknown, "t").message, `${none}.`);
+  assert.is(
+    fault(401, {}, "t").message,
+    `${host} does not accept the token (HF_TOKEN); it may have expired.`,
   );
 });
 
@@ -286,13 +304,20 @@ test("of two who remove a model at once, neither fails", async () => {
 
 test("who holds a lock says so every five seconds", async () => {
   const path = join(home, "locks", "lock");
-  const { setInterval: each } = globalThis;
+  const { setInterval: each, clearInterval: end } = globalThis;
+  const begun: unknown[] = [];
+  const ended: unknown[] = [];
   let beat = () => {};
   let every = 0;
   globalThis.setInterval = ((run: () => void, ms: number) => {
     [beat, every] = [run, ms];
-    return each(() => {}, 1e6);
+    begun.push(each(() => {}, 1e6));
+    return begun.at(-1);
   }) as typeof setInterval;
+  globalThis.clearInterval = (timer) => {
+    ended.push(timer);
+    end(timer);
+  };
   try {
     await underLock(
       path,
@@ -305,9 +330,11 @@ test("who holds a lock says so every five seconds", async () => {
       async () => assert.unreachable("nobody else holds it") as never,
     );
   } finally {
-    globalThis.setInterval = each;
+    Object.assign(globalThis, { setInterval: each, clearInterval: end });
   }
   assert.is(every, 5000);
+  assert.is(begun.length, 1);
+  assert.ok(ended.includes(begun[0]), "and no more once it is let go");
   assert.equal(await readdir(join(home, "locks")), []);
 });
 
