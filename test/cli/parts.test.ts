@@ -12,6 +12,7 @@ import { demoPicture } from "../../src/cli/demo-picture.js";
 import { editorCommand } from "../../src/cli/editor.js";
 import { exitCodeOf, sentenceOf, UsageError } from "../../src/cli/exit-code.js";
 import { layerList } from "../../src/cli/layers.js";
+import { makeVariants } from "../../src/cli/made-variants.js";
 import { deviceNames, rpcServers } from "../../src/cli/model-options.js";
 import { leadingTo, opener } from "../../src/cli/open-browser.js";
 import {
@@ -33,6 +34,7 @@ import { safeLines } from "../../src/cli/study-client.js";
 import { TaplineError, TimeoutError } from "../../src/client/errors.js";
 import { Transport } from "../../src/client/transport.js";
 import { InvalidInput } from "../../src/contracts/invalid-input.js";
+import type { Recipe, RecipeModel } from "../../src/contracts/recipe.js";
 import { UserError } from "../../src/contracts/user-error.js";
 import { inspectJob } from "../report/jobs.js";
 import { saying } from "../support/saying.js";
@@ -209,6 +211,22 @@ test("text of other people is safe in a terminal, line by line", () => {
     "c<U+000D>d",
     "<U+202E>e<U+001B>[2J<U+E0041>",
   ]);
+});
+
+test("of a recipe's forms those are made that a step is about and nobody has named a file for", async () => {
+  const stages: string[] = [];
+  const { signal } = new AbortController();
+  const recipe = { steps: [{ variant: "named" }] } as unknown as Recipe;
+  for (const model of [
+    { id: "/no/model.gguf", quantised: { named: "Q8_0" }, variants: { named: { id: "/mine.gguf" } } },
+    { id: "/no/model.gguf", quantised: { other: "Q8_0" } },
+    { id: "/no/model.gguf" },
+  ] as unknown as RecipeModel[]) {
+    const made = await makeVariants(recipe, model, signal, (stage) => void stages.push(stage));
+    assert.is(made.model, model);
+    await made.remove();
+  }
+  assert.equal(stages, []);
 });
 
 test("a browser is opened where one would be seen", () => {
