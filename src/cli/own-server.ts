@@ -1,4 +1,4 @@
-import type { Serving, ServingEvent } from "../inference/process/supervisor.js";
+import type { Serving, ServingEvent, SupervisedOptions } from "../inference/process/supervisor.js";
 
 export interface OwnServerOptions {
   host: string;
@@ -6,6 +6,8 @@ export interface OwnServerOptions {
   port: number;
   signal: AbortSignal;
   onEvent: (event: ServingEvent) => void;
+  /** What serves a model, in place of a process of its own, for tests. */
+  serve?: (options: SupervisedOptions) => Promise<Serving>;
 }
 
 /** A server that this command started, and whose model it can change: the address stays. */
@@ -88,6 +90,6 @@ async function start(
   options: OwnServerOptions,
   onEvent: (event: ServingEvent) => void,
 ): Promise<Serving> {
-  const { serve } = await import("../inference/process/supervisor.js");
-  return serve({ ...options, model, onEvent });
+  const { serve = (await import("../inference/process/supervisor.js")).serve, ...rest } = options;
+  return serve({ ...rest, model, onEvent });
 }

@@ -3,6 +3,7 @@ import type { ExecutionList } from "../contracts/execution.js";
 import { defaults, limits } from "../contracts/limits.js";
 import type { RouterStats } from "../contracts/router.js";
 import type { Stats } from "../contracts/stats.js";
+import { UsageError } from "./exit-code.js";
 import { layerList, spread } from "./layers.js";
 import { integerBetween } from "./options.js";
 import { serverOption } from "./service-address.js";
@@ -98,6 +99,9 @@ async function capture(prompt: string, options: CaptureOptions): Promise<void> {
 }
 
 async function executions(name: string | undefined, options: ExecutionsOptions): Promise<void> {
+  if (options.clear && name !== undefined) {
+    throw new UsageError("--clear forgets every request that has ended; it takes no id.");
+  }
   const { Transport, terminal, print, printJson } = await tools();
   const http = new Transport(options.url, 10_000, { service: "serve" });
   const canvas = terminal.canvasOf(process.stdout);

@@ -78,29 +78,33 @@ export async function* streamAnswer(
     method: "POST",
     body: { ...request, ...(raw ? { prompt: question } : { messages: question }), stream: true },
   });
-  try {
-    for await (const data of events(http.chunks(response, signal))) {
-      if (data === "[DONE]") return;
-      const event = JSON.parse(data) as StreamEvent;
-      if (event.error !== undefined) throw new TaplineError(event.error.message);
-      for (const { index = 0, delta, text, finish_reason, tapline, logprobs } of event.choices ?? []) {
-        const [content, reasoning] = [delta?.content ?? text ?? "", delta?.reasoning_content ?? ""];
-        const probabilities = probabilitiesOf(logprobs);
-        const told = tapline !== undefined || probabilities.length > 0;
-        if (content === "" && reasoning === "" && finish_reason == null && !told) continue;
-        yield {
-          choice: index,
-          content,
-          reasoning,
-          finishReason: finish_reason ?? null,
-          ...(probabilities.length > 0 && { probabilities }),
-          ...(tapline !== undefined && { tapline }),
-        };
-      }
+  for await (const data of events(http.chunks(response, signal))) {
+    if (data === "[DONE]") return;
+    const event = parse(data);
+    if (event.error !== undefined) throw new TaplineError(event.error.message);
+    for (const { index = 0, delta, text, finish_reason, tapline, logprobs } of event.choices ?? []) {
+      const [content, reasoning] = [delta?.content ?? text ?? "", delta?.reasoning_content ?? ""];
+      const probabilities = probabilitiesOf(logprobs);
+      const told = tapline !== undefined || probabilities.length > 0;
+      if (content === "" && reasoning === "" && finish_reason == null && !told) continue;
+      yield {
+        choice: index,
+        content,
+        reasoning,
+        finishReason: finish_reason ?? null,
+        ...(probabilities.length > 0 && { probabilities }),
+        ...(tapline !== undefined && { tapline }),
+      };
     }
-    throw new TaplineError("The answer ended before it was complete.");
-  } finally {
-    response.destroy();
+  }
+  throw new TaplineError("The answer ended before it was complete.");
+}
+
+function parse(data: string): StreamEvent {
+  try {
+    return JSON.parse(data) as StreamEvent;
+  } catch (cause) {
+    throw new TaplineError("An event of the answer is not JSON.", { cause });
   }
 }
 

@@ -24,6 +24,8 @@ export interface LabOptions {
 interface ActiveJob {
   job: Job;
   stored: Promise<void>;
+  /** Whether it is on disk; before that nobody hears of it. */
+  isStored: boolean;
   /** Set once by whoever brings the job to its end: its own run, or whoever stops it while it waits. */
   claimed: boolean;
   stop: AbortController;
@@ -113,6 +115,7 @@ export class Lab {
     this.#active.push(active);
     try {
       await active.stored;
+      active.isStored = true;
     } catch (error) {
       this.#drop(active);
       this.#log(`job ${submitted.id} could not be written: ${(error as Error).message}`);
@@ -142,7 +145,8 @@ export class Lab {
     });
     const stored = this.#store.create(job);
     const stop = new AbortController();
-    return { job, stored, claimed: false, stop, stopStatus: "cancelled", ended, markEnded };
+    const state = { isStored: false, claimed: false, stop, stopStatus: "cancelled" as const };
+    return { job, stored, ...state, ended, markEnded };
   }
 
   #startNext(): void {
@@ -239,7 +243,7 @@ export class Lab {
   list(): JobSummary[] {
     const all = [
       ...[...this.#finished.values()].map(({ summary }) => summary),
-      ...this.#active.map(({ job }) => summarize(job)),
+      ...this.#active.filter(({ isStored }) => isStored).map(({ job }) => summarize(job)),
     ];
     return all.sort((a, b) => b.created - a.created).slice(0, limits.job_list);
   }

@@ -44,6 +44,8 @@ export class Asker {
   /** Begins an answer and returns where it will stand. @throws HttpError */
   async ask(id: string | undefined, asked: AskRequest): Promise<{ conversation: string; turn: number }> {
     const server = await this.#ready();
+    const dictionary = await this.#dictionary(asked.dictionary);
+    // From here on nothing is awaited: another tab may have asked, too.
     const before = id === undefined ? undefined : this.#conversations.get(id);
     const { instead_of: place } = asked;
     if (before !== undefined && place === undefined) this.#refuseBusy(before);
@@ -52,7 +54,6 @@ export class Asker {
     }
     const raw = before?.raw ?? asked.raw ?? false;
     const turns = before?.turns.slice(0, place) ?? [];
-    const dictionary = await this.#dictionary(asked.dictionary);
     const request = requestOf(asked, raw, turns, watchedLayers(asked, server, dictionary), dictionary);
     const conversation =
       before === undefined || place !== undefined

@@ -26,8 +26,9 @@ export class Conversations {
     const store = new Conversations(folder, events);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     for (const name of await readdir(folder)) {
-      const [id = "", ending] = name.split(".");
-      if (ending !== "json" || !idPattern.test(id)) continue;
+      // Not what was half written, which may be of one that is deleted since.
+      const id = name.replace(/\.json$/, "");
+      if (id === name || !idPattern.test(id)) continue;
       const found = await readFile(join(folder, name), "utf8").then(parse, () => undefined);
       if (found?.id === id) store.#all.set(id, found);
     }
@@ -62,15 +63,27 @@ export class Conversations {
     const conversation: Conversation = { ...named, created, raw, turns };
     this.#all.set(id, conversation);
     const surplus = this.list().slice(workbenchLimits.conversations);
-    for (const { id } of surplus.filter(({ running }) => !running)) void this.#drop(id);
+    for (const { id } of surplus.filter(({ running }) => !running)) {
+      this.#drop(id).catch((error: Error) =>
+        say(`a conversation that made room was not deleted: ${error.message}`),
+      );
+    }
     this.told();
     return conversation;
   }
 
+  /** @throws HttpError 404, 409, 500 where its file is still there, and it is, too */
   async remove(id: string): Promise<void> {
-    if (this.get(id).turns.some(isRunning)) throw new HttpError(409, "Stop the answer first.");
-    await this.#drop(id);
-    this.told();
+    const conversation = this.get(id);
+    if (conversation.turns.some(isRunning)) throw new HttpError(409, "Stop the answer first.");
+    try {
+      await this.#drop(id);
+    } catch (error) {
+      this.#all.set(id, conversation);
+      throw new HttpError(500, `It could not be deleted (${(error as Error).message}) and is kept.`);
+    } finally {
+      this.told();
+    }
   }
 
   /** Tells the list to every page. */
@@ -88,9 +101,7 @@ export class Conversations {
         await writeFile(`${path}.part`, text, { mode: 0o600 });
         await rename(`${path}.part`, path);
       })
-      .catch((error: Error) => {
-        process.stderr.write(`tapline: a conversation was not written: ${error.message}\n`);
-      });
+      .catch((error: Error) => say(`a conversation was not written: ${error.message}`));
     return this.#writing;
   }
 
@@ -99,11 +110,20 @@ export class Conversations {
     return this.#writing;
   }
 
-  #drop(id: string): Promise<unknown> {
+  async #drop(id: string): Promise<void> {
     this.#all.delete(id);
-    this.#writing = this.#writing.then(() => rm(join(this.#folder, `${id}.json`), { force: true }));
-    return this.#writing;
+    const path = join(this.#folder, `${id}.json`);
+    const dropped = this.#writing.then(async () => {
+      for (const each of [`${path}.part`, path]) await rm(each, { force: true });
+    });
+    // What is written behind it is written all the same.
+    this.#writing = dropped.catch(() => {});
+    return dropped;
   }
+}
+
+function say(what: string): void {
+  process.stderr.write(`tapline: ${what}\n`);
 }
 
 export function isRunning({ answers }: Turn): boolean {

@@ -1,4 +1,5 @@
 import { realpath, statfs } from "node:fs/promises";
+import { sep } from "node:path";
 import { UserError } from "../contracts/user-error.js";
 import { workbenchLimits } from "../contracts/workbench-limits.js";
 import { HttpError } from "../http/index.js";
@@ -162,7 +163,7 @@ export class Models {
         "Only models of the hub's cache are removed here; other files are their owner's.",
       );
     }
-    if (model.served || this.#switching?.model === id) {
+    if (model.served || (this.#isSwitching() && this.#switching?.model === id)) {
       throw new HttpError(409, `${id} is being served; switch to another model first.`);
     }
     const hub = parseHubId(id);
@@ -333,7 +334,9 @@ export class Models {
     if (path === undefined || path === (await real(demoModelPath))) return [];
     const { models, folder } = await listCached();
     const cached = await Promise.all(models.map((model) => real(model.path)));
-    return cached.includes(path) || path.startsWith(folder) ? [] : [this.#services.served ?? path];
+    return cached.includes(path) || path.startsWith(`${await real(folder)}${sep}`)
+      ? []
+      : [this.#services.served ?? path];
   }
 
   #changed(): void {

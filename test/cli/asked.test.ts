@@ -2,6 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { CaptureResult, JobSummary } from "../../src/contracts/index.js";
@@ -205,6 +206,24 @@ test("capture: the blocks that were named, or four of the model's, and what they
     ["GET /lab/capabilities"],
     ["POST /lab/activations", { ...asked, prompt: "p", layers: [3, 7], max_input_tokens: 256 }],
   ]);
+  // From a pipe the line's end is none of the text; a second one is.
+  const stdin = Object.getOwnPropertyDescriptor(process, "stdin") as PropertyDescriptor;
+  for (const [piped, prompt] of [
+    ["two\nlines\r\n", "two\nlines"],
+    ["one\n\n", "one\n"],
+    [" as it is ", " as it is "],
+  ] as const) {
+    Object.defineProperty(process, "stdin", {
+      configurable: true,
+      value: Readable.from([Buffer.from(piped)]),
+    });
+    try {
+      await told("capture", "-", "--json");
+    } finally {
+      Object.defineProperty(process, "stdin", stdin);
+    }
+    assert.is((service.asked().at(-1) as [string, { prompt: string }])[1].prompt, prompt);
+  }
   service.answers = { "GET /lab/capabilities": { model: null, n_layer: null } };
   const none = await command(["capture", "x", "--url", service.url]);
   assert.equal([none.code, none.stderr], [1, "tapline: The server holds no model at the moment.\n"]);
@@ -261,6 +280,13 @@ test("executions: by id, by its beginning, or the newest that has ended", async 
   assert.match(await told("executions", "last"), newest.slice(0, 8));
   assert.match(await told("executions"), `of ${oldest.slice(0, 4)}`);
   assert.equal(JSON.parse(await told("executions", "--json")), list);
+  service.begin();
+  const one = await command(["executions", "last", "--clear", "--url", service.url]);
+  assert.equal(
+    [one.code, one.stderr, service.asked()],
+    [2, "tapline: --clear forgets every request that has ended; it takes no id.\n", []],
+  );
+  service.answers = { "GET /executions": list, "DELETE /executions": { deleted: 2 } };
   assert.is(await told("executions", "--clear"), "Finished requests are forgotten.\n");
   assert.equal(JSON.parse(await told("executions", "--clear", "--json")), { deleted: 2 });
   service.answers["GET /executions"] = { ...list, executions: list.executions.slice(0, 1) };
@@ -346,6 +372,11 @@ test("job --wait looks until it has ended, downloads what it left, and ends with
   service.answers[`GET /lab/v1/jobs/${id}`] = new Refused(503, "Not now.");
   const refused = await command(["job", id, "--wait", "--lab", service.url]);
   assert.equal([refused.code, refused.stdout, refused.stderr], [3, "", "tapline: Not now.\n"]);
+  // Nor is one that falters while the job waits for its turn.
+  const seen = [new Refused(500, "It faltered."), job("queued")];
+  service.answers[`GET /lab/v1/jobs/${id}`] = () => seen.shift();
+  const faltered = await command(["job", id, "--wait", "--lab", service.url]);
+  assert.equal([faltered.code, faltered.stdout, faltered.stderr], [1, "", "tapline: It faltered.\n"]);
   // Files that cannot be written are told behind what can be shown.
   service.answers[`GET /lab/v1/jobs/${id}`] = job("completed");
   const lost = await command([

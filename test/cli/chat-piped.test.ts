@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { pipedChat } from "../../src/cli/chat-piped.js";
+import { ChatSession } from "../../src/cli/chat-session.js";
 import { command } from "./in-process.js";
 import { Refused, standIn } from "./stand-in.js";
 
@@ -121,6 +123,28 @@ test("flags that contradict each other or say nothing are refused before anybody
     assert.match(stderr, sentence);
   }
   assert.equal(service.asked(), []);
+});
+
+test("a signal ends a piped chat with its reason, and nothing behind it is asked", async () => {
+  const stop = new AbortController();
+  const asked: unknown[] = [];
+  const session = new ChatSession(
+    async function* (messages) {
+      asked.push(messages);
+      stop.abort("SIGINT");
+      yield* [];
+      throw new Error("The connection broke.");
+    },
+    { request: {} },
+  );
+  const stdin = Object.getOwnPropertyDescriptor(process, "stdin") as PropertyDescriptor;
+  Object.defineProperty(process, "stdin", { configurable: true, value: Readable.from(["a\nb\n"]) });
+  try {
+    assert.is(await pipedChat(session, stop.signal).catch((reason) => reason), "SIGINT");
+  } finally {
+    Object.defineProperty(process, "stdin", stdin);
+  }
+  assert.equal(asked, [[user("a")]]);
 });
 
 test("a server without a model, one that refuses, and an answer that breaks off", async () => {

@@ -55,11 +55,14 @@ test("what was said goes along, in turns, behind the system message", async () =
   assert.equal(command("/system Be kind."), { tell: "System message: Be kind." });
   await say("three");
   assert.equal(last()[0], ["system: Be kind.", ...said, "assistant: Yes", "user: three"]);
+  command("/reset");
+  await say("anew");
+  assert.equal(last()[0], ["system: Be kind.", "user: anew"], "the system message is a setting, and stays");
   assert.equal(command("/system off"), { tell: "No system message." });
   assert.equal(command("/reset"), { tell: "The conversation is forgotten." });
   await say("four");
   assert.equal(last()[0], ["user: four"]);
-  assert.is(asked.length, 4);
+  assert.is(asked.length, 5);
 });
 
 test("commands begin with one slash, messages with two; what is none is told", () => {
@@ -127,6 +130,10 @@ test("of an answer the first choice is heard, each token is told once, and its e
   ]);
   await say("y");
   assert.equal(last()[0], ["user: x", "assistant: AB", "user: y"]);
+  for (const finishReason of ["tool_calls", null]) {
+    answers(delta("C", { finishReason }));
+    assert.equal(await say("z"), { kind: "answered", cutAtLimit: false }, String(finishReason));
+  }
 });
 
 test("a turn that fails is as if it had not been; of one that is stopped, what arrived stays", async () => {

@@ -1,5 +1,5 @@
 /** What `tapline doctor` finds: what is well, what may keep something from working, what does, and what to do about it. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { constants, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -8,6 +8,7 @@ import { findingLines } from "../../src/cli/doctor.js";
 import { type Finding, findings, nodeVersion, notBuildable } from "../../src/cli/doctor-checks.js";
 import { wrap } from "../../src/terminal/index.js";
 import { freePort } from "../support/free-port.js";
+import { withFiles } from "../support/with-files.js";
 import { standIn } from "./stand-in.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-doctor-"));
@@ -87,7 +88,17 @@ test("a hub that does not answer, that asks for a token, and that cannot be aske
     return of(await findings("demo", [], undefined, {}), "hub")[0];
   };
   const check = "hub";
-  assert.equal(await asked({ HF_ENDPOINT: "http://127.0.0.1:1" }), {
+  const { timeout } = AbortSignal;
+  const waits: number[] = [];
+  AbortSignal.timeout = (ms) => {
+    waits.push(ms);
+    return timeout.call(AbortSignal, ms);
+  };
+  const away = await asked({ HF_ENDPOINT: "http://127.0.0.1:1" }).finally(() => {
+    AbortSignal.timeout = timeout;
+  });
+  assert.equal(waits, [5000], "five seconds, and no longer");
+  assert.equal(away, {
     ...{ check, status: "warning", finding: "http://127.0.0.1:1 does not answer" },
     advice: "Models that are here work; to download others, check the network, a proxy, or HF_ENDPOINT.",
   });
@@ -101,6 +112,45 @@ test("a hub that does not answer, that asks for a token, and that cannot be aske
     },
     advice: "Set the variable right.",
   });
+});
+
+test("a disk, memory and a model that are tight, and those that are too small", async () => {
+  const { availableMemory, constrainedMemory } = process;
+  environment({ HF_HUB_OFFLINE: "1" });
+  const looked = async (free: number, memory: { available?: number; limit?: number }, writable = true) => {
+    process.availableMemory = () => memory.available ?? availableMemory();
+    process.constrainedMemory = () => memory.limit ?? 0;
+    const statfs = async () => ({ bavail: free / 512, bsize: 512 });
+    const access = async (_: unknown, mode: number) => {
+      if (mode === constants.W_OK && !writable) throw new Error("EACCES");
+    };
+    try {
+      return await withFiles({ statfs, access } as never, () => findings("demo", [], undefined, {}));
+    } finally {
+      Object.assign(process, { availableMemory, constrainedMemory });
+    }
+  };
+  const states = (found: readonly Finding[]) =>
+    ["cache", "jobs", "memory", "model"].map((check) => of(found, check)[0]?.status);
+  const roomy = { available: 2e9, limit: 4e9 };
+  assert.equal(states(await looked(5e9 + 512, roomy)), ["ok", "ok", "ok", "ok"]);
+  const tight = await looked(5e9 - 512, { available: 1e6, limit: 4e9 });
+  assert.equal(states(tight), ["warning", "warning", "warning", "warning"]);
+  assert.match(
+    of(tight, "model")[0]!.finding,
+    /^The model takes about .* of 4\.0 GB are free: it may be slow/,
+  );
+  const small = await looked(200e6 - 512, { available: 1e6, limit: 2e6 });
+  assert.equal(states(small), ["problem", "problem", "warning", "problem"]);
+  assert.match(of(small, "cache")[0]!.advice!, /: make room with tapline rm, or set HF_HOME/);
+  const closed = await looked(5e9, roomy, false);
+  assert.equal(of(closed, "jobs"), [
+    {
+      ...{ check: "jobs", status: "problem" },
+      finding: `${join(folder, "not", "there")} cannot be written by this account.`,
+      advice: "Change its owner, or set TAPLINE_HOME to a folder of yours.",
+    },
+  ]);
 });
 
 test("Node.js from 20.19 on", () => {

@@ -166,6 +166,12 @@ test("what is wrong is one sentence, and its exit code says whose fault it is", 
       1,
       /99 does not exist; the model has 8 blocks/,
     ],
+    // A worker that said nothing leaves no log to be told of.
+    [
+      ["inspect", "x", "--quiet", "--model", "/nowhere", "--lab", "new"],
+      1,
+      /^tapline: There is no model at \/nowhere\.\n$/,
+    ],
     [["inspect", "x", "--lab", "http://127.0.0.1:1"], 3, /Nothing listens at http:\/\/127\.0\.0\.1:1/],
     [["stats", "--url", "1"], 3, /Nothing listens/],
     [["job", "0".repeat(32), "--lab", lab.url], 1, /There is no job 0+\./],

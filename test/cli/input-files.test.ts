@@ -43,6 +43,13 @@ test("examples: CSV with quotes, line breaks, any order, a byte order mark; JSON
     { text: "a", split: "train" },
     { text: "b", split: "" },
   ]);
+  // A label that is not there, a number, and what the Lab shall judge.
+  assert.equal(await readExamples(file("labels.csv", "text,label\na,\nb,1\nc,yes\nd,10")), [
+    { text: "a" },
+    { text: "b", label: 1 },
+    { text: "c", label: "yes" },
+    { text: "d", label: "10" },
+  ]);
 });
 
 test("any table survives its CSV form", async () => {
@@ -68,6 +75,7 @@ test("prompts: lines, JSON, CSV", async () => {
     "two",
     "three",
   ]);
+  assert.equal(await readPrompts(file("both.jsonl", '{"text": "no", "prompt": "yes"}')), ["yes"]);
   assert.equal(await readPrompts(file("p.csv", 'prompt,more\n"a, b",x\n')), ["a, b"]);
   assert.equal(await readPrompts(file("p", "Is this, too?\nYes\n")), ["Is this, too?", "Yes"]);
 });
@@ -80,6 +88,7 @@ test("what cannot be read is one sentence that names the place", async () => {
   );
   await refused(readExamples(file("d.csv", 'text,label\na "b" c,1\n')), /line 2 has a quote/);
   await refused(readExamples(file("e.jsonl", '{"text": "a"}\n{"text": \n')), /line 2 of .* is not JSON/);
+  await refused(readExamples(file("blank.jsonl", '\n{"text": "a"}\n \n{')), /line 4 of .* is not JSON/);
   await refused(readExamples(file("f.json", "{}")), /holds no JSON array/);
   await refused(readExamples(file("g", "just words")), /neither JSON, JSON Lines nor CSV/);
   await refused(readExamples(file("h.json", "[1]")), /Entry 1 of .* is no example/);

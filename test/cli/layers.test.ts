@@ -8,6 +8,8 @@ test("layers are written as indices and ranges", () => {
   assert.equal(layerList("0,3, 7"), [0, 3, 7]);
   assert.equal(layerList("0-3,7"), [0, 1, 2, 3, 7]);
   assert.equal(layerList("7,0"), [7, 0]);
+  assert.equal(layerList("0-7"), [0, 1, 2, 3, 4, 5, 6, 7], "eight, the most");
+  assert.equal(layerList("254-255"), [254, 255]);
 });
 
 test("what is no list of layers is refused with the reason", () => {

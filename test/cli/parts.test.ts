@@ -12,6 +12,7 @@ import { demoPicture } from "../../src/cli/demo-picture.js";
 import { editorCommand } from "../../src/cli/editor.js";
 import { exitCodeOf, sentenceOf, UsageError } from "../../src/cli/exit-code.js";
 import { layerList } from "../../src/cli/layers.js";
+import { makeVariants } from "../../src/cli/made-variants.js";
 import { deviceNames, rpcServers } from "../../src/cli/model-options.js";
 import { leadingTo, opener } from "../../src/cli/open-browser.js";
 import {
@@ -33,6 +34,7 @@ import { safeLines } from "../../src/cli/study-client.js";
 import { TaplineError, TimeoutError } from "../../src/client/errors.js";
 import { Transport } from "../../src/client/transport.js";
 import { InvalidInput } from "../../src/contracts/invalid-input.js";
+import type { Recipe, RecipeModel } from "../../src/contracts/recipe.js";
 import { UserError } from "../../src/contracts/user-error.js";
 import { inspectJob } from "../report/jobs.js";
 import { saying } from "../support/saying.js";
@@ -137,6 +139,7 @@ test("errors whose sentence is for a person, and the exit code of each", () => {
     [coded("a", { status: 400 }), 2, "a"],
     [coded("a", { status: 404 }), 1, "a"],
     [coded("a", { status: 500 }), 1, "a"],
+    [coded("a", { status: 502 }), 1, "a"],
     [coded("a", { status: 503 }), 3, "a"],
     [coded("a", { cause: { code: "ECONNREFUSED" } }), 3, "a"],
     [coded("a", { status: 500, cause: { code: "ECONNREFUSED" } }), 1, "a"],
@@ -208,6 +211,22 @@ test("text of other people is safe in a terminal, line by line", () => {
     "c<U+000D>d",
     "<U+202E>e<U+001B>[2J<U+E0041>",
   ]);
+});
+
+test("of a recipe's forms those are made that a step is about and nobody has named a file for", async () => {
+  const stages: string[] = [];
+  const { signal } = new AbortController();
+  const recipe = { steps: [{ variant: "named" }] } as unknown as Recipe;
+  for (const model of [
+    { id: "/no/model.gguf", quantised: { named: "Q8_0" }, variants: { named: { id: "/mine.gguf" } } },
+    { id: "/no/model.gguf", quantised: { other: "Q8_0" } },
+    { id: "/no/model.gguf" },
+  ] as unknown as RecipeModel[]) {
+    const made = await makeVariants(recipe, model, signal, (stage) => void stages.push(stage));
+    assert.is(made.model, model);
+    await made.remove();
+  }
+  assert.equal(stages, []);
 });
 
 test("a browser is opened where one would be seen", () => {
@@ -352,7 +371,7 @@ test("a router has its backends from one place", async () => {
   }
 });
 
-test("a cache without models", async () => {
+test("a cache without models, and with some", async () => {
   const before = process.env.HF_HUB_CACHE;
   process.env.HF_HUB_CACHE = join(folder, "cache");
   try {
@@ -364,12 +383,44 @@ test("a cache without models", async () => {
     const blobs = join(folder, "cache", "models--tiny--demo", "blobs");
     mkdirSync(blobs, { recursive: true });
     writeFileSync(join(blobs, `${"a".repeat(64)}.tapline.incomplete`), "abc");
+    assert.match(
+      (await command(["models"])).stdout,
+      "tiny/demo has an unfinished download of 3 B: tapline pull continues it, tapline rm removes it.\n",
+    );
     const removed = await command(["rm", "tiny/demo"]);
     assert.equal(removed, {
       ...{ code: 0, stderr: "" },
       stdout: "an unfinished download is removed.\n3 B are free again.\n",
     });
     assert.equal(readdirSync(join(folder, "cache")), []);
+    // The head of a GGUF with one tensor of so many elements, whose weights nobody looks at.
+    for (const [name, elements] of [
+      ["b", 1_000_000_000],
+      ["m", 494_000_000],
+      ["s", 1_480_000],
+    ] as const) {
+      const head = Buffer.alloc(61);
+      head.write("GGUF");
+      head.writeUInt32LE(3, 4);
+      head.writeBigUInt64LE(1n, 8); // tensors, and no values
+      head.writeBigUInt64LE(1n, 24);
+      head.write("w", 32);
+      head.writeUInt32LE(1, 33);
+      head.writeBigUInt64LE(BigInt(elements), 37);
+      const snapshot = join(folder, "cache", `models--tiny--${name}`, "snapshots", "a".repeat(40));
+      mkdirSync(snapshot, { recursive: true });
+      writeFileSync(join(snapshot, "x.gguf"), head);
+    }
+    const table = (await command(["models"])).stdout;
+    assert.equal(
+      [...table.matchAll(/^tiny\/(.)\/x\.gguf +(\S+ [BM]) /gm)].map(([, name, size]) => [name, size]),
+      [
+        ["b", "1.0 B"],
+        ["m", "494 M"],
+        ["s", "1.5 M"],
+      ],
+      table,
+    );
   } finally {
     if (before === undefined) delete process.env.HF_HUB_CACHE;
     else process.env.HF_HUB_CACHE = before;

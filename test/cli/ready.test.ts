@@ -42,6 +42,50 @@ test("ready waits while nothing listens and while a model loads, and ends with t
   assert.equal(asked, ["/health", "/health", "/health"]);
 });
 
+/** What `ready` comes to before a service that gives these answers, each so many milliseconds behind the one before. */
+async function readyBefore(statuses: number[], words: string[], msEach = 0, name?: string) {
+  const { now } = performance;
+  let passed = 0;
+  performance.now = () => now.call(performance) + passed;
+  const left = [...statuses];
+  const server = createServer((_, response) => {
+    passed += msEach;
+    response.statusCode = left.shift() ?? 200;
+    response.end('{"error": "Not so."}');
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  if (name !== undefined) process.env[name] = String(port);
+  try {
+    return await command(["ready", ...words, ...(name === undefined ? [String(port)] : [])]);
+  } finally {
+    performance.now = now;
+    if (name !== undefined) delete process.env[name];
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+test("ready waits for a model as long as it loads, and not for a service that fails", async () => {
+  const loading = await readyBefore([503, 503, 503, 200], ["--timeout", "5"], 4000);
+  assert.is(loading.code, 0, loading.stderr);
+  const failing = await readyBefore([500, 200], []);
+  assert.equal([failing.code, failing.stderr], [1, "tapline: Not so.\n"]);
+});
+
+test("ready takes the addresses that the environment names", async () => {
+  for (const [words, name] of [
+    [["lab"], "TAPLINE_LAB_URL"],
+    [["serve"], "TAPLINE_URL"],
+    [[], "TAPLINE_URL"],
+  ] as const) {
+    const { code, stdout } = await readyBefore([200], [...words], 0, name);
+    assert.is(code, 0, name);
+    assert.match(stdout, /^http:\/\/127\.0\.0\.1:\d+ is ready\.\n$/);
+  }
+});
+
 test("ready gives up: nothing there in time, somebody else's service, no address", async () => {
   const nothing = await command(["ready", "1", "--timeout", "1"]);
   assert.is(nothing.code, 3);

@@ -1,15 +1,18 @@
 /** Which server the workbench joins, and which it starts: at what port, with what model, and what it tells meanwhile. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { OwnServer, type OwnServerOptions } from "../../src/cli/own-server.js";
-import { openWorkbench } from "../../src/cli/workbench-run.js";
+import { newLink, openWorkbench } from "../../src/cli/workbench-run.js";
 import { ports } from "../../src/contracts/limits.js";
 import { PortInUse } from "../../src/contracts/user-error.js";
+import { keyPath, linkPath } from "../../src/workbench/index.js";
+import type { Seen } from "../client/scripted.js";
+import { freePort } from "../support/free-port.js";
 import { capturing } from "./in-process.js";
-import { standIn } from "./stand-in.js";
+import { Refused, standIn } from "./stand-in.js";
 
 const home = mkdtempSync(join(tmpdir(), "tapline-workbench-run-"));
 const service = await standIn();
@@ -77,6 +80,33 @@ test("where none of ours is at the usual port one is started there, or where the
   };
   assert.is(await opened(health).catch((error) => error), fault);
   assert.equal(started, [["demo", service.port]]);
+});
+
+test("a link is asked for by the key of a workbench that runs; where none does that is told, whatever is left of it", async () => {
+  const port = await freePort();
+  const told = (error: Error) => [error.name, error.message];
+  const none = [
+    ...[
+      "UserError",
+      `No workbench of this user runs at port ${port}; start one with tapline workbench --port ${port}.`,
+    ],
+  ];
+  assert.equal(await newLink(port).catch(told), none);
+  for (const at of [port, service.port]) {
+    mkdirSync(dirname(keyPath(home, at)), { recursive: true });
+    writeFileSync(keyPath(home, at), "the key");
+  }
+  assert.equal(await newLink(port).catch(told), none, "the key of one that was killed");
+  const keys: unknown[] = [];
+  service.answers = {
+    [`POST ${linkPath}`]: ({ headers }: Seen) => {
+      keys.push(headers.authorization);
+      return keys.length === 1 ? { link: "http://127.0.0.1/#token" } : new Refused(403, "Not from here.");
+    },
+  };
+  assert.is(await newLink(service.port), "http://127.0.0.1/#token");
+  assert.equal(await newLink(service.port).catch(told), ["TaplineError", "Not from here."]);
+  assert.equal(keys, ["Bearer the key", "Bearer the key"]);
 });
 
 test("what the server tells on its way: how far it is, what to be careful of, and its faults as they are", async () => {

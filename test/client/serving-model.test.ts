@@ -193,6 +193,7 @@ test("refusals, faults in the middle and early ends of an answer all raise", asy
       sendJson(response, 503, { error: { message: "All places are taken.", type: "overloaded_error" } }),
     (response) => response.end(`data: {"error":{"message":"The model failed."}}\n\n`),
     (response) => response.end(event({ content: "Par" })),
+    (response) => response.end("data: {half\n\n"),
   ];
   const service = await scripted((_request, response) => scripts.shift()!(response));
   const serving = new ServingModel(service.port);
@@ -200,12 +201,20 @@ test("refusals, faults in the middle and early ends of an answer all raise", asy
     for await (const _ of serving.chat(question));
   };
   const messages = [];
-  for (let count = 0; count < 3; count++) messages.push(await read().catch((error: Error) => error.message));
+  for (let count = 0; count < 4; count++) {
+    messages.push(
+      await read().catch((error: Error) => {
+        assert.instance(error, TaplineError);
+        return error.message;
+      }),
+    );
+  }
   await service.close();
   assert.equal(messages, [
     "All places are taken.",
     "The model failed.",
     "The answer ended before it was complete.",
+    "An event of the answer is not JSON.",
   ]);
 });
 

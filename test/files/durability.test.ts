@@ -86,9 +86,10 @@ test("a job is on disk when its submission is answered, its end when it is told,
   }
 });
 
-test("a job runs, for everybody who asks, once that is on disk", async () => {
+test("a job is listed, and runs, for everybody who asks, once that is on disk", async () => {
   const lab = await openHarness({ home: folder, meddle: "hang" });
   const { rename } = promises;
+  const listed: unknown[] = [];
   let asked = () => {};
   let write = () => {};
   const isAsked = new Promise<void>((resolve) => {
@@ -98,6 +99,9 @@ test("a job runs, for everybody who asks, once that is on disk", async () => {
     write = resolve;
   });
   promises.rename = async (from, to) => {
+    if (readFileSync(from, "utf8").includes('"status":"queued"')) {
+      listed.push(...(await lab.request("GET", "/jobs")).body.jobs);
+    }
     if (readFileSync(from, "utf8").includes('"status":"running"')) {
       asked();
       await mayBeWritten;
@@ -107,7 +111,12 @@ test("a job runs, for everybody who asks, once that is on disk", async () => {
   syncBuiltinESMExports();
   try {
     const { id } = await lab.submit(demoInspect);
+    assert.equal(listed, []);
     await isAsked;
+    assert.equal(
+      (await lab.request("GET", "/jobs")).body.jobs.map((job: { id: string }) => job.id),
+      [id],
+    );
     const whileWritten = (await lab.request("GET", `/jobs/${id}`)).body;
     assert.equal([whileWritten.status, whileWritten.started], ["queued", null]);
     write();

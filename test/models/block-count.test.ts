@@ -26,6 +26,22 @@ test.after.each(async () => {
 
 test("blocks of a file here, from its head", async () => {
   assert.is(await blockCount("demo"), 8);
+  // Of one whose number is a text, nothing is known: one value, whose key ends as it has to.
+  const key = "llama.block_count";
+  const odd = Buffer.alloc(24 + 8 + key.length + 4 + 8 + 1);
+  odd.write("GGUF");
+  odd.writeUInt32LE(3, 4);
+  odd.writeBigUInt64LE(1n, 16);
+  odd.writeBigUInt64LE(BigInt(key.length), 24);
+  odd.write(key, 32);
+  odd.writeUInt32LE(8, 32 + key.length);
+  odd.writeBigUInt64LE(1n, 36 + key.length);
+  odd.write("5", 44 + key.length);
+  await writeFile(join(home, "odd.gguf"), odd);
+  assert.is(await blockCount(join(home, "odd.gguf")), undefined);
+  odd.writeUInt32LE(4, 32 + key.length); // a number of four bytes
+  await writeFile(join(home, "odd.gguf"), odd.subarray(0, 40 + key.length));
+  assert.is(await blockCount(join(home, "odd.gguf")), 1);
   const cut = join(home, "cut.gguf");
   await writeFile(cut, demo.subarray(0, 20));
   assert.is(await blockCount(cut), undefined);

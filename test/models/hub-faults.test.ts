@@ -1,6 +1,8 @@
 /** What is done where the hub is in trouble or odd: which waits there are (none of them is waited here), and what is told. */
+import dns from "node:dns/promises";
 import promises, { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
+import { syncBuiltinESMExports } from "node:module";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { homedir, hostname, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +12,7 @@ import { UserError } from "../../src/contracts/user-error.js";
 import { CachedRepository } from "../../src/models/hub/cache.js";
 import { listCached, removeCached } from "../../src/models/hub/cached.js";
 import { downloadFile } from "../../src/models/hub/download.js";
+import { answerFault } from "../../src/models/hub/fault.js";
 import { parseHubPlace } from "../../src/models/hub/id.js";
 import { resolveHubPlace } from "../../src/models/hub/index.js";
 import { isHeld, underLock } from "../../src/models/hub/lock.js";
@@ -19,7 +22,7 @@ import { hubSettings } from "../../src/models/hub/settings.js";
 import { StreamSource } from "../../src/models/hub/stream-source.js";
 import { canonicalJson, provenance } from "../../src/models/provenance.js";
 import { resolveModel } from "../../src/models/resolve.js";
-import { awaitRpcServers } from "../../src/models/rpc.js";
+import { awaitRpcServers, reachRpcServers } from "../../src/models/rpc.js";
 import { watchOpenFiles } from "../support/open-files.js";
 import { until } from "../support/until.js";
 import { askingTooLate, withFiles } from "../support/with-files.js";
@@ -118,6 +121,23 @@ test("what was found of a file is read and let go", async () => {
   assert.equal(
     hub.downloads.map(({ range }) => range),
     [`bytes=1000-${content.length - 1}`],
+  );
+});
+
+test("which answers of a hub may pass, and whose fault a 401 is", async () => {
+  const settings = await hubSettings();
+  const fault = (status: number, headers: Record<string, string> = {}, token?: string) =>
+    answerFault({ ...settings, token }, { repository: "a/b" }, new Response(null, { status, headers }));
+  const passing = [400, 403, 404, 408, 410, 429, 500, 502, 503].filter((status) => fault(status).passing);
+  assert.equal(passing, [408, 429, 500, 502, 503]);
+  const { host } = new URL(settings.endpoint);
+  const none = `There is no file a/b here and no repository of that name on ${host}`;
+  const unknown = { "x-error-code": "RepoNotFound" };
+  assert.is(fault(401, unknown).message, `${none} (a private one needs a token in HF_TOKEN).`);
+  assert.is(fault(401, unknown, "t").message, `${none}.`);
+  assert.is(
+    fault(401, {}, "t").message,
+    `${host} does not accept the token (HF_TOKEN); it may have expired.`,
   );
 });
 
@@ -281,14 +301,21 @@ test("of two who remove a model at once, neither fails", async () => {
 
 test("who holds a lock says so every five seconds", async () => {
   const path = join(home, "locks", "lock");
-  const { setInterval: each } = globalThis;
+  const { setInterval: each, clearInterval: end } = globalThis;
+  const begun: unknown[] = [];
+  const ended: unknown[] = [];
   let beat = () => {};
   let every = 0;
   const noted = (run: () => void, ms: number) => {
     [beat, every] = [run, ms];
-    return each(() => {}, 1e6);
+    begun.push(each(() => {}, 1e6));
+    return begun.at(-1);
   };
-  await withTime({ setInterval: noted }, () =>
+  const forgotten = (timer: NodeJS.Timeout) => {
+    ended.push(timer);
+    end(timer);
+  };
+  await withTime({ setInterval: noted, clearInterval: forgotten }, () =>
     underLock(
       path,
       async () => {
@@ -301,6 +328,8 @@ test("who holds a lock says so every five seconds", async () => {
     ),
   );
   assert.is(every, 5000);
+  assert.is(begun.length, 1);
+  assert.ok(ended.includes(begun[0]), "and no more once it is let go");
   assert.equal(await readdir(join(home, "locks")), []);
 });
 
@@ -467,6 +496,24 @@ test("of a stream as much is taken as is read of it, and its end ends what is be
   assert.ok(ended);
   // What was not read any more is not there.
   assert.equal(await read(4, 6), [6, 7]);
+});
+
+test("an rpc-server is looked for by the addresses that llama.cpp takes, of IPv4", async () => {
+  const { lookup } = dns;
+  const asked: unknown[] = [];
+  dns.lookup = (async (host: string, { family }: { family: number }) => {
+    asked.push([host, family]);
+    throw new Error("ENOTFOUND");
+  }) as never;
+  syncBuiltinESMExports();
+  const error = await reachRpcServers([{ host: "there", port: 1 }])
+    .catch((error: Error) => error)
+    .finally(() => {
+      dns.lookup = lookup;
+      syncBuiltinESMExports();
+    });
+  assert.equal(asked, [["there", 4]]);
+  assert.is((error as Error).message, "The rpc-server there:1 has no address: its name is not known.");
 });
 
 test("a server that can never be reached is not waited for", async () => {

@@ -9,6 +9,7 @@ import promises, {
   rm,
   stat,
   symlink,
+  truncate,
   writeFile,
 } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -147,7 +148,7 @@ test("all parts of a split model are downloaded, and progress counts them togeth
     [1, 2, 3].map((part) => [`big/x-Q8_0-0000${part}-of-00003.gguf`, gguf(2000 + part, part)]),
   );
   hub.repositories["a/split"] = { files: parts };
-  let last = { done: 0, total: 0 };
+  let last = { done: 0, total: 0, received: 0 };
   const { path, weights } = await resolveModel("a/split", {
     onDownload: (progress) => {
       last = progress;
@@ -158,7 +159,7 @@ test("all parts of a split model are downloaded, and progress counts them togeth
     weights.map(({ bytes }) => bytes),
     [2001, 2002, 2003],
   );
-  assert.equal([last.done, last.total], [6006, 6006]);
+  assert.equal([last.done, last.total, last.received], [6006, 6006, 6006]);
   delete parts["big/x-Q8_0-00002-of-00003.gguf"];
   assert.match(await fault("a/split", { revision: mainCommit }), "lacks big/x-Q8_0-00002-of-00003.gguf");
 });
@@ -230,6 +231,10 @@ test("on a disk without links the snapshot holds a copy, which is made once", as
     assert.ok(made.isFile());
     assert.is((await resolveModel("tiny/demo")).path, path);
     assert.is((await lstat(path)).ino, made.ino);
+    // One that was broken off is made once more.
+    await truncate(path, 100);
+    await resolveModel("tiny/demo");
+    assert.is((await lstat(path)).size, demo.length);
   } finally {
     Object.assign(promises, { link, symlink });
     syncBuiltinESMExports();
@@ -427,7 +432,14 @@ test("what an earlier attempt left is continued; damaged on this disk, it is fet
     await rm(join(home, "hub"), { recursive: true });
     await mkdir(join(folder(), "blobs"), { recursive: true });
     await writeFile(partial, left);
-    assert.ok(demo.equals(await readFile((await resolveModel("tiny/demo")).path)));
+    let most = 0;
+    const { path } = await resolveModel("tiny/demo", {
+      onDownload: ({ done }) => {
+        most = Math.max(most, done);
+      },
+    });
+    assert.ok(demo.equals(await readFile(path)));
+    assert.is(most, demo.length, "never more than there is");
   }
 });
 

@@ -1,6 +1,7 @@
+import { totalmem } from "node:os";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { type DeviceMemory, judgeMemory } from "../../src/models/memory.js";
+import { type DeviceMemory, hostMemory, judgeMemory } from "../../src/models/memory.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { estimateMemory, NativeError } from "../../src/native/index.js";
 
@@ -51,6 +52,24 @@ test("what fits, what is tight, what cannot be", () => {
   assert.is(no.fits, "no");
   assert.match(no.sentence, "there are 7.0 GB in all");
   assert.match(no.sentence, "--force");
+});
+
+test("what takes exactly what is free fits, and exactly what there is hardly; a container's limit is all there is", () => {
+  const need = [device({ weights: 8 * GB })];
+  assert.is(judgeMemory(need, { free: 8 * GB, total: 8 * GB }).fits, "yes");
+  assert.is(judgeMemory(need, { free: 8 * GB - 1, total: 8 * GB }).fits, "tight");
+  const { availableMemory, constrainedMemory } = process;
+  try {
+    process.availableMemory = () => 5e5;
+    process.constrainedMemory = () => 1e6;
+    assert.equal(hostMemory(), { free: 5e5, total: 1e6 });
+    process.constrainedMemory = () => 0; // none is known
+    assert.equal(hostMemory(), { free: 5e5, total: totalmem() });
+    process.constrainedMemory = () => 2 ** 63; // as none is told
+    assert.is(hostMemory().total, totalmem());
+  } finally {
+    Object.assign(process, { availableMemory, constrainedMemory });
+  }
 });
 
 test("devices count together: a GPU or an rpc-server takes what the machine cannot", () => {

@@ -52,6 +52,13 @@ test("a file, by absolute and by relative path", async () => {
   process.chdir(cwd);
 });
 
+test("the ending of a file may be in any case", async () => {
+  const path = join(await folder("capitals", []), "MODEL.GGUF");
+  await writeFile(path, "GGUF....");
+  assert.is((await resolveModel(path)).path, path);
+  assert.is((await resolveModel(join(root, "capitals"))).path, path);
+});
+
 test("a directory with one model, whatever else lies in it", async () => {
   const path = await folder("b", ["model.gguf", "mmproj-model.gguf", "README.md", "config.json"]);
   assert.is((await resolveModel(path)).path, join(path, "model.gguf"));

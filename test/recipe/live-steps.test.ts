@@ -1,6 +1,8 @@
 /** A recipe's live steps: what is asked, what it names, and what is written of it. Nothing runs. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import type { LiveSession } from "../../src/cli/live-session.js";
+import { runLiveStep } from "../../src/cli/run-live-step.js";
 import { bodiesOf, exchangesOf, livePage } from "../../src/recipe/index.js";
 import { type Base, told } from "./a-recipe.js";
 
@@ -97,6 +99,54 @@ test("a live step names what earlier ones made, in every place where it may", ()
   };
   assert.is(told(chat({ prompt: "a" })), "Step ask: body: prompt is no field of /v1/chat/completions.");
   assert.is(told(chat({ messages: [{ role: "user", content: "a" }] })).slice(0, 9), "accepted:");
+});
+
+test("a random vector has a direction of its own for each layer, as long as the other's there, by its seed", async () => {
+  const sent: Buffer[] = [];
+  const claimed: string[] = [];
+  const live = {
+    claims: { claim: async (shelf: string, name: string) => void claimed.push(`${shelf} ${name}`) },
+    http: {
+      async json(path: string, { method, body }: { method?: string; body?: Buffer }) {
+        if (method === "PUT") sent.push(Buffer.from(body as Uint8Array));
+        else assert.is(path, "/lab/vectors/a%2Fb");
+        return {
+          n_embd: 16,
+          layers: [
+            { layer: 3, length: 2 },
+            { layer: 5, length: 7 },
+          ],
+        };
+      },
+    },
+  } as unknown as LiveSession;
+  const { signal } = new AbortController();
+  for (const seed of [1, 1, 2]) {
+    await runLiveStep(live, { random: { name: "noise", like: "a/b", seed } }, signal, () => {});
+  }
+  assert.equal(claimed, Array(3).fill("/lab/vectors noise"));
+  /** A tensor of a safetensors file: a head of so many bytes, JSON, and the numbers. */
+  const row = (file: Buffer, name: string) => {
+    const size = Number(file.readBigUInt64LE(0));
+    const { dtype, shape, data_offsets: place } = JSON.parse(file.toString("utf8", 8, 8 + size))[name];
+    assert.equal([dtype, shape, place[1] - place[0]], ["F32", [16], 64]);
+    return Array.from({ length: 16 }, (_, at) => file.readFloatLE(8 + size + place[0] + 4 * at));
+  };
+  const [one, same, other] = sent as [Buffer, Buffer, Buffer];
+  assert.ok(one.equals(same));
+  const [three, five] = [row(one, "layer_3"), row(one, "layer_5")];
+  for (const [values, length] of [
+    [three, 2],
+    [five, 7],
+    [row(other, "layer_3"), 2],
+  ] as const) {
+    assert.ok(Math.abs(Math.hypot(...values) - length) < 1e-5);
+  }
+  // The cosine of two of them is that of chance, and not one.
+  const cosine = (a: number[], b: number[]) =>
+    a.reduce((sum, value, at) => sum + value * (b[at] as number), 0) / Math.hypot(...a) / Math.hypot(...b);
+  assert.ok(Math.abs(cosine(three, five)) < 0.9);
+  assert.ok(Math.abs(cosine(three, row(other, "layer_3"))) < 0.9);
 });
 
 test("a live step's page: what was asked, answered and done, and everything as JSON", () => {

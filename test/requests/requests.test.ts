@@ -190,6 +190,12 @@ test("an input of 256 KiB is kept whole, as value and as bytes; of a longer one 
     }
   }
   assert.is(begin(undefined, Buffer.from("no JSON")).read()?.input, "no JSON");
+  // Bytes are what counts, and no character is cut: a quotation mark, and 87,381 signs of three bytes.
+  const euros = "€".repeat(100_000);
+  for (const input of [euros, Buffer.from(JSON.stringify(euros))]) {
+    const { input: kept, truncated } = begin(undefined, input).read() ?? {};
+    assert.equal([kept, truncated], [`"${"€".repeat(87_381)}`, true]);
+  }
 });
 
 test("thirty things that happened are told, and the end; of each sentence 1,024 bytes", () => {

@@ -108,12 +108,16 @@ test("giving up: an emptied file, an unchanged one (kept, and taken up again), a
     [1, "tapline: The file has no words, so there is no package.\n"],
   );
 
-  const kept = await run(["--job", id, "--lab", lab.lab.url, "--title", "Kept"], { VISUAL: "true" });
+  const kept = await run(["--job", id, "--lab", lab.lab.url, "--title", "Kept", "--omission", "first"], {
+    VISUAL: "true",
+  });
   assert.is(kept.code, 1);
   const file = /kept in (\S+);/.exec(kept.stderr)?.[1] as string;
-  const again = await run(["--job", id, "--lab", lab.lab.url, "--words", file, ...said, "--out", "-"]);
+  const more = ["--omission", "second", "--out", "-"];
+  const again = await run(["--job", id, "--lab", lab.lab.url, "--words", file, ...said, ...more]);
   assert.is(again.code, 0, again.stderr);
-  assert.is((JSON.parse(again.stdout) as StudyPackage).title, "Kept");
+  const { title, omissions } = JSON.parse(again.stdout) as StudyPackage;
+  assert.equal([title, omissions.slice(0, 2)], ["Kept", ["first", "second"]]);
 
   const failed = await run(["--job", id, "--lab", lab.lab.url], { VISUAL: "exit 7; true" });
   assert.match(failed.stderr, /The editor \(exit 7; true\) ended with 7\. Your words are kept/);

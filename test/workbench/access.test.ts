@@ -4,7 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import type { HttpError } from "../../src/http/index.js";
+import { workbenchAccess } from "../../src/workbench/access.js";
 import { keyPath, startWorkbench, type WorkbenchService } from "../../src/workbench/index.js";
+import { Sessions } from "../../src/workbench/sessions.js";
 import { exchange } from "../http/raw.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-workbench-"));
@@ -108,6 +111,19 @@ test("one address: any other Host is refused, on files as on the API", async () 
   assert.ok(told.body.includes(`http://127.0.0.1:${port}/`), "the right address is told");
   assert.is((await raw("GET", `http://${own()}/`, [`Host: ${own()}`])).status, 403, "absolute form");
   assert.is((await raw("GET", `//${own()}/`, [`Host: ${own()}`])).status, 403);
+});
+
+test("both ends of a connection are on this machine, and of its own network alone", () => {
+  const check = workbenchAccess(new Sessions());
+  const asked = (remoteAddress: string, localAddress: string) => {
+    const socket = { remoteAddress, localAddress, localPort: 8000 };
+    const req = { socket, url: "/", method: "GET", headers: {}, rawHeaders: ["Host", "127.0.0.1:8000"] };
+    return () => check({ req, socket, path: "/", method: "GET", headers: {} } as never, async () => {});
+  };
+  assert.not.throws(asked("127.0.0.1", "127.0.0.1"));
+  const refused = (error: HttpError) => error.status === 403;
+  assert.throws(asked("192.0.2.1", "127.0.0.1"), refused);
+  assert.throws(asked("127.0.0.1", "192.0.2.1"), refused);
 });
 
 test("what is sent must come from this very origin, as JSON", async () => {

@@ -1,5 +1,7 @@
 /** What becomes of the server's answers, token by token; without a page. */
+import { existsSync, readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
+import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { AskRequest } from "../../src/contracts/workbench.js";
@@ -53,6 +55,10 @@ test("what is kept of a question and its answer, and told on the way", async () 
     { state: "done", edited: false, tokens: [{ id: 2, text: "Lon" }], finish: "stop" },
   ]);
   const { conversation } = place;
+  // And on disk, for the next start.
+  const file = join(parts.folder, `${conversation}.json`);
+  await until(() => existsSync(file));
+  assert.equal(JSON.parse(readFileSync(file, "utf8")).turns[0].answers, kept.answers);
   const events = parts.told.filter(({ type }) => type === "tokens" || type === "answer");
   assert.equal(events, [
     { type: "tokens", conversation, turn: 0, answer: 0, at: 0, tokens: [{ id: 1, text: "Par" }] },
@@ -96,7 +102,7 @@ test("an answer that fails, ends early or is stopped keeps what came, and says s
   const odd: Answers[string] = (response: ServerResponse) => {
     response.writeHead(200).end("data: {\n\n");
   };
-  assert.equal(await answer(odd), ["failed", "The service failed; its log says where.", 0]);
+  assert.equal(await answer(odd), ["failed", "An event of the answer is not JSON.", 0]);
 
   answers[chatPath] = (response: ServerResponse) => {
     response.writeHead(200).write(`data: ${JSON.stringify({ choices: begun })}\n\n`);
@@ -261,6 +267,17 @@ test("features of an answer's tokens are those of the rows that chose them; the 
     "GET /lab/dictionaries": { dictionaries: [{ name: "d e", layer: 2 }] },
     "GET /lab/captures/c%2F1/features?dictionary=d+e&top=8": { prompt_tokens: 3, rows },
     "DELETE /lab/captures/c%2F1": {},
+    "POST /apply-template": { prompt: "<user>Hi" },
+    "POST /tokenize": { tokens: [10, 11, 12] },
+    [rawPath]: streams(
+      [{ index: 0, text: "d", tapline: { tokens: [token(4, "d")] } }],
+      [{ ...stop(), tapline: { capture: { id: "c2", rows: 1, layers: [2] } } }],
+    ),
+    "GET /lab/captures/c2/features?dictionary=d+e&top=8": {
+      prompt_tokens: 5,
+      rows: [{ index: 4, features: [{ feature: 7, activation: 1 }] }],
+    },
+    "DELETE /lab/captures/c2": {},
     [chatPath]: streams(
       [said("a", [token(1, "a")])],
       [said("bc", [token(2, "b"), token(3, "c")])],
@@ -268,7 +285,7 @@ test("features of an answer's tokens are those of the rows that chose them; the 
     ),
   };
   const parts = await open(answers);
-  const { kept } = await ask(parts, { dictionary: "d e" });
+  const { kept, conversation } = await ask(parts, { dictionary: "d e" });
   assert.equal(kept.dictionary, { name: "d e", layer: 2 });
   const [answer] = kept.answers as [TurnAnswer];
   assert.equal(
@@ -285,6 +302,16 @@ test("features of an answer's tokens are those of the rows that chose them; the 
   );
   const last = told[2] as { at: number; tokens: AnswerToken[] };
   assert.equal([last.at, last.tokens], [0, answer.tokens]);
+  // What goes on behind two of its tokens has five before it, and the last of these chose the first new one.
+  const fork = await parts.asker.fork(conversation, { turn: 0, answer: 0, token: 2 });
+  assert.equal(
+    (await ended(parts, fork)).answers[0]?.tokens.map(({ text, features }) => [text, features?.[0]?.feature]),
+    [
+      ["a", 2],
+      ["b", 3],
+      ["d", 7],
+    ],
+  );
 
   delete answers["GET /lab/captures/c%2F1/features?dictionary=d+e&top=8"];
   const unread = (await ask(parts, { dictionary: "d e" })).kept.answers[0] as TurnAnswer;

@@ -1,11 +1,15 @@
 /** What the page's own service answers at each of its addresses, before services that answer as told: no browser. */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import type { ServerResponse } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { keyPath, startWorkbench, type WorkbenchService } from "../../src/workbench/index.js";
+import { TimeoutError } from "../../src/client/index.js";
+import { createApp } from "../../src/http/index.js";
+import { keyPath, startWorkbench, type Workbench, type WorkbenchService } from "../../src/workbench/index.js";
+import { apiRoutes } from "../../src/workbench/routes.js";
 import { scripted, sendJson } from "../client/scripted.js";
 import { inspectJob } from "../report/jobs.js";
 import { type Answer, send } from "../support/request.js";
@@ -365,6 +369,17 @@ test("a service that breaks off is a 502", async () => {
   const [status, sentence] = await saidBy("GET", `/jobs/${jobId}`);
   assert.is(status, 502);
   assert.match(sentence as string, /^The connection to .* broke/);
+});
+
+test("a service that says nothing is a 504, with how long it said nothing", async () => {
+  const silent = () => Promise.reject(new TimeoutError("http://127.0.0.1:8980 said nothing for 10 s."));
+  const routes = apiRoutes({ services: { lab: { job: silent } } } as unknown as Workbench);
+  const server = createServer(createApp({ routers: [routes] }).callback());
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const { status, body } = await send(`http://127.0.0.1:${port}/api/jobs/${jobId}`, "GET");
+  await new Promise((resolve) => server.close(resolve));
+  assert.equal([status, body.error], [504, "http://127.0.0.1:8980 said nothing for 10 s."]);
 });
 
 test("all sessions end at once, and nobody else's word does it", async () => {

@@ -49,6 +49,13 @@ test("a question as it is sent: with what can be watched of each token, and cand
     ...{ prompt: "Hi", max_tokens: 256, temperature: 0, logprobs: 5, stream: true },
     tapline: { watch: { layers: [1], norms: true, lens: 5 } },
   });
+  const alone = await open({ [chatPath]: streams([stop()]) });
+  const { answers } = (await ask(alone, { pair: true })).kept;
+  assert.equal(
+    answers.map(({ state, edited }) => [state, edited]),
+    [["done", true]],
+    "no other answer is waited for where there is nothing to compare",
+  );
   const unpaired = (await bodyOf({ interventions, pair: false })).tapline as object;
   assert.equal(Object.keys(unpaired), ["interventions", "watch"]);
 });
@@ -157,7 +164,13 @@ test("who is being answered is not asked, and two hundred questions are enough",
     ...[409, "This conversation is being answered; stop that first."],
   ]);
   await until(() => parts.asked().length > 0);
-  finish();
+  const finishFirst = finish;
+  // Another wording is a conversation of its own.
+  const other = await parts.asker.ask(place.conversation, { text: "c", instead_of: 0 });
+  assert.is.not(other.conversation, place.conversation);
+  parts.asker.stop(other.conversation);
+  await ended(parts, other);
+  finishFirst();
   await ended(parts, place);
   const { turns } = parts.conversations.get(place.conversation);
   while (turns.length < 200) turns.push(structuredClone(turns[0] as Turn));
@@ -167,6 +180,22 @@ test("who is being answered is not asked, and two hundred questions are enough",
   turns.pop();
   const last = parts.asker.ask(place.conversation, { text: "b" });
   assert.is((await last).turn, 199);
+});
+
+test("of two questions at once, each with a dictionary that is looked for first, one is asked", async () => {
+  const answers: Answers = {
+    [chatPath]: streams([stop()]),
+    "GET /lab/dictionaries": { dictionaries: [{ name: "d", layer: 1 }] },
+  };
+  const parts = await open(answers);
+  const { conversation } = await ask(parts, { text: "a" });
+  answers[chatPath] = (response: ServerResponse) => response.writeHead(200).write("\n");
+  const both = ["b", "c"].map((text) => parts.asker.ask(conversation, { text, dictionary: "d" }));
+  const states = await Promise.allSettled(both);
+  assert.equal(states.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+  parts.asker.stop(conversation);
+  await ended(parts, { conversation, turn: 1 });
+  assert.is(parts.conversations.get(conversation).turns.length, 2);
 });
 
 test("a server that is not there is looked at once more, and why is told", async () => {

@@ -52,7 +52,22 @@ test("what is wrong is told with its place", () => {
   assert.is(fault("a.jsonl", '{"text":"x","label":1}\n{"text"'), "Line 2 is not JSON.");
   assert.is(fault("a.jsonl", "5\n"), "Line 1 is no object with text and label.");
   assert.match(fault("a.csv", "text,label\nx,1\n"), /^a\.csv has 1 examples; a probe takes \d+ to \d+\.$/);
-  assert.match(fault("a.csv", `text,label\n${"x,1\n".repeat(600)}`), /^a\.csv has 600 examples/);
+  assert.match(fault("a.csv", `text,label\n${"x,1\n".repeat(513)}`), /^a\.csv has 513 examples/);
+  assert.is(read("a.csv", `text,label\n${"x,1\n".repeat(512)}`).length, 512);
+});
+
+test("examples take nine tenths of what the Lab takes, in bytes", () => {
+  // Eight objects of 21 bytes around their texts, seven commas, two brackets: 177. A euro has three bytes.
+  const lines = (first: string) =>
+    [first, ..."bcdefgh"].map((text) => `{"text":"${text}","label":1}`).join("\n");
+  const most = 450_000 - 177 - 7;
+  const euros = `xx${"€".repeat((most - 2) / 3)}`;
+  assert.is(Buffer.byteLength(euros), most);
+  assert.is(read("a.jsonl", lines(euros)).length, 8);
+  assert.is(
+    fault("a.jsonl", lines(`${euros}x`)),
+    "The examples of a.jsonl take 450001 bytes; at most 450000 are handed in.",
+  );
 });
 
 test("every third of each class is held out where nothing is said", () => {

@@ -84,6 +84,11 @@ test("from a token on: what was asked and the tokens before it are sent as token
   const plain = await fork(parts, conversation, { answer: 1, token: 1 });
   assert.equal(plain.sent.tapline, { watch: { layers: [0, 3], norms: true, lens: 5 } });
   assert.equal([plain.kept.interventions, plain.sent.prompt], [[], [10, 11, 9]]);
+  // It stands beside none.
+  assert.equal(
+    plain.kept.answers.map(({ edited }) => edited),
+    [true],
+  );
 });
 
 test("another token in a token's place: its text is known from what could have stood there, or asked for", async () => {

@@ -74,6 +74,12 @@ test("patch: what the form does not say is told in a sentence", () => {
     fault(() => asked({ layers: "x" })),
     "Layers are numbers and ranges as 0, 3, 5-7; got x.",
   );
+  // A range that runs backwards would name none, which stands for all.
+  assert.is(
+    fault(() => asked({ layers: "7-5" })),
+    "Layers are numbers and ranges as 0, 3, 5-7; got 7-5.",
+  );
+  assert.equal(asked({ layers: "5-5" }).layers, [5]);
   assert.is(
     fault(() => asked({ points: ["head_out"], heads: "first" })),
     "Heads are numbers and ranges as 0, 3, 5-7; got first.",

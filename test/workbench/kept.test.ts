@@ -19,6 +19,7 @@ import { Conversations } from "../../src/workbench/conversations.js";
 import { Events } from "../../src/workbench/events.js";
 import type { Conversation, TurnAnswer, WorkbenchEvent } from "../../src/workbench/wire.js";
 import { until } from "../support/until.js";
+import { withFiles } from "../support/with-files.js";
 import { withTime } from "../support/with-time.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-kept-"));
@@ -164,10 +165,8 @@ test("five hundred are kept; the oldest make room, but for those that are being 
   });
 });
 
-test("what cannot be written is said, and the next one is written all the same", async () => {
-  const { place, all } = await store();
-  const [one, two] = [all.create(false, "one"), all.create(false, "two")];
-  mkdirSync(join(place, `${one.id}.json.part`));
+/** What is written to stderr while something runs. */
+async function saidWhile(run: () => Promise<unknown>): Promise<string> {
   const { write } = process.stderr;
   let said = "";
   process.stderr.write = ((text: string) => {
@@ -175,11 +174,55 @@ test("what cannot be written is said, and the next one is written all the same",
     return true;
   }) as typeof write;
   try {
-    await all.keep(one);
+    await run();
   } finally {
     process.stderr.write = write;
   }
-  assert.match(said, /^tapline: a conversation was not written: EISDIR/);
+  return said;
+}
+
+test("what cannot be deleted is told and stays, and what is written behind it is written", async () => {
+  const { place, all, told } = await store();
+  const [one, two] = [all.create(false, "one"), all.create(false, "two")];
+  await all.keep(one);
+  await withFiles({ rm: async () => Promise.reject(new Error("EROFS: read-only")) }, async () => {
+    told.length = 0;
+    const [refused] = await Promise.all([all.remove(one.id).catch((error) => error), all.keep(two)]);
+    assert.equal(
+      [refused.status, refused.message],
+      [500, "It could not be deleted (EROFS: read-only) and is kept."],
+    );
+    assert.equal([all.get(one.id), existsSync(join(place, `${two.id}.json`))], [one, true]);
+    assert.equal(told.at(-1), { type: "conversations", conversations: all.list() });
+    for (let count = 2; count < 500; count++) all.create(false, "t");
+    assert.match(
+      await saidWhile(async () => {
+        all.create(false, "one more");
+        await all.keep(two);
+      }),
+      /^tapline: a conversation that made room was not deleted: EROFS: read-only\n$/,
+    );
+  });
+});
+
+test("what was half written of a conversation goes with it, and is none by itself", async () => {
+  const { place, all, events } = await store();
+  const made = all.create(false, "one");
+  await all.keep(made);
+  const part = join(place, `${made.id}.json.part`);
+  writeFileSync(part, JSON.stringify({ ...made, title: "half written" }));
+  assert.is((await Conversations.open(place, events)).get(made.id).title, "one");
+  await all.remove(made.id);
+  assert.equal(readdirSync(place), []);
+  writeFileSync(part, JSON.stringify(made));
+  assert.equal((await Conversations.open(place, events)).list(), []);
+});
+
+test("what cannot be written is said, and the next one is written all the same", async () => {
+  const { place, all } = await store();
+  const [one, two] = [all.create(false, "one"), all.create(false, "two")];
+  mkdirSync(join(place, `${one.id}.json.part`));
+  assert.match(await saidWhile(() => all.keep(one)), /^tapline: a conversation was not written: EISDIR/);
   await all.keep(two);
   assert.ok(existsSync(join(place, `${two.id}.json`)));
 });

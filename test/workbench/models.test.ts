@@ -1,5 +1,5 @@
 /** The models of this machine as the workbench has them, before a hub on loopback and a server that answers as told. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -155,6 +155,33 @@ test("a file that is served stands in the list, too, and a server that is away h
   assert.ok(existsSync(file));
 });
 
+test("what the cache has no name for is nobody's file; a folder whose name goes on is another one", async () => {
+  const { models } = open();
+  const ids = async () => (await models.here()).models.map(({ id }) => id);
+  for (const [folder, listed] of [
+    ["hub/models--tiny--demo/lost", false],
+    ["hub-mine", true],
+  ] as const) {
+    mkdirSync(join(home, folder), { recursive: true });
+    loaded = join(home, folder, "mine.gguf");
+    writeFileSync(loaded, demo);
+    assert.equal(await ids(), listed ? ["demo", loaded] : ["demo"], folder);
+  }
+});
+
+test("of a repository with several models the one is served that the server was started with", async () => {
+  const larger = "tiny/demo/larger-F32.gguf";
+  const { models, services } = open();
+  await bring(models);
+  await bring(models, larger);
+  loaded = undefined; // away for a moment
+  const served = async () => (await models.here()).models.filter(({ served }) => served).map(({ id }) => id);
+  for (const one of [id, larger]) {
+    services.served = one;
+    assert.equal(await served(), [one]);
+  }
+});
+
 test("what a repository has, smallest first, without what is no model; nothing is brought", async () => {
   const { models } = open();
   const { repository, offers } = await models.offers("tiny/demo:Q8_0");
@@ -248,12 +275,14 @@ test("a model is not removed while it is served or a job uses it", async () => {
     "a server that is away a moment",
   );
   services.served = "demo";
-  jobs = [{ id: "ab".repeat(16), status: "running", model: "tiny/demo:F16" }];
-  await services.look();
-  const used = await refusal(models.remove(id));
-  assert.match(used.message, /^Job abababab is using it/);
-  assert.is(used.status, 409);
-  assert.ok(existsSync(path));
+  for (const status of ["queued", "running"]) {
+    jobs = [{ id: "ab".repeat(16), status, model: "tiny/demo:F16" }];
+    await services.look();
+    const used = await refusal(models.remove(id));
+    assert.match(used.message, /^Job abababab is using it/);
+    assert.is(used.status, 409);
+    assert.ok(existsSync(path));
+  }
   jobs = [{ ...jobs[0], status: "completed" }];
   await services.look();
   assert.equal(await models.remove(id), { removed: [id], freed: demo.length });
@@ -309,6 +338,26 @@ test("another model is served: among those that are here, one at a time, and why
   release();
   await until(() => models.status.switching === null);
   assert.equal(served, [id, "demo", "demo"]);
+});
+
+test("a model that could not be served is removed like any other", async () => {
+  const { models, services } = open({ serve: () => Promise.reject(new Error("no memory")) }, "demo");
+  await bring(models);
+  const { changes } = models.status;
+  await models.serve(id);
+  await until(() => models.status.changes > changes);
+  assert.is(models.status.switching?.error, "It failed: no memory");
+  assert.match(services.server.sentence, "is restarting", "the server is looked at once more");
+  assert.equal(await models.remove(id), { removed: [id], freed: demo.length });
+});
+
+test("what was here without any question to the hub is told as whole", async () => {
+  const { models } = open();
+  await bring(models);
+  process.env.HF_HUB_OFFLINE = "1";
+  await bring(models);
+  const [last] = models.status.downloads;
+  assert.equal([last?.number, last?.done, last?.total], [2, demo.length, demo.length]);
 });
 
 test("a file that was served stays in the list when another is, so that one can go back; what is no file does not", async () => {

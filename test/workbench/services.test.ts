@@ -80,10 +80,14 @@ test("the file of a served model is asked for once a model, and not where the ca
   services.served = "demo";
   await services.look();
   assert.equal([services.server.path, services.served, props], ["demo", "demo", 2]);
+  // Files of two models may have one name: what was started counts.
+  services.served = "owner/demo";
+  await services.look();
+  assert.equal([services.server.path, props], ["owner/demo", 2]);
   services.served = undefined;
   assert.is(services.served, undefined);
   await services.look();
-  assert.is(services.server.path, "demo", "the same model's");
+  assert.is(services.server.path, "owner/demo", "the same model's");
 });
 
 test("looks that are asked for meanwhile are one; with nobody there nobody looks, with a page every second", async () => {
@@ -219,6 +223,10 @@ test("a head of an inspection's attention: found by its layer and number, with f
     const error = await another.read(id, 2, 7).catch((error: HttpError) => error.message);
     assert.is(error, `${not} 2, head 7.`, String(shape));
   }
+  // Square, and of a text of three tokens.
+  file = new Map([["layer_2", ndarray(new Float32Array(18), [2, 3, 3])]]);
+  const longer = await new HeadReader(lab).read(id, 2, 7).catch((error: HttpError) => error.message);
+  assert.is(longer, `${not} 2, head 7.`);
   job = { ...job, operation: "compare" };
   assert.is((await refused(2, 5))[0], 404);
   job = { id, operation: "inspect", result: { tokens } };

@@ -1,5 +1,4 @@
 import { limits } from "../../contracts/limits.js";
-import { workbenchLimits } from "../../contracts/workbench-limits.js";
 
 /** A text of one of two classes; the split where the file says it. */
 export interface LabelledText {
@@ -7,6 +6,9 @@ export interface LabelledText {
   label: 0 | 1;
   split?: "train" | "test";
 }
+
+/** What else a job says, and the splits, have room in the Lab's limit, too. */
+const mostBytes = limits.job_body_bytes * 0.9;
 
 /**
  * Reads examples out of a file: JSON Lines, an object a line, or CSV whose first row names its columns; both with `text`,
@@ -29,11 +31,9 @@ export function readExamples(
       `${name} has ${found.length} examples; a probe takes ${limits.examples_min} to ${limits.examples}.`,
     );
   }
-  const size = JSON.stringify(found).length;
-  if (size > workbenchLimits.body_bytes * 0.9) {
-    throw new Error(
-      `The examples of ${name} take ${size} characters; at most ${workbenchLimits.body_bytes * 0.9} are handed in.`,
-    );
+  const size = new TextEncoder().encode(JSON.stringify(found)).length;
+  if (size > mostBytes) {
+    throw new Error(`The examples of ${name} take ${size} bytes; at most ${mostBytes} are handed in.`);
   }
   return found;
 }

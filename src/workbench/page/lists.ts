@@ -11,9 +11,9 @@ const partsOf = (text: string) => text.split(/[\s,]+/).filter((part) => part !==
 export function parseLayers(text: string, what = "Layers"): number[] | undefined {
   const parts = partsOf(text).flatMap((part) => {
     const [, first, last = first] = /^(\d{1,3})(?:-(\d{1,3}))?$/.exec(part) ?? [];
-    if (first === undefined) throw new Error(`${what} are numbers and ranges as 0, 3, 5-7; got ${part}.`);
     const [from, to] = [Number(first), Number(last)];
-    return Array.from({ length: Math.max(0, to - from + 1) }, (_, at) => from + at);
+    if (!(from <= to)) throw new Error(`${what} are numbers and ranges as 0, 3, 5-7; got ${part}.`);
+    return Array.from({ length: to - from + 1 }, (_, at) => from + at);
   });
   return parts.length === 0 ? undefined : [...new Set(parts)];
 }
