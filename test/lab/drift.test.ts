@@ -169,6 +169,7 @@ test("two models: every figure is what its definition says of their rows", async
     either += new Set([...a, ...b]).size;
   }
   near(found.dictionary?.jaccard?.value, shared / either, "jaccard", 1e-12);
+  const recovered: number[] = [];
   for (const [i, model] of [one, two].entries()) {
     const rank = (score: (row: Float32Array) => number) => {
       const scores = (last[i] as Float32Array[][]).map((rows) => score(rows.at(-1) as Float32Array));
@@ -189,7 +190,12 @@ test("two models: every figure is what its definition says of their rows", async
     near(found.dictionary?.loss_recovered?.[i]?.value, fidelity.loss_recovered as number, "loss", 1e-6);
     assert.is(found.dictionary?.loss_recovered?.length, 2);
     near(found.dictionary?.l0[i], fidelity.l0, "l0", 1e-12);
+    recovered.push(fidelity.loss_recovered as number);
   }
+  // How much more the second recovers than the first, and they are apart by more than rounding.
+  const more = (recovered[1] as number) - (recovered[0] as number);
+  assert.ok(Math.abs(more) > 1e-4, `${more}`);
+  near(found.dictionary?.loss_recovered_difference?.value, more, "difference of the loss recovered", 2e-6);
   const { auroc, difference } = found.probe as NonNullable<DriftResult["probe"]>;
   near(difference.value, auroc[1].value - auroc[0].value, "difference", 1e-12);
   assert.equal(await drifted({ other: two, seed: 0 }).then(({ layers }) => layers), found.layers);
