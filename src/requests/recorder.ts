@@ -270,23 +270,23 @@ class Recording implements ExecutionTrace {
 
 /** As much of a text's beginning as fits into so many bytes of UTF-8, in whole characters. */
 function beginning(text: string, bytes: number): string {
-  if (Buffer.byteLength(text) <= bytes) return text;
-  return new TextDecoder().decode(Buffer.from(text).subarray(0, bytes), { stream: true });
+  return Buffer.byteLength(text) <= bytes ? text : beginningOf(Buffer.from(text), bytes);
+}
+
+function beginningOf(text: Uint8Array, bytes: number): string {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(text.subarray(0, bytes), { stream: true });
 }
 
 /** What does not fit is kept as the beginning of its text. */
 function keepValue(input: unknown): { input: unknown; whole: boolean } {
   const text = JSON.stringify(input) ?? "null";
-  const whole = Buffer.byteLength(text) <= limits.execution_text_bytes;
-  return { input: whole ? input : text.slice(0, limits.execution_text_bytes), whole };
+  const kept = beginning(text, limits.execution_text_bytes);
+  return kept === text ? { input, whole: true } : { input: kept, whole: false };
 }
 
 function keepBytes(input: Uint8Array): { input: unknown; whole: boolean } {
   const whole = input.byteLength <= limits.execution_text_bytes;
-  return {
-    input: whole ? input : Buffer.from(input.subarray(0, limits.execution_text_bytes)).toString(),
-    whole,
-  };
+  return { input: whole ? input : beginningOf(input, limits.execution_text_bytes), whole };
 }
 
 function inputOf(bytes: Uint8Array): unknown {

@@ -116,6 +116,15 @@ test("a plot: one point, equal bounds and labels that would touch do no harm", (
   const ticks = [0, 0.01, 0.02, 1].map((value) => [value, `label ${value}`] as const);
   const [names] = plot({ series: [], x: { low: 0, high: 1, ticks }, y: unit, rows: 2 }, canvas(40)).slice(-1);
   assert.match(names!, /label 0 +label 1$/);
+  // 21 columns of two dots for 0 to 20, three for a label: the first in the columns 1 to 3, one of the others right behind it and
+  // one with a column between.
+  const under = (...values: number[]) => {
+    const three = values.map((value) => [value, `<${value % 1 === 0 ? "-" : "x"}>`] as const);
+    const x = { low: 0, high: 20, ticks: three };
+    return plot({ series: [], x, y: { ...unit, ticks: [[0, "0"]] }, rows: 2 }, canvas(24)).at(-1)?.trim();
+  };
+  assert.is(under(2, 4.9), "<->");
+  assert.is(under(2, 5.9), "<-> <x>");
 });
 
 test("an axis ends at a round number", () => {
