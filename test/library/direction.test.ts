@@ -90,6 +90,19 @@ test("six pairs are held out in five parts: the sixth with the first", () => {
   assert.equal(made.projections!.negative, [0, 0, 0, 0, 0, 0]);
 });
 
+test("pca finds the line whichever pair comes first, also one that lies across it", () => {
+  // Less their mean, (3, 1, 0), the differences go 5 along the first axis, and an eighth along the second, where the first pair's is.
+  const nothing = [0, 0, 0];
+  const differences = [
+    [3, 1.125, 0],
+    [8, 1, 0],
+    [-2, 1, 0],
+    [3, 0.875, 0],
+  ];
+  const made = makeDirection(states(...differences), states(...differences.map(() => nothing)), "pca", 0);
+  close(made.vector, [3, 0, 0]);
+});
+
 test("pca of one pair, and of pairs that all differ alike, is their difference, as long as it is", () => {
   close(makeDirection(states([4, 0, 1]), states([1, -4, 1]), "pca", 0).vector, [3, 4, 0]);
   const moved = makeDirection(states([4, 6], [0, 8], [3, 5]), states([1, 2], [-3, 4], [0, 1]), "pca", 0);

@@ -7,6 +7,7 @@ import {
   bytes,
   type Canvas,
   duration,
+  firstShare,
   harmless,
   JobProgress,
   plot,
@@ -121,10 +122,20 @@ test("a plot: one point, equal bounds and labels that would touch do no harm", (
   const under = (...values: number[]) => {
     const three = values.map((value) => [value, `<${value % 1 === 0 ? "-" : "x"}>`] as const);
     const x = { low: 0, high: 20, ticks: three };
-    return plot({ series: [], x, y: { ...unit, ticks: [[0, "0"]] }, rows: 2 }, canvas(24)).at(-1)?.trim();
+    return plot({ series: [], x, y: { ...unit, ticks: [[0, "0"]] }, rows: 2 }, canvas(24))
+      .at(-1)
+      ?.trim();
   };
   assert.is(under(2, 4.9), "<->");
   assert.is(under(2, 5.9), "<-> <x>");
+});
+
+test("the first expert's share is of all weights of its token, whatever they come to", () => {
+  const weights = [[2, 1, 1], [1, 3], [0, 0], []];
+  assert.equal(
+    [0, 1, 2, 3, 4].map((token) => firstShare({ weights }, token)),
+    [0.5, 0.25, 0, 0, 0],
+  );
 });
 
 test("an axis ends at a round number", () => {
