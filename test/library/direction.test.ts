@@ -71,6 +71,13 @@ test("separation is of texts that the direction was not made from: 1 where they 
     apart.shuffledSeparation! > 0.2 && apart.shuffledSeparation! < 0.8,
     `${apart.shuffledSeparation}`,
   );
+  // It is the mean of twenty shuffles, each another one. The AUROC of eight against eight that means nothing has a deviation of
+  // sqrt((8 + 8 + 1) / (12 * 8 * 8)) = 0.149, that of twenty the root of twenty less.
+  const told = Array.from({ length: 30 }, (_, seed) => makeDirection(side(1), side(-1), "difference", seed));
+  const means = told.map(({ shuffledSeparation }) => shuffledSeparation!);
+  const middle = means.reduce((sum, value) => sum + value, 0) / 30;
+  const deviation = Math.sqrt(means.reduce((sum, value) => sum + (value - middle) ** 2, 0) / 29);
+  assert.ok(deviation > 0 && deviation < 0.149 / Math.sqrt(20), `${deviation}`);
   // The same states on both sides: each text's projection has its equal on the other.
   const same = makeDirection(side(1), side(1), "difference", 1);
   assert.ok(Math.abs(same.separation! - 0.5) < 1e-9, `${same.separation}`);
