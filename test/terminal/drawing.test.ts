@@ -4,6 +4,7 @@ import {
   AnswerWriter,
   ago,
   bare,
+  bestLayer,
   bytes,
   type Canvas,
   duration,
@@ -15,6 +16,8 @@ import {
   ticksUpTo,
   width,
 } from "../../src/terminal/index.js";
+import { measureGrid } from "../../src/terminal/lens-grid.js";
+import type { LensReading } from "../../src/terminal/lens-views.js";
 import { heading } from "../../src/terminal/page.js";
 
 const canvas = (columns: number): Canvas => ({ width: columns, colors: "none" });
@@ -249,6 +252,48 @@ test("progress: one line on a terminal, a line a stage in a log", () => {
   assert.is(show(false), "loading the model 25 %\ncomparing 3/12\n");
   assert.match(show(true), /loading the model █{5}░{15} 25 %[\s\S]*comparing █{5}░{15} 3\/12/);
   assert.not.match(show(true), /\n/);
+});
+
+test("progress: a single step is told in percent", () => {
+  let text = "";
+  const progress = new JobProgress({ isTTY: true, columns: 80, write: (part) => (text += part) });
+  for (const [done, words] of [
+    [0, /writing artifacts ░{20} 0 %/],
+    [1, /writing artifacts █{20} 100 %/],
+  ] as const) {
+    text = "";
+    progress.show({ status: "running", progress: { stage: "artifact", done, total: 1 } });
+    assert.match(text, words);
+  }
+});
+
+test("ranks are coloured by their order of magnitude, other measures by their size", () => {
+  const standing = (rank: number) => ({ rank, probability: 0 });
+  const layers = [
+    { layer: 0, predictions: [], target: [1, 10, 100].map(standing), entropies: [0, 50, 100] },
+  ] as LensReading["layers"];
+  const behind = (view: "rank" | "entropy") => {
+    const on: Canvas = { width: 60, colors: "truecolor" };
+    const grid = measureGrid({ tokens: ["a", "b", "c"] }, { name: "one", layers }, view, 100, on);
+    return [...grid.join("\n").matchAll(/48;2;([\d;]+)m/g)].map(([, color]) => color);
+  };
+  // The ends of the magnitudes' colours, and halfway between the third and the fourth of the six.
+  const colors = ["40;32;48", "190;70;81", "254;217;140"];
+  assert.equal([behind("rank"), behind("entropy")], [colors, colors]);
+});
+
+test("of layers that are as good the earliest is named, in whichever order they are told", () => {
+  const told = (layer: number, auc: number, brier: number) => ({ layer, auc, brier });
+  const equal = [told(5, 0.9, 0.1), told(2, 0.9, 0.1), told(7, 0.9, 0.1), told(1, 0.8, 0)];
+  for (const reports of [equal, equal.toReversed()]) {
+    const { best, tie } = bestLayer(reports);
+    assert.equal([best.layer, tie], [2, ", of 3 equal ones the earliest"]);
+  }
+  const sharper = bestLayer([told(2, 0.9, 0.1), told(5, 0.9, 0.05)]);
+  assert.equal(
+    [sharper.best.layer, sharper.tie],
+    [5, ", of 2 equal ones the one with the smallest Brier score"],
+  );
 });
 
 test("progress: what is left is told at the speed of the stage so far", () => {

@@ -40,6 +40,17 @@ test("sites in any order stand below their tokens", () => {
   assert.equal(draw({ ...result, sites }), draw(result));
 });
 
+test("the state that goes furthest goes that way: one that goes further back is not it", () => {
+  const sites = result.sites.map((site) => (site.recovery === -0.25 ? { ...site, recovery: -2 } : site));
+  assert.is(sites.filter(({ recovery }) => recovery === -2).length, 1);
+  assert.match(
+    draw({ ...result, sites })
+      .join(" ")
+      .replace(/\s+/g, " "),
+    /One state goes furthest: block 0 at .* moves the logit difference 75 % of the way\./,
+  );
+});
+
 test("a control where nothing can change is none", () => {
   const control = { logit_difference: 5, change: 9, recovery: 1 };
   const sites = result.sites.map((site) => (site.position === 0 ? { ...site, control } : site));
