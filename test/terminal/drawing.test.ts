@@ -1,5 +1,6 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { comparePicture } from "../../src/terminal/compare-picture.js";
 import {
   AnswerWriter,
   ago,
@@ -11,6 +12,7 @@ import {
   firstShare,
   harmless,
   JobProgress,
+  normsGrid,
   plot,
   table,
   ticksUpTo,
@@ -19,6 +21,8 @@ import {
 import { measureGrid } from "../../src/terminal/lens-grid.js";
 import type { LensReading } from "../../src/terminal/lens-views.js";
 import { heading } from "../../src/terminal/page.js";
+import { statsPicture } from "../../src/terminal/stats-picture.js";
+import { compared, stats, trial } from "./results.js";
 
 const canvas = (columns: number): Canvas => ({ width: columns, colors: "none" });
 const unit = {
@@ -294,6 +298,36 @@ test("of layers that are as good the earliest is named, in whichever order they 
     [sharper.best.layer, sharper.tie],
     [5, ", of 2 equal ones the one with the smallest Brier score"],
   );
+});
+
+test("a curve goes by strength, in whichever order the strengths were asked for", () => {
+  const tried = [trial("One?", 0, 0.5, " a"), trial("One?", 1, 0.9, " a"), trial("One?", 2, 0.1, " a")];
+  const curve = (...order: number[]) =>
+    comparePicture(compared(...order.map((at) => tried[at]!)), 3, canvas(60)).slice(0, 13);
+  assert.equal(curve(2, 0, 1), curve(0, 1, 2));
+  assert.equal(curve(1, 2, 0), curve(0, 1, 2));
+});
+
+test("slots: one that is busy is seen among many, and captures that made room are told without any that is kept", () => {
+  const drawn = (more: object) => statsPicture({ ...stats, ...more } as typeof stats, canvas(80)).join("\n");
+  assert.match(drawn({ slots: { busy: 1, total: 40 } }), /Slots +█·{15} 1 of 40 busy/);
+  assert.match(drawn({ slots: { busy: 0, total: 40 } }), /Slots +·{16} 0 of 40 busy/);
+  const kept = { kept: 0, bytes: 0, dropped: 3 };
+  assert.match(drawn({ row_captures: kept }), /Kept rows +0 captures, 0 B; 3 made room/);
+  assert.not.match(drawn({ row_captures: { ...kept, dropped: 0 } }), "Kept rows");
+});
+
+test("a grid says how many tokens came before: one is one token", () => {
+  // Of 34 columns 6 are the margin's; a cell takes 7, so that four have room.
+  const grid = (count: number) => {
+    const tokens = Array.from({ length: count }, (_, at) => String(at));
+    return normsGrid({ tokens, layers: [{ layer: 0, norms: tokens.map(() => 1.5) }] }, canvas(34)).split(
+      "\n",
+    );
+  };
+  assert.is(grid(5).at(-1), "… 1 earlier token not shown");
+  assert.is(grid(6).at(-1), "… 2 earlier tokens not shown");
+  assert.match(grid(4).at(-1)!, /^layer /);
 });
 
 test("progress: what is left is told at the speed of the stage so far", () => {
