@@ -157,6 +157,18 @@ test("an axis ends at a round number", () => {
   }
 });
 
+test("what a table has left over goes to one column after the other, and is spent once", () => {
+  const columns = [
+    { title: "a", least: 5 },
+    { title: "b", least: 5 },
+  ];
+  // 24 columns, two of them between: five each, and the other twelve to the first.
+  assert.equal(table(columns, [["x".repeat(20), "y".repeat(20)]], canvas(24)), [
+    "a                  b",
+    `${"x".repeat(16)}…  yyyy…`,
+  ]);
+});
+
 test("a table cuts, then leaves out, then cuts what is left", () => {
   const columns = [
     { title: "name", least: 4 },

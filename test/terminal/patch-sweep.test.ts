@@ -63,6 +63,37 @@ test("a control where nothing can change is none", () => {
   assert.match(said(bare), /put back moves the run by -0\.001$/);
 });
 
+test("the run that is patched is the one that controls are measured from, and they count by their size", () => {
+  const sites = result.sites.map((site) => ({
+    ...site,
+    control: { logit_difference: 0, change: -0.3, recovery: 0 },
+  }));
+  const of: PatchSweepResult = {
+    ...result,
+    direction: "noise",
+    clean: 4,
+    corrupted: -4,
+    restored: 4.25,
+    sites,
+  };
+  const said = [draw(of), findingsOf({ ...patchJob(), result: of }).summary].map((lines) =>
+    lines.join(" ").replace(/\s+/g, " "),
+  );
+  assert.match(
+    said[0]!,
+    /a row of its own put back moves the run by 0\.25; random changes .* by at most 0\.3$/,
+  );
+  assert.match(said[1]!, /put back the patched run moves by 0\.25; random changes .* by at most 0\.3\.$/);
+});
+
+test("half of the way stands out; a change of a half, where nothing is known of the way, does not", () => {
+  const boldCells = (of: PatchSweepResult) =>
+    draw(of, 100, "truecolor").join("\n").split("\u001b[1;38;").length - 1;
+  assert.is(boldCells(result), 2);
+  const sites = result.sites.map((site) => ({ ...site, recovery: null, change: 0.75 }));
+  assert.is(boldCells({ ...result, sites }), 0);
+});
+
 test("pairs with other tokens have no names in common", () => {
   const [pair] = result.pairs as [PatchSweepResult["pairs"][number]];
   const other = {
@@ -136,6 +167,16 @@ test("the report draws heads by layer, and the strongest by token", () => {
   const [map, strongest] = parts as [Figure, Figure];
   assert.equal([map.id, strongest.id], ["patch-map-head-out", "patch-heads"]);
   assert.equal(map.table.head, ["layer", "head 5", "head 2"]);
+  // Layer, head, and its column.
+  assert.equal(
+    map.rows.map((row) => row.slice(0, 3)),
+    [
+      [0, 5, 0],
+      [0, 2, 1],
+      [3, 5, 0],
+      [3, 2, 1],
+    ],
+  );
   assert.equal(map.table.rows[0], [
     "0",
     "75.0 % (token 1, ·cat against ··sat·dog)",
