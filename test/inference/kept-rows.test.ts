@@ -127,6 +127,10 @@ test("a probe is trained on all texts but every fifth of each side", async () =>
     said.note,
     "Logistic regression on 9 positive and 5 negative texts, last token, block outputs; 2 texts held out.",
   );
+  // A side's texts are counted from its own first one.
+  const even = (await make({ negative: side("bad", 9) })) as unknown as [0, 0, 0, 0, ProbeSaid];
+  assert.match(even[4].note, /on 9 positive and 9 negative texts, .*; 2 texts held out\.$/);
+  asked.splice(14);
   assert.is(said.report?.separation, 1);
   assert.ok((said.report?.shuffled_separation ?? 1) < 1, `${said.report?.shuffled_separation}`);
   const mean = ((await make({ position: "mean" })) as unknown as [0, 0, 0, 0, ProbeSaid])[4];

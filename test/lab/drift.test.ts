@@ -169,6 +169,7 @@ test("two models: every figure is what its definition says of their rows", async
     either += new Set([...a, ...b]).size;
   }
   near(found.dictionary?.jaccard?.value, shared / either, "jaccard", 1e-12);
+  const recovered: number[] = [];
   for (const [i, model] of [one, two].entries()) {
     const rank = (score: (row: Float32Array) => number) => {
       const scores = (last[i] as Float32Array[][]).map((rows) => score(rows.at(-1) as Float32Array));
@@ -189,7 +190,12 @@ test("two models: every figure is what its definition says of their rows", async
     near(found.dictionary?.loss_recovered?.[i]?.value, fidelity.loss_recovered as number, "loss", 1e-6);
     assert.is(found.dictionary?.loss_recovered?.length, 2);
     near(found.dictionary?.l0[i], fidelity.l0, "l0", 1e-12);
+    recovered.push(fidelity.loss_recovered as number);
   }
+  // How much more the second recovers than the first, and they are apart by more than rounding.
+  const more = (recovered[1] as number) - (recovered[0] as number);
+  assert.ok(Math.abs(more) > 1e-4, `${more}`);
+  near(found.dictionary?.loss_recovered_difference?.value, more, "difference of the loss recovered", 2e-6);
   const { auroc, difference } = found.probe as NonNullable<DriftResult["probe"]>;
   near(difference.value, auroc[1].value - auroc[0].value, "difference", 1e-12);
   assert.equal(await drifted({ other: two, seed: 0 }).then(({ layers }) => layers), found.layers);
@@ -207,6 +213,14 @@ test("what are no two forms of one model is refused", async () => {
   );
   assert.match(await refused({ other: two, dictionary: "gone" }), /no dictionary named gone/);
   assert.match(await refused({ other: one, probe: "tells" }), /belongs to two/);
+  // What belongs to neither of the two is told beside the first, not beside the one that was asked last.
+  const third = join(folder, "three.gguf");
+  await writeTinyModel(third, {
+    tensors: [tensor("blk.0.ffn_down.weight", [hidden, hidden], new Float32Array(hidden * hidden))],
+  });
+  const belongs = await refused({ other: third, probe: "tells" });
+  assert.match(belongs, /belongs to two \([0-9a-f]{16}\), not to /);
+  assert.ok(belongs.endsWith(` (${(await modelFingerprint(one)).slice(0, 16)}).`), belongs);
   assert.match(
     await refused({ other: two, vector: "leads", layers: [0] }),
     /has layers 1; none of them is among/,

@@ -409,6 +409,11 @@ test("routers, a logit's parts and attention in one inspection: what is too much
   assert.equal(names, ["activations.npz", "routing.npz"]);
   // Its own pass, from the beginning: along (1, 1) the last token's rows of every half, and what the norm adds.
   assert.equal(own.resets, [3]);
+  assert.equal(
+    own.asked.slice(3).map(({ layers }) => layers),
+    [[], [], [0, 1, 2]],
+    "rows are of the last token alone",
+  );
   assert.ok(
     own.asked.every((request) => request.signal === signal),
     "of the pass of its own, too",

@@ -82,6 +82,14 @@ test("a sweep's figures: means over the pairs, shares of the mean way, whichever
 
   const noised = await told({ direction: "noise" }, sweeps);
   assert.equal([noised.sites[0]!.change, noised.sites[0]!.recovery], [-2.5, 0.625]);
+  // Changes of -3 and -2 on ways of -4: a way down is one as well.
+  assert.equal(
+    [noised.sites[0]!.change_interval, noised.sites[0]!.recovery_interval],
+    [
+      { low: -3, high: -2 },
+      { low: 0.5, high: 0.75 },
+    ],
+  );
   assert.match(
     noised.note,
     /of the corrupted run into the clean run.* is needed for it; that does not say that it is enough\.$/,

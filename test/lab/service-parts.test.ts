@@ -231,6 +231,27 @@ test("a state is told when it is on disk, and a job that ended has no more of wh
   }).finally(() => lab.close());
 });
 
+test("what is known of a result while its job runs is in the job, and not in the list", async () => {
+  const { lab } = await labOf(
+    `tell({ type: "progress", progress: { stage: "a", done: 1, total: 2, growth: { layers: [5] } } });
+     hang();`,
+  );
+  try {
+    const { id } = await lab.submit(config);
+    const running = await until(async () => {
+      const job = await lab.get(id);
+      return job.progress.stage === "a" && job;
+    }, "the worker tells how far it is");
+    assert.equal(running.progress, { stage: "a", done: 1, total: 2, growth: { layers: [5] } });
+    assert.equal(
+      lab.list().map(({ progress }) => progress),
+      [{ stage: "a", done: 1, total: 2 }],
+    );
+  } finally {
+    await lab.close();
+  }
+});
+
 test("a last state that the disk does not take is told all the same, until it can be removed", async () => {
   const { lab, said } = await labOf('tell({ type: "result", result: { artifacts: [] } });');
   try {

@@ -240,6 +240,19 @@ test("which rows are trained on and which are held out: whole texts, by their to
     (await ask({ seed: 3 })).pieces.map(({ uses }) => [...uses]),
     pieces.map(({ uses }) => [...uses]),
   );
+  // As many rows as evaluations read, 16,384, of 409,600 one in 25; of however many one in a hundred at least.
+  for (const [rows, share] of [
+    [409_600, 0.04],
+    [100_000_000, 0.01],
+  ] as const) {
+    const vast = extraction("vast", [texts(1000, 2)], { index: { rows } });
+    let held = 0;
+    for (let seed = 0; seed < 10; seed++) {
+      const { uses } = (await trainingRows(vast, { layer: 5, rows: undefined, seed })).pieces[0]!;
+      held += uses.filter((use) => use === 2).length;
+    }
+    assert.ok(Math.abs(held - 10_000 * share) < 4 * Math.sqrt(10_000 * share), `${held} of ${rows}`);
+  }
   // The same ones for ever, so that a dictionary is judged by what it was not trained on: by a MurmurHash3 elsewhere.
   assert.equal(out, [21, 23, 30, 38, 51, 60, 66, 67, 69, 70, 79, 82, 86]);
   // Cut into other shards, the same texts are held out.

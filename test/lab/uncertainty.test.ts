@@ -132,6 +132,8 @@ test("draws: as many things each time as there are, evenly, and the same for a s
     4 / 3 - 0.025 * (4 / 3 - 0.5),
   );
   assert.is(drawnInterval(all, [1, 3], { values: [0, 0], least: 1e-6 }), undefined);
+  // A whole below 0 is one as well: shares of 1 / -2, 3 / 0 (none) and 4 / -2.
+  close(drawnInterval(all, [1, 3], { values: [-2, 0], least: 1e-6 }), -2 + 0.025 * 1.5, -0.5 - 0.025 * 1.5);
 });
 
 test("a seed's draws are the same everywhere: those of the published mixing, computed with whole numbers", () => {
@@ -192,6 +194,18 @@ test("a bootstrap's figures: what is observed, the middle of the draws, and draw
     const [one] = bootstrap(3, { resamples: 50, seed: 1 }, () => [figure(++call)]);
     assert.equal([call, !Number.isNaN(one!.low)], [calls, isNumber]);
   }
+  // A draw in which one figure of two is no number is drawn anew for both: they stay paired.
+  let draw = 0;
+  const pair = bootstrap(3, { resamples: 3, seed: 1 }, () => {
+    draw++;
+    return [draw, draw === 3 ? Number.NaN : 10 * draw];
+  });
+  // What is observed is the first; then 2, 4 and 5: of three values 2.5 % of the way is a twentieth of the step.
+  assert.is(draw, 5);
+  close(pair[0]!.low, 2.1, 1e-9, "low");
+  close(pair[0]!.high, 4.95, 1e-9, "high");
+  close(pair[1]!.low, 21, 1e-9, "low of the other");
+  close(pair[1]!.high, 49.5, 1e-9, "high of the other");
 });
 
 test("the share of pairs ranked right counts each example as often as it is drawn", () => {

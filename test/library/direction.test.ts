@@ -71,6 +71,13 @@ test("separation is of texts that the direction was not made from: 1 where they 
     apart.shuffledSeparation! > 0.2 && apart.shuffledSeparation! < 0.8,
     `${apart.shuffledSeparation}`,
   );
+  // It is the mean of twenty shuffles, each another one. The AUROC of eight against eight that means nothing has a deviation of
+  // sqrt((8 + 8 + 1) / (12 * 8 * 8)) = 0.149, that of twenty the root of twenty less.
+  const told = Array.from({ length: 30 }, (_, seed) => makeDirection(side(1), side(-1), "difference", seed));
+  const means = told.map(({ shuffledSeparation }) => shuffledSeparation!);
+  const middle = means.reduce((sum, value) => sum + value, 0) / 30;
+  const deviation = Math.sqrt(means.reduce((sum, value) => sum + (value - middle) ** 2, 0) / 29);
+  assert.ok(deviation > 0 && deviation < 0.149 / Math.sqrt(20), `${deviation}`);
   // The same states on both sides: each text's projection has its equal on the other.
   const same = makeDirection(side(1), side(1), "difference", 1);
   assert.ok(Math.abs(same.separation! - 0.5) < 1e-9, `${same.separation}`);
@@ -88,6 +95,19 @@ test("six pairs are held out in five parts: the sixth with the first", () => {
   const wanted = [3.6, 6.48, 6.48, 6.48, 6.48, 18];
   close(Float32Array.from(made.projections!.positive), wanted);
   assert.equal(made.projections!.negative, [0, 0, 0, 0, 0, 0]);
+});
+
+test("pca finds the line whichever pair comes first, also one that lies across it", () => {
+  // Less their mean, (3, 1, 0), the differences go 5 along the first axis, and an eighth along the second, where the first pair's is.
+  const nothing = [0, 0, 0];
+  const differences = [
+    [3, 1.125, 0],
+    [8, 1, 0],
+    [-2, 1, 0],
+    [3, 0.875, 0],
+  ];
+  const made = makeDirection(states(...differences), states(...differences.map(() => nothing)), "pca", 0);
+  close(made.vector, [3, 0, 0]);
 });
 
 test("pca of one pair, and of pairs that all differ alike, is their difference, as long as it is", () => {

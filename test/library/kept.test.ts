@@ -72,6 +72,10 @@ test("a vector is kept with its layers ascending, their lengths and what is said
     "The vector polite has 2 values; the model's hidden size is 3.",
   );
   assert.is(
+    await refusal(() => vectors.layer("polite", 2, { ...model, nEmbd: 1 })),
+    "The vector polite has 2 values; the model's hidden size is 1.",
+  );
+  assert.is(
     await refusal(() => vectors.layer("polite", 2, other)),
     "The vector polite belongs to toy (ffffffffffffffff), not to other (0000000000000000).",
   );

@@ -299,6 +299,28 @@ test("a dictionary's trainer: checked, asked one thing after the other, closed o
     ["close", undefined],
   ]);
   assert.is(await refused(() => trainer.weights()), "CLOSED: The trainer is closed.");
+  // What is asked while steps run waits for them, and for what was asked before it.
+  const busy = await open();
+  given();
+  let end = () => {};
+  answers.run = () =>
+    new Promise<void>((resolve) => {
+      end = resolve;
+    });
+  const all = [
+    busy.run(1),
+    busy.state(),
+    busy.weights(),
+    busy.strongest([1], 1),
+    busy.evaluate(),
+    busy.close(),
+  ];
+  for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+  const called = () => given().map(([name]) => name);
+  assert.equal(called(), ["run"]);
+  end();
+  await Promise.all(all);
+  assert.equal(called(), ["state", "weights", "strongest", "evaluate", "close"]);
   const signal = AbortSignal.abort();
   const other = await open();
   given();

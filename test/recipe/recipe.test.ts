@@ -348,6 +348,14 @@ test("a contrast picks the feature that tells two groups of texts apart, and nev
   // Pairs (0, 9), (0, 1), (9, 9), (9, 1): two are greater or equal, one of these by half.
   assert.equal(contrasted({ ...asked, feature: 3 }, { texts }, 3).auroc, 1.5 / 4);
   assert.is(contrasted({ ...asked, feature: 7 }, { texts }, 3).auroc, 0.5);
+  // Means count, however many texts a group has.
+  const alike = [{ 1: 1, 2: 1 }, { 1: 1 }, { 1: 1 }, { 1: 1 }, { 1: 1 }].map((own) => ({
+    tokens: ["x"],
+    token_ids: [0],
+    top: [Object.entries(own).map(([feature, activation]) => ({ feature: Number(feature), activation }))],
+  }));
+  // Feature 1 is 1 everywhere; 2 is a quarter on average in the first four.
+  assert.is(contrasted({ ...asked, texts: ":4", against: "4:", token: 0 }, { texts: alike }, 3).feature, 2);
   assert.throws(() => contrasted(asked, { texts }, 2), /names 2 features of a token, and all are active/);
   assert.throws(() => contrasted({ ...asked, texts: "9:" }, { texts }, 3), /has 4 texts; 9: is none of them/);
   assert.throws(() => contrasted({ ...asked, token: 0 }, { texts }, 3), /No feature is more active/);

@@ -142,7 +142,7 @@ test("tokens that do not fit go on in another picture, and a line has as many as
 
 test("shades: straight where there is a nought, by the logarithm where there is none, none where nothing is known", () => {
   const shadesOf = (values: (number | null)[], scale: "magnitude" | "amount" | "probability") => {
-    const rows = values.map((value, position) => [0, position, value, "x"]);
+    const rows = values.map((value, at) => [-Math.floor(at / 5), at % 5, value, "x"]);
     const [legend = "", picture = ""] = draw(tokens({ scale }), ["layer", "position", "v", "t"], rows, 500);
     return [boxes(picture).map(([, , kind]) => kind), texts(legend, "soft").slice(1)];
   };
@@ -154,10 +154,25 @@ test("shades: straight where there is a nought, by the logarithm where there is 
     ["ramp a0", "ramp a10", "ramp a20"],
     ["1", "100"],
   ]);
-  assert.equal(shadesOf([0, 0.25], "amount"), [
-    ["ramp a0", "ramp a5"],
+  // Amounts are from 0, also where none is 0, and to nearly the largest: 99 in a hundred of the way from 10 to 20 are 19.9.
+  assert.equal(shadesOf([20, 10, null], "amount"), [
+    ["ramp a20", "ramp a10", "blank"],
+    ["0", "19.9"],
+  ]);
+  assert.equal(shadesOf([0, 0.1, 0.2], "amount"), [
+    ["ramp a0", "ramp a10", "ramp a20"],
+    ["0", "0.198"],
+  ]);
+  // Of 201 numbers 99 in a hundred are no larger than the third from above: an outlier does not blanch the others.
+  const many = Array.from({ length: 201 }, (_, at) => (at < 198 ? 1 : at === 200 ? 1000 : 2));
+  const [shades, ends] = shadesOf(many, "amount");
+  assert.equal([shades![0], shades![199], shades![200]], ["ramp a10", "ramp a20", "ramp a20"]);
+  assert.equal(ends, ["0", "2"]);
+  assert.equal(shadesOf([0, 0], "amount"), [
+    ["ramp a0", "ramp a0"],
     ["0", "1"],
   ]);
+  assert.equal(shadesOf([null], "amount"), [["blank"], ["0", "1"]]);
   assert.equal(shadesOf([0, 0.25, 2], "probability"), [
     ["ramp a0", "ramp a5", "ramp a20"],
     ["0 %", "100 %"],

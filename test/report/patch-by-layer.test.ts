@@ -36,6 +36,16 @@ test("random changes are told of the layer that they were tried in", () => {
     [0, "random change as long", 0.125, null, null, "token 2"],
     [3, "random change as long", -0.5, null, null, "token 0"],
   ]);
+  // The most that anything is moved, whichever way.
+  const back = sites.map((site) =>
+    site.layer === 0 && site.position === 1
+      ? { ...site, control: { logit_difference: 0, change: 0, recovery: -0.75 } }
+      : site,
+  );
+  assert.equal(byLayer({ ...result, sites: back })?.rows[2], [
+    ...[0, "random change as long", -0.75, null, null],
+    "token 1",
+  ]);
   // Tried at one site alone.
   const [first, ...others] = sites as [(typeof sites)[number], ...typeof sites];
   const alone = [first, ...others.map(({ control: _, ...site }) => site)];

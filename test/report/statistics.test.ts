@@ -1,9 +1,12 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import type { CompareResult, SaeResult } from "../../src/contracts/index.js";
 import { difference } from "../../src/report/difference.js";
 import { percent, signed } from "../../src/report/figure.js";
+import { type Figure, findingsOf, type ReportedJob } from "../../src/report/index.js";
 import { binOf, calibration, roc } from "../../src/terminal/index.js";
 import { fc } from "../support/fc.js";
+import { compareJob, saeJob } from "./jobs.js";
 
 const scored = fc
   .array(
@@ -110,6 +113,45 @@ test("figures as people read them", () => {
   assert.equal(
     [0.25, -0.25, -0.00001, 0].map((value) => signed(value)),
     ["+0.250", "-0.250", "0.000", "0.000"],
+  );
+});
+
+const figure = (job: ReportedJob, id: string) =>
+  findingsOf(job).parts.find((part): part is Figure => part.id === id) as Figure;
+
+test("a comparison: what differs at the neutral strength is no effect, and a strength that was tried twice counts once", () => {
+  const job = compareJob(["One"]);
+  const { trials, ...rest } = job.result as CompareResult;
+  // Strengths 0, 0.5 and 1, of which 0 changes nothing.
+  const noisy = trials.map((trial) => (trial.strength === 0 ? { ...trial, output: "by chance" } : trial));
+  const told = (of: CompareResult["trials"]) => ({ ...job, result: { ...rest, trials: of } });
+  assert.match(
+    findingsOf(told(noisy)).summary.join(" "),
+    /2 of 2 continuations away from the neutral strength/,
+  );
+  assert.is(figure(told([...trials, ...trials.slice(1, 2)]), "dose-response").rows.length, 3);
+});
+
+test("an autoencoder: losses that are not all above 0 have a straight axis; what explains less than nothing is drawn", () => {
+  const job = saeJob();
+  const { reports, ...rest } = job.result as SaeResult;
+  const drawn = (id: string, more: object) =>
+    figure({ ...job, result: { ...rest, reports: reports.map((report) => ({ ...report, ...more })) } }, id)
+      .chart;
+  const losses = (...values: number[]) => ({ losses: values.map((loss, at) => ({ step: 10 * at, loss })) });
+  const logarithmic = (more: object) => (drawn("loss", more) as { logarithmic?: boolean }).logarithmic;
+  assert.equal(
+    [logarithmic(losses(2, 1)), logarithmic(losses(2, 0)), logarithmic(losses(0, 0))],
+    [true, false, false],
+  );
+  const domain = (explained_variance: number) =>
+    (drawn("quality", { explained_variance }) as { domain?: number[] }).domain;
+  assert.equal(
+    [domain(0.7), domain(-0.25)],
+    [
+      [0, 1],
+      [-0.25, 1],
+    ],
   );
 });
 

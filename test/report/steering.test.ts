@@ -85,6 +85,10 @@ test("dose: layers over strengths, the mean of the prompts, beside random vector
       ["0", "0.5", "1"],
     );
   }
+  // What goes down counts by its size.
+  for (const { chart } of doseGrid([{ layer: 2, strengths, result: compared(2, -0.3, 0.1) }])) {
+    assert.ok(chart.kind === "sites" && chart.least === 0.3);
+  }
   assert.equal(effect.table.rows, [
     ["2", "0.000", "+0.200", "+0.400"],
     ["6", "", "", ""],

@@ -189,6 +189,13 @@ test("an input of 256 KiB is kept whole, as value and as bytes; of a longer one 
       assert.is(record?.input, truncated ? JSON.stringify(text).slice(0, limit) : text);
     }
   }
+  // Bytes count, not characters, and the last one is whole: two bytes, then 87,380 of three, and two are left.
+  const wide = `a${"語".repeat(100_000)}`;
+  for (const input of [wide, new TextEncoder().encode(JSON.stringify(wide))]) {
+    const record = begin(undefined, input).read();
+    assert.is(record?.truncated, true);
+    assert.is(record?.input, `"a${"語".repeat(87_380)}`);
+  }
   assert.is(begin(undefined, Buffer.from("no JSON")).read()?.input, "no JSON");
   // Bytes are what counts, and no character is cut: a quotation mark, and 87,381 signs of three bytes.
   const euros = "€".repeat(100_000);

@@ -148,7 +148,7 @@ test("slots and other people's requests, as tapline, a router and llama-server t
   }
 });
 
-test("its own requests are not other people's, those that ended while it told neither; what was told once stays", async () => {
+test("its own requests are not other people's, those that ended or began while it told neither; what was told once stays", async () => {
   const pages: NonNullable<FakeOptions["pages"]> = { "/health": json({}) };
   pages["/stats"] = json({ requests: { active: 3 }, slots: { total: 8 } });
   const { backend, health: one } = await healthy({ news: -1 }, pages);
@@ -167,6 +167,17 @@ test("its own requests are not other people's, those that ended while it told ne
   };
   await one.check(backend);
   assert.is(backend.elsewhere, 0);
+  // Nor those that began while it was asked.
+  pages["/stats"] = (response) => {
+    running(backend);
+    running(backend);
+    tells(response);
+  };
+  await one.check(backend);
+  assert.is(backend.elsewhere, 1);
+  backend.attempts.clear();
+  pages["/stats"] = json({ requests: { active: 0 }, slots: { total: 8 } });
+  await one.check(backend);
   pages["/stats"] = (response) => void response.destroy();
   await one.check(backend);
   assert.equal([backend.slots, backend.elsewhere, backend.state], [8, 0, "healthy"]);

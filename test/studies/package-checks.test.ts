@@ -362,6 +362,11 @@ test("references, quotations, secrets and search words at their bounds", () => {
   assert.match(ris(study), "\r\nDA  - 2026/11/03\r\nET  - 2\r\n");
   const source = { name: "a_b\nc", address: "https://x.example/" };
   const head = "> [a&#95;b c](https://x.example/)\n>\n";
+  // Whatever Markdown, its formulas and its tables begin with; a "!" does nothing where no bracket follows it.
+  const signs = { ...source, name: "\\`*_[]()<>&$|~!" };
+  const codes = [92, 96, 42, 95, 91, 93, 40, 41, 60, 62, 38, 36, 124, 126];
+  const spelled = codes.map((code) => `&#${code};`).join("");
+  assert.is(quotation("one", signs), `> [${spelled}!](https://x.example/)\n>\n> one\n\n`);
   assert.is(quotation(" one\n\ntwo \n", source), `${head}> one\n>\n> two\n\n`);
   assert.is(quotation("x".repeat(800), source), `${head}> ${"x".repeat(800)}\n\n`);
   assert.is(quotation("x".repeat(801), source), `${head}> ${"x".repeat(800)}\n> …\n\n`);

@@ -140,7 +140,7 @@ test("a draft's exact text is all there, once, however long, and no pair is cut 
 test("feeds: the newest first even where a search finds best matches first, each with its author and times", async () => {
   const [ben, cleo] = [await account("Ben"), await account("Cleo & <Co>")];
   const best = await publish(ben.id, { title: "Owl owl", question: "Old & <best>?" });
-  const newer = await publish(cleo.id, { title: "Another", question: "An owl?" });
+  const newer = await publish(cleo.id, { title: "Another", question: "An\u202E owl\uFFFE?" });
   const published = clock.ms;
   const titles = async (path: string) => found((await ask(path)).text, /<entry><title>([^<]*)</g);
   assert.equal(await titles("/feed.atom?q=owl"), ["Another", "Owl owl"]);
@@ -155,7 +155,7 @@ test("feeds: the newest first even where a search finds best matches first, each
   assert.match(
     whole,
     `<entry><title>Another</title><id>urn:uuid:${newer}</id><link href="${origin}/studies/${newer}"/>
-<published>${iso(published - 1000)}</published><updated>${iso(published)}</updated><author><name>Cleo &amp; &lt;Co&gt;</name><uri>${origin}/authors/cleo-co</uri></author><summary>An owl?</summary></entry>`,
+<published>${iso(published - 1000)}</published><updated>${iso(published)}</updated><author><name>Cleo &amp; &lt;Co&gt;</name><uri>${origin}/authors/cleo-co</uri></author><summary>An owl\uFFFD?</summary></entry>`,
   );
   assert.match(whole, `<updated>${iso(published)}</updated>\n<entry>`);
   const search = (await ask("/feed.atom?q=owl+%26")).text;
@@ -247,6 +247,11 @@ test("pages of a list: from the first to the one behind which nothing can be ask
     listed.map(({ id }) => `${origin}/studies/${id}`),
   );
   assert.equal([(await ask("/sitemap-2.xml")).status, (await ask("/sitemap-0.xml")).status], [404, 404]);
+  // Of nothing there is one part, which is empty.
+  const none = await openStore(join(folder, "none.db"), { dialect: clock.dialect });
+  const { status, text } = await visitor(serviceOf(none))("/sitemap-1.xml");
+  assert.equal([status, found(text, /<loc>([^<]*)</g)], [200, []]);
+  await none.close();
   const robots = (await ask("/robots.txt")).text;
   for (const line of [
     "Disallow: /account",

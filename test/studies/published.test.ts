@@ -254,8 +254,11 @@ for (const database of databases.all) {
     const comment = (said as { id: string }).id;
     assert.is(await editComment(store, ada.id, comment, "Mine."), null, "another's");
     clock.ms += 899_000;
-    assert.is(await editComment(store, ben.id, comment, "First."), id);
     const read = async () => (await service.api(token, `/api/v1/studies/${id}/discussion`)).json.comments[0];
+    // What databases cannot hold is replaced.
+    assert.is(await editComment(store, ben.id, comment, "Fi\0rs\uD800t."), id);
+    assert.is((await read()).body, "Fi\uFFFDrs\uFFFDt.");
+    assert.is(await editComment(store, ben.id, comment, "First."), id);
     const changed = await read();
     assert.equal(
       [changed.body, Date.parse(changed.edited_at) - Date.parse(changed.created_at)],

@@ -1,21 +1,29 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { comparePicture } from "../../src/terminal/compare-picture.js";
 import {
   AnswerWriter,
   ago,
   bare,
+  bestLayer,
   bytes,
   type Canvas,
   duration,
+  firstShare,
   harmless,
   JobProgress,
+  normsGrid,
   plot,
   table,
   ticksUpTo,
   width,
 } from "../../src/terminal/index.js";
+import { measureGrid } from "../../src/terminal/lens-grid.js";
+import type { LensReading } from "../../src/terminal/lens-views.js";
 import { heading } from "../../src/terminal/page.js";
+import { statsPicture } from "../../src/terminal/stats-picture.js";
 import { withTime } from "../support/with-time.js";
+import { compared, stats, trial } from "./results.js";
 
 const canvas = (columns: number): Canvas => ({ width: columns, colors: "none" });
 const unit = {
@@ -117,6 +125,25 @@ test("a plot: one point, equal bounds and labels that would touch do no harm", (
   const ticks = [0, 0.01, 0.02, 1].map((value) => [value, `label ${value}`] as const);
   const [names] = plot({ series: [], x: { low: 0, high: 1, ticks }, y: unit, rows: 2 }, canvas(40)).slice(-1);
   assert.match(names!, /label 0 +label 1$/);
+  // 21 columns of two dots for 0 to 20, three for a label: the first in the columns 1 to 3, one of the others right behind it and
+  // one with a column between.
+  const under = (...values: number[]) => {
+    const three = values.map((value) => [value, `<${value % 1 === 0 ? "-" : "x"}>`] as const);
+    const x = { low: 0, high: 20, ticks: three };
+    return plot({ series: [], x, y: { ...unit, ticks: [[0, "0"]] }, rows: 2 }, canvas(24))
+      .at(-1)
+      ?.trim();
+  };
+  assert.is(under(2, 4.9), "<->");
+  assert.is(under(2, 5.9), "<-> <x>");
+});
+
+test("the first expert's share is of all weights of its token, whatever they come to", () => {
+  const weights = [[2, 1, 1], [1, 3], [0, 0], []];
+  assert.equal(
+    [0, 1, 2, 3, 4].map((token) => firstShare({ weights }, token)),
+    [0.5, 0.25, 0, 0, 0],
+  );
 });
 
 test("an axis ends at a round number", () => {
@@ -129,6 +156,18 @@ test("an axis ends at a round number", () => {
   ] as const) {
     assert.ok(Math.abs(ticksUpTo(most).high - high) < 1e-9, `${most}: ${ticksUpTo(most).high}`);
   }
+});
+
+test("what a table has left over goes to one column after the other, and is spent once", () => {
+  const columns = [
+    { title: "a", least: 5 },
+    { title: "b", least: 5 },
+  ];
+  // 24 columns, two of them between: five each, and the other twelve to the first.
+  assert.equal(table(columns, [["x".repeat(20), "y".repeat(20)]], canvas(24)), [
+    "a                  b",
+    `${"x".repeat(16)}…  yyyy…`,
+  ]);
 });
 
 test("a table cuts, then leaves out, then cuts what is left", () => {
@@ -230,6 +269,78 @@ test("progress: one line on a terminal, a line a stage in a log", () => {
   assert.is(show(false), "loading the model 25 %\ncomparing 3/12\n");
   assert.match(show(true), /loading the model █{5}░{15} 25 %[\s\S]*comparing █{5}░{15} 3\/12/);
   assert.not.match(show(true), /\n/);
+});
+
+test("progress: a single step is told in percent", () => {
+  let text = "";
+  const progress = new JobProgress({ isTTY: true, columns: 80, write: (part) => (text += part) });
+  for (const [done, words] of [
+    [0, /writing artifacts ░{20} 0 %/],
+    [1, /writing artifacts █{20} 100 %/],
+  ] as const) {
+    text = "";
+    progress.show({ status: "running", progress: { stage: "artifact", done, total: 1 } });
+    assert.match(text, words);
+  }
+});
+
+test("ranks are coloured by their order of magnitude, other measures by their size", () => {
+  const standing = (rank: number) => ({ rank, probability: 0 });
+  const layers = [
+    { layer: 0, predictions: [], target: [1, 10, 100].map(standing), entropies: [0, 50, 100] },
+  ] as LensReading["layers"];
+  const behind = (view: "rank" | "entropy") => {
+    const on: Canvas = { width: 60, colors: "truecolor" };
+    const grid = measureGrid({ tokens: ["a", "b", "c"] }, { name: "one", layers }, view, 100, on);
+    return [...grid.join("\n").matchAll(/48;2;([\d;]+)m/g)].map(([, color]) => color);
+  };
+  // The ends of the magnitudes' colours, and halfway between the third and the fourth of the six.
+  const colors = ["40;32;48", "190;70;81", "254;217;140"];
+  assert.equal([behind("rank"), behind("entropy")], [colors, colors]);
+});
+
+test("of layers that are as good the earliest is named, in whichever order they are told", () => {
+  const told = (layer: number, auc: number, brier: number) => ({ layer, auc, brier });
+  const equal = [told(5, 0.9, 0.1), told(2, 0.9, 0.1), told(7, 0.9, 0.1), told(1, 0.8, 0)];
+  for (const reports of [equal, equal.toReversed()]) {
+    const { best, tie } = bestLayer(reports);
+    assert.equal([best.layer, tie], [2, ", of 3 equal ones the earliest"]);
+  }
+  const sharper = bestLayer([told(2, 0.9, 0.1), told(5, 0.9, 0.05)]);
+  assert.equal(
+    [sharper.best.layer, sharper.tie],
+    [5, ", of 2 equal ones the one with the smallest Brier score"],
+  );
+});
+
+test("a curve goes by strength, in whichever order the strengths were asked for", () => {
+  const tried = [trial("One?", 0, 0.5, " a"), trial("One?", 1, 0.9, " a"), trial("One?", 2, 0.1, " a")];
+  const curve = (...order: number[]) =>
+    comparePicture(compared(...order.map((at) => tried[at]!)), 3, canvas(60)).slice(0, 13);
+  assert.equal(curve(2, 0, 1), curve(0, 1, 2));
+  assert.equal(curve(1, 2, 0), curve(0, 1, 2));
+});
+
+test("slots: one that is busy is seen among many, and captures that made room are told without any that is kept", () => {
+  const drawn = (more: object) => statsPicture({ ...stats, ...more } as typeof stats, canvas(80)).join("\n");
+  assert.match(drawn({ slots: { busy: 1, total: 40 } }), /Slots +█·{15} 1 of 40 busy/);
+  assert.match(drawn({ slots: { busy: 0, total: 40 } }), /Slots +·{16} 0 of 40 busy/);
+  const kept = { kept: 0, bytes: 0, dropped: 3 };
+  assert.match(drawn({ row_captures: kept }), /Kept rows +0 captures, 0 B; 3 made room/);
+  assert.not.match(drawn({ row_captures: { ...kept, dropped: 0 } }), "Kept rows");
+});
+
+test("a grid says how many tokens came before: one is one token", () => {
+  // Of 34 columns 6 are the margin's; a cell takes 7, so that four have room.
+  const grid = (count: number) => {
+    const tokens = Array.from({ length: count }, (_, at) => String(at));
+    return normsGrid({ tokens, layers: [{ layer: 0, norms: tokens.map(() => 1.5) }] }, canvas(34)).split(
+      "\n",
+    );
+  };
+  assert.is(grid(5).at(-1), "… 1 earlier token not shown");
+  assert.is(grid(6).at(-1), "… 2 earlier tokens not shown");
+  assert.match(grid(4).at(-1)!, /^layer /);
 });
 
 test("progress: what is left is told at the speed of the stage so far", () => {

@@ -40,6 +40,17 @@ test("sites in any order stand below their tokens", () => {
   assert.equal(draw({ ...result, sites }), draw(result));
 });
 
+test("the state that goes furthest goes that way: one that goes further back is not it", () => {
+  const sites = result.sites.map((site) => (site.recovery === -0.25 ? { ...site, recovery: -2 } : site));
+  assert.is(sites.filter(({ recovery }) => recovery === -2).length, 1);
+  assert.match(
+    draw({ ...result, sites })
+      .join(" ")
+      .replace(/\s+/g, " "),
+    /One state goes furthest: block 0 at .* moves the logit difference 75 % of the way\./,
+  );
+});
+
 test("a control where nothing can change is none", () => {
   const control = { logit_difference: 5, change: 9, recovery: 1 };
   const sites = result.sites.map((site) => (site.position === 0 ? { ...site, control } : site));
@@ -50,6 +61,37 @@ test("a control where nothing can change is none", () => {
       .replace(/\s+/g, " ");
   assert.match(said(sites), /as long as the patch's by at most 0\.1$/);
   assert.match(said(bare), /put back moves the run by -0\.001$/);
+});
+
+test("the run that is patched is the one that controls are measured from, and they count by their size", () => {
+  const sites = result.sites.map((site) => ({
+    ...site,
+    control: { logit_difference: 0, change: -0.3, recovery: 0 },
+  }));
+  const of: PatchSweepResult = {
+    ...result,
+    direction: "noise",
+    clean: 4,
+    corrupted: -4,
+    restored: 4.25,
+    sites,
+  };
+  const said = [draw(of), findingsOf({ ...patchJob(), result: of }).summary].map((lines) =>
+    lines.join(" ").replace(/\s+/g, " "),
+  );
+  assert.match(
+    said[0]!,
+    /a row of its own put back moves the run by 0\.25; random changes .* by at most 0\.3$/,
+  );
+  assert.match(said[1]!, /put back the patched run moves by 0\.25; random changes .* by at most 0\.3\.$/);
+});
+
+test("half of the way stands out; a change of a half, where nothing is known of the way, does not", () => {
+  const boldCells = (of: PatchSweepResult) =>
+    draw(of, 100, "truecolor").join("\n").split("\u001b[1;38;").length - 1;
+  assert.is(boldCells(result), 2);
+  const sites = result.sites.map((site) => ({ ...site, recovery: null, change: 0.75 }));
+  assert.is(boldCells({ ...result, sites }), 0);
 });
 
 test("pairs with other tokens have no names in common", () => {
@@ -125,6 +167,16 @@ test("the report draws heads by layer, and the strongest by token", () => {
   const [map, strongest] = parts as [Figure, Figure];
   assert.equal([map.id, strongest.id], ["patch-map-head-out", "patch-heads"]);
   assert.equal(map.table.head, ["layer", "head 5", "head 2"]);
+  // Layer, head, and its column.
+  assert.equal(
+    map.rows.map((row) => row.slice(0, 3)),
+    [
+      [0, 5, 0],
+      [0, 2, 1],
+      [3, 5, 0],
+      [3, 2, 1],
+    ],
+  );
   assert.equal(map.table.rows[0], [
     "0",
     "75.0 % (token 1, ·cat against ··sat·dog)",

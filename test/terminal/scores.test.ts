@@ -37,6 +37,13 @@ test("with colours each token stands on its own, and the legend says what they m
   assert.match(summary, /^truth .*0.* .*1.*mean 0\.50, highest 1\.00 at is/);
 });
 
+test("of equal scores the first is the highest", () => {
+  const { summary } = written("none", (writer) => {
+    writer.answer("abc", [token("a", 0.25), token("b", 0.75), token("c", 0.75)]);
+  });
+  assert.is(summary, "digits are tenths of truth's score; mean 0.58, highest 0.75 at b");
+});
+
 test("tokens without a score, and text without tokens, are written as they are", () => {
   const { text, summary } = written("none", (writer) => {
     writer.answer("\u{1F642}", [token("\ufffd", null), token("\ufffd", null)]);

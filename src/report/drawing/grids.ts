@@ -2,7 +2,7 @@ import type { Chart, Figure } from "../figure.js";
 import type { Html } from "../markup.js";
 import { axisWidth, layerAxis, layOut } from "./layers.js";
 import type { Row } from "./rows.js";
-import { extent, linear, logarithmic } from "./scale.js";
+import { extent, linear, logarithmic, quantile } from "./scale.js";
 import { box, cutText, label, svg, textWidth } from "./svg.js";
 
 type Tokens = Extract<Chart, { kind: "tokens" }>;
@@ -95,6 +95,11 @@ function shareOf({ value, scale }: Tokens, rows: readonly Row[]): (row: Row) => 
 
 function ends(scale: Tokens["scale"], values: readonly number[]): [number, number] {
   if (scale === "probability") return [0, 1];
+  if (scale === "amount") {
+    // One outlier does not make all others look the same.
+    const most = quantile(values, 0.99);
+    return [0, most > 0 ? most : 1];
+  }
   const [low, high] = extent(values);
   // A logarithm needs positive numbers, and a scale two different ends.
   return low > 0 ? [low, high] : [0, Math.max(high, 1)];

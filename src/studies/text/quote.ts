@@ -25,5 +25,5 @@ export function quotation(text: string, source: { name: string; address: string 
 
 /** A text that Markdown leaves as it is. By number, because a backslash before a bracket begins a formula. */
 function literal(text: string): string {
-  return text.replace(/\s+/g, " ").replace(/[\\`*_[\]()<>&$|~!]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+  return text.replace(/\s+/g, " ").replace(/[\\`*_[\]()<>&$|~]/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }
