@@ -1,6 +1,5 @@
 import { copyFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { buildAddon, configure } from "./cmake.js";
-import { llamaCpp } from "./llama.js";
 import { withLock } from "./lock.js";
 import { activeAddon, stampFile } from "./paths.js";
 import { makePlan, prepareBuild } from "./plan.js";
@@ -38,7 +37,7 @@ export async function makeAddon(
       return unchanged;
     }
     const started = Date.now();
-    const addon = await compile(plan, say, verbose);
+    const { addon, llamaCpp } = await compile(plan, say, verbose);
     const seconds = Math.round((Date.now() - started) / 1000);
     const { size: bytes } = statSync(addon);
     if (activate) {
@@ -46,7 +45,7 @@ export async function makeAddon(
       const { inputs, backend, chosen, options, source, flags, napi } = plan;
       const asked = { backend, chosen, options, source, flags };
       const result = { seconds, bytes, date: new Date().toISOString() };
-      writeStamp(stampFile, { inputs, ...asked, llamaCpp: llamaCpp.version, napi, ...result });
+      writeStamp(stampFile, { inputs, ...asked, llamaCpp, napi, ...result });
     }
     const result = activate ? activeAddon : addon;
     say(`built ${result} (${(bytes / 1e6).toFixed(1)} MB) in ${duration(seconds * 1000)}`);
@@ -82,7 +81,7 @@ async function compile(plan, say, verbose) {
   rmSync(plan.log, { force: true });
   try {
     await configure(build);
-    return await buildAddon(build);
+    return { addon: await buildAddon(build), llamaCpp: build.llamaCpp };
   } finally {
     progress.end();
   }

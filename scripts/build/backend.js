@@ -95,10 +95,22 @@ function hasWorkingGpu({ run }) {
 
 /**
  * Some toolkits (conda's and pip's minimal ones) come without cuBLAS, which ggml-cuda needs.
- * @param {Probe} probe
+ * @param {Pick<Probe, "env" | "exists">} probe
  * @param {string} nvcc
  */
-function hasCublas({ env, exists }, nvcc) {
-  const homes = [dirname(dirname(nvcc)), env.CUDA_PATH, env.CUDA_HOME, "/usr/local/cuda", "/usr"];
-  return homes.some((home) => home && exists(join(home, "include", "cublas_v2.h")));
+export function hasCublas({ env, exists }, nvcc) {
+  const home = dirname(dirname(nvcc));
+  // Toolkits put it in include/, conda's below targets/, NVIDIA's HPC SDK in a folder beside its compilers.
+  const homes = [home, env.CUDA_PATH, env.CUDA_HOME, "/usr/local/cuda", "/usr"].filter((each) => each);
+  const folders = [
+    ...homes.flatMap((each) => [
+      join(each ?? "", "include"),
+      join(each ?? "", "targets", "x86_64-linux", "include"),
+      join(each ?? "", "targets", "sbsa-linux", "include"),
+    ]),
+    join(dirname(home), "math_libs", "include"),
+    join(dirname(dirname(home)), "math_libs", "include"),
+    ...(env.CPATH ?? "").split(delimiter).filter(Boolean),
+  ];
+  return folders.some((folder) => exists(join(folder, "cublas_v2.h")));
 }

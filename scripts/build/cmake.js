@@ -1,5 +1,13 @@
 import { spawn } from "node:child_process";
-import { createWriteStream, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
@@ -16,6 +24,7 @@ const resolve = createRequire(import.meta.url).resolve;
  * @property {string} log file that gets all output
  * @property {string} cmake
  * @property {number} jobs
+ * @property {string} llamaCpp version of llama.cpp's tree
  * @property {Record<string, string>} definitions CMake's -D options
  * @property {string | undefined} generator
  * @property {NodeJS.ProcessEnv} env
@@ -28,6 +37,7 @@ const resolve = createRequire(import.meta.url).resolve;
  * @param {string} facts.log
  * @param {string} facts.backend
  * @param {string} facts.source llama.cpp's tree
+ * @param {string} facts.version of that tree
  * @param {string} facts.processor
  * @param {import("./toolchain.js").Tools} facts.tools
  * @param {number} facts.jobs
@@ -38,11 +48,12 @@ const resolve = createRequire(import.meta.url).resolve;
  * @returns {Build}
  */
 export function describeBuild(facts) {
-  const { tree, log, backend, source, processor, tools, sanitize, onLine } = facts;
+  const { tree, log, backend, source, version, processor, tools, sanitize, onLine } = facts;
   const env = facts.env ?? process.env;
   /** @type {Record<string, string>} */
   const definitions = {
     LLAMA_CPP_DIR: cmakePath(source),
+    TAPLINE_LLAMA_CPP_VERSION: version,
     NODE_ADDON_API_DIR: cmakePath(dirname(resolve("node-addon-api/package.json"))),
     TAPLINE_BACKEND: backend,
     TAPLINE_CPU: processor,
@@ -63,6 +74,7 @@ export function describeBuild(facts) {
     log,
     cmake,
     jobs: facts.jobs,
+    llamaCpp: version,
     definitions,
     generator,
     env: buildEnvironment(env, backend, source),
@@ -126,9 +138,10 @@ function buildEnvironment(env, backend, source) {
 }
 
 /**
- * Configures the tree if it is new or an option changed, so that targets can be built in it. CMake itself keeps
- * old values of changed options, and refuses a tree whose generator or folder changed: its cache goes then.
- * Object files stay, and are compiled again only if their own command line differs.
+ * Configures the tree if it is new or an option changed, so that targets can be built in it. CMake keeps the old
+ * values of changed options and refuses a tree whose generator or folder changed, so its cache and what it knows of
+ * the compilers are deleted first. The object files, in CMakeFiles/TARGET.dir, stay: Ninja and make compile one again
+ * only if its own command line or sources changed.
  * @param {Build} build
  */
 export async function configure(build) {
@@ -139,11 +152,23 @@ export async function configure(build) {
     return;
   }
   rmSync(cache, { force: true });
-  rmSync(join(build.tree, "CMakeFiles"), { recursive: true, force: true });
+  for (const name of compilerChecks(build.tree)) {
+    rmSync(name, { recursive: true, force: true });
+  }
   const definitions = Object.entries(build.definitions).map(([name, value]) => `--CD${name}=${value}`);
   const generator = build.generator ? ["-G", build.generator] : [];
   await runLogged(build, process.execPath, [...cmakeJs(build), "configure", ...generator, ...definitions]);
   writeFileSync(file, wanted);
+}
+
+/**
+ * Folders in which CMake keeps what it found out about the compilers, one per version of CMake.
+ * @param {string} tree
+ */
+function compilerChecks(tree) {
+  const folder = join(tree, "CMakeFiles");
+  const names = existsSync(folder) ? readdirSync(folder) : [];
+  return names.filter((name) => /^\d+\.\d+/.test(name)).map((name) => join(folder, name));
 }
 
 /**
@@ -267,15 +292,24 @@ export function explainFailure(lines, { log, jobs }) {
   if (/No space left on device/i.test(text)) {
     return `The disk is full: make room and run ${buildCommand} again (log: ${log}).`;
   }
-  const telling = lines
-    .filter(
-      (line) =>
-        !line.startsWith("ERROR OMG") &&
-        /\berror\b[: ]|CMake Error|undefined reference|ninja: error/i.test(line),
-    )
-    .slice(0, 12);
+  const telling = tellingLines(lines).slice(0, 12);
   const shown = telling.length > 0 ? telling : lines.slice(-12);
   return `The build failed; its whole output is in ${log}.\n${shown.map((line) => `  ${line}`).join("\n")}`;
+}
+
+/**
+ * The lines that name a fault: those with an error of the compiler, linker or Ninja, and CMake's errors with the
+ * indented lines that follow them, which hold the reason.
+ * @param {string[]} lines
+ */
+function tellingLines(lines) {
+  let inReason = false;
+  return lines.filter((line) => {
+    const continued = inReason && /^( {2}|\s*$)/.test(line);
+    inReason = continued || /^CMake Error/.test(line);
+    if (inReason) return line.trim() !== "";
+    return !line.startsWith("ERROR OMG") && /\berror\b[: ]|undefined reference|ninja: error/i.test(line);
+  });
 }
 
 /** CMake reads backslashes as escapes. @param {string} path */

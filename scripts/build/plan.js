@@ -5,7 +5,7 @@ import { describeBuild } from "./cmake.js";
 import { llamaCpp } from "./llama.js";
 import { jobs } from "./parallel.js";
 import { root, stampFile, treeOf } from "./paths.js";
-import { ensureSource } from "./source.js";
+import { ensureSource, linkSource, versionOf } from "./source.js";
 import { compilerVariables, hashInputs, processorId, readStamp } from "./stamp.js";
 import { checkDisk, checkToolchain } from "./toolchain.js";
 
@@ -93,6 +93,11 @@ export async function prepareBuild(plan, say, onLine) {
   const tools = checkToolchain(plan.backend);
   checkDisk(plan.tree, plan.backend);
   const env = { ...process.env, ...plan.flags, LLAMA_CPP_DIR: plan.source };
-  const { dir: source } = await ensureSource({ env, say });
-  return describeBuild({ ...plan, source, tools, jobs: jobs(plan.backend), env, onLine });
+  const { dir, pinned } = await ensureSource({ env, say });
+  const version = versionOf(dir);
+  if (version !== llamaCpp.version) {
+    say(`${dir} is llama.cpp v${version}; tapline is made for and tested with v${llamaCpp.version}`);
+  }
+  const source = pinned ? linkSource(dir, version) : dir;
+  return describeBuild({ ...plan, source, version, tools, jobs: jobs(plan.backend), env, onLine });
 }

@@ -8,10 +8,12 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
   rmSync,
   statfsSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import os from "node:os";
@@ -19,7 +21,7 @@ import { basename, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { BuildError } from "./errors.js";
 import { landmark, llamaCpp } from "./llama.js";
-import { buildCommand, root } from "./paths.js";
+import { buildCommand, buildRoot, root } from "./paths.js";
 import { readFromTarball } from "./tarball.js";
 
 const run = promisify(execFile);
@@ -58,6 +60,55 @@ export async function ensureSource(options = {}) {
   }
   await fetchInto(dir, cache, { env, say, release, download });
   return { dir, pinned: true };
+}
+
+/**
+ * A tree's own version, from the lines of its CMakeLists.txt that set it, so that nothing is recorded as the version
+ * that tapline expects merely because it should be.
+ * @param {string} dir
+ * @returns {string} e.g. "0.5.0"
+ */
+export function versionOf(dir) {
+  const text = readFileSync(join(dir, "CMakeLists.txt"), "utf8");
+  const parts = ["MAJOR", "MINOR", "PATCH"].map(
+    (part) => new RegExp(`^set\\(LLAMA_VERSION_${part}\\s+(\\d+)\\)`, "m").exec(text)?.[1],
+  );
+  if (parts.includes(undefined)) {
+    throw new BuildError(
+      `${join(dir, "CMakeLists.txt")} does not set LLAMA_VERSION_MAJOR, _MINOR and _PATCH, so its version is unknown: tapline builds with llama.cpp v${llamaCpp.version}.`,
+    );
+  }
+  return parts.join(".");
+}
+
+/**
+ * A name inside the build folder for a tree that was fetched into the cache. Objects, CMake's cache and the compiler
+ * cache then see the same path whatever the cache folder or home is, and nothing is compiled again when those change.
+ * The version is part of the name, because Ninja and make compare times: another version may have older files.
+ * @param {string} dir the tree in the cache
+ * @param {string} version
+ * @param {string} [folder] where the link is put
+ * @returns {string} the link
+ */
+export function linkSource(dir, version, folder = buildRoot) {
+  const link = join(folder, `llama.cpp-v${version}`);
+  mkdirSync(folder, { recursive: true });
+  if (readLink(link) !== dir) {
+    const temporary = `${link}.${process.pid}`;
+    symlinkSync(dir, temporary, "junction"); // on Windows a junction needs no privilege
+    rmSync(link, { recursive: true, force: true });
+    renameSync(temporary, link);
+  }
+  return link;
+}
+
+/** @param {string} link */
+function readLink(link) {
+  try {
+    return readlinkSync(link);
+  } catch {
+    return undefined;
+  }
 }
 
 /**

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, statfsSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { findNvcc } from "./backend.js";
+import { findNvcc, hasCublas } from "./backend.js";
 import { BuildError } from "./errors.js";
 import { buildCommand } from "./paths.js";
 
@@ -25,11 +25,11 @@ const neededMegabytes = /** @type {Record<string, number>} */ ({
 /**
  * Finds what compiles, or says in one sentence what to install.
  * @param {string} backend
- * @param {{ env?: NodeJS.ProcessEnv, platform?: string }} [machine]
+ * @param {{ env?: NodeJS.ProcessEnv, platform?: string, exists?: (path: string) => boolean }} [machine]
  * @returns {Tools}
  */
 export function checkToolchain(backend, machine = {}) {
-  const { env = process.env, platform = process.platform } = machine;
+  const { env = process.env, platform = process.platform, exists = existsSync } = machine;
   /** @param {string} name */
   const find = (name) => which(name, env, platform);
 
@@ -60,14 +60,18 @@ export function checkToolchain(backend, machine = {}) {
       throw missing("Neither Ninja nor make is on the PATH", "make", platform);
     }
   }
-  if (
-    backend === "cuda" &&
-    !env.CUDACXX &&
-    !findNvcc({ env, platform, arch: "", exists: existsSync, run: () => "" })
-  ) {
-    throw new BuildError(
-      "TAPLINE_BACKEND=cuda needs NVIDIA's CUDA toolkit: put its nvcc on the PATH or set CUDACXX, or build for the CPU with TAPLINE_BACKEND=cpu.",
-    );
+  if (backend === "cuda") {
+    const nvcc = env.CUDACXX || findNvcc({ env, platform, arch: "", exists, run: () => "" });
+    if (!nvcc) {
+      throw new BuildError(
+        "TAPLINE_BACKEND=cuda needs NVIDIA's CUDA toolkit: put its nvcc on the PATH or set CUDACXX, or build for the CPU with TAPLINE_BACKEND=cpu.",
+      );
+    }
+    if (!hasCublas({ env, exists }, nvcc)) {
+      throw new BuildError(
+        `TAPLINE_BACKEND=cuda needs cuBLAS, and the CUDA toolkit of ${nvcc} comes without its headers: install NVIDIA's full toolkit (or its package libcublas-dev), or build for the CPU with TAPLINE_BACKEND=cpu.`,
+      );
+    }
   }
   if (backend === "vulkan" && !find("glslc")) {
     throw new BuildError(

@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { NativeBinding } from "./binding.js";
+import { remedyFor } from "./load-failure.js";
 import { findPrebuilt } from "./prebuilt.js";
 
 // ggml installs a terminate handler that forks a debugger unless this is set before it loads.
@@ -96,9 +97,8 @@ function load(): NonNullable<typeof loaded> {
   }
   const reason = reasons[0] ?? "";
   if (!reason.includes("Cannot find module")) {
-    throw new AddonError(
-      `The native addon does not load (${reason}); to build it for this machine, ${howToBuild}.`,
-    );
+    const remedy = remedyFor(reason) ?? `to build it for this machine, ${howToBuild}`;
+    throw new AddonError(`The native addon does not load (${reason}); ${remedy}.`);
   }
   const prebuilt = refused.length > 0 ? ` (${refused.join(", ")})` : "";
   throw new AddonError(

@@ -15,7 +15,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { suite } from "uvu";
 import * as assert from "uvu/assert";
-import { cacheFolder, ensureSource } from "../../scripts/build/source.js";
+import { cacheFolder, ensureSource, linkSource, versionOf } from "../../scripts/build/source.js";
 
 interface Context {
   folder: string;
@@ -208,6 +208,38 @@ test("the cache is where each platform keeps caches", () => {
   assert.is(cacheFolder({}, "linux"), join(home, ".cache", "tapline"));
   assert.is(cacheFolder({}, "darwin"), join(home, "Library", "Caches", "tapline"));
   assert.is(cacheFolder({ LOCALAPPDATA: "L" }, "win32"), join("L", "tapline", "Cache"));
+});
+
+test("versionOf reads the version that the tree itself sets", ({ cache }) => {
+  const text = ["0", "6", "12"].map((n, i) => `set(LLAMA_VERSION_${["MAJOR", "MINOR", "PATCH"][i]} ${n})`);
+  writeFileSync(join(cache, "CMakeLists.txt"), `### version\n${text.join("\n")}\n`);
+  assert.is(versionOf(cache), "0.6.12");
+});
+
+test("versionOf refuses a tree that does not say its version", ({ cache }) => {
+  writeFileSync(join(cache, "CMakeLists.txt"), "set(LLAMA_VERSION_MAJOR 0)\n");
+  assert.throws(
+    () => versionOf(cache),
+    /does not set LLAMA_VERSION_MAJOR, _MINOR and _PATCH, so its version is unknown/,
+  );
+});
+
+test("linkSource gives one path for a version, wherever the cache is", ({ cache }) => {
+  const build = join(cache, "build");
+  const trees = ["a", "b"].map((name) => join(cache, name));
+  for (const tree of trees) {
+    mkdirSync(tree);
+    writeFileSync(join(tree, "name"), tree);
+  }
+  const [one = "", two = ""] = trees;
+  const link = linkSource(one, "0.5.0", build);
+  assert.is(link, join(build, "llama.cpp-v0.5.0"));
+  assert.is(readFileSync(join(link, "name"), "utf8"), one);
+  rmSync(one, { recursive: true });
+  assert.is(linkSource(two, "0.5.0", build), link, "the cache moved");
+  assert.is(readFileSync(join(link, "name"), "utf8"), two);
+  assert.is.not(linkSource(two, "0.6.0", build), link);
+  assert.equal(readdirSync(build).sort(), ["llama.cpp-v0.5.0", "llama.cpp-v0.6.0"]);
 });
 
 test.run();

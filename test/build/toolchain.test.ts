@@ -85,6 +85,23 @@ if (posix) {
       assert.match(sentence(bin, "cuda"), /^TAPLINE_BACKEND=cuda needs NVIDIA's CUDA toolkit/);
     }
   });
+
+  test("a CUDA toolkit without cuBLAS is refused before anything is compiled", ({ bin }) => {
+    put(bin, "cmake", "c++", "cc", "ninja", "nvcc");
+    const check = (found: string[]) =>
+      checkToolchain("cuda", {
+        env: { PATH: bin },
+        platform: "linux",
+        exists: (path) => [join(bin, "nvcc"), ...found].includes(path),
+      });
+    assert.throws(
+      () => check([]),
+      (error: Error) =>
+        error.message ===
+        `TAPLINE_BACKEND=cuda needs cuBLAS, and the CUDA toolkit of ${join(bin, "nvcc")} comes without its headers: install NVIDIA's full toolkit (or its package libcublas-dev), or build for the CPU with TAPLINE_BACKEND=cpu.`,
+    );
+    assert.not.throws(() => check(["/usr/local/cuda/include/cublas_v2.h"]));
+  });
 }
 
 test("a full disk: one sentence with the folder", ({ bin }) => {

@@ -58,6 +58,23 @@ test("where none loads, it is said whether there is none or why it does not, and
   assert.is(process.env.GOMP_SPINCOUNT, undefined, "what was set for it is taken back");
 });
 
+test("a missing library's remedy is named", () => {
+  const cannot = "cannot open shared object file: No such file or directory";
+  const refused = (library: string) => {
+    named(`throw new Error("${library}: ${cannot}");`);
+    return refusal();
+  };
+  assert.is(
+    refused("libgomp.so.1"),
+    `AddonError: The native addon does not load (libgomp.so.1: ${cannot}); install GCC's OpenMP library, which it is linked with (\`sudo apt-get install libgomp1\` or \`sudo dnf install libgomp\`).`,
+  );
+  assert.is(
+    refused("libcuda.so.1"),
+    `AddonError: The native addon does not load (libcuda.so.1: ${cannot}); it was built for CUDA and this machine has no NVIDIA driver: install the driver, or build for the CPU with \`TAPLINE_BACKEND=cpu npm rebuild tapline\`.`,
+  );
+  assert.match(refused("libcublas.so.13"), "the CUDA runtime is not on the library path");
+});
+
 test("it is loaded once, with so many rounds of spinning, and ends its operations with the process", () => {
   const path = named(
     `const spins = process.env.GOMP_SPINCOUNT; let ended = 0;
