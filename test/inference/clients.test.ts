@@ -3,7 +3,6 @@ import Anthropic from "@anthropic-ai/sdk";
 import { HumanMessage } from "@langchain/core/messages";
 import { tool as langChainTool } from "@langchain/core/tools";
 import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
-import { OpenAI as LlamaIndexOpenAI } from "@llamaindex/openai";
 import { Agent, tool as agentTool, OpenAIProvider, Runner } from "@openai/agents";
 import { generateObject, generateText, tool as sdkTool, stepCountIs, streamText } from "ai";
 import OpenAI from "openai";
@@ -325,16 +324,6 @@ test("LangChain: chat, stream, structured output, tools, embeddings", async () =
     vectors.map(({ length }) => length),
     [server.service.engine.info.nEmbd, server.service.engine.info.nEmbd],
   );
-});
-
-test("LlamaIndex: chat and stream", async () => {
-  const llm = new LlamaIndexOpenAI({ model, apiKey, baseURL, temperature: 0 });
-  const messages = [{ role: "user" as const, content: question }];
-  const { message } = await llm.chat({ messages });
-  assert.is(message.content, answer);
-  let text = "";
-  for await (const { delta } of await llm.chat({ messages, stream: true })) text += delta;
-  assert.is(text, answer);
 });
 
 test.run();
