@@ -26,6 +26,7 @@ import {
   tableHead,
   tableRow,
 } from "./architectures/print.js";
+import { unexpectedRefusals } from "./architectures/refusals.js";
 import type { Outcome } from "./architectures/report.js";
 import { runCheck } from "./architectures/run-check.js";
 
@@ -120,10 +121,12 @@ async function main(): Promise<boolean> {
 
     const count = (verdict: Outcome["verdict"]) => outcomes.filter((each) => each.verdict === verdict).length;
     if (outcomes.length === 0) console.log(`No model matches ${values.only}.`);
-    const least = kind === "live" ? atLeastLive : atLeast;
-    const enough = values.only === undefined ? count("holds") >= least : outcomes.length > 0;
+    const least = values.only !== undefined ? 1 : kind === "live" ? atLeastLive : atLeast;
+    const enough = count("holds") >= least;
     if (!enough) console.log(`At least ${least} must hold.`);
-    return enough && count("failed") === 0;
+    const unexpected = unexpectedRefusals(outcomes, kind);
+    if (unexpected.length > 0) console.log(`Refused, and not expected to be: ${unexpected.join(", ")}.`);
+    return enough && unexpected.length === 0 && count("failed") === 0;
   } finally {
     await cleanUp();
   }
