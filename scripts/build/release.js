@@ -28,6 +28,7 @@ import { parseArgs } from "node:util";
 import { waiting } from "./addon.js";
 import { buildAddon, configure } from "./cmake.js";
 import { BuildError, sentenceOf } from "./errors.js";
+import { onInterrupt } from "./interrupt.js";
 import { besideGpu, cmakeOptions, levelsFor } from "./levels.js";
 import { llamaCpp } from "./llama.js";
 import { withLock } from "./lock.js";
@@ -64,6 +65,8 @@ async function release() {
   });
   const out = resolve(values.out);
   const work = mkdtempSync(join(os.tmpdir(), "tapline-release-"));
+  const clean = () => rmSync(work, { recursive: true, force: true });
+  const stop = onInterrupt(clean);
   const started = Date.now();
   try {
     mkdirSync(out, { recursive: true });
@@ -83,7 +86,8 @@ async function release() {
     mainPackage(packages, work, out);
     say(`done in ${duration(Date.now() - started)}: \`npm install\` takes the tarballs of ${out} together`);
   } finally {
-    rmSync(work, { recursive: true, force: true });
+    stop();
+    clean();
   }
 }
 

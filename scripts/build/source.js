@@ -20,6 +20,7 @@ import os from "node:os";
 import { basename, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { BuildError } from "./errors.js";
+import { onInterrupt } from "./interrupt.js";
 import { landmark, llamaCpp } from "./llama.js";
 import { buildCommand, buildRoot, root } from "./paths.js";
 import { readFromTarball } from "./tarball.js";
@@ -218,28 +219,6 @@ function isAlive(pid) {
   } catch (error) {
     return /** @type {NodeJS.ErrnoException} */ (error).code === "EPERM";
   }
-}
-
-/**
- * @param {() => void} clean
- * @returns {() => void} ends the watch
- */
-function onInterrupt(clean) {
-  /** @param {NodeJS.Signals} signal */
-  const handler = (signal) => {
-    clean();
-    stop();
-    process.kill(process.pid, signal);
-  };
-  const stop = () => {
-    process.off("SIGINT", handler);
-    process.off("SIGTERM", handler);
-    process.off("SIGHUP", handler);
-  };
-  process.on("SIGINT", handler);
-  process.on("SIGTERM", handler);
-  process.on("SIGHUP", handler);
-  return stop;
 }
 
 /**
