@@ -12,7 +12,6 @@ const v3 = [...v2, "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"]
 const v4 = [...v3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"];
 const iceLake = [...v4, "avx512vbmi", "avx512_vnni"];
 const zen4 = [...iceLake, "avx512_bf16"];
-const sapphireRapids = [...zen4, "amx_tile", "amx_int8"];
 
 const avx2 = ["GGML_SSE42", "GGML_AVX", "GGML_F16C", "GGML_FMA", "GGML_BMI2", "GGML_AVX2"];
 const avx512 = [...avx2, "GGML_AVX512"];
@@ -21,7 +20,6 @@ const bf16 = [...vnni, "GGML_AVX512_BF16"];
 
 /** @type {Level[]} the best first: x86-64's levels, and the extensions beyond the last that ggml has kernels for */
 const x64 = [
-  { name: "x86-64-v4-amx", needs: sapphireRapids, options: [...bf16, "GGML_AMX_TILE", "GGML_AMX_INT8"] },
   { name: "x86-64-v4-bf16", needs: zen4, options: bf16 },
   { name: "x86-64-v4-vnni", needs: iceLake, options: vnni },
   { name: "x86-64-v4", needs: v4, options: avx512 },

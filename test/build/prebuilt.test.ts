@@ -167,8 +167,6 @@ test("each level asks of a processor what it is compiled with, and the last asks
     GGML_AVX512_VBMI: ["avx512vbmi"],
     GGML_AVX512_VNNI: ["avx512_vnni"],
     GGML_AVX512_BF16: ["avx512_bf16"],
-    GGML_AMX_TILE: ["amx_tile"],
-    GGML_AMX_INT8: ["amx_int8"],
   };
   for (const level of levels) {
     const words = cmakeOptions(level, "x64").split(" ");
