@@ -3,6 +3,9 @@
 #if defined(__SSE2__) || defined(_M_X64)
 #include <xmmintrin.h>
 #define TAPLINE_MXCSR 1
+#elif defined(__aarch64__) && defined(__GNUC__)
+#include <cstdint>
+#define TAPLINE_FPCR 1
 #endif
 
 namespace tapline::train {
@@ -18,15 +21,26 @@ class FlushDenormals {
   ~FlushDenormals() {
     _mm_setcsr(before_);
   }
+#elif defined(TAPLINE_FPCR)
+  FlushDenormals() {
+    __asm__ volatile("mrs %0, fpcr" : "=r"(before_));
+    const uint64_t flushing = before_ | (uint64_t{1} << 24);  // FZ
+    __asm__ volatile("msr fpcr, %0" : : "r"(flushing));
+  }
+  ~FlushDenormals() {
+    __asm__ volatile("msr fpcr, %0" : : "r"(before_));
+  }
 #else
-  FlushDenormals() = default;
+  FlushDenormals() {}  // not defaulted: a variable of it would count as unused
 #endif
   FlushDenormals(const FlushDenormals&) = delete;
   FlushDenormals& operator=(const FlushDenormals&) = delete;
 
  private:
-#ifdef TAPLINE_MXCSR
+#if defined(TAPLINE_MXCSR)
   unsigned before_;
+#elif defined(TAPLINE_FPCR)
+  uint64_t before_ = 0;
 #endif
 };
 

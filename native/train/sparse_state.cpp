@@ -8,12 +8,6 @@
 
 namespace tapline::train {
 
-namespace {
-
-constexpr int kWidth = FloatPanels::kWidth;
-
-}  // namespace
-
 std::vector<float> SparseModel::unpacked(const AlignedArray<float>& panels) const {
   std::vector<float> out(static_cast<size_t>(shape_.features) * static_cast<size_t>(shape_.hidden));
   team_.parallel_for(shape_.features, [&](int f) {

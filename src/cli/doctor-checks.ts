@@ -67,9 +67,7 @@ async function addon(): Promise<{ finding: Finding; module?: Native }> {
   try {
     const module = await import("../native/index.js");
     const { backend, llamaCpp, systemInfo } = module.backendInfo();
-    const features = [...systemInfo.matchAll(/\b(AVX2|AVX512|NEON|SVE) = 1/g)].map(
-      ([, name]) => name,
-    );
+    const features = [...systemInfo.matchAll(/\b(AVX2|AVX512|NEON|SVE) = 1/g)].map(([, name]) => name);
     const { variant, passedOver } = module.addonInUse();
     const uses = features.length > 0 ? ` (${features.join(", ")})` : "";
     const finding = [`llama.cpp ${llamaCpp} for ${backend}${uses}, ${variant}`, ...passedOver].join("; ");

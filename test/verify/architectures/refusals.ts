@@ -26,7 +26,10 @@ export const expectedRefusals: Record<"all" | "quantised" | "live", readonly str
 };
 
 /** The models that were refused and should not have been. */
-export function unexpectedRefusals(outcomes: readonly Outcome[], kind: keyof typeof expectedRefusals): string[] {
+export function unexpectedRefusals(
+  outcomes: readonly Outcome[],
+  kind: keyof typeof expectedRefusals,
+): string[] {
   return outcomes
     .filter(({ model, verdict }) => verdict === "refused" && !expectedRefusals[kind].includes(model))
     .map(({ model }) => model);
