@@ -8,9 +8,10 @@ import { fileURLToPath } from "node:url";
 import { Model } from "../src/native/index.js";
 import { startServer, type TestServer } from "../test/inference/support/serving.js";
 import { TestRandom } from "../test/support/random.js";
-import { median, quartiles, type Row, row } from "./figures.js";
+import { isClear, median, quartiles, type Row, row } from "./figures.js";
 import { layerSets } from "./layer-sets.js";
 import { randomModel } from "./models/random-model.js";
+import type { Report } from "./report.js";
 import { benchResident } from "./resident.js";
 import { textOf } from "./text-of.js";
 
@@ -20,27 +21,38 @@ const lengths = [16, 128, 256];
 export interface CaptureBench {
   label: string;
   path: string;
-  /** Of each kind of pass, at each length. */
+  /** Of each kind of pass at each length, at most: they end earlier where every figure is clear of its goal. */
   rounds: number;
+  /** After which no round begins that is not needed to have 12, of all lengths together. */
+  seconds: number;
   /** Chats that captures run beside. */
   chats: number;
   /** What a capture of so many tokens may cost over a plain pass. */
   goal: (tokens: number) => number;
 }
 
-export async function benchCapture({ quick, rounds }: { quick: boolean; rounds?: number }): Promise<Row[]> {
+export async function benchCapture({
+  quick,
+  rounds,
+  report,
+}: {
+  quick: boolean;
+  rounds?: number;
+  report: Report;
+}): Promise<Row[]> {
   const count = rounds ?? (quick ? 5 : 60);
   const benches: CaptureBench[] = [
     {
       label: "demo model",
       path: demo,
       rounds: count * (quick ? 1 : 4),
+      seconds: 60,
       chats: quick ? 1 : 7,
       goal: () => 1.05,
     },
     {
       ...{ label: "0.5B shape, Q8_0", path: await randomModel("q8_0") },
-      ...{ rounds: count, chats: quick ? 1 : 3 },
+      ...{ rounds: count, seconds: 300, chats: quick ? 1 : 3 },
       // A hundredth of so short a pass is less than one pass differs from the next.
       goal: (tokens) => (tokens < 128 ? 1.03 : 1.01),
     },
@@ -50,8 +62,12 @@ export async function benchCapture({ quick, rounds }: { quick: boolean; rounds?:
     const server = await startServer({ model: bench.path, parallel: 2, ctxSize: 512, embeddings: false });
     const model = await Model.open(bench.path);
     try {
-      for (const length of lengths) rows.push(...(await benchLength(bench, server, model, length)));
-      rows.push(...(await benchResident(bench, server, model)));
+      for (const length of lengths) {
+        report.stage(`${bench.label}, passes of ${length} tokens`);
+        rows.push(...report.rows(...(await benchLength(bench, server, model, length))));
+      }
+      report.stage(`${bench.label}, resident captures`);
+      rows.push(...report.rows(...(await benchResident(bench, server, model))));
     } finally {
       await model.close();
       await server.close();
@@ -61,7 +77,7 @@ export async function benchCapture({ quick, rounds }: { quick: boolean; rounds?:
 }
 
 async function benchLength(
-  { label, rounds, goal }: CaptureBench,
+  { label, rounds, seconds, goal }: CaptureBench,
   { service: { engine } }: TestServer,
   model: Model,
   length: number,
@@ -94,8 +110,13 @@ async function benchLength(
   for (const run of Object.values(kinds)) for (let i = 0; i < 3; i++) await run();
 
   const random = new TestRandom(length);
-  const limitedRatios = await overPlain(kinds, plain, rounds, random);
-  const otherRatios = await overPlain(unlimited, plain, Math.min(rounds, 10), random);
+  const share = length / lengths.reduce((sum, each) => sum + each, 0);
+  const limitedRatios = await overPlain(kinds, plain, random, {
+    rounds,
+    seconds: share * seconds,
+    goal: goal(length),
+  });
+  const otherRatios = await overPlain(unlimited, plain, random, { rounds: Math.min(rounds, 10) });
   await context.close();
   const describe = (kind: string, { ratios, plainMs }: Ratios, most?: number) => ({
     ...row(
@@ -119,16 +140,29 @@ interface Ratios {
   plainMs: number;
 }
 
-/** Runs a plain pass and one of every kind in each round, in random order: each kind's time over the plain one's. */
+/** Fewer rounds say nothing about a goal. */
+const leastRounds = 12;
+
+/**
+ * Runs a plain pass and one of every kind in each round, in random order: each kind's time over the plain one's. With a
+ * goal it ends as soon as every median is clear of it, or the time is over.
+ */
 async function overPlain(
   kinds: Kinds,
   plain: () => Promise<number>,
-  rounds: number,
   random: TestRandom,
+  { rounds, seconds = 0, goal }: { rounds: number; seconds?: number; goal?: number },
 ): Promise<Record<string, Ratios>> {
   const runs = [plain, ...Object.values(kinds)];
   const times: number[][] = runs.map(() => []);
-  for (let round = 0; round < rounds; round++) {
+  const ratiosOf = (own: number[]) => own.map((time, round) => time / (times[0]?.[round] as number));
+  const end = performance.now() + 1000 * seconds;
+  const wanted = (round: number) => {
+    if (round >= rounds) return false;
+    if (goal === undefined || round < leastRounds) return true;
+    return performance.now() < end && !times.slice(1).every((own) => isClear(ratiosOf(own), goal));
+  };
+  for (let round = 0; wanted(round); round++) {
     const left = runs.map((_, index) => index);
     while (left.length > 0) {
       const [next] = left.splice(random.below(left.length), 1) as [number];
@@ -136,7 +170,6 @@ async function overPlain(
     }
   }
   const [bare, ...captured] = times as [number[], ...number[][]];
-  const ratiosOf = (own: number[]) => own.map((time, round) => time / (bare[round] as number));
   return Object.fromEntries(
     Object.keys(kinds).map((kind, index) => [
       kind,

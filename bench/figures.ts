@@ -35,6 +35,18 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] as number) + upper) / 2;
 }
 
+/** Of the median, from the median distance to it, as if the rounds were normal. */
+function standardError(values: readonly number[]): number {
+  const middle = median(values);
+  const deviation = 1.4826 * median(values.map((value) => Math.abs(value - middle)));
+  return (1.2533 * deviation) / Math.sqrt(values.length);
+}
+
+/** Whether more rounds would hardly change on which side of its goal a median is: twice its standard error away. */
+export function isClear(values: readonly number[], goal: number): boolean {
+  return Math.abs(median(values) - goal) > 2 * standardError(values);
+}
+
 /** First and third quartile: with pairs this short, the extremes show the machine, not the capture. */
 export function quartiles(values: readonly number[]): [number, number] {
   return [percentile(values, 0.25), percentile(values, 0.75)];

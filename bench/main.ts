@@ -15,12 +15,14 @@ import { version } from "../src/contracts/index.js";
 import { backendInfo } from "../src/native/index.js";
 import type { Row } from "./figures.js";
 import { writePeersTable } from "./peers/table.js";
+import { lineOf, type Report, terminalReport } from "./report.js";
 
 interface SuiteOptions {
   quick: boolean;
   rounds?: number;
   only?: string;
   processor?: boolean;
+  report: Report;
 }
 
 const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Row[]>>> = {
@@ -56,13 +58,15 @@ async function main(): Promise<void> {
     throw new Error(`Name one suite: ${Object.keys(suites).join(", ")}.`);
   }
   const loadBefore = os.loadavg()[0] ?? 0;
+  const report = terminalReport();
   const rows = await (await load())({
     quick: values.quick,
     ...(values.rounds === undefined ? {} : { rounds: Number(values.rounds) }),
     processor: values.processor,
+    report,
     ...(values.only === undefined ? {} : { only: values.only }),
   });
-  print(rows);
+  print(rows.filter((each) => !report.shown.has(each)));
   if (!values.quick) await record(name, rows, loadBefore, values.only !== undefined);
   const missed = rows.filter(({ ok }) => !ok);
   for (const { name: figure, value, goal } of missed) {
@@ -73,16 +77,7 @@ async function main(): Promise<void> {
 
 function print(rows: Row[]): void {
   const width = Math.max(...rows.map(({ name }) => name.length));
-  for (const { name, value, spread, unit, goal, ok } of rows) {
-    const figure = `${shown(value)} ${unit}`.padStart(18);
-    const range = `${shown(spread[0])} to ${shown(spread[1])}`.padStart(20);
-    const verdict = goal === undefined ? "" : `${goal} ${ok ? "met" : "MISSED"}`;
-    console.log(`${name.padEnd(width)} ${figure} ${range}  ${verdict}`.trimEnd());
-  }
-}
-
-function shown(value: number): string {
-  return value >= 100 ? value.toFixed(0) : value.toPrecision(4);
+  for (const each of rows) console.log(lineOf(each, width));
 }
 
 async function record(suite: string, measured: Row[], loadBefore: number, some: boolean): Promise<void> {

@@ -1,5 +1,5 @@
 import { TestRandom } from "../../test/support/random.js";
-import { median } from "../figures.js";
+import { isClear } from "../figures.js";
 
 /** What one round measured. */
 export interface Round {
@@ -48,7 +48,7 @@ export async function besideBase(
     if (quick) return speed.length < 1;
     if (least === undefined) return speed.length < rounds;
     if (speed.length < leastRounds) return true;
-    return performance.now() < end && Math.abs(median(speed) - least) <= 2 * standardError(speed);
+    return performance.now() < end && !isClear(speed, least);
   };
   let before = await base();
   for (;;) {
@@ -71,11 +71,4 @@ export async function besideBase(
       before = after;
     }
   }
-}
-
-/** Of the median, from the median distance to it, as if the rounds were normal. */
-function standardError(values: readonly number[]): number {
-  const middle = median(values);
-  const deviation = 1.4826 * median(values.map((value) => Math.abs(value - middle)));
-  return (1.2533 * deviation) / Math.sqrt(values.length);
 }

@@ -1,16 +1,18 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { buildTools } from "../../scripts/build/tools.js";
 import { encodeControlVector } from "../../src/formats/control-vector.js";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { send } from "../../test/support/request.js";
 import { type Row, row } from "../figures.js";
+import type { Report } from "../report.js";
 import { type BenchServer, type Settings, startLlamaServer, startTapline } from "../serve/servers.js";
 import { type Beside, besideBase, type Round, type Variant } from "./beside.js";
 import { streams } from "./engine.js";
 
 interface ServerBench {
+  /** llama-server's path. */
+  tool: string;
   label: string;
   path: string;
   hidden: number;
@@ -23,9 +25,8 @@ interface ServerBench {
  * Over HTTP: a server whose requests ask for nothing beside llama.cpp's own, and one with 16 requests steered each by a
  * vector of its own beside llama.cpp's own with one control vector for all.
  */
-export async function benchServers(bench: ServerBench, quick: boolean): Promise<Row[]> {
-  const { label, path, hidden, nLayer, tokens, seconds } = bench;
-  const { "llama-server": tool } = (await buildTools(["llama-server"])) as Record<string, string>;
+export async function benchServers(bench: ServerBench, quick: boolean, report: Report): Promise<Row[]> {
+  const { tool, label, path, hidden, nLayer, tokens, seconds } = bench;
   const home = await mkdtemp(join(tmpdir(), "tapline-bench-live-"));
   const settings: Settings = { path, slots: streams, slotContext: 256, batch: 512, threads: 2 };
   const servers: BenchServer[] = [];
@@ -62,23 +63,26 @@ export async function benchServers(bench: ServerBench, quick: boolean): Promise<
     }
     const control = join(home, "control.gguf");
     await writeFile(control, encodeControlVector(new Map([[layer, vector(0)]]), "qwen2"));
-    const llama = await started(startLlamaServer(tool as string, settings));
-    const rows = [
+    const llama = await started(startLlamaServer(tool, settings));
+    const rows = report.rows(
       await measures(
         "nobody steers or watches, tokens a second over llama-server's",
         () => round(tapline, tokens),
         () => round(llama, tokens),
         0.99,
       ),
-    ];
-    const steered = await started(
-      startLlamaServer(tool as string, settings, ["--control-vector-scaled", `${control}:0.01`]),
     );
+    const steered = await started(
+      startLlamaServer(tool, settings, ["--control-vector-scaled", `${control}:0.01`]),
+    );
+    report.stage(`${label}: beside llama-server with one control vector`);
     rows.push(
-      await measures(
-        "16 steered at 1 layer, tokens a second over llama-server's with one control vector for all",
-        () => round(tapline, tokens, layer),
-        () => round(steered, tokens),
+      ...report.rows(
+        await measures(
+          "16 steered at 1 layer, tokens a second over llama-server's with one control vector for all",
+          () => round(tapline, tokens, layer),
+          () => round(steered, tokens),
+        ),
       ),
     );
     return rows;
