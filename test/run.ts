@@ -15,6 +15,7 @@ import { parseArgs } from "node:util";
 import { isCompiled } from "../scripts/build/compiled.js";
 import { findTests } from "./support/find-tests.js";
 import { runAll } from "./support/run-all.js";
+import { leftBehind, ownTemporaryFolder } from "./support/temporary.js";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -41,6 +42,8 @@ const shared = mkdtempSync(join(os.tmpdir(), "tapline-tests-"));
 chmodSync(shared, 0o755);
 process.env.TAPLINE_TEST_SHARED ??= shared;
 process.on("exit", () => rmSync(shared, { recursive: true, force: true }));
+const temporary = ownTemporaryFolder(shared);
+process.env.TMPDIR = temporary;
 
 const files = findTests(values.root, positionals);
 const { passed, failed, skipped } = await runAll(files, {
@@ -53,5 +56,8 @@ const { passed, failed, skipped } = await runAll(files, {
 if (files.length === 0) {
   console.log(`No test file matches ${positionals.join(" ") || "test/**/*.test.ts"}.`);
 }
-console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`);
-process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
+const left = failed === 0 ? leftBehind(temporary) : [];
+if (left.length > 0) console.log(`Tests passed and left ${left.join(", ")} in the temporary folder.`);
+const failures = failed + (left.length > 0 ? 1 : 0);
+console.log(`${passed} passed, ${failures} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`);
+process.exitCode = failures === 0 && passed > 0 ? 0 : 1;

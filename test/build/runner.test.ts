@@ -1,4 +1,6 @@
 import { spawnSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -25,6 +27,19 @@ test("stress tests run only when asked for", () => {
   const { stdout } = run("passing", "stress");
   assert.match(stdout, /stress\/long\.test\.ts/);
   assert.not.match(stdout, /two\.test\.ts/);
+});
+
+test("a run whose tests pass and leave a temporary folder fails and removes it", () => {
+  const before = new Set(readdirSync(tmpdir()));
+  const { stdout, closing, status } = run("leaving");
+  assert.match(stdout, /Tests passed and left tapline-left-\w+ in the temporary folder\./);
+  assert.is(closing, "1 passed, 1 failed");
+  assert.is(status, 1);
+  const left = readdirSync(tmpdir()).filter((name) => !before.has(name));
+  assert.equal(
+    left.filter((name) => name.startsWith("tapline-left-")),
+    [],
+  );
 });
 
 test("a pattern that matches no file is a failure", () => {

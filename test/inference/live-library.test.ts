@@ -1,12 +1,12 @@
 /** Directions, probes and features that a server makes, takes and keeps, and what it refuses. */
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { Dictionaries } from "../../src/library/index.js";
 import { Model } from "../../src/native/index.js";
+import { temporaryFolder } from "../support/temporary.js";
 import {
   aroundServer,
   complete,
@@ -85,7 +85,7 @@ test("position mean takes the mean over a text's tokens, last its last one", asy
 test("a feature of a stored dictionary steers as the vector that its decoder row is, at its own block alone", async () => {
   const row = await vectorOf("unknown", layer);
   const hidden = row.length;
-  const folder = mkdtempSync(join(tmpdir(), "tapline-live-sae-"));
+  const folder = temporaryFolder("live-sae");
   const decoder = new Float32Array(3 * hidden);
   decoder.set(row, 2 * hidden);
   const one = (shape: number[], data = new Float32Array(shape.reduce((a, b) => a * b, 1))) => ({

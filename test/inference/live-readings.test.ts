@@ -1,6 +1,5 @@
 /** What is read while an answer is made: norms, projections, the lens, probes, kept rows. Each as in an isolated pass. */
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -10,6 +9,7 @@ import { Dictionaries } from "../../src/library/index.js";
 import { Model } from "../../src/native/index.js";
 import { readNpz } from "../lab/npz-reader.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
+import { temporaryFolder } from "../support/temporary.js";
 import {
   aroundServer,
   complete,
@@ -28,7 +28,7 @@ aroundServer();
 
 test("kept rows are read through a dictionary: the strongest features of each, as computed by hand", async () => {
   const { nEmbd: hidden } = server.service.engine.info;
-  const folder = mkdtempSync(join(tmpdir(), "tapline-live-features-"));
+  const folder = temporaryFolder("live-features");
   const one = (shape: number[], data: Float32Array) => ({ shape, data });
   // Feature f reads value f of the row, and feature 3 its negative.
   const features = 4;

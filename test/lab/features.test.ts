@@ -1,7 +1,6 @@
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { test } from "uvu";
@@ -21,6 +20,7 @@ import { Model } from "../../src/native/index.js";
 import { demo } from "../native/demo-model.js";
 import { TestRandom } from "../support/random.js";
 import { refusal } from "../support/refusal.js";
+import { temporaryFolder } from "../support/temporary.js";
 import { type Harness, openHarness } from "./harness.js";
 import { readNpz, readNpzWithNumpy } from "./npz-reader.js";
 
@@ -60,7 +60,7 @@ test.after(async () => {
 
 /** A folder with a ReLU dictionary as SAELens saves it. */
 function saeLens(encoder: Float32Array, decoder: Float32Array): string {
-  const folder = mkdtempSync(join(tmpdir(), "tapline-sae-"));
+  const folder = temporaryFolder("sae");
   const features = encoder.length / hidden;
   const tensors: Record<string, Tensor> = {
     W_enc: { shape: [hidden, features], data: encoder },
@@ -135,7 +135,7 @@ test("a dictionary of texts that began otherwise is warned of", async () => {
       return [name, { shape, data }];
     }),
   );
-  const folder = mkdtempSync(join(tmpdir(), "tapline-sae-"));
+  const folder = temporaryFolder("sae");
   writeFileSync(join(folder, "sae_weights.safetensors"), encodeSafetensors(tensors));
   const metadata = { hook_name: `blocks.${layer}.hook_resid_post`, prepend_bos: false };
   writeFileSync(join(folder, "cfg.json"), JSON.stringify({ architecture: "standard", metadata }));
@@ -181,7 +181,7 @@ test("a feature's page: its tokens by quantile, what its row raises, its neighbo
   const encoder = new Float32Array(hidden * hidden);
   for (let i = 0; i < hidden; i++) encoder[i * hidden + i] = 1;
   await new Dictionaries(lab.home).add("pages", saeLens(encoder, decoder));
-  const labels = join(mkdtempSync(join(tmpdir(), "tapline-labels-")), "batch-0.jsonl.gz");
+  const labels = join(temporaryFolder("labels"), "batch-0.jsonl.gz");
   const rows = [
     { modelId: "toy", layer: "5-x", index: "4", description: "capital cities" },
     { modelId: "toy", layer: "5-x", index: "4", description: "a second one" },

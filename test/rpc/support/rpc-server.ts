@@ -1,11 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
-import { join } from "node:path";
-import { treeOf } from "../../../scripts/build/paths.js";
 import { buildTools } from "../../../scripts/build/tools.js";
 import { reachRpcServers } from "../../../src/models/rpc.js";
-import { backendInfo } from "../../../src/native/index.js";
 import { freePort } from "../../support/free-port.js";
 import { until } from "../../support/until.js";
 
@@ -18,10 +14,12 @@ export interface RunningRpcServer {
   kill(): Promise<void>;
 }
 
-/** Path of the program; builds it where nobody has (a few seconds after the addon). */
+let built: Promise<Record<string, string>> | undefined;
+
+/** Path of the program, built from what the addon was built from: a few seconds the first time, then nothing. */
 async function program(): Promise<string> {
-  const built = join(treeOf(backendInfo().backend), "bin", "ggml-rpc-server");
-  return existsSync(built) ? built : ((await buildTools(["rpc-server"]))["rpc-server"] as string);
+  built ??= buildTools(["rpc-server"], { say: () => {} });
+  return (await built)["rpc-server"] as string;
 }
 
 interface Options {
