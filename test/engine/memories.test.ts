@@ -7,7 +7,7 @@ import * as assert from "uvu/assert";
 import type { Edit } from "../../src/native/edit.js";
 import { Engine } from "../../src/native/engine.js";
 import { writeTinyModel } from "../inference/support/tiny-models.js";
-import { writeHybrid, writeRecurrent, writeWindowed } from "../native/memory-models.js";
+import { writeCompressed, writeHybrid, writeRecurrent, writeWindowed } from "../native/memory-models.js";
 import { until } from "../support/until.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-memories-"));
@@ -22,6 +22,7 @@ const kinds: [string, () => Promise<string>][] = [
       return path;
     },
   ],
+  ["keys alone", () => writeCompressed(folder)],
   ["a window", () => writeWindowed(folder)],
   ["a state", () => writeRecurrent(folder)],
   ["a state and cells", () => writeHybrid(folder)],

@@ -96,6 +96,39 @@ export const writeBidirectional = (folder: string) =>
     ]),
   );
 
+/** A deepseek2 whose memory holds compressed keys, and no values. */
+export function writeCompressed(folder: string): Promise<string> {
+  const [heads, compressed, rotated, plain] = [2, 16, 8, 8];
+  return write(
+    folder,
+    "deepseek2",
+    {
+      ...attending,
+      "attention.head_count_kv": 1,
+      "attention.q_lora_rank": 0,
+      "attention.kv_lora_rank": compressed,
+      "attention.key_length": compressed + rotated,
+      "attention.value_length": compressed,
+      "attention.key_length_mla": plain + rotated,
+      "attention.value_length_mla": plain,
+      "rope.dimension_count": rotated,
+      leading_dense_block_count: blocks,
+      expert_feed_forward_length: hidden,
+      expert_shared_count: 0,
+    },
+    everyBlock((blk) => [
+      filledTensor(`${blk}.ffn_norm.weight`, [hidden], 1),
+      filledTensor(`${blk}.attn_kv_a_norm.weight`, [compressed], 1),
+      randomTensor(`${blk}.attn_q.weight`, [hidden, heads * (plain + rotated)]),
+      randomTensor(`${blk}.attn_kv_a_mqa.weight`, [hidden, compressed + rotated]),
+      randomTensor(`${blk}.attn_k_b.weight`, [plain, compressed, heads]),
+      randomTensor(`${blk}.attn_v_b.weight`, [compressed, plain, heads]),
+      randomTensor(`${blk}.attn_output.weight`, [heads * plain, hidden]),
+      ...feedForward(blk),
+    ]),
+  );
+}
+
 /**
  * A cohere2: the first and the last of three blocks read eight tokens, the one between them all. What changes behind
  * the first one is in both of its memories.

@@ -1,0 +1,96 @@
+/** Live requests that go wrong: what they answer, and what the slots that they used hold afterwards. */
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { demoModelPath } from "../../src/models/resolve.js";
+import type { Edit } from "../../src/native/edit.js";
+import { Engine } from "../../src/native/engine.js";
+import type { LivePlan } from "../../src/native/live.js";
+
+let engine: Engine;
+const slots = 2;
+test.before(async () => {
+  // Without flash attention masked numbers are multiplied by 0, so that NaN in an unused cell is seen.
+  engine = await Engine.open({
+    ...{ path: demoModelPath, id: "demo", threads: 1, parallel: slots, batch: 32, ctxSize: 512 },
+    ...{ flashAttention: "off", cacheRamMiB: 0 },
+  });
+});
+test.after(() => engine.close());
+
+/** Four batches of 32 tokens or more. */
+const prompt = `${"The review says that the film was good. ".repeat(14)}The capital of France is`;
+const overflow = (positions: Edit["positions"]): Edit[] =>
+  Array.from({ length: 10 }, () => ({ layer: 2, scale: 1e6, positions }));
+
+const ask = (body: object, plan?: LivePlan) =>
+  engine.request("completion", { prompt, max_tokens: 4, temperature: 0, ignore_eos: true, ...body }, undefined, plan);
+
+// biome-ignore lint/suspicious/noExplicitAny: tests read whatever comes
+async function choices(body: object = {}, plan?: LivePlan): Promise<any[]> {
+  const reply = await ask(body, plan);
+  assert.is(reply.status, 200, reply.body);
+  return JSON.parse(reply.body).choices;
+}
+
+/** What a plain request answers on each slot: tokens and log-probabilities, first computed, then from the cache. */
+async function plainAnswers(): Promise<object[]> {
+  const answers: object[] = [];
+  for (let slot = 0; slot < slots; slot++) {
+    for (const cached of [false, true]) {
+      const [choice] = await choices({ id_slot: slot, cache_prompt: cached, logprobs: 3 });
+      answers.push({ text: choice.text, logprobs: choice.logprobs });
+    }
+  }
+  return answers;
+}
+
+test("an overflow in the prompt's first batch ends the request, and leaves nothing in its slot", async () => {
+  const before = await plainAnswers();
+  for (const stream of [false, true]) {
+    for (let slot = 0; slot < slots; slot++) {
+      const reply = await ask({ id_slot: slot, stream, logprobs: 3 }, { edits: overflow([[0, 1]]) });
+      let { body } = reply;
+      if (reply.parts) for await (const part of reply.parts) body += part.data;
+      assert.match(body, /made the model's numbers non-finite; the change is too large/);
+      assert.not.match(body, /"text"/);
+    }
+    assert.equal(await plainAnswers(), before, `stream: ${stream}`);
+  }
+});
+
+test("completions that copy a broken prompt fail with it, and leave nothing in their slots", async () => {
+  const before = await plainAnswers();
+  for (const positions of [[[0, 1]], [[-1, -1]], "prompt"] as Edit["positions"][]) {
+    for (const tokens of [1, 4]) {
+      const { status, body } = await ask({ n: slots, max_tokens: tokens }, { edits: overflow(positions) });
+      assert.is(status, 400, body);
+      assert.match(body, /non-finite/);
+      assert.equal(await plainAnswers(), before, `${JSON.stringify(positions)}, ${tokens} tokens`);
+    }
+  }
+});
+
+test("the prompt's edits and readings belong to every choice, however few tokens follow", async () => {
+  const edits: Edit[] = [{ layer: 2, scale: 0.2, positions: "prompt" }];
+  const watch = { layers: [1, 4], positions: "all", norms: true, lensTop: 1 } as const;
+  const [{ tapline: alone }] = await choices({ max_tokens: 1 }, { edits, watch });
+  const length = alone.prompt.length;
+  assert.ok(length > 100);
+  assert.is(alone.interventions[0].rows, length);
+  for (const max_tokens of [1, 3]) {
+    const all = await choices({ n: slots, max_tokens }, { edits, watch });
+    assert.is(all.length, slots);
+    for (const { tapline } of all) {
+      assert.is(tapline.interventions[0].rows, length);
+      assert.is(tapline.interventions[0].note, undefined);
+      assert.equal(tapline.interventions, alone.interventions);
+      assert.equal(tapline.prompt, alone.prompt);
+      assert.is(tapline.tokens.length, max_tokens);
+    }
+  }
+  // A choice's own rows come on top of the prompt's.
+  for (const { tapline } of await choices({ n: slots }, { edits: [{ ...edits[0]!, positions: "all" }] }))
+    assert.is(tapline.interventions[0].rows, length + 3);
+});
+
+test.run();
