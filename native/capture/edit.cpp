@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
+
+#include "base/error.h"
 
 namespace tapline {
 
@@ -80,6 +83,18 @@ RowChange Edit::apply(float* row, size_t n_embd) const {
     return moved * moved;
   }));
   return change;
+}
+
+void check_vector(const Edit& edit, size_t width) {
+  if (!edit.direction) {
+    if (edit.kind == EditKind::kAffine) return;
+    throw Error(ErrorCode::kInvalidArgument, "An edit of a projection needs a vector.");
+  }
+  if (edit.direction->values.size() == width) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              "An edit's vector has " + std::to_string(edit.direction->values.size()) + " values; " +
+                  (edit.point == Point::kHeadOut ? "there are " : "the hidden size is ") +
+                  std::to_string(width) + ".");
 }
 
 bool Edit::operator==(const Edit& other) const {

@@ -112,6 +112,10 @@ struct Edit {
 /// each sees what the earlier ones left.
 using EditPlan = std::vector<Edit>;
 
+/// Throws kInvalidArgument where an edit lacks the vector that its kind needs, or has one that is not `width`
+/// long: the width of what it changes.
+void check_vector(const Edit& edit, size_t width);
+
 /// L2 norm of a row.
 double row_length(const float* row, size_t n);
 

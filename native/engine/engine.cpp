@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "chat.h"
+#include "engine/live_check.h"
 #include "engine/served_model.h"
 #include "log.h"
 #include "model/model.h"
@@ -148,6 +149,10 @@ RequestId Engine::open(Route route, std::string body, std::shared_ptr<LivePlan> 
     const std::lock_guard<std::mutex> lock(requests_mutex_);
     id = next_id_++;
     if (closing_) return id;  // read() tells
+    if (live) {
+      if (!inside_.possible()) throw Error(ErrorCode::kUnsupportedArchitecture, inside_.reason());
+      check_live_plan(*live, llama_model_n_layer(model_), static_cast<size_t>(llama_model_n_embd(model_)));
+    }
     request = std::make_shared<Request>(id, deliver_, *pool_, *router_, llama_model_get_vocab(model_));
     requests_.emplace(id, request);
   }

@@ -72,9 +72,12 @@ int LiveBatch::decode(llama_context* ctx, llama_batch batch) {
       points(), /*leave_early=*/false, &micros, [this](const TappedRows& rows) { read(rows); },
       CancelToken());
   int status = 0;
-  {
+  try {
     const EvalCallbackScope heard(ctx, BlockTap::on_node, &tap_);
     status = llama_decode(ctx, batch);
+  } catch (...) {
+    tap_.disarm();
+    throw;
   }
   std::string fault;
   try {
@@ -155,8 +158,7 @@ void LiveBatch::plan(const llama_batch& batch) {
       if (change.neutral()) return true;
       owner.track->edited = true;
       // The last block's output enters no cache.
-      if (change.layer + 1 < n_layer_)
-        owner.track->first_edited = std::min(owner.track->first_edited, index);
+      if (change.layer + 1 < n_layer_) owner.track->first_edited = std::min(owner.track->first_edited, index);
       return true;
     };
     if (!owner.track->plain && !plan.edits.empty()) edits_.add(plan.edits, owner.effects_at(index), i, acts);

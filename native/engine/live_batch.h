@@ -25,9 +25,9 @@ inline bool overflows(double length) {
 ///
 /// What an edited row leaves in the K/V cache is another model's memory: when a slot lets go of its task, its
 /// cache is cut back to the first edited row, so that no later prompt, saved prompt or checkpoint holds it.
-/// Where an edit made numbers non-finite, the whole request fails and its slots are wiped: cutting alone would
-/// leave those numbers in cells that are masked but still multiplied. Every row of a request that has edited is
-/// looked at: its logits, or where it has none what enters the last block.
+/// Where an edit made numbers non-finite, the whole request fails and its slots are wiped: cutting alone
+/// would leave those numbers in cells that are masked but still multiplied. Every row of a request that has
+/// edited is looked at: its logits, or where it has none what enters the last block.
 class LiveBatch {
  public:
   /// `stream` describes the served model's graph and must be supported; all three outlive this object.
@@ -87,9 +87,9 @@ class LiveBatch {
   std::vector<Owner> owners_;  // by slot
   BatchEdits edits_;
   std::vector<Row> rows_;
-  std::vector<int> row_at_;  // by batch index the place in rows_, -1: not read
+  std::vector<int> row_at_;      // by batch index the place in rows_, -1: not read
   std::vector<Owner*> guarded_;  // by batch index: who fails where this row overflows; null: nobody
-  std::vector<bool> read_;   // by layer
+  std::vector<bool> read_;       // by layer
 };
 
 }  // namespace tapline

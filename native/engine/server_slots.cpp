@@ -49,8 +49,7 @@ std::vector<server_slot>& slots_of(server_context& server) {
 
 }  // namespace
 
-ServerSlots::ServerSlots(server_context& server)
-    : server_(server), context_(server.get_llama_context()) {
+ServerSlots::ServerSlots(server_context& server) : server_(server), context_(server.get_llama_context()) {
   for (server_slot& slot : slots_of(server_)) {
     slot.callback_on_reset = [this, before = std::move(slot.callback_on_reset)](const server_slot& ending) {
       before(ending);

@@ -68,8 +68,8 @@ class ServerSlots {
  private:
   server_context& server_;
   llama_context* const context_;  // gone before this object
-  std::vector<int> stopping_;  // slots, of the decode under way
-  bool spoilt_ = false;        // the last decode has failed
+  std::vector<int> stopping_;     // slots, of the decode under way
+  bool spoilt_ = false;           // the last decode has failed
   Decode decode_;
   Observer observer_;
   Reset reset_;

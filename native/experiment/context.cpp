@@ -168,17 +168,7 @@ void Context::check_edits(const EditPlan& plan) const {
     const Site& site = check_place(edit.place());
     check_changeable(edit.point);
     check_head(edit.place(), edit.head, site);
-    const size_t width = edit.part(static_cast<size_t>(site.width), site.heads).second;
-    if (!edit.direction) {
-      if (edit.kind == EditKind::kAffine) continue;
-      throw Error(ErrorCode::kInvalidArgument, "An edit of a projection needs a vector.");
-    }
-    if (edit.direction->values.size() != width) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  "An edit's vector has " + std::to_string(edit.direction->values.size()) + " values; " +
-                      (edit.point == Point::kHeadOut ? "there are " : "the hidden size is ") +
-                      std::to_string(width) + ".");
-    }
+    check_vector(edit, edit.part(static_cast<size_t>(site.width), site.heads).second);
   }
 }
 

@@ -1,10 +1,22 @@
 /** Live requests that go wrong: what they answer, and what the slots that they used hold afterwards. */
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { demoModelPath } from "../../src/models/resolve.js";
 import type { Edit } from "../../src/native/edit.js";
 import { Engine } from "../../src/native/engine.js";
 import type { LivePlan } from "../../src/native/live.js";
+import { binding } from "../../src/native/load.js";
+
+/** As far as it is asked here without src/native/ before it. */
+interface NativeEngine {
+  open(route: string, body: string, live: object): number;
+  close(): Promise<void>;
+}
 
 let engine: Engine;
 const slots = 2;
@@ -23,7 +35,12 @@ const overflow = (positions: Edit["positions"]): Edit[] =>
   Array.from({ length: 10 }, () => ({ layer: 2, scale: 1e6, positions }));
 
 const ask = (body: object, plan?: LivePlan) =>
-  engine.request("completion", { prompt, max_tokens: 4, temperature: 0, ignore_eos: true, ...body }, undefined, plan);
+  engine.request(
+    "completion",
+    { prompt, max_tokens: 4, temperature: 0, ignore_eos: true, ...body },
+    undefined,
+    plan,
+  );
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read whatever comes
 async function choices(body: object = {}, plan?: LivePlan): Promise<any[]> {
@@ -92,5 +109,83 @@ test("the prompt's edits and readings belong to every choice, however few tokens
   for (const { tapline } of await choices({ n: slots }, { edits: [{ ...edits[0]!, positions: "all" }] }))
     assert.is(tapline.interventions[0].rows, length + 3);
 });
+
+test("the addon refuses plans that do not fit, whoever sends them", async () => {
+  const { nEmbd, nLayer } = engine.info;
+  const vector = new Float32Array(nEmbd);
+  const edit = { ...{ layer: 2, kind: "affine", unit: "vector", vector }, positions: {} };
+  const { openEngine } = binding<{ openEngine(options: object): Promise<NativeEngine> }>();
+  const native = await openEngine({
+    path: demoModelPath,
+    id: "demo",
+    threads: 1,
+    embeddings: -1,
+    thinking: -1,
+  });
+  try {
+    const weight = new Float64Array(nEmbd);
+    for (const [plan, sentence] of [
+      [{ edits: [{ ...edit, point: "attn_out" }] }, "A live edit changes block outputs only, not attn_out."],
+      [{ edits: [{ ...edit, point: "block_in" }] }, "A live edit changes block outputs only, not block_in."],
+      [{ edits: [{ ...edit, layer: nLayer }] }, `Layer ${nLayer} does not exist: 0 to ${nLayer - 1} do.`],
+      [{ edits: [{ ...edit, layer: -1 }] }, `Layer -1 does not exist: 0 to ${nLayer - 1} do.`],
+      [
+        { edits: [{ ...edit, vector: vector.subarray(1) }] },
+        `An edit's vector has ${nEmbd - 1} values; the hidden size is ${nEmbd}.`,
+      ],
+      [
+        { edits: [{ ...edit, kind: "project_out", vector: undefined }] },
+        "An edit of a projection needs a vector.",
+      ],
+      [{ edits: [edit], gates: [0] }, "A gate is entry 0 of a list of 0."],
+      [{ stop: 1 }, "The stop condition is entry 1 of a list of 0."],
+      [{ conditions: [{ probe: 0, bound: 0 }] }, "A condition's probe is entry 0 of a list of 0."],
+      [
+        { probes: [{ name: "p", layer: 0, weight: weight.subarray(1), bias: 0 }] },
+        `A probe has ${nEmbd - 1} values; the hidden size is ${nEmbd}.`,
+      ],
+      [{ watch: { layers: [nLayer] } }, `Layer ${nLayer} does not exist: 0 to ${nLayer - 1} do.`],
+      [
+        { watch: { layers: [], projections: [{ name: "v", layer: 0, vector: vector.subarray(2) }] } },
+        `A projection's vector has ${nEmbd - 2} values; the hidden size is ${nEmbd}.`,
+      ],
+    ] as [object, string][]) {
+      let refusal = "taken";
+      try {
+        native.open("completion", JSON.stringify({ prompt: "x" }), plan);
+      } catch (error) {
+        refusal = (error as Error).message;
+      }
+      assert.is(refusal, sentence);
+    }
+  } finally {
+    await native.close();
+  }
+});
+
+// The library that takes memory away: Linux, with a C compiler, and not under a sanitizer.
+const folder = mkdtempSync(join(tmpdir(), "tapline-broken-"));
+test.after(() => rmSync(folder, { recursive: true, force: true }));
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+const library = join(folder, "scarce.so");
+const scarce =
+  process.platform === "linux" &&
+  process.env.TAPLINE_SANITIZED === undefined &&
+  spawnSync("cc", ["-shared", "-fPIC", "-O1", "-o", library, here("../support/faults/scarce.c"), "-ldl"])
+    .status === 0;
+
+if (scarce) {
+  test("an exception in the middle of a prompt leaves no half of it to be reused", () => {
+    const bytes = String(7 * engine.info.nEmbd * 4);
+    const script = here("./fixtures/scarce-live.ts");
+    const output = execFileSync(process.execPath, ["--import", "tsx", script, demoModelPath, bytes], {
+      encoding: "utf8",
+      env: { ...process.env, LD_PRELOAD: library, SCARCE_BYTES: bytes },
+    });
+    const { before, failed, after } = JSON.parse(output);
+    assert.match(failed, /^500: decode\(\) failed/);
+    assert.equal(after, [...before, ...before]);
+  });
+}
 
 test.run();
