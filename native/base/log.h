@@ -1,5 +1,6 @@
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,11 @@ namespace tapline {
 
 /// Routes llama.cpp's and ggml's log away from stderr, once per process. Call before any model is opened.
 void install_log_sink();
+
+/// Held while llama.cpp may put a log of its own, with what is on its stack, in the place of the one that it
+/// finds: as it fits a model to devices, and as it estimates memory. Two at once would each take the other's
+/// for the one to put back, and lines would go to a stack that is gone.
+std::mutex& log_swap_mutex();
 
 /// Collects the error lines that llama.cpp logs on this thread while it lives, so that a failure to load
 /// can be told in the words of whoever noticed it.

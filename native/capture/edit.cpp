@@ -51,8 +51,9 @@ bool Edit::neutral() const {
 double Edit::coefficient(const float* row, size_t n_embd, double row_length) const {
   if (!direction || strength == 0.0F) return 0;
   if (kind == EditKind::kHold) {
-    const Reading read = (*gauge)(row);
-    return strength * (std::max(std::min(read.value, most), least) - read.value) * read.unit;
+    const auto change = [this](double value) { return std::max(std::min(value, most), least) - value; };
+    const Reading read = (*gauge)(row, change);
+    return strength * change(read.value) * read.unit;
   }
   const double length = direction->length;
   const double one = unit == StrengthUnit::kVector ? length : unit == StrengthUnit::kRowNorm ? row_length : 1;

@@ -37,7 +37,9 @@ struct Reading {
   double value = 0;
   double unit = 1;
 };
-using Gauge = std::function<Reading(const float* row)>;
+/// `change(value)` is how far an edit would move a value that is read: where two values come to the same, a
+/// gauge need not find out which of them it is.
+using Gauge = std::function<Reading(const float* row, const std::function<double(double value)>& change)>;
 
 /// What one unit of an affine edit's strength is, and of a clamp's bounds.
 enum class StrengthUnit : uint8_t {

@@ -98,7 +98,12 @@ void Engine::generate() {
       if (state != SERVER_STATE_LOADING || !progress_ || !payload.contains("value")) return;
       progress_(json_value(payload, "current", std::string("model")), json_value(payload, "value", 0.0));
     });
-    if (!context_->load_model(params_)) {
+    // A model that is fitted to devices swaps the log: set_device_options() says when it is not.
+    std::unique_lock<std::mutex> swapping(log_swap_mutex(), std::defer_lock);
+    if (params_.fit_params) swapping.lock();
+    const bool loaded = context_->load_model(params_);
+    if (swapping.owns_lock()) swapping.unlock();
+    if (!loaded) {
       const std::string reason = log.first_line();
       const std::string beside =
           options_.mmproj.empty() ? "" : " with the image encoder \"" + options_.mmproj + "\"";

@@ -67,7 +67,8 @@ int LiveBatch::decode(llama_context* ctx, llama_batch batch) {
   // Embedding rows of images have no tokens; requests that carry images are refused before.
   if (registry_.empty() || batch.token == nullptr || !find_owners(batch)) return llama_decode(ctx, batch);
   plan(batch);
-  const std::vector<MicroBatch> micros = plan_micro_batches(batch, kSplit, llama_n_ubatch(ctx));
+  const std::vector<MicroBatch> micros =
+      plan_micro_batches(batch, kSplit, llama_n_ubatch(ctx), llama_n_rs_seq(ctx));
   tap_.arm(
       points(), /*leave_early=*/false, &micros, [this](const TappedRows& rows) { read(rows); },
       CancelToken());

@@ -55,6 +55,7 @@ Context::Context(std::shared_ptr<Model> model, const ContextOptions& options) : 
   params.n_batch = n_batch_;
   params.n_ubatch = n_batch_;
   params.n_seq_max = n_seq_max_;
+  row_threads_.emplace(n_threads_);
   params.n_threads = n_threads_;
   params.n_threads_batch = n_threads_;
   params.kv_unified = true;  // sequences share one cache, so a batch keeps its order
@@ -182,7 +183,7 @@ void Context::run_edited(const TokenBatch& batch, const BatchEdits& edits, const
 void Context::run_tapped(const TokenBatch& batch, std::vector<TapPoint> points, bool leave_early,
                          const BlockTap::Sink& sink, const CancelToken& cancel) {
   const std::vector<MicroBatch> micros =
-      plan_micro_batches(batch.raw, split_kind(model_->info()), llama_n_ubatch(ctx_));
+      plan_micro_batches(batch.raw, split_kind(model_->info()), llama_n_ubatch(ctx_), llama_n_rs_seq(ctx_));
   try {
     if (leave_early && micros.size() > 1) {
       decode_each(batch, micros, points, sink, cancel);

@@ -188,4 +188,13 @@ if (scarce) {
   });
 }
 
+test("a callback that throws delays nothing that is delivered with it", () => {
+  const script = here("./fixtures/throwing.ts");
+  const output = execFileSync(process.execPath, ["--import", "tsx", script, demoModelPath], {
+    encoding: "utf8",
+    timeout: 120_000,
+  });
+  assert.equal(JSON.parse(output), { status: 200, thrown: ["thrown by the callback"] });
+});
+
 test.run();
