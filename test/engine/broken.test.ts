@@ -188,13 +188,27 @@ if (scarce) {
   });
 }
 
-test("a callback that throws delays nothing that is delivered with it", () => {
-  const script = here("./fixtures/throwing.ts");
-  const output = execFileSync(process.execPath, ["--import", "tsx", script, demoModelPath], {
-    encoding: "utf8",
-    timeout: 120_000,
+/** What a program of fixtures/ prints, which may end by a signal. */
+const printed = (name: string) =>
+  JSON.parse(
+    execFileSync(process.execPath, ["--import", "tsx", here(`./fixtures/${name}.ts`), demoModelPath], {
+      encoding: "utf8",
+      timeout: 120_000,
+    }),
+  );
+
+if (process.platform === "linux") {
+  test("a held feature reads the others only where they matter", () => {
+    assert.equal(printed("untouched"), { status: 200, change: 0, rows: true });
   });
-  assert.equal(JSON.parse(output), { status: 200, thrown: ["thrown by the callback"] });
+
+  test("the lens of live requests keeps its threads from step to step", () => {
+    assert.equal(printed("lens-threads"), { statuses: [200, 200], begun: 1, kept: true });
+  });
+}
+
+test("a callback that throws delays nothing that is delivered with it", () => {
+  assert.equal(printed("throwing"), { status: 200, thrown: ["thrown by the callback"] });
 });
 
 test.run();
