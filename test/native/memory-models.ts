@@ -20,6 +20,7 @@ async function write(
   more: Metadata,
   tensors: TensorSpec[],
   last = { norm: "output_norm", count: blocks },
+  change = (one: TensorSpec) => one,
 ): Promise<string> {
   const path = join(folder, `${architecture}-${Object.keys(more).length}.gguf`);
   const common = {
@@ -45,7 +46,7 @@ async function write(
       filledTensor(`${last.norm}.weight`, [hidden], 1),
       ...everyBlock((blk) => [filledTensor(`${blk}.attn_norm.weight`, [hidden], 1)], last.count),
       ...tensors,
-    ],
+    ].map(change),
   );
   return path;
 }
@@ -151,8 +152,9 @@ export const writeWindowed = (folder: string) =>
 /**
  * An lfm2: the second of three blocks keeps a state, the others attend.
  * @param window how many tokens they read; 0: all
+ * @param change what is done to each tensor
  */
-export const writeHybrid = (folder: string, window = 0) =>
+export const writeHybrid = (folder: string, window = 0, change = (one: TensorSpec) => one) =>
   write(
     folder,
     "lfm2",
@@ -181,4 +183,22 @@ export const writeHybrid = (folder: string, window = 0) =>
       3,
     ),
     { norm: "token_embd_norm", count: 3 },
+    change,
   );
+
+/**
+ * The same with a window of 8 and a trapdoor: a row overflows in the second block where its last number is not zero, which
+ * no row's is unless an edit makes it so.
+ */
+export const writeTrapdoor = (folder: string) =>
+  writeHybrid(folder, 8, (one) => {
+    const numbers = new Float32Array(new Uint8Array(one.bytes()).buffer);
+    if (one.name === "token_embd.weight") {
+      for (let last = hidden - 1; last < numbers.length; last += hidden) numbers[last] = 0;
+    } else if (/attn_output|out_proj|ffn_down/.test(one.name)) {
+      numbers.fill(0, numbers.length - hidden);
+    } else if (/^blk\.1\.ffn_(gate|up)/.test(one.name)) {
+      numbers[hidden - 1] = 1e30;
+    }
+    return { ...one, bytes: () => Buffer.from(numbers.buffer) };
+  });
