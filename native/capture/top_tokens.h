@@ -49,7 +49,7 @@ struct TokenScores {
   std::vector<double> top_log_probabilities;  // [rows, k]
 };
 
-/// Scores tokens against rows of logits. What is not finite is told as it is.
+/// Scores tokens against rows of logits. Non-finite values are returned as they are.
 /// @param rows [rows], n_vocab logits each; nullptr: this one is left out
 /// @param tokens [rows]
 TokenScores score_tokens(const std::vector<const float*>& rows, int n_vocab,

@@ -115,13 +115,14 @@ struct LiveTrack {
   /// Completions of one prompt share its rows: the track that has them, this one for the first.
   LiveTrack* prompt = this;
 
-  /// What each edit did to the prompt's rows, whoever computed them, and to those of generated tokens before
-  /// `end`. Behind it are guesses of a draft model that were rejected. Takes the mutexes.
+  /// The effect of each edit on the prompt's rows, also where another completion computed them, and on
+  /// generated rows before `end`. After it are guesses of a draft model that were rejected. Takes the
+  /// mutexes.
   std::vector<EditEffect> effects_before(int end);
 
   // On the generation thread only.
   bool edited = false;           // an edit has changed one of its rows
-  int first_edited = INT32_MAX;  // token index from which on the cache is another model's memory
+  int first_edited = INT32_MAX;  // token index; the cache is edited from here on
   /// Whether its cache holds what came of an edited row.
   bool touched() const { return edited || prompt->edited; }
 

@@ -11,9 +11,8 @@
 
 // llama-server's scheduler, compiled here a second time so that its decode can be told from everybody else's:
 // the linker then leaves the library's own object out. Drafts and images decode in other files.
-//
-// While it decodes it yields to its queue, whose own thread then reads the slots. What a decode decides about
-// slots is written behind that, before anything is sampled.
+// During a decode, the queue's thread reads the slots. Our decode's decisions about slots are therefore
+// written after it, before the scheduler samples.
 static int32_t decode_through_hook(llama_context* ctx, llama_batch batch);
 static void settle_through_hook(llama_context* ctx);
 #define llama_decode decode_through_hook

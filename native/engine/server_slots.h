@@ -14,9 +14,8 @@ namespace tapline {
 ///
 /// The source file behind this header includes llama-server's own scheduler with `llama_decode` renamed, so
 /// that every decode of the serving context passes through `set_decode`.
-///
-/// A decode that fails or throws leaves a cache that does not hold what its slot believes it to: llama-server
-/// then ends every slot's answer, and each slot is wiped as it lets go of its task.
+/// After a decode that failed or threw, a cache may lack tokens that its slot lists. llama-server then ends
+/// every slot's answer, and each slot is wiped when its task ends.
 class ServerSlots {
  public:
   /// What a slot works on.

@@ -19,8 +19,8 @@
 
 namespace tapline {
 
-// Not in the namespace without a name: an explicit instantiation stands in its template's own. The getters of
-// keys and values do not do: a cache that keeps no values has none to ask for.
+// Not in the anonymous namespace: an explicit instantiation belongs to its template's namespace. The getters
+// of keys and values crash where a cache has no values.
 struct CacheTensorsKey {
   using Member = std::vector<std::pair<ggml_context_ptr, ggml_backend_buffer_ptr>> llama_kv_cache::*;
   friend Member reveal(CacheTensorsKey);

@@ -75,8 +75,8 @@ void EngineHandle::deliver_calls(Napi::Env env) {
   for (const auto& call : calls) {
     const Napi::HandleScope scope(env);
     const Failure failure = catching([&] { call(env); });
-    // Node-API does nothing while an exception is pending: what a callback throws is told like one that
-    // nobody caught, before the next call.
+    // Node-API refuses every call while an exception is pending: a callback's exception is reported as
+    // uncaught before the next call.
     if (env.IsExceptionPending()) {
       napi_fatal_exception(env, env.GetAndClearPendingException().Value());
     } else if (failure.failed) {

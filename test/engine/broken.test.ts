@@ -110,7 +110,7 @@ test("the prompt's edits and readings belong to every choice, however few tokens
     assert.is(tapline.interventions[0].rows, length + 3);
 });
 
-test("the addon refuses plans that do not fit, whoever sends them", async () => {
+test("the addon itself refuses plans that do not fit the model", async () => {
   const { nEmbd, nLayer } = engine.info;
   const vector = new Float32Array(nEmbd);
   const edit = { ...{ layer: 2, kind: "affine", unit: "vector", vector }, positions: {} };

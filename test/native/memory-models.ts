@@ -192,7 +192,9 @@ export const writeHybrid = (folder: string, window = 0, change = (one: TensorSpe
  */
 export const writeTrapdoor = (folder: string) =>
   writeHybrid(folder, 8, (one) => {
-    const numbers = new Float32Array(new Uint8Array(one.bytes()).buffer);
+    const numbers = new Float32Array(
+      new Uint8Array(one.bytes(4 * one.dimensions.reduce((product, size) => product * size))).buffer,
+    );
     if (one.name === "token_embd.weight") {
       for (let last = hidden - 1; last < numbers.length; last += hidden) numbers[last] = 0;
     } else if (/attn_output|out_proj|ffn_down/.test(one.name)) {

@@ -163,7 +163,11 @@ async function afterOverflow(model: Model, engine: Engine): Promise<Check> {
   );
   const failed = status === 400 && /non-finite/.test(body);
   const after = await answer();
-  const detail = !failed ? `an overflow answers ${status}: ${body}` : after === before ? "" : "another answer";
+  const detail = !failed
+    ? `an overflow answers ${status}: ${body}`
+    : after === before
+      ? ""
+      : "another answer";
   return { name: "after an overflow", ok: detail === "", detail };
 }
 
