@@ -44,6 +44,11 @@ void install_log_sink() {
   std::call_once(once, [] { llama_log_set(sink, nullptr); });
 }
 
+std::mutex& log_swap_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 ErrorLogScope::ErrorLogScope() : previous_(current_scope) {
   current_scope = this;
 }

@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
-#include <memory>
-#include <new>
 
 #include "base/error.h"
 
-#ifndef _WIN32
+#ifdef _WIN32
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h>
+
+#include <system_error>
+#else
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -60,23 +64,50 @@ void MappedFile::expect(double offset, size_t bytes) const {
 
 #else
 
+namespace {
+
+/// Paths come as UTF-8; Windows' functions for bytes would read them in the machine's own code page.
+std::wstring wide(const std::string& path) {
+  const auto bytes = static_cast<int>(path.size());
+  const int length = ::MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path.data(), bytes, nullptr, 0);
+  if (length <= 0) refuse(path, "it is not a path in UTF-8");
+  std::wstring name(static_cast<size_t>(length), L'\0');
+  ::MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path.data(), bytes, name.data(), length);
+  return name;
+}
+
+/// Closes what it holds.
+struct Handle {
+  HANDLE held;
+  ~Handle() { ::CloseHandle(held); }
+};
+
+std::string last_error() {
+  return std::system_category().message(static_cast<int>(::GetLastError()));
+}
+
+}  // namespace
+
 MappedFile::MappedFile(const std::string& path) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (!file || _fseeki64(file.get(), 0, SEEK_END) != 0) refuse(path, "it cannot be opened");
-  const int64_t size = _ftelli64(file.get());
-  if (size <= 0) refuse(path, "it is empty");
-  size_ = static_cast<size_t>(size);
-  auto* bytes = static_cast<unsigned char*>(::operator new(size_));
-  data_ = bytes;
-  _fseeki64(file.get(), 0, SEEK_SET);
-  if (std::fread(bytes, 1, size_, file.get()) != size_) {
-    ::operator delete(bytes);
-    refuse(path, "it ended early");
-  }
+  // Others may replace or delete the file meanwhile, as they can elsewhere.
+  constexpr DWORD kSharing = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
+  HANDLE file = ::CreateFileW(wide(path).c_str(), GENERIC_READ, kSharing, nullptr, OPEN_EXISTING,
+                              FILE_ATTRIBUTE_NORMAL, nullptr);
+  if (file == INVALID_HANDLE_VALUE) refuse(path, last_error());
+  const Handle opened{file};
+  LARGE_INTEGER size{};
+  if (::GetFileSizeEx(file, &size) == 0 || size.QuadPart <= 0) refuse(path, "it is empty");
+  HANDLE mapping = ::CreateFileMappingW(file, nullptr, PAGE_READONLY, 0, 0, nullptr);
+  if (mapping == nullptr) refuse(path, last_error());
+  const Handle mapped{mapping};  // the view keeps what it needs of both
+  const void* view = ::MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, 0);
+  if (view == nullptr) refuse(path, last_error());
+  data_ = static_cast<const unsigned char*>(view);
+  size_ = static_cast<size_t>(size.QuadPart);
 }
 
 MappedFile::~MappedFile() {
-  ::operator delete(const_cast<unsigned char*>(data_));
+  ::UnmapViewOfFile(data_);
 }
 
 void MappedFile::expect(double, size_t) const {}

@@ -7,10 +7,10 @@
 namespace tapline {
 
 /// A file read through memory, so that only the pages that are looked at are loaded and other processes share
-/// them. Where the system offers no such thing, its bytes are read.
+/// them.
 class MappedFile {
  public:
-  /// Throws kInvalidArgument where the file cannot be opened or is empty.
+  /// The path is UTF-8 on every system. Throws kInvalidArgument where the file cannot be opened or is empty.
   explicit MappedFile(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
@@ -75,6 +76,9 @@ void ThreadTeam::parallel_for(int count, const std::function<void(int)>& body) {
       pause(spin);
     }
   }
+  if (!failure_) return;
+  failed_.clear();
+  std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 // Takes one index and runs it; false when none is left.
@@ -85,7 +89,11 @@ bool ThreadTeam::run_one() {
   } while (!ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel));
   // The loop cannot end, nor body_ and count_ change, before this index is finished.
   const int index = count_ - static_cast<int>(ticket & kTaken);
-  (*body_)(index);
+  try {
+    (*body_)(index);
+  } catch (...) {
+    if (!failed_.test_and_set()) failure_ = std::current_exception();
+  }
   unfinished_.fetch_sub(1, std::memory_order_release);
   return true;
 }

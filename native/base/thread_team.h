@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -23,7 +24,7 @@ class ThreadTeam {
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
   /// Runs body(0) ... body(count - 1), each once, in any order and on any thread; returns when all are done.
-  /// The body must not throw.
+  /// Where some of them throw, all are still waited for, and one of the exceptions is thrown here.
   void parallel_for(int count, const std::function<void(int)>& body);
 
   /// Processors to use when the caller names no number: all of them, but at most 16.
@@ -39,6 +40,8 @@ class ThreadTeam {
   std::atomic<int> unfinished_{0};
   const std::function<void(int)>* body_ = nullptr;
   int count_ = 0;
+  std::atomic_flag failed_ = ATOMIC_FLAG_INIT;
+  std::exception_ptr failure_;  // of the loop; written by the first to set failed_, before it has finished
 
   std::atomic<bool> stopping_{false};
   std::atomic<int> sleepers_{0};

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
+
+#include "base/error.h"
 
 namespace tapline {
 
@@ -48,8 +51,9 @@ bool Edit::neutral() const {
 double Edit::coefficient(const float* row, size_t n_embd, double row_length) const {
   if (!direction || strength == 0.0F) return 0;
   if (kind == EditKind::kHold) {
-    const Reading read = (*gauge)(row);
-    return strength * (std::max(std::min(read.value, most), least) - read.value) * read.unit;
+    const auto change = [this](double value) { return std::max(std::min(value, most), least) - value; };
+    const Reading read = (*gauge)(row, change);
+    return strength * change(read.value) * read.unit;
   }
   const double length = direction->length;
   const double one = unit == StrengthUnit::kVector ? length : unit == StrengthUnit::kRowNorm ? row_length : 1;
@@ -80,6 +84,18 @@ RowChange Edit::apply(float* row, size_t n_embd) const {
     return moved * moved;
   }));
   return change;
+}
+
+void check_vector(const Edit& edit, size_t width) {
+  if (!edit.direction) {
+    if (edit.kind == EditKind::kAffine) return;
+    throw Error(ErrorCode::kInvalidArgument, "An edit of a projection needs a vector.");
+  }
+  if (edit.direction->values.size() == width) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              "An edit's vector has " + std::to_string(edit.direction->values.size()) + " values; " +
+                  (edit.point == Point::kHeadOut ? "there are " : "the hidden size is ") +
+                  std::to_string(width) + ".");
 }
 
 bool Edit::operator==(const Edit& other) const {

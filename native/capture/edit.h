@@ -37,7 +37,9 @@ struct Reading {
   double value = 0;
   double unit = 1;
 };
-using Gauge = std::function<Reading(const float* row)>;
+/// `change(value)` is how far an edit would move a value that is read: where two values come to the same, a
+/// gauge need not find out which of them it is.
+using Gauge = std::function<Reading(const float* row, const std::function<double(double value)>& change)>;
 
 /// What one unit of an affine edit's strength is, and of a clamp's bounds.
 enum class StrengthUnit : uint8_t {
@@ -111,6 +113,10 @@ struct Edit {
 /// Edits of one sequence, in the order in which they are applied: several at one row follow each other, and
 /// each sees what the earlier ones left.
 using EditPlan = std::vector<Edit>;
+
+/// Throws kInvalidArgument where an edit lacks the vector that its kind needs, or has one that is not `width`
+/// long: the width of what it changes.
+void check_vector(const Edit& edit, size_t width);
 
 /// L2 norm of a row.
 double row_length(const float* row, size_t n);

@@ -84,7 +84,7 @@ struct LogitLens::Graph {
 
 LogitLens::LogitLens(const llama_model* model, const LensRecipe& recipe, int n_embd, int n_vocab,
                      int n_threads)
-    : recipe_(recipe), n_embd_(n_embd), n_vocab_(n_vocab), n_threads_(n_threads), devices_(new Devices()) {
+    : recipe_(recipe), n_embd_(n_embd), n_vocab_(n_vocab), threads_(n_threads), devices_(new Devices()) {
   const auto add = [this](ggml_backend_t backend) {
     if (backend == nullptr)
       throw Error(ErrorCode::kCompute, "A device for the logit lens could not be opened.");
@@ -152,7 +152,7 @@ TopTokens LogitLens::top(const float* states, size_t rows, int k, const int32_t*
     const size_t count = std::min(at_once, rows - first);
     const float* found = computed(states + first * static_cast<size_t>(n_embd_), count, buffer);
     const TopTokens part =
-        top_tokens(found, count, n_vocab_, k, targets == nullptr ? nullptr : targets + first, n_threads_);
+        top_tokens(found, count, n_vocab_, k, targets == nullptr ? nullptr : targets + first, threads_);
     append(all, part);
   }
   return all;
@@ -194,7 +194,7 @@ std::vector<LensReading> LogitLens::read(LensRequest request, const CancelToken&
     // The rows of all places at once, so that no thread waits for another after each.
     const TopTokens top =
         top_tokens(found + first_place * count * vocabulary, readings.size() * count, n_vocab_, request.top,
-                   targets.empty() ? nullptr : targets.data(), n_threads_);
+                   targets.empty() ? nullptr : targets.data(), threads_);
     for (size_t i = 0; i < readings.size(); ++i) append(readings[i].top, rows_of(top, i * count, count));
     compare(request, found, count, readings);
   }
@@ -202,7 +202,7 @@ std::vector<LensReading> LogitLens::read(LensRequest request, const CancelToken&
 }
 
 void LogitLens::compare(const LensRequest& request, const float* logits, size_t count,
-                        std::vector<LensReading>& readings) const {
+                        std::vector<LensReading>& readings) {
   const bool compared = !request.output.empty();
   if (!request.entropy && !compared) return;
   const auto vocabulary = static_cast<size_t>(n_vocab_);
@@ -223,7 +223,7 @@ void LogitLens::compare(const LensRequest& request, const float* logits, size_t 
       reading.divergences[before + row] = static_cast<float>(divergence(output, own, n_vocab_));
     }
   };
-  each_row(all, n_vocab_, n_threads_, one);
+  threads_.each_row(all, n_vocab_, one);
 }
 
 }  // namespace tapline

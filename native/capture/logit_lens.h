@@ -39,12 +39,12 @@ class LogitLens {
   const float* computed(const float* states, size_t rows, std::vector<float>& buffer);
   /// Entropies and divergences of `count` rows of every place, whose logits follow each other.
   void compare(const LensRequest& request, const float* logits, size_t count,
-               std::vector<LensReading>& readings) const;
+               std::vector<LensReading>& readings);
 
   LensRecipe recipe_;
   int n_embd_;
   int n_vocab_;
-  int n_threads_;
+  RowThreads threads_;
   std::unique_ptr<Devices> devices_;
   std::unique_ptr<Graph> graph_;
 };

@@ -23,7 +23,20 @@ std::vector<MicroBatch> split_in_order(const llama_batch& batch, uint32_t n_ubat
   return micros;
 }
 
-std::vector<MicroBatch> split_equal(const llama_batch& batch, bool ascending, uint32_t n_ubatch) {
+/// The tokens that each of the sequences gives to a micro-batch of equal lengths. Where a tail of `keep_tail`
+/// tokens must not be divided, sequences whose tail would be wait for a later one; if that is the first of
+/// them, it goes alone, whole or up to its tail.
+std::vector<size_t> equal_lengths(const std::vector<size_t>& left, size_t n_ubatch, size_t keep_tail) {
+  const size_t shortest = *std::min_element(left.begin(), left.end());
+  const size_t length = std::min(shortest, std::max<size_t>(1, n_ubatch / left.size()));
+  const auto divides = [&](size_t of) { return of > length && of - length < keep_tail; };
+  const auto first = std::find_if(left.begin(), left.end(), divides);
+  if (first != left.begin()) return std::vector<size_t>(static_cast<size_t>(first - left.begin()), length);
+  return {left.front() <= n_ubatch ? left.front() : left.front() - keep_tail};
+}
+
+std::vector<MicroBatch> split_equal(const llama_batch& batch, bool ascending, uint32_t n_ubatch,
+                                    uint32_t keep_tail) {
   std::map<llama_seq_id, std::vector<int>> left;  // unused batch indices of each sequence, last one first
   for (int i = batch.n_tokens - 1; i >= 0; --i) left[batch.seq_id[i][0]].push_back(i);
   std::vector<MicroBatch> micros;
@@ -36,17 +49,20 @@ std::vector<MicroBatch> split_equal(const llama_batch& batch, bool ascending, ui
     if (heads.empty()) return micros;
     std::sort(heads.begin(), heads.end());
     std::vector<llama_seq_id> chosen;
+    std::vector<size_t> counts;
     for (const auto& [index, id] : heads) {
       if (chosen.size() > n_ubatch) break;
-      if (!ascending || chosen.empty() || id == chosen.back() + 1) chosen.push_back(id);
+      if (ascending && !chosen.empty() && id != chosen.back() + 1) continue;
+      chosen.push_back(id);
+      counts.push_back(left[id].size());
     }
-    size_t length = std::max<size_t>(1, n_ubatch / chosen.size());
-    for (const llama_seq_id id : chosen) length = std::min(length, left[id].size());
+    const std::vector<size_t> lengths = equal_lengths(counts, n_ubatch, keep_tail);
     micros.emplace_back();
-    for (const llama_seq_id id : chosen) {
-      for (size_t k = 0; k < length; ++k) {
-        add_row(micros.back(), batch, left[id].back());
-        left[id].pop_back();
+    for (size_t place = 0; place < lengths.size(); ++place) {
+      std::vector<int>& indices = left[chosen[place]];
+      for (size_t k = 0; k < lengths[place]; ++k) {
+        add_row(micros.back(), batch, indices.back());
+        indices.pop_back();
       }
     }
   }
@@ -54,9 +70,10 @@ std::vector<MicroBatch> split_equal(const llama_batch& batch, bool ascending, ui
 
 }  // namespace
 
-std::vector<MicroBatch> plan_micro_batches(const llama_batch& batch, SplitKind kind, uint32_t n_ubatch) {
+std::vector<MicroBatch> plan_micro_batches(const llama_batch& batch, SplitKind kind, uint32_t n_ubatch,
+                                           uint32_t n_rs_seq) {
   if (kind == SplitKind::kInOrder) return split_in_order(batch, n_ubatch);
-  return split_equal(batch, kind == SplitKind::kEqualAscending, n_ubatch);
+  return split_equal(batch, kind == SplitKind::kEqualAscending, n_ubatch, n_rs_seq > 0 ? n_rs_seq + 1 : 0);
 }
 
 }  // namespace tapline

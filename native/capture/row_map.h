@@ -24,6 +24,9 @@ enum class SplitKind {
 
 /// Predicts the micro-batches of a batch (llama_batch_allocr::split_simple and split_equal). Each token
 /// belongs to one sequence. The tap compares the prediction with the token ids that the graph really reads.
-std::vector<MicroBatch> plan_micro_batches(const llama_batch& batch, SplitKind kind, uint32_t n_ubatch);
+/// `n_rs_seq`: saved states per sequence of a recurrent memory (llama_n_rs_seq); the last 1 + n_rs_seq tokens
+/// of a sequence then stay in one micro-batch.
+std::vector<MicroBatch> plan_micro_batches(const llama_batch& batch, SplitKind kind, uint32_t n_ubatch,
+                                           uint32_t n_rs_seq);
 
 }  // namespace tapline

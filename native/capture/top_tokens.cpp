@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "base/error.h"
-#include "base/thread_team.h"
 #include "capture/softmax.h"
 
 namespace tapline {
@@ -43,20 +42,22 @@ int32_t rank_of(const float* logits, int n_vocab, int32_t token) {
 
 }  // namespace
 
-void each_row(size_t rows, int n_vocab, int n_threads, const std::function<void(size_t)>& work) {
-  const size_t n_workers = std::min<size_t>(rows, static_cast<size_t>(std::max(1, n_threads)));
+RowThreads::RowThreads(int n_threads) : n_threads_(std::max(1, n_threads)) {}
+
+void RowThreads::each_row(size_t rows, int n_vocab, const std::function<void(size_t)>& work) {
+  const size_t n_workers = std::min<size_t>(rows, static_cast<size_t>(n_threads_));
   if (n_workers < 2 || rows * static_cast<size_t>(n_vocab) < (1U << 18U)) {
     for (size_t row = 0; row < rows; ++row) work(row);
     return;
   }
-  ThreadTeam team(static_cast<int>(n_workers));
-  team.parallel_for(static_cast<int>(n_workers), [&](int worker) {
+  if (!team_) team_ = std::make_unique<ThreadTeam>(n_threads_);
+  team_->parallel_for(static_cast<int>(n_workers), [&](int worker) {
     for (auto row = static_cast<size_t>(worker); row < rows; row += n_workers) work(row);
   });
 }
 
 TopTokens top_tokens(const float* logits, size_t rows, int n_vocab, int k, const int32_t* targets,
-                     int n_threads) {
+                     RowThreads& threads) {
   TopTokens top;
   top.k = std::min(k, n_vocab);
   const auto width = static_cast<size_t>(top.k);
@@ -66,7 +67,7 @@ TopTokens top_tokens(const float* logits, size_t rows, int n_vocab, int k, const
     top.target_probabilities.resize(rows);
     top.target_ranks.resize(rows);
   }
-  each_row(rows, n_vocab, n_threads, [&](size_t row) {
+  threads.each_row(rows, n_vocab, [&](size_t row) {
     const float* of_row = logits + row * static_cast<size_t>(n_vocab);
     const Softmax softmax(of_row, n_vocab);
     top_of_row(of_row, n_vocab, top.k, top.ids.data() + row * width);
@@ -85,14 +86,14 @@ TopTokens top_tokens(const float* logits, size_t rows, int n_vocab, int k, const
 }
 
 TokenScores score_tokens(const std::vector<const float*>& rows, int n_vocab,
-                         const std::vector<int32_t>& tokens, int k, int n_threads) {
+                         const std::vector<int32_t>& tokens, int k, RowThreads& threads) {
   TokenScores scores;
   scores.k = std::min(k, n_vocab);
   const auto width = static_cast<size_t>(scores.k);
   scores.log_probabilities.resize(rows.size());
   scores.top_ids.resize(rows.size() * width);
   scores.top_log_probabilities.resize(rows.size() * width);
-  each_row(rows.size(), n_vocab, n_threads, [&](size_t row) {
+  threads.each_row(rows.size(), n_vocab, [&](size_t row) {
     const float* logits = rows[row];
     if (logits == nullptr) return;
     const Softmax softmax(logits, n_vocab);

@@ -70,17 +70,10 @@ void pack(const train::Kernels& kernels, const Weights& weights, size_t first, i
   }
 }
 
-/// In sums that do not wait for each other.
-float dot(const float* a, const float* b, int count) {
-  constexpr int kSums = 16;
-  float sums[kSums] = {};
-  int i = 0;
-  for (; i + kSums <= count; i += kSums) {
-    for (int k = 0; k < kSums; ++k) sums[k] += a[i + k] * b[i + k];
-  }
-  float sum = 0;
-  for (const float part : sums) sum += part;
-  for (; i < count; ++i) sum += a[i] * b[i];
+float dot(const train::Kernels& kernels, const float* a, const float* b, int count) {
+  const int blocks = count / kPanel;
+  float sum = kernels.dot(a, b, blocks);
+  for (int i = blocks * kPanel; i < count; ++i) sum += a[i] * b[i];
   return sum;
 }
 
@@ -241,7 +234,8 @@ float Dictionary::activation(float product, int index) const {
   return layout_.activation == Activation::kTopKRaw ? h : std::max(h, 0.0F);
 }
 
-FeatureOfRow Dictionary::feature(const float* row, int index) const {
+FeatureOfRow Dictionary::feature(const float* row, int index,
+                                 const std::function<double(double)>& use) const {
   const int hidden = layout_.hidden;
   const Scale scale = scale_of(row, hidden, layout_.scaling);
   std::vector<float> x(static_cast<size_t>(hidden));
@@ -250,14 +244,16 @@ FeatureOfRow Dictionary::feature(const float* row, int index) const {
     const float bias = layout_.subtract_bias ? decoder_bias_[i] : 0.0F;
     x[static_cast<size_t>(i)] = (row[i] - scale.centre) / scale.divisor - bias;
   }
+  const train::Kernels& kernels = train::best_kernels();
   const auto value_of = [&](int feature) {
     const float* weights =
         encoder_.read(static_cast<size_t>(feature), 0, static_cast<size_t>(hidden), buffer.data());
-    return activation(dot(weights, x.data(), hidden), feature);
+    return activation(dot(kernels, weights, x.data(), hidden), feature);
   };
   const float value = value_of(index);
   FeatureOfRow found{value, scale.factor};
-  if (layout_.k == 0 || value == 0.0F) return found;
+  if (layout_.k == 0 || value == 0.0F || use(value) == use(0)) return found;
+  // Whether it is one of the k largest, the others say: all of them, where it is.
   int before = 0;  // features that are kept before this one
   for (int other = 0; other < layout_.features && before < layout_.k; ++other) {
     const float theirs = other == index ? 0.0F : value_of(other);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,8 +72,9 @@ class Dictionary {
   std::vector<float> decode(const SparseRows& sparse, const float* rows, int threads,
                             const CancelToken& cancel) const;
 
-  /// One feature of a row, [hidden]. Only where the k most active are kept, the others are looked at, too.
-  FeatureOfRow feature(const float* row, int index) const;
+  /// One feature of a row, [hidden]. Where the k most active are kept, the others are looked at too: only if
+  /// it matters for use(activation) whether this one is kept, and until k more active ones are found.
+  FeatureOfRow feature(const float* row, int index, const std::function<double(double)>& use) const;
 
  private:
   /// What a feature's product becomes before the k largest are kept; 0 where it does not fire.

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "chat.h"
+#include "engine/live_check.h"
 #include "engine/served_model.h"
 #include "log.h"
 #include "model/model.h"
@@ -97,7 +98,12 @@ void Engine::generate() {
       if (state != SERVER_STATE_LOADING || !progress_ || !payload.contains("value")) return;
       progress_(json_value(payload, "current", std::string("model")), json_value(payload, "value", 0.0));
     });
-    if (!context_->load_model(params_)) {
+    // A model that is fitted to devices swaps the log: set_device_options() says when it is not.
+    std::unique_lock<std::mutex> swapping(log_swap_mutex(), std::defer_lock);
+    if (params_.fit_params) swapping.lock();
+    const bool loaded = context_->load_model(params_);
+    if (swapping.owns_lock()) swapping.unlock();
+    if (!loaded) {
       const std::string reason = log.first_line();
       const std::string beside =
           options_.mmproj.empty() ? "" : " with the image encoder \"" + options_.mmproj + "\"";
@@ -148,6 +154,10 @@ RequestId Engine::open(Route route, std::string body, std::shared_ptr<LivePlan> 
     const std::lock_guard<std::mutex> lock(requests_mutex_);
     id = next_id_++;
     if (closing_) return id;  // read() tells
+    if (live) {
+      if (!inside_.possible()) throw Error(ErrorCode::kUnsupportedArchitecture, inside_.reason());
+      check_live_plan(*live, llama_model_n_layer(model_), static_cast<size_t>(llama_model_n_embd(model_)));
+    }
     request = std::make_shared<Request>(id, deliver_, *pool_, *router_, llama_model_get_vocab(model_));
     requests_.emplace(id, request);
   }

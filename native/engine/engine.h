@@ -63,7 +63,8 @@ class Engine : public Counted<Engine> {
   const std::string& info() const { return info_; }
 
   /// Starts a request with a body that TypeScript has validated. `live`: what it changes and watches; only
-  /// for routes that generate, and only where live requests are possible (`captures` in info()).
+  /// for routes that generate, and only where live requests are possible (`captures` in info()). Throws
+  /// kUnsupportedArchitecture where they are not, and what check_live_plan() throws.
   RequestId open(Route route, std::string body, std::shared_ptr<LivePlan> live);
   void read(RequestId id);
   void cancel(RequestId id);

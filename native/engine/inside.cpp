@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "engine/slot_memory.h"
 
 namespace tapline {
 
@@ -18,6 +19,10 @@ void Inside::open(server_context& server, const EngineOptions& options, const co
     auto capture = std::make_unique<ResidentCapture>(model, options.capture_tokens, threads);
     if (!capture->supported()) {
       reason_ = capture->reason();
+      return;
+    }
+    if (!can_wipe_sequence(llama_get_memory(server.get_llama_context()))) {
+      reason_ = "The model's memory is of a kind that cannot be wiped after an edit that went wrong.";
       return;
     }
     capture_ = std::move(capture);

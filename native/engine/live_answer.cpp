@@ -34,12 +34,6 @@ json number(double value) {
 LiveAnswer::LiveAnswer(std::shared_ptr<LiveRequest> request, const llama_vocab* vocab)
     : request_(std::move(request)), vocab_(vocab), told_(request_->size()) {}
 
-std::string LiveAnswer::failure(size_t index) const {
-  LiveTrack& track = request_->track(index);
-  const std::lock_guard<std::mutex> lock(track.mutex);
-  return track.failure;
-}
-
 std::string LiveAnswer::piece(llama_token token) const {
   return common_token_to_piece(vocab_, token, /*special=*/true);
 }
@@ -59,9 +53,8 @@ void LiveAnswer::finish(json& answer, size_t index, int decoded, const std::vect
   json read = tokens(index, std::exchange(told_[index], decoded), decoded, all);
   if (!read.empty()) told["tokens"] = std::move(read);
   LiveTrack& track = request_->track(index);
-  json before = prompt(track.prompt_rows().track);
+  json before = prompt(*track.prompt);
   json kept = keep_states(track, index, decoded);
-  const std::lock_guard<std::mutex> lock(track.mutex);
   if (!before.empty()) told["prompt"] = std::move(before);
   if (track.plain) {
     told["pair_of"] = request_->pair_of(index);
@@ -69,6 +62,7 @@ void LiveAnswer::finish(json& answer, size_t index, int decoded, const std::vect
     told["interventions"] = interventions(track.effects_before(track.n_prompt - 1 + decoded));
   }
   if (!kept.empty()) told["capture"] = std::move(kept);
+  const std::lock_guard<std::mutex> lock(track.mutex);
   if (track.stopped) (*choice)["finish_reason"] = "monitor";
 }
 
@@ -77,7 +71,8 @@ void LiveAnswer::finish(json& answer, size_t index, int decoded, const std::vect
 json LiveAnswer::keep_states(LiveTrack& track, size_t index, int decoded) {
   const LiveWatch& watch = request_->plan.watch;
   if (watch.states.empty()) return json::object();
-  const auto [prompt, n_prompt] = track.prompt_rows();
+  LiveTrack& prompt = *track.prompt;
+  const int n_prompt = track.n_prompt;
   LiveStates states;
   states.id = watch.states + "-" + std::to_string(index);
   states.n_prompt = n_prompt;
@@ -110,7 +105,8 @@ json LiveAnswer::keep_states(LiveTrack& track, size_t index, int decoded) {
 json LiveAnswer::tokens(size_t index, int from, int to, const std::vector<llama_token>& ending) const {
   json list = json::array();
   LiveTrack& track = request_->track(index);
-  const auto [prompt, n_prompt] = track.prompt_rows();
+  LiveTrack& prompt = *track.prompt;
+  const int n_prompt = track.n_prompt;
   for (int k = from; k < to; ++k) {
     json entry;
     const int row = n_prompt - 1 + k;

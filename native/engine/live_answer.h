@@ -15,8 +15,8 @@ class LiveAnswer {
  public:
   LiveAnswer(std::shared_ptr<LiveRequest> request, const llama_vocab* vocab);
 
-  /// One sentence when completion `index` has failed; its answer ends with it.
-  std::string failure(size_t index) const;
+  /// One sentence when the request has failed; its answer ends with it.
+  std::string failure() const { return request_->failure(); }
 
   /// Adds the readings of the tokens that were generated since the last call, up to `decoded` of them, to the
   /// last of these chunks that has a choice. Where none has, they wait for the next.

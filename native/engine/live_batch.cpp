@@ -67,14 +67,18 @@ int LiveBatch::decode(llama_context* ctx, llama_batch batch) {
   // Embedding rows of images have no tokens; requests that carry images are refused before.
   if (registry_.empty() || batch.token == nullptr || !find_owners(batch)) return llama_decode(ctx, batch);
   plan(batch);
-  const std::vector<MicroBatch> micros = plan_micro_batches(batch, kSplit, llama_n_ubatch(ctx));
+  const std::vector<MicroBatch> micros =
+      plan_micro_batches(batch, kSplit, llama_n_ubatch(ctx), llama_n_rs_seq(ctx));
   tap_.arm(
       points(), /*leave_early=*/false, &micros, [this](const TappedRows& rows) { read(rows); },
       CancelToken());
   int status = 0;
-  {
+  try {
     const EvalCallbackScope heard(ctx, BlockTap::on_node, &tap_);
     status = llama_decode(ctx, batch);
+  } catch (...) {
+    tap_.disarm();
+    throw;
   }
   std::string fault;
   try {
@@ -84,8 +88,8 @@ int LiveBatch::decode(llama_context* ctx, llama_batch batch) {
   }
   tap_.disarm();
   if (status != 0) return status;  // the server tries again with fewer tokens, or gives up
-  for (size_t slot = 0; !fault.empty() && slot < owners_.size(); ++slot) {
-    if (owners_[slot].request) fail(static_cast<int>(slot), fault);
+  for (const Owner& owner : owners_) {
+    if (owner.request && !fault.empty()) fail(owner.request, fault);
   }
   commit(ctx, batch);
   return status;
@@ -121,12 +125,8 @@ bool LiveBatch::find_owners(const llama_batch& batch) {
     Owner& owner = owners_[slot];
     owner.request = entry.request;
     owner.track = &entry.request->track(entry.index);
-    owner.n_prompt = task.n_prompt;
+    owner.n_prompt = owner.track->n_prompt;
     owner.effects.resize(entry.request->plan.edits.size());
-    const std::lock_guard<std::mutex> lock(owner.track->mutex);
-    owner.track->n_prompt = task.n_prompt;
-    const LiveRegistry::Entry parent = registry_.find(task.parent);
-    if (parent.request == entry.request) owner.track->prompt = &entry.request->track(parent.index);
     any = true;
   }
   return any;
@@ -137,6 +137,7 @@ void LiveBatch::plan(const llama_batch& batch) {
   edits_.clear();
   rows_.clear();
   row_at_.assign(static_cast<size_t>(batch.n_tokens), -1);
+  guarded_.assign(static_cast<size_t>(batch.n_tokens), nullptr);
   std::fill(read_.begin(), read_.end(), false);
   for (int i = 0; i < batch.n_tokens; ++i) {
     const int slot = batch.seq_id[i][0];
@@ -155,13 +156,17 @@ void LiveBatch::plan(const llama_batch& batch) {
       }
       if (!change.positions.contains(index, owner.n_prompt)) return false;
       if (!in_part(change.positions, *owner.track, index - owner.n_prompt)) return false;
-      owner.edited = true;
+      if (change.neutral()) return true;
+      owner.track->edited = true;
       // The last block's output enters no cache.
-      if (change.layer + 1 < n_layer_ && !change.neutral())
-        owner.track->first_edited = std::min(owner.track->first_edited, index);
+      if (change.layer + 1 < n_layer_) owner.track->first_edited = std::min(owner.track->first_edited, index);
       return true;
     };
     if (!owner.track->plain && !plan.edits.empty()) edits_.add(plan.edits, owner.effects_at(index), i, acts);
+    if (owner.track->touched() && batch.logits[i] == 0 && n_layer_ > 1) {
+      guarded_[static_cast<size_t>(i)] = &owner;
+      read_[static_cast<size_t>(n_layer_ - 2)] = true;
+    }
     const bool next = next_watched(plan.watch, *owner.track, index, owner.n_prompt);
     const bool watched = next || own_watched(plan.watch, index, owner.n_prompt);
     if (!watched && (plan.conditions.empty() || index + 1 < owner.n_prompt)) continue;
@@ -226,10 +231,13 @@ std::vector<TapPoint> LiveBatch::points() const {
 void LiveBatch::read(const TappedRows& tapped) {
   const auto width = static_cast<size_t>(n_embd_);
   for (size_t place = 0; place < tapped.count; ++place) {
-    const int at = row_at_[static_cast<size_t>((*tapped.indices)[place])];
+    const auto index = static_cast<size_t>((*tapped.indices)[place]);
+    const float* values = tapped.values + place * width;
+    if (tapped.layer == n_layer_ - 2 && guarded_[index] != nullptr && overflows(row_length(values, width)))
+      guarded_[index]->overflowed = true;
+    const int at = row_at_[index];
     if (at < 0) continue;
     Row& row = rows_[static_cast<size_t>(at)];
-    const float* values = tapped.values + place * width;
     const LivePlan& plan = owners_[static_cast<size_t>(row.slot)].request->plan;
     LiveReading& reading = row.reading;
     for (size_t i = 0; i < plan.probes.size(); ++i) {
@@ -257,18 +265,10 @@ void LiveBatch::let_go(int slot, int task) {
   if (registry_.empty()) return;
   const LiveRegistry::Entry entry = registry_.find(task);
   if (!entry.request) return;
-  int first;
-  bool broken;
-  {
-    LiveTrack& track = entry.request->track(entry.index);
-    const std::lock_guard<std::mutex> lock(track.mutex);
-    first = track.first_edited;
-    broken = !track.failure.empty();
-  }
-  if (broken) {
-    slots_.wipe(slot);
+  if (entry.request->failure().empty()) {
+    slots_.cut(slot, entry.request->track(entry.index).first_edited);
   } else {
-    slots_.cut(slot, first);
+    slots_.wipe(slot);
   }
   registry_.remove(task);
 }

@@ -14,11 +14,20 @@
 
 namespace tapline {
 
+/// Whether a row or a change of this length is too large: squared it overflows, so that norms make zeros or
+/// infinities of it. True of a length that is not a number.
+inline bool overflows(double length) {
+  return !(length < 1e18);
+}
+
 /// Decodes the server's batches, in which each live request's rows get that request's own edits and readings
 /// while its neighbours' rows pass untouched. Everything on the generation thread.
 ///
 /// What an edited row leaves in the K/V cache is another model's memory: when a slot lets go of its task, its
 /// cache is cut back to the first edited row, so that no later prompt, saved prompt or checkpoint holds it.
+/// Where an edit made numbers non-finite, the whole request fails and its slots are wiped: cutting alone
+/// would leave those numbers in cells that are masked but still multiplied. Every row of a request that has
+/// edited is looked at: its logits, or where it has none what enters the last block.
 class LiveBatch {
  public:
   /// `stream` describes the served model's graph and must be supported; all three outlive this object.
@@ -37,7 +46,7 @@ class LiveBatch {
     std::vector<EditEffect> effects;
     std::map<int, std::vector<EditEffect>> answer_effects;
     size_t states_bytes = 0;  // of the rows that are kept
-    bool edited = false;
+    bool overflowed = false;  // one of its rows has numbers that are too large, or none
 
     /// Where the change of the row of token `index` is counted, one an edit.
     std::vector<EditEffect>& effects_at(int index);
@@ -61,7 +70,7 @@ class LiveBatch {
   bool read_lens(int slot);
   void judge(const Row& row);
   void refuse_non_finite(llama_context* ctx, const llama_batch& batch);
-  void fail(int slot, const std::string& sentence);
+  void fail(const std::shared_ptr<LiveRequest>& request, const std::string& sentence);
   void let_go(int slot, int task);
 
   ServerSlots& slots_;
@@ -78,8 +87,9 @@ class LiveBatch {
   std::vector<Owner> owners_;  // by slot
   BatchEdits edits_;
   std::vector<Row> rows_;
-  std::vector<int> row_at_;  // by batch index the place in rows_, -1: not read
-  std::vector<bool> read_;   // by layer
+  std::vector<int> row_at_;      // by batch index the place in rows_, -1: not read
+  std::vector<Owner*> guarded_;  // by batch index: who fails where this row overflows; null: nobody
+  std::vector<bool> read_;       // by layer
 };
 
 }  // namespace tapline

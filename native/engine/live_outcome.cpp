@@ -11,8 +11,6 @@ namespace {
 
 /// Logits that are looked at: a residual stream that is not finite spoils all of them.
 constexpr int kLogitsLookedAt = 16;
-/// A row longer than this overflows when it is squared: norms make zeros or infinities of it.
-constexpr double kLongestRow = 1e18;
 
 }  // namespace
 
@@ -128,34 +126,40 @@ void LiveBatch::judge(const Row& row) {
 }
 
 /// Ends requests whose edits made the model's numbers meaningless, and gives the sampler something finite to
-/// choose from meanwhile.
+/// choose from until they have ended.
 void LiveBatch::refuse_non_finite(llama_context* ctx, const llama_batch& batch) {
-  const int n_vocab = llama_vocab_n_tokens(llama_model_get_vocab(llama_get_model(ctx)));
+  const std::string sentence =
+      "The interventions made the model's numbers non-finite; the change is too large for its arithmetic.";
+  const auto too_long = [](const EditEffect& effect) { return overflows(effect.change_length); };
+  for (Owner& owner : owners_) {
+    if (!owner.request) continue;
+    owner.overflowed |= std::any_of(owner.effects.begin(), owner.effects.end(), too_long);
+    for (const auto& [index, of_row] : owner.answer_effects)
+      owner.overflowed |= std::any_of(of_row.begin(), of_row.end(), too_long);
+    if (owner.overflowed) fail(owner.request, sentence);
+  }
+  const int n_vocab = llama_vocab_n_tokens(vocab_);
   const int step = std::max(1, n_vocab / kLogitsLookedAt);
   for (int i = 0; i < batch.n_tokens; ++i) {
-    const int slot = batch.seq_id[i][0];
-    Owner& owner = owners_[static_cast<size_t>(slot)];
-    if (batch.logits[i] == 0 || !owner.edited) continue;
+    const Owner& owner = owners_[static_cast<size_t>(batch.seq_id[i][0])];
+    if (batch.logits[i] == 0 || !owner.request) continue;
+    bool broken = !owner.request->failure().empty();
+    if (!broken && !owner.track->touched()) continue;
     float* logits = llama_get_logits_ith(ctx, i);
     if (logits == nullptr) continue;
-    bool finite = true;
-    for (const auto* effects : {&owner.effects, &owner.effects_at(batch.pos[i])}) {
-      for (const EditEffect& effect : *effects) finite = finite && effect.change_length < kLongestRow;
-    }
-    for (int token = 0; finite && token < n_vocab; token += step) finite = std::isfinite(logits[token]);
-    if (finite) continue;
+    for (int token = 0; !broken && token < n_vocab; token += step) broken = !std::isfinite(logits[token]);
+    if (!broken) continue;
     std::fill_n(logits, n_vocab, 0.0F);
-    fail(
-        slot,
-        "The interventions made the model's numbers non-finite; the change is too large for its arithmetic.");
+    fail(owner.request, sentence);
   }
 }
 
-void LiveBatch::fail(int slot, const std::string& sentence) {
-  LiveTrack& track = *owners_[static_cast<size_t>(slot)].track;
-  const std::lock_guard<std::mutex> lock(track.mutex);
-  if (track.failure.empty()) track.failure = sentence;
-  slots_.stop_after_next_token(slot);
+/// Its other completions end, too: each may have a copy of the cache that broke.
+void LiveBatch::fail(const std::shared_ptr<LiveRequest>& request, const std::string& sentence) {
+  request->fail(sentence);
+  for (int slot = 0; slot < slots_.count(); ++slot) {
+    if (registry_.find(slots_.task(slot).id).request == request) slots_.stop_after_next_token(slot);
+  }
 }
 
 }  // namespace tapline

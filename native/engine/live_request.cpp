@@ -37,18 +37,18 @@ LiveTrack::LiveTrack(const LivePlan& plan, bool plain)
   if (follows) parts[0] = ThinkingState(plan.thinking);
 }
 
-LiveTrack::PromptRows LiveTrack::prompt_rows() {
-  const std::lock_guard<std::mutex> lock(mutex);
-  return {*prompt, n_prompt};
-}
-
 bool LiveTrack::was_cut() {
   const std::lock_guard<std::mutex> lock(mutex);
   return states_cut;
 }
 
-std::vector<EditEffect> LiveTrack::effects_before(int end) const {
-  std::vector<EditEffect> sums = effects;
+std::vector<EditEffect> LiveTrack::effects_before(int end) {
+  std::vector<EditEffect> sums;
+  {
+    const std::lock_guard<std::mutex> lock(prompt->mutex);
+    sums = prompt->effects;
+  }
+  const std::lock_guard<std::mutex> lock(mutex);
   for (const auto& [index, of_row] : answer_effects) {
     if (index >= end) break;
     for (size_t i = 0; i < of_row.size(); ++i) sums[i].add(of_row[i]);
@@ -60,6 +60,21 @@ LiveRequest::LiveRequest(LivePlan given, size_t completions) : plan(std::move(gi
   tracks_.resize(completions);
   for (size_t i = 0; i < completions; ++i)
     tracks_[i] = std::make_unique<LiveTrack>(plan, /*plain=*/pair_of(i) != i);
+}
+
+void LiveRequest::set_prompt(size_t index, int n_prompt, size_t computed_by) {
+  tracks_[index]->n_prompt = n_prompt;
+  tracks_[index]->prompt = tracks_[computed_by].get();
+}
+
+void LiveRequest::fail(const std::string& sentence) {
+  const std::lock_guard<std::mutex> lock(failure_mutex_);
+  if (failure_.empty()) failure_ = sentence;
+}
+
+std::string LiveRequest::failure() const {
+  const std::lock_guard<std::mutex> lock(failure_mutex_);
+  return failure_;
 }
 
 }  // namespace tapline

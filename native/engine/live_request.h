@@ -104,24 +104,30 @@ struct LiveStates {
 struct LiveTrack {
   LiveTrack(const LivePlan& plan, bool plain);
 
-  struct PromptRows {
-    LiveTrack& track;  // that has them
-    int count;
-  };
-  /// Takes the mutex.
-  PromptRows prompt_rows();
   /// Whether a row was left out because there were more than may be kept. Takes the mutex.
   bool was_cut();
 
   /// It wears none of the edits: the other one of a pair.
   const bool plain;
 
-  /// What each edit did to the prompt's rows and to those of generated tokens before `end`. Behind it are
-  /// guesses of a draft model that were rejected. Its mutex is held.
-  std::vector<EditEffect> effects_before(int end) const;
+  // Set before the scheduler has the task, and not changed afterwards.
+  int n_prompt = 0;
+  /// Completions of one prompt share its rows: the track that has them, this one for the first.
+  LiveTrack* prompt = this;
+
+  /// The effect of each edit on the prompt's rows, also where another completion computed them, and on
+  /// generated rows before `end`. After it are guesses of a draft model that were rejected. Takes the
+  /// mutexes.
+  std::vector<EditEffect> effects_before(int end);
+
+  // On the generation thread only.
+  bool edited = false;           // an edit has changed one of its rows
+  int first_edited = INT32_MAX;  // token index; the cache is edited from here on
+  /// Whether its cache holds what came of an edited row.
+  bool touched() const { return edited || prompt->edited; }
 
   std::mutex mutex;
-  std::vector<EditEffect> effects;  // on rows of the prompt, one an edit
+  std::vector<EditEffect> effects;  // on rows of the prompt that it computed, one per edit
   /// On the row of each generated token, by its index. The last write wins, as of the rows.
   std::map<int, std::vector<EditEffect>> answer_effects;
   /// By token index. The last write wins, so that guesses which were rejected are undone.
@@ -132,12 +138,7 @@ struct LiveTrack {
   size_t states_bytes = 0;   // that are kept in rows
   bool states_cut = false;   // there were more than may be kept
   std::vector<int> reached;  // for each condition the token index at which it was first met, -1: never
-  /// Completions of one prompt share its rows: the track that has them, this one for the first.
-  LiveTrack* prompt = this;
-  int n_prompt = 0;
-  int first_edited = INT32_MAX;  // token index from which on the cache is another model's memory
-  bool stopped = false;          // by the plan's stop condition
-  std::string failure;           // one sentence; the answer ends with it
+  bool stopped = false;      // by the plan's stop condition
 };
 
 /// One request's plan and its completions, by result index.
@@ -148,14 +149,24 @@ class LiveRequest {
 
   const LivePlan plan;
   LiveTrack& track(size_t index) { return *tracks_[index]; }
+  /// Says how long the prompt of a completion is, and which completion computes it: another one's copies its
+  /// cache. Before the scheduler has the task.
+  void set_prompt(size_t index, int n_prompt, size_t computed_by);
   size_t size() const { return tracks_.size(); }
   /// The completion that this one stands beside without edits, or itself.
   size_t pair_of(size_t index) const {
     return plan.pair && index >= tracks_.size() / 2 ? index - tracks_.size() / 2 : index;
   }
 
+  /// A request fails as a whole, once: completions copy each other's caches, and its answer is one.
+  void fail(const std::string& sentence);
+  /// One sentence that the answer ends with; empty while all is well.
+  std::string failure() const;
+
  private:
   std::vector<std::unique_ptr<LiveTrack>> tracks_;
+  mutable std::mutex failure_mutex_;
+  std::string failure_;
 };
 
 }  // namespace tapline

@@ -15,10 +15,7 @@
 namespace tapline {
 
 std::vector<DeviceMemory> estimate_memory(const EngineOptions& options) {
-  // llama.cpp puts a log of its own in the place of the one that it finds, with what is on its stack: a
-  // second estimate at the same time would find that, and it would call itself for ever.
-  static std::mutex one_at_a_time;
-  const std::lock_guard<std::mutex> lock(one_at_a_time);
+  const std::lock_guard<std::mutex> lock(log_swap_mutex());
   start_backends();
   common_log_set_verbosity_thold(-1);
   common_params params = engine_params(options);

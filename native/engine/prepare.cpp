@@ -46,12 +46,13 @@ void attach_live(LivePlan&& plan, PreparedTasks& prepared, LiveRegistry& registr
     const LivePlan& made = prepared.live->plan;
     // Both of a pair compute their prompts alike, whatever their slots remember.
     if (made.pair || needs_whole_prompt(made, task.n_tokens())) task.params.cache_prompt = false;
-    task.params.return_tokens = true;
-    registry.add(task.id, prepared.live, task.index);
-    for (server_task& child : task.child_tasks) {
-      child.params.return_tokens = true;
-      registry.add(child.id, prepared.live, child.index);
-    }
+    const auto attach = [&](server_task& completion) {
+      completion.params.return_tokens = true;
+      prepared.live->set_prompt(completion.index, task.n_tokens(), task.index);
+      registry.add(completion.id, prepared.live, completion.index);
+    };
+    attach(task);
+    for (server_task& child : task.child_tasks) attach(child);
   }
 }
 

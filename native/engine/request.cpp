@@ -181,7 +181,7 @@ void Request::process() {
 /// Adds `result` to the event. True when the event has something to deliver.
 bool Request::format(server_task_result_ptr result, Event& event) {
   try {
-    const std::string broken = live_ && result->index < states_.size() ? live_->failure(result->index) : "";
+    const std::string broken = live_ ? live_->failure() : "";
     if (result->is_error() || !broken.empty()) {
       const json error =
           broken.empty() ? result->to_json() : format_error_response(broken, ERROR_TYPE_INVALID_REQUEST);

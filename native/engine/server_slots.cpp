@@ -1,6 +1,5 @@
 #include "engine/server_slots.h"
 
-#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -8,12 +7,18 @@
 #include "base/reveal.h"
 #include "engine/slot_memory.h"
 #include "llama.h"
+#include "server-queue.h"
 
 // llama-server's scheduler, compiled here a second time so that its decode can be told from everybody else's:
 // the linker then leaves the library's own object out. Drafts and images decode in other files.
+// During a decode, the queue's thread reads the slots. Our decode's decisions about slots are therefore
+// written after it, before the scheduler samples.
 static int32_t decode_through_hook(llama_context* ctx, llama_batch batch);
+static void settle_through_hook(llama_context* ctx);
 #define llama_decode decode_through_hook
+#define yield_to_queue(...) yield_to_queue(__VA_ARGS__), settle_through_hook(ctx_tgt)
 #include "server-context.cpp"
+#undef yield_to_queue
 #undef llama_decode
 
 namespace tapline {
@@ -29,9 +34,9 @@ namespace {
 
 /// Hooks by context: several engines may serve in one process.
 std::mutex hooks_mutex;
-std::unordered_map<const llama_context*, std::shared_ptr<const ServerSlots::Decode>> hooks;
+std::unordered_map<const llama_context*, ServerSlots*> hooks;
 
-std::shared_ptr<const ServerSlots::Decode> hook_of(const llama_context* ctx) {
+ServerSlots* hook_of(const llama_context* ctx) {
   const std::lock_guard<std::mutex> lock(hooks_mutex);
   const auto found = hooks.find(ctx);
   return found == hooks.end() ? nullptr : found->second;
@@ -43,17 +48,23 @@ std::vector<server_slot>& slots_of(server_context& server) {
 
 }  // namespace
 
-ServerSlots::ServerSlots(server_context& server) : server_(server) {
+ServerSlots::ServerSlots(server_context& server) : server_(server), context_(server.get_llama_context()) {
   for (server_slot& slot : slots_of(server_)) {
     slot.callback_on_reset = [this, before = std::move(slot.callback_on_reset)](const server_slot& ending) {
       before(ending);
       if (reset_ && ending.task) reset_(ending.id, ending.task->id);
+      if (spoilt_) wipe(ending.id);
     };
   }
+  const std::lock_guard<std::mutex> lock(hooks_mutex);
+  hooks[context_] = this;
 }
 
-llama_context* ServerSlots::context() const {
-  return server_.get_llama_context();
+ServerSlots::~ServerSlots() {
+  const std::lock_guard<std::mutex> lock(hooks_mutex);
+  const auto found = hooks.find(context_);
+  // Another context may have taken the address meanwhile.
+  if (found != hooks.end() && found->second == this) hooks.erase(found);
 }
 
 int ServerSlots::count() const {
@@ -63,7 +74,7 @@ int ServerSlots::count() const {
 ServerSlots::Task ServerSlots::task(int slot) const {
   const server_slot& found = slots_of(server_)[static_cast<size_t>(slot)];
   if (!found.task) return {};
-  return {found.task->id, found.task->id_parent, found.task->n_tokens()};
+  return {found.task->id, found.task->id_parent};
 }
 
 llama_token ServerSlots::token(int slot, size_t index) const {
@@ -72,27 +83,28 @@ llama_token ServerSlots::token(int slot, size_t index) const {
 
 void ServerSlots::set_decode(Decode decode) {
   decode_ = std::move(decode);
-  set_hook();
 }
 
 void ServerSlots::set_observer(Observer observer) {
   observer_ = std::move(observer);
-  set_hook();
 }
 
-void ServerSlots::set_hook() {
-  const std::lock_guard<std::mutex> lock(hooks_mutex);
-  hooks.erase(context());
-  if (!decode_) return;
-  Decode hook = decode_;
-  if (observer_) {
-    hook = [decode = decode_, observer = observer_](llama_context* ctx, llama_batch batch) {
-      const int status = decode(ctx, batch);
-      if (status == 0) observer(ctx, batch);
-      return status;
-    };
+int ServerSlots::decode(llama_context* ctx, llama_batch batch) {
+  constexpr int kNoRoom = 1;  // the server tries again with fewer tokens; nothing was computed
+  stopping_.clear();
+  spoilt_ = true;  // unless it gets to its end
+  const int status = decode_ ? decode_(ctx, batch) : llama_decode(ctx, batch);
+  if (status == 0 && observer_) observer_(ctx, batch);
+  spoilt_ = status != 0 && status != kNoRoom;
+  return status;
+}
+
+void ServerSlots::settle() {
+  for (const int slot : stopping_) {
+    server_slot& found = slots_of(server_)[static_cast<size_t>(slot)];
+    found.n_predict_max = static_cast<int32_t>(found.stats.n_gen) + 1;
   }
-  hooks.emplace(context(), std::make_shared<const Decode>(std::move(hook)));
+  stopping_.clear();
 }
 
 void ServerSlots::set_reset(Reset reset) {
@@ -120,13 +132,16 @@ void ServerSlots::wipe(int slot) {
 }
 
 void ServerSlots::stop_after_next_token(int slot) {
-  server_slot& found = slots_of(server_)[static_cast<size_t>(slot)];
-  found.n_predict_max = static_cast<int32_t>(found.stats.n_gen) + 1;
+  stopping_.push_back(slot);
 }
 
 }  // namespace tapline
 
 static int32_t decode_through_hook(llama_context* ctx, llama_batch batch) {
-  const auto hook = tapline::hook_of(ctx);
-  return hook ? (*hook)(ctx, batch) : llama_decode(ctx, batch);
+  tapline::ServerSlots* const slots = tapline::hook_of(ctx);
+  return slots != nullptr ? slots->decode(ctx, batch) : llama_decode(ctx, batch);
+}
+
+static void settle_through_hook(llama_context* ctx) {
+  if (tapline::ServerSlots* const slots = tapline::hook_of(ctx)) slots->settle();
 }

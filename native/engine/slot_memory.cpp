@@ -1,40 +1,92 @@
 #include "engine/slot_memory.h"
 
-#include <algorithm>
+#include <utility>
+#include <vector>
 
+#include "base/error.h"
+#include "base/reveal.h"
 #include "ggml-backend.h"
+#include "ggml-cpp.h"
+#include "llama-kv-cache-dsa-iswa.h"
+#include "llama-kv-cache-dsa.h"
 #include "llama-kv-cache-iswa.h"
+#include "llama-kv-cache-msa.h"
 #include "llama-kv-cache.h"
+#include "llama-memory-hybrid-idx.h"
 #include "llama-memory-hybrid-iswa.h"
 #include "llama-memory-hybrid.h"
 #include "llama-memory-recurrent.h"
 
 namespace tapline {
 
+// Not in the anonymous namespace: an explicit instantiation belongs to its template's namespace. The getters
+// of keys and values crash where a cache has no values.
+struct CacheTensorsKey {
+  using Member = std::vector<std::pair<ggml_context_ptr, ggml_backend_buffer_ptr>> llama_kv_cache::*;
+  friend Member reveal(CacheTensorsKey);
+};
+template struct Reveal<CacheTensorsKey, &llama_kv_cache::ctxs_bufs>;
+
 namespace {
 
-/// One sequence's part of a tensor whose last dimension that is used counts streams.
-void wipe_stream(ggml_tensor* tensor, size_t stream, size_t streams) {
-  const size_t bytes = ggml_nbytes(tensor) / streams;
-  ggml_backend_tensor_memset(tensor, 0, stream * bytes, bytes);
+/// The parts of a memory, whatever it is made of.
+struct Parts {
+  std::vector<llama_kv_cache*> caches;
+  std::vector<llama_memory_recurrent*> states;
+  bool known = true;  // all of it
+};
+
+void add(llama_memory_i* memory, Parts& parts) {
+  // What is derived from another kind stands before it.
+  if (memory == nullptr) return;
+  if (auto* cache = dynamic_cast<llama_kv_cache*>(memory)) {
+    parts.caches.push_back(cache);
+  } else if (auto* state = dynamic_cast<llama_memory_recurrent*>(memory)) {
+    parts.states.push_back(state);
+  } else if (auto* windowed = dynamic_cast<llama_kv_cache_iswa*>(memory)) {
+    add(windowed->get_base(), parts);
+    add(windowed->get_swa(), parts);
+  } else if (auto* indexed = dynamic_cast<llama_kv_cache_dsa*>(memory)) {
+    add(indexed->get_mla(), parts);
+    add(indexed->get_lid(), parts);
+  } else if (auto* both = dynamic_cast<llama_kv_cache_dsa_iswa*>(memory)) {
+    add(both->get_dsa(), parts);
+    add(both->get_swa(), parts);
+  } else if (auto* sparse = dynamic_cast<llama_kv_cache_msa*>(memory)) {
+    add(sparse->get_base(), parts);
+    add(sparse->get_idx(), parts);
+  } else if (auto* hybrid_indexed = dynamic_cast<llama_memory_hybrid_idx*>(memory)) {
+    add(hybrid_indexed->get_mem_attn(), parts);
+    add(hybrid_indexed->get_mem_recr(), parts);
+    add(hybrid_indexed->get_mem_idx(), parts);
+  } else if (auto* hybrid = dynamic_cast<llama_memory_hybrid*>(memory)) {
+    add(hybrid->get_mem_attn(), parts);
+    add(hybrid->get_mem_recr(), parts);
+  } else if (auto* hybrid_windowed = dynamic_cast<llama_memory_hybrid_iswa*>(memory)) {
+    add(hybrid_windowed->get_mem_attn(), parts);
+    add(hybrid_windowed->get_mem_recr(), parts);
+  } else {
+    parts.known = false;
+  }
 }
 
+Parts parts_of(llama_memory_t memory) {
+  Parts parts;
+  add(memory, parts);
+  return parts;
+}
+
+/// The last dimension of a cache's tensors counts streams.
 void wipe(llama_kv_cache& cache, llama_seq_id sequence) {
   const size_t streams = cache.get_n_stream();
   const size_t stream = streams > 1 ? static_cast<size_t>(sequence) : 0;
-  ggml_init_params params{};
-  params.mem_size = 16 * ggml_tensor_overhead();
-  params.no_alloc = true;
-  for (const uint32_t layer : cache.get_layer_ids()) {
-    const auto il = static_cast<int32_t>(layer);
-    wipe_stream(cache.get_k_storage(il), stream, streams);
-    // The values have no getter of their own, but every view of them knows what it looks at.
-    ggml_context* views = ggml_init(params);
-    llama_kv_cache::slot_info place;
-    place.s0 = place.s1 = static_cast<uint32_t>(stream);
-    const ggml_tensor* view = cache.get_v(views, il, 1, place);
-    if (view != nullptr && view->view_src != nullptr) wipe_stream(view->view_src, stream, streams);
-    ggml_free(views);
+  for (const auto& [context, buffer] : cache.*reveal(CacheTensorsKey())) {
+    for (ggml_tensor* tensor = ggml_get_first_tensor(context.get()); tensor != nullptr;
+         tensor = ggml_get_next_tensor(context.get(), tensor)) {
+      if (tensor->view_src != nullptr) continue;
+      const size_t bytes = ggml_nbytes(tensor) / streams;
+      ggml_backend_tensor_memset(tensor, 0, stream * bytes, bytes);
+    }
   }
 }
 
@@ -56,30 +108,17 @@ void wipe(llama_memory_recurrent& memory) {
   }
 }
 
-void wipe(llama_kv_cache_iswa& cache, llama_seq_id sequence) {
-  wipe(*cache.get_base(), sequence);
-  wipe(*cache.get_swa(), sequence);
-}
-
 }  // namespace
 
-bool wipe_sequence(llama_memory_t memory, llama_seq_id sequence) {
-  if (auto* cache = dynamic_cast<llama_kv_cache*>(memory)) {
-    wipe(*cache, sequence);
-  } else if (auto* both = dynamic_cast<llama_kv_cache_iswa*>(memory)) {
-    wipe(*both, sequence);
-  } else if (auto* recurrent = dynamic_cast<llama_memory_recurrent*>(memory)) {
-    wipe(*recurrent);
-  } else if (auto* hybrid = dynamic_cast<llama_memory_hybrid*>(memory)) {
-    wipe(*hybrid->get_mem_attn(), sequence);
-    wipe(*hybrid->get_mem_recr());
-  } else if (auto* windowed = dynamic_cast<llama_memory_hybrid_iswa*>(memory)) {
-    wipe(*windowed->get_mem_attn(), sequence);
-    wipe(*windowed->get_mem_recr());
-  } else {
-    return memory == nullptr;
-  }
-  return true;
+bool can_wipe_sequence(llama_memory_t memory) {
+  return parts_of(memory).known;
+}
+
+void wipe_sequence(llama_memory_t memory, llama_seq_id sequence) {
+  const Parts parts = parts_of(memory);
+  if (!parts.known) throw Error(ErrorCode::kInternal, "A slot's memory is of a kind that cannot be wiped.");
+  for (llama_kv_cache* cache : parts.caches) wipe(*cache, sequence);
+  for (llama_memory_recurrent* state : parts.states) wipe(*state);
 }
 
 }  // namespace tapline

@@ -128,7 +128,7 @@ void Context::score(const AdvanceRequest& request, AdvanceResult& result) {
     if (rows[i] == nullptr) throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
   }
   TokenScores scores =
-      score_tokens(rows, model_->info().n_vocab, request.scored, request.scored_top, n_threads_);
+      score_tokens(rows, model_->info().n_vocab, request.scored, request.scored_top, *row_threads_);
   for (const double score : scores.log_probabilities) doubtful_ = doubtful_ || !std::isfinite(score);
   result.log_probabilities = std::move(scores.log_probabilities);
   result.scored_top_ids = std::move(scores.top_ids);
@@ -271,7 +271,8 @@ AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken&
   try {
     for (const LayerStates& layer : result.layers) check_finite(layer, n_past_ - rows);
     if (request.next_top > 0)
-      result.next = top_tokens(result.logits.data(), 1, info.n_vocab, request.next_top, nullptr, 1);
+      result.next =
+          top_tokens(result.logits.data(), 1, info.n_vocab, request.next_top, nullptr, *row_threads_);
   } catch (...) {
     doubtful_ = true;
     clear_memory();

@@ -55,6 +55,7 @@ Context::Context(std::shared_ptr<Model> model, const ContextOptions& options) : 
   params.n_batch = n_batch_;
   params.n_ubatch = n_batch_;
   params.n_seq_max = n_seq_max_;
+  row_threads_.emplace(n_threads_);
   params.n_threads = n_threads_;
   params.n_threads_batch = n_threads_;
   params.kv_unified = true;  // sequences share one cache, so a batch keeps its order
@@ -168,17 +169,7 @@ void Context::check_edits(const EditPlan& plan) const {
     const Site& site = check_place(edit.place());
     check_changeable(edit.point);
     check_head(edit.place(), edit.head, site);
-    const size_t width = edit.part(static_cast<size_t>(site.width), site.heads).second;
-    if (!edit.direction) {
-      if (edit.kind == EditKind::kAffine) continue;
-      throw Error(ErrorCode::kInvalidArgument, "An edit of a projection needs a vector.");
-    }
-    if (edit.direction->values.size() != width) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  "An edit's vector has " + std::to_string(edit.direction->values.size()) + " values; " +
-                      (edit.point == Point::kHeadOut ? "there are " : "the hidden size is ") +
-                      std::to_string(width) + ".");
-    }
+    check_vector(edit, edit.part(static_cast<size_t>(site.width), site.heads).second);
   }
 }
 
@@ -192,7 +183,7 @@ void Context::run_edited(const TokenBatch& batch, const BatchEdits& edits, const
 void Context::run_tapped(const TokenBatch& batch, std::vector<TapPoint> points, bool leave_early,
                          const BlockTap::Sink& sink, const CancelToken& cancel) {
   const std::vector<MicroBatch> micros =
-      plan_micro_batches(batch.raw, split_kind(model_->info()), llama_n_ubatch(ctx_));
+      plan_micro_batches(batch.raw, split_kind(model_->info()), llama_n_ubatch(ctx_), llama_n_rs_seq(ctx_));
   try {
     if (leave_early && micros.size() > 1) {
       decode_each(batch, micros, points, sink, cancel);

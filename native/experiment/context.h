@@ -12,6 +12,7 @@
 #include "capture/logit_direction.h"
 #include "capture/logit_lens.h"
 #include "capture/residual_stream.h"
+#include "capture/top_tokens.h"
 #include "experiment/attention.h"
 #include "experiment/explain.h"
 #include "experiment/patch_sweep.h"
@@ -276,6 +277,7 @@ class Context : public Counted<Context> {
   uint32_t n_batch_ = 0;
   uint32_t n_seq_max_ = 1;
   int n_threads_ = 1;
+  std::optional<RowThreads> row_threads_;
   uint32_t n_past_ = 0;
   int depth_ = 0;          // blocks that hold K/V of every token so far
   bool doubtful_ = false;  // the memory may hold numbers that are not finite

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "fit.h"
 #include "model/tensor_map.h"
 
@@ -89,8 +90,7 @@ void Placement::fit(const std::string& path, uint32_t n_ctx) {
     devices_ = usable;
     devices_.push_back(nullptr);
   }
-  static std::mutex mutex;  // llama.cpp's fitting borrows the process's log
-  const std::lock_guard<std::mutex> lock(mutex);
+  const std::lock_guard<std::mutex> lock(log_swap_mutex());
   llama_model_params params = llama_model_default_params();
   if (!devices_.empty()) params.devices = devices_.data();
   llama_context_params context = llama_context_default_params();

@@ -1,6 +1,7 @@
 #include "napi/edit_args.h"
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -31,10 +32,11 @@ std::shared_ptr<const Gauge> gauge_of(const Napi::Object& feature, size_t width)
   if (static_cast<size_t>(dictionary->hidden()) != width)
     wrong_type("a feature", "one of the vector's width");
   const int index = dictionary->checked_feature(int_field(feature, "index", -1));
-  return std::make_shared<const Gauge>([dictionary, index](const float* row) {
-    const dictionary::FeatureOfRow read = dictionary->feature(row, index);
-    return Reading{read.activation, read.unit};
-  });
+  return std::make_shared<const Gauge>(
+      [dictionary, index](const float* row, const std::function<double(double)>& change) {
+        const dictionary::FeatureOfRow read = dictionary->feature(row, index, change);
+        return Reading{read.activation, read.unit};
+      });
 }
 
 }  // namespace

@@ -75,7 +75,13 @@ void EngineHandle::deliver_calls(Napi::Env env) {
   for (const auto& call : calls) {
     const Napi::HandleScope scope(env);
     const Failure failure = catching([&] { call(env); });
-    if (failure.failed) to_js_error(env, failure.code, failure.sentence).ThrowAsJavaScriptException();
+    // Node-API refuses every call while an exception is pending: a callback's exception is reported as
+    // uncaught before the next call.
+    if (env.IsExceptionPending()) {
+      napi_fatal_exception(env, env.GetAndClearPendingException().Value());
+    } else if (failure.failed) {
+      napi_fatal_exception(env, to_js_error(env, failure.code, failure.sentence).Value());
+    }
   }
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <exception>
 #include <limits>
 #include <mutex>
 #include <numeric>
@@ -68,24 +67,17 @@ void fit_permutations(const Examples& examples, const StandardisedExamples& x, c
                       const std::function<void(int)>& on_permutation) {
   const double tolerance = std::max(options.logistic.tolerance, kPermutationTolerance);
   std::mutex mutex;
-  std::exception_ptr failure;
   int done = 0;
   team.parallel_for(options.permutations, [&](int index) {
-    try {
-      Random random(options.seed, kPermutationStreams + static_cast<uint64_t>(index));
-      const std::vector<uint8_t> labels = groups.permuted(random);
-      const LogisticFit fit = regression.fit(labels, nullptr, cancel, {}, tolerance);
-      std::vector<double> values = x.products(fit.weight, nullptr);
-      for (double& value : values) value += fit.bias;
-      found(static_cast<size_t>(index), held_out(examples, values));
-      const std::lock_guard<std::mutex> lock(mutex);
-      on_permutation(++done);
-    } catch (...) {
-      const std::lock_guard<std::mutex> lock(mutex);
-      failure = std::current_exception();
-    }
+    Random random(options.seed, kPermutationStreams + static_cast<uint64_t>(index));
+    const std::vector<uint8_t> labels = groups.permuted(random);
+    const LogisticFit fit = regression.fit(labels, nullptr, cancel, {}, tolerance);
+    std::vector<double> values = x.products(fit.weight, nullptr);
+    for (double& value : values) value += fit.bias;
+    found(static_cast<size_t>(index), held_out(examples, values));
+    const std::lock_guard<std::mutex> lock(mutex);
+    on_permutation(++done);
   });
-  if (failure) std::rethrow_exception(failure);
 }
 
 /// Whose figures they are: of examples by their decision values, or of groups by the means of their scores.
@@ -188,18 +180,8 @@ ProbeResult train_probe(const Examples& examples, const std::vector<uint8_t>& la
   if (!options.control) {
     fit_one(0, &team);
   } else {
-    // The probe and its control are fitted side by side; what either throws is thrown again here.
-    std::exception_ptr failures[2];
-    team.parallel_for(2, [&](int which) {
-      try {
-        fit_one(which, nullptr);
-      } catch (...) {
-        failures[which] = std::current_exception();
-      }
-    });
-    for (const std::exception_ptr& failure : failures) {
-      if (failure) std::rethrow_exception(failure);
-    }
+    // The probe and its control are fitted side by side.
+    team.parallel_for(2, [&](int which) { fit_one(which, nullptr); });
   }
 
   const LogisticFit& fit = fits[0];

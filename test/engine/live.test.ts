@@ -24,6 +24,8 @@ interface Choice {
   finish_reason: string;
   // biome-ignore lint/suspicious/noExplicitAny: tests read whatever comes
   tapline?: any;
+  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever comes
+  logprobs?: any;
 }
 
 async function ask(plan?: LivePlan, more: object = {}): Promise<Choice[]> {
@@ -94,6 +96,24 @@ test("completions of one prompt have its rows, its first token's reading, and be
     ["k-0", rows[0]![1]],
     ["k-1", rows[0]![1]],
   ]);
+});
+
+test("answers end by a condition while others ask about the slots", async () => {
+  // Under ThreadSanitizer: the thread that answers reads what ends an answer.
+  const probe = { name: "always", layer: 1, weight: new Float64Array(engine.info.nEmbd), bias: 1 };
+  const conditions = [{ probe: 0, bound: 0.5, above: true, tokens: 3 }];
+  let asking = true;
+  const asked = (async () => {
+    for (; asking; ) assert.is((await engine.request("slots", {})).status, 200);
+  })();
+  for (let round = 0; round < 5; round++) {
+    const plan = { probes: [probe], conditions, stop: 0 };
+    const answers = await Promise.all([1, 2].map(() => ask(plan, { logprobs: 1, max_tokens: 40 })));
+    for (const [choice] of answers) assert.is(choice!.finish_reason, "monitor");
+    for (const [choice] of answers) assert.is(choice!.logprobs.content.length, 3);
+  }
+  asking = false;
+  await asked;
 });
 
 test("a pair draws the same numbers, also where nobody chose a seed", async () => {

@@ -7,7 +7,14 @@ import * as assert from "uvu/assert";
 import type { Edit } from "../../src/native/edit.js";
 import { Engine } from "../../src/native/engine.js";
 import { writeTinyModel } from "../inference/support/tiny-models.js";
-import { writeHybrid, writeRecurrent, writeWindowed } from "../native/memory-models.js";
+import {
+  hidden,
+  writeCompressed,
+  writeHybrid,
+  writeRecurrent,
+  writeTrapdoor,
+  writeWindowed,
+} from "../native/memory-models.js";
 import { until } from "../support/until.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-memories-"));
@@ -22,6 +29,7 @@ const kinds: [string, () => Promise<string>][] = [
       return path;
     },
   ],
+  ["keys alone", () => writeCompressed(folder)],
   ["a window", () => writeWindowed(folder)],
   ["a state", () => writeRecurrent(folder)],
   ["a state and cells", () => writeHybrid(folder)],
@@ -106,5 +114,34 @@ for (const [kind, write] of kinds) {
     await engine.close();
   });
 }
+
+// Flash attention skips masked numbers, so that no logits show the overflow; without it, they would spoil the next answer in
+// this slot.
+for (const flashAttention of ["on", "off"] as const)
+  test(`a row that overflows after its edit fails though no answer reads it, flash ${flashAttention}`, async () => {
+    const path = await writeTrapdoor(mkdtempSync(join(folder, "trapdoor-")));
+    const engine = await Engine.open({
+      ...{ path, id: "x", threads: 1, parallel: 1, ctxSize: 512, batch: 64 },
+      ...{ flashAttention, cacheRamMiB: 0 },
+    });
+    const ask = async (length: number, edits?: Edit[]) =>
+      engine.request(
+        "native-completion",
+        { prompt: text(length), n_predict: 1, temperature: 0, n_probs: 5, cache_prompt: false },
+        undefined,
+        edits && { edits },
+      );
+    const plain = async () => JSON.stringify(JSON.parse((await ask(20)).body).completion_probabilities);
+    const before = await plain();
+    assert.match(before, /"logprob":-\d/);
+    const vector = new Float32Array(hidden);
+    vector[hidden - 1] = 1;
+    // A change of the row's usual length. The prompt's last row reads about twenty tokens, not this one.
+    const failing = await ask(60, [{ layer: 0, scale: 0, vector, positions: [[0, 0]] }]);
+    assert.is(failing.status, 400, failing.body);
+    assert.match(failing.body, /made the model's numbers non-finite/);
+    assert.is(await plain(), before);
+    await engine.close();
+  });
 
 test.run();

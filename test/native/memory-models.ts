@@ -20,6 +20,7 @@ async function write(
   more: Metadata,
   tensors: TensorSpec[],
   last = { norm: "output_norm", count: blocks },
+  change = (one: TensorSpec) => one,
 ): Promise<string> {
   const path = join(folder, `${architecture}-${Object.keys(more).length}.gguf`);
   const common = {
@@ -45,7 +46,7 @@ async function write(
       filledTensor(`${last.norm}.weight`, [hidden], 1),
       ...everyBlock((blk) => [filledTensor(`${blk}.attn_norm.weight`, [hidden], 1)], last.count),
       ...tensors,
-    ],
+    ].map(change),
   );
   return path;
 }
@@ -96,6 +97,39 @@ export const writeBidirectional = (folder: string) =>
     ]),
   );
 
+/** A deepseek2 whose memory holds compressed keys, and no values. */
+export function writeCompressed(folder: string): Promise<string> {
+  const [heads, compressed, rotated, plain] = [2, 16, 8, 8];
+  return write(
+    folder,
+    "deepseek2",
+    {
+      ...attending,
+      "attention.head_count_kv": 1,
+      "attention.q_lora_rank": 0,
+      "attention.kv_lora_rank": compressed,
+      "attention.key_length": compressed + rotated,
+      "attention.value_length": compressed,
+      "attention.key_length_mla": plain + rotated,
+      "attention.value_length_mla": plain,
+      "rope.dimension_count": rotated,
+      leading_dense_block_count: blocks,
+      expert_feed_forward_length: hidden,
+      expert_shared_count: 0,
+    },
+    everyBlock((blk) => [
+      filledTensor(`${blk}.ffn_norm.weight`, [hidden], 1),
+      filledTensor(`${blk}.attn_kv_a_norm.weight`, [compressed], 1),
+      randomTensor(`${blk}.attn_q.weight`, [hidden, heads * (plain + rotated)]),
+      randomTensor(`${blk}.attn_kv_a_mqa.weight`, [hidden, compressed + rotated]),
+      randomTensor(`${blk}.attn_k_b.weight`, [plain, compressed, heads]),
+      randomTensor(`${blk}.attn_v_b.weight`, [compressed, plain, heads]),
+      randomTensor(`${blk}.attn_output.weight`, [heads * plain, hidden]),
+      ...feedForward(blk),
+    ]),
+  );
+}
+
 /**
  * A cohere2: the first and the last of three blocks read eight tokens, the one between them all. What changes behind
  * the first one is in both of its memories.
@@ -118,8 +152,9 @@ export const writeWindowed = (folder: string) =>
 /**
  * An lfm2: the second of three blocks keeps a state, the others attend.
  * @param window how many tokens they read; 0: all
+ * @param change what is done to each tensor
  */
-export const writeHybrid = (folder: string, window = 0) =>
+export const writeHybrid = (folder: string, window = 0, change = (one: TensorSpec) => one) =>
   write(
     folder,
     "lfm2",
@@ -148,4 +183,24 @@ export const writeHybrid = (folder: string, window = 0) =>
       3,
     ),
     { norm: "token_embd_norm", count: 3 },
+    change,
   );
+
+/**
+ * The same with a window of 8 and a trapdoor: a row overflows in the second block where its last number is not zero, which
+ * no row's is unless an edit makes it so.
+ */
+export const writeTrapdoor = (folder: string) =>
+  writeHybrid(folder, 8, (one) => {
+    const numbers = new Float32Array(
+      new Uint8Array(one.bytes(4 * one.dimensions.reduce((product, size) => product * size))).buffer,
+    );
+    if (one.name === "token_embd.weight") {
+      for (let last = hidden - 1; last < numbers.length; last += hidden) numbers[last] = 0;
+    } else if (/attn_output|out_proj|ffn_down/.test(one.name)) {
+      numbers.fill(0, numbers.length - hidden);
+    } else if (/^blk\.1\.ffn_(gate|up)/.test(one.name)) {
+      numbers[hidden - 1] = 1e30;
+    }
+    return { ...one, bytes: () => Buffer.from(numbers.buffer) };
+  });

@@ -41,6 +41,7 @@ const noThreads = "OUT_OF_MEMORY: The system has no more threads for this proces
       "sequences without memory": noMemory,
       "detokenise without memory": noMemory,
       "text without memory": noMemory,
+      "threads without memory": noMemory,
       afterwards: "done",
       "request without memory": noMemory,
       "request afterwards": "done",

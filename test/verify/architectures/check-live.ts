@@ -55,6 +55,7 @@ async function checkLive(path: string): Promise<ModelReport> {
       report.checks.push(await inOneBatch(model, context, engine, layer));
     }
     report.checks.push(besideEdited(engine));
+    report.checks.push(await afterOverflow(model, engine));
     if (report.checks.every(({ ok }) => ok)) return report;
     // Whether it is the edit at all: what the server makes of two plain requests without any.
     const off = await plainOnes(model, context, engine);
@@ -139,6 +140,35 @@ function besideEdited(engine: Engine): Check {
   const ok = plain.beside > 0 && plain.different === 0 && edited.different > 0 && lost === 0;
   const detail = ok ? "" : `${JSON.stringify({ plain, edited, lost })} ${first}`;
   return { name: "same bits", ok, detail };
+}
+
+/** Whether a slot answers as before once an edit has made its memory non-finite: each kind of memory is wiped. */
+async function afterOverflow(model: Model, engine: Engine): Promise<Check> {
+  const [short, long] = [9, 40].map((length) =>
+    Array.from({ length }, (_, index) => (7 * index + 3) % Math.min(model.info.nVocab, 97)),
+  );
+  const answer = async () => {
+    const { body } = await engine.request("completion", {
+      ...request(Int32Array.from(short!)),
+      id_slot: 0,
+    });
+    return JSON.stringify((JSON.parse(body) as { choices: LiveChoice[] }).choices?.[0]?.logprobs ?? body);
+  };
+  const before = await answer();
+  const { status, body } = await engine.request(
+    "completion",
+    { prompt: long, max_tokens: steps, id_slot: 0 },
+    undefined,
+    { edits: [{ layer: 0, scale: 3e38, positions: "all" }] },
+  );
+  const failed = status === 400 && /non-finite/.test(body);
+  const after = await answer();
+  const detail = !failed
+    ? `an overflow answers ${status}: ${body}`
+    : after === before
+      ? ""
+      : "another answer";
+  return { name: "after an overflow", ok: detail === "", detail };
 }
 
 /** How far the first token's probabilities are off, at most; what else is wrong goes to `problems`. */
