@@ -9,6 +9,7 @@ import { githubProvider } from "./auth/github.js";
 import { oidcProvider } from "./auth/oidc.js";
 import type { Providers } from "./auth/providers.js";
 import type { StudiesOptions } from "./start.js";
+import { databaseUrl } from "./store/location.js";
 
 const strict = { additionalProperties: false };
 const text = (description: string) => Type.String({ minLength: 1, description });
@@ -78,13 +79,23 @@ export function readConfig(path: string, env: Environment): StudiesOptions {
     origin,
     host: config.host ?? (config.tls ? "::" : "127.0.0.1"),
     port: config.port ?? studiesPort,
-    database: env.DATABASE_URL ?? file(config.database ?? "studies.db"),
+    database: databaseUrl(env) ?? file(sqlitePath(config.database ?? "studies.db")),
     tls: config.tls ? readTls() : null,
     ...(config.tls ? { renewedTls: readTls } : {}),
     trustedProxies: config.trusted_proxies ?? null,
     disableFile: file(config.disable_file ?? "api-disabled"),
     providers: () => providersOf(config, env),
   };
+}
+
+/** A URL would become a file with that name, password included. */
+function sqlitePath(given: string): string {
+  if (/^\s*[a-z][a-z0-9+.-]*:\/\//i.test(given)) {
+    throw new UserError(
+      "database must be the path of an SQLite file, not a URL; DATABASE_URL names a PostgreSQL.",
+    );
+  }
+  return given;
 }
 
 function originOf(given: string): string {

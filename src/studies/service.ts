@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import type { Providers } from "./auth/providers.js";
 import type { PublicPage } from "./site/public-pages.js";
 import type { ActivityLog } from "./store/activity.js";
+import { faultOf } from "./store/fault.js";
 import type { Kept } from "./store/kept.js";
 import type { Store } from "./store/store.js";
 
@@ -34,11 +35,10 @@ export function isDisabled(service: Service): boolean {
  */
 export function logFault(service: Pick<Service, "log">, requestId: string, error: unknown): void {
   const { name, code, message, stack } = (error ?? {}) as Partial<Error & { code: unknown }>;
+  const fault = faultOf(error)?.text ?? String(code ?? "");
   // The stack begins with the message, whose own lines may look like places.
   const [, traced = ""] = (stack ?? "").split(`: ${message}\n`);
   const places = (message === "" ? (stack ?? "") : traced).split("\n").filter((line) => /^\s+at /.test(line));
   const where = places.slice(0, 6).map((line) => line.trim().slice(3));
-  service.log(
-    `request ${requestId} failed: ${name ?? typeof error} ${String(code ?? "")} at ${where.join(" < ")}`,
-  );
+  service.log(`request ${requestId} failed: ${name ?? typeof error} ${fault} at ${where.join(" < ")}`);
 }

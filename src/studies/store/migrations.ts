@@ -28,6 +28,12 @@ export async function migrate(db: Kysely<Database>, dialect: Dialect, upTo?: str
   });
 }
 
+/** Whether a database was ever brought to a schema of ours. */
+export async function hasSchema(db: Kysely<Database>): Promise<boolean> {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
+  return ["kysely_migration", "accounts"].every((name) => tables.some((table) => table.name === name));
+}
+
 async function run(db: Kysely<Database>, dialect: Dialect, upTo: string | undefined): Promise<void> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations(dialect) } });
   const { error } = upTo === undefined ? await migrator.migrateToLatest() : await migrator.migrateTo(upTo);
