@@ -53,18 +53,36 @@ export async function signInAccount(store: Store, identity: Identity): Promise<A
         .onConflict((conflict) => conflict.columns(["issuer", "subject"]).doUpdateSet(known))
         .returningAll()
         .executeTakeFirstOrThrow();
-      await store.db
-        .updateTable("approvals")
-        .set({ account_id: account.id })
-        .where("account_id", "is", null)
-        .where("identity", "in", identitiesOf(account))
-        .execute();
+      await bindApprovals(store, account);
       return account;
     } catch (error) {
       // Somebody took the handle between the look and the insert.
       if (attempt >= 10 || !/accounts[._]handle/.test((error as Error).message)) throw error;
     }
   }
+}
+
+/** Approvals that wait for what an account shows become its own; the log names them by the account from then on. */
+async function bindApprovals(store: Store, account: Account): Promise<void> {
+  await store.db.transaction().execute(async (trx) => {
+    const bound = await trx
+      .updateTable("approvals")
+      .set({ account_id: account.id })
+      .where("account_id", "is", null)
+      .where("identity", "in", identitiesOf(account))
+      .returning("identity")
+      .execute();
+    if (bound.length === 0) return;
+    await trx
+      .updateTable("audit")
+      .set({ target: account.id })
+      .where(
+        "target",
+        "in",
+        bound.map(({ identity }) => identity),
+      )
+      .execute();
+  });
 }
 
 /** An address as approvals name it. What is none (`github:…`, `issuer#subject`) would pass for another identity. */

@@ -1,5 +1,6 @@
 import { type Kysely, type Migration, Migrator, sql } from "kysely";
 import type { Dialect } from "./dialect.js";
+import { auditTargets } from "./migration-audit-targets.js";
 import { people } from "./migration-people.js";
 import { publicSite } from "./migration-public-site.js";
 import { withoutTimeout } from "./postgresql.js";
@@ -254,5 +255,6 @@ function migrations(dialect: Dialect): Record<string, Migration> {
           .execute();
       },
     },
+    "008-audit-targets": auditTargets,
   };
 }

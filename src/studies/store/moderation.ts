@@ -197,8 +197,13 @@ async function tellHidden(
 }
 
 /** Erases a comment's text for good. */
-export function eraseComment(store: Store, actor: Actor, id: string, reason: string): Promise<string | null> {
-  return asModerator(store, actor, async (trx, now) => {
+export async function eraseComment(
+  store: Store,
+  actor: Actor,
+  id: string,
+  reason: string,
+): Promise<string | null> {
+  const studyId = await asModerator(store, actor, async (trx, now) => {
     const changed = await trx
       .updateTable("comments")
       .set({ body: "", hidden: "deleted", reason })
@@ -213,6 +218,8 @@ export function eraseComment(store: Store, actor: Actor, id: string, reason: str
     await audit(trx, now, { actor, action: "comment.erase", target: id, detail: reason });
     return changed.study_id;
   });
+  if (studyId !== null) store.forgetErased();
+  return studyId;
 }
 
 async function closeReports(

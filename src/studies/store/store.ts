@@ -10,6 +10,7 @@ import { hasSchema, migrate } from "./migrations.js";
 import { openPostgresql, postgresql } from "./postgresql.js";
 import type { Database } from "./schema.js";
 import { openSqlite, sqlite } from "./sqlite.js";
+import { SqliteLog } from "./sqlite-log.js";
 import { WordSets } from "./word-sets.js";
 
 /** The service's database. */
@@ -25,6 +26,8 @@ export interface Store {
   wordSets: WordSets;
   /** Publication times of all studies by upvotes and by comments, by the number of the public state. */
   orders: Kept<Float64Array>;
+  /** To be called after something was erased for good: nothing of it stays in the database's log. */
+  forgetErased(): void;
   /** Idempotent. */
   close(): Promise<void>;
 }
@@ -80,6 +83,7 @@ async function open(location: Location, options: StoreOptions): Promise<Store> {
     throw error;
   }
   const wordSets = new WordSets(db, dialect.search);
+  const log = location.kind === "sqlite" ? new SqliteLog(location.path) : null;
   let closed: Promise<void> | undefined;
   return {
     db,
@@ -88,7 +92,9 @@ async function open(location: Location, options: StoreOptions): Promise<Store> {
     name: location.name,
     wordSets,
     orders: new Kept(2),
+    forgetErased: () => log?.empty(),
     close() {
+      log?.close();
       closed ??= wordSets.close().then(async () => {
         await Promise.all([db.destroy(), quick.destroy()]);
       });

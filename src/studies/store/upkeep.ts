@@ -28,4 +28,5 @@ export async function cleanUp(store: Store): Promise<void> {
     .where("at", "<=", now - studyLimits.activity_days * 86_400_000)
     .execute();
   await forgetOldNotifications(store, studyLimits.notification_days);
+  store.forgetErased();
 }
