@@ -9,8 +9,9 @@ import { site } from "./site/middleware.js";
 export function createStudiesApp(service: Service): Koa {
   const app = new Koa();
   app.on("error", (error: { code?: unknown; name?: string }) => {
-    if (!isDisconnect(error))
-      service.log(`connection failed: ${error.name ?? "error"} ${String(error.code ?? "")}`);
+    if (isDisconnect(error)) return;
+    const line = `connection failed: ${error.name ?? "error"} ${String(error.code ?? "")}`;
+    service.log(line, line);
   });
   app.use(health(service));
   app.use(api(service));

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import type { Providers } from "./auth/providers.js";
+import type { Log } from "./log.js";
 import type { PublicPage } from "./site/public-pages.js";
 import type { ActivityLog } from "./store/activity.js";
 import { faultOf } from "./store/fault.js";
@@ -21,8 +22,8 @@ export interface Service {
   /** The website's pages as everybody gets them, the same way. */
   pages: Kept<PublicPage>;
   providers: Providers;
-  /** Receives a line for each fault. */
-  log: (line: string) => void;
+  /** Receives lines about faults. */
+  log: Log;
 }
 
 export function isDisabled(service: Service): boolean {
@@ -35,10 +36,14 @@ export function isDisabled(service: Service): boolean {
  */
 export function logFault(service: Pick<Service, "log">, requestId: string, error: unknown): void {
   const { name, code, message, stack } = (error ?? {}) as Partial<Error & { code: unknown }>;
-  const fault = faultOf(error)?.text ?? String(code ?? "");
+  const known = faultOf(error);
+  const fault = known?.text ?? String(code ?? "");
   // The stack begins with the message, whose own lines may look like places.
   const [, traced = ""] = (stack ?? "").split(`: ${message}\n`);
   const places = (message === "" ? (stack ?? "") : traced).split("\n").filter((line) => /^\s+at /.test(line));
   const where = places.slice(0, 6).map((line) => line.trim().slice(3));
-  service.log(`request ${requestId} failed: ${name ?? typeof error} ${fault} at ${where.join(" < ")}`);
+  const what = `${name ?? typeof error} ${fault}`;
+  // A database that is gone fails every statement of every request; other faults are a line each, with the request's id.
+  const kind = known?.ofDatabase ? fault : undefined;
+  service.log(`request ${requestId} failed: ${what} at ${where.join(" < ")}`, kind);
 }

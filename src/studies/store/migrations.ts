@@ -23,7 +23,8 @@ export async function migrate(db: Kysely<Database>, dialect: Dialect, upTo?: str
       await run(connection, dialect, upTo);
       await sql`commit`.execute(connection);
     } catch (error) {
-      await sql`rollback`.execute(connection);
+      // SQLite may have rolled it back by itself; the error that tells why is the first one.
+      await sql`rollback`.execute(connection).catch(() => {});
       throw error;
     }
   });

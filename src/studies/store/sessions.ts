@@ -3,6 +3,7 @@ import { studyLimits } from "../../contracts/studies/index.js";
 import { displayable, firstCharacters } from "../text/display.js";
 import type { Account } from "./accounts.js";
 import { audit } from "./audit.js";
+import { faultOf } from "./fault.js";
 import { readNow, type Store, withAccount } from "./store.js";
 import { sha256Hex } from "./tokens.js";
 
@@ -66,7 +67,15 @@ export async function findSession(store: Store, secret: string): Promise<Session
   if (row === undefined) return null;
   const { sessionId, seen_at, moderator, unread, ...account } = row;
   if (seen_at < now - 60_000) {
-    await store.quick.updateTable("sessions").set({ seen_at: now }).where("id", "=", sessionId).execute();
+    // Where the database takes reads alone, on a full disk for one, pages can still be read.
+    await store.quick
+      .updateTable("sessions")
+      .set({ seen_at: now })
+      .where("id", "=", sessionId)
+      .execute()
+      .catch((error) => {
+        if (faultOf(error)?.ofDatabase !== true) throw error;
+      });
   }
   return { id: sessionId, account, isModerator: Number(moderator) > 0, unread: Number(unread) };
 }

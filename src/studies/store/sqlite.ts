@@ -33,7 +33,7 @@ export async function openSqlite(
     // Counters and activity need few pages.
     file.exec(`pragma cache_size = ${synchronous === "FULL" ? -32000 : -4000}`);
     const db = new Kysely<Database>({
-      dialect: new SqliteTurnsDialect({ database: file }, realpathSync(path)),
+      dialect: new SqliteTurnsDialect(file, realpathSync(path)),
     });
     // kysely closes a file only after a query; the first one also takes the lock, which lasts.
     await sql`select count(*) from sqlite_schema`.execute(db);

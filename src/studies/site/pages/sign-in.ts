@@ -64,7 +64,8 @@ export async function postSignIn(visit: Visit, key: string | undefined): Promise
   const form = await readForm(visit, true);
   await countVisit(visit, "sign-in");
   const { url, secrets } = await provider.begin(callbackOf(visit, provider)).catch((error) => {
-    service.log(`sign-in provider ${provider.key} is not reachable: ${(error as Error).name}`);
+    const line = `sign-in provider ${provider.key} is not reachable: ${(error as Error).name}`;
+    service.log(line, line);
     throw new SiteError(503, `${provider.label} is not reachable just now; please try again later.`);
   });
   const back = safeReturn(service, form.get("return"));
@@ -121,7 +122,8 @@ export async function signInCallback(visit: Visit, key: string | undefined): Pro
   callback.search = ctx.search;
   const identity = await provider.finish(callback, secrets).catch((error) => {
     if (error instanceof SignInRefused) throw new SiteError(403, error.message);
-    service.log(`sign-in with ${provider.key} failed: ${(error as Error).name}`);
+    const line = `sign-in with ${provider.key} failed: ${(error as Error).name}`;
+    service.log(line, line);
     throw new SiteError(503, `${provider.label} is not reachable just now; please try again later.`);
   });
   const account = await signInAccount(service.store, identity);
