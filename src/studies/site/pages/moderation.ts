@@ -50,7 +50,7 @@ export async function moderatedAccount(visit: Visit): Promise<void> {
   requireModerator(visit);
   const { store } = visit.service;
   const handle = new URLSearchParams(visit.ctx.querystring).get("handle") ?? "";
-  const [person] = await accountsNamed(store.db, `@${handle.replace(/^@/, "").toLowerCase()}`);
+  const [person] = await accountsNamed(store.db, `@${handle.replace(/^@/, "")}`);
   if (person === undefined) throw new SiteError(404, "There is no account of this handle.");
   const [studies, log] = await Promise.all([
     ownStudies(store, person.id),
