@@ -63,7 +63,7 @@ test("a public page is made once while nothing changes, and kept unless it is la
   let made = 0;
   const ask = async (body: string | Buffer, path = "/docs?a=1", status = 200, headers = {}) => {
     const ctx = contextOf("GET", path, headers);
-    await answerPublic({ ctx, service } as unknown as Visit, async () => {
+    await answerPublic({ ctx, service } as unknown as Visit, { a: (value) => value }, async () => {
       made += 1;
       ctx.status = status;
       ctx.set({ "Content-Type": "text/x-own", "X-Study-Version": "7", "X-Other": "y" });

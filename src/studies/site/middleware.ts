@@ -49,25 +49,34 @@ import {
 } from "./pages/notifications.js";
 import { postSignIn, signIn, signInCallback } from "./pages/sign-in.js";
 import { downloadStudy, postUpvote, study } from "./pages/study.js";
+import {
+  changeParameters,
+  listParameters,
+  type Parameters,
+  pageParameters,
+  searchParameters,
+  studyParameters,
+  versionParameters,
+} from "./parameters.js";
 import { answerPublic, isPublic } from "./public-pages.js";
 import { icon, style } from "./style.js";
 import { NeedsSignIn, SiteError, seeOther, startVisit, type Visit } from "./visit.js";
 
 type Handler = (visit: Visit, ...parts: (string | undefined)[]) => void | Promise<void>;
 
-/** Every page: method, path with the parts that vary, what answers. */
-export const routes: [method: "GET" | "POST", path: RegExp, handler: Handler][] = [
-  ["GET", /^\/$/, (visit) => feed(visit, "new")],
-  ["GET", /^\/top$/, (visit) => feed(visit, "top")],
-  ["GET", /^\/reproduced$/, (visit) => feed(visit, "reproduced")],
-  ["GET", /^\/studies\/([^/]+)$/, study],
-  ["GET", /^\/studies\/([^/]+)\/package\.json$/, downloadStudy],
-  ["GET", /^\/studies\/([^/]+)\/changes$/, changes],
-  ["GET", /^\/studies\/([^/]+)\/v\/(\d+)$/, study],
+/** Every page: method, path with the parts that vary, what answers; what a public page reads from its query. */
+export const routes: [method: "GET" | "POST", path: RegExp, handler: Handler, parameters?: Parameters][] = [
+  ["GET", /^\/$/, (visit) => feed(visit, "new"), listParameters],
+  ["GET", /^\/top$/, (visit) => feed(visit, "top"), pageParameters],
+  ["GET", /^\/reproduced$/, (visit) => feed(visit, "reproduced"), pageParameters],
+  ["GET", /^\/studies\/([^/]+)$/, study, studyParameters],
+  ["GET", /^\/studies\/([^/]+)\/package\.json$/, downloadStudy, versionParameters],
+  ["GET", /^\/studies\/([^/]+)\/changes$/, changes, changeParameters],
+  ["GET", /^\/studies\/([^/]+)\/v\/(\d+)$/, study, studyParameters],
   ["GET", /^\/studies\/([^/]+)\/v\/(\d+)\/package\.json$/, downloadStudy],
   ["GET", /^\/studies\/([^/]+)\/v\/(\d+)\/cite\.([a-z]+)$/, cite],
-  ["GET", /^\/feed\.atom$/, (visit) => feedAtom(visit)],
-  ["GET", /^\/authors\/([\w-]+)$/, author],
+  ["GET", /^\/feed\.atom$/, (visit) => feedAtom(visit), searchParameters],
+  ["GET", /^\/authors\/([\w-]+)$/, author, listParameters],
   ["GET", /^\/authors\/([\w-]+)\/feed\.atom$/, authorAtom],
   ["GET", /^\/sitemap\.xml$/, (visit) => sitemap(visit)],
   ["GET", /^\/sitemap-([1-9]\d{0,3})\.xml$/, sitemapPart],
@@ -174,12 +183,12 @@ async function answer(visit: Visit): Promise<void> {
   const { ctx } = visit;
   const method = ctx.method === "HEAD" ? "GET" : ctx.method;
   const allowed: string[] = [];
-  for (const [accepted, path, handler] of routes) {
+  for (const [accepted, path, handler, parameters = {}] of routes) {
     const match = path.exec(ctx.path);
     if (match === null) continue;
     if (accepted === method) {
       const make = async () => handler(visit, ...match.slice(1));
-      await (isPublic(visit) ? answerPublic(visit, make) : make());
+      await (isPublic(visit) ? answerPublic(visit, parameters, make) : make());
       return;
     }
     allowed.push(accepted);
