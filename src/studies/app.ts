@@ -2,6 +2,7 @@ import Koa from "koa";
 import { isDisconnect } from "../http/errors.js";
 import { api } from "./api/middleware.js";
 import { health } from "./http/health.js";
+import { metrics } from "./http/metrics.js";
 import type { Service } from "./service.js";
 import { site } from "./site/middleware.js";
 
@@ -13,6 +14,7 @@ export function createStudiesApp(service: Service): Koa {
     const line = `connection failed: ${error.name ?? "error"} ${String(error.code ?? "")}`;
     service.log(line, line);
   });
+  app.use(metrics(service));
   app.use(health(service));
   app.use(api(service));
   app.use(site(service));

@@ -38,6 +38,7 @@ const tables = [
   ["comments", ["id"]],
   ["votes", ["study_id", "version", "account_id"]],
   ["reports", ["id"]],
+  ["appeals", ["id"]],
   ["notifications", ["id"]],
   ["retired_handles", ["hash"]],
   ["audit", ["id"]],

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import type { Providers } from "./auth/providers.js";
 import type { Log } from "./log.js";
+import type { Metrics } from "./metrics.js";
 import type { PublicPage } from "./site/public-pages.js";
 import type { ActivityLog } from "./store/activity.js";
 import { faultOf } from "./store/fault.js";
@@ -22,6 +23,11 @@ export interface Service {
   /** The website's pages as everybody gets them, the same way. */
   pages: Kept<PublicPage>;
   providers: Providers;
+  metrics: Metrics;
+  /** Opens `/metrics`; null where nobody may read it. */
+  metricsToken: string | null;
+  /** Where to report a vulnerability, as a URL; null where no address was given. */
+  securityContact: string | null;
   /** Receives lines about faults. */
   log: Log;
 }
@@ -34,7 +40,12 @@ export function isDisabled(service: Service): boolean {
  * A fault in one line: its kind and place, and the request it belongs to. Never its message, which may quote
  * parameters, except where it is a system's or database's code.
  */
-export function logFault(service: Pick<Service, "log">, requestId: string, error: unknown): void {
+export function logFault(
+  service: Pick<Service, "log"> & { metrics?: Metrics },
+  requestId: string,
+  error: unknown,
+): void {
+  if (service.metrics !== undefined) service.metrics.faults += 1;
   const { name, code, message, stack } = (error ?? {}) as Partial<Error & { code: unknown }>;
   const known = faultOf(error);
   const fault = known?.text ?? String(code ?? "");

@@ -2,6 +2,7 @@ import { createStudiesApp } from "./app.js";
 import type { Providers } from "./auth/providers.js";
 import { serve, type Tls } from "./http/serve.js";
 import { summarizing, toStandardError } from "./log.js";
+import { Metrics } from "./metrics.js";
 import type { Service } from "./service.js";
 import { ActivityLog } from "./store/activity.js";
 import { faultOf } from "./store/fault.js";
@@ -21,6 +22,10 @@ export interface StudiesOptions {
   renewedTls?: () => Tls;
   trustedProxies: readonly string[] | null;
   disableFile: string;
+  /** Opens `/metrics` to callers that send it; nobody otherwise. */
+  metricsToken?: string | null;
+  /** Where to report a vulnerability, as a URL. */
+  securityContact?: string | null;
   providers: (origin: string) => Promise<Providers> | Providers;
   store?: StoreOptions;
   /** Takes the service's log, line by line; standard error, with times, unless told otherwise. */
@@ -77,6 +82,9 @@ export async function startStudies(options: StudiesOptions): Promise<RunningStud
       lists: new Kept(400),
       pages: new Kept(100),
       providers: [],
+      metrics: new Metrics(),
+      metricsToken: options.metricsToken ?? null,
+      securityContact: options.securityContact ?? null,
       log,
     };
     await cleanUp(store);

@@ -83,6 +83,6 @@ function text(value: unknown): string | null {
   return typeof value === "string" && value !== "" ? value : null;
 }
 
-function isLoopback(url: URL): boolean {
+export function isLoopback(url: URL): boolean {
   return ["127.0.0.1", "[::1]", "localhost"].includes(url.hostname);
 }

@@ -22,11 +22,12 @@ import {
   postWithdraw,
 } from "./pages/actions.js";
 import { agent, agents, postRevoke, postToken } from "./pages/agents.js";
+import { postAppeal, postAppealStudy, postDismissAppeal } from "./pages/appeals.js";
 import { authorAtom, feedAtom } from "./pages/atom.js";
 import { author } from "./pages/author.js";
 import { changes } from "./pages/changes.js";
 import { cite } from "./pages/cite.js";
-import { robots, sitemap, sitemapPart } from "./pages/crawlers.js";
+import { robots, securityText, sitemap, sitemapPart } from "./pages/crawlers.js";
 import { comment, postComment, postEditComment } from "./pages/discussion.js";
 import { docs } from "./pages/docs.js";
 import { downloadDraft, drafts, postDelete, postPublish, review } from "./pages/drafts.js";
@@ -81,6 +82,7 @@ export const routes: [method: "GET" | "POST", path: RegExp, handler: Handler, pa
   ["GET", /^\/sitemap\.xml$/, (visit) => sitemap(visit)],
   ["GET", /^\/sitemap-([1-9]\d{0,3})\.xml$/, sitemapPart],
   ["GET", /^\/robots\.txt$/, (visit) => robots(visit)],
+  ["GET", /^\/\.well-known\/security\.txt$/, (visit) => securityText(visit)],
   ["POST", /^\/studies\/([^/]+)\/comments$/, postComment],
   ["POST", /^\/studies\/([^/]+)\/upvote$/, postUpvote],
   ["POST", /^\/studies\/([^/]+)\/withdraw$/, postWithdraw],
@@ -94,6 +96,9 @@ export const routes: [method: "GET" | "POST", path: RegExp, handler: Handler, pa
   ["POST", /^\/comments\/([^/]+)\/hide$/, postHideComment],
   ["POST", /^\/comments\/([^/]+)\/show$/, postShowComment],
   ["POST", /^\/comments\/([^/]+)\/erase$/, postEraseComment],
+  ["POST", /^\/studies\/([^/]+)\/appeal$/, postAppealStudy],
+  ["POST", /^\/appeal$/, (visit) => postAppeal(visit)],
+  ["POST", /^\/appeals\/([^/]+)\/dismiss$/, postDismissAppeal],
   ["GET", /^\/moderation$/, moderation],
   ["GET", /^\/moderation\/log$/, moderationLog],
   ["GET", /^\/moderation\/account$/, moderatedAccount],
@@ -217,7 +222,10 @@ function fail(visit: Visit, error: unknown): void {
   if (error instanceof AccountSuspended) {
     fail(
       { ...visit, session: null },
-      new SiteError(403, "This account is suspended or deleted; nothing was done."),
+      new SiteError(
+        403,
+        "This account is suspended or deleted; nothing was done. Sign in again to read why and to appeal.",
+      ),
     );
     return;
   }

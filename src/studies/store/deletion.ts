@@ -83,7 +83,7 @@ async function erase(
     .select("identity")
     .where("account_id", "=", accountId)
     .execute();
-  for (const table of ["drafts", "sessions", "approvals", "notifications"] as const)
+  for (const table of ["drafts", "sessions", "approvals", "notifications", "appeals"] as const)
     await trx.deleteFrom(table).where("account_id", "=", accountId).execute();
   await trx
     .deleteFrom("reports")

@@ -1,5 +1,6 @@
 import { type Kysely, type Migration, Migrator, sql } from "kysely";
 import type { Dialect } from "./dialect.js";
+import { appeals } from "./migration-appeals.js";
 import { auditTargets } from "./migration-audit-targets.js";
 import { people } from "./migration-people.js";
 import { publicSite } from "./migration-public-site.js";
@@ -257,5 +258,6 @@ function migrations(dialect: Dialect): Record<string, Migration> {
       },
     },
     "008-audit-targets": auditTargets,
+    "009-appeals": appeals(ordered),
   };
 }

@@ -2,6 +2,7 @@ import { sql, type Transaction } from "kysely";
 import type { StudyPackage } from "../../contracts/studies/index.js";
 import type { Account } from "./accounts.js";
 import { isApproved } from "./accounts.js";
+import { grantAppeals } from "./appeals.js";
 import { revokeAll } from "./approvals.js";
 import { type Actor, asModerator, audit } from "./audit.js";
 import { notify } from "./notifications.js";
@@ -37,9 +38,11 @@ export function remove(store: Store, actor: Actor, target: Target, reason: strin
 
 /** Takes a removal back. */
 export function reinstate(store: Store, actor: Actor, target: Target): Promise<Changed> {
-  return asModerator(store, actor, (trx, now) =>
-    changeStanding(store, trx, now, actor, target, "published", null),
-  );
+  return asModerator(store, actor, async (trx, now) => {
+    const changed = await changeStanding(store, trx, now, actor, target, "published", null);
+    if (changed === "changed") await grantAppeals(trx, now, { studyId: target.studyId });
+    return changed;
+  });
 }
 
 const actions = {
@@ -274,6 +277,7 @@ export function unsuspend(store: Store, actor: Actor, account: Pick<Account, "id
       .executeTakeFirst();
     if (numUpdatedRows !== 1n) return "already";
     await audit(trx, now, { actor, action: "account.reinstate", target: account.id });
+    await grantAppeals(trx, now, { accountId: account.id });
     return "changed";
   });
 }

@@ -19,6 +19,7 @@ import {
   signInCookie,
   type Visit,
 } from "../visit.js";
+import { suspendedPage } from "./appeals.js";
 
 const signInSeconds = 600;
 
@@ -128,10 +129,8 @@ export async function signInCallback(visit: Visit, key: string | undefined): Pro
   });
   const account = await signInAccount(service.store, identity);
   if (account.suspended_at !== null) {
-    throw new SiteError(
-      403,
-      `This account is suspended${account.suspension ? `: ${account.suspension}` : ""}. Whoever runs this service can give you your data, and delete the account.`,
-    );
+    await suspendedPage(visit, account);
+    return;
   }
   await countVisit({ ...visit, session: { id: "", account, isModerator: false, unread: 0 } }, "sign-in");
   if (visit.session !== null) {
