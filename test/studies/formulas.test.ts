@@ -24,6 +24,29 @@ One in a line: $y = ${wide}$ and after it a word. A short one, $E = mc^2$, besid
 - in a list: $w = ${wide}$
 `;
 
+interface Measured {
+  formulas: { reach: boolean; scrolls: boolean; overflows: boolean }[];
+  page: number;
+  window: number;
+}
+
+const measure = `() => {
+  const formulas = [...document.querySelectorAll("math")].map((math) => {
+    const parts = [...math.querySelectorAll("mi, mn, mo")].map((part) => part.getBoundingClientRect());
+    const right = Math.max(...parts.map((box) => box.right));
+    // The nearest box that cuts off or scrolls what is wider than it.
+    let box = math;
+    while (box !== null && getComputedStyle(box).overflowX === "visible") box = box.parentElement;
+    const inner = box ?? document.documentElement;
+    return {
+      reach: right - inner.getBoundingClientRect().left <= inner.scrollWidth + 1,
+      scrolls: box !== null && /auto|scroll/.test(getComputedStyle(box).overflowX),
+      overflows: right > innerWidth,
+    };
+  });
+  return { formulas, page: document.documentElement.scrollWidth, window: innerWidth };
+}`;
+
 inBrowser("wide formulas scroll or fit at 390 and 1280 pixels, and nothing of one is cut off", async () => {
   const { store } = service.service;
   const { id: accountId } = await store.db
@@ -45,25 +68,8 @@ inBrowser("wide formulas scroll or fit at 390 and 1280 pixels, and nothing of on
           path: `${process.env.TAPLINE_PICTURES}/formulas-${width}.png`,
           fullPage: true,
         });
-      const found = await page.evaluate(() => {
-        const formulas = [...document.querySelectorAll("math")].map((math) => {
-          const rows = [...math.querySelectorAll("mi, mn, mo")].map((part) => part.getBoundingClientRect());
-          const right = Math.max(...rows.map((box) => box.right));
-          // The nearest box that cuts off or scrolls what is wider than it.
-          let box: Element | null = math;
-          while (box !== null && getComputedStyle(box).overflowX === "visible") box = box.parentElement;
-          const { left } = (box ?? document.documentElement).getBoundingClientRect();
-          const inner = box ?? document.documentElement;
-          return {
-            width: right - Math.min(...rows.map((row) => row.left)),
-            reach: right - left <= inner.scrollWidth + 1,
-            scrolls: box !== null && /auto|scroll/.test(getComputedStyle(box).overflowX),
-            overflows: right > innerWidth,
-            height: math.getBoundingClientRect().height,
-          };
-        });
-        return { formulas, page: document.documentElement.scrollWidth, window: innerWidth };
-      });
+      // As text: the tests' types have no document.
+      const found = await page.evaluate<Measured>(`(${measure})()`);
       assert.is(found.formulas.length, 5);
       assert.ok(found.page <= found.window, `${found.page} > ${found.window}`);
       for (const formula of found.formulas) {

@@ -65,7 +65,11 @@ export async function postAppeal(visit: Visit): Promise<void> {
   const form = await readForm(visit, true);
   const ticket = (await unseal(store, form.get("ticket") ?? "")) as Partial<Ticket> | undefined;
   const now = await readNow(store, store.db);
-  if (typeof ticket?.appeal !== "string" || typeof ticket.at !== "number" || ticket.at < now - ticketMs)
+  if (
+    typeof ticket?.appeal !== "string" ||
+    typeof ticket.at !== "number" ||
+    Math.abs(now - ticket.at) > ticketMs
+  )
     throw new SiteError(400, "This form is too old; sign in again to get another one.");
   const body = reasonOf(form);
   const account = await store.db

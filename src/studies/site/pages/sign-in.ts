@@ -110,7 +110,7 @@ export async function signInCallback(visit: Visit, key: string | undefined): Pro
   if (
     away === undefined ||
     away.provider !== provider.key ||
-    away.at < now - signInSeconds * 1000 ||
+    Math.abs(now - away.at) > signInSeconds * 1000 ||
     !(await comesBackFirst(visit, away))
   ) {
     throw new SiteError(
