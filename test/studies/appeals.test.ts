@@ -132,7 +132,7 @@ for (const database of databases.all) {
       const ticket = /name="ticket" value="([^"]+)"/.exec(page.text)?.[1] as string;
       const reason = "That was not me.";
       for (const wrong of ["", "x", `${ticket.slice(0, -2)}AA`])
-        assert.is((await send("/appeal", { ticket: wrong, reason })).status, 400);
+        assert.is((await send("/appeal", { ticket: wrong, reason })).status, 403);
       assert.is((await send("/appeal", { ticket, reason: "x".repeat(1001) })).status, 400);
       assert.is((await send("/appeal", { ticket, reason })).status, 200);
       assert.is((await send("/appeal", { ticket, reason })).status, 409);
@@ -146,7 +146,7 @@ for (const database of databases.all) {
       assert.is(limited.status, 429);
       assert.ok(Number(limited.headers["retry-after"]) > 3600);
       clock.ms += 3_700_000;
-      assert.is((await send("/appeal", { ticket, reason })).status, 400, "it has run out");
+      assert.is((await send("/appeal", { ticket, reason })).status, 403, "it has run out");
       await unsuspend(store, "operator", ada);
       assert.equal(await openAppeals(store), []);
       clock.ms += 86_400_000;

@@ -161,6 +161,7 @@ test("an archive's lists: every row once, in files of so many, with times that p
     "votes-2.json": 1,
     "reports-1.json": 200,
     "reports-2.json": 1,
+    "appeals-1.json": 0,
     "notifications-1.json": 0,
   });
   assert.is(written, 2, "two tokens were made");

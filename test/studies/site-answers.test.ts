@@ -141,7 +141,8 @@ test("what goes wrong on a page is told by its kind, and only real faults are wr
   };
   const nothing = [404, "Not found", "There is no such page.", undefined];
   assert.equal(await failing(new NotModerator()), nothing);
-  const suspended = "This account is suspended or deleted; nothing was done.";
+  const suspended =
+    "This account is suspended or deleted; nothing was done. Sign in again to read why and to appeal.";
   assert.equal(await failing(new AccountSuspended()), [403, "Not allowed", suspended, undefined]);
   assert.equal(await failing(new SiteError(429, "Slowly.", 7)), [429, "Too often", "Slowly.", "7"]);
   assert.equal(await failing(new SiteError(410, "Gone.")), [410, "No longer here", "Gone.", undefined]);

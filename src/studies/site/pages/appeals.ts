@@ -50,7 +50,7 @@ export async function suspendedPage(visit: Visit, account: Account): Promise<voi
   page(
     visit,
     "Account suspended",
-    html`<h1>Account suspended</h1><p dir="auto">This account is suspended${
+    html`<h1>Account suspended</h1><p>This account is suspended${
       account.suspension ? html`: ${revealed(account.suspension)}` : null
     }. Whoever runs this service can give you your data, and delete the account.</p>
 <form class="card" method="post" action="/appeal"><input type="hidden" name="ticket" value="${await seal(store, ticket)}">
@@ -70,7 +70,7 @@ export async function postAppeal(visit: Visit): Promise<void> {
     typeof ticket.at !== "number" ||
     Math.abs(now - ticket.at) > ticketMs
   )
-    throw new SiteError(400, "This form is too old; sign in again to get another one.");
+    throw new SiteError(403, "This form is too old, or was not made for you; sign in again.");
   const body = reasonOf(form);
   const account = await store.db
     .selectFrom("accounts")
