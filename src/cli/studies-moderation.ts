@@ -176,23 +176,37 @@ export function registerModeration(
         if (!options.yes) console.log("Nothing was deleted; --yes does it.");
       });
     });
-  command("reports", "List what was reported and waits.").action(async (options: DatabaseOptions) => {
-    const { openReports } = await import("../studies/store/reports.js");
+  command("reports", "List reports and appeals that wait.").action(async (options: DatabaseOptions) => {
+    const [{ openReports }, { openAppeals }] = await Promise.all([
+      import("../studies/store/reports.js"),
+      import("../studies/store/appeals.js"),
+    ]);
     await withStore(options, async (store) => {
       const reports = await openReports(store);
       for (const { id, study_id, comment_id, reporter, created_at, reason } of reports) {
         const what = comment_id === null ? `study ${study_id}` : `comment ${comment_id} on ${study_id}`;
         console.log([time(created_at), `report ${id}`, what, `@${reporter}`, lineOf(reason)].join("  "));
       }
-      if (reports.length === 0) console.log("Nothing waits.");
+      const appeals = await openAppeals(store);
+      for (const { id, study_id, handle, created_at, body } of appeals) {
+        const what = study_id === null ? "suspension" : `removal of ${study_id}`;
+        console.log([time(created_at), `appeal ${id}`, what, `@${handle}`, lineOf(body)].join("  "));
+      }
+      if (reports.length + appeals.length === 0) console.log("Nothing waits.");
     });
   });
-  command("dismiss", "Close a report about which nothing is to be done.")
+  command("dismiss", "Close a report or an appeal about which nothing is to be done.")
     .argument("<report>")
     .action(async (id: string, options: DatabaseOptions) => {
-      const { dismissReport } = await import("../studies/store/reports.js");
+      const [{ dismissReport }, { dismissAppeal }] = await Promise.all([
+        import("../studies/store/reports.js"),
+        import("../studies/store/appeals.js"),
+      ]);
       await withStore(options, async (store) => {
-        found((await dismissReport(store, "operator", id.toLowerCase())) || null, `open report ${id}`);
+        const closed =
+          (await dismissReport(store, "operator", id.toLowerCase())) ||
+          (await dismissAppeal(store, "operator", id.toLowerCase()));
+        found(closed || null, `open report ${id}`);
       });
       console.log(`Report ${id} is closed.`);
     });

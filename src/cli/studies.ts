@@ -53,18 +53,31 @@ export function registerStudies(program: Command): void {
     .action(async (file: string, options: Common) => {
       const { backUp } = await import("../studies/backup.js");
       await withStore(options, async (store) => {
-        console.log(`${await backUp(store, file)} rows written to ${file}.`);
+        const { studies, rows, unrecorded } = await backUp(store, file);
+        console.log(`${store.name}: ${counted(studies)}, ${rows} rows written to ${file}.`);
+        if (unrecorded !== null)
+          console.error(`The backup is complete, but the audit log could not record it (${unrecorded}).`);
       });
     });
   withDatabase("restore", "Fill an empty database, of either kind, from a backup.")
     .argument("<file>")
     .action(async (file: string, options: Common) => {
-      const { restore } = await import("../studies/backup.js");
-      await withStore(options, async (store) => {
-        console.log(`${await restore(store, file)} rows restored.`);
-      });
+      const { checkExists, restore } = await import("../studies/backup.js");
+      checkExists(file);
+      await withStore(
+        options,
+        async (store) => {
+          const { studies, rows } = await restore(store, file);
+          console.log(`${store.name}: ${counted(studies)}, ${rows} rows restored from ${file}.`);
+        },
+        true,
+      );
     });
   registerModeration(withDatabase, withStore);
+}
+
+function counted(studies: number): string {
+  return `${studies} ${studies === 1 ? "study" : "studies"}`;
 }
 
 async function run(options: Options): Promise<void> {
@@ -85,7 +98,7 @@ async function runDevelopment(options: Options): Promise<() => Promise<void>> {
     folder: dataFolder(options),
     port: options.port ?? studiesPort,
     seedData: options.seedData === true,
-    database: process.env.DATABASE_URL,
+    database: await developmentDatabase(options),
     env: process.env,
   });
   console.log(
@@ -109,16 +122,27 @@ async function runProduction(options: Options): Promise<() => Promise<void>> {
   return running.close;
 }
 
+/** With --data the database is in that folder; otherwise DATABASE_URL may name a PostgreSQL. */
+async function developmentDatabase(options: Common): Promise<string | undefined> {
+  if (options.data !== undefined) return undefined;
+  const { databaseUrl } = await import("../studies/store/location.js");
+  return databaseUrl(process.env);
+}
+
+/** @param create whether to create a database where there is none: an operator's command would report on an empty one */
 async function withStore(
   options: Common,
   work: (store: import("../studies/store/store.js").Store) => Promise<void>,
+  create = false,
 ): Promise<void> {
+  if (options.config !== undefined && options.data !== undefined)
+    throw new UserError("Name the database with either --config or --data, not both.");
   const { openStore } = await import("../studies/store/store.js");
   const location =
     options.config === undefined
-      ? (process.env.DATABASE_URL ?? join(dataFolder(options), "studies.db"))
+      ? ((await developmentDatabase(options)) ?? join(dataFolder(options), "studies.db"))
       : (await import("../studies/config.js")).readConfig(options.config, process.env).database;
-  const store = await openStore(location);
+  const store = await openStore(location, { create });
   try {
     await work(store);
   } finally {

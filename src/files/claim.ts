@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { link, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { link, rename, rm, stat, writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
+import { NotRegular, readRegular } from "./regular.js";
 
 /** What file systems say that have no hard links: exFAT, some that lie on a network. */
 const withoutLinks = new Set(["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"]);
@@ -23,7 +24,7 @@ export async function claim(
   isDead: (text: string) => boolean | Promise<boolean>,
 ): Promise<Claim> {
   const own = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`;
-  await writeFile(own, text);
+  await writeFile(own, text, { mode: 0o600 });
   try {
     if (await appear(own, path, text)) return { taken: true };
     let seen = await read(path);
@@ -70,7 +71,10 @@ export async function isClaimed(
 }
 
 function read(path: string): Promise<string | undefined> {
-  return readFile(path, "utf8").catch(() => undefined);
+  return readRegular(path).catch((error) => {
+    if (error instanceof NotRegular) throw error;
+    return undefined;
+  });
 }
 
 /** Gives the file `from`, which says `text`, the name `to`; false where that is taken. */
@@ -78,7 +82,7 @@ async function appear(from: string, to: string, text: string): Promise<boolean> 
   try {
     await link(from, to).catch((error: NodeJS.ErrnoException) => {
       if (!withoutLinks.has(error.code ?? "")) throw error;
-      return writeFile(to, text, { flag: "wx" });
+      return writeFile(to, text, { flag: "wx", mode: 0o600 });
     });
     return true;
   } catch (error) {

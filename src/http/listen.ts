@@ -112,6 +112,10 @@ export function describeBindFailure(error: NodeJS.ErrnoException, host: string, 
       return new UserError(`Port ${port} on ${host} may not be used by this account; choose one above 1023.`);
     case "EADDRNOTAVAIL":
       return new UserError(`This machine has no address ${host} to listen on.`);
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+    case "EINVAL":
+      return new UserError(`The address ${host} cannot be listened on (${error.code}).`);
     default:
       return error;
   }

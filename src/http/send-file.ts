@@ -3,19 +3,25 @@ import { open } from "node:fs/promises";
 import type { Context } from "koa";
 import { HttpError } from "./errors.js";
 
+/** Without waiting: a FIFO opens only when its other end does. Windows has neither flag. */
+const reading = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+
 /**
  * Answers with a file as `application/octet-stream`, with `Content-Length`, a strong `ETag`, conditional
- * requests and single byte ranges. Links are not followed. Absent files are 404.
+ * requests and single byte ranges. Links are not followed. Absent files are 404, and so is anything but a file.
  */
 export async function sendFile(ctx: Context, path: string): Promise<void> {
-  const file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0)).catch((error) => {
-    if (["ENOENT", "ELOOP", "ENOTDIR"].includes(error.code))
+  const file = await open(path, reading).catch((error) => {
+    if (["ENOENT", "ELOOP", "ENOTDIR", "ENXIO"].includes(error.code))
       throw new HttpError(404, "There is no such file.");
     throw error;
   });
   let streaming = false;
   try {
-    const { size, mtimeNs } = await file.stat({ bigint: true }).then((s) => ({ ...s, size: Number(s.size) }));
+    const found = await file.stat({ bigint: true });
+    if (!found.isFile()) throw new HttpError(404, "There is no such file.");
+    const { mtimeNs } = found;
+    const size = Number(found.size);
     const etag = `"${size.toString(16)}-${mtimeNs.toString(16)}"`;
     ctx.set("Accept-Ranges", "bytes");
     ctx.set("ETag", etag);

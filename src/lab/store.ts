@@ -1,15 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { constants } from "node:fs";
+import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  type Job,
-  type JobSummary,
-  jobIdPattern,
-  type Progress,
-  terminalStatuses,
-} from "../contracts/index.js";
+import { type Job, JobSummary, jobIdPattern, type Progress, terminalStatuses } from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
+import { validate } from "../contracts/validate.js";
 import { makeFolderDurably, syncFolder, writeDurably } from "../files/durable.js";
+import { NotRegular, openRegular, readRegular } from "../files/regular.js";
 import { type Lock, lockFolder } from "./lock.js";
 
 const idPattern = new RegExp(jobIdPattern);
@@ -43,6 +40,7 @@ export class JobStore {
       return new JobStore(folder, await lockFolder(folder));
     } catch (error) {
       if (error instanceof UserError) throw error;
+      if (error instanceof NotRegular) throw new UserError(`${error.message}; remove it.`);
       const reason = (error as NodeJS.ErrnoException).code ?? (error as Error).message;
       throw new UserError(`${folder} cannot be written (${reason}); choose another folder with --home.`);
     }
@@ -78,7 +76,7 @@ export class JobStore {
 
   /** The whole job as it stands on disk. */
   async read(id: string): Promise<Job> {
-    return JSON.parse(await readFile(join(this.jobFolder(id), "job.json"), "utf8")) as Job;
+    return JSON.parse(await readRegular(join(this.jobFolder(id), "job.json"))) as Job;
   }
 
   /**
@@ -102,7 +100,8 @@ export class JobStore {
 
   /** The log file of a job's worker, for writing. */
   openLog(id: string) {
-    return open(join(this.jobFolder(id), "worker.log"), "a", 0o600);
+    const { O_APPEND, O_CREAT, O_WRONLY } = constants;
+    return openRegular(join(this.jobFolder(id), "worker.log"), O_APPEND | O_CREAT | O_WRONLY, 0o600);
   }
 
   /** Removes what a job left that nobody can ask for: unfinished files, and all artifacts where it has no result. */
@@ -140,6 +139,8 @@ export class JobStore {
 
   async #recover(id: string): Promise<StoredJob> {
     let job = await this.read(id);
+    // Before anything is deleted: of a job that this version cannot read, say of a later one, nothing is known.
+    validate(JobSummary, job);
     if (job.id !== id) throw new Error("it belongs to another job");
     const finished = terminalStatuses.includes(job.status);
     await this.removeLeftovers(id, finished);

@@ -2,6 +2,7 @@ import Koa from "koa";
 import { isDisconnect } from "../http/errors.js";
 import { api } from "./api/middleware.js";
 import { health } from "./http/health.js";
+import { metrics } from "./http/metrics.js";
 import type { Service } from "./service.js";
 import { site } from "./site/middleware.js";
 
@@ -9,9 +10,11 @@ import { site } from "./site/middleware.js";
 export function createStudiesApp(service: Service): Koa {
   const app = new Koa();
   app.on("error", (error: { code?: unknown; name?: string }) => {
-    if (!isDisconnect(error))
-      service.log(`connection failed: ${error.name ?? "error"} ${String(error.code ?? "")}`);
+    if (isDisconnect(error)) return;
+    const line = `connection failed: ${error.name ?? "error"} ${String(error.code ?? "")}`;
+    service.log(line, line);
   });
+  app.use(metrics(service));
   app.use(health(service));
   app.use(api(service));
   app.use(site(service));

@@ -17,6 +17,7 @@ import { type Insertable, type Kysely, sql } from "kysely";
 import { UserError } from "../contracts/user-error.js";
 import { asOperator, audit } from "./store/audit.js";
 import type { IndexedStudy } from "./store/dialect.js";
+import { faultOf } from "./store/fault.js";
 import { completePublicSite } from "./store/migration-public-site.js";
 import { withoutTimeout } from "./store/postgresql.js";
 import { completeFilters } from "./store/publish.js";
@@ -37,6 +38,7 @@ const tables = [
   ["comments", ["id"]],
   ["votes", ["study_id", "version", "account_id"]],
   ["reports", ["id"]],
+  ["appeals", ["id"]],
   ["notifications", ["id"]],
   ["retired_handles", ["hash"]],
   ["audit", ["id"]],
@@ -53,14 +55,26 @@ const batchBytes = 4_000_000;
 /** Studies, each of up to 1 MB, that are indexed together. */
 const indexBatch = 50;
 
+/** What a backup holds. */
+export interface BackedUp {
+  rows: number;
+  studies: number;
+}
+
 /**
  * Writes everything but sessions to a compressed file of JSON lines, from one snapshot of the database. The file
  * can be restored into either kind of database.
+ * @returns what was written; `unrecorded` says why the audit log does not have it, where it does not
  */
-export async function backUp(store: Store, path: string): Promise<number> {
+export async function backUp(store: Store, path: string): Promise<BackedUp & { unrecorded: string | null }> {
+  // Somebody may have named the wrong database; the last good backup must survive that.
+  if (existsSync(path) && (await isEmpty(store))) {
+    throw new UserError(`The ${store.name} has no accounts, so its backup does not replace ${path}.`);
+  }
   // A name of its own, made anew: nobody else's file or link is written to.
   const partial = `${path}.${randomUUID()}.partial`;
   let rows = 0;
+  let studies = 0;
   async function* rowLines(db: Kysely<Database>): AsyncGenerator<string> {
     yield `${JSON.stringify({ format })}\n`;
     for (const [table, keys] of tables) {
@@ -70,6 +84,7 @@ export async function backUp(store: Store, path: string): Promise<number> {
         .orderBy(sql.join(keys.map((key) => sql.ref(key))));
       for await (const row of store.dialect.read(db, all)) {
         rows += 1;
+        if (table === "studies") studies += 1;
         yield `${JSON.stringify({ table, row }, encodeBytes)}\n`;
       }
     }
@@ -96,16 +111,33 @@ export async function backUp(store: Store, path: string): Promise<number> {
     if (syscall === undefined) throw error;
     throw new UserError(`The backup cannot be written to ${path} (${code}); nothing was left there.`);
   }
-  await asOperator(store, (trx, now) =>
+  // The file is complete: a database that takes no writes, on a full disk for one, takes nothing away from it.
+  const unrecorded = await asOperator(store, (trx, now) =>
     audit(trx, now, { actor: "operator", action: "backup", target: basename(path) }),
+  ).then(
+    () => null,
+    (error) => {
+      const fault = faultOf(error);
+      if (fault === null) throw error;
+      return fault.text;
+    },
   );
-  return rows;
+  return { rows, studies, unrecorded };
+}
+
+async function isEmpty({ db }: Store): Promise<boolean> {
+  return (await db.selectFrom("accounts").select("id").limit(1).executeTakeFirst()) === undefined;
+}
+
+/** @throws UserError where there is no file */
+export function checkExists(path: string): void {
+  if (!existsSync(path)) throw new UserError(`There is no file ${path}.`);
 }
 
 /** Fills an empty database from a backup, all or nothing. */
-export async function restore(store: Store, path: string): Promise<number> {
-  if (!existsSync(path)) throw new UserError(`There is no file ${path}.`);
-  const whole = { rows: 0, ended: false };
+export async function restore(store: Store, path: string): Promise<BackedUp> {
+  checkExists(path);
+  const whole = { rows: 0, studies: 0, ended: false };
   await store.db.transaction().execute(async (trx) => {
     // Writes first, so that a service on the same file waits.
     await trx.deleteFrom("counters").execute();
@@ -144,6 +176,7 @@ export async function restore(store: Store, path: string): Promise<number> {
           waiting.rows.push(entry.row);
           waiting.bytes += line.length;
           whole.rows += 1;
+          if (entry.table === "studies") whole.studies += 1;
         }
       }
       await write();
@@ -154,10 +187,19 @@ export async function restore(store: Store, path: string): Promise<number> {
         fault = error;
         throw error;
       });
-    await pipeline(createReadStream(path), createGunzip(), noted).catch((error) => {
+    const file = createReadStream(path);
+    let unreadable: NodeJS.ErrnoException | undefined;
+    file.on("error", (error) => {
+      unreadable = error;
+    });
+    await pipeline(file, createGunzip(), noted).catch((error) => {
       // Whoever stops reading ends the pipeline, which then says only that it was ended.
       const cause = fault ?? error;
       if (cause instanceof UserError) throw cause;
+      if (unreadable !== undefined) throw new UserError(`${path} cannot be read (${unreadable.code}).`);
+      const refused = faultOf(cause);
+      if (refused?.ofDatabase)
+        throw new UserError(`The ${store.name} cannot take ${path} (${refused.text}); nothing was restored.`);
       throw new UserError(`${path} is damaged (${(cause as Error).message}); nothing was restored.`);
     });
     if (!whole.ended) throw new UserError(`${path} is cut off; nothing was restored.`);
@@ -172,7 +214,7 @@ export async function restore(store: Store, path: string): Promise<number> {
     });
   });
   await gatherStatistics(store);
-  return whole.rows;
+  return { rows: whole.rows, studies: whole.studies };
 }
 
 /** A new name is on disk once its folder is; where folders cannot be synced, they need not be. */

@@ -6,9 +6,10 @@ import { studiesPort } from "../contracts/studies/index.js";
 import { UserError } from "../contracts/user-error.js";
 import { validate } from "../contracts/validate.js";
 import { githubProvider } from "./auth/github.js";
-import { oidcProvider } from "./auth/oidc.js";
+import { isLoopback, oidcProvider } from "./auth/oidc.js";
 import type { Providers } from "./auth/providers.js";
 import type { StudiesOptions } from "./start.js";
+import { databaseUrl } from "./store/location.js";
 
 const strict = { additionalProperties: false };
 const text = (description: string) => Type.String({ minLength: 1, description });
@@ -40,6 +41,9 @@ export const StudiesConfig = Type.Object(
       ),
     ),
     github: Type.Optional(Type.Object({ client_id: text("Client id of the OAuth app.") }, strict)),
+    security_contact: Type.Optional(
+      text("Where to report a vulnerability: an address, or a URL with https: or mailto:."),
+    ),
     disable_file: Type.Optional(text("While this file exists the API answers 503.")),
   },
   { ...strict, title: "StudiesConfig" },
@@ -58,7 +62,9 @@ export function readConfig(path: string, env: Environment): StudiesOptions {
   try {
     config = validate(StudiesConfig, JSON.parse(readFileSync(path, "utf8")));
   } catch (error) {
-    throw new UserError(`The configuration ${path} cannot be used: ${(error as Error).message}`);
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code?.startsWith("E")) throw new UserError(`The configuration ${path} cannot be read (${code}).`);
+    throw new UserError(`The configuration ${path} cannot be used: ${message}`);
   }
   const file = (name: string) => resolve(dirname(path), name);
   const origin = originOf(config.origin);
@@ -70,6 +76,7 @@ export function readConfig(path: string, env: Environment): StudiesOptions {
   for (const address of config.trusted_proxies ?? []) {
     if (isIP(address) === 0) throw new UserError(`trusted_proxies must be IP addresses; ${address} is none.`);
   }
+  if (config.oidc !== undefined) checkIssuer(config.oidc.issuer);
   const readTls = () => ({
     cert: read(file(config.tls?.certificate as string)),
     key: read(file(config.tls?.key as string)),
@@ -78,13 +85,57 @@ export function readConfig(path: string, env: Environment): StudiesOptions {
     origin,
     host: config.host ?? (config.tls ? "::" : "127.0.0.1"),
     port: config.port ?? studiesPort,
-    database: env.DATABASE_URL ?? file(config.database ?? "studies.db"),
+    database: databaseUrl(env) ?? file(sqlitePath(config.database ?? "studies.db")),
     tls: config.tls ? readTls() : null,
     ...(config.tls ? { renewedTls: readTls } : {}),
     trustedProxies: config.trusted_proxies ?? null,
     disableFile: file(config.disable_file ?? "api-disabled"),
+    metricsToken: metricsTokenOf(env),
+    securityContact: config.security_contact === undefined ? null : contactOf(config.security_contact),
     providers: () => providersOf(config, env),
   };
+}
+
+/** @param env TAPLINE_METRICS_TOKEN */
+function metricsTokenOf(env: Environment): string | null {
+  const token = env.TAPLINE_METRICS_TOKEN;
+  if (token === undefined) return null;
+  if (!/^[\x21-\x7e]{16,}$/.test(token)) {
+    throw new UserError(
+      `TAPLINE_METRICS_TOKEN must be at least 16 visible ASCII characters, got ${token.length} characters.`,
+    );
+  }
+  return token;
+}
+
+function contactOf(given: string): string {
+  const address = /^[^\s@:/]+@[^\s@:/]+$/.test(given) ? `mailto:${given}` : given;
+  try {
+    const { protocol, href } = new URL(address);
+    if (protocol === "https:" || protocol === "mailto:") return href;
+  } catch {}
+  throw new UserError(`security_contact must be an address, or a URL with https: or mailto:, not ${given}.`);
+}
+
+function checkIssuer(given: string): void {
+  let url: URL;
+  try {
+    url = new URL(given);
+  } catch {
+    throw new UserError(`oidc.issuer must be a URL such as https://login.example.org, not ${given}.`);
+  }
+  if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback(url)))
+    throw new UserError(`oidc.issuer must be https, or http on this machine, not ${given}.`);
+}
+
+/** A URL would become a file with that name, password included. */
+function sqlitePath(given: string): string {
+  if (/^\s*[a-z][a-z0-9+.-]*:\/\//i.test(given)) {
+    throw new UserError(
+      "database must be the path of an SQLite file, not a URL; DATABASE_URL names a PostgreSQL.",
+    );
+  }
+  return given;
 }
 
 function originOf(given: string): string {

@@ -1,7 +1,10 @@
 import { existsSync } from "node:fs";
 import type { Providers } from "./auth/providers.js";
+import type { Log } from "./log.js";
+import type { Metrics } from "./metrics.js";
 import type { PublicPage } from "./site/public-pages.js";
 import type { ActivityLog } from "./store/activity.js";
+import { faultOf } from "./store/fault.js";
 import type { Kept } from "./store/kept.js";
 import type { Store } from "./store/store.js";
 
@@ -20,8 +23,13 @@ export interface Service {
   /** The website's pages as everybody gets them, the same way. */
   pages: Kept<PublicPage>;
   providers: Providers;
-  /** Receives a line for each fault. */
-  log: (line: string) => void;
+  metrics: Metrics;
+  /** Opens `/metrics`; null where nobody may read it. */
+  metricsToken: string | null;
+  /** Where to report a vulnerability, as a URL; null where no address was given. */
+  securityContact: string | null;
+  /** Receives lines about faults. */
+  log: Log;
 }
 
 export function isDisabled(service: Service): boolean {
@@ -32,13 +40,21 @@ export function isDisabled(service: Service): boolean {
  * A fault in one line: its kind and place, and the request it belongs to. Never its message, which may quote
  * parameters, except where it is a system's or database's code.
  */
-export function logFault(service: Pick<Service, "log">, requestId: string, error: unknown): void {
+export function logFault(
+  service: Pick<Service, "log"> & { metrics?: Metrics },
+  requestId: string,
+  error: unknown,
+): void {
+  if (service.metrics !== undefined) service.metrics.faults += 1;
   const { name, code, message, stack } = (error ?? {}) as Partial<Error & { code: unknown }>;
+  const known = faultOf(error);
+  const fault = known?.text ?? String(code ?? "");
   // The stack begins with the message, whose own lines may look like places.
   const [, traced = ""] = (stack ?? "").split(`: ${message}\n`);
   const places = (message === "" ? (stack ?? "") : traced).split("\n").filter((line) => /^\s+at /.test(line));
   const where = places.slice(0, 6).map((line) => line.trim().slice(3));
-  service.log(
-    `request ${requestId} failed: ${name ?? typeof error} ${String(code ?? "")} at ${where.join(" < ")}`,
-  );
+  const what = `${name ?? typeof error} ${fault}`;
+  // A database that is gone fails every statement of every request; other faults are a line each, with the request's id.
+  const kind = known?.ofDatabase ? fault : undefined;
+  service.log(`request ${requestId} failed: ${what} at ${where.join(" < ")}`, kind);
 }

@@ -1,8 +1,11 @@
 import { createStudiesApp } from "./app.js";
 import type { Providers } from "./auth/providers.js";
 import { serve, type Tls } from "./http/serve.js";
+import { summarizing, toStandardError } from "./log.js";
+import { Metrics } from "./metrics.js";
 import type { Service } from "./service.js";
 import { ActivityLog } from "./store/activity.js";
+import { faultOf } from "./store/fault.js";
 import { Kept } from "./store/kept.js";
 import { openStore, type StoreOptions } from "./store/store.js";
 import { cleanUp } from "./store/upkeep.js";
@@ -19,8 +22,13 @@ export interface StudiesOptions {
   renewedTls?: () => Tls;
   trustedProxies: readonly string[] | null;
   disableFile: string;
+  /** Opens `/metrics` to callers that send it; nobody otherwise. */
+  metricsToken?: string | null;
+  /** Where to report a vulnerability, as a URL. */
+  securityContact?: string | null;
   providers: (origin: string) => Promise<Providers> | Providers;
   store?: StoreOptions;
+  /** Takes the service's log, line by line; standard error, with times, unless told otherwise. */
   log?: (line: string) => void;
 }
 
@@ -62,6 +70,7 @@ function renewal(
 
 /** Starts the studies service. */
 export async function startStudies(options: StudiesOptions): Promise<RunningStudies> {
+  const { log, summarize } = summarizing(options.log ?? toStandardError);
   const store = await openStore(options.database, options.store);
   try {
     const service: Service = {
@@ -73,7 +82,10 @@ export async function startStudies(options: StudiesOptions): Promise<RunningStud
       lists: new Kept(400),
       pages: new Kept(100),
       providers: [],
-      log: options.log ?? ((line) => void process.stderr.write(`${line}\n`)),
+      metrics: new Metrics(),
+      metricsToken: options.metricsToken ?? null,
+      securityContact: options.securityContact ?? null,
+      log,
     };
     await cleanUp(store);
     const serving = await serve(options, async (port) => {
@@ -83,8 +95,13 @@ export async function startStudies(options: StudiesOptions): Promise<RunningStud
     });
     void store.wordSets.readAhead();
     const renewTls = renewal(options, serving.renew, service.log);
-    const renewing = setInterval(renewTls, minuteMs).unref();
-    const upkeep = setInterval(() => void cleanUp(store).catch(() => {}), hourMs).unref();
+    const minutely = setInterval(() => {
+      renewTls();
+      summarize();
+    }, minuteMs).unref();
+    const upkeep = setInterval(() => {
+      cleanUp(store).catch((error) => log(`upkeep failed: ${faultOf(error)?.text ?? error.name}`));
+    }, hourMs).unref();
     let closed: Promise<void> | undefined;
     return {
       service,
@@ -94,10 +111,11 @@ export async function startStudies(options: StudiesOptions): Promise<RunningStud
       close() {
         closed ??= (async () => {
           clearInterval(upkeep);
-          clearInterval(renewing);
+          clearInterval(minutely);
           await serving.close();
           await service.activity.flush().catch(() => {});
           await store.close();
+          summarize();
         })();
         return closed;
       },

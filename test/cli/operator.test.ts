@@ -1,6 +1,14 @@
 /** What an operator's commands do to the database that is named, and what they print; another one is never touched. */
 import { randomUUID } from "node:crypto";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -39,8 +47,6 @@ async function looking<T>(look: (store: Store) => Promise<T>): Promise<T> {
 }
 
 test.before(async () => {
-  // The first command makes the database.
-  await said("audit");
   await looking(async (store) => {
     const signIn = (name: string) =>
       signInAccount(store, {
@@ -89,6 +95,7 @@ const shown = () => looking(async (store) => findComment(store, comment));
 
 test("the database is the one that is named, before the command or behind it", async () => {
   const other = join(folder, "other");
+  await (await openStore(join(other, "studies.db"))).close();
   const named = await command(["studies", "--data", other, "approve", "agent", "github:x"]);
   assert.equal([named.code, named.stdout], [0, "github:x is approved as agent.\n"]);
   const approvals = (place: string) => readFileSync(join(place, "studies.db")).includes("github:x");
@@ -103,8 +110,143 @@ test("the database is the one that is named, before the command or behind it", a
     assert.is((await command(["studies", ...words])).code, 1);
   }
   assert.not(existsSync(home), "nothing was made where nobody pointed");
-  await command(["studies", "audit"]);
-  assert.ok(existsSync(join(home, "studies", "studies.db")), "without a word it is the usual one");
+  const usual = join(home, "studies", "studies.db");
+  await (await openStore(usual)).close();
+  assert.equal((await command(["studies", "audit"])).code, 0, "without a word it is the usual one");
+  rmSync(home, { recursive: true, force: true });
+});
+
+/** Every command that works on a database, except `restore`, with arguments that it takes. */
+const onDatabase = [
+  ["backup", join(folder, "daily.gz")],
+  ["approve", "agent", "github:x"],
+  ["disapprove", "agent", "github:x"],
+  ["remove", "x", "--reason", "r"],
+  ["reinstate", "x"],
+  ["hide", "x", "--reason", "r"],
+  ["show", "x"],
+  ["erase", "x", "--reason", "r"],
+  ["suspend", "@x", "--reason", "r"],
+  ["unsuspend", "@x"],
+  ["export-account", "@x", join(folder, "x.tar")],
+  ["delete-account", "@x"],
+  ["reports"],
+  ["dismiss", "x"],
+  ["audit"],
+];
+
+test("commands refuse a missing or foreign database and create nothing", async () => {
+  const { Command } = await import("commander");
+  const { registerStudies } = await import("../../src/cli/studies.js");
+  const program = new Command();
+  registerStudies(program);
+  const names = program.commands[0]?.commands.map((one) => one.name()) ?? [];
+  assert.equal(
+    names.filter((name) => name !== "restore").sort(),
+    onDatabase.map(([name]) => name as string).sort(),
+  );
+  const backup = join(folder, "daily.gz");
+  writeFileSync(backup, "the last good one");
+  const [missing, foreign] = [join(folder, "missing"), join(folder, "foreign")];
+  mkdirSync(foreign);
+  const contents = { empty: "", sqlite: "" };
+  const { SqliteFile } = await import("../../src/studies/store/sqlite-file.js");
+  const made = new SqliteFile(join(foreign, "made.db"), 0);
+  made.exec("create table another (x)");
+  made.close();
+  contents.sqlite = readFileSync(join(foreign, "made.db"), "latin1");
+  for (const words of onDatabase) {
+    const { code, stdout, stderr } = await command(["studies", ...words, "--data", missing]);
+    assert.equal([code, stdout], [1, ""], words.join(" "));
+    assert.match(stderr, `There is no studies database in the SQLite database ${missing}/studies.db`);
+    assert.not(existsSync(missing), words.join(" "));
+    for (const content of Object.values(contents)) {
+      writeFileSync(join(foreign, "studies.db"), content, "latin1");
+      const { code, stderr } = await command(["studies", ...words, "--data", foreign]);
+      assert.is(code, 1, words.join(" "));
+      assert.match(stderr, "There is no studies database in the SQLite database ");
+      assert.is(readFileSync(join(foreign, "studies.db"), "latin1"), content, "it is as it was");
+    }
+  }
+  assert.is(readFileSync(backup, "utf8"), "the last good one");
+  // A configuration whose database was never made is as missing as a folder.
+  const config = join(folder, "new.json");
+  writeFileSync(config, JSON.stringify({ origin: "https://s.example", trusted_proxies: ["::1"] }));
+  const { code, stderr } = await command(["studies", "backup", backup, "--config", config]);
+  assert.is(code, 1);
+  assert.match(stderr, `SQLite database ${join(folder, "studies.db")}`);
+  assert.match(
+    (await command(["studies", "audit", "--config", config, "--data", data])).stderr,
+    "Name the database with either --config or --data, not both.",
+  );
+});
+
+test("an empty database does not replace a backup", async () => {
+  const [empty, backup] = [join(folder, "empty"), join(folder, "kept.gz")];
+  await (await openStore(join(empty, "studies.db"))).close();
+  writeFileSync(backup, "the last good one");
+  const { code, stderr } = await command(["studies", "backup", backup, "--data", empty]);
+  assert.is(code, 1);
+  assert.match(stderr, `has no accounts, so its backup does not replace ${backup}.`);
+  assert.is(readFileSync(backup, "utf8"), "the last good one");
+});
+
+test("restore of a missing backup creates no database", async () => {
+  const place = join(folder, "never");
+  const { code, stderr } = await command(["studies", "restore", join(folder, "no.gz"), "--data", place]);
+  assert.is(code, 1);
+  assert.match(stderr, `There is no file ${join(folder, "no.gz")}.`);
+  assert.not(existsSync(place));
+});
+
+test("a DATABASE_URL that is not PostgreSQL's is refused, and its password is not printed", async () => {
+  const config = join(folder, "url.json");
+  writeFileSync(config, JSON.stringify({ origin: "https://s.example", trusted_proxies: ["::1"] }));
+  const here = process.cwd();
+  process.chdir(folder);
+  const list = () => readdirSync(folder, { recursive: true }).sort();
+  const files = list();
+  try {
+    for (const [url, sentence] of [
+      ["postgresql+psycopg://u:hunter2@db/s", "not postgresql+psycopg://."],
+      ["mysql://u:hunter2@db/s", "not mysql://."],
+      ["u:hunter2@db/s", "this value has no scheme."],
+      ["", "DATABASE_URL is empty;"],
+      ["  ", "DATABASE_URL is empty;"],
+      ["postgres://u:hunter2@[/s", "DATABASE_URL is not a valid URL;"],
+    ] as const) {
+      process.env.DATABASE_URL = url;
+      for (const words of [["audit"], ["audit", "--config", config], ["--config", config], ["--dev"]]) {
+        const { code, stdout, stderr } = await command(["studies", ...words]);
+        assert.equal([code, stdout], [1, ""], `${url} ${words}`);
+        assert.match(stderr, sentence);
+        assert.not.match(stderr, "hunter2");
+      }
+    }
+    // Upper case and blanks around it are the same URL.
+    process.env.DATABASE_URL = " POSTGRES://u:hunter2@127.0.0.1:1/s\n";
+    const { code, stderr } = await command(["studies", "audit"]);
+    assert.is(code, 1);
+    assert.match(stderr, "The PostgreSQL database s on 127.0.0.1, port 1 cannot be opened: ECONNREFUSED.");
+    assert.not.match(stderr, "hunter2");
+    // A folder that is named is meant, whatever the environment says.
+    assert.is((await command(["studies", "audit", "--data", data])).code, 0);
+  } finally {
+    process.chdir(here);
+    delete process.env.DATABASE_URL;
+  }
+  writeFileSync(
+    config,
+    JSON.stringify({
+      origin: "https://s.example",
+      trusted_proxies: ["::1"],
+      database: "postgres://u:hunter2@db/s",
+    }),
+  );
+  const { stderr } = await command(["studies", "audit", "--config", config]);
+  assert.match(stderr, "database must be the path of an SQLite file, not a URL;");
+  assert.not.match(stderr, "hunter2");
+  assert.equal(list(), files, "no file was created");
 });
 
 test("approvals are given and taken back", async () => {
@@ -251,9 +393,14 @@ test("an account's own words are exported; it is deleted only with --yes", async
 
 test("a backup is written and restored into an empty database, and its rows are counted", async () => {
   const [file, copy] = [join(folder, "backup.jsonl"), join(folder, "copy")];
-  const [, rows] = /^(\d+) rows written to /.exec(await said("backup", file)) ?? [];
+  const written = await said("backup", file);
+  const [, rows] = /: 1 study, (\d+) rows written to /.exec(written) ?? [];
+  assert.is(written, `SQLite database ${data}/studies.db: 1 study, ${rows} rows written to ${file}.\n`);
   const restored = await command(["studies", "restore", file, "--data", copy]);
-  assert.equal([restored.code, restored.stdout], [0, `${rows} rows restored.\n`]);
+  assert.equal(
+    [restored.code, restored.stdout],
+    [0, `SQLite database ${copy}/studies.db: 1 study, ${rows} rows restored from ${file}.\n`],
+  );
   assert.is(
     (await command(["studies", "restore", file, "--data", copy])).code,
     1,

@@ -7,13 +7,13 @@ import * as assert from "uvu/assert";
 import { claim, isClaimed, unclaim } from "../../src/files/claim.js";
 
 let folder: string;
-const { link, rename, readFile: read } = promises;
+const { link, rename, open: openFile } = promises;
 const dead = (text: string) => text === "dead";
 test.before.each(async () => {
   folder = await mkdtemp(join(tmpdir(), "tapline-claim-"));
 });
 test.after.each(async () => {
-  setDisk({ link, rename, readFile: read });
+  setDisk({ link, rename, open: openFile });
   await rm(folder, { recursive: true });
 });
 
@@ -80,11 +80,16 @@ test("who reads a file that has no content yet looks again, and finds its holder
   await writeFile(path, "");
   let looks = 0;
   setDisk({
-    readFile: (async (file: string, encoding: "utf8") => {
-      const seen = await read(file, encoding);
-      if (file === path && ++looks === 1) await writeFile(path, "holder");
-      return seen;
-    }) as typeof read,
+    open: (async (file: string, ...rest: []) => {
+      const handle = await openFile(file, ...rest);
+      const read = handle.readFile.bind(handle);
+      handle.readFile = (async (encoding: "utf8") => {
+        const seen = await read(encoding);
+        if (file === path && ++looks === 1) await writeFile(path, "holder");
+        return seen;
+      }) as typeof handle.readFile;
+      return handle;
+    }) as typeof openFile,
   });
   assert.equal(await claim(path, "mine", dead), { taken: false, holder: "holder" });
   assert.is(looks, 2);

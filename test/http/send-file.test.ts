@@ -1,4 +1,5 @@
-import promises, { mkdtemp, rm, symlink, utimes, writeFile } from "node:fs/promises";
+import { spawnSync } from "node:child_process";
+import promises, { mkdir, mkdtemp, rm, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -47,6 +48,12 @@ test("whole file with length and ETag; HEAD the same without it", async () => {
   assert.is(head.headers.get("etag"), headers.get("etag"));
   const same = await get("data", { "if-none-match": headers.get("etag") as string });
   assert.is(same.status, 304);
+});
+
+(process.platform === "win32" ? test.skip : test)("FIFOs and folders are 404, at once", async () => {
+  assert.is(spawnSync("mkfifo", [join(folder, "fifo")]).status, 0);
+  await mkdir(join(folder, "folder"));
+  for (const name of ["fifo", "folder"]) assert.is((await get(name)).status, 404, name);
 });
 
 test("ranges", async () => {

@@ -1,4 +1,5 @@
-import { existsSync, readdirSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import promises, { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -99,6 +100,55 @@ test("files of a removed job that cannot be deleted are told of, and go at the n
   assert.ok(existsSync(join(store.folder, `.removed-${id}`)));
   assert.equal(await store.load(quiet), []);
   assert.not(existsSync(join(store.folder, `.removed-${id}`)));
+});
+
+test("a job of a later version keeps its artifacts, whatever its status is called", async () => {
+  const [unknown, odd, old] = ["1", "2", "3"].map((digit) => digit.repeat(32)) as [string, string, string];
+  await store.create(jobOf(unknown, 1, "archived" as Job["status"]));
+  await store.create({ ...jobOf(odd, 2, "completed"), progress: undefined } as unknown as Job);
+  await store.create({
+    ...jobOf(old, 3, "interrupted"),
+    ended: 4,
+    result: { artifacts: [] },
+  } as unknown as Job);
+  const files = ["a.npz", "b.partial", "worker.log"];
+  for (const id of [unknown, odd])
+    for (const name of files) await writeFile(store.artifactPath(id, name), "bytes");
+  const before = readFileSync(store.artifactPath(unknown, "job.json"), "utf8");
+  const said: string[] = [];
+  const jobs = await store.load((line) => said.push(line));
+  assert.equal(
+    jobs.map(({ summary }) => summary.id),
+    [old],
+  );
+  for (const id of [unknown, odd])
+    assert.equal(readdirSync(store.jobFolder(id)).sort(), ["a.npz", "b.partial", "job.json", "worker.log"]);
+  assert.is(readFileSync(store.artifactPath(unknown, "job.json"), "utf8"), before);
+  assert.is(said.length, 2);
+  assert.match(said.join("\n"), `job ${unknown} is left out: its job.json cannot be used (status`);
+});
+
+test("a lock file is private to its account", async () => {
+  assert.is(statSync(join(store.folder, "lock")).mode & 0o777, 0o600);
+});
+
+(process.platform === "win32" ? test.skip : test)("FIFOs in place of files are refused at once", async () => {
+  const fifo = (path: string) => assert.is(spawnSync("mkfifo", [path]).status, 0);
+  const id = "4".repeat(32);
+  await mkdir(store.jobFolder(id));
+  fifo(store.artifactPath(id, "job.json"));
+  fifo(store.artifactPath(id, "worker.log"));
+  const said: string[] = [];
+  assert.equal(await store.load((line) => said.push(line)), []);
+  assert.match(said.join(), `job ${id} is left out: its job.json cannot be used (`);
+  assert.match(said.join(), "is not a regular file");
+  const refused = await store.openLog(id).catch((error: Error) => error);
+  assert.match(String(refused), "worker.log is not a regular file");
+  const other = join(home, "other");
+  await mkdir(join(other, "lab"), { recursive: true });
+  fifo(join(other, "lab", "lock"));
+  const locked = await JobStore.open(other).catch((error: Error) => error);
+  assert.is(String(locked), `UserError: ${other}/lab/lock is not a regular file; remove it.`);
 });
 
 test("a start finds jobs in their order, ends what was unfinished, and leaves foreign things alone", async () => {

@@ -161,6 +161,7 @@ test("an archive's lists: every row once, in files of so many, with times that p
     "votes-2.json": 1,
     "reports-1.json": 200,
     "reports-2.json": 1,
+    "appeals-1.json": 0,
     "notifications-1.json": 0,
   });
   assert.is(written, 2, "two tokens were made");
@@ -231,8 +232,9 @@ test("a restored database finds all of its studies again, however many there are
     })),
   );
   const file = join(folder, "backup.gz");
-  const rows = await backUp(from, file);
-  assert.is(await restore(to, file), rows);
+  const { rows, studies } = await backUp(from, file);
+  assert.is(studies, count);
+  assert.equal(await restore(to, file), { rows, studies });
   assert.is((await to.dialect.search.few(to.db, ["heron"], 1000))?.length, count);
   for (const at of [0, 49, 50, 99, 100])
     assert.equal(await to.dialect.search.few(to.db, [`word${at}`, "heron"], 9), [
@@ -241,7 +243,7 @@ test("a restored database finds all of its studies again, however many there are
   const empty = await openStore(join(folder, "empty.db"));
   const nothing = join(folder, "nothing.gz");
   writeFileSync(nothing, gzipSync('{"format":"tapline studies backup 2"}\n{"end":0}\n'));
-  assert.is(await restore(empty, nothing), 0, "of none there are none");
+  assert.equal(await restore(empty, nothing), { rows: 0, studies: 0 }, "of none there are none");
   await empty.close();
   const missing = await restore(to, join(folder, "none.gz")).catch((error: Error) => error.message);
   assert.is(missing, `There is no file ${join(folder, "none.gz")}.`);

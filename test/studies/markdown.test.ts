@@ -72,7 +72,7 @@ test("links lead to pages and mailboxes only, and pictures are told, not loaded"
 test("formulas are set as MathML; prices, bad TeX and what is too long stay text", async () => {
   assert.is(
     await set("so $x^2$ holds"),
-    '<p dir="auto">so <math><mrow><msup><mi>x</mi><mn>2</mn></msup></mrow></math> holds</p>',
+    '<p dir="auto">so <span class="tex-line"><math><mrow><msup><mi>x</mi><mn>2</mn></msup></mrow></math></span> holds</p>',
   );
   for (const display of ["$$\na = b\n$$", "$$a = b$$", "\\[a = b\\]"]) {
     assert.match(
@@ -293,7 +293,10 @@ test("what a page is spared: too many blocks, too deep ones, long paragraphs, to
     assert.match(markup, `<code class="tex" dir="ltr">$${"z".repeat(30)}`);
     return markup.split("</p>")[1];
   };
-  assert.is(await after(19_919), '<p dir="auto"><math><mrow><mi>a</mi></mrow></math>');
+  assert.is(
+    await after(19_919),
+    '<p dir="auto"><span class="tex-line"><math><mrow><mi>a</mi></mrow></math></span>',
+  );
   assert.is(await after(19_920), '<p dir="auto"><code class="tex" dir="ltr">$a$</code>');
   assert.ok(formula("x".repeat(1000), false));
 });
@@ -373,7 +376,7 @@ const allowed: Record<string, RegExp> = {
   pre: /^ class="code" dir="ltr"$/,
   code: /^(?: class="tex")? dir="ltr"$/,
   del: /^ class="struck"$/,
-  span: /^ class="(?:hint|hidden-char)"(?: title="[\w\- ]+")?$/,
+  span: /^ class="(?:hint|hidden-char|tex-line)"(?: title="[\w\- ]+")?$/,
   th: /^ scope="col"(?: class="(?:right|center)")? dir="auto"$/,
   td: /^(?: class="(?:right|center)")? dir="auto"$/,
 };

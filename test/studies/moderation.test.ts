@@ -461,7 +461,7 @@ for (const database of databases.all) {
       }
       await store.db.deleteFrom("limits").execute();
     }
-    assert.is(refused, 28 * 4, "every form that there is");
+    assert.is(refused, 31 * 4, "every form that there is");
     assert.equal(service.log, []);
     await service.close();
   });

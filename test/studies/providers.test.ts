@@ -1,5 +1,5 @@
 /** What providers are asked when people sign in, and what is made of their answers: without a database and a service. */
-import { createHash } from "node:crypto";
+import { createHash, generateKeyPairSync } from "node:crypto";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { githubProvider } from "../../src/studies/auth/github.js";
@@ -213,6 +213,34 @@ test("OpenID: what goes wrong is the person's, the provider's, or neither's", as
   };
   const [name] = await through(gone);
   assert.is(name, "TypeError", "nobody was refused: it is not reachable");
+});
+
+test("OpenID: an ID token with a wrong signature, or none, is refused", async () => {
+  const through = (change: (server: OidcProvider) => void) =>
+    withOidc({}, null, async (provider, { secrets }, server) => {
+      change(server);
+      return refusal(provider.finish(back(secrets), secrets));
+    });
+  const checks = ["SignInRefused", "The provider's answer did not pass the checks; please try again."];
+  const other = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  assert.equal(
+    await through((server) => {
+      server.signedWith = other.privateKey;
+    }),
+    checks,
+  );
+  // Everything else in it is right.
+  const unsigned = (server: OidcProvider) => {
+    const now = Math.floor(Date.now() / 1000);
+    const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+    const claims = { iss: server.url, aud: "c", sub: "7", iat: now, exp: now + 60, nonce: server.nonce };
+    server.instead["/token"] = (response) =>
+      json(response, {
+        ...{ access_token: "a", token_type: "Bearer" },
+        id_token: `${part({ alg: "none" })}.${part(claims)}.`,
+      });
+  };
+  assert.equal(await through(unsigned), checks);
 });
 
 test("OpenID: a provider that was away when it was asked first is asked again", async () => {

@@ -44,6 +44,44 @@ async function publish(accountId: string, change: Partial<StudyPackage>, replace
   return ((await publishDraft(store, reviewed)) as { id: string }).id;
 }
 
+test("a public page is made once, whatever unknown parameters its address has", async () => {
+  const ada = await account("Cached");
+  const id = await publish(ada.id, { title: "Kingfisher" });
+  // What the rows hold is only read when a page is made: a change behind the service's back shows when that happens.
+  const made = async (address: string, without: string) => {
+    await ask(without);
+    await store.db.updateTable("studies").set({ author: "Tampered" }).where("id", "=", id).execute();
+    const { text, header } = await ask(address);
+    await store.db.updateTable("studies").set({ author: "Cached" }).where("id", "=", id).execute();
+    const again = await ask(without);
+    assert.is(header("ETag"), again.header("ETag"), address);
+    assert.not.match(text, "Tampered", address);
+    await bumpGeneration(store.db);
+  };
+  const search = "/?q=kingfisher&model=x";
+  for (const [address, without] of [
+    ["/?x=RANDOM", "/"],
+    ["/?x", "/"],
+    ["/?utm_source=a&q=", "/?q="],
+    ["/?model=x&x=1&q=kingfisher&q=other", search],
+    ["/top?page=1&q=RANDOM", "/top?page=01"],
+    [`/studies/${id}?x=RANDOM`, `/studies/${id}`],
+    [`/studies/${id}?quote=entry-RANDOM&view=RANDOM&comments=RANDOM`, `/studies/${id}`],
+    [`/studies/${id}?comments=7`, `/studies/${id}`],
+    [`/studies/${id}?x=1&view=source`, `/studies/${id}?view=source`],
+    [`/studies/${id}/v/1?x=1`, `/studies/${id}/v/1`],
+    [`/studies/${id}/v/1/cite.bib?x=1`, `/studies/${id}/v/1/cite.bib`],
+    ["/feed.atom?x=1&page=2", "/feed.atom"],
+    ["/authors/cached?x=1", "/authors/cached"],
+    ["/sitemap.xml?x=1", "/sitemap.xml"],
+  ] as const)
+    await made(address, without);
+  // What a page does read makes another one.
+  const plain = await ask(`/studies/${id}`);
+  for (const other of [`/studies/${id}?view=source`, `/studies/${id}?comments=50`])
+    assert.is.not((await ask(other)).header("ETag"), plain.header("ETag"), other);
+});
+
 test("every answer says what browsers may do with it, whoever asks and whatever it is", async () => {
   const ada = await account("Ada");
   const id = await publish(ada.id, { title: "Heron" });

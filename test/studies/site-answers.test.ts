@@ -63,7 +63,7 @@ test("a public page is made once while nothing changes, and kept unless it is la
   let made = 0;
   const ask = async (body: string | Buffer, path = "/docs?a=1", status = 200, headers = {}) => {
     const ctx = contextOf("GET", path, headers);
-    await answerPublic({ ctx, service } as unknown as Visit, async () => {
+    await answerPublic({ ctx, service } as unknown as Visit, { a: (value) => value }, async () => {
       made += 1;
       ctx.status = status;
       ctx.set({ "Content-Type": "text/x-own", "X-Study-Version": "7", "X-Other": "y" });
@@ -141,7 +141,8 @@ test("what goes wrong on a page is told by its kind, and only real faults are wr
   };
   const nothing = [404, "Not found", "There is no such page.", undefined];
   assert.equal(await failing(new NotModerator()), nothing);
-  const suspended = "This account is suspended or deleted; nothing was done.";
+  const suspended =
+    "This account is suspended or deleted; nothing was done. Sign in again to read why and to appeal.";
   assert.equal(await failing(new AccountSuspended()), [403, "Not allowed", suspended, undefined]);
   assert.equal(await failing(new SiteError(429, "Slowly.", 7)), [429, "Too often", "Slowly.", "7"]);
   assert.equal(await failing(new SiteError(410, "Gone.")), [410, "No longer here", "Gone.", undefined]);

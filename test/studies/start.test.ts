@@ -217,6 +217,60 @@ test("what cannot start leaves nothing open: neither the port nor the database",
   await close();
 });
 
+test("faults of a configuration are sentences", () => {
+  const file = join(folder, "faults.json");
+  const refused = (text: string, env: Record<string, string> = {}) => {
+    writeFileSync(file, text);
+    try {
+      readConfig(file, env);
+    } catch (error) {
+      return `${(error as Error).name}: ${(error as Error).message}`;
+    }
+    return "accepted";
+  };
+  const behind = { origin: "https://s.example", trusted_proxies: ["::1"] };
+  const config = (change: object, env: Record<string, string> = {}) =>
+    refused(JSON.stringify({ ...behind, ...change }), env);
+  const oidc = (issuer: string) => config({ oidc: { issuer, client_id: "c" } });
+  assert.is(config({}), "accepted");
+  assert.match(refused("{"), `UserError: The configuration ${file} cannot be used: `);
+  assert.is(
+    oidc("login.example"),
+    "UserError: oidc.issuer must be a URL such as https://login.example.org, not login.example.",
+  );
+  assert.is(
+    oidc("http://login.example"),
+    "UserError: oidc.issuer must be https, or http on this machine, not http://login.example.",
+  );
+  assert.is(oidc("http://127.0.0.1:9"), "accepted");
+  for (const contact of ["nobody", "ftp://x", "http://x.example", "a b@c"])
+    assert.is(
+      config({ security_contact: contact }),
+      `UserError: security_contact must be an address, or a URL with https: or mailto:, not ${contact}.`,
+    );
+  for (const token of ["", "short", "with blanks in between it"])
+    assert.is(
+      config({}, { TAPLINE_METRICS_TOKEN: token }),
+      `UserError: TAPLINE_METRICS_TOKEN must be at least 16 visible ASCII characters, got ${token.length} characters.`,
+    );
+  assert.is(config({}, { DATABASE_URL: "" }).slice(0, 34), "UserError: DATABASE_URL is empty; ");
+  const missing = join(folder, "none.json");
+  assert.throws(
+    () => readConfig(missing, {}),
+    saying(`The configuration ${missing} cannot be read (ENOENT).`),
+  );
+  assert.throws(() => readConfig(folder, {}), saying(`The configuration ${folder} cannot be read (EISDIR).`));
+  writeFileSync(file, JSON.stringify({ ...behind, security_contact: "sec@s.example" }));
+  const read = readConfig(file, { TAPLINE_METRICS_TOKEN: "0123456789abcdef" });
+  assert.equal([read.securityContact, read.metricsToken], ["mailto:sec@s.example", "0123456789abcdef"]);
+});
+
+test("a host that does not resolve is a sentence", async () => {
+  const error = await startStudies(options({ host: "no-such-host.invalid" })).catch((thrown) => thrown);
+  assert.is(error.name, "UserError", error.stack);
+  assert.match(error.message, "The address no-such-host.invalid cannot be listened on (");
+});
+
 test("a configuration says where it listens, what it trusts and who signs people in", () => {
   const file = join(folder, "studies.json");
   const read = (config: object, env: Record<string, string> = {}) => {

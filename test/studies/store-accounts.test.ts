@@ -1,7 +1,14 @@
 /** Whose an account is in the store: its handle, its names, its tokens and its feed. On SQLite. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { identitiesOf, signInAccount } from "../../src/studies/store/accounts.js";
+import {
+  accountsNamed,
+  identitiesOf,
+  isApproved,
+  roles,
+  signInAccount,
+} from "../../src/studies/store/accounts.js";
+import { approve } from "../../src/studies/store/approvals.js";
 import { freeHandle } from "../../src/studies/store/handles.js";
 import { setFeed } from "../../src/studies/store/notifications.js";
 import { createToken, listTokens, revokeToken } from "../../src/studies/store/tokens.js";
@@ -14,6 +21,25 @@ const signIn = (name: string, more: { email?: string | null; login?: string | nu
     ...{ issuer: "https://id.example", subject: `${name}-subject`, name },
     ...{ email: more.email ?? null, login: more.login ?? null },
   });
+
+test("a Kelvin sign or a dotted I in an address, login or handle is not a k or an i", async () => {
+  const kate = await signIn("Kate", { email: "Kate@example.org", login: "KateI" });
+  await approve(store, "moderator", "KATE@example.org");
+  await approve(store, "agent", "kim@example.org");
+  await approve(store, "publisher", "github:kim");
+  const other = await signIn("Other K", { email: "\u212aate@example.org", login: "\u212aate\u0130" });
+  const waiting = await signIn("Waiting K", { email: "\u212aim@example.org", login: "\u212aim" });
+  for (const account of [other, waiting])
+    for (const role of roles) assert.not.ok(await isApproved(store, account, role), role);
+  assert.ok(await isApproved(store, kate, "moderator"));
+  for (const name of ["KATE@EXAMPLE.ORG", "GitHub:kateI", `@${kate.handle}`])
+    assert.equal(
+      (await accountsNamed(store.db, name)).map(({ id }) => id),
+      [kate.id],
+      name,
+    );
+  assert.equal(await accountsNamed(store.db, `@${kate.handle?.replace("k", "\u212a")}`), []);
+});
 
 test("a handle is a name in plain letters, never the service's own words, and never two people's", async () => {
   const free = (name: string) => freeHandle(store.db, name);

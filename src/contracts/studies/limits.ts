@@ -52,6 +52,7 @@ export const siteLimits = {
   comment: { account: 30, address: 90, window_ms: 60 * minute },
   vote: { account: 120, address: 360, window_ms: 60 * minute },
   report: { account: 20, address: 60, window_ms: 1440 * minute },
+  appeal: { account: 5, address: 20, window_ms: 1440 * minute },
   export: { account: 5, address: 30, window_ms: 60 * minute },
   /** Starts count for the address alone: whose they are is not known yet. */
   "sign-in": { account: 30, address: 60, window_ms: 10 * minute },

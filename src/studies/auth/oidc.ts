@@ -15,7 +15,9 @@ export function oidcProvider({ issuer, clientId, clientSecret, label }: OidcOpti
     if (found === undefined) {
       const url = new URL(issuer);
       // Without TLS only on this machine: that is the development provider.
-      const execute = url.protocol === "http:" && isLoopback(url) ? [client.allowInsecureRequests] : [];
+      const plain = url.protocol === "http:" && isLoopback(url) ? [client.allowInsecureRequests] : [];
+      // Signatures of ID tokens are checked, too: TLS alone says nothing where a proxy ends it on the way.
+      const execute = [...plain, client.enableNonRepudiationChecks];
       found = client.discovery(url, clientId, clientSecret, undefined, { execute });
       found.catch(() => {
         found = undefined;
@@ -81,6 +83,6 @@ function text(value: unknown): string | null {
   return typeof value === "string" && value !== "" ? value : null;
 }
 
-function isLoopback(url: URL): boolean {
+export function isLoopback(url: URL): boolean {
   return ["127.0.0.1", "[::1]", "localhost"].includes(url.hostname);
 }

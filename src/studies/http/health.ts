@@ -1,20 +1,72 @@
 import type { Middleware } from "koa";
 import { sql } from "kysely";
 import type { Service } from "../service.js";
+import { faultOf } from "../store/fault.js";
+import type { Store } from "../store/store.js";
 
-/** `/healthz`: the process answers. `/readyz`: so does its database. Without credentials, for machines. */
+/** Whoever asks, the database is written to at most once in this time. */
+const probeMs = 1000;
+
+export interface Readiness {
+  reads: boolean;
+  writes: boolean;
+}
+
+/**
+ * `/healthz`: the process answers. `/readyz`: its database takes reads and writes; on a full disk it takes reads alone,
+ * which `/readyz/reads` asks for. Without credentials, for machines.
+ */
 export function health(service: Service): Middleware {
+  const probe = readinessOf(service);
   return async (ctx, next) => {
-    if (ctx.path !== "/healthz" && ctx.path !== "/readyz") return next();
-    ctx.set("Cache-Control", "no-store");
-    let ready = true;
-    if (ctx.path === "/readyz") {
-      ready = await sql`select 1`.execute(service.store.db).then(
-        () => true,
-        () => false,
-      );
+    if (ctx.path === "/healthz") {
+      ctx.set("Cache-Control", "no-store");
+      ctx.body = { status: "ok" };
+      return;
     }
+    if (ctx.path !== "/readyz" && ctx.path !== "/readyz/reads") return next();
+    ctx.set("Cache-Control", "no-store");
+    const { reads, writes } = await probe();
+    const ready = reads && (writes || ctx.path === "/readyz/reads");
     ctx.status = ready ? 200 : 503;
-    ctx.body = { status: ready ? "ok" : "unavailable" };
+    const word = (works: boolean) => (works ? "ok" : "failed");
+    ctx.body = { status: ready ? "ok" : "unavailable", reads: word(reads), writes: word(writes) };
   };
+}
+
+/** Tries the database, and remembers for a moment what came of it. */
+export function readinessOf(service: Service): () => Promise<Readiness> {
+  let last: { at: number; found: Promise<Readiness> } | undefined;
+  return () => {
+    const now = performance.now();
+    if (last === undefined || now - last.at >= probeMs) last = { at: now, found: tried(service) };
+    return last.found;
+  };
+}
+
+async function tried(service: Service): Promise<Readiness> {
+  const works = (what: string, work: Promise<unknown>) =>
+    work.then(
+      () => true,
+      (error) => {
+        const fault = faultOf(error)?.text ?? (error as Error).name;
+        service.log(`the database takes no ${what}: ${fault}`, `database without ${what}: ${fault}`);
+        return false;
+      },
+    );
+  const { db, quick } = service.store;
+  const [reads, writes] = await Promise.all([
+    works("reads", sql`select 1`.execute(db)),
+    works("writes", writeNothing(quick, service.store)),
+  ]);
+  return { reads, writes };
+}
+
+/** A row that means nothing, so that a real commit is tried. */
+function writeNothing(quick: Store["quick"], { dialect }: Store): Promise<unknown> {
+  return quick
+    .insertInto("limits")
+    .values({ key: "readyz", recent: "[]", touched_at: dialect.now })
+    .onConflict((conflict) => conflict.column("key").doUpdateSet({ touched_at: dialect.now }))
+    .execute();
 }

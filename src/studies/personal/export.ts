@@ -18,6 +18,7 @@ drafts-N.json        when they were saved
 comments-N.json      comments, those that are hidden included; what you deleted is gone
 votes-N.json         studies that you gave an upvote
 reports-N.json       what you told moderators
+appeals-N.json       what you wrote to moderators about what they did
 notifications-N.json what you were told, by id
 audit-N.json         what you did, by id
 activity-N.json      what your tokens did, by id
@@ -62,6 +63,16 @@ export async function* personalFiles(store: Store, accountId: string): AsyncGene
     db
       .selectFrom("reports")
       .select(["id", "study_id", "comment_id", "created_at", "reason", "closed_at", "outcome"])
+      .where("account_id", "=", accountId)
+      .where("id", ">", last?.id ?? "")
+      .orderBy("id")
+      .limit(pageSizes.reports)
+      .execute(),
+  );
+  yield* paged("appeals", pageSizes.reports, (last: { id: string } | undefined) =>
+    db
+      .selectFrom("appeals")
+      .select(["id", "study_id", "created_at", "body", "closed_at", "outcome"])
       .where("account_id", "=", accountId)
       .where("id", ">", last?.id ?? "")
       .orderBy("id")

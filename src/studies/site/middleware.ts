@@ -22,11 +22,12 @@ import {
   postWithdraw,
 } from "./pages/actions.js";
 import { agent, agents, postRevoke, postToken } from "./pages/agents.js";
+import { postAppeal, postAppealStudy, postDismissAppeal } from "./pages/appeals.js";
 import { authorAtom, feedAtom } from "./pages/atom.js";
 import { author } from "./pages/author.js";
 import { changes } from "./pages/changes.js";
 import { cite } from "./pages/cite.js";
-import { robots, sitemap, sitemapPart } from "./pages/crawlers.js";
+import { robots, securityText, sitemap, sitemapPart } from "./pages/crawlers.js";
 import { comment, postComment, postEditComment } from "./pages/discussion.js";
 import { docs } from "./pages/docs.js";
 import { downloadDraft, drafts, postDelete, postPublish, review } from "./pages/drafts.js";
@@ -49,29 +50,39 @@ import {
 } from "./pages/notifications.js";
 import { postSignIn, signIn, signInCallback } from "./pages/sign-in.js";
 import { downloadStudy, postUpvote, study } from "./pages/study.js";
+import {
+  changeParameters,
+  listParameters,
+  type Parameters,
+  pageParameters,
+  searchParameters,
+  studyParameters,
+  versionParameters,
+} from "./parameters.js";
 import { answerPublic, isPublic } from "./public-pages.js";
 import { icon, style } from "./style.js";
 import { NeedsSignIn, SiteError, seeOther, startVisit, type Visit } from "./visit.js";
 
 type Handler = (visit: Visit, ...parts: (string | undefined)[]) => void | Promise<void>;
 
-/** Every page: method, path with the parts that vary, what answers. */
-export const routes: [method: "GET" | "POST", path: RegExp, handler: Handler][] = [
-  ["GET", /^\/$/, (visit) => feed(visit, "new")],
-  ["GET", /^\/top$/, (visit) => feed(visit, "top")],
-  ["GET", /^\/reproduced$/, (visit) => feed(visit, "reproduced")],
-  ["GET", /^\/studies\/([^/]+)$/, study],
-  ["GET", /^\/studies\/([^/]+)\/package\.json$/, downloadStudy],
-  ["GET", /^\/studies\/([^/]+)\/changes$/, changes],
-  ["GET", /^\/studies\/([^/]+)\/v\/(\d+)$/, study],
+/** Every page: method, path with the parts that vary, what answers; what a public page reads from its query. */
+export const routes: [method: "GET" | "POST", path: RegExp, handler: Handler, parameters?: Parameters][] = [
+  ["GET", /^\/$/, (visit) => feed(visit, "new"), listParameters],
+  ["GET", /^\/top$/, (visit) => feed(visit, "top"), pageParameters],
+  ["GET", /^\/reproduced$/, (visit) => feed(visit, "reproduced"), pageParameters],
+  ["GET", /^\/studies\/([^/]+)$/, study, studyParameters],
+  ["GET", /^\/studies\/([^/]+)\/package\.json$/, downloadStudy, versionParameters],
+  ["GET", /^\/studies\/([^/]+)\/changes$/, changes, changeParameters],
+  ["GET", /^\/studies\/([^/]+)\/v\/(\d+)$/, study, studyParameters],
   ["GET", /^\/studies\/([^/]+)\/v\/(\d+)\/package\.json$/, downloadStudy],
   ["GET", /^\/studies\/([^/]+)\/v\/(\d+)\/cite\.([a-z]+)$/, cite],
-  ["GET", /^\/feed\.atom$/, (visit) => feedAtom(visit)],
-  ["GET", /^\/authors\/([\w-]+)$/, author],
+  ["GET", /^\/feed\.atom$/, (visit) => feedAtom(visit), searchParameters],
+  ["GET", /^\/authors\/([\w-]+)$/, author, listParameters],
   ["GET", /^\/authors\/([\w-]+)\/feed\.atom$/, authorAtom],
   ["GET", /^\/sitemap\.xml$/, (visit) => sitemap(visit)],
   ["GET", /^\/sitemap-([1-9]\d{0,3})\.xml$/, sitemapPart],
   ["GET", /^\/robots\.txt$/, (visit) => robots(visit)],
+  ["GET", /^\/\.well-known\/security\.txt$/, (visit) => securityText(visit)],
   ["POST", /^\/studies\/([^/]+)\/comments$/, postComment],
   ["POST", /^\/studies\/([^/]+)\/upvote$/, postUpvote],
   ["POST", /^\/studies\/([^/]+)\/withdraw$/, postWithdraw],
@@ -85,6 +96,9 @@ export const routes: [method: "GET" | "POST", path: RegExp, handler: Handler][] 
   ["POST", /^\/comments\/([^/]+)\/hide$/, postHideComment],
   ["POST", /^\/comments\/([^/]+)\/show$/, postShowComment],
   ["POST", /^\/comments\/([^/]+)\/erase$/, postEraseComment],
+  ["POST", /^\/studies\/([^/]+)\/appeal$/, postAppealStudy],
+  ["POST", /^\/appeal$/, (visit) => postAppeal(visit)],
+  ["POST", /^\/appeals\/([^/]+)\/dismiss$/, postDismissAppeal],
   ["GET", /^\/moderation$/, moderation],
   ["GET", /^\/moderation\/log$/, moderationLog],
   ["GET", /^\/moderation\/account$/, moderatedAccount],
@@ -174,12 +188,12 @@ async function answer(visit: Visit): Promise<void> {
   const { ctx } = visit;
   const method = ctx.method === "HEAD" ? "GET" : ctx.method;
   const allowed: string[] = [];
-  for (const [accepted, path, handler] of routes) {
+  for (const [accepted, path, handler, parameters = {}] of routes) {
     const match = path.exec(ctx.path);
     if (match === null) continue;
     if (accepted === method) {
       const make = async () => handler(visit, ...match.slice(1));
-      await (isPublic(visit) ? answerPublic(visit, make) : make());
+      await (isPublic(visit) ? answerPublic(visit, parameters, make) : make());
       return;
     }
     allowed.push(accepted);
@@ -208,7 +222,10 @@ function fail(visit: Visit, error: unknown): void {
   if (error instanceof AccountSuspended) {
     fail(
       { ...visit, session: null },
-      new SiteError(403, "This account is suspended or deleted; nothing was done."),
+      new SiteError(
+        403,
+        "This account is suspended or deleted; nothing was done. Sign in again to read why and to appeal.",
+      ),
     );
     return;
   }

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { type Packed, pack, sendPacked, unpack } from "../http/conditional.js";
 import { readCounters } from "../store/counters.js";
+import { canonicalQuery, type Parameters } from "./parameters.js";
 import type { Visit } from "./visit.js";
 
 /** Larger ones are made for every request. */
@@ -38,11 +39,19 @@ export function isPublic({ ctx, session }: Visit): boolean {
   );
 }
 
-/** Answers a public page: as it was made last, if nothing has changed since, and not at all if the client has it. */
-export async function answerPublic(visit: Visit, make: () => Promise<void>): Promise<void> {
+/**
+ * Answers a public page: as it was made last, if nothing has changed since, and not at all if the client has it.
+ * @param parameters what the page reads from its query; it sees nothing else of it
+ */
+export async function answerPublic(
+  visit: Visit,
+  parameters: Parameters,
+  make: () => Promise<void>,
+): Promise<void> {
   const { ctx, service } = visit;
   ctx.vary("Cookie");
   const { generation } = await readCounters(service.store);
+  ctx.querystring = canonicalQuery(ctx.querystring, parameters);
   const key = `${ctx.path}?${ctx.querystring}`;
   const page = await service.pages.get(generation, key, async () => {
     await make();

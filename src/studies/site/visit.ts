@@ -77,6 +77,7 @@ const tooOften: Record<LimitedAction, string> = {
   comment: "That were many comments in a short time",
   vote: "That were many votes in a short time",
   report: "That were many reports in a short time",
+  appeal: "That were many messages to the moderators in a short time",
   export: "Your data was exported several times in a short time",
   "sign-in": "Too many sign-ins were begun from here in a short time",
 };

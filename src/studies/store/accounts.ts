@@ -3,6 +3,7 @@ import { type ExpressionBuilder, type Kysely, type Selectable, sql } from "kysel
 import { UserError } from "../../contracts/user-error.js";
 import { isBlank } from "../text/blank.js";
 import { displayable, firstCharacters } from "../text/display.js";
+import { foldAscii } from "../text/fold.js";
 import { freeHandle, isRetired } from "./handles.js";
 import type { Database } from "./schema.js";
 import type { Store } from "./store.js";
@@ -31,7 +32,7 @@ export async function signInAccount(store: Store, identity: Identity): Promise<A
   const known = {
     name: firstCharacters(isBlank(name) ? "Unnamed" : name, 100),
     email: addressOf(identity.email),
-    login: identity.login?.toLowerCase() ?? null,
+    login: identity.login === null ? null : foldAscii(identity.login),
   };
   for (let attempt = 1; ; attempt += 1) {
     const handle = await freeHandle(store.db, identity.login ?? identity.name, (free) =>
@@ -53,12 +54,7 @@ export async function signInAccount(store: Store, identity: Identity): Promise<A
         .onConflict((conflict) => conflict.columns(["issuer", "subject"]).doUpdateSet(known))
         .returningAll()
         .executeTakeFirstOrThrow();
-      await store.db
-        .updateTable("approvals")
-        .set({ account_id: account.id })
-        .where("account_id", "is", null)
-        .where("identity", "in", identitiesOf(account))
-        .execute();
+      await bindApprovals(store, account);
       return account;
     } catch (error) {
       // Somebody took the handle between the look and the insert.
@@ -67,9 +63,32 @@ export async function signInAccount(store: Store, identity: Identity): Promise<A
   }
 }
 
+/** Approvals that wait for what an account shows become its own; the log names them by the account from then on. */
+async function bindApprovals(store: Store, account: Account): Promise<void> {
+  await store.db.transaction().execute(async (trx) => {
+    const bound = await trx
+      .updateTable("approvals")
+      .set({ account_id: account.id })
+      .where("account_id", "is", null)
+      .where("identity", "in", identitiesOf(account))
+      .returning("identity")
+      .execute();
+    if (bound.length === 0) return;
+    await trx
+      .updateTable("audit")
+      .set({ target: account.id })
+      .where(
+        "target",
+        "in",
+        bound.map(({ identity }) => identity),
+      )
+      .execute();
+  });
+}
+
 /** An address as approvals name it. What is none (`github:…`, `issuer#subject`) would pass for another identity. */
 function addressOf(email: string | null): string | null {
-  return email !== null && /^[^\s@:#]+@[^\s@:#]+$/.test(email) ? email.toLowerCase() : null;
+  return email !== null && /^[^\s@:#]+@[^\s@:#]+$/.test(email) ? foldAscii(email) : null;
 }
 
 /** The names under which an account can be approved. */
@@ -137,5 +156,5 @@ export function ambiguous(name: string, accounts: Account[]): UserError {
 }
 
 export function normalized(identity: string): string {
-  return identity.includes("#") ? identity : identity.toLowerCase();
+  return identity.includes("#") ? identity : foldAscii(identity);
 }

@@ -34,7 +34,12 @@ export async function approve(
     // Approved before: it stays whose it was.
     if (numInsertedOrUpdatedRows !== 1n) return;
     if (account !== undefined && others.length > 0) throw ambiguous(identity, [account, ...others]);
-    await audit(trx, now, { actor, action: "approval.add", target: account?.id ?? identity, detail: role });
+    await audit(trx, now, {
+      actor,
+      action: "approval.add",
+      target: account?.id ?? row.identity,
+      detail: role,
+    });
   });
 }
 

@@ -13,6 +13,8 @@ export type AuditAction =
   | "account.export"
   | "account.reinstate"
   | "account.suspend"
+  | "appeal.add"
+  | "appeal.dismiss"
   | "approval.add"
   | "approval.remove"
   | "backup"

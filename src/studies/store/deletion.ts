@@ -41,16 +41,17 @@ export async function whatLeaves({ db }: Store, accountId: string) {
  * drafts, notifications and the private feed. What it published, said and voted for stays under nobody's name. The
  * handle is given to nobody again; who signs in anew begins anew.
  */
-export function deleteAccount(store: Store, accountId: string): Promise<void> {
-  return withAccount(store, accountId, (trx, now) => erase(trx, now, accountId, { accountId }));
+export async function deleteAccount(store: Store, accountId: string): Promise<void> {
+  await withAccount(store, accountId, (trx, now) => erase(trx, now, accountId, { accountId }));
+  store.forgetErased();
 }
 
 /**
  * The same by the operator, for who cannot sign in: of a suspended account, too.
  * @throws UserError where it is deleted already
  */
-export function deleteAccountOf(store: Store, { id }: Pick<Account, "id">): Promise<void> {
-  return store.db.transaction().execute(async (trx) => {
+export async function deleteAccountOf(store: Store, { id }: Pick<Account, "id">): Promise<void> {
+  await store.db.transaction().execute(async (trx) => {
     // Takes the account as withAccount does, so that nothing that is under way is written behind it.
     const { numUpdatedRows } = await trx
       .updateTable("accounts")
@@ -61,6 +62,7 @@ export function deleteAccountOf(store: Store, { id }: Pick<Account, "id">): Prom
     if (numUpdatedRows !== 1n) throw new UserError(`The account ${id} is deleted already.`);
     await erase(trx, await readNow(store, trx), id, "operator");
   });
+  store.forgetErased();
 }
 
 async function erase(
@@ -75,7 +77,13 @@ async function erase(
     .where("id", "=", accountId)
     .executeTakeFirstOrThrow();
   await deleteTokens(trx, accountId);
-  for (const table of ["drafts", "sessions", "approvals", "notifications"] as const)
+  // What it was approved under may be an address or login that it no longer shows.
+  const approvals = await trx
+    .selectFrom("approvals")
+    .select("identity")
+    .where("account_id", "=", accountId)
+    .execute();
+  for (const table of ["drafts", "sessions", "approvals", "notifications", "appeals"] as const)
     await trx.deleteFrom(table).where("account_id", "=", accountId).execute();
   await trx
     .deleteFrom("reports")
@@ -86,11 +94,11 @@ async function erase(
   await trx.deleteFrom("limits").where("key", "in", windows).execute();
   for (const table of ["studies", "comments"] as const)
     await trx.updateTable(table).set({ author: deletedName }).where("account_id", "=", accountId).execute();
-  // An approval that waited for an address or login was written down by it.
+  // An approval that waited for an address or login was written down under it.
   await trx
     .updateTable("audit")
     .set({ target: accountId })
-    .where("target", "in", identitiesOf(account))
+    .where("target", "in", [...identitiesOf(account), ...approvals.map(({ identity }) => identity)])
     .execute();
   if (account.handle !== null) {
     await trx

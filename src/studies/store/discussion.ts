@@ -109,8 +109,8 @@ export function editComment(
 }
 
 /** Deletes a comment of its author's: its place in the thread stays, its text does not. Whether there was one. */
-export function deleteComment(store: Store, accountId: string, id: string): Promise<string | null> {
-  return withAccount(store, accountId, async (trx, now) => {
+export async function deleteComment(store: Store, accountId: string, id: string): Promise<string | null> {
+  const studyId = await withAccount(store, accountId, async (trx, now) => {
     const deleted = await trx
       .updateTable("comments")
       .set({ body: "", hidden: "deleted", reason: null })
@@ -124,6 +124,8 @@ export function deleteComment(store: Store, accountId: string, id: string): Prom
     await audit(trx, now, { actor: { accountId }, action: "comment.delete", target: id });
     return deleted.study_id;
   });
+  if (studyId !== null) store.forgetErased();
+  return studyId;
 }
 
 export function findComment(store: Store, id: string) {

@@ -127,8 +127,8 @@ export function readOwnDraft(store: Store, accountId: string, id: string) {
 }
 
 /** Deletes a draft of an account. Whether there was one. */
-export function deleteDraft(store: Store, accountId: string, id: string): Promise<boolean> {
-  return store.db.transaction().execute(async (trx) => {
+export async function deleteDraft(store: Store, accountId: string, id: string): Promise<boolean> {
+  const deleted = await store.db.transaction().execute(async (trx) => {
     const { numDeletedRows } = await trx
       .deleteFrom("drafts")
       .where("id", "=", id)
@@ -139,4 +139,6 @@ export function deleteDraft(store: Store, accountId: string, id: string): Promis
     await audit(trx, await readNow(store, trx), { actor: { accountId }, action: "draft.delete", target: id });
     return true;
   });
+  if (deleted) store.forgetErased();
+  return deleted;
 }

@@ -1,5 +1,7 @@
 import { type Kysely, type Migration, Migrator, sql } from "kysely";
 import type { Dialect } from "./dialect.js";
+import { appeals } from "./migration-appeals.js";
+import { auditTargets } from "./migration-audit-targets.js";
 import { people } from "./migration-people.js";
 import { publicSite } from "./migration-public-site.js";
 import { withoutTimeout } from "./postgresql.js";
@@ -22,10 +24,17 @@ export async function migrate(db: Kysely<Database>, dialect: Dialect, upTo?: str
       await run(connection, dialect, upTo);
       await sql`commit`.execute(connection);
     } catch (error) {
-      await sql`rollback`.execute(connection);
+      // SQLite may have rolled it back by itself; the error that tells why is the first one.
+      await sql`rollback`.execute(connection).catch(() => {});
       throw error;
     }
   });
+}
+
+/** Whether a database was ever brought to a schema of ours. */
+export async function hasSchema(db: Kysely<Database>): Promise<boolean> {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
+  return ["kysely_migration", "accounts"].every((name) => tables.some((table) => table.name === name));
 }
 
 async function run(db: Kysely<Database>, dialect: Dialect, upTo: string | undefined): Promise<void> {
@@ -248,5 +257,7 @@ function migrations(dialect: Dialect): Record<string, Migration> {
           .execute();
       },
     },
+    "008-audit-targets": auditTargets,
+    "009-appeals": appeals(ordered),
   };
 }

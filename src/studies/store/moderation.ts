@@ -2,6 +2,7 @@ import { sql, type Transaction } from "kysely";
 import type { StudyPackage } from "../../contracts/studies/index.js";
 import type { Account } from "./accounts.js";
 import { isApproved } from "./accounts.js";
+import { grantAppeals } from "./appeals.js";
 import { revokeAll } from "./approvals.js";
 import { type Actor, asModerator, audit } from "./audit.js";
 import { notify } from "./notifications.js";
@@ -37,9 +38,11 @@ export function remove(store: Store, actor: Actor, target: Target, reason: strin
 
 /** Takes a removal back. */
 export function reinstate(store: Store, actor: Actor, target: Target): Promise<Changed> {
-  return asModerator(store, actor, (trx, now) =>
-    changeStanding(store, trx, now, actor, target, "published", null),
-  );
+  return asModerator(store, actor, async (trx, now) => {
+    const changed = await changeStanding(store, trx, now, actor, target, "published", null);
+    if (changed === "changed") await grantAppeals(trx, now, { studyId: target.studyId });
+    return changed;
+  });
 }
 
 const actions = {
@@ -197,8 +200,13 @@ async function tellHidden(
 }
 
 /** Erases a comment's text for good. */
-export function eraseComment(store: Store, actor: Actor, id: string, reason: string): Promise<string | null> {
-  return asModerator(store, actor, async (trx, now) => {
+export async function eraseComment(
+  store: Store,
+  actor: Actor,
+  id: string,
+  reason: string,
+): Promise<string | null> {
+  const studyId = await asModerator(store, actor, async (trx, now) => {
     const changed = await trx
       .updateTable("comments")
       .set({ body: "", hidden: "deleted", reason })
@@ -213,6 +221,8 @@ export function eraseComment(store: Store, actor: Actor, id: string, reason: str
     await audit(trx, now, { actor, action: "comment.erase", target: id, detail: reason });
     return changed.study_id;
   });
+  if (studyId !== null) store.forgetErased();
+  return studyId;
 }
 
 async function closeReports(
@@ -267,6 +277,7 @@ export function unsuspend(store: Store, actor: Actor, account: Pick<Account, "id
       .executeTakeFirst();
     if (numUpdatedRows !== 1n) return "already";
     await audit(trx, now, { actor, action: "account.reinstate", target: account.id });
+    await grantAppeals(trx, now, { accountId: account.id });
     return "changed";
   });
 }

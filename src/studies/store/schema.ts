@@ -157,6 +157,17 @@ export interface Database {
     /** Whether something was done about it; null while it is open. */
     outcome: "acted" | "dismissed" | null;
   };
+  appeals: {
+    id: string;
+    account_id: string;
+    /** The removed study; null where it is against the account's suspension. */
+    study_id: string | null;
+    created_at: number;
+    body: string;
+    closed_at: Generated<number | null>;
+    /** Whether what it is against was taken back; null while it is open. */
+    outcome: Generated<"acted" | "dismissed" | null>;
+  };
   /** What people and operators did. Never research text: reasons are those that they gave. */
   audit: {
     id: string;

@@ -3,8 +3,10 @@ import { studyLimits } from "../../contracts/studies/index.js";
 import { displayable, firstCharacters } from "../text/display.js";
 import type { Account } from "./accounts.js";
 import { audit } from "./audit.js";
+import { faultOf } from "./fault.js";
 import { readNow, type Store, withAccount } from "./store.js";
 import { sha256Hex } from "./tokens.js";
+import { clockToleranceMs } from "./window.js";
 
 export interface Session {
   id: string;
@@ -13,6 +15,8 @@ export interface Session {
   /** Notifications that were not read. */
   unread: number;
 }
+
+const sessionMs = studyLimits.session_days * 86_400_000;
 
 /** Starts a session; its secret goes into a cookie, the database keeps a hash. */
 export async function startSession(store: Store, accountId: string, agent: string): Promise<string> {
@@ -27,7 +31,7 @@ export async function startSession(store: Store, accountId: string, agent: strin
         account_id: accountId,
         created_at: now,
         seen_at: now,
-        expires_at: now + studyLimits.session_days * 86_400_000,
+        expires_at: now + sessionMs,
         agent: firstCharacters(displayable(agent), 200),
       })
       .execute();
@@ -45,6 +49,7 @@ export async function findSession(store: Store, secret: string): Promise<Session
     .select((eb) => [
       "sessions.id as sessionId",
       "sessions.seen_at",
+      "sessions.expires_at",
       eb
         .selectFrom("approvals")
         .select((inner) => inner.fn.countAll<number>().as("count"))
@@ -64,9 +69,20 @@ export async function findSession(store: Store, secret: string): Promise<Session
     .where("accounts.deleted_at", "is", null)
     .executeTakeFirst();
   if (row === undefined) return null;
-  const { sessionId, seen_at, moderator, unread, ...account } = row;
-  if (seen_at < now - 60_000) {
-    await store.quick.updateTable("sessions").set({ seen_at: now }).where("id", "=", sessionId).execute();
+  const { sessionId, seen_at, expires_at, moderator, unread, ...account } = row;
+  // Where the clock was put back since, a session would be last seen in the future, and last for longer than it may.
+  const latest = now + sessionMs;
+  const ahead = expires_at > latest + clockToleranceMs;
+  if (ahead || Math.abs(now - seen_at) > 60_000) {
+    // Where the database takes reads alone, on a full disk for one, pages can still be read.
+    await store.quick
+      .updateTable("sessions")
+      .set({ seen_at: now, ...(ahead ? { expires_at: latest } : {}) })
+      .where("id", "=", sessionId)
+      .execute()
+      .catch((error) => {
+        if (faultOf(error)?.ofDatabase !== true) throw error;
+      });
   }
   return { id: sessionId, account, isModerator: Number(moderator) > 0, unread: Number(unread) };
 }

@@ -42,6 +42,11 @@ export class SqliteFile implements SqliteDatabase {
     };
   }
 
+  /** Whether a transaction is open: SQLite ends one by itself where the disk is full, for one. */
+  get isTransaction(): boolean {
+    return this.#db.isTransaction;
+  }
+
   close(): void {
     if (this.#db.isOpen) this.#db.close();
   }

@@ -1,4 +1,5 @@
-import { type DatabaseConnection, type Driver, SqliteDialect, type SqliteDialectConfig } from "kysely";
+import { type DatabaseConnection, type Driver, SqliteDialect } from "kysely";
+import type { SqliteFile } from "./sqlite-file.js";
 
 /**
  * kysely's SQLite dialect for several connections of one process to the same file. SQLite waits for a lock by
@@ -7,9 +8,11 @@ import { type DatabaseConnection, type Driver, SqliteDialect, type SqliteDialect
  */
 export class SqliteTurnsDialect extends SqliteDialect {
   readonly #path: string;
+  readonly #file: SqliteFile;
 
-  constructor(config: SqliteDialectConfig, path: string) {
-    super(config);
+  constructor(file: SqliteFile, path: string) {
+    super({ database: file });
+    this.#file = file;
     this.#path = path;
   }
 
@@ -25,6 +28,11 @@ export class SqliteTurnsDialect extends SqliteDialect {
     driver.releaseConnection = async (connection: DatabaseConnection) => {
       await release(connection);
       turns.give();
+    };
+    const rollback = driver.rollbackTransaction.bind(driver);
+    driver.rollbackTransaction = async (connection: DatabaseConnection) => {
+      // What SQLite rolled back by itself cannot be rolled back again: that error would hide the one that was the cause.
+      if (this.#file.isTransaction) await rollback(connection);
     };
     return driver;
   }

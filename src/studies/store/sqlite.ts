@@ -14,12 +14,18 @@ const notADatabase = 26;
 /**
  * Opens an SQLite file, private to this account, in WAL mode with every commit synced. Several processes may hold
  * the same file: writers take turns.
+ * @param missing makes the error for a file that holds none of our tables, which is left as it is; null to make it ours
  */
-export async function openSqlite(path: string, synchronous: "FULL" | "NORMAL"): Promise<Kysely<Database>> {
-  createPrivate(path);
+export async function openSqlite(
+  path: string,
+  synchronous: "FULL" | "NORMAL",
+  missing: (() => Error) | null = null,
+): Promise<Kysely<Database>> {
+  if (missing === null) createPrivate(path);
   const file = new SqliteFile(path, 10_000);
-  chmodSync(path, 0o600);
   try {
+    if (missing !== null && !isOurs(file)) throw missing();
+    chmodSync(path, 0o600);
     file.exec("pragma journal_mode = WAL");
     file.exec(`pragma synchronous = ${synchronous}`);
     file.exec("pragma foreign_keys = ON");
@@ -27,7 +33,7 @@ export async function openSqlite(path: string, synchronous: "FULL" | "NORMAL"): 
     // Counters and activity need few pages.
     file.exec(`pragma cache_size = ${synchronous === "FULL" ? -32000 : -4000}`);
     const db = new Kysely<Database>({
-      dialect: new SqliteTurnsDialect({ database: file }, realpathSync(path)),
+      dialect: new SqliteTurnsDialect(file, realpathSync(path)),
     });
     // kysely closes a file only after a query; the first one also takes the lock, which lasts.
     await sql`select count(*) from sqlite_schema`.execute(db);
@@ -40,6 +46,12 @@ export async function openSqlite(path: string, synchronous: "FULL" | "NORMAL"): 
       throw new UserError(`${path} is not an SQLite file.`);
     throw error;
   }
+}
+
+/** Whether a file has the tables of this service; reads it only. */
+function isOurs(file: SqliteFile): boolean {
+  const ours = "select 1 as one from sqlite_schema where name in ('kysely_migration', 'accounts')";
+  return file.prepare(ours).all([]).length === 2;
 }
 
 /**

@@ -24,8 +24,13 @@ export async function cleanUp(store: Store): Promise<void> {
     .where("at", "<=", now - studyLimits.audit_days * 86_400_000)
     .execute();
   await store.db
+    .deleteFrom("appeals")
+    .where("closed_at", "<=", now - studyLimits.audit_days * 86_400_000)
+    .execute();
+  await store.db
     .deleteFrom("activity")
     .where("at", "<=", now - studyLimits.activity_days * 86_400_000)
     .execute();
   await forgetOldNotifications(store, studyLimits.notification_days);
+  store.forgetErased();
 }

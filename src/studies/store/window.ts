@@ -12,20 +12,32 @@ export interface Window {
   lengthMs: number;
 }
 
+/**
+ * Times that are further ahead were written by a clock that has been put back since. They count for nothing: they would
+ * keep everybody out until the clock is there again. Anything nearer is counted.
+ */
+export const clockToleranceMs = 60_000;
+
+/** Whether an entry is in the window. */
+function inside(dialect: Dialect, { lengthMs }: Window): RawBuilder<boolean> {
+  const value = sql.ref("value");
+  return sql<boolean>`${value} > ${dialect.now} - cast(${lengthMs} as bigint)
+    and ${value} <= ${dialect.now} + cast(${clockToleranceMs} as bigint)`;
+}
+
 /** The column's next value. */
-export function admitted(dialect: Dialect, { column, lengthMs }: Window): RawBuilder<string> {
+export function admitted(dialect: Dialect, window: Window): RawBuilder<string> {
   const value = sql.ref("value");
   return dialect.collect(
-    sql`select ${value} from ${dialect.entries(column)} where ${value} > ${dialect.now} - cast(${lengthMs} as bigint)
+    sql`select ${value} from ${dialect.entries(window.column)} where ${inside(dialect, window)}
       union all select ${dialect.now} as value`,
   );
 }
 
 /** Whether there is room for one more. */
-export function hasRoom(dialect: Dialect, { column, most, lengthMs }: Window): RawBuilder<boolean> {
-  const value = sql.ref("value");
-  return sql<boolean>`(select count(*) from ${dialect.entries(column)}
-    where ${value} > ${dialect.now} - cast(${lengthMs} as bigint)) < ${most}`;
+export function hasRoom(dialect: Dialect, window: Window): RawBuilder<boolean> {
+  return sql<boolean>`(select count(*) from ${dialect.entries(window.column)}
+    where ${inside(dialect, window)}) < ${window.most}`;
 }
 
 /** What a window tells its client. */
@@ -37,7 +49,9 @@ export interface WindowState {
 }
 
 export function windowState(window: Window, recent: string, now: number): WindowState {
-  const times = (JSON.parse(recent) as number[]).filter((time) => time > now - window.lengthMs);
+  const times = (JSON.parse(recent) as number[]).filter(
+    (time) => time > now - window.lengthMs && time <= now + clockToleranceMs,
+  );
   const oldest = times.length === 0 ? null : Math.min(...times);
   return {
     limit: window.most,

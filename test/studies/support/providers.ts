@@ -1,5 +1,5 @@
 /** Providers of sign-ins as servers of a test's own: what they are asked, and what they answer. */
-import { createSign, generateKeyPairSync } from "node:crypto";
+import { createSign, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -52,6 +52,8 @@ const base64 = (value: object) => Buffer.from(JSON.stringify(value)).toString("b
 export interface OidcProvider extends TestProvider {
   /** What the sign-in that is under way was begun with; goes into the ID token. */
   nonce: string | null;
+  /** What ID tokens are signed with; the published key belongs to another one where a test says so. */
+  signedWith: KeyObject;
   /** Answers in place of the provider's own, by path. */
   instead: Record<string, (response: ServerResponse) => void>;
 }
@@ -88,7 +90,7 @@ export async function startOidc(claims: object, userInfo: object | null = null):
           const now = Math.floor(Date.now() / 1000);
           const payload = { iss: url, aud: "c", sub: "7", iat: now, exp: now + 3600, nonce: oidc.nonce };
           const head = `${base64({ alg: "RS256", kid: "1" })}.${base64({ ...payload, ...claims })}`;
-          const signature = createSign("sha256").update(head).sign(pair.privateKey, "base64url");
+          const signature = createSign("sha256").update(head).sign(oidc.signedWith, "base64url");
           return json(response, {
             access_token: "a",
             token_type: "Bearer",
@@ -98,6 +100,7 @@ export async function startOidc(claims: object, userInfo: object | null = null):
       }
     })),
     nonce: null,
+    signedWith: pair.privateKey,
     instead: {},
   };
   return oidc;

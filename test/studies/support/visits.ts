@@ -3,6 +3,7 @@ import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { Readable } from "node:stream";
 import Koa, { type Context, type Middleware } from "koa";
+import { Metrics } from "../../../src/studies/metrics.js";
 import type { Service } from "../../../src/studies/service.js";
 import { site } from "../../../src/studies/site/middleware.js";
 import { Kept } from "../../../src/studies/store/kept.js";
@@ -35,6 +36,7 @@ export function serviceOf(store: Store, change: Partial<Service> = {}): Service 
   return {
     ...{ store, origin: "https://studies.example.org", trustedProxies: null, disableFile: "/nowhere" },
     ...{ activity: { flush: async () => {} } as Service["activity"], providers: [] },
+    ...{ metrics: new Metrics(), metricsToken: null, securityContact: null },
     ...{ lists: new Kept(5), pages: new Kept(5), log: (line) => void lines.push(line) },
     ...{ lines, ...change },
   };

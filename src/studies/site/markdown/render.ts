@@ -130,6 +130,8 @@ export class Markdown {
     const { display, source } = meta as { display: boolean; source: string };
     this.#formulas += content.length + formulaCost;
     const set = this.#formulas > mostFormulas ? null : formula(content, display);
+    // A box of its own, which scrolls where the line is narrower; a displayed one has its block's.
+    if (set !== null && !display) return html`<span class="tex-line">${set}</span>`;
     return set ?? html`<code class="tex" dir="ltr">${this.#options.shown(source)}</code>`;
   }
 }

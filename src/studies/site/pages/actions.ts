@@ -24,6 +24,7 @@ import {
   seeOther,
   type Visit,
 } from "../visit.js";
+import { appealForm } from "./appeals.js";
 
 /** What can be done to a study or comment besides reading: take down, put back, report. */
 
@@ -54,7 +55,7 @@ export function studyActions(visit: Visit, row: StudyRow, versions: VersionRow[]
   const form = (name: string, label: string, fields: Html, hint: string) =>
     html`<details><summary>${label}</summary><form class="card" method="post" action="/studies/${row.id}/${name}">${csrfField(visit)}${fields}
 <p class="hint">${hint}</p><button class="danger">${label}</button></form></details>`;
-  return html`<div class="actions">${
+  return html`<div class="actions">${mine && (row.standing === "removed" || removed.length > 0) ? appealForm(visit, row.id) : null}${
     mine && row.standing === "published" && standing.length > 0
       ? form(
           "withdraw",

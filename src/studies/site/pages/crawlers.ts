@@ -54,3 +54,17 @@ export async function sitemapPart(visit: Visit, part: string | undefined): Promi
     )}</urlset>`,
   );
 }
+
+const contactDays = 180;
+
+/** Whom to tell of a vulnerability, as RFC 9116 has it; made anew for every request, so that it never expires. */
+export function securityText({ ctx, service }: Visit): void {
+  if (service.securityContact === null) throw new SiteError(404, "There is no such page.");
+  const expires = new Date(Date.now() + contactDays * 86_400_000).toISOString().slice(0, 10);
+  ctx.set("Content-Type", "text/plain; charset=utf-8");
+  ctx.body = `Contact: ${service.securityContact}
+Expires: ${expires}T00:00:00.000Z
+Preferred-Languages: en
+Canonical: ${absolute(service, "/.well-known/security.txt")}
+`;
+}

@@ -1,4 +1,5 @@
 import { accountsNamed } from "../../store/accounts.js";
+import { openAppeals } from "../../store/appeals.js";
 import { readAudit } from "../../store/audit.js";
 import { suspend, unsuspend } from "../../store/moderation.js";
 import { dismissReport, openReports } from "../../store/reports.js";
@@ -8,6 +9,7 @@ import { html } from "../html.js";
 import { counted, csrfField, page, reasonField, signature, when } from "../layout.js";
 import { Reveal, revealed } from "../reveal.js";
 import { idOf, readForm, reasonOf, requireModerator, SiteError, seeOther, type Visit } from "../visit.js";
+import { appealList } from "./appeals.js";
 
 const shownOfComment = 500;
 const pageSize = 100;
@@ -15,17 +17,20 @@ const pageSize = 100;
 /** What was reported and waits for a moderator. */
 export async function moderation(visit: Visit): Promise<void> {
   requireModerator(visit);
-  const reports = await openReports(visit.service.store);
+  const [reports, appeals] = await Promise.all([
+    openReports(visit.service.store),
+    openAppeals(visit.service.store),
+  ]);
   const { show } = new Reveal();
   page(
     visit,
     "Moderation",
     html`<h1>Moderation</h1>
-<p class="lead">What was reported, the oldest first. What is done to a study or comment is done on its page; it closes its reports.</p>
+<p class="lead">What was reported and who appeals, the oldest first. What is done to a study or comment is done on its page; it closes its reports.</p>
 <p><a href="/moderation/log">Log of everything done</a></p>
 <form class="search" action="/moderation/account"><label class="visually-hidden" for="handle">Handle</label>
 <input type="text" id="handle" name="handle" placeholder="@handle of an account" required><button class="quiet">Account</button></form>
-<h2>${counted(reports.length, "open report")}</h2>${reports.length === 0 ? html`<p>Nothing waits.</p>` : null}
+${appeals.length === 0 ? null : appealList(visit, appeals)}<h2>${counted(reports.length, "open report")}</h2>${reports.length === 0 ? html`<p>Nothing waits.</p>` : null}
 <ul class="feed">${reports.map(
       (one) => html`<li id="report-${one.id}"><h3 dir="auto"><a href="/studies/${one.study_id}${
         one.comment_id === null ? "" : `#comment-${one.comment_id}`
@@ -50,7 +55,7 @@ export async function moderatedAccount(visit: Visit): Promise<void> {
   requireModerator(visit);
   const { store } = visit.service;
   const handle = new URLSearchParams(visit.ctx.querystring).get("handle") ?? "";
-  const [person] = await accountsNamed(store.db, `@${handle.replace(/^@/, "").toLowerCase()}`);
+  const [person] = await accountsNamed(store.db, `@${handle.replace(/^@/, "")}`);
   if (person === undefined) throw new SiteError(404, "There is no account of this handle.");
   const [studies, log] = await Promise.all([
     ownStudies(store, person.id),

@@ -19,6 +19,7 @@ import {
   signInCookie,
   type Visit,
 } from "../visit.js";
+import { suspendedPage } from "./appeals.js";
 
 const signInSeconds = 600;
 
@@ -64,7 +65,8 @@ export async function postSignIn(visit: Visit, key: string | undefined): Promise
   const form = await readForm(visit, true);
   await countVisit(visit, "sign-in");
   const { url, secrets } = await provider.begin(callbackOf(visit, provider)).catch((error) => {
-    service.log(`sign-in provider ${provider.key} is not reachable: ${(error as Error).name}`);
+    const line = `sign-in provider ${provider.key} is not reachable: ${(error as Error).name}`;
+    service.log(line, line);
     throw new SiteError(503, `${provider.label} is not reachable just now; please try again later.`);
   });
   const back = safeReturn(service, form.get("return"));
@@ -108,7 +110,7 @@ export async function signInCallback(visit: Visit, key: string | undefined): Pro
   if (
     away === undefined ||
     away.provider !== provider.key ||
-    away.at < now - signInSeconds * 1000 ||
+    Math.abs(now - away.at) > signInSeconds * 1000 ||
     !(await comesBackFirst(visit, away))
   ) {
     throw new SiteError(
@@ -121,15 +123,14 @@ export async function signInCallback(visit: Visit, key: string | undefined): Pro
   callback.search = ctx.search;
   const identity = await provider.finish(callback, secrets).catch((error) => {
     if (error instanceof SignInRefused) throw new SiteError(403, error.message);
-    service.log(`sign-in with ${provider.key} failed: ${(error as Error).name}`);
+    const line = `sign-in with ${provider.key} failed: ${(error as Error).name}`;
+    service.log(line, line);
     throw new SiteError(503, `${provider.label} is not reachable just now; please try again later.`);
   });
   const account = await signInAccount(service.store, identity);
   if (account.suspended_at !== null) {
-    throw new SiteError(
-      403,
-      `This account is suspended${account.suspension ? `: ${account.suspension}` : ""}. Whoever runs this service can give you your data, and delete the account.`,
-    );
+    await suspendedPage(visit, account);
+    return;
   }
   await countVisit({ ...visit, session: { id: "", account, isModerator: false, unread: 0 } }, "sign-in");
   if (visit.session !== null) {

@@ -1,0 +1,84 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { Context, Middleware } from "koa";
+import type { Area } from "../metrics.js";
+import { isDisabled, type Service } from "../service.js";
+import { readCounters } from "../store/counters.js";
+import { readinessOf } from "./health.js";
+import { isSecure } from "./transport.js";
+
+/** Counts every request, and answers `/metrics` to callers with the operator's token; without one there is no such page. */
+export function metrics(service: Service): Middleware {
+  const probe = readinessOf(service);
+  return async (ctx, next) => {
+    const begin = performance.now();
+    try {
+      if (ctx.path === "/metrics" && service.metricsToken !== null) {
+        await answer(service, ctx as Context, service.metricsToken, probe);
+      } else await next();
+    } finally {
+      service.metrics.record(areaOf(ctx.path), ctx.status, (performance.now() - begin) / 1000);
+    }
+  };
+}
+
+function areaOf(path: string): Area {
+  if (path === "/api" || path.startsWith("/api/")) return "api";
+  return /^\/(?:healthz|readyz|readyz\/reads|metrics)$/.test(path) ? "machine" : "site";
+}
+
+async function answer(
+  service: Service,
+  ctx: Context,
+  token: string,
+  probe: ReturnType<typeof readinessOf>,
+): Promise<void> {
+  ctx.set("Cache-Control", "no-store");
+  ctx.set("X-Content-Type-Options", "nosniff");
+  ctx.type = "text/plain";
+  if (!isSecure(service, ctx)) {
+    ctx.status = 403;
+    ctx.body = "This service is reached over HTTPS only.\n";
+    return;
+  }
+  const given = /^Bearer +(\S+)$/i.exec(ctx.get("Authorization"))?.[1] ?? "";
+  if (!same(given, token)) {
+    ctx.status = 401;
+    ctx.set("WWW-Authenticate", 'Bearer realm="tapline studies metrics"');
+    ctx.body = "Send Authorization: Bearer and the value of TAPLINE_METRICS_TOKEN.\n";
+    return;
+  }
+  const { reads, writes } = await probe();
+  const waiting = reads ? await waitingOf(service).catch(() => null) : null;
+  ctx.status = 200;
+  ctx.set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
+  ctx.body = service.metrics.text([
+    ["database_reads", "1 while the database takes reads.", Number(reads)],
+    ["database_writes", "1 while the database takes writes.", Number(writes)],
+    ["api_disabled", "1 while the emergency switch is on.", Number(isDisabled(service))],
+    ["studies", "Studies that are listed.", waiting?.studies ?? null],
+    ["reports_open", "Reports that wait for a moderator.", waiting?.reports ?? null],
+    ["appeals_open", "Appeals that wait for a moderator.", waiting?.appeals ?? null],
+  ]);
+}
+
+async function waitingOf({ store }: Service) {
+  const count = async (table: "reports" | "appeals") => {
+    const { count: number } = await store.db
+      .selectFrom(table)
+      .select((eb) => eb.fn.countAll<number>().as("count"))
+      .where("closed_at", "is", null)
+      .executeTakeFirstOrThrow();
+    return Number(number);
+  };
+  const [{ studies }, reports, appeals] = [
+    await readCounters(store),
+    await count("reports"),
+    await count("appeals"),
+  ];
+  return { studies, reports, appeals };
+}
+
+function same(a: string, b: string): boolean {
+  const [one, two] = [a, b].map((text) => createHash("sha256").update(text).digest());
+  return timingSafeEqual(one as Buffer, two as Buffer);
+}

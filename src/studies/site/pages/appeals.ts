@@ -1,0 +1,119 @@
+import type { Account } from "../../store/accounts.js";
+import { appeal, dismissAppeal, type openAppeals } from "../../store/appeals.js";
+import { readNow } from "../../store/store.js";
+import { type Html, html } from "../html.js";
+import { counted, csrfField, page, reasonField, when } from "../layout.js";
+import { Reveal, revealed } from "../reveal.js";
+import { seal, unseal } from "../sealed.js";
+import {
+  countVisit,
+  idOf,
+  readForm,
+  reasonOf,
+  requireModerator,
+  requireSession,
+  SiteError,
+  seeOther,
+  type Visit,
+} from "../visit.js";
+
+/** How long the form on the page about a suspension may be sent. */
+const ticketMs = 3_600_000;
+
+const hint = "One message. Moderators read it, and who sent it; it is deleted with your account.";
+
+/** The form below a study of one's own of which something was removed. */
+export function appealForm(visit: Visit, studyId: string): Html {
+  return html`<details><summary>Appeal</summary><form class="card" method="post" action="/studies/${studyId}/appeal">${csrfField(visit)}
+${reasonField("appeal", "Why it should be reinstated")}<p class="hint">${hint}</p><button>Send to the moderators</button></form></details>`;
+}
+
+export async function postAppealStudy(visit: Visit, idText: string | undefined): Promise<void> {
+  const id = idOf(idText);
+  const form = await readForm(visit);
+  const { account } = requireSession(visit);
+  const body = reasonOf(form);
+  await countVisit(visit, "appeal");
+  tell(visit, await appeal(visit.service.store, account.id, { studyId: id }, body));
+}
+
+interface Ticket {
+  /** The account that just signed in. */
+  appeal: string;
+  at: number;
+}
+
+/** Says that an account is suspended, to who has just shown at the provider that it is theirs: they get no session. */
+export async function suspendedPage(visit: Visit, account: Account): Promise<void> {
+  const { store } = visit.service;
+  const ticket: Ticket = { appeal: account.id, at: await readNow(store, store.db) };
+  page(
+    visit,
+    "Account suspended",
+    html`<h1>Account suspended</h1><p>This account is suspended${
+      account.suspension ? html`: ${revealed(account.suspension)}` : null
+    }. Whoever runs this service can give you your data, and delete the account.</p>
+<form class="card" method="post" action="/appeal"><input type="hidden" name="ticket" value="${await seal(store, ticket)}">
+${reasonField("appeal", "Why it should be reinstated")}<p class="hint">${hint}</p><button>Send to the moderators</button></form>`,
+    { status: 403 },
+  );
+}
+
+/** A suspended person has no session: the sealed ticket says whose message it is. */
+export async function postAppeal(visit: Visit): Promise<void> {
+  const { store } = visit.service;
+  const form = await readForm(visit, true);
+  const ticket = (await unseal(store, form.get("ticket") ?? "")) as Partial<Ticket> | undefined;
+  const now = await readNow(store, store.db);
+  if (
+    typeof ticket?.appeal !== "string" ||
+    typeof ticket.at !== "number" ||
+    Math.abs(now - ticket.at) > ticketMs
+  )
+    throw new SiteError(403, "This form is too old, or was not made for you; sign in again.");
+  const body = reasonOf(form);
+  const account = await store.db
+    .selectFrom("accounts")
+    .selectAll()
+    .where("id", "=", ticket.appeal)
+    .executeTakeFirst();
+  if (account === undefined) throw new SiteError(404, "There is no such account.");
+  await countVisit({ ...visit, session: { id: "", account, isModerator: false, unread: 0 } }, "appeal");
+  tell(visit, await appeal(store, account.id, { studyId: null }, body));
+}
+
+function tell(visit: Visit, outcome: Awaited<ReturnType<typeof appeal>>): void {
+  if (outcome === "missing") throw new SiteError(409, "There is nothing to appeal against.");
+  if (outcome === "already")
+    throw new SiteError(409, "You have already sent a message about this; the moderators have it.");
+  page(
+    visit,
+    "Message sent",
+    html`<h1>Message sent</h1><p>The moderators will read it. You will not get an answer here, but the suspension or removal may be taken back.</p>`,
+  );
+}
+
+/** The open appeals, for moderators. */
+export function appealList(visit: Visit, appeals: Awaited<ReturnType<typeof openAppeals>>): Html {
+  const { show } = new Reveal();
+  return html`<h2>${counted(appeals.length, "open appeal")}</h2>
+<ul class="feed">${appeals.map(
+    (one) => html`<li id="appeal-${one.id}"><h3 dir="auto">${
+      one.study_id === null
+        ? "Suspension"
+        : html`<a href="/studies/${one.study_id}">Removal: ${show(one.title ?? "")}</a>`
+    }</h3>
+<ul class="meta"><li>by <a href="/moderation/account?handle=${one.handle}">@${one.handle}</a></li><li>${when(one.created_at)}</li></ul>
+<blockquote class="text" dir="auto">${show(one.body)}</blockquote>
+<form class="inline" method="post" action="/appeals/${one.id}/dismiss">${csrfField(visit)}<button class="quiet">Nothing to do</button></form></li>`,
+  )}</ul>`;
+}
+
+export async function postDismissAppeal(visit: Visit, idText: string | undefined): Promise<void> {
+  const id = idOf(idText);
+  await readForm(visit);
+  const { account } = requireModerator(visit);
+  if (!(await dismissAppeal(visit.service.store, { accountId: account.id }, id)))
+    throw new SiteError(409, "This appeal is closed already.");
+  seeOther(visit.ctx, "/moderation");
+}

@@ -1,0 +1,123 @@
+import { randomUUID } from "node:crypto";
+import { type Kysely, sql, type Transaction } from "kysely";
+import { type Actor, asModerator, audit } from "./audit.js";
+import type { Database } from "./schema.js";
+import { AccountSuspended, readNow, type Store } from "./store.js";
+
+/** What an appeal is against: the suspension of the account, or the removal of a study of its. */
+export interface Appealed {
+  studyId: string | null;
+}
+
+export type Appeal = "sent" | "already" | "missing";
+
+/** Sends moderators a message: one for each suspension, and one for each removal of a study. */
+export function appeal(
+  store: Store,
+  accountId: string,
+  { studyId }: Appealed,
+  body: string,
+): Promise<Appeal> {
+  return store.db.transaction().execute(async (trx): Promise<Appeal> => {
+    // Takes the account as withAccount does, which refuses the suspended.
+    const account = await trx
+      .updateTable("accounts")
+      .set({ turn: sql<number>`turn + 1` })
+      .where("id", "=", accountId)
+      .where("deleted_at", "is", null)
+      .returning("suspended_at")
+      .executeTakeFirst();
+    if (account === undefined) throw new AccountSuspended();
+    if (studyId !== null && account.suspended_at !== null) throw new AccountSuspended();
+    const since = studyId === null ? account.suspended_at : await removedSince(trx, accountId, studyId);
+    if (since === null) return "missing";
+    const sent = await trx
+      .selectFrom("appeals")
+      .select("id")
+      .where("account_id", "=", accountId)
+      .where("study_id", studyId === null ? "is" : "=", studyId)
+      .where((eb) => eb.or([eb("closed_at", "is", null), eb("created_at", ">=", since)]))
+      .limit(1)
+      .executeTakeFirst();
+    if (sent !== undefined) return "already";
+    const now = await readNow(store, trx);
+    const id = randomUUID();
+    await trx
+      .insertInto("appeals")
+      .values({ id, account_id: accountId, study_id: studyId, created_at: now, body })
+      .execute();
+    await audit(trx, now, { actor: { accountId }, action: "appeal.add", target: id });
+    return "sent";
+  });
+}
+
+/** When a study of an account, or the version of it that was last, was removed; null where nothing of it is. */
+async function removedSince(trx: Transaction<Database>, accountId: string, studyId: string) {
+  const study = await trx
+    .selectFrom("studies")
+    .select(["standing", "standing_at"])
+    .where("id", "=", studyId)
+    .where("account_id", "=", accountId)
+    .executeTakeFirst();
+  if (study === undefined) return null;
+  const { last } = await trx
+    .selectFrom("versions")
+    .select((eb) => eb.fn.max("standing_at").as("last"))
+    .where("study_id", "=", studyId)
+    .where("standing", "=", "removed")
+    .executeTakeFirstOrThrow();
+  const times = [study.standing === "removed" ? study.standing_at : null, last].filter((at) => at !== null);
+  return times.length === 0 ? null : Math.max(...times);
+}
+
+/** Appeals that wait, the oldest first. */
+export function openAppeals(store: Store, limit = 100) {
+  return store.db
+    .selectFrom("appeals")
+    .innerJoin("accounts", "accounts.id", "appeals.account_id")
+    .leftJoin("studies", "studies.id", "appeals.study_id")
+    .select([
+      "appeals.id",
+      "appeals.study_id",
+      "appeals.created_at",
+      "appeals.body",
+      "accounts.handle",
+      "studies.title",
+    ])
+    .where("appeals.closed_at", "is", null)
+    .orderBy("appeals.created_at")
+    .orderBy("appeals.id")
+    .limit(limit)
+    .execute();
+}
+
+/** Closes an appeal without taking anything back. Whether it was open. */
+export function dismissAppeal(store: Store, actor: Actor, id: string): Promise<boolean> {
+  return asModerator(store, actor, async (trx, now) => {
+    const { numUpdatedRows } = await trx
+      .updateTable("appeals")
+      .set({ closed_at: now, outcome: "dismissed" })
+      .where("id", "=", id)
+      .where("closed_at", "is", null)
+      .executeTakeFirst();
+    if (numUpdatedRows !== 1n) return false;
+    await audit(trx, now, { actor, action: "appeal.dismiss", target: id });
+    return true;
+  });
+}
+
+/** Closes what asked for what was just done. */
+export async function grantAppeals(
+  trx: Kysely<Database>,
+  now: number,
+  about: { accountId: string } | { studyId: string },
+): Promise<void> {
+  const open = trx
+    .updateTable("appeals")
+    .set({ closed_at: now, outcome: "acted" })
+    .where("closed_at", "is", null);
+  await ("studyId" in about
+    ? open.where("study_id", "=", about.studyId)
+    : open.where("account_id", "=", about.accountId).where("study_id", "is", null)
+  ).execute();
+}

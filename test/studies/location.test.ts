@@ -1,0 +1,44 @@
+/** Where a database is: what a location may be, and what is there already. */
+import { existsSync } from "node:fs";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { databaseUrl, parseLocation } from "../../src/studies/store/location.js";
+import { openStore } from "../../src/studies/store/store.js";
+import { saying } from "../support/saying.js";
+import { startDatabases } from "./support/databases.js";
+
+const databases = await startDatabases();
+test.after(() => databases.close());
+
+for (const database of databases.all) {
+  test(`${database.name}: without create, only a database that has the schema opens`, async () => {
+    const location = database.fresh();
+    const error = await openStore(location, { create: false }).catch((thrown) => thrown);
+    assert.is(error.name, "UserError", error.stack);
+    assert.match(error.message, /^There is no studies database in the (SQLite|PostgreSQL) database /);
+    if (database.name === "sqlite") assert.not.ok(existsSync(location));
+    await (await openStore(location)).close();
+    const store = await openStore(location, { create: false });
+    await store.close();
+  });
+}
+
+test("locations are paths or postgres URLs, and their names have no password", () => {
+  assert.equal(parseLocation("/data/s.db"), {
+    ...{ kind: "sqlite", path: "/data/s.db", name: "SQLite database /data/s.db" },
+  });
+  assert.equal(parseLocation(" PostgreSQL://u:secret@Db:5433/s?x=Y "), {
+    kind: "postgresql",
+    url: "postgresql://u:secret@Db:5433/s?x=Y",
+    name: "PostgreSQL database s on Db, port 5433",
+  });
+  assert.throws(() => parseLocation(""), saying("The database is empty."));
+  assert.throws(
+    () => parseLocation("mysql://u:secret@db/s"),
+    saying("The database must be a URL that begins with postgres:// or postgresql://, not mysql://."),
+  );
+  assert.is(databaseUrl({}), undefined);
+  assert.is(databaseUrl({ DATABASE_URL: "postgres://db/s" }), "postgres://db/s");
+});
+
+test.run();
