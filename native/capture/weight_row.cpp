@@ -13,14 +13,21 @@ WeightRow weight_row(const ggml_tensor* weight, int64_t row, int64_t count) {
       weight->view_src != nullptr ? weight->view_src->buffer : weight->buffer;
   const std::string kind =
       buffer == nullptr ? "" : ggml_backend_buft_name(ggml_backend_buffer_get_type(buffer));
-  if (buffer == nullptr || kind.find("REPACK") != std::string::npos)
+  // Of what AMX multiplies it rearranges quantised weights only; but its buffers hand out none.
+  const bool amx = kind == "AMX";
+  if (buffer == nullptr || kind.find("REPACK") != std::string::npos || (amx && ggml_is_quantized(weight->type)))
     return {{}, "the rows of " + name + " lie rearranged for this processor's products"};
   if (weight->ne[0] < count) return {{}, name + " is narrower than a state"};
   const auto to_float = ggml_get_type_traits(weight->type)->to_float;
   if (weight->type != GGML_TYPE_F32 && to_float == nullptr)
     return {{}, name + " has a type that cannot be read"};
   std::vector<uint8_t> raw(ggml_row_size(weight->type, count));
-  ggml_backend_tensor_get(weight, raw.data(), static_cast<size_t>(row) * weight->nb[1], raw.size());
+  const size_t offset = static_cast<size_t>(row) * weight->nb[1];
+  if (amx) {
+    std::memcpy(raw.data(), static_cast<const char*>(weight->data) + offset, raw.size());
+  } else {
+    ggml_backend_tensor_get(weight, raw.data(), offset, raw.size());
+  }
   std::vector<float> values(static_cast<size_t>(count));
   if (weight->type == GGML_TYPE_F32) {
     std::memcpy(values.data(), raw.data(), raw.size());

@@ -464,6 +464,7 @@ class _SaeTrainingRequired(TypedDict):
 
 class SaeTraining(_SaeTrainingRequired, total=False):
     k: int
+    evaluated_train_rows: int
 
 
 class _SaeReportRequired(TypedDict):
