@@ -384,7 +384,10 @@ export const SaeReport = Type.Object(
         frequency: Type.Number(),
         examples: Type.Array(Type.Object({ text: Type.String(), activation: Type.Number() })),
       }),
-      { description: "The 16 most active on held-out data; activations are those of the files, whose decoder rows have length 1." },
+      {
+        description:
+          "The 16 most active on held-out data; activations are those of the files, whose decoder rows have length 1.",
+      },
     ),
     training: Type.Optional(
       Type.Object(
@@ -397,7 +400,8 @@ export const SaeReport = Type.Object(
           evaluated_rows: Type.Integer({ description: "Held-out rows that the figures are of." }),
           evaluated_train_rows: Type.Optional(
             Type.Integer({
-              description: "Training rows that train_mse is the mean of: all, or the first of the shuffled order.",
+              description:
+                "Training rows that train_mse is the mean of: all, or the first of the shuffled order.",
             }),
           ),
           learning_rate: Type.Number(),

@@ -148,7 +148,8 @@ function nativeEdit(edit: Edit, hidden: number, live: boolean): object {
 function checkHeads(heads: unknown, point: Point): void {
   if (heads === undefined) return;
   // An empty list would mean the whole row.
-  if (!Array.isArray(heads) || heads.length === 0) throw invalid("An edit's heads must be a list of indices.");
+  if (!Array.isArray(heads) || heads.length === 0)
+    throw invalid("An edit's heads must be a list of indices.");
   for (const head of heads) checkInteger("An edit's head", head ?? null, 0);
   if (point !== "head_out") throw invalid("Heads are those of head_out.");
 }

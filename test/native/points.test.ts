@@ -283,7 +283,9 @@ test("one head taken out is its part of the row, and no other's", async () => {
   );
   let all = new Float32Array(plain!.length);
   for (const head of [0, 1, 2, 3]) {
-    const [, without] = await at([{ layer: 4, point: "head_out", heads: [head], positions: "all", scale: 0 }]);
+    const [, without] = await at([
+      { layer: 4, point: "head_out", heads: [head], positions: "all", scale: 0 },
+    ]);
     all = all.map((value, i) => value + plain![i]! - without![i]!);
     // Its own values put back give what was there.
     const last = tokens.length - 1;

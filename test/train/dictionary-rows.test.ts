@@ -11,7 +11,12 @@ const near = (found: number, expected: number, what: string) =>
   assert.ok(Math.abs(found - expected) <= 1e-4 * Math.abs(expected), `${what}: ${found}, not ${expected}`);
 
 /** What each feature says of each row of a kind, and the mean error of their reconstruction, from the weights alone. */
-async function activationsOf(rows: ReturnType<typeof made>, settings: DictionaryTraining, use = 2, steps = 0) {
+async function activationsOf(
+  rows: ReturnType<typeof made>,
+  settings: DictionaryTraining,
+  use = 2,
+  steps = 0,
+) {
   return trained(settings, async (trainer) => {
     if (steps > 0) await trainer.run(steps);
     const { encoder, encoderBias, decoder, decoderBias, mean, scale } = await trainer.weights();
