@@ -206,7 +206,8 @@ export const CompareSubmission = Type.Object(
         default: [...defaults.strengths],
         description:
           `Neutral: 1 for scale, 0 for all others. From -${limits.strength} to ${limits.strength}; for steer in the ` +
-          `unit vector to ±${limits.strength_vector}, in row_norm to ±${limits.strength_row_norm}.`,
+          `unit vector to ±${limits.strength_vector}, in row_norm to ±${limits.strength_row_norm}; for clamp from 0 to 1, by default ` +
+          `${defaults.clamp_strengths.join(", ")}.`,
       }),
     ),
     strength_unit: Type.Optional(

@@ -62,6 +62,9 @@ const along = fc
     ...body,
     ...more,
     ...(more.intervention === "clamp" ? { min: min + 0 } : {}),
+    ...(more.intervention === "clamp" && body.strengths
+      ? { strengths: body.strengths.map((strength) => Math.abs(strength) / limits.strength) }
+      : {}),
   }));
 
 const patch = compare.chain((body) =>
