@@ -17,6 +17,9 @@ const strengthLimits = {
  */
 export function checkCompare(config: CompareConfig): void {
   const { intervention, controls } = config;
+  if (config.prompt === undefined && config.prompts === undefined) {
+    throw new InvalidInput("prompt", "or prompts is required.");
+  }
   if (intervention === "patch" && config.donor_prompt === undefined) {
     throw new InvalidInput("donor_prompt", "is required for patch.");
   }

@@ -188,7 +188,7 @@ export const CompareSubmission = Type.Object(
   {
     operation: Type.Literal("compare"),
     ...common,
-    prompt,
+    prompt: Type.Optional(prompt),
     intervention: Type.Optional(
       Type.Enum([...interventions], {
         default: defaults.intervention,
@@ -246,7 +246,7 @@ export const CompareSubmission = Type.Object(
       Type.Array(prompt, {
         minItems: 1,
         maxItems: limits.prompts,
-        description: "Prompts to compare in place of `prompt`.",
+        description: "Prompts to compare; without them the list is [`prompt`]. One of the two is required.",
       }),
     ),
     donor_prompt: Type.Optional(text("Donor text; required for patch.")),

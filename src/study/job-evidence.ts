@@ -10,6 +10,7 @@ import {
 } from "../contracts/index.js";
 import type { RowsRead } from "../contracts/names.js";
 import { positionText } from "../contracts/position-text.js";
+import { promptsOf } from "../contracts/prompts-of.js";
 import { studyLimits } from "../contracts/studies/index.js";
 import { findingsOf, glimpse } from "../report/index.js";
 import { characters, cut, type Evidence, Gatherer, placeFields, publicName } from "./evidence.js";
@@ -138,16 +139,16 @@ function subjectOf({ config }: Job): string {
   if (config.operation === "sae" && config.from !== undefined) {
     return `${publicName(config.from)}, layer ${config.layers.join(", ")}`;
   }
-  if (!("prompt" in config)) return `${config.examples?.length} examples, layer ${config.layers.join(", ")}`;
-  const [first, ...more] =
-    "prompts" in config && config.prompts !== undefined ? config.prompts : [config.prompt];
+  if (config.operation !== "compare" && !("prompt" in config))
+    return `${config.examples?.length} examples, layer ${config.layers.join(", ")}`;
+  const [first, ...more] = promptsOf(config);
   return `${glimpse(first as string, 180)}${more.length > 0 ? ` and ${more.length} more` : ""}`;
 }
 
 function promptOf(config: Config): { prompt?: string } {
   if (config.operation === "features") {
     return {
-      prompt: promptText({ prompt: config.prompt ?? "", ...(config.texts && { prompts: config.texts }) }),
+      prompt: promptText(config.texts ?? [config.prompt ?? ""]),
     };
   }
   if (config.operation === "patch_sweep") {
@@ -157,11 +158,12 @@ function promptOf(config: Config): { prompt?: string } {
         .join("\n\n"),
     };
   }
-  return "prompt" in config ? { prompt: promptText(config) } : {};
+  return config.operation === "compare" || "prompt" in config
+    ? { prompt: promptText(promptsOf(config)) }
+    : {};
 }
 
-function promptText(config: { prompt: string; prompts?: string[] }): string {
-  const prompts = config.prompts ?? [config.prompt];
+function promptText(prompts: readonly string[]): string {
   return prompts.some((prompt) => prompt.includes("\n")) && prompts.length > 1
     ? JSON.stringify(prompts, null, 2)
     : prompts.join("\n");

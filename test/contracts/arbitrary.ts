@@ -1,3 +1,4 @@
+import { limits } from "../../src/contracts/limits.js";
 import { fc } from "../support/fc.js";
 
 const text = fc.string({ minLength: 1, maxLength: 40, unit: "grapheme" });

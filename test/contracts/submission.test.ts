@@ -166,6 +166,7 @@ test("compare: what each intervention needs", () => {
       "positives: belongs to steer, project_out and clamp, not to scale.",
     ],
     [{ controls: true }, "controls: patch, steer, project_out, clamp and swap have one, not scale."],
+    [{ prompt: undefined }, "prompt: or prompts is required."],
     [{ intervention: "ablate", min: 1 }, "min: belongs to clamp, not to ablate."],
     [{ ...clamp, max: undefined }, "min: or max is required for clamp."],
     [{ ...clamp, min: 2 }, "min: must not exceed max, got 2 and 1."],
@@ -300,7 +301,7 @@ test("compare: what each intervention needs", () => {
     assert.match(sentence({ ...compare, positions }), /^positions/);
   }
   const { prompt: _prompt, ...without } = compare;
-  assert.is(sentence({ ...without, prompts: ["a"] }), "prompt is required.");
+  assert.is(sentence({ ...without, prompts: ["a"] }), "accepted");
 });
 
 test("probe: splits, classes, duplicates", () => {

@@ -1,6 +1,7 @@
 import type { Change, CompareConfig, CompareResult } from "../../contracts/index.js";
 import { saidPoint } from "../../contracts/names.js";
 import { positionText } from "../../contracts/position-text.js";
+import { promptsOf } from "../../contracts/prompts-of.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { Dictionaries, lengthOf, randomVector } from "../../library/index.js";
@@ -36,7 +37,7 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
   const { config, model, clock, progress, signal } = input;
   checkLayers(model, config.layers);
   const layer = config.layers[0] as number;
-  const texts = config.prompts ?? [config.prompt];
+  const texts = promptsOf(config);
   const prompts = await tokenizeAll(model, config, texts);
   const target = config.target_token === undefined ? -1 : await targetToken(model, config.target_token);
   const given = await vectorTexts(model, config);
