@@ -1,7 +1,7 @@
 import Type, { type Static, type TSchema } from "typebox";
-import type { ExplainResult } from "./explain.js";
+import { ExplainResult } from "./explain.js";
 import { blockPoints, changedPoints, innerPoints, textRows } from "./names.js";
-import type { PatchSweepResult } from "./patch-sweep.js";
+import { PatchSweepResult } from "./patch-sweep.js";
 import { Provenance } from "./provenance.js";
 import { extractRows, extractTypes, interventions, saeArchitectures, strengthUnits } from "./submission.js";
 
@@ -686,6 +686,19 @@ export const DriftResult = Type.Object(
   { title: "DriftResult" },
 );
 export type DriftResult = Static<typeof DriftResult>;
+
+/** Results by operation. */
+export const results = {
+  inspect: InspectResult,
+  compare: CompareResult,
+  probe: ProbeResult,
+  sae: SaeResult,
+  features: FeaturesResult,
+  extract: ExtractResult,
+  drift: DriftResult,
+  patch_sweep: PatchSweepResult,
+  explain: ExplainResult,
+};
 
 export type Result =
   | InspectResult
