@@ -9,11 +9,12 @@ import {
   type SaeConfig,
 } from "../contracts/index.js";
 import type { RowsRead } from "../contracts/names.js";
+import { modelFields, placeFields } from "../contracts/place-fields.js";
 import { positionText } from "../contracts/position-text.js";
 import { promptsOf } from "../contracts/prompts-of.js";
 import { studyLimits } from "../contracts/studies/index.js";
 import { findingsOf, glimpse } from "../report/index.js";
-import { characters, cut, type Evidence, Gatherer, placeFields, publicName } from "./evidence.js";
+import { characters, cut, type Evidence, Gatherer, publicName } from "./evidence.js";
 import { requestBlock, resultBlock } from "./result-block.js";
 
 /** Tables that tell a result; the others repeat it in finer steps. */
@@ -116,7 +117,7 @@ function withoutFolder(job: Job): Job {
 /** A configuration without the folders of its author's machine. */
 function publicRequest(config: Config): Record<string, unknown> {
   const request: Record<string, unknown> = { ...config };
-  for (const field of ["model", "other", "verbaliser", ...placeFields]) {
+  for (const field of [...modelFields, ...placeFields]) {
     const value = request[field];
     if (typeof value === "string") request[field] = publicName(value);
   }

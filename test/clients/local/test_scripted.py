@@ -159,6 +159,8 @@ class TestContract(unittest.TestCase):
                 ("method", "difference"),
             ],
             ServingModel.make_probe: ["name", "positive", "negative", "layer", ("position", "last")],
+            ServingModel.put_vector: ["name", "vector", ("layer", None)],
+            ServingModel.put_probe: ["name", "weight", "layer", ("bias", 0.0), ("mean", None), ("std", None)],
             ServingModel.chat: ["messages", ("tapline", None), "**request"],
             ServingModel.complete: ["prompt", ("tapline", None), "**request"],
             ServingModel.capture: ["identifier"],
