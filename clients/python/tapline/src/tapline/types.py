@@ -838,7 +838,7 @@ class ExplainResult(_ExplainResultRequired, total=False):
     """Of the control without a row."""
 
 
-class Capabilities(TypedDict):
+class _CapabilitiesRequired(TypedDict):
     serving_activations: bool
     model: str | None
     max_layers: int
@@ -849,6 +849,10 @@ class Capabilities(TypedDict):
     backend: str
     points: list[ModelPoint]
     pending: bool
+
+
+class Capabilities(_CapabilitiesRequired, total=False):
+    fingerprint: str
 
 
 class CaptureLayer(TypedDict):
