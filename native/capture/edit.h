@@ -103,8 +103,8 @@ struct Edit {
   bool neutral() const;
   /// Changes `row`, [n_embd]. Where the change is zero no value is written, so that -0 stays -0.
   RowChange apply(float* row, size_t n_embd) const;
-  /// The same to its heads' parts of a row of `row_heads` heads, which count as one vector: the lengths are theirs
-  /// together. `scratch` is reused between rows.
+  /// The same to its heads' parts of a row of `row_heads` heads, which count as one vector: the lengths are
+  /// theirs together. `scratch` is reused between rows.
   RowChange apply_to(float* row, size_t row_width, int row_heads, std::vector<float>& scratch) const;
   /// Whether both do the same to every row of every sequence.
   bool operator==(const Edit& other) const;

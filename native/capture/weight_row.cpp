@@ -15,7 +15,8 @@ WeightRow weight_row(const ggml_tensor* weight, int64_t row, int64_t count) {
       buffer == nullptr ? "" : ggml_backend_buft_name(ggml_backend_buffer_get_type(buffer));
   // Of what AMX multiplies it rearranges quantised weights only; but its buffers hand out none.
   const bool amx = kind == "AMX";
-  if (buffer == nullptr || kind.find("REPACK") != std::string::npos || (amx && ggml_is_quantized(weight->type)))
+  if (buffer == nullptr || kind.find("REPACK") != std::string::npos ||
+      (amx && ggml_is_quantized(weight->type)))
     return {{}, "the rows of " + name + " lie rearranged for this processor's products"};
   if (weight->ne[0] < count) return {{}, name + " is narrower than a state"};
   const auto to_float = ggml_get_type_traits(weight->type)->to_float;

@@ -230,8 +230,8 @@ TrainingError DictionaryTrainer::train_error(const CancelToken& cancel) {
 }
 
 DictionaryWeights DictionaryTrainer::weights() const {
-  DictionaryWeights weights{model_.encoder(), model_.encoder_bias(), model_.decoder(), model_.decoder_bias(),
-                            {}};
+  DictionaryWeights weights{
+      model_.encoder(), model_.encoder_bias(), model_.decoder(), model_.decoder_bias(), {}};
   const SparseShape& shape = options_.shape;
   const auto hidden = static_cast<size_t>(shape.hidden);
   if (shape.architecture == Architecture::kBatchTopK)

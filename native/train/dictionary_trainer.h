@@ -43,7 +43,7 @@ struct DictionaryEvaluation {
   double active = 0;             ///< features active in a row, on average
   int dead = 0;                  ///< active in none of them
   std::vector<float> frequency;  ///< [features]: share of the rows
-  std::vector<float> mean;       ///< [features]: mean activation in weights(), 0 where it is not active counted in
+  std::vector<float> mean;  ///< [features]: mean activation in weights(), 0 where it is not active counted in
 };
 
 /// How well it rebuilds rows that it is trained on, once training is over.
@@ -52,8 +52,8 @@ struct TrainingError {
   double mse = 0;  ///< per element
 };
 
-/// The dictionary on (x - mean) / scale. Decoder rows have length 1, whatever the architecture, so that a feature's
-/// activation is the length that it adds.
+/// The dictionary on (x - mean) / scale. Decoder rows have length 1, whatever the architecture, so that a
+/// feature's activation is the length that it adds.
 struct DictionaryWeights {
   std::vector<float> encoder, encoder_bias;  ///< [features, hidden], [features]
   std::vector<float> decoder, decoder_bias;  ///< [features, hidden], [hidden]
@@ -83,7 +83,8 @@ class DictionaryTrainer {
 
   DictionaryEvaluation evaluate(const CancelToken& cancel);
 
-  /// The same error on training rows: all, or the first of the shuffled order where an evaluation reads fewer.
+  /// The same error on training rows: all, or the first of the shuffled order where an evaluation reads
+  /// fewer.
   TrainingError train_error(const CancelToken& cancel);
 
   DictionaryWeights weights() const;

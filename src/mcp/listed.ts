@@ -25,7 +25,7 @@ function trimmed(part: unknown): unknown {
   const kept = Object.entries(part as Json)
     .filter(([name]) => !checks.includes(name))
     .map(([name, value]) => {
-      // Names of fields are no keywords: one may be called as a check is.
+      // Field names are not keywords: a field may be called maxLength.
       if (name === "properties") {
         return [
           name,

@@ -222,7 +222,7 @@ test("at the last block, every edited token of the prompt is counted and measure
   }
 });
 
-test("prompts need no prompt beside them", async () => {
+test("accepts prompts without a prompt", async () => {
   const both = await run({ prompts: ["The capital of France is"], strengths: [0.5], max_tokens: 1 });
   const alone = { prompt: undefined, prompts: [base.prompt], strengths: [0.5], max_tokens: 1 };
   assert.equal((await run(alone)).trials, both.trials);

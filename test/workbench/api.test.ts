@@ -228,7 +228,7 @@ test("the library, also of a Lab that is away; what is made is told to every pag
   const here = { model: { id: "m", fingerprint: "served" } };
   const elsewhere = { model: { id: "o", fingerprint: "other" } };
   answers["GET /lab/capabilities"] = { ...capabilities(4), fingerprint: "served" };
-  // Made on this model, or a file that does not say; all others are another model's.
+  // Made on this model, or a file that names no model.
   answers["GET /lab/vectors"] = {
     vectors: [
       named("v", here),

@@ -136,7 +136,7 @@ def _row(what: str, values: Any) -> NDArray[np.float32]:
 
 def _file(arrays: dict[str, NDArray[np.float32]]) -> bytes:
     file = io.BytesIO()
-    np.savez(file, **arrays)  # type: ignore[arg-type]
+    np.savez(file, **arrays)
     return file.getvalue()
 
 
