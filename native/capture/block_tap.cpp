@@ -154,8 +154,7 @@ std::pair<size_t, size_t> BlockTap::edit(const std::vector<RowEdit>& edits, cons
     const int found = row_at_[static_cast<size_t>(edit.batch_index)];
     if (found < 0) continue;  // in another micro-batch, or not computed because nothing reads it
     const auto row = static_cast<size_t>(found);
-    const auto [begin, length] = edit.edit->part(width, here.heads);
-    edit.effect->add(edit.edit->apply(values + row * width + begin, length));
+    edit.effect->add(edit.edit->apply_to(values + row * width, width, here.heads, parts_));
     first = std::min(first, row);
     end = std::max(end, row + 1);
   }

@@ -134,6 +134,7 @@ class BlockTap {
   std::vector<llama_token> seen_tokens_;   // what the graph of this micro-batch really reads
   std::vector<llama_pos> seen_positions_;  // the same of positions; empty until a node reads them
   std::vector<float> staging_;
+  std::vector<float> parts_;  // of a row, while several of its heads are edited as one
   std::vector<int32_t> experts_;
   std::vector<int> row_at_;  // of each batch index, -1 where it has none
   std::string failure_;      // of a shared tap

@@ -98,10 +98,31 @@ void check_vector(const Edit& edit, size_t width) {
                   std::to_string(width) + ".");
 }
 
+RowChange Edit::apply_to(float* row, size_t row_width, int row_heads, std::vector<float>& scratch) const {
+  if (heads.empty()) return apply(row, row_width);
+  if (heads.size() == 1) {
+    const auto [begin, length] = part_of_row(heads.front(), row_width, row_heads);
+    return apply(row + begin, length);
+  }
+  scratch.clear();
+  for (const int head : heads) {
+    const auto [begin, length] = part_of_row(head, row_width, row_heads);
+    scratch.insert(scratch.end(), row + begin, row + begin + length);
+  }
+  const RowChange change = apply(scratch.data(), scratch.size());
+  const float* changed = scratch.data();
+  for (const int head : heads) {
+    const auto [begin, length] = part_of_row(head, row_width, row_heads);
+    std::copy(changed, changed + length, row + begin);
+    changed += length;
+  }
+  return change;
+}
+
 bool Edit::operator==(const Edit& other) const {
   const bool same_direction = direction == other.direction ||
                               (direction && other.direction && direction->values == other.direction->values);
-  return place() == other.place() && head == other.head && positions == other.positions &&
+  return place() == other.place() && heads == other.heads && positions == other.positions &&
          kind == other.kind && scale == other.scale && strength == other.strength && unit == other.unit &&
          same_direction && gauge == other.gauge && least == other.least && most == other.most;
 }

@@ -85,7 +85,7 @@ inline std::pair<size_t, size_t> part_of_row(int head, size_t width, int heads) 
 struct Edit {
   int layer = 0;
   Point point = Point::kBlockOut;
-  int head = -1;  // of what heads read, the one that is changed; negative: the whole row
+  std::vector<int> heads;  // of what heads read, those that are changed, side by side; none: the whole row
   Positions positions;
   EditKind kind = EditKind::kAffine;
   float scale = 1.0F;  // affine only
@@ -97,12 +97,17 @@ struct Edit {
   double most = 0;
 
   Place place() const { return {layer, point}; }
-  /// The numbers of a row that it changes: where they begin, and how many.
-  std::pair<size_t, size_t> part(size_t width, int heads) const { return part_of_row(head, width, heads); }
+  /// How many of a row's numbers it changes.
+  size_t width_of(size_t row_width, int row_heads) const {
+    return heads.empty() ? row_width : heads.size() * part_of_row(heads.front(), row_width, row_heads).second;
+  }
   /// Whether it leaves every row as it is, to the bit.
   bool neutral() const;
   /// Changes `row`, [n_embd]. Where the change is zero no value is written, so that -0 stays -0.
   RowChange apply(float* row, size_t n_embd) const;
+  /// The same to its heads' parts of a row of `row_heads` heads, which count as one vector: the lengths are
+  /// theirs together. `scratch` is reused between rows.
+  RowChange apply_to(float* row, size_t row_width, int row_heads, std::vector<float>& scratch) const;
   /// Whether both do the same to every row of every sequence.
   bool operator==(const Edit& other) const;
 

@@ -13,9 +13,7 @@ WeightRow weight_row(const ggml_tensor* weight, int64_t row, int64_t count) {
       weight->view_src != nullptr ? weight->view_src->buffer : weight->buffer;
   const std::string kind =
       buffer == nullptr ? "" : ggml_backend_buft_name(ggml_backend_buffer_get_type(buffer));
-  // Both kinds of buffers have no way to read a row back: asking for one calls a function that is not there.
-  const bool rearranged = kind.find("REPACK") != std::string::npos || kind.find("AMX") != std::string::npos;
-  if (buffer == nullptr || rearranged)
+  if (buffer == nullptr || kind.find("REPACK") != std::string::npos)
     return {{}, "the rows of " + name + " lie rearranged for this processor's products"};
   if (weight->ne[0] < count) return {{}, name + " is narrower than a state"};
   const auto to_float = ggml_get_type_traits(weight->type)->to_float;

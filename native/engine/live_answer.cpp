@@ -96,7 +96,21 @@ json LiveAnswer::keep_states(LiveTrack& track, size_t index, int decoded) {
   add(prompt, 0, n_prompt);
   add(track, n_prompt, n_prompt - 1 + decoded);
   json told = {{"id", states.id}, {"rows", states.rows.size()}, {"layers", states.layers}};
-  if (track.was_cut() || prompt.was_cut()) told["note"] = "Rows beyond the limit of a capture were not kept.";
+  std::string note;
+  if (track.was_cut() || prompt.was_cut()) note = "Rows beyond the limit of a capture were not kept.";
+  // The last block computes the rows that answer alone, so that others are NaN in its array.
+  for (size_t layer = 0; layer < watch.layers.size(); ++layer) {
+    const std::vector<float>& values = states.values[layer];
+    const size_t width = states.rows.empty() ? 0 : values.size() / states.rows.size();
+    size_t missing = 0;
+    for (size_t row = 0; row < states.rows.size(); ++row) missing += std::isnan(values[row * width]) ? 1 : 0;
+    if (missing == 0) continue;
+    told["missing"].push_back({{"layer", watch.layers[layer]}, {"rows", missing}});
+    note += (note.empty() ? "" : " ") + std::string("Block ") + std::to_string(watch.layers[layer]) +
+            " did not compute " + std::to_string(missing) + " of the " + std::to_string(states.rows.size()) +
+            " rows; they are NaN.";
+  }
+  if (!note.empty()) told["note"] = note;
   states_.push_back(std::move(states));
   return told;
 }

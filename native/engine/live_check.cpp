@@ -35,7 +35,7 @@ void check_live_plan(const LivePlan& plan, int n_layer, size_t n_embd) {
   };
   for (const Edit& edit : plan.edits) {
     check_layer(edit.layer);
-    if (edit.point != Point::kBlockOut || edit.head >= 0)
+    if (edit.point != Point::kBlockOut || !edit.heads.empty())
       refuse(std::string("A live edit changes block outputs only, not ") + name_of(edit.point) + ".");
     check_vector(edit, n_embd);
   }

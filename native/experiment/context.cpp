@@ -168,8 +168,12 @@ void Context::check_edits(const EditPlan& plan) const {
     check_layers({edit.layer});
     const Site& site = check_place(edit.place());
     check_changeable(edit.point);
-    check_head(edit.place(), edit.head, site);
-    check_vector(edit, edit.part(static_cast<size_t>(site.width), site.heads).second);
+    for (const int head : edit.heads) {
+      check_head(edit.place(), head, site);
+      if (std::count(edit.heads.begin(), edit.heads.end(), head) > 1)
+        throw Error(ErrorCode::kInvalidArgument, "An edit lists head " + std::to_string(head) + " twice.");
+    }
+    check_vector(edit, edit.width_of(static_cast<size_t>(site.width), site.heads));
   }
 }
 

@@ -71,7 +71,7 @@ struct Context::PatchPlan {
     Edit edit;
     edit.layer = part.at.place.layer;
     edit.point = part.at.place.point;
-    edit.head = part.at.head;
+    if (part.at.head >= 0) edit.heads = {part.at.head};
     if (site.change == PatchSite::Change::kRandom) {
       edit.direction = random[site.at / positions];
       edit.unit = StrengthUnit::kUnit;

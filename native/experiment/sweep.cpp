@@ -11,10 +11,14 @@ namespace tapline {
 
 namespace {
 
-/// Rows generated at once: their logits stay within 64 MiB, and more rows than this gain nothing.
+/// Rows whose logits stay within 64 MiB.
+size_t rows_by_logits(int n_vocab) {
+  return std::max<size_t>(16, (16U << 20U) / static_cast<size_t>(std::max(1, n_vocab)));
+}
+
+/// Rows generated at once: more than 128 gain nothing.
 size_t rows_at_once(int n_vocab, uint32_t n_seq_max, uint32_t n_batch) {
-  const size_t by_logits = std::max<size_t>(16, (16U << 20U) / static_cast<size_t>(std::max(1, n_vocab)));
-  return std::min({by_logits, size_t{128}, size_t{n_seq_max}, size_t{n_batch}});
+  return std::min({rows_by_logits(n_vocab), size_t{128}, size_t{n_seq_max}, size_t{n_batch}});
 }
 
 bool all_neutral(const EditPlan& plan) {
@@ -42,8 +46,10 @@ struct Context::SweepState {
   std::vector<llama_token> targets;
   std::vector<std::vector<SweepRow>> rows;  // [prompt][1 + distinct]
   std::function<void(size_t)> advanced;     // counts computed positions
+  int last_layer;
 
-  explicit SweepState(const SweepRequest& all) : request(all), targets(all.targets) {
+  SweepState(const SweepRequest& all, int n_layer)
+      : request(all), targets(all.targets), last_layer(n_layer - 1) {
     for (const EditPlan& plan : all.plans) {
       size_t row = 0;
       if (all_neutral(plan)) {
@@ -89,6 +95,14 @@ struct Context::SweepState {
     edits.add(plan_of(row), rows[prompt][row].effects, static_cast<int>(batch_index),
               static_cast<int32_t>(position), static_cast<int32_t>(request.prompts[prompt].size()));
   }
+  /// Whether a token's row is edited at the last block, which computes the rows of outputs alone.
+  bool needs_output(size_t prompt, size_t row, uint32_t position) const {
+    const auto n_prompt = static_cast<int32_t>(request.prompts[prompt].size());
+    const EditPlan& plan = plan_of(row);
+    return std::any_of(plan.begin(), plan.end(), [&](const Edit& edit) {
+      return edit.layer == last_layer && edit.positions.contains(static_cast<int32_t>(position), n_prompt);
+    });
+  }
   /// A row whose prompt is computed but for its last token, in `sequence`.
   LiveRow begin(size_t prompt, size_t row, llama_seq_id sequence) const {
     const std::vector<llama_token>& tokens = request.prompts[prompt];
@@ -124,7 +138,7 @@ std::vector<SweepTrial> Context::sweep(const SweepRequest& request, const Cancel
   }
   for (const EditPlan& plan : request.plans) check_edits(plan);
 
-  SweepState state(request);
+  SweepState state(request, info.n_layer);
   const size_t n_prompts = request.prompts.size();
   const size_t total =
       n_prompts * state.rows_a_prompt() * static_cast<size_t>(std::max(1, request.max_tokens));
@@ -177,10 +191,13 @@ std::vector<SweepTrial> Context::sweep(const SweepRequest& request, const Cancel
 void Context::prefill(SweepState& state, size_t first_prompt, size_t n_prompts, const CancelToken& cancel) {
   TokenBatch batch(n_batch_);
   BatchEdits edits;
+  const size_t most_outputs = rows_by_logits(model_->info().n_vocab);
+  size_t outputs = 0;
   const auto flush = [&] {
     if (batch.size() > 0) run_edited(batch, edits, cancel);
     batch.clear();
     edits.clear();
+    outputs = 0;
   };
   const auto sequence_of = [&](size_t prompt, size_t row) {
     return static_cast<llama_seq_id>((prompt - first_prompt) * state.rows_a_prompt() + row);
@@ -190,8 +207,10 @@ void Context::prefill(SweepState& state, size_t first_prompt, size_t n_prompts, 
     for (size_t i = from; i < to; ++i) {
       const auto position = static_cast<uint32_t>(i);
       state.add_edits(edits, prompt, row, batch.size(), position);
-      batch.add(state.request.prompts[prompt][i], position, sequence_of(prompt, row), /*output=*/false);
-      if (batch.size() == n_batch_) flush();
+      const bool output = state.needs_output(prompt, row, position);
+      batch.add(state.request.prompts[prompt][i], position, sequence_of(prompt, row), output);
+      outputs += output ? 1 : 0;
+      if (batch.size() == n_batch_ || outputs == most_outputs) flush();
     }
   };
   const size_t end_prompt = first_prompt + n_prompts;
@@ -262,14 +281,19 @@ void Context::sweep_alone(SweepState& state, size_t prompt, size_t row, const Ca
   TokenBatch batch(n_batch_);
   BatchEdits edits;
   const size_t end = state.before_last(prompt);
+  const size_t most_outputs = rows_by_logits(model_->info().n_vocab);
+  size_t outputs = 0;
   for (size_t i = 0; i < end; ++i) {
     const auto position = static_cast<uint32_t>(i);
+    const bool output = state.needs_output(prompt, row, position);
     state.add_edits(edits, prompt, row, batch.size(), position);
-    batch.add(state.request.prompts[prompt][i], position, 0, /*output=*/false);
-    if (batch.size() < n_batch_ && i + 1 < end) continue;
+    batch.add(state.request.prompts[prompt][i], position, 0, output);
+    outputs += output ? 1 : 0;
+    if (batch.size() < n_batch_ && outputs < most_outputs && i + 1 < end) continue;
     run_edited(batch, edits, cancel);
     batch.clear();
     edits.clear();
+    outputs = 0;
   }
   generate(state, {state.begin(prompt, row, 0)}, cancel);
 }

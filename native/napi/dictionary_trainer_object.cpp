@@ -163,30 +163,37 @@ struct Strongest {
   }
 };
 
-struct TakeWeights {
+struct TrainError {
   Shared shared;
-  std::vector<float> encoder, encoder_bias, decoder, decoder_bias, thresholds;
+  train::TrainingError found;
 
-  void execute(const CancelToken&) {
+  void execute(const CancelToken& cancel) {
     const std::lock_guard<std::mutex> lock(shared->busy);
-    train::SparseModel& model = shared->trainer.model();
-    const train::SparseShape& shape = shared->trainer.options().shape;
-    encoder = model.encoder();
-    decoder = model.decoder();
-    encoder_bias = model.encoder_bias();
-    decoder_bias = model.decoder_bias();
-    if (shape.architecture == Architecture::kBatchTopK)
-      thresholds.assign(static_cast<size_t>(shape.features), model.batch_threshold());
-    if (shape.architecture != Architecture::kJumpRelu) return;
-    for (int f = 0; f < shape.features; ++f) thresholds.push_back(model.threshold(f));
+    found = shared->trainer.train_error(cancel);
   }
   Napi::Value result(Napi::Env env) {
     Napi::Object out = Napi::Object::New(env);
-    out.Set("encoder", hand_over(env, std::move(encoder)));
-    out.Set("encoderBias", to_js(env, encoder_bias));
-    out.Set("decoder", hand_over(env, std::move(decoder)));
-    out.Set("decoderBias", to_js(env, decoder_bias));
-    if (!thresholds.empty()) out.Set("threshold", to_js(env, thresholds));
+    out.Set("rows", found.rows);
+    out.Set("mse", found.mse);
+    return out;
+  }
+};
+
+struct TakeWeights {
+  Shared shared;
+  train::DictionaryWeights weights;
+
+  void execute(const CancelToken&) {
+    const std::lock_guard<std::mutex> lock(shared->busy);
+    weights = shared->trainer.weights();
+  }
+  Napi::Value result(Napi::Env env) {
+    Napi::Object out = Napi::Object::New(env);
+    out.Set("encoder", hand_over(env, std::move(weights.encoder)));
+    out.Set("encoderBias", to_js(env, weights.encoder_bias));
+    out.Set("decoder", hand_over(env, std::move(weights.decoder)));
+    out.Set("decoderBias", to_js(env, weights.decoder_bias));
+    if (!weights.thresholds.empty()) out.Set("threshold", to_js(env, weights.thresholds));
     out.Set("mean", to_js(env, shared->trainer.mean()));
     out.Set("scale", shared->trainer.scale());
     return out;
@@ -239,6 +246,7 @@ void DictionaryTrainerObject::define(Napi::Env env, Napi::Object exports) {
   define_class(env, "DictionaryTrainer",
                {while_open<&DictionaryTrainerObject::run>("run"),
                 while_open<&DictionaryTrainerObject::evaluate>("evaluate"),
+                while_open<&DictionaryTrainerObject::train_error>("trainError"),
                 while_open<&DictionaryTrainerObject::strongest>("strongest"),
                 while_open<&DictionaryTrainerObject::weights>("weights"),
                 while_open<&DictionaryTrainerObject::state>("state"), closing()});
@@ -262,6 +270,10 @@ Napi::Value DictionaryTrainerObject::evaluate(const Napi::CallbackInfo& info) {
   return run_async(info.Env(), Evaluate{held_, {}}, CancelObject::from(options_of(info).Get("cancel")));
 }
 
+Napi::Value DictionaryTrainerObject::train_error(const Napi::CallbackInfo& info) {
+  return run_async(info.Env(), TrainError{held_, {}}, CancelObject::from(options_of(info).Get("cancel")));
+}
+
 Napi::Value DictionaryTrainerObject::strongest(const Napi::CallbackInfo& info) {
   const Napi::Object options = options_of(info);
   return run_async(info.Env(),
@@ -270,7 +282,7 @@ Napi::Value DictionaryTrainerObject::strongest(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value DictionaryTrainerObject::weights(const Napi::CallbackInfo& info) {
-  return run_async(info.Env(), TakeWeights{held_, {}, {}, {}, {}, {}});
+  return run_async(info.Env(), TakeWeights{held_, {}});
 }
 
 Napi::Value DictionaryTrainerObject::state(const Napi::CallbackInfo& info) {

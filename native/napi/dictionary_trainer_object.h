@@ -32,6 +32,7 @@ class DictionaryTrainerObject : public HandleObject<DictionaryTrainerObject, Sha
  private:
   Napi::Value run(const Napi::CallbackInfo& info);
   Napi::Value evaluate(const Napi::CallbackInfo& info);
+  Napi::Value train_error(const Napi::CallbackInfo& info);
   Napi::Value strongest(const Napi::CallbackInfo& info);
   Napi::Value weights(const Napi::CallbackInfo& info);
   Napi::Value state(const Napi::CallbackInfo& info);

@@ -46,7 +46,7 @@ EditPlan edit_plan(const Napi::Value& value) {
   each_object(value, "edits", [&](const Napi::Object& object) {
     Edit edit;
     edit.layer = int_field(object, "layer", -1);
-    edit.head = int_field(object, "head", -1);
+    edit.heads = int_list_field(object, "heads");
     edit.point = name_field<Point>(object, "point", kPointNames, Point::kBlockOut);
     object_field(object, "positions",
                  [&](const Napi::Object& positions) { edit.positions = positions_of(positions); });

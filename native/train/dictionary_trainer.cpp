@@ -170,13 +170,13 @@ SparseFigures DictionaryTrainer::run(int64_t steps, const CancelToken& cancel,
   return sums;
 }
 
-void DictionaryTrainer::over_held_out(const CancelToken& cancel,
-                                      const std::function<void(size_t, size_t)>& visit) {
+void DictionaryTrainer::over(const std::vector<RowPlace>& places, const CancelToken& cancel,
+                             const std::function<void(size_t, size_t)>& visit) {
   const auto batch = static_cast<size_t>(options_.batch);
-  for (size_t first = 0; first < held_out_.size(); first += batch) {
+  for (size_t first = 0; first < places.size(); first += batch) {
     cancel.check();
-    const size_t last = std::min(held_out_.size(), first + batch);
-    load(held_out_, first, last);
+    const size_t last = std::min(places.size(), first + batch);
+    load(places, first, last);
     visit(first, last - first);
   }
 }
@@ -191,7 +191,7 @@ DictionaryEvaluation DictionaryTrainer::evaluate(const CancelToken& cancel) {
   double active = 0;
   std::vector<std::vector<Fired>> fired;
   std::vector<float> errors;
-  over_held_out(cancel, [&](size_t, size_t count) {
+  over(held_out_, cancel, [&](size_t, size_t count) {
     model_.encode(x_.data(), static_cast<int>(count), fired, errors);
     for (size_t i = 0; i < count; ++i) {
       square += errors[i];
@@ -214,12 +214,49 @@ DictionaryEvaluation DictionaryTrainer::evaluate(const CancelToken& cancel) {
   return found;
 }
 
+TrainingError DictionaryTrainer::train_error(const CancelToken& cancel) {
+  const auto most = static_cast<uint64_t>(options_.held_out);
+  const std::vector<RowPlace> places =
+      stream_.train(0, static_cast<size_t>(std::min(most, stream_.train_rows())));
+  double square = 0;
+  std::vector<std::vector<Fired>> fired;
+  std::vector<float> errors;
+  over(places, cancel, [&](size_t, size_t count) {
+    model_.encode(x_.data(), static_cast<int>(count), fired, errors);
+    for (size_t i = 0; i < count; ++i) square += errors[i];
+  });
+  const auto rows = static_cast<double>(places.size());
+  return {static_cast<int>(places.size()), square / (rows * options_.shape.hidden)};
+}
+
+DictionaryWeights DictionaryTrainer::weights() const {
+  DictionaryWeights weights{
+      model_.encoder(), model_.encoder_bias(), model_.decoder(), model_.decoder_bias(), {}};
+  const SparseShape& shape = options_.shape;
+  const auto hidden = static_cast<size_t>(shape.hidden);
+  if (shape.architecture == Architecture::kBatchTopK)
+    weights.thresholds.assign(static_cast<size_t>(shape.features), model_.batch_threshold());
+  for (int f = 0; f < shape.features; ++f) {
+    if (shape.architecture == Architecture::kJumpRelu) weights.thresholds.push_back(model_.threshold(f));
+    // relu(w x + b) d = relu(|d| w x + |d| b) d / |d|. All others keep decoder rows at length 1.
+    const float norm = model_.norm(f);
+    if (shape.architecture != Architecture::kRelu || !(norm > 0)) continue;
+    const size_t row = static_cast<size_t>(f) * hidden;
+    for (size_t k = row; k < row + hidden; ++k) {
+      weights.encoder[k] *= norm;
+      weights.decoder[k] /= norm;
+    }
+    weights.encoder_bias[static_cast<size_t>(f)] *= norm;
+  }
+  return weights;
+}
+
 std::vector<std::vector<StrongRow>> DictionaryTrainer::strongest(const std::vector<int32_t>& features,
                                                                  size_t count, const CancelToken& cancel) {
   std::vector<std::vector<StrongRow>> found(features.size());
   std::vector<std::vector<Fired>> fired;
   std::vector<float> errors;
-  over_held_out(cancel, [&](size_t first, size_t rows) {
+  over(held_out_, cancel, [&](size_t first, size_t rows) {
     model_.encode(x_.data(), static_cast<int>(rows), fired, errors);
     for (size_t i = 0; i < rows; ++i) {
       for (size_t wanted = 0; wanted < features.size(); ++wanted) {

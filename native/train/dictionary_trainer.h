@@ -30,7 +30,7 @@ struct DictionaryOptions {
   int64_t dead_after = 0;  ///< steps
   int aux_k = 0;
   float aux_weight = 0;
-  int held_out = 0;  ///< rows that an evaluation reads at most
+  int held_out = 0;  ///< rows that an evaluation reads at most, of either kind
   int threads = 0;   ///< 0: ThreadTeam::default_size()
 };
 
@@ -43,13 +43,27 @@ struct DictionaryEvaluation {
   double active = 0;             ///< features active in a row, on average
   int dead = 0;                  ///< active in none of them
   std::vector<float> frequency;  ///< [features]: share of the rows
-  std::vector<float> mean;       ///< [features]: mean activation, 0 where it is not active counted in
+  std::vector<float> mean;  ///< [features]: mean activation in weights(), 0 where it is not active counted in
+};
+
+/// How well it rebuilds rows that it is trained on, once training is over.
+struct TrainingError {
+  int rows = 0;
+  double mse = 0;  ///< per element
+};
+
+/// The dictionary on (x - mean) / scale. Decoder rows have length 1, whatever the architecture, so that a
+/// feature's activation is the length that it adds.
+struct DictionaryWeights {
+  std::vector<float> encoder, encoder_bias;  ///< [features, hidden], [features]
+  std::vector<float> decoder, decoder_bias;  ///< [features, hidden], [hidden]
+  std::vector<float> thresholds;             ///< kBatchTopK and kJumpRelu: [features]
 };
 
 /// A row in which a feature is strongest.
 struct StrongRow {
   RowPlace place;
-  double activation = 0;
+  double activation = 0;  ///< in weights()
 };
 
 /// Trains a sparse dictionary on rows that are streamed from files: step by step, so that a caller may look
@@ -69,6 +83,12 @@ class DictionaryTrainer {
 
   DictionaryEvaluation evaluate(const CancelToken& cancel);
 
+  /// The same error on training rows: all, or the first of the shuffled order where an evaluation reads
+  /// fewer.
+  TrainingError train_error(const CancelToken& cancel);
+
+  DictionaryWeights weights() const;
+
   /// The held-out rows in which each of some features is strongest, at most `count` of each.
   std::vector<std::vector<StrongRow>> strongest(const std::vector<int32_t>& features, size_t count,
                                                 const CancelToken& cancel);
@@ -84,8 +104,9 @@ class DictionaryTrainer {
   void measure_rows(const CancelToken& cancel);
   void measure_held_out(const CancelToken& cancel);
   void load(const std::vector<RowPlace>& places, size_t from, size_t to);
-  /// visit(first, count) for held-out rows that are loaded, a batch at a time.
-  void over_held_out(const CancelToken& cancel, const std::function<void(size_t, size_t)>& visit);
+  /// visit(first, count) for rows that are loaded, a batch at a time.
+  void over(const std::vector<RowPlace>& places, const CancelToken& cancel,
+            const std::function<void(size_t, size_t)>& visit);
 
   DictionaryOptions options_;
   ThreadTeam team_;

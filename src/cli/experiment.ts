@@ -205,9 +205,8 @@ export function registerExperiments(program: Command): void {
       }
       const { readPrompts } = await import("./input-files.js");
       const prompts = options.prompts === undefined ? undefined : await readPrompts(options.prompts);
-      const first = (await promptOf(prompt)) ?? prompts?.[0];
       await run("compare", options, {
-        prompt: first,
+        prompt: await promptOf(prompt),
         prompts,
         intervention: options.intervention,
         strengths: options.strengths,

@@ -1,7 +1,7 @@
 import ndarray, { type NdArray } from "ndarray";
 import { parse } from "npyjs";
 import { FormatError } from "../formats/format-error.js";
-import { npzFiles } from "../formats/npz.js";
+import { inCOrder, npzFiles } from "../formats/npz.js";
 import { TaplineError } from "./errors.js";
 
 /** What the Lab's artifacts hold. */
@@ -26,8 +26,6 @@ function readArray(name: string, bytes: Buffer): ArtifactArray {
   // A copy: the numbers have to begin where their size divides.
   const { data, shape, fortranOrder } = parse(new Uint8Array(bytes).buffer);
   const known = data instanceof Float32Array || data instanceof Float64Array || data instanceof Int32Array;
-  if (!known || fortranOrder) {
-    throw new TaplineError(`${name} is not of float32, float64 or int32 in C order.`);
-  }
-  return ndarray(data, shape);
+  if (!known) throw new TaplineError(`${name} is not of float32, float64 or int32.`);
+  return ndarray(fortranOrder ? inCOrder(data, shape) : data, shape);
 }

@@ -138,9 +138,10 @@ export class Lab {
     return this.submit("inspect", model, { prompt, ...settings }, options);
   }
 
+  /** @param prompt none where `settings.prompts` lists several */
   compare(
     model: string,
-    prompt: string,
+    prompt: string | undefined,
     settings: Settings<"compare", "prompt"> = {},
     options: CallOptions = {},
   ) {

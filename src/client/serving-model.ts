@@ -3,6 +3,7 @@ import type { ChatMessage } from "../contracts/chat.js";
 import type { Capabilities, CaptureRequest, CaptureResult } from "../contracts/index.js";
 import type { ProbeRequest, StoredProbe, StoredVector, VectorRequest } from "../contracts/library.js";
 import { ports } from "../contracts/limits.js";
+import { encodeSafetensors } from "../formats/safetensors.js";
 import {
   type Answer,
   type ChatDelta,
@@ -75,8 +76,21 @@ export class ServingModel {
     return this.#making.json("/lab/probes", { ...options, method: "POST", body: request });
   }
 
-  /** Keeps a vector's file: .safetensors, .npz, or a control vector's .gguf. */
-  putVector(name: string, file: Uint8Array, options: CallOptions = {}): Promise<StoredVector> {
+  /** Keeps a vector's file (.safetensors, .npz, or a control vector's .gguf), or rows by layer. */
+  putVector(
+    name: string,
+    vector: Uint8Array | Readonly<Record<number, Float32Array>>,
+    options: CallOptions = {},
+  ): Promise<StoredVector> {
+    const rows = vector instanceof Uint8Array ? [] : Object.entries(vector);
+    const file =
+      vector instanceof Uint8Array
+        ? vector
+        : encodeSafetensors(
+            Object.fromEntries(
+              rows.map(([layer, data]) => [`layer_${layer}`, { shape: [data.length], data }]),
+            ),
+          );
     return this.#http.json(`/lab/vectors/${encodeURIComponent(name)}`, {
       ...options,
       method: "PUT",

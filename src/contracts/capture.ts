@@ -55,6 +55,11 @@ export const Capabilities = Type.Object(
       description: "Whether captures of the resident model are possible.",
     }),
     model: known(Type.String()),
+    fingerprint: Type.Optional(
+      Type.String({
+        description: "Of the model's file: stored vectors and probes name the one they were made on.",
+      }),
+    ),
     max_layers: Type.Literal(limits.capture_layers),
     max_input_tokens: Type.Literal(limits.capture_input_tokens),
     n_layer: known(Type.Integer()),

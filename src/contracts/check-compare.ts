@@ -17,6 +17,9 @@ const strengthLimits = {
  */
 export function checkCompare(config: CompareConfig): void {
   const { intervention, controls } = config;
+  if (config.prompt === undefined && config.prompts === undefined) {
+    throw new InvalidInput("prompt", "or prompts is required.");
+  }
   if (intervention === "patch" && config.donor_prompt === undefined) {
     throw new InvalidInput("donor_prompt", "is required for patch.");
   }
@@ -123,9 +126,18 @@ function checkStrengths({ intervention, strength_unit: unit = "unit", strengths 
       "strength_unit",
       `${unit} has a meaning for steer and clamp, not for ${intervention}.`,
     );
-  const most = intervention === "steer" ? strengthLimits[unit] : limits.strength;
+  const most =
+    intervention === "steer" ? strengthLimits[unit] : intervention === "clamp" ? 1 : limits.strength;
+  const least = intervention === "clamp" ? 0 : -most;
   for (const [index, strength] of strengths.entries()) {
-    const limit = strength > most ? `at most ${most}` : strength < -most ? `at least ${-most}` : undefined;
+    const limit = strength > most ? `at most ${most}` : strength < least ? `at least ${least}` : undefined;
+    // A clamp's strength is a share of its correction: any other leaves the projection outside the bounds.
+    if (limit !== undefined && intervention === "clamp") {
+      throw new InvalidInput(
+        `strengths[${index}]`,
+        `${limit} for clamp, whose strength is the share of the correction; got ${strength}.`,
+      );
+    }
     if (limit !== undefined) throw new InvalidInput(`strengths[${index}]`, `${limit}, got ${strength}.`);
   }
 }

@@ -1,7 +1,8 @@
 import { checkCompare } from "./check-compare.js";
 import { checkPatchSweep } from "./check-patch-sweep.js";
-import { limits } from "./limits.js";
+import { defaults, limits } from "./limits.js";
 import {
+  type CompareConfig,
   type Config,
   type DriftConfig,
   type ExplainConfig,
@@ -38,6 +39,9 @@ export function checkSubmission(body: unknown): Config {
       }
       break;
     case "compare":
+      if (config.intervention === "clamp" && (body as Partial<CompareConfig>).strengths === undefined) {
+        config.strengths = [...defaults.clamp_strengths];
+      }
       checkCompare(config);
       break;
     case "probe":

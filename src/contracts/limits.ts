@@ -75,6 +75,8 @@ export const defaults = {
   seed: 0,
   intervention: "scale",
   strengths: [0, 0.5, 1, 1.5],
+  /** Of a clamp, which at more than 1 would push a projection past its bound. */
+  clamp_strengths: [0, 0.5, 1],
   features: 64,
   steps: 100,
   feature_top: 8,

@@ -58,7 +58,7 @@ export const LiveIntervention = Type.Object(
     layer: optional(Layer),
     layers: optional(Type.Array(Layer, { minItems: 1, maxItems: liveLimits.layers, uniqueItems: true })),
     vector: optional(LiveVector),
-    strength: number("Default 1."),
+    strength: number("Default 1. Of a clamp, the share of its correction: 0 to 1."),
     strength_unit: optional(StrengthUnit),
     min: number("Of a clamp: the least projection, in strength_unit; of a feature's, the least activation."),
     max: number("Of a clamp: the greatest projection, or a feature's greatest activation."),

@@ -1,7 +1,7 @@
 import Type, { type Static, type TSchema } from "typebox";
-import type { ExplainResult } from "./explain.js";
+import { ExplainResult } from "./explain.js";
 import { blockPoints, changedPoints, innerPoints, textRows } from "./names.js";
-import type { PatchSweepResult } from "./patch-sweep.js";
+import { PatchSweepResult } from "./patch-sweep.js";
 import { Provenance } from "./provenance.js";
 import { extractRows, extractTypes, interventions, saeArchitectures, strengthUnits } from "./submission.js";
 
@@ -366,7 +366,10 @@ export const SaeReport = Type.Object(
     layer: Type.Integer(),
     architecture: Type.Enum([...saeArchitectures]),
     held_out_mse: Type.Number(),
-    train_mse: Type.Number(),
+    train_mse: Type.Number({
+      description:
+        "Of the finished dictionary, on its training data; of a training in batches over training.evaluated_train_rows rows.",
+    }),
     explained_variance: Type.Union([Type.Number(), Type.Null()], {
       description: "On held-out examples; null, with a note, where these do not vary.",
     }),
@@ -381,7 +384,10 @@ export const SaeReport = Type.Object(
         frequency: Type.Number(),
         examples: Type.Array(Type.Object({ text: Type.String(), activation: Type.Number() })),
       }),
-      { description: "The 16 most active on held-out data." },
+      {
+        description:
+          "The 16 most active on held-out data; activations are those of the files, whose decoder rows have length 1.",
+      },
     ),
     training: Type.Optional(
       Type.Object(
@@ -392,6 +398,12 @@ export const SaeReport = Type.Object(
           train_rows: Type.Integer(),
           held_out_rows: Type.Integer(),
           evaluated_rows: Type.Integer({ description: "Held-out rows that the figures are of." }),
+          evaluated_train_rows: Type.Optional(
+            Type.Integer({
+              description:
+                "Training rows that train_mse is the mean of: all, or the first of the shuffled order.",
+            }),
+          ),
           learning_rate: Type.Number(),
           sparsity: Type.Number(),
           evaluations: Type.Array(
@@ -674,6 +686,19 @@ export const DriftResult = Type.Object(
   { title: "DriftResult" },
 );
 export type DriftResult = Static<typeof DriftResult>;
+
+/** Results by operation. */
+export const results = {
+  inspect: InspectResult,
+  compare: CompareResult,
+  probe: ProbeResult,
+  sae: SaeResult,
+  features: FeaturesResult,
+  extract: ExtractResult,
+  drift: DriftResult,
+  patch_sweep: PatchSweepResult,
+  explain: ExplainResult,
+};
 
 export type Result =
   | InspectResult

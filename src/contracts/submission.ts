@@ -188,7 +188,7 @@ export const CompareSubmission = Type.Object(
   {
     operation: Type.Literal("compare"),
     ...common,
-    prompt,
+    prompt: Type.Optional(prompt),
     intervention: Type.Optional(
       Type.Enum([...interventions], {
         default: defaults.intervention,
@@ -206,7 +206,8 @@ export const CompareSubmission = Type.Object(
         default: [...defaults.strengths],
         description:
           `Neutral: 1 for scale, 0 for all others. From -${limits.strength} to ${limits.strength}; for steer in the ` +
-          `unit vector to ±${limits.strength_vector}, in row_norm to ±${limits.strength_row_norm}.`,
+          `unit vector to ±${limits.strength_vector}, in row_norm to ±${limits.strength_row_norm}; for clamp from 0 to 1, by default ` +
+          `${defaults.clamp_strengths.join(", ")}.`,
       }),
     ),
     strength_unit: Type.Optional(
@@ -245,7 +246,7 @@ export const CompareSubmission = Type.Object(
       Type.Array(prompt, {
         minItems: 1,
         maxItems: limits.prompts,
-        description: "Prompts to compare in place of `prompt`.",
+        description: "Prompts to compare; without them the list is [`prompt`]. One of the two is required.",
       }),
     ),
     donor_prompt: Type.Optional(text("Donor text; required for patch.")),

@@ -85,9 +85,8 @@ function readNpy(data: Buffer, name: string): Tensor {
   const header = data.toString("latin1", long ? 12 : 10, start);
   const descr = /'descr':\s*'([^']{1,8})'/.exec(header)?.[1] ?? "";
   const shape = /'shape':\s*\(([\d,\s]*)\)/.exec(header)?.[1];
-  if (shape === undefined || !/'fortran_order':\s*False/.test(header)) {
-    throw refuse("is not in C order, or says no shape");
-  }
+  const fortran = /'fortran_order':\s*(True|False)/.exec(header)?.[1];
+  if (shape === undefined || fortran === undefined) throw refuse("does not give its shape and order");
   const dtype = dtypes[descr];
   if (dtype === undefined) {
     throw refuse(`is of type ${told(descr || "unknown")}; ${Object.keys(dtypes).join(", ")} are read`);
@@ -99,5 +98,30 @@ function readNpy(data: Buffer, name: string): Tensor {
   const count = lengths.reduce((product, size) => product * size, 1);
   if (data.length - start !== count * (widths[dtype] as number))
     throw refuse("has another size than its shape");
-  return { shape: lengths, data: floatsOf(dtype, data.subarray(start)) as Float32Array };
+  const values = floatsOf(dtype, data.subarray(start)) as Float32Array;
+  return { shape: lengths, data: fortran === "True" ? inCOrder(values, lengths) : values };
+}
+
+/** The numbers of an array that lies in Fortran order, the first index fastest, in C order. */
+export function inCOrder<T extends Float32Array | Float64Array | Int32Array>(
+  data: T,
+  shape: readonly number[],
+): T {
+  const ordered = data.slice() as T;
+  const index = shape.map(() => 0);
+  const strides = shape.map((_, axis) => shape.slice(0, axis).reduce((product, size) => product * size, 1));
+  let from = 0;
+  for (let to = 0; to < ordered.length; to++) {
+    ordered[to] = data[from] as number;
+    // The next place in C order: the last index is fastest.
+    for (let axis = shape.length - 1; axis >= 0; axis--) {
+      const stride = strides[axis] as number;
+      index[axis] = (index[axis] as number) + 1;
+      from += stride;
+      if ((index[axis] as number) < (shape[axis] as number)) break;
+      from -= stride * (shape[axis] as number);
+      index[axis] = 0;
+    }
+  }
+  return ordered;
 }

@@ -12,6 +12,7 @@ export function insideRoutes(service: InferenceService): Routes {
     ctx.body = {
       serving_activations: info.captures,
       model: info.id,
+      fingerprint: service.library.model.fingerprint,
       max_layers: limits.capture_layers,
       max_input_tokens: limits.capture_input_tokens,
       n_layer: info.nLayer,

@@ -6,22 +6,25 @@ import { type Lab, type ServingModel, type Settings, TaplineError, TimeoutError 
 import {
   checkSubmission,
   InvalidInput,
-  JobSummary,
   jobIdPattern,
-  LabHealth,
   type Operation,
+  operations,
+  results,
+  submissions,
   terminalStatuses,
   version,
 } from "../contracts/index.js";
-import { DictionaryRequest, LensRequest, StoredDictionary, StoredLens } from "../contracts/library.js";
+import { DictionaryRequest, LensRequest } from "../contracts/library.js";
 import { Name } from "../contracts/live.js";
 import { mcpLimits } from "../contracts/mcp.js";
 import { excerpt, pageOf, pieceAt } from "./excerpt.js";
-import { SubmissionInput } from "./lab-submission.js";
-import { cuts, local, loose, quoted, resultSchema, shown } from "./result.js";
+import { ListedSubmission, SubmissionInput } from "./lab-submission.js";
+import { anObject, objects } from "./listed.js";
+import { cuts, local, quoted, resultSchema, shown } from "./result.js";
 import { revealAll } from "./reveal.js";
 import { addServingTools } from "./serving.js";
 import { addTool } from "./tool.js";
+import { replace, unlessKept } from "./unless-kept.js";
 
 export interface LabTools {
   lab: Lab;
@@ -36,8 +39,17 @@ const closed = { additionalProperties: false };
 const id = Type.String({ pattern: jobIdPattern, description: "Job id: 32 lowercase hex characters." });
 const Nothing = Type.Object({}, closed);
 const ForgetInput = Type.Object({ kind: Type.Enum(["dictionary", "lens"]), name: Name }, closed);
-const DictionaryInput = Type.Object({ name: Name, ...DictionaryRequest.properties }, closed);
-const LensInput = Type.Object({ name: Name, ...LensRequest.properties }, closed);
+const DictionaryInput = Type.Object({ name: Name, replace, ...DictionaryRequest.properties }, closed);
+const LensInput = Type.Object({ name: Name, replace, ...LensRequest.properties }, closed);
+const OperationInput = Type.Object(
+  {
+    operation: Type.Enum([...operations]),
+    part: Type.Optional(
+      Type.Enum(["submission", "result"], { default: "submission", description: "Which schema is shown." }),
+    ),
+  },
+  closed,
+);
 const IdInput = Type.Object({ id }, closed);
 const JobInput = Type.Object(
   {
@@ -79,7 +91,7 @@ const ArtifactsInput = Type.Object(
   },
   closed,
 );
-const job = loose(JobSummary);
+const job = anObject;
 const jobCuts = cuts("lab_job with this pointer, and shown as offset, gives the rest.");
 
 /** The tools of `tapline mcp lab`, on a server that is not yet connected. */
@@ -106,7 +118,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     title: "What the Lab can do",
     description: "Operations, every limit as a number, backend, the running job and waiting places.",
     input: Nothing,
-    output: resultSchema({ health: loose(LabHealth) }),
+    output: resultSchema({ health: anObject }),
     readOnly: true,
     remote: false,
     call: async (_input, signal) => shown({ health: await lab.health({ signal }) }),
@@ -147,10 +159,14 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     title: "Start an experiment",
     description:
       "Submits a job: it is accepted, not done; lab_job with `wait_seconds` waits for it. One job runs at a time. " +
-      "Nothing is ever truncated: what exceeds a limit is refused with the numbers.",
+      "Nothing is ever truncated: what exceeds a limit is refused with the numbers. Which fields an operation takes, and what " +
+      "each means, says lab_operation. extract writes files to `out`, a folder on the Lab's machine.",
     input: SubmissionInput,
+    listed: ListedSubmission,
     output: resultSchema({ job }),
     readOnly: false,
+    // What it writes to a folder that the agent names is not the Lab's own.
+    destructive: true,
     remote: false,
     async call(input, signal) {
       const { operation, model, ...settings } = checked(input);
@@ -161,12 +177,25 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     },
   });
   addTool(server, {
+    name: "lab_operation",
+    title: "What an operation takes",
+    description:
+      "The full JSON Schema of an operation's submission, every field with its meaning, range and default; or of its result.",
+    input: OperationInput,
+    output: resultSchema({ schema: anObject }),
+    readOnly: true,
+    remote: false,
+    async call({ operation, part }) {
+      return shown({ schema: part === "result" ? results[operation] : submissions[operation] });
+    },
+  });
+  addTool(server, {
     name: "lab_dictionaries",
     title: "Sparse dictionaries that are kept",
     description:
       "Sparse autoencoders by name, for lab_submit's features and compare: what each one reads, and where it is from.",
     input: Nothing,
-    output: resultSchema({ dictionaries: Type.Array(loose(StoredDictionary)), total: Type.Integer() }),
+    output: resultSchema({ dictionaries: objects, total: Type.Integer() }),
     readOnly: true,
     remote: false,
     async call(_input, signal) {
@@ -181,12 +210,14 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     title: "Keep a published dictionary",
     description:
       "Keeps a sparse autoencoder under a name, from a folder on this machine or from the hub (owner/name/path; it is " +
-      "downloaded first, which may take minutes).",
+      "downloaded first, which may take minutes). A name that is taken is refused without `replace`.",
     input: DictionaryInput,
-    output: resultSchema({ dictionary: loose(StoredDictionary) }),
+    output: resultSchema({ dictionary: anObject }),
     readOnly: false,
+    destructive: true,
     remote: true,
-    async call({ name, from, ...settings }, signal) {
+    async call({ name, from, replace, ...settings }, signal) {
+      await unlessKept("dictionary", name, replace, () => lab.dictionaries({ signal }));
       return shown({ dictionary: await lab.addDictionary(name, from, settings, { signal }) });
     },
   });
@@ -197,7 +228,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
       "Jacobian and tuned lenses by name, for lab_submit's inspect (lens): which blocks each one translates, how good it " +
       "is, and where it is from.",
     input: Nothing,
-    output: resultSchema({ lenses: Type.Array(loose(StoredLens)), total: Type.Integer() }),
+    output: resultSchema({ lenses: objects, total: Type.Integer() }),
     readOnly: true,
     remote: false,
     async call(_input, signal) {
@@ -212,12 +243,14 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     title: "Keep a lens",
     description:
       "Keeps a Jacobian or tuned lens under a name, from a file or folder on this machine, from the hub (owner/name/path; it " +
-      "is downloaded first, which may take minutes), or `demo`, the embedded model's.",
+      "is downloaded first, which may take minutes), or `demo`, the embedded model's. A name that is taken is refused without `replace`.",
     input: LensInput,
-    output: resultSchema({ lens: loose(StoredLens) }),
+    output: resultSchema({ lens: anObject }),
     readOnly: false,
+    destructive: true,
     remote: true,
-    async call({ name, from, ...settings }, signal) {
+    async call({ name, from, replace, ...settings }, signal) {
+      await unlessKept("lens", name, replace, () => lab.lenses({ signal }));
       return shown({ lens: await lab.addLens(name, from, settings, { signal }) });
     },
   });

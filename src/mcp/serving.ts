@@ -1,14 +1,16 @@
 import type { McpServer } from "@modelcontextprotocol/server";
 import Type, { type Static } from "typebox";
 import { type ServingModel, TaplineError } from "../client/index.js";
-import { Capabilities, CaptureRequest, CaptureResult } from "../contracts/index.js";
-import { ProbeRequest, StoredProbe, StoredVector, VectorRequest } from "../contracts/library.js";
+import { CaptureRequest } from "../contracts/index.js";
+import { ProbeRequest, VectorRequest } from "../contracts/library.js";
 import { LiveRequest, Name } from "../contracts/live.js";
 import { mcpLimits } from "../contracts/mcp.js";
 import { excerpt } from "./excerpt.js";
-import { cuts, local, loose, quoted, resultSchema, shown } from "./result.js";
+import { anObject, objects } from "./listed.js";
+import { cuts, local, quoted, resultSchema, shown } from "./result.js";
 import { revealAll } from "./reveal.js";
 import { addTool } from "./tool.js";
+import { replace, unlessKept } from "./unless-kept.js";
 
 const closed = { additionalProperties: false };
 const Nothing = Type.Object({}, closed);
@@ -47,20 +49,14 @@ const GenerateInput = Type.Object(
   closed,
 );
 
+const VectorInput = Type.Object({ ...VectorRequest.properties, replace }, closed);
+const ProbeInput = Type.Object({ ...ProbeRequest.properties, replace }, closed);
 const Kind = Type.Enum(["vector", "probe"]);
 const LibraryInput = Type.Object(
   { kind: Type.Optional(Kind), name: Type.Optional(Name) },
   { ...closed, description: "Without both: the list of everything." },
 );
 const ForgetInput = Type.Object({ kind: Kind, name: Name }, closed);
-
-const answer = Type.Object({
-  choice: Type.Integer(),
-  text: Type.String(),
-  reasoning: Type.String(),
-  finish_reason: Type.Union([Type.String(), Type.Null()]),
-  tapline: Type.Optional(Type.Object({}, { description: "What was watched, and what each edit did." })),
-});
 
 /** The tools for the model that an inference server holds: looked into, steered, watched. */
 export function addServingTools(server: McpServer, serving: ServingModel): void {
@@ -70,7 +66,7 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
     description:
       "Which model the inference server holds in memory, and whether and how far it can be inspected.",
     input: Nothing,
-    output: resultSchema({ capabilities: loose(Capabilities) }),
+    output: resultSchema({ capabilities: anObject }),
     readOnly: true,
     remote: false,
     call: async (_input, signal) => shown({ capabilities: await serving.capabilities({ signal }) }),
@@ -82,7 +78,7 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
       "Runs a raw prompt (no chat template) through the model in memory: norms of the chosen blocks' outputs for " +
       "each token, and the candidates for the next token. Waits for its turn between two requests.",
     input: InspectInput,
-    output: resultSchema({ capture: loose(CaptureResult) }),
+    output: resultSchema({ capture: anObject }),
     readOnly: true,
     remote: false,
     async call({ prompt, layers, max_input_tokens }, signal) {
@@ -102,7 +98,7 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
       "of 0 did nothing. To claim an effect, compare with `pair` and with random directions of the same length.",
     input: GenerateInput,
     output: resultSchema({
-      answers: Type.Array(answer),
+      answers: objects,
       cut: cuts("watch fewer layers, probes or positions, or fewer tokens, for the rest."),
     }),
     readOnly: true,
@@ -117,8 +113,8 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
       "made from (AUROC; `shuffled_separation` is chance), and the model that it belongs to.",
     input: LibraryInput,
     output: resultSchema({
-      vectors: Type.Optional(Type.Array(loose(StoredVector))),
-      probes: Type.Optional(Type.Array(loose(StoredProbe))),
+      vectors: Type.Optional(objects),
+      probes: Type.Optional(objects),
       cut: cuts("name one of them to see it whole."),
     }),
     readOnly: true,
@@ -130,26 +126,34 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
     title: "Make a direction from texts",
     description:
       "A direction in the served model, from texts that have something and texts that lack it, kept under a name " +
-      "(one of that name is replaced). Take texts that differ in this alone: a direction holds every difference. " +
+      "(one that is taken is refused without `replace`). Take texts that differ in this alone: a direction holds every difference. " +
       "A separation near shuffled_separation means that there is none.",
-    input: VectorRequest,
-    output: resultSchema({ vector: loose(StoredVector) }),
+    input: VectorInput,
+    output: resultSchema({ vector: anObject }),
     readOnly: false,
+    destructive: true,
     remote: false,
-    call: async (input, signal) => shown({ vector: await serving.makeVector(input, { signal }) }),
+    async call({ replace, ...request }, signal) {
+      await unlessKept("vector", request.name, replace, () => serving.vectors({ signal }));
+      return shown({ vector: await serving.makeVector(request, { signal }) });
+    },
   });
   addTool(server, {
     name: "serving_make_probe",
     title: "Train a probe on texts",
     description:
       "A linear probe at one block of the served model: 1 for texts like the positive ones, 0 for the negative; kept " +
-      "under a name (one of that name is replaced), for `watch`, `when` and `stop_when`. Every fifth text is held " +
+      "under a name (one that is taken is refused without `replace`), for `watch`, `when` and `stop_when`. Every fifth text is held " +
       "out; separation is the AUROC there.",
-    input: ProbeRequest,
-    output: resultSchema({ probe: loose(StoredProbe) }),
+    input: ProbeInput,
+    output: resultSchema({ probe: anObject }),
     readOnly: false,
+    destructive: true,
     remote: false,
-    call: async (input, signal) => shown({ probe: await serving.makeProbe(input, { signal }) }),
+    async call({ replace, ...request }, signal) {
+      await unlessKept("probe", request.name, replace, () => serving.probes({ signal }));
+      return shown({ probe: await serving.makeProbe(request, { signal }) });
+    },
   });
   addTool(server, {
     name: "serving_forget",

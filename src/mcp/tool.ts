@@ -6,6 +6,7 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Static, TSchema } from "typebox";
 import { InvalidInput, validate } from "../contracts/validate.js";
+import { brief } from "./listed.js";
 import { failed } from "./result.js";
 
 export interface Tool<S extends TSchema> {
@@ -13,6 +14,8 @@ export interface Tool<S extends TSchema> {
   title: string;
   description: string;
   input: S;
+  /** The input as a list of tools shows it; unless given, with short descriptions. Calls are checked against `input`. */
+  listed?: TSchema;
   output: TSchema;
   /** Whether it leaves everything as it is. */
   readOnly: boolean;
@@ -25,19 +28,19 @@ export interface Tool<S extends TSchema> {
 }
 
 /** Refuses arguments as the services refuse bodies: the field, what it may be, and what it was. */
-const sentences: jsonSchemaValidator = {
+const sentences = (schema: TSchema): jsonSchemaValidator => ({
   getValidator:
-    <T>(schema: object) =>
+    <T>() =>
     (input: unknown) => {
       try {
-        validate(schema as TSchema, input);
+        validate(schema, input);
         return { valid: true, data: input as T, errorMessage: undefined };
       } catch (error) {
         if (!(error instanceof InvalidInput)) throw error;
         return { valid: false, data: undefined, errorMessage: error.message };
       }
     },
-};
+});
 
 /** Adds a tool to a server. Its failures become results that the model reads; faults go to stderr as well. */
 export function addTool<S extends TSchema>(server: McpServer, tool: Tool<S>): void {
@@ -46,7 +49,10 @@ export function addTool<S extends TSchema>(server: McpServer, tool: Tool<S>): vo
     {
       title: tool.title,
       description: tool.description,
-      inputSchema: fromJsonSchema<Static<S>>(tool.input as object, sentences),
+      inputSchema: fromJsonSchema<Static<S>>(
+        (tool.listed ?? brief(tool.input)) as object,
+        sentences(tool.input),
+      ),
       outputSchema: fromJsonSchema(tool.output as object),
       annotations: {
         readOnlyHint: tool.readOnly,

@@ -76,8 +76,14 @@ export interface DictionaryEvaluation {
   dead: number;
   /** Share of the rows in which each feature is active. [features] */
   frequency: Float32Array;
-  /** Mean activation over all the rows. [features] */
+  /** Mean activation over all the rows, that of {@link DictionaryWeights}. [features] */
   mean: Float32Array;
+}
+
+export interface TrainingError {
+  rows: number;
+  /** Per element. */
+  mse: number;
 }
 
 /** A held-out row: which of the pieces, and which of its rows. */
@@ -89,7 +95,8 @@ export interface StrongRow {
 
 /**
  * h = encoder ((x - mean) / scale) + encoderBias; (x' - mean) / scale = f decoder + decoderBias, f what h becomes: for
- * `batchtopk` and `jumprelu` h where it exceeds the threshold.
+ * `batchtopk` and `jumprelu` h where it exceeds the threshold. Decoder rows have length 1, so that an activation is the
+ * length that it adds.
  */
 export interface DictionaryWeights {
   /** [features, hidden] */
@@ -112,6 +119,7 @@ interface NativeTrainer {
   readonly info: { trainRows: number; heldOutRows: number };
   run(options: object): Promise<StepFigures>;
   evaluate(options: object): Promise<DictionaryEvaluation>;
+  trainError(options: object): Promise<TrainingError>;
   strongest(options: object): Promise<StrongRow[][]>;
   weights(): Promise<DictionaryWeights>;
   state(): Promise<Record<string, Float32Array>>;
@@ -173,6 +181,11 @@ export class DictionaryTrainer {
   /** How well held-out rows are rebuilt. */
   evaluate({ signal }: Options = {}): Promise<DictionaryEvaluation> {
     return this.#queue.run(() => cancellable(signal, (cancel) => this.#native.evaluate({ cancel })));
+  }
+
+  /** How well training rows are rebuilt by now: all of them, or as many of the shuffled order as an evaluation reads. */
+  trainError({ signal }: Options = {}): Promise<TrainingError> {
+    return this.#queue.run(() => cancellable(signal, (cancel) => this.#native.trainError({ cancel })));
   }
 
   /** The held-out rows in which each of some features is strongest, at most `count` of each. */

@@ -28,8 +28,8 @@ export interface Edit {
   layer: number;
   /** Of the block. Default: its output, the only one that live requests change. */
   point?: Point;
-  /** Of `head_out`, the head whose part of the row is changed. Default: all of it. */
-  head?: number;
+  /** Of `head_out`, the heads whose parts of the row are changed, side by side as one vector. Default: all of it. */
+  heads?: readonly number[];
   /**
    * - `affine` (default): scale * h + strength * v, where `unit` may make v the unit vector or one as long as the row;
    * - `project_out`: h - strength * (h.u) u;
@@ -69,7 +69,7 @@ export interface EditEffect {
   changeLength: number;
 }
 
-const fields = "layer,point,head,kind,scale,strength,unit,vector,feature,min,max,positions".split(",");
+const fields = "layer,point,heads,kind,scale,strength,unit,vector,feature,min,max,positions".split(",");
 const kinds: readonly unknown[] = ["affine", "project_out", "clamp", "hold"];
 const units: readonly unknown[] = ["unit", "vector", "row_norm"];
 
@@ -109,8 +109,7 @@ function nativeEdit(edit: Edit, hidden: number, live: boolean): object {
     throw invalid(`An edit's layer must be an index, got ${told(layer)}.`);
   }
   checkPoint(point);
-  checkInteger("An edit's head", edit.head, 0);
-  if (edit.head !== undefined && point !== "head_out") throw invalid("A head is one of head_out's.");
+  checkHeads(edit.heads, point);
   if (live && point !== "block_out") throw invalid("A live edit changes block outputs only.");
   if (!kinds.includes(kind)) throw invalid(`An edit's kind must be ${kinds.join(", ")}, got ${told(kind)}.`);
   if (!units.includes(unit)) throw invalid(`An edit's unit must be ${units.join(", ")}, got ${told(unit)}.`);
@@ -133,7 +132,7 @@ function nativeEdit(edit: Edit, hidden: number, live: boolean): object {
   return {
     layer,
     point,
-    head: edit.head,
+    heads: edit.heads && [...edit.heads],
     kind,
     unit,
     vector,
@@ -144,6 +143,15 @@ function nativeEdit(edit: Edit, hidden: number, live: boolean): object {
     strength: finite("strength", edit.strength ?? 1),
     positions: nativePositions(positions, live),
   };
+}
+
+function checkHeads(heads: unknown, point: Point): void {
+  if (heads === undefined) return;
+  // An empty list would mean the whole row.
+  if (!Array.isArray(heads) || heads.length === 0)
+    throw invalid("An edit's heads must be a list of indices.");
+  for (const head of heads) checkInteger("An edit's head", head ?? null, 0);
+  if (point !== "head_out") throw invalid("Heads are those of head_out.");
 }
 
 /** Positions as the addon reads them. @throws NativeError INVALID_ARGUMENT */

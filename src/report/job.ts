@@ -14,6 +14,7 @@ import {
   UserError,
   validate,
 } from "../contracts/index.js";
+import { modelFields, placeFields } from "../contracts/place-fields.js";
 
 /** What a report is made of: a completed job, or a result on its own. */
 export interface ReportedJob {
@@ -86,7 +87,7 @@ export function withoutFolders(job: ReportedJob): ReportedJob {
   };
   const { config } = job;
   const named = config === undefined ? undefined : { ...config };
-  for (const field of ["model", "other", "verbaliser", "data", "out"]) {
+  for (const field of [...modelFields, ...placeFields]) {
     if (typeof named?.[field] === "string") named[field] = fileName(named[field]);
   }
   const folder =

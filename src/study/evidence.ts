@@ -80,9 +80,6 @@ export function cut(text: string, most: number): string {
         .join("")}…`;
 }
 
-/** Fields of a Lab request that name files or folders of the machine it was made on, or hosts that it may ask. */
-export const placeFields = ["data", "from", "out", "labels"] as const;
-
 /** A model as others may read it: where it lies on the author's machine stays there. */
 export function publicName(model: string): string {
   const local = posix.isAbsolute(model) || win32.isAbsolute(model) || /^[.~][\\/.]/.test(model);

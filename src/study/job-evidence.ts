@@ -9,10 +9,12 @@ import {
   type SaeConfig,
 } from "../contracts/index.js";
 import type { RowsRead } from "../contracts/names.js";
+import { modelFields, placeFields } from "../contracts/place-fields.js";
 import { positionText } from "../contracts/position-text.js";
+import { promptsOf } from "../contracts/prompts-of.js";
 import { studyLimits } from "../contracts/studies/index.js";
 import { findingsOf, glimpse } from "../report/index.js";
-import { characters, cut, type Evidence, Gatherer, placeFields, publicName } from "./evidence.js";
+import { characters, cut, type Evidence, Gatherer, publicName } from "./evidence.js";
 import { requestBlock, resultBlock } from "./result-block.js";
 
 /** Tables that tell a result; the others repeat it in finer steps. */
@@ -115,7 +117,7 @@ function withoutFolder(job: Job): Job {
 /** A configuration without the folders of its author's machine. */
 function publicRequest(config: Config): Record<string, unknown> {
   const request: Record<string, unknown> = { ...config };
-  for (const field of ["model", "other", "verbaliser", ...placeFields]) {
+  for (const field of [...modelFields, ...placeFields]) {
     const value = request[field];
     if (typeof value === "string") request[field] = publicName(value);
   }
@@ -138,16 +140,16 @@ function subjectOf({ config }: Job): string {
   if (config.operation === "sae" && config.from !== undefined) {
     return `${publicName(config.from)}, layer ${config.layers.join(", ")}`;
   }
-  if (!("prompt" in config)) return `${config.examples?.length} examples, layer ${config.layers.join(", ")}`;
-  const [first, ...more] =
-    "prompts" in config && config.prompts !== undefined ? config.prompts : [config.prompt];
+  if (config.operation !== "compare" && !("prompt" in config))
+    return `${config.examples?.length} examples, layer ${config.layers.join(", ")}`;
+  const [first, ...more] = promptsOf(config);
   return `${glimpse(first as string, 180)}${more.length > 0 ? ` and ${more.length} more` : ""}`;
 }
 
 function promptOf(config: Config): { prompt?: string } {
   if (config.operation === "features") {
     return {
-      prompt: promptText({ prompt: config.prompt ?? "", ...(config.texts && { prompts: config.texts }) }),
+      prompt: promptText(config.texts ?? [config.prompt ?? ""]),
     };
   }
   if (config.operation === "patch_sweep") {
@@ -157,11 +159,12 @@ function promptOf(config: Config): { prompt?: string } {
         .join("\n\n"),
     };
   }
-  return "prompt" in config ? { prompt: promptText(config) } : {};
+  return config.operation === "compare" || "prompt" in config
+    ? { prompt: promptText(promptsOf(config)) }
+    : {};
 }
 
-function promptText(config: { prompt: string; prompts?: string[] }): string {
-  const prompts = config.prompts ?? [config.prompt];
+function promptText(prompts: readonly string[]): string {
   return prompts.some((prompt) => prompt.includes("\n")) && prompts.length > 1
     ? JSON.stringify(prompts, null, 2)
     : prompts.join("\n");

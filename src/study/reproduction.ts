@@ -1,6 +1,7 @@
 import { checkSubmission } from "../contracts/check-submission.js";
 import type { Config, Operation, Result } from "../contracts/index.js";
 import { InvalidInput } from "../contracts/index.js";
+import { placeFields } from "../contracts/place-fields.js";
 import {
   blockLabels,
   labelledBlocks,
@@ -10,7 +11,7 @@ import {
   studyLimits,
 } from "../contracts/studies/index.js";
 import { type Figure, findingsOf } from "../report/index.js";
-import { cut, placeFields } from "./evidence.js";
+import { cut } from "./evidence.js";
 
 /** A request that a study tells, and the result that it got there where that is told, too. */
 export interface Asked {

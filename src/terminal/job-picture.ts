@@ -15,6 +15,7 @@ import type {
   SaeResult,
 } from "../contracts/index.js";
 import { positionText } from "../contracts/position-text.js";
+import { promptsOf } from "../contracts/prompts-of.js";
 import type { Canvas } from "./canvas.js";
 import { comparePicture } from "./compare-picture.js";
 import { driftPicture } from "./drift-picture.js";
@@ -72,7 +73,7 @@ function asked({ id, status, operation, model, started, ended, config }: Job, ca
     case "inspect":
       return [...lines, ...row("Looked into", `${oneLine(config.prompt)} (${layers})`)];
     case "compare": {
-      const prompts = config.prompts ?? [config.prompt];
+      const prompts = promptsOf(config);
       const shown = prompts.length === 1 ? oneLine(prompts[0] as string) : `${prompts.length} prompts`;
       const side = (one?: string, many?: string[]) =>
         many === undefined ? `“${oneLine(one ?? "")}”` : `the mean of ${many.length}`;

@@ -26,6 +26,7 @@ import {
 import { findingsOf, type ReportedJob, renderReport } from "../report/index.js";
 import { cookieName } from "./access.js";
 import { HeadReader } from "./attention.js";
+import { fitting } from "./fitting.js";
 import type { Workbench } from "./index.js";
 import { sentenceOf } from "./services.js";
 import { studyDraft } from "./study.js";
@@ -130,15 +131,21 @@ export function apiRoutes(bench: Workbench): Routes {
   });
 
   router.get("/library", async (ctx) => {
-    const [vectors, probes, dictionaries, lenses] = await told(
+    const [served, vectors, probes, dictionaries, lenses] = await told(
       Promise.all([
+        services.model.capabilities(),
         services.model.vectors(),
         services.model.probes(),
         services.lab.dictionaries().catch(() => []),
         services.lab.lenses().catch(() => []),
       ]),
     );
-    ctx.body = { vectors, probes, dictionaries, lenses };
+    ctx.body = {
+      vectors: fitting(vectors, served),
+      probes: fitting(probes, served),
+      dictionaries: fitting(dictionaries, served),
+      lenses: fitting(lenses, served),
+    };
   });
 
   router.post("/vectors", async (ctx) => {

@@ -1,3 +1,4 @@
+import { limits } from "../../src/contracts/limits.js";
 import { fc } from "../support/fc.js";
 
 const text = fc.string({ minLength: 1, maxLength: 40, unit: "grapheme" });
@@ -62,6 +63,9 @@ const along = fc
     ...body,
     ...more,
     ...(more.intervention === "clamp" ? { min: min + 0 } : {}),
+    ...(more.intervention === "clamp" && body.strengths
+      ? { strengths: body.strengths.map((strength) => Math.abs(strength) / limits.strength) }
+      : {}),
   }));
 
 const patch = compare.chain((body) =>

@@ -95,6 +95,7 @@ test("the Lab's and the serving model's limits", () => {
     seed: 0,
     intervention: "scale",
     strengths: [0, 0.5, 1, 1.5],
+    clamp_strengths: [0, 0.5, 1],
     features: 64,
     steps: 100,
     feature_top: 8,

@@ -33,6 +33,22 @@ function sentence(body: unknown): string {
   return "accepted";
 }
 
+test("a clamp's default strengths keep a projection within its bounds", () => {
+  const body = {
+    operation: "compare",
+    model: "demo",
+    prompt: "a",
+    positive: "b",
+    negative: "c",
+    layers: [1],
+  };
+  const strengths = (more: object) =>
+    (checkSubmission({ ...body, ...more }) as { strengths: number[] }).strengths;
+  assert.equal(strengths({ intervention: "clamp", max: 1 }), [0, 0.5, 1]);
+  assert.equal(strengths({ intervention: "clamp", max: 1, strengths: [0.25] }), [0.25]);
+  assert.equal(strengths({ intervention: "steer" }), [0, 0.5, 1, 1.5]);
+});
+
 test("defaults are filled in, in every operation", () => {
   const common = {
     layers: [0],
@@ -150,6 +166,7 @@ test("compare: what each intervention needs", () => {
       "positives: belongs to steer, project_out and clamp, not to scale.",
     ],
     [{ controls: true }, "controls: patch, steer, project_out, clamp and swap have one, not scale."],
+    [{ prompt: undefined }, "prompt: or prompts is required."],
     [{ intervention: "ablate", min: 1 }, "min: belongs to clamp, not to ablate."],
     [{ ...clamp, max: undefined }, "min: or max is required for clamp."],
     [{ ...clamp, min: 2 }, "min: must not exceed max, got 2 and 1."],
@@ -159,7 +176,14 @@ test("compare: what each intervention needs", () => {
     [{ ...steer, strengths: [-6] }, "strengths[0]: at least -5, got -6."],
     [{ ...steer, strength_unit: "vector", strengths: [1, 101] }, "strengths[1]: at most 100, got 101."],
     [{ ...steer, strength_unit: "row_norm", strengths: [10.5] }, "strengths[0]: at most 10, got 10.5."],
-    [{ ...clamp, strength_unit: "vector", strengths: [6] }, "strengths[0]: at most 5, got 6."],
+    [
+      { ...clamp, strength_unit: "vector", strengths: [1, 1.5] },
+      "strengths[1]: at most 1 for clamp, whose strength is the share of the correction; got 1.5.",
+    ],
+    [
+      { ...clamp, strengths: [-0.5] },
+      "strengths[0]: at least 0 for clamp, whose strength is the share of the correction; got -0.5.",
+    ],
     [{ positions: [[3, 2]] }, "positions[0]: must not begin behind its end, got 3 and 2."],
     [{ positions: [[3, 0]] }, "positions[0]: must not begin behind its end, got 3 and 0."],
     [{ positions: [[-1, -2]] }, "positions[0]: must not begin behind its end, got -1 and -2."],
@@ -277,7 +301,7 @@ test("compare: what each intervention needs", () => {
     assert.match(sentence({ ...compare, positions }), /^positions/);
   }
   const { prompt: _prompt, ...without } = compare;
-  assert.is(sentence({ ...without, prompts: ["a"] }), "prompt is required.");
+  assert.is(sentence({ ...without, prompts: ["a"] }), "accepted");
 });
 
 test("probe: splits, classes, duplicates", () => {

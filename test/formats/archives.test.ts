@@ -72,6 +72,24 @@ const refused = (work: () => unknown, message: string) =>
     return true;
   });
 
+test("arrays in Fortran order are read as NumPy reads them", () => {
+  const order = "True";
+  // numpy.arange(24).reshape(2, 3, 4), its bytes as numpy.asfortranarray keeps them.
+  const kept = [0, 12, 4, 16, 8, 20, 1, 13, 5, 17, 9, 21, 2, 14, 6, 18, 10, 22, 3, 15, 7, 19, 11, 23];
+  const files = [
+    { name: "cube.npy", data: npy("<f4", "(2, 3, 4)", floats(...kept), { order }) },
+    { name: "flat.npy", data: npy("<f4", "(3,)", floats(7, 8, 9), { order }) },
+    { name: "one.npy", data: npy("<f4", "()", floats(5), { order }) },
+    { name: "none.npy", data: npy("<f4", "(0, 3)", floats(), { order }) },
+  ];
+  assert.equal(plain(archive(files)), [
+    ["cube", [2, 3, 4], Array.from({ length: 24 }, (_, i) => i)],
+    ["flat", [3], [7, 8, 9]],
+    ["one", [], [5]],
+    ["none", [0, 3], []],
+  ]);
+});
+
 test("files are found behind other fields, comments and a comment of the archive's own", () => {
   const files = [
     { name: "a", data: Buffer.from("first"), extra: 20, comment: 7 },
@@ -187,8 +205,8 @@ test("an array that is damaged, or packed, ordered or typed otherwise, is refuse
   said(Buffer.from("\x93NUMPY\x01\x00", "latin1"), "is no array");
   said(Buffer.from("NUMPY, and some more"), "is no array");
   said(good.subarray(0, 40), "is cut");
-  said(npy("<f4", "(2,)", floats(1, 2), { order: "True" }), "is not in C order, or says no shape");
-  said(npy("<f4", "2", floats(1, 2)), "is not in C order, or says no shape");
+  said(npy("<f4", "(2,)", floats(1, 2), { order: "None" }), "does not give its shape and order");
+  said(npy("<f4", "2", floats(1, 2)), "does not give its shape and order");
   said(npy("<i8", "(1,)", Buffer.alloc(8)), 'is of type "<i8"; <f4, <f8, <f2 are read');
   said(npy("", "(1,)", Buffer.alloc(8)), 'is of type "unknown"; <f4, <f8, <f2 are read');
   said(npy("<f4", "(3,)", floats(1, 2)), "has another size than its shape");

@@ -62,7 +62,18 @@ test("kept rows as files: a matrix for each layer, and none of a request that ke
     model: "m",
     point: "block_out",
     prompt_tokens: "5",
+    missing: "[]",
   });
+  // Of the last block, a row that was not computed.
+  const holes = [
+    ...layers,
+    { layer: 7, values: Float32Array.of(Number.NaN, Number.NaN, Number.NaN, 1, 2, 3) },
+  ];
+  store.add(
+    { ...rows("b", 2, 0), rows: index, tokens: token, layers: holes, promptTokens: 5 } as KeptRows,
+    "m",
+  );
+  assert.is(told("b").metadata.missing, '[{"layer":7,"rows":1}]');
   assert.equal(
     [...told("a").tensors],
     [

@@ -274,7 +274,7 @@ test("features of kept rows: those that were computed are encoded, and told in t
     ...{ dictionary: "d", layer: 3, prompt_tokens: 2 },
     rows: [
       { index: 5, token_id: 70, active: 3, features: [feature(5, 3), feature(6, 2)] },
-      { index: 6, token_id: 71, active: 0, features: [] },
+      { index: 6, token_id: 71, active: null, features: [] },
       { index: 7, token_id: 72, active: 0, features: [] },
     ],
   });

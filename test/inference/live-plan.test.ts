@@ -247,6 +247,10 @@ test("an intervention that lacks, or has, what its kind needs, or does not, is r
     [{ kind: "clamp", ...f, max: 1, strength_unit: "unit" }, meaningless],
     [{ kind: "steer", ...v, min: 0 }, alone("steer")],
     [{ kind: "ablate", layer: 0, max: 0 }, alone("ablate")],
+    ...[-0.5, 1.5].map((strength): [object, string] => [
+      { kind: "clamp", ...v, max: 1, strength },
+      `.strength | ${path}.strength: from 0 to 1 for clamp, whose strength is the share of the correction; got ${strength}.`,
+    ]),
     [{ kind: "clamp", ...v }, `.min | ${path}: a clamp needs min or max.`],
     [{ kind: "clamp", ...v, min: 2, max: 1 }, `.min | ${path}: min (2) must not exceed max (1).`],
     [{ kind: "ablate" }, `.layer | ${path}: layer or layers is required.`],
@@ -263,6 +267,7 @@ test("an intervention that lacks, or has, what its kind needs, or does not, is r
   for (const intervention of [
     { kind: "clamp", ...v, min: 1, max: 1, strength_unit: "vector" },
     { kind: "clamp", ...v, min: 1 },
+    { kind: "clamp", ...v, min: 1, strength: 0.5 },
     { kind: "steer", ...f, strength_unit: "vector" },
     { kind: "scale", layer: 3, strength: 0 },
   ]) {

@@ -242,6 +242,33 @@ test("a probe scores each token as its formula says, stops the answer on its tok
   assert.ok(told.rows > 0 && told.rows < later.usage.completion_tokens);
 });
 
+test("a capture says which rows the last block did not compute", async () => {
+  const last = server.service.engine.info.nLayer - 1;
+  const watch = { layers: [layer, last], states: true, positions: "all" };
+  const body = await complete(question("Japan"), { watch }, { max_tokens: 3 });
+  const { capture } = body.choices[0].tapline;
+  const { prompt_tokens: prompt } = body.usage;
+  assert.equal(capture.missing, [{ layer: last, rows: prompt - 1 }]);
+  assert.is(
+    capture.note,
+    `Block ${last} did not compute ${prompt - 1} of the ${prompt + 2} rows; they are NaN.`,
+  );
+  const { tensors, metadata } = readSafetensors((await server.get(`/lab/captures/${capture.id}`)).bytes);
+  assert.equal(JSON.parse(metadata.missing!), capture.missing);
+  const { nEmbd } = server.service.engine.info;
+  const computed = (at: number) =>
+    Array.from(
+      { length: prompt + 2 },
+      (_, row) => !Number.isNaN(tensors.get(`layer_${at}`)!.data[row * nEmbd]),
+    );
+  assert.ok(computed(layer).every((there) => there));
+  assert.equal(
+    computed(last),
+    Array.from({ length: prompt + 2 }, (_, row) => row >= prompt - 1),
+  );
+  await fetch(`${server.url}/lab/captures/${capture.id}`, { method: "DELETE" });
+});
+
 test("kept rows are those of an isolated pass, as safetensors and as npz, and make room when they are many", async () => {
   const { nEmbd: width } = server.service.engine.info;
   const watch = { layers: [2, layer], states: true, positions: "all" };

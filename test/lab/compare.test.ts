@@ -196,4 +196,36 @@ test("the most that the contract allows: 32 prompts, 9 strengths, 128 tokens", a
   assert.match(note, "Only the first selected layer, 2, is changed; 3 had no part.");
 });
 
+test("at the last block, every edited token of the prompt is counted and measured", async () => {
+  const tokens = await model.tokenize(base.prompt);
+  const layer = model.info.nLayer - 1;
+  await context.reset();
+  const { layers } = await context.advance({ tokens, layers: [layer], rows: "all" });
+  const norms = [...layers[0]!.norms];
+  const mean = (of: number[]) => of.reduce((sum, norm) => sum + norm, 0) / of.length;
+  const more = { layers: [layer], intervention: "scale", strengths: [1, 0.5], max_tokens: 1 };
+  const last = (await run({ ...more, positions: "last" })).trials[1]!;
+  for (const [positions, expected] of [
+    ["prompt", norms],
+    [[[0, 1]], norms.slice(0, 2)],
+  ] as const) {
+    const { trials } = await run({ ...more, positions });
+    for (const [i, share] of [0, 0.5].entries()) {
+      const { rows, length, row_length } = trials[i]!.change!;
+      assert.is(rows, expected.length);
+      assert.ok(Math.abs(row_length / mean(expected) - 1) < 1e-3, `${row_length}, ${mean(expected)}`);
+      assert.ok(Math.abs(length - share * mean(expected)) < 1e-3 * mean(expected));
+    }
+    // What no later block reads changes nothing but itself.
+    const moved = positions === "prompt" ? last.probability : last.baseline_probability;
+    assert.ok(Math.abs(trials[1]!.probability - moved) < 1e-5);
+  }
+});
+
+test("accepts prompts without a prompt", async () => {
+  const both = await run({ prompts: ["The capital of France is"], strengths: [0.5], max_tokens: 1 });
+  const alone = { prompt: undefined, prompts: [base.prompt], strengths: [0.5], max_tokens: 1 };
+  assert.equal((await run(alone)).trials, both.trials);
+});
+
 test.run();

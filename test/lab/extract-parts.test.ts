@@ -328,7 +328,7 @@ test("a note says which rows are special, and which are none at all", async () =
     (await run({ examples: texts(3), ...body }, toy(info))).note;
   assert.is(
     await note({}),
-    "The first row of each text is that of its BOS token, tens of times longer than the others.",
+    "The first row of each text is that of its BOS token, whose norm is unlike those of other tokens.",
   );
   assert.is(await note({ rows: "mean" }), "A text's BOS token is left out of its mean.");
   for (const rows of ["all", "mean"]) assert.is(await note({ rows }, { addBos: false }), "");

@@ -110,6 +110,41 @@ test("a donor's heads in place of the prompt's own: one of them moves the answer
   assert.ok(Math.abs(mover.control?.delta as number) < mover.delta / 2, `random: ${mover.control?.delta}`);
 });
 
+test("the change of several heads is that of all of them together, in any order", async () => {
+  const layer = 6;
+  const tokens = await model.tokenize(repeated.prompt, { special: true, parseSpecial: false });
+  const context = await model.createContext({ threads: 1, nCtx: 128 });
+  const { layers } = await context.advance({ tokens, layers: [layer], points: ["head_out"], rows: "all" });
+  await context.close();
+  const { data, shape } = layers[0]!.states!;
+  const [rows, width] = shape as [number, number];
+  const size = width / 4;
+  // Taken out, a head loses what it has: the length of its part, token by token.
+  const lengths = (heads: number[]) =>
+    Array.from({ length: rows }, (_, row) =>
+      Math.hypot(
+        ...heads.flatMap((head) => [
+          ...data.subarray(row * width + head * size, row * width + (head + 1) * size),
+        ]),
+      ),
+    );
+  const changed = async (heads: number[], positions: string) => {
+    const asked = { ...repeated, layers: [layer], point: "head_out", heads, positions };
+    return (await run(asked)).trials[1]!.change!;
+  };
+  const near = (found: number, expected: number) =>
+    assert.ok(Math.abs(found - expected) < 1e-3 * expected, `${found}, not ${expected}`);
+  for (const heads of [[0, 2], [2, 0], [3], [1, 3, 0]]) {
+    const each = lengths(heads);
+    const last = await changed(heads, "last");
+    near(last.length, each.at(-1) as number);
+    near(last.row_length, each.at(-1) as number);
+    const all = await changed(heads, "prompt");
+    assert.is(all.rows, rows);
+    near(all.length, each.reduce((sum, length) => sum + length, 0) / rows);
+  }
+});
+
 test("what has no meaning is told in a sentence", async () => {
   const asked = { ...repeated, layers: [6] };
   assert.is(await sentence({ ...asked, heads: [0] }), "heads: are those of point head_out.");

@@ -53,7 +53,7 @@ async function operate(body: object) {
   const openOther = () => Promise.reject(new Error("One model is enough."));
   const input = { config, model, artifacts: new Artifacts(place), openOther, clock: new StageClock() };
   const result = await inspect({ ...input, progress: () => {} });
-  return { result, arrays: readNpz(readFileSync(join(place, "activations.npz"))) };
+  return { result, place, arrays: readNpz(readFileSync(join(place, "activations.npz"))) };
 }
 
 async function run(body: object): Promise<{ job: Job; result: InspectResult }> {
@@ -307,8 +307,19 @@ test("the heads that the model's card names are found by what they look at", asy
   let previous = 0;
   for (let token = 1; token < n; token++) previous += data[(3 * n + token) * n + token - 1]! / (n - 1);
   assert.ok(Math.abs(previous - at("4.3").previous!) < 1e-6);
-  const { result: some } = await operate({ ...asked, attention: { layers: [6], heads: [3] } });
-  assert.equal(some.attention, [at("6.3")]);
+  const { result: some, place } = await operate({ ...asked, attention: { layers: [6], heads: [3, 1] } });
+  assert.equal(some.attention, [at("6.3"), at("6.1")]);
+  // What was chosen is in the file, in that order, and no other head.
+  const all = arrays.get("layer_6_head_out")!.data;
+  const chosen = readNpz(readFileSync(join(place, "attention.npz"))).get("layer_6_head_out")!;
+  assert.equal(chosen.shape, [n, 2, 32]);
+  for (let token = 0; token < n; token++) {
+    for (const [place, head] of [3, 1].entries()) {
+      const of = (data: ArrayLike<number>, start: number) =>
+        Array.from({ length: 32 }, (_, i) => data[start + i]);
+      assert.equal(of(chosen.data, (2 * token + place) * 32), of(all, (4 * token + head) * 32));
+    }
+  }
   const refusal = (attention: object, more: object = {}) =>
     operate({ ...asked, ...more, attention }).then(
       () => assert.unreachable("it was refused"),

@@ -78,9 +78,9 @@ const python = pythonWith("numpy");
 (python === undefined ? test.skip : test)("the numbers are those of NumPy", async () => {
   const { strengths } = steering;
   const kinds = [
-    { name: "steer", unit: "vector" },
-    { name: "project_out" },
-    { name: "clamp", unit: "row_norm", min: -0.1, max: 0.05 },
+    { name: "steer", unit: "vector", strengths },
+    { name: "project_out", strengths },
+    { name: "clamp", unit: "row_norm", min: -0.1, max: 0.05, strengths: [0, 0.5, 1] },
   ];
   const model = await Model.open(demoModelPath);
   const tokens = (all: string[]) => Promise.all(all.map(async (text) => [...(await model.tokenize(text))]));
@@ -90,7 +90,6 @@ const python = pythonWith("numpy");
     layer: 5,
     target,
     seed: base.seed,
-    strengths,
     kinds,
     prompts: await tokens(base.prompts),
     positives: await tokens(base.positives),

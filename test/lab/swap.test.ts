@@ -6,7 +6,7 @@ import * as assert from "uvu/assert";
 import { type CompareConfig, checkSubmission } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { compare } from "../../src/lab/operations/compare.js";
-import { swapOf, swapPlans } from "../../src/lab/operations/swap.js";
+import { controlPlan, swapOf, swapPlans } from "../../src/lab/operations/swap.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { Lenses } from "../../src/library/lenses.js";
 import { openTensors } from "../../src/library/tensor-files.js";
@@ -106,7 +106,7 @@ test("one block, and a band of them, as the exchange by hand with the clean pass
   for (const layers of [[5], [7], [4, 5, 6]]) {
     const config = submission({ layers });
     const swap = await swapOf(config, model, context);
-    const [neutral, plan] = await swapPlans(config, context, tokens, swap, [], undefined);
+    const [neutral, plan] = await swapPlans(config, context, tokens, swap, undefined);
     const patches: Edit[] = [];
     for (const layer of layers) {
       const vector = await byHand(layer, await lastRow(layer, []), await lastRow(layer, patches));
@@ -119,6 +119,28 @@ test("one block, and a band of them, as the exchange by hand with the clean pass
     assert.ok(apart(ours, expected) < 1e-2, `${layers}: ${apart(ours, expected)}`);
     assert.ok(apart(plain, expected) > 1, "and it moves something");
     assert.equal(await logits(neutral!), plain);
+  }
+});
+
+test("at every block of a band, the control's change is as long as the swap's", async () => {
+  const config = submission({ layers: [4, 5, 6], strengths: [0.5, 1] });
+  const plans = await swapPlans(config, context, tokens, await swapOf(config, model, context), undefined);
+  const swept = async (of: Edit[][]) =>
+    (await context.sweep({ prompts: [tokens], plans: of, maxTokens: 0 }))[0]!.rows.map((row) => row.effects);
+  const effects = await swept(plans);
+  const controls = await swept(plans.map((edits, row) => controlPlan(edits, effects[row]!, 11)));
+  for (const [row, done] of controls.entries()) {
+    // Two orthogonal axes a block.
+    const lengths = [0, 2, 4].map((at) =>
+      Math.hypot(effects[row]![at]!.changeLength, effects[row]![at + 1]!.changeLength),
+    );
+    for (const [block, length] of lengths.entries()) {
+      assert.ok(length > 1, `block ${block} is changed: ${length}`);
+      assert.ok(
+        Math.abs(done[block]!.changeLength / length - 1) < 1e-4,
+        `${done[block]!.changeLength}, ${length}`,
+      );
+    }
   }
 });
 
@@ -145,6 +167,9 @@ test("a band of blocks says the other capital, and random changes as long do not
   assert.ok(full!.probability > 0.9 && full!.baseline_probability < 0.1);
   assert.ok(full!.control!.probability < 0.1);
   assert.is(full!.output.trimStart().slice(0, 5), "Tokyo");
+  const { change, control } = full!;
+  assert.ok(Math.abs(control!.change!.length / change!.length - 1) < 1e-4);
+  assert.is(neutral!.control!.change!.length, 0);
   // Three rows of the prompt; what is generated is left alone.
   assert.is(full!.change!.rows, 3);
   assert.ok(full!.change!.length > 0 && full!.change!.length < full!.change!.row_length);

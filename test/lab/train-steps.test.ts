@@ -58,6 +58,10 @@ function trainer({ evaluated = () => ({}), takes = 0, onRun }: Toy = {}) {
         did.push("evaluate");
         return { ...evaluation(done), ...evaluated(done) };
       },
+      trainError: async () => {
+        did.push("train error");
+        return { rows: 60, mse: 0.125 };
+      },
       strongest: async (features: number[], count: number) => {
         did.push(`strongest ${count} of ${features}`);
         return features.map((feature) => [{ piece: 1, row: feature, activation: feature / 2 }]);
@@ -99,7 +103,7 @@ test("a loss each hundredth of the steps, a look at it each tenth, and one at th
   const runs = Array.from({ length: 100 }, (_, i) => 10 * (i + 1));
   assert.equal(did, [
     ...runs.flatMap((step) => [`run to ${step}`, ...(step % 100 === 0 && step < 1000 ? ["evaluate"] : [])]),
-    ...["evaluate", "strongest 8 of 3,1,2,4", "close"],
+    ...["evaluate", "train error", "strongest 8 of 3,1,2,4", "close"],
   ]);
   assert.equal(
     report.losses,
@@ -164,7 +168,7 @@ test("what is told of it: the strongest features that fire at all, with where th
     ...{
       architecture: "topk",
       held_out_mse: 0.25,
-      train_mse: 1 / 1000,
+      train_mse: 0.125,
       explained_variance: 1,
       mean_active: 2,
     },
@@ -174,6 +178,7 @@ test("what is told of it: the strongest features that fire at all, with where th
   const { evaluations, densities, learning_rate, ...settings } = training!;
   assert.equal(settings, {
     ...{ k: 2, steps: 1000, batch: 3, train_rows: 80, held_out_rows: 90, evaluated_rows: 70, sparsity: 0 },
+    evaluated_train_rows: 60,
   });
   assert.ok(learning_rate > 0 && evaluations.length === 9);
   assert.is(densities.length, 20);

@@ -80,6 +80,7 @@ for (const kind of clients) {
       "lab_job",
       "lab_jobs",
       "lab_lenses",
+      "lab_operation",
       "lab_submit",
       "serving_capabilities",
       "serving_forget",

@@ -34,6 +34,10 @@ const [health, vector, probe, dictionary, lens, capabilities, capture, job] = [
 ].map(sample);
 const id = "0123456789abcdef0123456789abcdef";
 
+const texts = { positive: Array(6).fill("a"), negative: Array(6).fill("b") };
+const vectorRequest = { name: "v", ...texts, layers: [1] };
+const probeRequest = { name: "p", ...texts, layer: 1 };
+
 test("lab_job does not wait unless it is told to, and begins a piece at its beginning", async () => {
   const { tools } = await (await lab()).listTools();
   const { properties } = tools.find(({ name }) => name === "lab_job")!.inputSchema as unknown as {
@@ -56,11 +60,12 @@ test("what each tool may do is told: whether it only reads, removes something, r
     lab_health: "reads",
     lab_jobs: "reads",
     lab_job: "reads",
-    lab_submit: "",
+    lab_submit: "removes",
+    lab_operation: "reads",
     lab_dictionaries: "reads",
-    lab_add_dictionary: "far",
+    lab_add_dictionary: "removes far",
     lab_lenses: "reads",
-    lab_add_lens: "far",
+    lab_add_lens: "removes far",
     lab_forget: "removes",
     lab_cancel: "removes",
     lab_artifacts: "reads",
@@ -68,8 +73,8 @@ test("what each tool may do is told: whether it only reads, removes something, r
     serving_inspect: "reads",
     serving_generate: "reads",
     serving_library: "reads",
-    serving_make_vector: "",
-    serving_make_probe: "",
+    serving_make_vector: "removes",
+    serving_make_probe: "removes",
     serving_forget: "removes",
   };
   assert.equal(await told(await lab()), tools);
@@ -81,9 +86,6 @@ test("what each tool may do is told: whether it only reads, removes something, r
 
 test("what a tool asks of its client, and shows", async () => {
   const client = await lab();
-  const texts = { positive: Array(6).fill("a"), negative: Array(6).fill("b") };
-  const vectorRequest = { name: "v", ...texts, layers: [1] };
-  const probeRequest = { name: "p", ...texts, layer: 1 };
   for (const [name, input, method, asked, answer, told] of [
     ["lab_health", {}, "lab.health", [], health, { health }],
     [
@@ -149,9 +151,46 @@ test("what a tool asks of its client, and shows", async () => {
     ],
   ] as [string, object, string, unknown[], unknown, object][]) {
     stand.calls.length = 0;
-    stand.answers = { [method.split(".")[1] as string]: answer };
+    // What is kept already, for those that look first.
+    const lists = { vectors: [], probes: [], dictionaries: [], lenses: [] };
+    stand.answers = { ...lists, [method.split(".")[1] as string]: answer };
     assert.equal(await shown(client, name, input), { ...told, hidden_characters: 0 }, name);
-    assert.equal(stand.calls, [[method, ...asked]], name);
+    const calls = stand.calls.filter(
+      ([called]) => called === method || !String(called).match(/\.(vectors|probes|dictionaries|lenses)$/),
+    );
+    assert.equal(calls, [[method, ...asked]], name);
+  }
+});
+
+test("a name that is taken is replaced only when the call says so", async () => {
+  const client = await lab();
+  for (const [tool, kind, list, make, input] of [
+    ["serving_make_vector", "vector", "vectors", "makeVector", vectorRequest],
+    ["serving_make_probe", "probe", "probes", "makeProbe", probeRequest],
+    [
+      "lab_add_dictionary",
+      "dictionary",
+      "dictionaries",
+      "addDictionary",
+      { name: "d", from: "owner/name/x" },
+    ],
+    ["lab_add_lens", "lens", "lenses", "addLens", { name: "l", from: "demo" }],
+  ] as const) {
+    const { name } = input as { name: string };
+    stand.answers = { [list]: [{ name: "other" }, { name }], [make]: {} };
+    stand.calls.length = 0;
+    assert.is(
+      await refused(client, tool, input),
+      `A ${kind} named ${name} exists already; choose another name, or pass replace: true to replace it.`,
+    );
+    assert.not(stand.calls.some(([called]) => String(called).endsWith(make)));
+    await shown(client, tool, { ...input, replace: true });
+    assert.equal(
+      stand.calls
+        .filter(([called]) => String(called).endsWith(make))
+        .map((words) => JSON.stringify(words).includes("replace")),
+      [false],
+    );
   }
 });
 

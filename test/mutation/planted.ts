@@ -735,15 +735,15 @@ export const planted: readonly Planted[] = [
   {
     what: "a study tells where its author's files lie",
     file: "src/study/job-evidence.ts",
-    from: '"model", "other", "verbaliser", ...placeFields]',
+    from: "[...modelFields, ...placeFields]",
     to: '"model", "other", "verbaliser"]',
     tests: ["study-package/told"],
   },
   {
     what: "a study tells where its author's other model lies",
     file: "src/study/job-evidence.ts",
-    from: '"model", "other", "verbaliser", ...placeFields]',
-    to: '"model", "verbaliser", ...placeFields]',
+    from: "[...modelFields, ...placeFields]",
+    to: '["model", "verbaliser", ...placeFields]',
     tests: ["study-package/told"],
   },
   {

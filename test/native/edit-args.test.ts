@@ -20,7 +20,7 @@ const refusal = (run: () => unknown, code = "INVALID_ARGUMENT"): string => {
 const all = { prompt: true, generated: true };
 const last = { ...all, ranges: Int32Array.of(-1, 2_147_483_647) };
 const usual = {
-  ...{ point: "block_out", head: undefined, kind: "affine", unit: "vector", scale: 1, strength: 1 },
+  ...{ point: "block_out", heads: undefined, kind: "affine", unit: "vector", scale: 1, strength: 1 },
   ...{ vector: undefined, feature: undefined, positions: last },
   ...{ min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY },
 };
@@ -35,7 +35,7 @@ test("what an edit does not say is the last row of a block's output, once, witho
     { layer: 0, kind: "clamp", min: -1, max: -1, vector, unit: "unit", positions: "all" },
     { layer: 0, kind: "project_out", vector, positions: "generated" },
     { layer: 0, kind: "hold", vector, feature, max: 4, positions: "prompt" },
-    { layer: 1, point: "head_out", head: 0, vector: Float32Array.of(1, 2, 3) },
+    { layer: 1, point: "head_out", heads: [0, 2], vector: Float32Array.of(1, 2, 3) },
     {
       layer: 1,
       point: "mid",
@@ -55,7 +55,7 @@ test("what an edit does not say is the last row of a block's output, once, witho
       ...{ ...usual, layer: 0, kind: "hold", vector, feature, max: 4 },
       positions: { prompt: true, generated: false },
     },
-    { ...usual, layer: 1, point: "head_out", head: 0, vector: Float32Array.of(1, 2, 3) },
+    { ...usual, layer: 1, point: "head_out", heads: [0, 2], vector: Float32Array.of(1, 2, 3) },
     {
       ...{ ...usual, layer: 1, point: "mid", vector },
       positions: { ...all, ranges: Int32Array.of(0, -1, -3, 7, -2_147_483_647, 2_147_483_647) },
@@ -82,10 +82,12 @@ test("an edit that is none is refused by what is wrong with it", () => {
       'A point must be block_in, attention, head_out, attn_out, mid, router, ffn_out, block_out, got "x".',
     ],
     [
-      { layer: 0, point: "head_out", head: -1 },
+      { layer: 0, point: "head_out", heads: [0, -1] },
       "An edit's head must be an integer from 0 to 2147483647, got -1.",
     ],
-    [{ layer: 0, head: 0 }, "A head is one of head_out's."],
+    [{ layer: 0, point: "head_out", heads: 1 }, "An edit's heads must be a list of indices."],
+    [{ layer: 0, point: "head_out", heads: [] }, "An edit's heads must be a list of indices."],
+    [{ layer: 0, heads: [0] }, "Heads are those of head_out."],
     [{ layer: 0, kind: "x" }, 'An edit\'s kind must be affine, project_out, clamp, hold, got "x".'],
     [{ layer: 0, unit: "x" }, 'An edit\'s unit must be unit, vector, row_norm, got "x".'],
     [{ layer: 0, kind: "clamp" }, "An edit of the kind clamp needs a vector."],

@@ -59,7 +59,7 @@ test("a pass: every row unless the last alone is wanted, edits in the addon's fo
       edits: [
         {
           ...edit,
-          ...{ head: undefined, vector: undefined, feature: undefined },
+          ...{ heads: undefined, vector: undefined, feature: undefined },
           ...{ min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY },
           positions: { prompt: true, generated: true, ranges: Int32Array.of(-1, 2_147_483_647) },
         },

@@ -256,7 +256,7 @@ async function withHead(
   [layer, head, position]: [number, number, number],
   vector: Float32Array,
 ): Promise<number> {
-  const edit = { layer, point: "head_out" as const, head, scale: 0, vector };
+  const edit = { layer, point: "head_out" as const, heads: [head], scale: 0, vector };
   const edits = [{ ...edit, positions: [[position, position]] as const }];
   const logits = await logitsOf(single, {
     tokens,

@@ -283,25 +283,28 @@ test("one head taken out is its part of the row, and no other's", async () => {
   );
   let all = new Float32Array(plain!.length);
   for (const head of [0, 1, 2, 3]) {
-    const [, without] = await at([{ layer: 4, point: "head_out", head, positions: "all", scale: 0 }]);
+    const [, without] = await at([
+      { layer: 4, point: "head_out", heads: [head], positions: "all", scale: 0 },
+    ]);
     all = all.map((value, i) => value + plain![i]! - without![i]!);
     // Its own values put back give what was there.
     const last = tokens.length - 1;
     const vector = heads!.slice(last * width + head * size, last * width + (head + 1) * size);
-    const edit = { layer: 4, point: "head_out" as const, head, positions: [[last, last]] as const };
+    const edit = { layer: 4, point: "head_out" as const, heads: [head], positions: [[last, last]] as const };
     const [, same] = await at([{ ...edit, scale: 0, vector }]);
     assert.equal(same, plain);
   }
   // The output projection is linear: what each head adds makes up what attention adds.
   assert.ok(apart(all, plain!) < 5e-3, `${apart(all, plain!)}`);
   const wrong = (more: object) => at([{ layer: 4, point: "head_out", ...more }]);
-  await rejects(wrong({ head: 4 }), "INVALID_ARGUMENT", /Head 4 does not exist .* there are 4/);
+  await rejects(wrong({ heads: [4] }), "INVALID_ARGUMENT", /Head 4 does not exist .* there are 4/);
   await rejects(
-    wrong({ head: 0, vector: new Float32Array(width) }),
+    wrong({ heads: [0], vector: new Float32Array(width) }),
     "INVALID_ARGUMENT",
     /128 values; there are 32/,
   );
-  await rejects(at([{ layer: 4, head: 0 }]), "INVALID_ARGUMENT", /head_out/);
+  await rejects(wrong({ heads: [1, 0, 1] }), "INVALID_ARGUMENT", /An edit lists head 1 twice\./);
+  await rejects(at([{ layer: 4, heads: [0] }]), "INVALID_ARGUMENT", /head_out/);
 });
 
 test("what is no point is refused", async () => {

@@ -204,7 +204,7 @@ test("plans that differ in one field only are computed apart, equal ones give th
   const vector = direction().map((x) => 30 * x);
   const plain: Edit = { layer: 0, strength: 20, unit: "unit", vector };
   const clamp: Edit = { ...plain, kind: "clamp", min: 10, max: 40 };
-  const head: Edit = { layer: 3, point: "head_out", head: 0, scale: 0 };
+  const head: Edit = { layer: 3, point: "head_out", heads: [0], scale: 0 };
   // Each beside the edit from which it differs in one field.
   const pairs: [one: Edit, other: Edit][] = [
     [plain, { ...plain, layer: 1 }],
@@ -221,7 +221,8 @@ test("plans that differ in one field only are computed apart, equal ones give th
       { ...clamp, min: -40, max: -10 },
       { ...clamp, min: -40, max: -30 },
     ],
-    [head, { ...head, head: 1 }],
+    [head, { ...head, heads: [1] }],
+    [head, { ...head, heads: [0, 1] }],
   ];
   const plans = [plain, { ...plain, vector: vector.slice() }, ...pairs.flat()];
   const [prompt] = (await prompts()) as [Int32Array];

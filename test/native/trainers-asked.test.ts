@@ -247,10 +247,9 @@ test("a dictionary in a file: whole rows, and threads only where they are told",
 });
 
 test("a dictionary's trainer: checked, asked one thing after the other, closed once", async () => {
-  const functions = ["run", "evaluate", "strongest", "weights", "state", "close"].map((name) => [
-    name,
-    note(name),
-  ]);
+  const functions = ["run", "evaluate", "trainError", "strongest", "weights", "state", "close"].map(
+    (name) => [name, note(name)],
+  );
   addon.openDictionaryTrainer = async (options: object) => {
     await note("open")(options);
     return { ...Object.fromEntries(functions), info: { trainRows: 5, heldOutRows: 6 } };
@@ -286,6 +285,7 @@ test("a dictionary's trainer: checked, asked one thing after the other, closed o
   const onProgress = () => {};
   assert.is(await trainer.run(3, { onProgress }), "figures" as never);
   await trainer.evaluate();
+  await trainer.trainError();
   await trainer.strongest([2, 1], 4);
   await trainer.weights();
   await trainer.state();
@@ -293,6 +293,7 @@ test("a dictionary's trainer: checked, asked one thing after the other, closed o
   assert.equal(given(), [
     ["run", { steps: 3, onProgress }],
     ["evaluate", {}],
+    ["trainError", {}],
     ["strongest", { features: [2, 1], count: 4 }],
     ["weights", undefined],
     ["state", undefined],

@@ -320,7 +320,10 @@ test("no folder of the machine is in a report", async () => {
     };
     const page = await renderReport({
       ...job,
-      config: { ...job.config, model },
+      // Every field that may name a place on this machine.
+      config: Object.fromEntries(
+        ["model", "other", "verbaliser", "data", "from", "out", "labels"].map((field) => [field, model]),
+      ),
       result: { ...job.result, provenance: at } as typeof job.result,
     });
     assert.match(page, "secret.gguf");

@@ -10,45 +10,81 @@ const still: Partial<DictionaryTraining> = { learningRate: 1e-30, warmup: 0, dec
 const near = (found: number, expected: number, what: string) =>
   assert.ok(Math.abs(found - expected) <= 1e-4 * Math.abs(expected), `${what}: ${found}, not ${expected}`);
 
-/** What each feature says of each held-out row, from the weights alone, in the row's own units times |decoder row|. */
-async function activationsOf(rows: ReturnType<typeof made>, settings: DictionaryTraining) {
+/** What each feature says of each row of a kind, and the mean error of their reconstruction, from the weights alone. */
+async function activationsOf(
+  rows: ReturnType<typeof made>,
+  settings: DictionaryTraining,
+  use = 2,
+  steps = 0,
+) {
   return trained(settings, async (trainer) => {
-    const { encoder, encoderBias, decoder, mean, scale } = await trainer.weights();
-    const held = [...rows.uses.keys()].filter((row) => rows.uses[row] === 2);
-    const all = held.map((row) => ({
-      row,
-      values: Array.from(encoderBias, (bias, feature) => {
-        let [h, square] = [bias, 0];
-        for (let i = 0; i < rows.hidden; i++) {
-          const x = ((rows.features[row * rows.hidden + i] as number) - (mean[i] as number)) / scale;
-          h += x * (encoder[feature * rows.hidden + i] as number);
-          square += (decoder[feature * rows.hidden + i] as number) ** 2;
-        }
-        return Math.max(h, 0) * Math.sqrt(square);
-      }),
-    }));
+    if (steps > 0) await trainer.run(steps);
+    const { encoder, encoderBias, decoder, decoderBias, mean, scale } = await trainer.weights();
+    const { hidden } = rows;
+    const chosen = [...rows.uses.keys()].filter((row) => rows.uses[row] === use);
+    let square = 0;
+    const all = chosen.map((row) => {
+      const x = Array.from(mean, (m, i) => ((rows.features[row * hidden + i] as number) - m) / scale);
+      const values = Array.from(encoderBias, (bias, feature) =>
+        Math.max(0, bias + x.reduce((sum, value, i) => sum + value * encoder[feature * hidden + i]!, 0)),
+      );
+      for (const [i, value] of x.entries()) {
+        const rebuilt = values.reduce(
+          (sum, one, feature) => sum + one * decoder[feature * hidden + i]!,
+          decoderBias[i] as number,
+        );
+        square += (rebuilt - value) ** 2;
+      }
+      return { row, values };
+    });
+    const lengths = Array.from(encoderBias, (_, feature) =>
+      Math.hypot(...decoder.subarray(feature * hidden, (feature + 1) * hidden)),
+    );
     const features = [...encoderBias.keys()];
-    return { all, evaluation: await trainer.evaluate(), strongest: await trainer.strongest(features, 5) };
+    return {
+      ...{ all, lengths, mse: square / (chosen.length * hidden) },
+      evaluation: await trainer.evaluate(),
+      strongest: await trainer.strongest(features, 5),
+      onTraining: await trainer.trainError(),
+    };
   });
 }
 
-test("a feature's mean, and the rows in which it is strongest, are in lengths of its decoder row", async () => {
-  // Decoder rows of 0.1 at first: a length of 1 would hide whether anybody multiplies with it.
+test("a feature's mean and its strongest rows are the activations of the weights", async () => {
+  // Decoder rows of 0.1 at first, and of many lengths once they were trained: where they count, the weights have them.
   const rows = made({ train: 60, test: 40 });
-  const { all, evaluation, strongest } = await activationsOf(rows, training(rows, "relu", still));
-  assert.is(evaluation.rows, 40);
-  for (const [feature, mean] of evaluation.mean.entries()) {
-    const values = all.map(({ row, values }) => ({ row, value: values[feature] as number }));
-    near(mean, values.reduce((sum, { value }) => sum + value, 0) / 40, `mean of ${feature}`);
-    const first = values.sort((a, b) => b.value - a.value).slice(0, 5);
-    assert.equal(
-      strongest[feature]?.map(({ piece, row }) => [piece, row]),
-      first.map(({ row }) => [0, row]),
-    );
-    for (const [i, { value }] of first.entries()) {
-      near(strongest[feature]?.[i]?.activation as number, value, `row ${i} of ${feature}`);
+  for (const [settings, steps] of [
+    [training(rows, "relu", still), 0],
+    [training(rows, "relu"), 40],
+  ] as const) {
+    const { all, lengths, evaluation, strongest } = await activationsOf(rows, settings, 2, steps);
+    for (const [feature, length] of lengths.entries()) near(length, 1, `decoder row ${feature}`);
+    assert.is(evaluation.rows, 40);
+    for (const [feature, mean] of evaluation.mean.entries()) {
+      const values = all.map(({ row, values }) => ({ row, value: values[feature] as number }));
+      near(mean, values.reduce((sum, { value }) => sum + value, 0) / 40, `mean of ${feature}`);
+      const first = values.sort((a, b) => b.value - a.value).slice(0, 5);
+      for (const [i, { activation, row }] of (strongest[feature] ?? []).entries()) {
+        near(activation, first[i]?.value as number, `row ${i} of ${feature}`);
+        assert.is(row, first[i]?.row);
+      }
     }
   }
+});
+
+test("the training error is a mean over the training rows, not over the last batch", async () => {
+  const rows = made({ train: 60, test: 40 });
+  // Batches of 7 rows: the last of them says another number than all rows do.
+  const settings = training(rows, "relu", { batch: 7 });
+  const { mse, onTraining } = await activationsOf(rows, settings, 1, 60);
+  assert.is(onTraining.rows, 60);
+  near(onTraining.mse, mse, "training error");
+  // Of no more rows than an evaluation reads.
+  const few = await trained({ ...settings, heldOut: 20 }, async (trainer) => {
+    await trainer.run(60);
+    return [await trainer.trainError(), await trainer.run(1)] as const;
+  });
+  assert.is(few[0].rows, 20);
 });
 
 test("a feature that is active in one row of all is not dead", async () => {

@@ -224,21 +224,50 @@ test("no other model is served while an answer is given", async () => {
 });
 
 test("the library, also of a Lab that is away; what is made is told to every page", async () => {
-  answers["GET /lab/vectors"] = { vectors: ["v"] };
-  answers["GET /lab/probes"] = { probes: ["p"] };
-  answers["GET /lab/dictionaries"] = { dictionaries: ["d"] };
-  answers["GET /lab/lenses"] = { lenses: ["l"] };
-  assert.equal((await api("GET", "/library")).body, {
-    ...{ vectors: ["v"], probes: ["p"], dictionaries: ["d"], lenses: ["l"] },
+  const named = (name: string, more: object = {}) => ({ name, n_embd: 8, ...more });
+  const here = { model: { id: "m", fingerprint: "served" } };
+  const elsewhere = { model: { id: "o", fingerprint: "other" } };
+  answers["GET /lab/capabilities"] = { ...capabilities(4), fingerprint: "served" };
+  // Made on this model, or a file that names no model.
+  answers["GET /lab/vectors"] = {
+    vectors: [
+      named("v", here),
+      named("w", { model: null }),
+      named("other", elsewhere),
+      named("wide", { n_embd: 9 }),
+    ],
+  };
+  answers["GET /lab/probes"] = {
+    probes: [named("p", { ...here, layer: 3 }), named("q", { ...elsewhere, layer: 3 })],
+  };
+  answers["GET /lab/dictionaries"] = {
+    dictionaries: [
+      named("d", { layer: 3 }),
+      named("deep", { layer: 4 }),
+      named("wide", { n_embd: 9, layer: 0 }),
+    ],
+  };
+  answers["GET /lab/lenses"] = {
+    lenses: [
+      named("l", { model_layers: 4 }),
+      named("m", { model_layers: null }),
+      named("n", { model_layers: 5 }),
+    ],
+  };
+  const names = async () => {
+    const { body } = await api("GET", "/library");
+    const lists = Object.entries(body as Record<string, Array<{ name: string }>>);
+    return Object.fromEntries(lists.map(([list, all]) => [list, all.map(({ name }) => name)]));
+  };
+  assert.equal(await names(), {
+    vectors: ["v", "w"],
+    probes: ["p"],
+    dictionaries: ["d"],
+    lenses: ["l", "m"],
   });
   answers["GET /lab/dictionaries"] = undefined;
   answers["GET /lab/lenses"] = undefined;
-  assert.equal((await api("GET", "/library")).body, {
-    vectors: ["v"],
-    probes: ["p"],
-    dictionaries: [],
-    lenses: [],
-  });
+  assert.equal(await names(), { vectors: ["v", "w"], probes: ["p"], dictionaries: [], lenses: [] });
   answers["GET /lab/probes"] = undefined;
   assert.equal(await saidBy("GET", "/library"), [404, "Nothing is at /lab/probes."]);
 

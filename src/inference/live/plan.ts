@@ -109,6 +109,12 @@ function checkWritten(path: string, written: LiveIntervention): void {
   if (kind !== "clamp" && (min !== undefined || max !== undefined)) {
     throw refusal(`${path}.min`, `${path}: min and max belong to clamp, not to ${kind}.`);
   }
+  if (kind === "clamp" && strength !== undefined && !(strength >= 0 && strength <= 1)) {
+    throw refusal(
+      `${path}.strength`,
+      `${path}.strength: from 0 to 1 for clamp, whose strength is the share of the correction; got ${strength}.`,
+    );
+  }
   if (kind === "clamp" && min === undefined && max === undefined) {
     throw refusal(`${path}.min`, `${path}: a clamp needs min or max.`);
   }

@@ -43,7 +43,9 @@ export async function captureFeatures(
       return {
         index,
         token_id: tokens[row] as number,
-        active: at === undefined ? 0 : (sparse.pointers[at + 1] as number) - (sparse.pointers[at] as number),
+        // The last block does not compute the prompt's earlier rows: nothing is known of their features.
+        active:
+          at === undefined ? null : (sparse.pointers[at + 1] as number) - (sparse.pointers[at] as number),
         features: at === undefined ? [] : strongestFeatures(sparse, at, top),
       };
     }),

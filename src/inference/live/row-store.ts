@@ -84,12 +84,23 @@ function arraysOf({ rows, tokens, layers }: RowCapture) {
   };
 }
 
+/** Rows that a layer did not compute: the last block's, of all tokens of the prompt but the last. */
+function missingRows({ rows, layers }: RowCapture): string {
+  const missing = layers.map(({ layer, values }) => {
+    const width = values.length / Math.max(1, rows.length);
+    const count = Array.from(rows.keys()).filter((row) => Number.isNaN(values[row * width])).length;
+    return { layer, rows: count };
+  });
+  return JSON.stringify(missing.filter(({ rows: count }) => count > 0));
+}
+
 export function captureSafetensors(capture: RowCapture): Buffer {
   return encodeSafetensors(arraysOf(capture), {
     tapline: "capture",
     model: capture.model,
     point: "block_out",
     prompt_tokens: String(capture.promptTokens),
+    missing: missingRows(capture),
   });
 }
 

@@ -46,8 +46,9 @@ export async function attention(
         ...Object.fromEntries(
           found.layers.map(({ layer, states }) => {
             const [rows, width] = states!.shape as [number, number];
-            const shape = [rows, count(layer), width / count(layer)];
-            return [`layer_${layer}_head_out`, { shape, data: states!.data }];
+            const size = width / count(layer);
+            const data = heads === undefined ? states!.data : partsOf(states!.data, width, size, heads);
+            return [`layer_${layer}_head_out`, { shape: [rows, data.length / rows / size, size], data }];
           }),
         ),
       }),
@@ -56,6 +57,19 @@ export async function attention(
   } finally {
     await context.close();
   }
+}
+
+/** Of rows of all heads, what some of them read. */
+function partsOf(data: Float32Array, width: number, size: number, heads: readonly number[]): Float32Array {
+  const parts = new Float32Array((data.length / width) * heads.length * size);
+  let to = 0;
+  for (let row = 0; row < data.length; row += width) {
+    for (const head of heads) {
+      parts.set(data.subarray(row + head * size, row + (head + 1) * size), to);
+      to += size;
+    }
+  }
+  return parts;
 }
 
 function headsOf({ points }: Context, layer: number): number {

@@ -1,6 +1,7 @@
 import type { Change, CompareConfig, CompareResult } from "../../contracts/index.js";
 import { saidPoint } from "../../contracts/names.js";
 import { positionText } from "../../contracts/position-text.js";
+import { promptsOf } from "../../contracts/prompts-of.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { Dictionaries, lengthOf, randomVector } from "../../library/index.js";
@@ -19,7 +20,8 @@ import { headSize, headsOf } from "./heads.js";
 import { editFor, editsFor, meanDifference } from "./intervention.js";
 import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
-import { type Swap, swapChange, swapOf, swapPlans } from "./swap.js";
+import { type Swap, swapOf } from "./swap.js";
+import { type SweepOne, swapTrials } from "./swap-trials.js";
 import { checkLayers, checkPositions, pieceLookup, targetToken, tokenizeInput } from "./tokens.js";
 
 /** Sequences that a context holds at once. */
@@ -35,7 +37,7 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
   const { config, model, clock, progress, signal } = input;
   checkLayers(model, config.layers);
   const layer = config.layers[0] as number;
-  const texts = config.prompts ?? [config.prompt];
+  const texts = promptsOf(config);
   const prompts = await tokenizeAll(model, config, texts);
   const target = config.target_token === undefined ? -1 : await targetToken(model, config.target_token);
   const given = await vectorTexts(model, config);
@@ -57,13 +59,14 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
     const sweep = (
       of: Int32Array[],
       plans: Edit[][],
+      followed = target,
       onProgress: (done: number, total: number) => void = (done, total) =>
         progress({ stage: "sweep", done, total }),
     ) =>
       context.sweep({
         prompts: of,
         plans,
-        targets: new Int32Array(of.length).fill(target),
+        targets: new Int32Array(of.length).fill(followed),
         maxTokens: config.max_tokens,
         onProgress,
         ...(signal === undefined ? {} : { signal }),
@@ -76,20 +79,13 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
         return sweep(prompts, plans);
       }
       // What is put in is each prompt's own.
-      const found: SweepTrial[] = [];
-      for (const [index, prompt] of prompts.entries()) {
-        const plans = await swapPlans(config, context, prompt, swap, seeds, signal);
-        const [trial] = await sweep([prompt], plans, (done, total) =>
-          progress({ stage: "sweep", done: index * total + done, total: prompts.length * total }),
+      const sweepOne: SweepOne = async (prompt, plans, { target: followed = target, pass, passes }) => {
+        const [trial] = await sweep([prompt], plans, followed, (done, total) =>
+          progress({ stage: "sweep", done: pass * total + done, total: passes * total }),
         );
-        const { rows, ...rest } = trial as SweepTrial;
-        const told = rows.map((row, i) => ({
-          ...row,
-          effects: [swapChange(row.effects, plans[i] as Edit[])],
-        }));
-        found.push({ ...rest, rows: told });
-      }
-      return found;
+        return trial as SweepTrial;
+      };
+      return swapTrials(config, context, prompts, swap, { seeds, sweepOne, signal });
     });
     checkFinite(config, trials);
     const described = await describe(model, config, layer, texts, trials);

@@ -301,7 +301,7 @@ function describe(
       form.rows === "mean" && skippedIn(model) > 0 ? "A text's BOS token is left out of its mean." : "",
       form.rows === "response" ? "Rows are means over the tokens behind each prompt." : "",
       form.rows === "all" && skippedIn(model) > 0
-        ? "The first row of each text is that of its BOS token, tens of times longer than the others."
+        ? "The first row of each text is that of its BOS token, whose norm is unlike those of other tokens."
         : "",
     ]
       .filter((part) => part !== "")

@@ -26,7 +26,7 @@ export function editFor(
 }
 
 /**
- * The same as a plan: at the point that is changed, one edit for each of its heads.
+ * The same as a plan: one edit at the point that is changed, of its heads together, so that what it reports is theirs together.
  * @param rest the vector of heads is one after another, theirs alone
  */
 export function editsFor(
@@ -36,15 +36,7 @@ export function editsFor(
   const edit = editFor(config, ...rest);
   const { point, heads } = config;
   if (point === undefined) return [edit];
-  if (heads === undefined) return [{ ...edit, point }];
-  const { vector } = edit;
-  const size = (vector?.length ?? 0) / heads.length;
-  return heads.map((head, index) => ({
-    ...edit,
-    ...(vector && { vector: vector.slice(index * size, (index + 1) * size) }),
-    point,
-    head,
-  }));
+  return [{ ...edit, point, ...(heads && { heads }) }];
 }
 
 /**

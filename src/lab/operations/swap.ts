@@ -106,14 +106,13 @@ export function swapPositions({ positions = "last", layers }: CompareConfig, len
  * Edits that exchange the two coordinates at every place, for each strength: the row's part in the tokens' plane is moved to
  * where the prompt's own run has it with both coordinates exchanged, whatever earlier blocks have done to it by then. So
  * several blocks do not undo each other, as they do where each exchanges what it meets.
- * @returns a plan a strength, and a plan each of random changes as long, where seeds are given
+ * @returns a plan a strength
  */
 export async function swapPlans(
   config: CompareConfig,
   context: Context,
   tokens: Int32Array,
   { planes }: Swap,
-  seeds: readonly number[],
   signal: AbortSignal | undefined,
 ): Promise<Edit[][]> {
   const positions = swapPositions(config, tokens.length);
@@ -128,16 +127,16 @@ export async function swapPlans(
     const width = shape[1] as number;
     return positions.map((position) => {
       const row = data.subarray(position * width, (position + 1) * width);
-      return { plane, position, ...exchanged(plane, row) };
+      return { plane, position, wanted: exchanged(plane, row) };
     });
   });
-  const at = (layer: number, position: number) => ({ layer, positions: [[position, position]] as const });
-  const held = (strength: number) =>
+  return config.strengths.map((strength) =>
     places.flatMap(({ plane, position, wanted }) =>
       plane.axes.map((vector, axis): Edit => {
         const value = wanted[axis] as number;
         return {
-          ...at(plane.layer, position),
+          layer: plane.layer,
+          positions: [[position, position]],
           kind: "clamp",
           unit: "unit",
           vector,
@@ -146,39 +145,63 @@ export async function swapPlans(
           strength,
         };
       }),
-    );
-  const random = (seed: number, strength: number) =>
-    places.map(({ plane, position, length }): Edit => {
-      const vector = randomVector(plane.axes[0].length, length, seed + plane.layer);
-      return { ...at(plane.layer, position), vector, strength };
-    });
-  return [
-    ...config.strengths.map(held),
-    ...seeds.flatMap((seed) => config.strengths.map((strength) => random(seed, strength))),
-  ];
+    ),
+  );
 }
 
-/** Where a row lies on a plane's axes once its two coordinates are exchanged, and how far that is. */
-function exchanged({ axes, along, second }: Plane, row: Float32Array) {
+/**
+ * Random changes at the places of a swap's plan, each as long as the swap's own change there turned out: at a later block that
+ * is not the length of an exchange in the clean run, as what earlier blocks changed has reached it.
+ * @param effects what the plan's edits did
+ */
+export function controlPlan(edits: readonly Edit[], effects: readonly EditEffect[], seed: number): Edit[] {
+  return placesOf(edits, effects).map(({ edit: { layer, positions, vector }, square }): Edit => {
+    const width = (vector as Float32Array).length;
+    const placed = { layer, ...(positions && { positions }) };
+    return {
+      ...placed,
+      vector: randomVector(width, 1, seed + layer),
+      unit: "unit",
+      strength: Math.sqrt(square),
+    };
+  });
+}
+
+/** Where a row lies on a plane's axes once its two coordinates are exchanged. */
+function exchanged({ axes, along, second }: Plane, row: Float32Array): readonly [number, number] {
   const [x, y] = [dot(row, axes[0]), dot(row, axes[1])];
   const b = y / second[1];
   const a = (x - b * second[0]) / along;
-  const wanted = [b * along + a * second[0], a * second[1]] as const;
-  return { wanted, length: Math.hypot(wanted[0] - x, wanted[1] - y) };
+  return [b * along + a * second[0], a * second[1]];
 }
 
 /** What the edits of a plan did to the rows, each place's edits taken together. */
 export function swapChange(effects: readonly EditEffect[], edits: readonly Edit[]): EditEffect {
-  const lengths = new Map<string, { square: number; row: number; rows: number }>();
-  for (const [index, { rows, changeLength, rowLength }] of effects.entries()) {
-    const key = JSON.stringify([edits[index]?.layer, edits[index]?.positions]);
-    const found = lengths.get(key) ?? { square: 0, row: rowLength, rows };
-    found.square += changeLength ** 2;
-    lengths.set(key, found);
-  }
-  const all = [...lengths.values()];
+  const all = placesOf(edits, effects);
   const rows = all.reduce((sum, place) => sum + place.rows, 0);
   const mean = (of: (place: (typeof all)[number]) => number) =>
     rows === 0 ? 0 : all.reduce((sum, place) => sum + place.rows * of(place), 0) / rows;
   return { rows, changeLength: mean(({ square }) => Math.sqrt(square)), rowLength: mean(({ row }) => row) };
+}
+
+interface ChangedPlace {
+  /** The first edit there. */
+  edit: Edit;
+  /** Of the length of the change there: edits of a place are orthogonal. */
+  square: number;
+  row: number;
+  rows: number;
+}
+
+/** The places of a plan, one after another, with what its edits did at each. */
+function placesOf(edits: readonly Edit[], effects: readonly EditEffect[]): ChangedPlace[] {
+  const places = new Map<string, ChangedPlace>();
+  for (const [index, edit] of edits.entries()) {
+    const { rows, changeLength, rowLength } = effects[index] as EditEffect;
+    const key = JSON.stringify([edit.layer, edit.positions]);
+    const found = places.get(key) ?? { edit, square: 0, row: rowLength, rows };
+    found.square += changeLength ** 2;
+    places.set(key, found);
+  }
+  return [...places.values()];
 }

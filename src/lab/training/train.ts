@@ -162,6 +162,7 @@ async function reportOf(
   { rows, signal, textOf }: TrainingOptions,
 ): Promise<Trained["report"]> {
   const found = await trainer.evaluate({ signal });
+  const onTraining = await trainer.trainError({ signal });
   const strongest = Array.from(found.mean.keys())
     .filter((feature) => (found.frequency[feature] as number) > 0)
     .sort((a, b) => (found.mean[b] as number) - (found.mean[a] as number) || a - b)
@@ -172,7 +173,7 @@ async function reportOf(
   return {
     architecture,
     held_out_mse: found.mse,
-    train_mse: losses.at(-1)?.loss ?? found.mse,
+    train_mse: onTraining.mse,
     explained_variance: orNull(found.explainedVariance),
     mean_active: found.active,
     dead_features: found.dead,
@@ -189,7 +190,8 @@ async function reportOf(
     })),
     training: {
       ...(k > 0 && { k }),
-      ...{ steps, batch, train_rows: train, held_out_rows: heldOut, evaluated_rows: found.rows },
+      ...{ steps, batch, train_rows: train, held_out_rows: heldOut },
+      ...{ evaluated_rows: found.rows, evaluated_train_rows: onTraining.rows },
       learning_rate: settings.learningRate,
       sparsity: settings.sparsity,
       evaluations,

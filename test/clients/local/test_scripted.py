@@ -56,6 +56,8 @@ class TestArguments(unittest.TestCase):
             import numpy as np
         except ImportError:
             self.skipTest("NumPy is not installed")
+        prompts = self.sent("compare", prompts=["x", "y"], layers=[1])
+        self.assertEqual([prompts["prompts"], "prompt" in prompts], [["x", "y"], False])
         body = self.sent("compare", "x", layers=np.arange(2), strengths=np.linspace(0, 1, 3), seed=np.int64(7))
         self.assertEqual((body["layers"], body["strengths"], body["seed"]), ([0, 1], [0, 0.5, 1], 7))
         body = self.sent("probe", [{"text": "a", "label": np.bool_(True), "split": "train"}])
@@ -124,7 +126,7 @@ class TestContract(unittest.TestCase):
             Lab.jobs: [],
             Lab.submit: ["operation", "model", "**settings"],
             Lab.inspect: ["model", "prompt", "**settings"],
-            Lab.compare: ["model", "prompt", "**settings"],
+            Lab.compare: ["model", ("prompt", None), "**settings"],
             Lab.probe: ["model", "examples", "**settings"],
             Lab.sae: ["model", ("examples", None), ("extraction", None), "**settings"],
             Lab.features: ["model", "dictionary", "texts", "**settings"],
@@ -157,6 +159,8 @@ class TestContract(unittest.TestCase):
                 ("method", "difference"),
             ],
             ServingModel.make_probe: ["name", "positive", "negative", "layer", ("position", "last")],
+            ServingModel.put_vector: ["name", "vector", ("layer", None)],
+            ServingModel.put_probe: ["name", "weight", "layer", ("bias", 0.0), ("mean", None), ("std", None)],
             ServingModel.chat: ["messages", ("tapline", None), "**request"],
             ServingModel.complete: ["prompt", ("tapline", None), "**request"],
             ServingModel.capture: ["identifier"],

@@ -35,6 +35,37 @@ class TestServingModel(unittest.TestCase):
         self.assertEqual(len(self.model.inspect("One")["layers"]), 1)
 
     @needs_numpy
+    def test_own_vectors_and_probes_are_stored_and_act(self) -> None:
+        width = self.model.capabilities()["n_embd"]
+        own = np.zeros(width, np.float64)
+        own[3] = 2.0
+        stored = self.model.put_vector("py-own", own, layer=5)
+        self.assertEqual([(at["layer"], at["length"]) for at in stored["layers"]], [(5, 2.0)])
+        both = self.model.put_vector("py-own", {2: own, 4: own})
+        self.assertEqual([at["layer"] for at in both["layers"]], [2, 4])
+        weight = np.full(width, 0.5, np.float32)
+        self.assertEqual(self.model.put_probe("py-own", weight, 5, bias=-1.0)["layer"], 5)
+        with self.assertRaisesRegex(ValueError, "layer: needed for one array"):
+            self.model.put_vector("py-own", own)
+        with self.assertRaisesRegex(ValueError, "one row of finite numbers, got the shape \\(2, 3\\)"):
+            self.model.put_vector("py-own", np.zeros((2, 3)), layer=1)
+        # It acts as the numbers say: two more along one axis, at the row that answers.
+        edit = {"kind": "steer", "vector": "py-own", "layer": 4, "strength": 3, "strength_unit": "vector"}
+        watch = {"layers": [5], "probes": ["py-own"]}
+        (answer,) = self.model.complete(
+            "One", tapline={"interventions": [edit], "watch": watch}, max_tokens=1, temperature=0
+        )
+        self.assertAlmostEqual(answer["tapline"]["interventions"][0]["mean_change_length"], 6.0, places=3)
+        self.assertIn("py-own", answer["tapline"]["tokens"][0]["probes"])
+        self.model.remove_vector("py-own")
+        self.model.remove_probe("py-own")
+
+    def test_streaming_is_refused_before_anything_is_sent(self) -> None:
+        for ask in (self.model.complete, self.model.chat):
+            with self.assertRaisesRegex(ValueError, "^stream: answers come whole here"):
+                ask("One", stream=True)
+
+    @needs_numpy
     def test_a_direction_a_probe_a_pair_and_kept_rows(self) -> None:
         invented = ["Brovia", "Quenland", "Tarsovia", "Melgria", "Zondia", "Plavenia"]
         real = ["France", "Germany", "Spain", "Italy", "Portugal", "Poland"]

@@ -223,6 +223,7 @@ function Announcer({ turns }: { turns: Turn[] }) {
 function doneSentence({ answers: [one, other] }: Turn): string {
   const count = one?.tokens.length ?? 0;
   const tokens = count === 1 ? "done, 1 token" : `done, ${count} tokens`;
+  if (one?.state === "failed" || other?.state === "failed") return "an answer failed";
   if (one === undefined || other === undefined) return tokens;
   return `${tokens}, ${differencesOf(one, other).one.size} differ`;
 }

@@ -38,7 +38,8 @@ export function TurnView({
 }: TurnViewProps) {
   const { answers } = turn;
   const [first, second] = answers;
-  const done = answers.every(({ state }) => state !== "running");
+  // Two failed answers are both empty, and say nothing of each other.
+  const done = answers.every(({ state }) => state !== "running" && state !== "failed");
   const differences =
     done && first !== undefined && second !== undefined ? differencesOf(first, second) : undefined;
   return (

@@ -98,7 +98,7 @@ class AsyncLab:
         """Looks inside one forward pass over raw text."""
         return await asyncio.to_thread(self._lab.inspect, model, prompt, **settings)
 
-    async def compare(self, model: Model, prompt: str, **settings: Any) -> Job[CompareResult]:
+    async def compare(self, model: Model, prompt: str | None = None, **settings: Any) -> Job[CompareResult]:
         """Compares the model with and without an intervention at one block."""
         return await asyncio.to_thread(self._lab.compare, model, prompt, **settings)
 

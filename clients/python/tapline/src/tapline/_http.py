@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from ._errors import TaplineError
 
@@ -49,6 +49,11 @@ class Transport:
             raise TaplineError(f"The answer of {path} is not an object.")
         return answer
 
+    def put(self, path: str, content: bytes) -> dict[str, Any]:
+        """Sends a file, and reads the JSON object that answers it."""
+        with self._open(path, content, self.timeout, "PUT", "application/octet-stream") as response:
+            return cast("dict[str, Any]", json.loads(response.read()))
+
     def content(self, path: str) -> bytes:
         """An answer's body. Raises ContentTooShortError when it ends early."""
         file = io.BytesIO()
@@ -68,9 +73,9 @@ class Transport:
 
     @contextmanager
     def _open(
-        self, path: str, data: bytes | None, timeout: float, method: str | None = None
+        self, path: str, data: bytes | None, timeout: float, method: str | None = None, kind: str = "application/json"
     ) -> Iterator[http.client.HTTPResponse]:
-        headers = {} if data is None else {"Content-Type": "application/json"}
+        headers = {} if data is None else {"Content-Type": kind}
         request = urllib.request.Request(self.origin + path, data, headers, method=method)
         try:
             with self._opener.open(request, timeout=timeout) as response:

@@ -112,11 +112,11 @@ class Lab:
         """
         return self.submit("inspect", model, prompt=prompt, **settings)
 
-    def compare(self, model: Model, prompt: str, **settings: Any) -> Job[CompareResult]:
-        """Compares the model with and without an intervention at one block.
+    def compare(self, model: Model, prompt: str | None = None, **settings: Any) -> Job[CompareResult]:
+        """Compares the model with and without an intervention at one block, on one prompt or on `prompts`.
 
         Settings: intervention (scale, ablate, patch, steer, project_out, clamp, swap), strengths, strength_unit (unit,
-        vector, row_norm), positions (last, all, prompt, generated, or ranges), target_token, prompts,
+        vector, row_norm), positions (last, all, prompt, generated, or ranges), target_token, prompts (a list),
         donor_prompt, positive and negative (or positives and negatives, lists), min, max, point, heads, controls,
         swap (two tokens) and lens.
         """

@@ -97,6 +97,27 @@ class ServingModel:
         }
         return self._http.json("/lab/probes", body, timeout=max(self._http.timeout, _MAKING))
 
+    def put_vector(self, name: str, vector: Any, layer: int | None = None) -> dict[str, Any]:
+        """Stores your own direction under a name: a NumPy array [hidden] with its `layer`, or arrays by layer.
+
+        A vector of that name is replaced. Requests name it as one that `make_vector` made; it has no `separation`.
+        """
+        from .arrays import vector_file
+
+        return self._http.put(f"/lab/vectors/{quote(name, safe='')}", vector_file(vector, layer))
+
+    def put_probe(
+        self, name: str, weight: Any, layer: int, *, bias: float = 0.0, mean: Any = None, std: Any = None
+    ) -> dict[str, Any]:
+        """Stores your own linear probe under a name: it scores sigmoid(weight @ ((h - mean) / std) + bias).
+
+        `mean` is 0 and `std` 1 unless given. A probe of that name is replaced.
+        """
+        from .arrays import probe_file
+
+        content = probe_file(weight, bias, mean, std)
+        return self._http.put(f"/lab/probes/{quote(name, safe='')}?layer={int(layer)}", content)
+
     def chat(
         self, messages: str | Sequence[Mapping[str, Any]], *, tapline: Mapping[str, Any] | None = None, **request: Any
     ) -> list[dict[str, Any]]:
@@ -116,6 +137,8 @@ class ServingModel:
         return self._choices("/v1/completions", {"prompt": prompt, **request}, tapline)
 
     def _choices(self, path: str, body: dict[str, Any], tapline: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+        if body.get("stream"):
+            raise ValueError("stream: answers come whole here; stream with the OpenAI client at /v1 of this server.")
         if tapline is not None:
             body["tapline"] = dict(tapline)
         return cast("list[dict[str, Any]]", self._http.json(path, body)["choices"])

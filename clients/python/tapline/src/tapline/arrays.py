@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -103,6 +104,40 @@ class Capture:
     """Of the tokens that stand there; a generated token was chosen in the row before its own."""
     prompt_tokens: int
     """How many tokens the prompt has."""
+
+
+def vector_file(vector: Any, layer: int | None) -> bytes:
+    """A direction, or directions by layer, as the service stores them."""
+    if isinstance(vector, Mapping) != (layer is None):
+        raise ValueError("layer: needed for one array, and not for arrays by layer.")
+    by_layer = vector if isinstance(vector, Mapping) else {layer: vector}
+    return _file({f"layer_{int(at)}": _row(f"layer {at}", row) for at, row in by_layer.items()})
+
+
+def probe_file(weight: Any, bias: float, mean: Any, std: Any) -> bytes:
+    """A probe as the Lab's files have it."""
+    row = _row("weight", weight)
+    return _file(
+        {
+            "weight": row,
+            "bias": np.asarray(bias, np.float32),
+            "mean": np.zeros_like(row) if mean is None else _row("mean", mean),
+            "std": np.ones_like(row) if std is None else _row("std", std),
+        }
+    )
+
+
+def _row(what: str, values: Any) -> NDArray[np.float32]:
+    array = np.asarray(values, np.float32)
+    if array.ndim != 1 or not np.isfinite(array).all():
+        raise ValueError(f"{what}: one row of finite numbers, got the shape {array.shape}.")
+    return array
+
+
+def _file(arrays: dict[str, NDArray[np.float32]]) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
 
 
 def capture(content: bytes) -> Capture:

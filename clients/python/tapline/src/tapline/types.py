@@ -464,6 +464,7 @@ class _SaeTrainingRequired(TypedDict):
 
 class SaeTraining(_SaeTrainingRequired, total=False):
     k: int
+    evaluated_train_rows: int
 
 
 class _SaeReportRequired(TypedDict):
@@ -837,7 +838,7 @@ class ExplainResult(_ExplainResultRequired, total=False):
     """Of the control without a row."""
 
 
-class Capabilities(TypedDict):
+class _CapabilitiesRequired(TypedDict):
     serving_activations: bool
     model: str | None
     max_layers: int
@@ -848,6 +849,10 @@ class Capabilities(TypedDict):
     backend: str
     points: list[ModelPoint]
     pending: bool
+
+
+class Capabilities(_CapabilitiesRequired, total=False):
+    fingerprint: str
 
 
 class CaptureLayer(TypedDict):
