@@ -6,9 +6,9 @@ import {
   type FrontPage,
   frontPage,
   HttpError,
-  isLoopback,
   keyAccess,
   localAccess,
+  remoteFault,
   sharedAccess,
   underPath,
 } from "../http/index.js";
@@ -84,10 +84,10 @@ function greeting({ engine: { info }, aliases }: InferenceService): FrontPage {
   };
 }
 
-/** What other machines may ask of a server that has no key. */
+/** What other machines, and clients of proxies, may ask of a server that has no key. */
 function shareWithoutKey(key: string | undefined): Middleware {
   return (ctx, next) => {
-    if (key === undefined && !shared(ctx.path) && !isLoopback(ctx.socket.remoteAddress)) {
+    if (key === undefined && !shared(ctx.path) && remoteFault(ctx.req) !== null) {
       throw new HttpError(403, "Without an API key, other machines may use /v1 and /health only.");
     }
     return next();

@@ -16,7 +16,7 @@ import {
 import { executionRoutes } from "../requests/index.js";
 import type { ModelObject } from "./backend.js";
 import { cameBack, unavailable } from "./forward.js";
-import { withVia } from "./headers.js";
+import { isComingBack, withVia } from "./headers.js";
 import { pick } from "./pick.js";
 import type { RouterService } from "./service.js";
 
@@ -100,8 +100,7 @@ function toldRoutes(service: RouterService) {
   const router = createRouter();
   for (const path of llamaServerPaths.told) {
     router.get(path, async (ctx) => {
-      const via = ctx.get("Via");
-      if (via.includes(service.via)) throw cameBack();
+      if (isComingBack(ctx.req, service.via)) throw cameBack();
       const { model } = ctx.query;
       const wanted = typeof model === "string" && model !== autoModel ? model : null;
       const backend = pick(service.backends, wanted, new Set(), performance.now());
@@ -109,7 +108,7 @@ function toldRoutes(service: RouterService) {
         throw unavailable(service, wanted);
       }
       const { status, body } = await service.health
-        .told(backend, path, withVia(via, service.via))
+        .told(backend, path, withVia(ctx.get("X-Tapline-Route"), service.via))
         .catch((error: Error) => {
           throw new HttpError(502, `${backend.url} does not tell its ${path}: ${error.message}.`);
         });

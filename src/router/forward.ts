@@ -7,7 +7,7 @@ import { AnswerTrace } from "./answer-trace.js";
 import { Attempt, type AttemptEnd, type Refusal } from "./attempt.js";
 import type { Backend } from "./backend.js";
 import { type Member, membersOf, memberValue, withString } from "./body-fields.js";
-import { requestHeaders } from "./headers.js";
+import { isComingBack, requestHeaders } from "./headers.js";
 import { pick } from "./pick.js";
 import type { RouterService } from "./service.js";
 
@@ -49,9 +49,7 @@ export async function forward(
   response: ServerResponse,
   path: string,
 ): Promise<void> {
-  if (request.headers.via?.includes(service.via)) {
-    throw cameBack();
-  }
+  if (isComingBack(request, service.via)) throw cameBack();
   if (service.requests.active >= routerLimits.active) {
     throw new HttpError(503, `The router is busy: ${service.requests.active} requests are inside already.`, {
       code: "overloaded",
@@ -74,7 +72,7 @@ export async function forward(
       stream: ask.stream,
       input: ask.body,
     });
-    outcome = await new Forwarding(service, request, response, ask, trace, began).run();
+    outcome = await new Forwarding(service, request, response, path, ask, trace, began).run();
   } catch (error) {
     if (error instanceof HttpError && error.status < 500) outcome = "refused";
     trace?.failed(error instanceof Error ? error.message : String(error));
@@ -129,6 +127,7 @@ class Forwarding {
   readonly #service: RouterService;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
+  readonly #path: string;
   readonly #ask: Ask;
   readonly #trace: ExecutionTrace;
   readonly #answer: AnswerTrace;
@@ -140,6 +139,7 @@ class Forwarding {
     service: RouterService,
     request: IncomingMessage,
     response: ServerResponse,
+    path: string,
     ask: Ask,
     trace: ExecutionTrace,
     began: number,
@@ -147,6 +147,7 @@ class Forwarding {
     this.#service = service;
     this.#request = request;
     this.#response = response;
+    this.#path = path;
     this.#ask = ask;
     this.#trace = trace;
     this.#answer = new AnswerTrace(trace);
@@ -262,6 +263,8 @@ class Forwarding {
     const { apiKey, via } = this.#service;
     const headers = requestHeaders(this.#request, {
       via,
+      // Both were checked: what opens a model here, llama-server's own paths before the request was read.
+      local: this.#ask.opensModel || !this.#path.startsWith("/v1/"),
       executionId: this.#trace.id,
       apiKey: backend.config.api_key,
       keyIsOurs: apiKey !== undefined,

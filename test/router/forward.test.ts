@@ -32,6 +32,8 @@ test("what is sent and told of a request that its first backend answers", async 
         "b",
         "Via",
         "1.1 me",
+        "X-Tapline-Route",
+        "1.1 me",
         "X-Tapline-Execution-ID",
         service.executions.list().executions[0]?.id,
       ],

@@ -5,7 +5,9 @@ import * as assert from "uvu/assert";
 import { Backend } from "../../src/router/backend.js";
 import { answerHeaders, type ForwardedHeaders, requestHeaders, withVia } from "../../src/router/headers.js";
 
-const own: ForwardedHeaders = { via: "1.1 me", executionId: "id", apiKey: undefined, keyIsOurs: false };
+const own: ForwardedHeaders = {
+  ...{ via: "1.1 me", local: false, executionId: "id", apiKey: undefined, keyIsOurs: false },
+};
 
 function forwarded(raw: string[], more: Partial<ForwardedHeaders> = {}): string[] {
   const headers: Record<string, string> = {};
@@ -14,7 +16,8 @@ function forwarded(raw: string[], more: Partial<ForwardedHeaders> = {}): string[
   return requestHeaders({ rawHeaders: raw, headers } as unknown as IncomingMessage, { ...own, ...more });
 }
 
-const added = ["Via", "1.1 me", "X-Tapline-Execution-ID", "id"];
+const way = ["Via", "1.1 me", "X-Tapline-Route", "1.1 me"];
+const added = [...way, "X-Tapline-Execution-ID", "id"];
 
 test("a request's headers go on as they were written, those of its connection do not", () => {
   assert.equal(forwarded(["X-One", "1", "X-Two", "2", "X-One", "3"]), [
@@ -59,12 +62,16 @@ test("a request's way and its record are told on, its own id where the router ke
   assert.equal(forwarded(["Via", "1.1 other"]).slice(0, 2), ["Via", "1.1 other, 1.1 me"]);
   assert.equal(forwarded(["X-Tapline-Execution-ID", "theirs"]), added);
   assert.equal(forwarded(["X-Tapline-Execution-ID", "theirs"], { executionId: null }), [
-    "Via",
-    "1.1 me",
+    ...way,
     "X-Tapline-Execution-ID",
     "theirs",
   ]);
-  assert.equal(forwarded([], { executionId: null }), ["Via", "1.1 me"]);
+  assert.equal(forwarded([], { executionId: null }), way);
+  assert.equal(forwarded(["X-Tapline-Route", "1.1 other"], { executionId: null }), [
+    ...["Via", "1.1 me", "X-Tapline-Route", "1.1 other, 1.1 me"],
+  ]);
+  // Requests that the router has checked to come from this machine have no Via.
+  assert.equal(forwarded([], { local: true, executionId: null }), ["X-Tapline-Route", "1.1 me"]);
 });
 
 test("a client's key goes on only where it is neither the router's nor replaced by a backend's", () => {
