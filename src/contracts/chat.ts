@@ -114,7 +114,6 @@ export const generation = {
   n_indent: integer(0, 1024),
   n_cache_reuse: integer(0, maxInt),
   id_slot: integer(-1, limits.slots - 1),
-  tapline: optional(LiveRequest),
 };
 
 const ContentPart = Type.Object({
@@ -206,10 +205,15 @@ export const ChatRequest = Type.Object(
     reasoning_budget_tokens: integer(-1, maxInt),
     thinking_budget_tokens: integer(-1, maxInt),
     reasoning_budget_message: optional(Type.String({ maxLength: 4096 })),
+    tapline: optional(LiveRequest),
   },
   { title: "ChatRequest" },
 );
 export type ChatRequest = Static<typeof ChatRequest>;
+
+const { tapline: _, ...countedInChat } = ChatRequest.properties;
+/** The body of `POST /v1/chat/completions/input_tokens`: counting changes and watches nothing. */
+export const ChatCountRequest = Type.Object(countedInChat, { title: "ChatCountRequest" });
 
 /** The body of `POST /apply-template`. */
 export const TemplateRequest = Type.Object(template, { title: "TemplateRequest" });
@@ -234,6 +238,7 @@ export const CompletionRequest = Type.Object(
     logprobs: integer(0, limits.top_logprobs),
     echo: flag(),
     best_of: integer(1, limits.slots),
+    tapline: optional(LiveRequest),
   },
   { title: "CompletionRequest" },
 );

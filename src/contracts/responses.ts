@@ -110,3 +110,7 @@ export const ResponsesRequest = Type.Object(
   { title: "ResponsesRequest" },
 );
 export type ResponsesRequest = Static<typeof ResponsesRequest>;
+
+const { tapline: _, ...countedInResponses } = ResponsesRequest.properties;
+/** The body of `POST /v1/responses/input_tokens`: counting changes and watches nothing. */
+export const ResponsesCountRequest = Type.Object(countedInResponses, { title: "ResponsesCountRequest" });

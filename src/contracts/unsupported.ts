@@ -53,10 +53,7 @@ export const unsupportedInCompletions: Unsupported = {
 };
 
 /** llama-server's own completions. */
-export const unsupportedInNative: Unsupported = {
-  ...unsupportedInCompletions,
-  tapline: "use /v1/completions, or an API of chats",
-};
+export const unsupportedInNative: Unsupported = unsupportedInCompletions;
 
 export const unsupportedInResponses: Unsupported = {
   previous_response_id: "nothing is stored here; send the whole conversation in input",

@@ -8,6 +8,7 @@ import {
   HttpError,
   keyAccess,
   localAccess,
+  type Routes,
   remoteFault,
   sharedAccess,
   underPath,
@@ -45,18 +46,23 @@ export function inferenceApp(service: InferenceService, log?: (line: string) => 
       countRefusals(service),
       answerForEngine,
     ],
-    routers: [
-      v1Routes(service),
-      llamaServerRoutes(service),
-      textRoutes(service),
-      statusRoutes(service),
-      insideRoutes(service),
-      libraryRoutes(service),
-      executionRoutes(service.executions),
-    ],
+    routers: inferenceRoutes(service),
     errorBodyAt: (path) => (anthropic(path) ? messagesErrorBody : errorBodyAt(path)),
     ...(log === undefined ? {} : { log }),
   });
+}
+
+/** Every route of the inference server. */
+export function inferenceRoutes(service: InferenceService): Routes[] {
+  return [
+    v1Routes(service),
+    llamaServerRoutes(service),
+    textRoutes(service),
+    statusRoutes(service),
+    insideRoutes(service),
+    libraryRoutes(service),
+    executionRoutes(service.executions),
+  ];
 }
 
 function greeting({ engine: { info }, aliases }: InferenceService): FrontPage {

@@ -1,6 +1,7 @@
 import type { Static, TSchema } from "typebox";
 import type { ChatRequest } from "../contracts/chat.js";
 import { inferenceLimits as limits } from "../contracts/inference-limits.js";
+import { liveField, liveFieldFault } from "../contracts/live-field.js";
 import { meantWhenFalse, type Unsupported } from "../contracts/unsupported.js";
 import { InvalidInput, validate } from "../contracts/validate.js";
 import { HttpError } from "../http/index.js";
@@ -21,6 +22,8 @@ export function checkBody<S extends TSchema>(
     throw new HttpError(400, "The body must be a JSON object.");
   }
   checkShape(body);
+  const misplaced = liveFieldFault(body, hasField(schema, liveField));
+  if (misplaced !== null) throw refusal(misplaced.field, misplaced.sentence);
   const present = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
   for (const [field, instead] of Object.entries(unsupported)) {
     const value = present[field];
@@ -34,6 +37,10 @@ export function checkBody<S extends TSchema>(
     if (error instanceof InvalidInput) throw refusal(error.field, error.message);
     throw error;
   }
+}
+
+function hasField(schema: TSchema, name: string): boolean {
+  return Object.hasOwn((schema as { properties?: object }).properties ?? {}, name);
 }
 
 type GenerationFields = Pick<ChatRequest, "grammar" | "json_schema" | "n" | "n_cmpl" | "id_slot" | "stop"> &

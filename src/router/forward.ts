@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { inferenceLimits } from "../contracts/inference-limits.js";
+import { disguisedLiveField, liveField } from "../contracts/live-field.js";
 import { autoModel, routerLimits } from "../contracts/router.js";
 import { corsHeaders, HttpError, localAccessFault, readBytes } from "../http/index.js";
 import type { ExecutionTrace, Outcome } from "../requests/index.js";
@@ -95,7 +96,8 @@ function readAsk(body: Buffer): Ask {
   if (model !== null && typeof model !== "string") {
     throw new HttpError(400, "model must be a string.", { param: "model" });
   }
-  const opensModel = memberValue(body, members, "tapline") !== undefined;
+  const opensModel = (memberValue(body, members, liveField) ?? null) !== null;
+  checkDisguises(body, members);
   const template = memberValue(body, members, "chat_template_kwargs") as { enable_thinking?: unknown } | null;
   const thinking = template?.enable_thinking;
   return {
@@ -106,6 +108,14 @@ function readAsk(body: Buffer): Ask {
     thinking: typeof thinking === "boolean" ? thinking : null,
     opensModel,
   };
+}
+
+/** Other servers ignore what they do not know, and so they would a `tapline` object that the router did not find. */
+function checkDisguises(body: Uint8Array, members: readonly Member[]): void {
+  for (const { name } of members) {
+    const fault = disguisedLiveField(name, () => memberValue(body, members, name));
+    if (fault !== null) throw new HttpError(400, fault.sentence, { param: fault.field });
+  }
 }
 
 /**
