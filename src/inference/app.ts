@@ -32,7 +32,7 @@ const shared = underPath("/v1", "/health");
 
 /**
  * The inference server's application. /lab and /executions answer programs on this machine only, whatever
- * address the server is bound to; an API key, where there is one, guards everything else but /health. Without a
+ * address the server is bound to; an API key, where there is one, guards them and everything else but /health. Without a
  * key, other machines get /v1 and /health alone.
  */
 export function inferenceApp(service: InferenceService, log?: (line: string) => void): Koa {
@@ -42,7 +42,7 @@ export function inferenceApp(service: InferenceService, log?: (line: string) => 
       localAccess(inside),
       sharedAccess(service.cors, openAi),
       shareWithoutKey(service.apiKey),
-      keyAccess(service.apiKey, (path) => !inside(path) && !open(path)),
+      keyAccess(service.apiKey, (path) => !open(path)),
       countRefusals(service),
       answerForEngine,
     ],

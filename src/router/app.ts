@@ -21,10 +21,11 @@ import { pick } from "./pick.js";
 import type { RouterService } from "./service.js";
 
 const shared = underPath("/v1");
+const open = underPath("/health");
 
 /**
- * The router's application, but for what is forwarded. /v1 is for everybody who reaches the port (and has the key, where there is one);
- * everything else answers programs on this machine only.
+ * The router's application, but for what is forwarded. /v1 is for everybody who reaches the port; everything
+ * else answers programs on this machine only. Where there is a key, all but /health asks for it.
  */
 export function routerApp(service: RouterService, log: (line: string) => void): Koa {
   return createApp({
@@ -32,7 +33,7 @@ export function routerApp(service: RouterService, log: (line: string) => void): 
       frontPage(() => greeting(service)),
       localAccess((path) => !shared(path)),
       sharedAccess(service.cors, shared),
-      keyAccess(service.apiKey, shared),
+      keyAccess(service.apiKey, (path) => !open(path)),
     ],
     routers: [
       v1Routes(service),
