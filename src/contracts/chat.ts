@@ -220,14 +220,9 @@ export const TemplateRequest = Type.Object(template, { title: "TemplateRequest" 
 export type TemplateRequest = Static<typeof TemplateRequest>;
 
 const Tokens = Type.Array(TokenId, { minItems: 1, maxItems: limits.prompt_tokens });
-/** A text, its tokens, or several of either. */
+/** A text, its tokens, or several of both. */
 const texts = (maxItems: number) =>
-  Type.Union([
-    Text,
-    Tokens,
-    Type.Array(Text, { minItems: 1, maxItems }),
-    Type.Array(Tokens, { minItems: 1, maxItems }),
-  ]);
+  Type.Union([Text, Tokens, Type.Array(Type.Union([Text, Tokens]), { minItems: 1, maxItems })]);
 
 /** The body of `POST /v1/completions`. */
 export const CompletionRequest = Type.Object(
@@ -263,7 +258,7 @@ export const InfillRequest = Type.Object(
     input_suffix: Text,
     input_extra: optional(
       Type.Array(Type.Object({ filename: optional(Type.String({ maxLength: 4096 })), text: Text }), {
-        maxItems: limits.prompts,
+        maxItems: limits.infill_files,
       }),
     ),
     prompt: optional(Text),

@@ -1,7 +1,7 @@
 /** The field of a body that opens the model. A body never holds one that is ignored. */
 export const liveField = "tapline";
 
-/** What is wrong with a field of a body. */
+/** A field of a body that is refused, and why. */
 export interface FieldFault {
   field: string;
   sentence: string;

@@ -91,7 +91,11 @@ export const ResponsesRequest = Type.Object(
       }),
     ),
     reasoning: optional(Type.Object({ effort: orNull(Type.String({ maxLength: 64 })) })),
-    truncation: optional(Type.Literal("disabled")),
+    truncation: optional(
+      Type.Enum(["disabled", "auto"], {
+        description: "An input that does not fit is refused either way: nothing is left out silently.",
+      }),
+    ),
     include: optional(Type.Array(Type.String({ maxLength: 128 }), { maxItems: 32 })),
     top_logprobs: integer(0, limits.top_logprobs),
     metadata: optional(AnyObject),

@@ -16,6 +16,7 @@ const hopByHop = new Set([
 const rewritten = new Set([
   "host",
   "content-length",
+  "content-type",
   "expect",
   "accept-encoding",
   "via",
@@ -53,7 +54,8 @@ export function withVia(before: string | undefined, own: string): string {
 export function requestHeaders(request: IncomingMessage, own: ForwardedHeaders): string[] {
   const { rawHeaders } = request;
   const named = connectionOptions(request.headers.connection);
-  const headers: string[] = [];
+  // The router has read the body as JSON, and some servers refuse what curl calls it (x-www-form-urlencoded).
+  const headers: string[] = ["Content-Type", "application/json"];
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = (rawHeaders[index] as string).toLowerCase();
     if (hopByHop.has(name) || rewritten.has(name) || named?.includes(name)) continue;

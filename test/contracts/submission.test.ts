@@ -160,9 +160,9 @@ test("compare: what each intervention needs", () => {
     [{ ...steer, strength_unit: "vector", strengths: [1, 101] }, "strengths[1]: at most 100, got 101."],
     [{ ...steer, strength_unit: "row_norm", strengths: [10.5] }, "strengths[0]: at most 10, got 10.5."],
     [{ ...clamp, strength_unit: "vector", strengths: [6] }, "strengths[0]: at most 5, got 6."],
-    [{ positions: [[3, 2]] }, "positions[0]: must not begin behind its end, got 3 and 2."],
-    [{ positions: [[3, 0]] }, "positions[0]: must not begin behind its end, got 3 and 0."],
-    [{ positions: [[-1, -2]] }, "positions[0]: must not begin behind its end, got -1 and -2."],
+    [{ positions: [[3, 2]] }, "positions[0]: must not begin after its end, got 3 and 2."],
+    [{ positions: [[3, 0]] }, "positions[0]: must not begin after its end, got 3 and 0."],
+    [{ positions: [[-1, -2]] }, "positions[0]: must not begin after its end, got -1 and -2."],
     [
       { intervention: "steer", feature: ["gemma", 7], positive: "a" },
       "positive: stands beside feature; give one or the other.",

@@ -265,6 +265,42 @@ test("completions take several prompts, embeddings come as floats and as base64"
   }
 });
 
+test("1,024 prompts of texts and tokens wait for slots and are answered in order", async () => {
+  const prompts = Array.from({ length: 1024 }, (_, i) => (i % 2 === 0 ? `Number ${i}` : [10 + (i % 90), 20]));
+  const asked = { model, max_tokens: 0, echo: true, prompt: prompts as string[] };
+  const { choices } = await client.completions.create(asked);
+  assert.equal(
+    choices.map(({ index }) => index),
+    prompts.map((_, index) => index),
+  );
+  for (const [index, { text }] of choices.entries()) {
+    if (index % 2 === 0) assert.is(text, prompts[index]);
+  }
+  // Tokens 10 and 20 of the vocabulary, as the engine spells them, are the prompt of the other kind.
+  const spelled = await (
+    await fetch(`${server.url}/detokenize`, { method: "POST", body: JSON.stringify({ tokens: prompts[1] }) })
+  ).json();
+  assert.is(choices[1]?.text, (spelled as { content: string }).content);
+});
+
+test("a thought cut off at its tag, and no token at all, whole and streamed", async () => {
+  for (const [max_tokens, used] of [
+    [0, 0],
+    [1, 1],
+    [2, 2],
+  ] as const) {
+    const ask = { ...exact, messages, max_tokens };
+    const { choices, usage } = await client.chat.completions.create(ask);
+    assert.equal([choices[0]?.message.content, choices[0]?.finish_reason], ["", "length"]);
+    assert.is(usage?.completion_tokens, used);
+    let text = "";
+    for await (const event of await client.chat.completions.create({ ...ask, stream: true })) {
+      text += event.choices[0]?.delta.content ?? "";
+    }
+    assert.is(text, "");
+  }
+});
+
 test("enable_thinking overrides the launch default", async () => {
   const ask = (enable_thinking: boolean) =>
     client.chat.completions.create({

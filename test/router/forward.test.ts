@@ -28,6 +28,8 @@ test("what is sent and told of a request that its first backend answers", async 
       path: "/v1/chat/completions?a=b",
       body,
       headers: [
+        "Content-Type",
+        "application/json",
         "X-A",
         "b",
         "Via",

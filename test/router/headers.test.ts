@@ -13,7 +13,12 @@ function forwarded(raw: string[], more: Partial<ForwardedHeaders> = {}): string[
   const headers: Record<string, string> = {};
   for (let index = 0; index < raw.length; index += 2)
     headers[(raw[index] as string).toLowerCase()] = raw[index + 1] as string;
-  return requestHeaders({ rawHeaders: raw, headers } as unknown as IncomingMessage, { ...own, ...more });
+  const sent = requestHeaders({ rawHeaders: raw, headers } as unknown as IncomingMessage, {
+    ...own,
+    ...more,
+  });
+  assert.equal(sent.slice(0, 2), ["Content-Type", "application/json"]);
+  return sent.slice(2);
 }
 
 const way = ["Via", "1.1 me", "X-Tapline-Route", "1.1 me"];
@@ -53,6 +58,12 @@ test("a request's headers go on as they were written, those of its connection do
   );
   for (const only of ["close", "Keep-Alive"]) {
     assert.equal(forwarded(["Connection", only, "Close", "1"]), ["Close", "1", ...added]);
+  }
+});
+
+test("a body that the router read as JSON is sent as JSON, whatever its client calls it", () => {
+  for (const type of ["application/x-www-form-urlencoded", "text/plain", "application/json; charset=utf-8"]) {
+    assert.equal(forwarded(["Content-Type", type, "content-type", type]), added);
   }
 });
 

@@ -77,6 +77,7 @@ export async function stand(
         noCaptureReason: "No captures here.",
         images: false,
         thinking: true,
+        thinkingTag: "<think>",
         templateSupportsThinking: true,
       },
       ...{ templateCapabilities: { supports_tools: true }, points: [], ...info },
