@@ -2,7 +2,6 @@ import type Koa from "koa";
 import type { Middleware } from "koa";
 import {
   createApp,
-  errorBodyAt,
   type FrontPage,
   frontPage,
   HttpError,
@@ -15,7 +14,7 @@ import {
 } from "../http/index.js";
 import { NativeError } from "../native/index.js";
 import { executionRoutes } from "../requests/index.js";
-import { messagesErrorBody } from "./forms/form.js";
+import { servingErrorBody } from "./error-body.js";
 import { insideRoutes } from "./inside.js";
 import { libraryRoutes } from "./live/routes.js";
 import { llamaServerRoutes } from "./llama-server.js";
@@ -26,7 +25,6 @@ import { v1Routes } from "./v1.js";
 
 const inside = underPath("/lab", "/executions");
 const openAi = underPath("/v1");
-const anthropic = underPath("/v1/messages");
 const open = underPath("/health", "/v1/health");
 const shared = underPath("/v1", "/health");
 
@@ -47,7 +45,7 @@ export function inferenceApp(service: InferenceService, log?: (line: string) => 
       answerForEngine,
     ],
     routers: inferenceRoutes(service),
-    errorBodyAt: (path) => (anthropic(path) ? messagesErrorBody : errorBodyAt(path)),
+    errorBodyAt: servingErrorBody,
     ...(log === undefined ? {} : { log }),
   });
 }

@@ -200,6 +200,9 @@ class Forwarding {
           this.#refusedBy.add(backend);
           this.#refusal = end.refusal;
           this.#trace.lifecycle(`${backend.url} answers ${end.refusal.status}`);
+          // A tapline server says so of the process that died under the request.
+          if (end.refusal.status === 502) deaths++;
+          this.#giveUpAfter(deaths);
           break;
         case "unreached":
         case "broken":
@@ -207,15 +210,19 @@ class Forwarding {
           if (end.kind === "broken" && !end.head && !fresh) again = backend;
           else if (!backend.retired) this.#service.health.failed(backend, epoch, end.sentence);
           if (end.kind === "broken") deaths++;
-          if (deaths >= routerLimits.deaths) {
-            throw new HttpError(502, `${deaths} backends in a row ended under this request; it is given up.`);
-          }
+          this.#giveUpAfter(deaths);
           break;
         case "abandoned":
           this.#trace.lifecycle(`${backend.url} does not answer; it is given up before its first byte`);
       }
     }
     throw new HttpError(502, `No backend answered this request in ${mostTries} tries.`);
+  }
+
+  /** A request under which one backend after the other dies is kept from the rest. */
+  #giveUpAfter(deaths: number): void {
+    if (deaths < routerLimits.deaths) return;
+    throw new HttpError(502, `${deaths} backends in a row ended under this request; it is given up.`);
   }
 
   /** A backend that can take the request now; asks those that are set aside when there is no other. */

@@ -268,6 +268,20 @@ test("five connections that end under a request are enough; addresses where nobo
   assert.is(absent.sent.length, 64);
 });
 
+test("five backends whose process ended under a request (502) are enough, busy ones (503) are not", async () => {
+  const six = (status: number) =>
+    ["a", "b", "c", "d", "e", "f"].map((name) => backend(name, [answers(status)]));
+  const dying = router(...six(502));
+  assert.equal(refusedWith(await dying.ask({})), [
+    502,
+    "5 backends in a row ended under this request; it is given up.",
+  ]);
+  assert.is(dying.sent.length, 5);
+  const busy = router(...six(503));
+  assert.is(await busy.ask({}), null);
+  assert.is(busy.sent.length, 6);
+});
+
 test("a backend that is given up before its first byte is told as that, and another answers", async () => {
   const one = backend("one", [() => [...one.attempts][0]?.abandon()]);
   const { told, sent, ask, notes } = router(one, backend("two", [answers(200)]));
