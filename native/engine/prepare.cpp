@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "engine/forced_tools.h"
 #include "engine/options.h"
 #include "mtmd-helper.h"
 #include "server-schema.h"
@@ -126,7 +127,9 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
   json data = json::parse(body);
   std::vector<raw_buffer> files;
   if (kind == Generation::kChat) {
+    const bool forced = json_value(data, "tool_choice", std::string()) == "required";
     data = oaicompat_chat_params_parse(data, context.meta.chat_params, files);
+    if (forced) data["grammar"] = without_prose(json_value(data, "grammar", std::string()));
   } else if (kind == Generation::kInfill) {
     build_infill_prompt(context, data);
   }

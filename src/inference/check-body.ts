@@ -138,6 +138,27 @@ export function checkMessages(messages: ChatRequest["messages"], images = false)
 }
 
 /**
+ * Tools and calls of tools that the model's chat template would leave out of the prompt: the model would never see them.
+ * @param capabilities what llama.cpp has found out about the template
+ */
+export function checkTools(
+  { tools = [], tool_choice, messages }: Pick<ChatRequest, "tools" | "tool_choice" | "messages">,
+  capabilities: Readonly<Record<string, boolean>>,
+): void {
+  if (tools.length > 0 && tool_choice !== "none" && capabilities.supports_tools !== true) {
+    throw refusal(
+      "tools",
+      "tools: this model's chat template cannot express tools; serve with --chat-template and one that can.",
+    );
+  }
+  const called = messages.findIndex(({ tool_calls: calls }) => (calls?.length ?? 0) > 0);
+  if (called !== -1 && capabilities.supports_tool_calls !== true) {
+    const path = `messages[${called}].tool_calls`;
+    throw refusal(path, `${path}: this model's chat template cannot express calls of tools.`);
+  }
+}
+
+/**
  * A last message of the assistant's is an answer to be continued. llama.cpp's grammars read it up to its first NUL
  * only, and then hold no longer what they promise.
  */

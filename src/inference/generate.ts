@@ -23,7 +23,14 @@ import {
 import { clientGone, HttpError, readJson } from "../http/index.js";
 import { NativeError } from "../native/index.js";
 import type { Outcome } from "../requests/index.js";
-import { checkBody, checkContinued, checkGeneration, checkMessages, refusal } from "./check-body.js";
+import {
+  checkBody,
+  checkContinued,
+  checkGeneration,
+  checkMessages,
+  checkTools,
+  refusal,
+} from "./check-body.js";
 import { CompletionForm } from "./forms/completion.js";
 import type { AnswerForm, ChatAnswer } from "./forms/form.js";
 import { MessagesForm } from "./forms/messages-answer.js";
@@ -180,7 +187,8 @@ function prepareChat(service: InferenceService, body: ChatRequest): ChatRequest 
   checkMessages(body.messages, service.engine.info.images === true);
   checkContinued(body);
   checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
-  return normalise(service, applyToolChoice(service, applyThinking(service, body)));
+  checkTools(body, service.engine.info.templateCapabilities);
+  return normalise(service, applyToolChoice(body.tools ?? [], applyThinking(service, body)));
 }
 
 function showsImages({ messages }: ChatRequest): boolean {
@@ -335,8 +343,8 @@ function thinks(service: InferenceService, body: ChatRequest): boolean | null {
 }
 
 /** llama-server knows no named tool: naming one means offering only that one, and requiring it. */
-function applyToolChoice({ engine }: InferenceService, body: ChatRequest): ChatRequest {
-  const { tool_choice: choice, tools = [] } = body;
+function applyToolChoice(tools: NonNullable<ChatRequest["tools"]>, body: ChatRequest): ChatRequest {
+  const { tool_choice: choice } = body;
   if (choice === undefined || choice === "auto" || choice === "none") return body;
   const offered =
     typeof choice === "string" ? tools : tools.filter((tool) => tool.function.name === choice.function.name);
@@ -344,9 +352,6 @@ function applyToolChoice({ engine }: InferenceService, body: ChatRequest): ChatR
     const what =
       typeof choice === "string" ? "no tools are given" : `no tool is named ${choice.function.name}`;
     throw refusal("tool_choice", `tool_choice: ${what}.`);
-  }
-  if (engine.info.templateCapabilities.supports_tools !== true) {
-    throw refusal("tool_choice", "tool_choice: this model's chat template cannot express tools.");
   }
   return { ...body, tools: offered, tool_choice: "required" };
 }

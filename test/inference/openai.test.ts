@@ -2,7 +2,7 @@ import OpenAI from "openai";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { startServer, type TestServer, untilIdle, user } from "./support/serving.js";
-import { toolTemplate } from "./support/tool-template.js";
+import { thinkingToolTemplate, toolTemplate } from "./support/tool-template.js";
 
 // The official client against the server, unchanged: what works here is what "compatible" means.
 let server: TestServer;
@@ -178,8 +178,6 @@ test("a named tool is called with arguments of its schema, whole and streamed", 
       ...exact,
       messages,
       max_tokens: 120,
-      // Nobody taught the model to call: the bias begins the call, the grammar does the rest.
-      logit_bias: { "{": 100 },
       tools: ["light", "heat"].map((name) => ({ type: "function" as const, function: { name, parameters } })),
       tool_choice: { type: "function" as const, function: { name: "heat" } },
       parallel_tool_calls: false,
@@ -197,6 +195,32 @@ test("a named tool is called with arguments of its schema, whole and streamed", 
     assert.equal(JSON.parse(streamed.function.arguments), JSON.parse(call.function.arguments));
   } finally {
     await tools.close();
+  }
+});
+
+test("a required tool is called at once, or after the thought of a template that thinks", async () => {
+  const heat = { name: "heat", parameters: { type: "object", properties: {}, additionalProperties: false } };
+  // The model is not trained on tools: what it writes freely is prose.
+  for (const [chatTemplate, enable_thinking] of [
+    [toolTemplate, undefined],
+    [thinkingToolTemplate, false],
+  ] as const) {
+    const tools = await startServer({ chatTemplate, parallel: 1 });
+    try {
+      const ask = async (tool_choice: string) => {
+        const { body } = await tools.post("/v1/chat/completions", {
+          ...{ messages, temperature: 0, max_tokens: 60, tools: [{ type: "function", function: heat }] },
+          ...{ tool_choice, ...(enable_thinking === false && { chat_template_kwargs: { enable_thinking } }) },
+        });
+        return body.choices[0].message;
+      };
+      const free = await ask("auto");
+      assert.equal([free.tool_calls, free.content.length > 0], [undefined, true]);
+      const forced = await ask("required");
+      assert.equal([forced.content, forced.tool_calls[0].function.name], ["", "heat"]);
+    } finally {
+      await tools.close();
+    }
   }
 });
 

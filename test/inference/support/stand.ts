@@ -80,7 +80,7 @@ export async function stand(
         thinkingTag: "<think>",
         templateSupportsThinking: true,
       },
-      ...{ templateCapabilities: { supports_tools: true }, points: [], ...info },
+      ...{ templateCapabilities: { supports_tools: true, supports_tool_calls: true }, points: [], ...info },
     },
     request: async (route: string, body: Body, signal: AbortSignal, live?: LivePlan) => {
       asked.push({ route, body, ...(live && { live }) });
