@@ -1,4 +1,4 @@
-/** What the serving process tells its parent of a connection: which request has got no byte of an answer yet. */
+/** Reports of a connection to the parent: which request still waits for the first byte of its answer. */
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { test } from "uvu";

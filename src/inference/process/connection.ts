@@ -3,26 +3,26 @@ import type { Socket } from "node:net";
 import type { ToParent } from "./messages.js";
 
 /**
- * Tells the parent of one connection which request waits for its first byte, and when that byte comes: what has got none
- * when this process dies, the parent answers. It hears of the first byte before that is written, so that nothing is ever
- * answered twice.
+ * Reports one connection to the parent: which request waits for the first byte of its answer, and when that byte comes. If
+ * this process dies, the parent answers the request that waits. The report of the first byte is sent before the byte, so
+ * that no request is answered twice.
  */
 export class Connection {
   readonly #id: number;
-  readonly #tell: (message: ToParent) => void;
+  readonly #send: (message: ToParent) => void;
   /** Paths of the requests that are not answered yet; more than one where a client sends several at once. */
   readonly #waiting: string[] = [];
   #silent = false;
 
-  constructor(id: number, socket: Socket, tell: (message: ToParent) => void) {
+  constructor(id: number, socket: Socket, send: (message: ToParent) => void) {
     this.#id = id;
-    this.#tell = tell;
+    this.#send = send;
     const write = socket.write;
     socket.write = ((...given: Parameters<Socket["write"]>) => {
       this.#writes(given[0]);
       return write.apply(socket, given);
     }) as Socket["write"];
-    socket.once("close", () => tell({ type: "closed", id }));
+    socket.once("close", () => send({ type: "closed", id }));
   }
 
   /** A request has come on this connection. */
@@ -41,17 +41,17 @@ export class Connection {
   #next(): void {
     const [path] = this.#waiting;
     this.#silent = path !== undefined;
-    if (path !== undefined) this.#tell({ type: "asked", id: this.#id, path });
+    if (path !== undefined) this.#send({ type: "asked", id: this.#id, path });
   }
 
   #writes(bytes: string | Uint8Array): void {
     if (!this.#silent || isContinue(bytes)) return;
     this.#silent = false;
-    this.#tell({ type: "answering", id: this.#id });
+    this.#send({ type: "answering", id: this.#id });
   }
 }
 
-/** `100 Continue` asks for the body, and is no answer. */
+/** `100 Continue` asks for the body and does not count as an answer. */
 function isContinue(bytes: string | Uint8Array): boolean {
   return typeof bytes === "string" && bytes.startsWith("HTTP/1.1 100 ");
 }

@@ -160,7 +160,7 @@ class Supervisor implements Serving {
     });
     this.#child = child;
     const handed = new Map<number, Handed>();
-    // What it said last is read after its exit is known.
+    // Its last messages are read after its exit is known.
     const heard = new Promise<void>((resolve) => child.once("disconnect", resolve));
     let readyAt: number | undefined;
     let failure: string | undefined;
@@ -264,7 +264,7 @@ class Supervisor implements Serving {
     );
   }
 
-  /** What becomes of a dead process's connections: whoever got no byte of an answer gets one from here. */
+  /** Takes over a dead process's connections, and answers those that got no byte of an answer. */
   #inherit(handed: Map<number, Handed>): void {
     const connections = [...handed.values()];
     handed.clear();
