@@ -2,7 +2,7 @@ import OpenAI from "openai";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { startServer, type TestServer, untilIdle, user } from "./support/serving.js";
-import { thinkingToolTemplate, toolTemplate } from "./support/tool-template.js";
+import { taggedToolTemplate, thinkingToolTemplate, toolTemplate } from "./support/tool-template.js";
 
 // The official client against the server, unchanged: what works here is what "compatible" means.
 let server: TestServer;
@@ -203,6 +203,7 @@ test("a required tool is called at once, or after the thought of a template that
   // The model is not trained on tools: what it writes freely is prose.
   for (const [chatTemplate, enable_thinking] of [
     [toolTemplate, undefined],
+    [taggedToolTemplate, undefined],
     [thinkingToolTemplate, false],
   ] as const) {
     const tools = await startServer({ chatTemplate, parallel: 1 });
