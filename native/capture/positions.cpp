@@ -4,13 +4,16 @@
 
 namespace tapline {
 
-namespace {
-
-int32_t from_start(int32_t index, int32_t n_prompt) {
+int32_t Positions::from_start(int32_t index, int32_t n_prompt) {
   return index < 0 ? index + n_prompt : index;
 }
 
-}  // namespace
+const Positions::Range* Positions::reversed(int32_t n_prompt) const {
+  const auto found = std::find_if(ranges.begin(), ranges.end(), [&](const Range& range) {
+    return from_start(range.first, n_prompt) > from_start(range.last, n_prompt);
+  });
+  return found == ranges.end() ? nullptr : &*found;
+}
 
 bool Positions::contains(int32_t index, int32_t n_prompt) const {
   if (!(index < n_prompt ? prompt : generated)) return false;

@@ -29,6 +29,10 @@ struct Positions {
   /// The first such token of the prompt, n_prompt where there is none: what comes before it can be shared
   /// with other sequences.
   int32_t first_in_prompt(int32_t n_prompt) const;
+  /// The first range that ends before it begins, counted in such a prompt; null if there is none.
+  const Range* reversed(int32_t n_prompt) const;
+  /// A range's end as an index from the start of the sequence.
+  static int32_t from_start(int32_t index, int32_t n_prompt);
   bool operator==(const Positions& other) const;
 };
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "engine/forced_tools.h"
 #include "engine/options.h"
 #include "mtmd-helper.h"
 #include "server-schema.h"
@@ -67,6 +68,22 @@ ThinkingTags thinking_tags(const json& data, const LivePlan& plan) {
   return tags;
 }
 
+/// Ends of a range that count from different sides can only be compared here, where the prompt's length is
+/// known.
+void check_ranges(const LivePlan& plan, int32_t n_prompt) {
+  const auto check = [n_prompt](const Positions& positions) {
+    const Positions::Range* range = positions.reversed(n_prompt);
+    if (!range) return;
+    const auto text = [](int32_t index) { return std::to_string(index); };
+    throw std::invalid_argument("tapline: positions [" + text(range->first) + ", " + text(range->last) +
+                                "] of a prompt of " + text(n_prompt) + " tokens begin at token " +
+                                text(Positions::from_start(range->first, n_prompt)) + " and end at token " +
+                                text(Positions::from_start(range->last, n_prompt)) + ", before they begin.");
+  };
+  for (const Edit& edit : plan.edits) check(edit.positions);
+  check(plan.watch.positions);
+}
+
 /// Both of a pair draw the same numbers: a seed that is left to chance is chosen here, once.
 void choose_seed(json& data) {
   if (json_value(data, "seed", LLAMA_DEFAULT_SEED) == LLAMA_DEFAULT_SEED)
@@ -111,7 +128,9 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
   json data = json::parse(body);
   std::vector<raw_buffer> files;
   if (kind == Generation::kChat) {
+    const bool forced = json_value(data, "tool_choice", std::string()) == "required";
     data = oaicompat_chat_params_parse(data, context.meta.chat_params, files);
+    if (forced) data["grammar"] = without_prose(json_value(data, "grammar", std::string()));
   } else if (kind == Generation::kInfill) {
     build_infill_prompt(context, data);
   }
@@ -141,6 +160,7 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
     server_task task(kind == Generation::kInfill ? SERVER_TASK_TYPE_INFILL : SERVER_TASK_TYPE_COMPLETION);
     task.id = queue.get_new_id();
     task.index = prepared.states.size();
+    if (live) check_ranges(*live, static_cast<int32_t>(prompt.size()));
     task.tokens = std::move(prompt);
     if (images) {  // one answer: TypeScript has seen to it, for children copy their tokens here
       task.cli = true;

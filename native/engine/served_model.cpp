@@ -19,6 +19,27 @@ void check_slots(const llama_model* model, const std::string& path, int slots) {
                   "texts of a quantised minimax-01 at once; serve it with --parallel 1.");
 }
 
+namespace {
+
+/// The text that begins thinking in the template; empty if there is none.
+std::string thinking_tag(const server_chat_params& chat) {
+  common_chat_templates_inputs inputs;
+  common_chat_msg question;
+  question.role = "user";
+  question.content = "?";
+  inputs.messages = {question};
+  inputs.use_jinja = chat.use_jinja;
+  inputs.reasoning_format = chat.reasoning_format;
+  inputs.enable_thinking = true;
+  try {
+    return common_chat_templates_apply(chat.tmpls.get(), inputs).thinking_start_tag;
+  } catch (const std::exception&) {
+    return {};  // a template that refuses so simple a chat says why when it is asked
+  }
+}
+
+}  // namespace
+
 std::string describe_served(const server_context_meta& meta, const llama_model* model,
                             const common_params& params, const Inside& inside) {
   char architecture[128] = {0};
@@ -46,6 +67,7 @@ std::string describe_served(const server_context_meta& meta, const llama_model* 
       {"pooling", pooling_name(meta.pooling_type)},
       {"templateSupportsThinking", common_chat_templates_support_enable_thinking(chat.tmpls.get())},
       {"thinking", chat.enable_thinking},
+      {"thinkingTag", thinking_tag(chat)},
       {"templateCapabilities", caps},
       {"captures", inside.possible()},
       {"noCaptureReason", inside.reason()},

@@ -135,8 +135,7 @@ async function openServer(options: ChatCommandOptions, signal: AbortSignal | und
     ]);
     const url = own?.url ?? options.url;
     const key = own === undefined ? options.apiKey : undefined;
-    const headers: Record<string, string> = key === undefined ? {} : { Authorization: `Bearer ${key}` };
-    const http = new Transport(url, silenceMs, { headers, service: "serve" });
+    const http = new Transport(url, silenceMs, { apiKey: key ?? "", service: "serve" });
     const { data } = await http.json<{ data: Array<{ id: string }> }>("/v1/models", {});
     const ids = data.map(({ id }) => id);
     // A router picks among its servers itself.

@@ -31,7 +31,9 @@ export function registerRouter(program: Command): void {
     .option("--port <number>", "port; 0 takes any free one", integerBetween(0, 65535), ports.router)
     .option("--share", "share /v1 on the network; everything else stays on this machine")
     .addOption(
-      new Option("--api-key <key>", "key that /v1 asks for").env("TAPLINE_API_KEY").argParser(headerKey),
+      new Option("--api-key <key>", "key that all but /health asks for")
+        .env("TAPLINE_API_KEY")
+        .argParser(headerKey),
     )
     .option("--cors <origin>", "origin whose pages may use /v1, or *; once for each", originList)
     .option("--json-log", "write what happens as lines of JSON")

@@ -189,7 +189,9 @@ export function registerServe(program: Command): void {
     .option("--no-embeddings", "do not serve /v1/embeddings")
     .option("--chat-template <file>", "Jinja template instead of the model's own")
     .addOption(
-      new Option("--api-key <key>", "key that /v1 asks for").env("TAPLINE_API_KEY").argParser(headerKey),
+      new Option("--api-key <key>", "key that all but /health asks for")
+        .env("TAPLINE_API_KEY")
+        .argParser(headerKey),
     )
     .option("--cors <origin>", "origin whose pages may use /v1, or *; once for each", originList)
     .option("--json-log", "write what happens as lines of JSON")

@@ -33,10 +33,16 @@ export class ServingModel {
    * @param service its port on this machine, or its address: `http://127.0.0.1:8971`
    * @param options.timeoutMs longest silence within one request; 75 s unless told otherwise, since a capture may wait a
    *   minute for its turn, and 10 minutes where a vector or a probe is made
+   * @param options.apiKey the server's key, if it has one; TAPLINE_API_KEY unless given
    */
-  constructor(service: number | string = ports.inference, options: { timeoutMs?: number } = {}) {
+  constructor(
+    service: number | string = ports.inference,
+    options: { timeoutMs?: number; apiKey?: string } = {},
+  ) {
     const url = typeof service === "string" ? service : `http://127.0.0.1:${service}`;
-    const open = (usual: number) => new Transport(url, options.timeoutMs ?? usual, { service: "serve" });
+    const { timeoutMs, apiKey } = options;
+    const open = (usual: number) =>
+      new Transport(url, timeoutMs ?? usual, { service: "serve", ...(apiKey !== undefined && { apiKey }) });
     this.#http = open(75_000);
     this.#making = open(600_000);
   }

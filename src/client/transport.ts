@@ -35,11 +35,16 @@ export class Transport {
    * @param timeoutMs longest silence of the service within one request
    * @param options.headers sent with every request
    * @param options.service what is expected there, for the sentence about a port where nothing listens
+   * @param options.apiKey what the service asks for; for an inference server or a router TAPLINE_API_KEY unless given
    */
   constructor(
     baseUrl: string,
     timeoutMs: number,
-    { headers = {}, service }: { headers?: Record<string, string>; service?: Service } = {},
+    {
+      headers = {},
+      service,
+      apiKey = service === "serve" ? process.env.TAPLINE_API_KEY : undefined,
+    }: { headers?: Record<string, string>; service?: Service; apiKey?: string } = {},
   ) {
     const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
     if (url?.protocol !== "http:" || url.pathname !== "/" || url.search !== "" || url.username !== "") {
@@ -47,7 +52,7 @@ export class Transport {
     }
     this.#origin = url;
     this.#timeoutMs = timeoutMs;
-    this.#headers = headers;
+    this.#headers = { ...(apiKey && { Authorization: `Bearer ${apiKey}` }), ...headers };
     this.#service = service;
   }
 
@@ -68,7 +73,9 @@ export class Transport {
     const status = response.statusCode as number;
     if (status >= 200 && status < 300) return response;
     const text = await this.#text(response, exchange.signal);
-    throw new TaplineError(errorSentence(text) ?? `${path} was answered with status ${status}.`, { status });
+    const sentence = errorSentence(text) ?? `${path} was answered with status ${status}.`;
+    const hint = status === 401 && this.#service === "serve" ? " TAPLINE_API_KEY can hold the key." : "";
+    throw new TaplineError(sentence + hint, { status });
   }
 
   #send(path: string, { method = "GET", body, signal }: Exchange): Promise<IncomingMessage> {

@@ -114,7 +114,6 @@ export const generation = {
   n_indent: integer(0, 1024),
   n_cache_reuse: integer(0, maxInt),
   id_slot: integer(-1, limits.slots - 1),
-  tapline: optional(LiveRequest),
 };
 
 const ContentPart = Type.Object({
@@ -206,24 +205,24 @@ export const ChatRequest = Type.Object(
     reasoning_budget_tokens: integer(-1, maxInt),
     thinking_budget_tokens: integer(-1, maxInt),
     reasoning_budget_message: optional(Type.String({ maxLength: 4096 })),
+    tapline: optional(LiveRequest),
   },
   { title: "ChatRequest" },
 );
 export type ChatRequest = Static<typeof ChatRequest>;
+
+const { tapline: _, ...countedInChat } = ChatRequest.properties;
+/** The body of `POST /v1/chat/completions/input_tokens`: counting changes and watches nothing. */
+export const ChatCountRequest = Type.Object(countedInChat, { title: "ChatCountRequest" });
 
 /** The body of `POST /apply-template`. */
 export const TemplateRequest = Type.Object(template, { title: "TemplateRequest" });
 export type TemplateRequest = Static<typeof TemplateRequest>;
 
 const Tokens = Type.Array(TokenId, { minItems: 1, maxItems: limits.prompt_tokens });
-/** A text, its tokens, or several of either. */
+/** A text, its tokens, or several of both. */
 const texts = (maxItems: number) =>
-  Type.Union([
-    Text,
-    Tokens,
-    Type.Array(Text, { minItems: 1, maxItems }),
-    Type.Array(Tokens, { minItems: 1, maxItems }),
-  ]);
+  Type.Union([Text, Tokens, Type.Array(Type.Union([Text, Tokens]), { minItems: 1, maxItems })]);
 
 /** The body of `POST /v1/completions`. */
 export const CompletionRequest = Type.Object(
@@ -234,6 +233,7 @@ export const CompletionRequest = Type.Object(
     logprobs: integer(0, limits.top_logprobs),
     echo: flag(),
     best_of: integer(1, limits.slots),
+    tapline: optional(LiveRequest),
   },
   { title: "CompletionRequest" },
 );
@@ -258,7 +258,7 @@ export const InfillRequest = Type.Object(
     input_suffix: Text,
     input_extra: optional(
       Type.Array(Type.Object({ filename: optional(Type.String({ maxLength: 4096 })), text: Text }), {
-        maxItems: limits.prompts,
+        maxItems: limits.infill_files,
       }),
     ),
     prompt: optional(Text),

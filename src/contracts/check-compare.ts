@@ -1,4 +1,5 @@
 import { limits } from "./limits.js";
+import { reversedRange } from "./reversed-range.js";
 import type { CompareConfig } from "./submission.js";
 import { InvalidInput } from "./validate.js";
 
@@ -144,12 +145,6 @@ function checkStrengths({ intervention, strength_unit: unit = "unit", strengths 
 
 function checkPositions({ positions }: CompareConfig): void {
   if (!Array.isArray(positions)) return;
-  for (const [index, [first, last]] of (positions as Array<[number, number]>).entries()) {
-    // Ends that count from different sides can only be compared once the prompt has been read.
-    if (first < 0 === last < 0 && first > last)
-      throw new InvalidInput(
-        `positions[${index}]`,
-        `must not begin behind its end, got ${first} and ${last}.`,
-      );
-  }
+  const fault = reversedRange(positions as Array<[number, number]>);
+  if (fault !== null) throw new InvalidInput(`positions[${fault.index}]`, fault.sentence);
 }

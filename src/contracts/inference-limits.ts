@@ -4,7 +4,12 @@ export const inferenceLimits = {
   json_depth: 64,
   messages: 4096,
   tools: 128,
-  prompts: 64,
+  /** Prompts of one request; they wait for slots in turn. */
+  prompts: 2048,
+  /** Answers to one request: its prompts times n. */
+  answers: 16_384,
+  /** Files of further context for /infill. */
+  infill_files: 64,
   /** Texts of one request for embeddings, as OpenAI has it. */
   embedding_inputs: 2048,
   prompt_tokens: 1_048_576,

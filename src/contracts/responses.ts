@@ -91,7 +91,11 @@ export const ResponsesRequest = Type.Object(
       }),
     ),
     reasoning: optional(Type.Object({ effort: orNull(Type.String({ maxLength: 64 })) })),
-    truncation: optional(Type.Literal("disabled")),
+    truncation: optional(
+      Type.Enum(["disabled", "auto"], {
+        description: "An input that does not fit is refused either way: nothing is left out silently.",
+      }),
+    ),
     include: optional(Type.Array(Type.String({ maxLength: 128 }), { maxItems: 32 })),
     top_logprobs: integer(0, limits.top_logprobs),
     metadata: optional(AnyObject),
@@ -110,3 +114,7 @@ export const ResponsesRequest = Type.Object(
   { title: "ResponsesRequest" },
 );
 export type ResponsesRequest = Static<typeof ResponsesRequest>;
+
+const { tapline: _, ...countedInResponses } = ResponsesRequest.properties;
+/** The body of `POST /v1/responses/input_tokens`: counting changes and watches nothing. */
+export const ResponsesCountRequest = Type.Object(countedInResponses, { title: "ResponsesCountRequest" });

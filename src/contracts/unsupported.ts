@@ -23,7 +23,7 @@ const elsewhere: Unsupported = {
   no_repeat_ngram_size: "use dry_multiplier",
   bad_words: "use logit_bias",
   include_stop_str_in_output: "stop strings end an answer and are left out",
-  prompt_logprobs: "a prompt's tokens have none here",
+  prompt_logprobs: "use echo with logprobs on /v1/completions",
   max_new_tokens: "it is called max_tokens here",
   num_predict: "it is called max_tokens here",
   do_sample: "temperature 0 takes the most probable token",
@@ -53,10 +53,7 @@ export const unsupportedInCompletions: Unsupported = {
 };
 
 /** llama-server's own completions. */
-export const unsupportedInNative: Unsupported = {
-  ...unsupportedInCompletions,
-  tapline: "use /v1/completions, or an API of chats",
-};
+export const unsupportedInNative: Unsupported = unsupportedInCompletions;
 
 export const unsupportedInResponses: Unsupported = {
   previous_response_id: "nothing is stored here; send the whole conversation in input",

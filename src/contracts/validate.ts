@@ -23,7 +23,7 @@ export function validate<S extends TSchema>(schema: S, value: unknown): Static<S
     validators.set(schema, validator);
   }
   if (!validator.Check(value)) {
-    throw describe(schema, value, validator.Errors(value));
+    throw describe(schema, value, ofBestList(schema, value, validator.Errors(value)));
   }
   return withDefaults(schema, value) as Static<S>;
 }
@@ -44,6 +44,28 @@ function withDefaults(schema: TSchema, value: unknown): unknown {
 const urgency = ["required", "boolean", "type", "enum", "const"];
 
 const limiting = /^(m(in|ax)|uniqueItems|pattern)/;
+
+/**
+ * A field that may be one of several kinds of list, prompts or the tokens of one, fails as all of them. The failures that
+ * count are those of the kind that holds for the most entries, then of the one that holds deepest within the next entry. A
+ * list whose length alone is wrong holds for all of them.
+ */
+function ofBestList(schema: TSchema, root: unknown, failures: Failure[]): Failure[] {
+  const [, field = ""] = (failures[0]?.instancePath ?? "").split("/").map(unescapePointer);
+  const { properties } = schema as { properties?: Record<string, { anyOf?: TSchema[] }> };
+  const value = (root as Record<string, unknown> | null)?.[field];
+  const kinds = properties?.[field]?.anyOf?.filter(({ type }: { type?: string }) => type === "array") ?? [];
+  if (!Array.isArray(value) || kinds.length < 2) return failures;
+  const found = kinds.map((kind) => compile(kind).Errors(value));
+  const holding = found.map((errors) => {
+    const paths = errors.map(({ instancePath }) => instancePath.split("/").slice(1));
+    if (paths.some(({ length }) => length === 0)) return value.length;
+    const depth = Math.max(...paths.map(({ length }) => length));
+    return Number(paths[0]?.[0]) + 1 - 1 / depth;
+  });
+  const best = found.filter((_, kind) => holding[kind] === Math.max(...holding)).flat();
+  return best.map((failure) => ({ ...failure, instancePath: `/${field}${failure.instancePath}` }));
+}
 
 function describe(schema: TSchema, root: unknown, failures: Failure[]): InvalidInput {
   const rank = (failure: Failure) => {
@@ -170,6 +192,7 @@ function sentence(failure: Failure, keys: string[], actual: unknown): string {
 const nouns: Record<string, [one: string, many: string]> = {
   layers: ["index", "indices"],
   strengths: ["number", "numbers"],
+  prompt: ["prompt", "prompts"],
   prompts: ["prompt", "prompts"],
   positives: ["text", "texts"],
   negatives: ["text", "texts"],

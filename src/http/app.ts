@@ -14,6 +14,8 @@ export interface Routes {
   readonly put: Route;
   readonly delete: Route;
   readonly all: Route;
+  /** Every route, in order. */
+  readonly stack: readonly { readonly path: string; readonly methods: readonly string[] }[];
   routes(): Middleware;
 }
 

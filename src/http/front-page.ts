@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Middleware } from "koa";
 import { Html, htmlTag } from "../markup/html.js";
-import { isLoopback } from "./local-access.js";
+import { remoteFault } from "./local-access.js";
 import { sharedAccessFault } from "./page-access.js";
 
 /** What a service says of itself to whoever opens its address in a browser. */
@@ -44,7 +44,7 @@ export function frontPage(describe: () => FrontPage): Middleware {
     // Who opens an address sends no Origin; a page that fetches one does.
     const opened = ctx.headers.origin === undefined && (ctx.method === "GET" || ctx.method === "HEAD");
     const asked = ctx.path === "/" && opened;
-    if (!asked || !isLoopback(ctx.socket.remoteAddress) || sharedAccessFault(ctx.req, []) !== null) {
+    if (!asked || remoteFault(ctx.req) !== null || sharedAccessFault(ctx.req, []) !== null) {
       return next();
     }
     ctx.type = "html";

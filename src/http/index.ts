@@ -20,7 +20,14 @@ export {
   listen,
   urlHost,
 } from "./listen.js";
-export { headerValues, isLoopback, localAccess, localAccessFault, underPath } from "./local-access.js";
+export {
+  headerValues,
+  isLoopback,
+  localAccess,
+  localAccessFault,
+  remoteFault,
+  underPath,
+} from "./local-access.js";
 export {
   type AllowedOrigins,
   corsHeaders,

@@ -15,6 +15,33 @@ export function isLoopback(address: string | undefined): boolean {
 }
 
 /**
+ * Why a request is not known to come from this machine, or null when it is. A reverse proxy on this machine connects from
+ * loopback, and by default nginx and Apache send a loopback Host as well, although their clients may be anywhere. Most
+ * proxies name themselves in a header. nginx does not, but before 1.29.7 it speaks HTTP/1.0 to its backends, which
+ * hardly any other program still does.
+ */
+export function remoteFault(request: IncomingMessage): string | null {
+  if (!isLoopback(request.socket.remoteAddress)) {
+    return "Only programs on this machine may use this address; the connection comes from elsewhere.";
+  }
+  const { rawHeaders, httpVersion } = request;
+  const header = rawHeaders.find((name, index) => index % 2 === 0 && isForwardingHeader(name.toLowerCase()));
+  if (header !== undefined) {
+    return (
+      "Only programs on this machine may use this address; " +
+      `the header ${header.slice(0, 60)} shows that a proxy forwarded the request.`
+    );
+  }
+  if (httpVersion === "1.0") {
+    return (
+      "Only programs on this machine may use this address, and over HTTP/1.1; " +
+      "HTTP/1.0 is what proxies such as nginx use to forward requests."
+    );
+  }
+  return null;
+}
+
+/**
  * Why a request may not use an endpoint that is for programs on this machine only, or null when it may.
  *
  * A page in a browser can reach loopback too, by any name that resolves there; what it cannot do is hide that
@@ -22,9 +49,8 @@ export function isLoopback(address: string | undefined): boolean {
  * alone is what Node's own fetch sends; every browser that sends it sends Sec-Fetch-Site as well.
  */
 export function localAccessFault(request: IncomingMessage): string | null {
-  if (!isLoopback(request.socket.remoteAddress)) {
-    return "Only programs on this machine may use this address; the connection comes from elsewhere.";
-  }
+  const remote = remoteFault(request);
+  if (remote !== null) return remote;
   if (!request.url?.startsWith("/")) return "The request target must be a path on this server.";
   const hosts = headerValues(request, (name) => name === "host");
   if (hosts.length !== 1) return `Exactly one Host header is needed; the request has ${hosts.length}.`;
@@ -60,6 +86,11 @@ function isLocalHost(host: string, port: number | undefined): boolean {
   const name = host.toLowerCase();
   const names = ["localhost", "127.0.0.1", "[::1]"];
   return names.some((local) => name === `${local}:${port}` || (port === 80 && name === local));
+}
+
+/** What proxies add to a request that they forward. */
+function isForwardingHeader(name: string): boolean {
+  return name === "via" || name === "forwarded" || name === "x-real-ip" || /^x-forwarded(-|$)/.test(name);
 }
 
 function isBrowserHeader(name: string): boolean {

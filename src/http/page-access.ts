@@ -61,11 +61,16 @@ export function isPreflight({ method, headers }: IncomingMessage): boolean {
   return method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
 }
 
-/** Refuses with 403 what sharedAccessFault names, everywhere; lets pages of the given origins in where `pages` says so. */
+/**
+ * Refuses with 403 what sharedAccessFault names, everywhere; lets pages of the given origins in where `pages` says so, and
+ * answers no page of another site elsewhere. It has to come before the check of a key: browsers send none with the
+ * question whether a page may ask.
+ */
 export function sharedAccess(origins: AllowedOrigins, pages: (path: string) => boolean): Middleware {
   return (ctx, next) => {
-    const allowed = pages(ctx.path) ? origins : [];
-    const fault = sharedAccessFault(ctx.req, allowed);
+    const forPages = pages(ctx.path);
+    const allowed = forPages ? origins : [];
+    const fault = sharedAccessFault(ctx.req, allowed) ?? foreignPageFault(ctx.req, allowed, forPages);
     if (fault !== null) throw new HttpError(403, fault);
     const headers = corsHeaders(ctx.req, allowed);
     ctx.set(headers);
@@ -73,6 +78,19 @@ export function sharedAccess(origins: AllowedOrigins, pages: (path: string) => b
     ctx.status = 204;
     return undefined;
   };
+}
+
+/** Why the page of another site is not answered, or null. */
+function foreignPageFault(
+  request: IncomingMessage,
+  origins: AllowedOrigins,
+  forPages: boolean,
+): string | null {
+  const { method, headers } = request;
+  if (headers.origin === undefined || !isFromOtherSite(request, headers.host ?? "", origins)) return null;
+  if (!forPages) return "Pages of other sites may use /v1 only, and only if --cors allows their origin.";
+  if (method !== "OPTIONS") return null;
+  return `Pages of ${headers.origin.slice(0, 200)} may not use this server; --cors allows an origin.`;
 }
 
 function isFromOtherSite({ headers }: IncomingMessage, host: string, origins: AllowedOrigins): boolean {

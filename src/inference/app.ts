@@ -2,19 +2,19 @@ import type Koa from "koa";
 import type { Middleware } from "koa";
 import {
   createApp,
-  errorBodyAt,
   type FrontPage,
   frontPage,
   HttpError,
-  isLoopback,
   keyAccess,
   localAccess,
+  type Routes,
+  remoteFault,
   sharedAccess,
   underPath,
 } from "../http/index.js";
 import { NativeError } from "../native/index.js";
 import { executionRoutes } from "../requests/index.js";
-import { messagesErrorBody } from "./forms/form.js";
+import { servingErrorBody } from "./error-body.js";
 import { insideRoutes } from "./inside.js";
 import { libraryRoutes } from "./live/routes.js";
 import { llamaServerRoutes } from "./llama-server.js";
@@ -25,13 +25,12 @@ import { v1Routes } from "./v1.js";
 
 const inside = underPath("/lab", "/executions");
 const openAi = underPath("/v1");
-const anthropic = underPath("/v1/messages");
 const open = underPath("/health", "/v1/health");
 const shared = underPath("/v1", "/health");
 
 /**
  * The inference server's application. /lab and /executions answer programs on this machine only, whatever
- * address the server is bound to; an API key, where there is one, guards everything else but /health. Without a
+ * address the server is bound to; an API key, where there is one, guards them and everything else but /health. Without a
  * key, other machines get /v1 and /health alone.
  */
 export function inferenceApp(service: InferenceService, log?: (line: string) => void): Koa {
@@ -41,22 +40,27 @@ export function inferenceApp(service: InferenceService, log?: (line: string) => 
       localAccess(inside),
       sharedAccess(service.cors, openAi),
       shareWithoutKey(service.apiKey),
-      keyAccess(service.apiKey, (path) => !inside(path) && !open(path)),
+      keyAccess(service.apiKey, (path) => !open(path)),
       countRefusals(service),
       answerForEngine,
     ],
-    routers: [
-      v1Routes(service),
-      llamaServerRoutes(service),
-      textRoutes(service),
-      statusRoutes(service),
-      insideRoutes(service),
-      libraryRoutes(service),
-      executionRoutes(service.executions),
-    ],
-    errorBodyAt: (path) => (anthropic(path) ? messagesErrorBody : errorBodyAt(path)),
+    routers: inferenceRoutes(service),
+    errorBodyAt: servingErrorBody,
     ...(log === undefined ? {} : { log }),
   });
+}
+
+/** Every route of the inference server. */
+export function inferenceRoutes(service: InferenceService): Routes[] {
+  return [
+    v1Routes(service),
+    llamaServerRoutes(service),
+    textRoutes(service),
+    statusRoutes(service),
+    insideRoutes(service),
+    libraryRoutes(service),
+    executionRoutes(service.executions),
+  ];
 }
 
 function greeting({ engine: { info }, aliases }: InferenceService): FrontPage {
@@ -84,10 +88,10 @@ function greeting({ engine: { info }, aliases }: InferenceService): FrontPage {
   };
 }
 
-/** What other machines may ask of a server that has no key. */
+/** What other machines, and clients of proxies, may ask of a server that has no key. */
 function shareWithoutKey(key: string | undefined): Middleware {
   return (ctx, next) => {
-    if (key === undefined && !shared(ctx.path) && !isLoopback(ctx.socket.remoteAddress)) {
+    if (key === undefined && !shared(ctx.path) && remoteFault(ctx.req) !== null) {
       throw new HttpError(403, "Without an API key, other machines may use /v1 and /health only.");
     }
     return next();

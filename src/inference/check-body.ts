@@ -1,6 +1,7 @@
 import type { Static, TSchema } from "typebox";
 import type { ChatRequest } from "../contracts/chat.js";
 import { inferenceLimits as limits } from "../contracts/inference-limits.js";
+import { liveField, liveFieldFault } from "../contracts/live-field.js";
 import { meantWhenFalse, type Unsupported } from "../contracts/unsupported.js";
 import { InvalidInput, validate } from "../contracts/validate.js";
 import { HttpError } from "../http/index.js";
@@ -21,6 +22,8 @@ export function checkBody<S extends TSchema>(
     throw new HttpError(400, "The body must be a JSON object.");
   }
   checkShape(body);
+  const misplaced = liveFieldFault(body, hasField(schema, liveField));
+  if (misplaced !== null) throw refusal(misplaced.field, misplaced.sentence);
   const present = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
   for (const [field, instead] of Object.entries(unsupported)) {
     const value = present[field];
@@ -34,6 +37,10 @@ export function checkBody<S extends TSchema>(
     if (error instanceof InvalidInput) throw refusal(error.field, error.message);
     throw error;
   }
+}
+
+function hasField(schema: TSchema, name: string): boolean {
+  return Object.hasOwn((schema as { properties?: object }).properties ?? {}, name);
 }
 
 type GenerationFields = Pick<ChatRequest, "grammar" | "json_schema" | "n" | "n_cmpl" | "id_slot" | "stop"> &
@@ -127,6 +134,27 @@ export function checkMessages(messages: ChatRequest["messages"], images = false)
       }
       if (part.text === undefined) throw refusal(path, `${path}.text is required.`);
     }
+  }
+}
+
+/**
+ * Tools and calls of tools that the model's chat template would leave out of the prompt: the model would never see them.
+ * @param capabilities what llama.cpp has found out about the template
+ */
+export function checkTools(
+  { tools = [], tool_choice, messages }: Pick<ChatRequest, "tools" | "tool_choice" | "messages">,
+  capabilities: Readonly<Record<string, boolean>>,
+): void {
+  if (tools.length > 0 && tool_choice !== "none" && capabilities.supports_tools !== true) {
+    throw refusal(
+      "tools",
+      "tools: this model's chat template cannot express tools; serve with --chat-template and one that can.",
+    );
+  }
+  const called = messages.findIndex(({ tool_calls: calls }) => (calls?.length ?? 0) > 0);
+  if (called !== -1 && capabilities.supports_tool_calls !== true) {
+    const path = `messages[${called}].tool_calls`;
+    throw refusal(path, `${path}: this model's chat template cannot express calls of tools.`);
   }
 }
 

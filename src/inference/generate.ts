@@ -23,15 +23,23 @@ import {
 import { clientGone, HttpError, readJson } from "../http/index.js";
 import { NativeError } from "../native/index.js";
 import type { Outcome } from "../requests/index.js";
-import { checkBody, checkContinued, checkGeneration, checkMessages, refusal } from "./check-body.js";
+import {
+  checkBody,
+  checkContinued,
+  checkGeneration,
+  checkMessages,
+  checkTools,
+  refusal,
+} from "./check-body.js";
 import { CompletionForm } from "./forms/completion.js";
 import type { AnswerForm, ChatAnswer } from "./forms/form.js";
 import { MessagesForm } from "./forms/messages-answer.js";
 import { chatOfMessages } from "./forms/messages-request.js";
 import { ResponsesForm } from "./forms/responses-answer.js";
 import { chatOfResponses } from "./forms/responses-request.js";
+import { SilentForm } from "./forms/silent.js";
 import { openLive } from "./live/request.js";
-import { sendStream, wholeBody } from "./reply.js";
+import { sendStream, wholeBody, withoutLoneTag } from "./reply.js";
 import type { InferenceService } from "./service.js";
 
 /** Reads and checks a body of the OpenAI-style endpoints, and that it asks for the served model. */
@@ -93,7 +101,7 @@ export async function complete(service: InferenceService, ctx: Context): Promise
     throw refusal("best_of", `best_of: must be n (${perPrompt}), got ${best_of}; ask for more and choose.`);
   }
   const wanted = body.logprobs ?? (body.n_probs === 0 ? undefined : body.n_probs);
-  const silent = body.max_tokens === 0;
+  const silent = asksForNothing(body);
   if (echo && wanted !== undefined) checkEchoed(service, body);
   const rewritten = echo === true || silent || (wanted !== undefined && body.post_sampling_probs !== true);
   const form = async (signal: AbortSignal) => {
@@ -109,14 +117,16 @@ export async function complete(service: InferenceService, ctx: Context): Promise
 export async function completeNatively(service: InferenceService, ctx: Context): Promise<void> {
   const body = await readBody(service, ctx, NativeSchema, unsupportedInNative);
   checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
-  await generate(service, ctx, "native-completion", body, normalise(service, body), null);
+  const form = asksForNothing(body) ? new SilentForm() : undefined;
+  await generate(service, ctx, "native-completion", body, normalise(service, body), null, form);
 }
 
 /** `POST /infill` */
 export async function infill(service: InferenceService, ctx: Context): Promise<void> {
   const body = await readBody(service, ctx, InfillSchema, unsupportedInNative);
   checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
-  await generate(service, ctx, "infill", body, normalise(service, body), null);
+  const form = asksForNothing(body) ? new SilentForm() : undefined;
+  await generate(service, ctx, "infill", body, normalise(service, body), null, form);
 }
 
 /** How many tokens a chat's prompt has, as the template writes it. */
@@ -177,7 +187,8 @@ function prepareChat(service: InferenceService, body: ChatRequest): ChatRequest 
   checkMessages(body.messages, service.engine.info.images === true);
   checkContinued(body);
   checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
-  return normalise(service, applyToolChoice(service, applyThinking(service, body)));
+  checkTools(body, service.engine.info.templateCapabilities);
+  return normalise(service, applyToolChoice(body.tools ?? [], applyThinking(service, body)));
 }
 
 function showsImages({ messages }: ChatRequest): boolean {
@@ -204,7 +215,8 @@ async function generateChat(
 ): Promise<void> {
   const request = prepareChat(service, body);
   if (showsImages(body)) checkAroundImages(body);
-  await generate(service, ctx, "chat", input, request, thinks(service, request), form);
+  const told = form ?? (asksForNothing(body) ? new SilentForm() : undefined);
+  await generate(service, ctx, "chat", input, request, thinks(service, request), told);
 }
 
 async function generate(
@@ -216,10 +228,14 @@ async function generate(
   thinking: boolean | null,
   given?: AnswerForm | ((signal: AbortSignal) => Promise<AnswerForm>),
 ): Promise<void> {
+  const answers = answersOf(request);
+  if (answers > inferenceLimits.answers) {
+    throw refusal("n", `n: at most ${inferenceLimits.answers} answers to all prompts, got ${answers}.`);
+  }
   const live = await openLive(service, ctx, tapline, {
-    answers: answersOf(request),
+    answers,
     chat: route === "chat",
-    form: given !== undefined && route === "chat",
+    form: typeof given === "object" && given.single === true,
   });
   const scored = live?.watch?.probes === true;
   const leave = service.admission.enter();
@@ -240,7 +256,8 @@ async function generate(
     const form = typeof given === "function" ? await given(gone.signal) : given;
     const reply = await service.engine.request(route, request, gone.signal, live);
     if (reply.parts === null) {
-      const body = wholeBody(reply);
+      const whole = wholeBody(reply);
+      const body = route === "chat" ? withoutLoneTag(whole, service.engine.info.thinkingTag) : whole;
       ctx.type = "application/json";
       ctx.body = form === undefined ? body : form.whole(JSON.parse(body) as ChatAnswer);
       clock.measured(reply.times);
@@ -274,6 +291,13 @@ async function generate(
     trace.ended(outcome);
     leave();
   }
+}
+
+/** Whether a request asks for no token, whichever of the names it uses; the engine reads them in this order. */
+function asksForNothing(
+  body: Pick<ChatRequest, "n_predict" | "max_completion_tokens" | "max_tokens">,
+): boolean {
+  return (body.n_predict ?? body.max_completion_tokens ?? body.max_tokens) === 0;
 }
 
 /** How many answers a request asks for: so many of each of its prompts. */
@@ -319,8 +343,8 @@ function thinks(service: InferenceService, body: ChatRequest): boolean | null {
 }
 
 /** llama-server knows no named tool: naming one means offering only that one, and requiring it. */
-function applyToolChoice({ engine }: InferenceService, body: ChatRequest): ChatRequest {
-  const { tool_choice: choice, tools = [] } = body;
+function applyToolChoice(tools: NonNullable<ChatRequest["tools"]>, body: ChatRequest): ChatRequest {
+  const { tool_choice: choice } = body;
   if (choice === undefined || choice === "auto" || choice === "none") return body;
   const offered =
     typeof choice === "string" ? tools : tools.filter((tool) => tool.function.name === choice.function.name);
@@ -328,9 +352,6 @@ function applyToolChoice({ engine }: InferenceService, body: ChatRequest): ChatR
     const what =
       typeof choice === "string" ? "no tools are given" : `no tool is named ${choice.function.name}`;
     throw refusal("tool_choice", `tool_choice: ${what}.`);
-  }
-  if (engine.info.templateCapabilities.supports_tools !== true) {
-    throw refusal("tool_choice", "tool_choice: this model's chat template cannot express tools.");
   }
   return { ...body, tools: offered, tool_choice: "required" };
 }

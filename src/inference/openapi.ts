@@ -1,6 +1,7 @@
 import Type, { type TSchema } from "typebox";
 import { Capabilities, CaptureRequest, CaptureResult } from "../contracts/capture.js";
 import {
+  ChatCountRequest,
   ChatRequest,
   CompletionRequest,
   DetokenizeRequest,
@@ -19,7 +20,7 @@ import { libraryPaths } from "../contracts/library-paths.js";
 import { llamaServerPaths } from "../contracts/llama-server.js";
 import { CountRequest, MessagesRequest } from "../contracts/messages.js";
 import { withReferences } from "../contracts/openapi.js";
-import { ResponsesRequest } from "../contracts/responses.js";
+import { ResponsesCountRequest, ResponsesRequest } from "../contracts/responses.js";
 
 type Json = Record<string, unknown>;
 
@@ -53,9 +54,9 @@ const ofLlamaServer = new Set<string>([...llamaServerPaths.asked, ...llamaServer
 /** Every endpoint that takes a body: its schema is the one that validates it. */
 const bodies: readonly [path: string, operationId: string, summary: string, schema: TSchema][] = [
   ["/v1/chat/completions", "chat", "Chat; streams with `stream`", ChatRequest],
-  ["/v1/chat/completions/input_tokens", "countChat", "How many tokens a chat's prompt has", ChatRequest],
+  ["/v1/chat/completions/input_tokens", "countChat", "How many tokens a chat's prompt has", ChatCountRequest],
   ["/v1/responses", "respond", "OpenAI's Responses; nothing is stored", ResponsesRequest],
-  ["/v1/responses/input_tokens", "countResponse", "How many tokens its prompt has", ResponsesRequest],
+  ["/v1/responses/input_tokens", "countResponse", "How many tokens its prompt has", ResponsesCountRequest],
   ["/v1/messages", "message", "Anthropic's Messages", MessagesRequest],
   ["/v1/messages/count_tokens", "countMessage", "How many tokens its prompt has", CountRequest],
   ["/v1/completions", "complete", "Text that goes on", CompletionRequest],

@@ -3,7 +3,7 @@ import type { Context } from "koa";
 import { HttpError, toHttpError } from "../http/index.js";
 import type { EngineReply } from "../native/engine.js";
 import { NativeError } from "../native/index.js";
-import { type AnswerForm, translate } from "./forms/form.js";
+import { type AnswerForm, type ChatAnswer, translate } from "./forms/form.js";
 
 /** A comment that keeps a silent stream from being taken for dead. */
 const keepAlive = ": still working\n\n";
@@ -32,6 +32,23 @@ export function wholeBody(reply: Pick<EngineReply, "status" | "body">): string {
   const code = error.type === "exceed_context_size_error" ? "context_length_exceeded" : null;
   const sentence = error.message === unfit.theirs ? unfit.ours : error.message;
   throw new HttpError(status, sentence, code === null ? {} : { code });
+}
+
+/**
+ * An answer whose thinking was cut off right after it began: llama.cpp takes the tag alone for the answer's text, where a
+ * stream of the same answer has no text.
+ * @param tag what the template writes where thinking begins; empty where it writes nothing
+ */
+export function withoutLoneTag(body: string, tag: string): string {
+  if (tag.trim() === "" || !body.includes(`"content":${JSON.stringify(tag.trim()).slice(0, -1)}`))
+    return body;
+  const answer = JSON.parse(body) as ChatAnswer;
+  for (const { message } of answer.choices) {
+    if (message === undefined || message.reasoning_content) continue;
+    if (message.content?.trim() === tag.trim())
+      Object.assign(message, { content: "", reasoning_content: "" });
+  }
+  return JSON.stringify(answer);
 }
 
 /**

@@ -119,7 +119,10 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
   }
   const engine = await Engine.open({ ...opening, id: aliases[0] ?? modelId(model, resolved) });
   await checkFinite(engine);
-  const { slotContext } = engine.info;
+  const { slotContext, templateCapabilities } = engine.info;
+  if (templateCapabilities.supports_tools !== true) {
+    onWarning?.("This model's chat template cannot express tools: requests that offer tools are refused.");
+  }
   if (engineOptions.ctxSize !== undefined && slotContext < engineOptions.ctxSize) {
     onWarning?.(
       `--ctx-size ${engineOptions.ctxSize} is more than this model was trained with: a slot holds ${slotContext} tokens.`,

@@ -3,7 +3,7 @@ import { DetokenizeRequest, TemplateRequest, TokenizeRequest } from "../contract
 import { inferenceLimits } from "../contracts/inference-limits.js";
 import { clientGone, createRouter, type Routes, readJson } from "../http/index.js";
 import type { EngineRoute } from "../native/engine.js";
-import { checkBody, checkMessages, checkTokens } from "./check-body.js";
+import { checkBody, checkMessages, checkTokens, checkTools } from "./check-body.js";
 import { wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
 
@@ -28,8 +28,9 @@ export function textRoutes(service: InferenceService): Routes {
   answer("/detokenize", DetokenizeRequest, "detokenize", (body: { tokens: number[] }) => {
     checkTokens(service.engine.info, body.tokens);
   });
-  answer("/apply-template", TemplateRequest, "apply-template", (body: { messages: [] }) =>
-    checkMessages(body.messages),
-  );
+  answer("/apply-template", TemplateRequest, "apply-template", (body: TemplateRequest) => {
+    checkMessages(body.messages);
+    checkTools(body, service.engine.info.templateCapabilities);
+  });
   return router;
 }

@@ -1,8 +1,8 @@
 import type { Context } from "koa";
 import type { Static, TSchema } from "typebox";
-import { ChatRequest, EmbeddingRequest, RerankRequest } from "../contracts/chat.js";
+import { ChatCountRequest, type ChatRequest, EmbeddingRequest, RerankRequest } from "../contracts/chat.js";
 import { CountRequest } from "../contracts/messages.js";
-import { ResponsesRequest } from "../contracts/responses.js";
+import { ResponsesCountRequest } from "../contracts/responses.js";
 import {
   type Unsupported,
   unsupportedInChat,
@@ -53,8 +53,8 @@ export function v1Routes(service: InferenceService): Routes {
   });
   router.post("/responses", (ctx) => responses(service, ctx));
   router.post("/messages", (ctx) => messages(service, ctx));
-  count("/chat/completions/input_tokens", ChatRequest, unsupportedInChat, (body) => body);
-  count("/responses/input_tokens", ResponsesRequest, unsupportedInResponses, chatOfResponses);
+  count("/chat/completions/input_tokens", ChatCountRequest, unsupportedInChat, (body) => body);
+  count("/responses/input_tokens", ResponsesCountRequest, unsupportedInResponses, chatOfResponses);
   count("/messages/count_tokens", CountRequest, unsupportedInMessages, chatOfCount);
   for (const path of ["/rerank", "/reranking"]) {
     router.post(path, (ctx) => rerank(service, ctx));

@@ -106,6 +106,8 @@ export interface EngineInfo {
   /** Whether chats may hold images. */
   readonly images: boolean;
   readonly templateSupportsThinking: boolean;
+  /** The text that begins thinking in the template; empty if there is none. */
+  readonly thinkingTag: string;
   /** Whether answers think when a request does not say. */
   readonly thinking: boolean;
   readonly templateCapabilities: Readonly<Record<string, boolean>>;

@@ -16,15 +16,16 @@ import {
 import { executionRoutes } from "../requests/index.js";
 import type { ModelObject } from "./backend.js";
 import { cameBack, unavailable } from "./forward.js";
-import { withVia } from "./headers.js";
+import { isComingBack, withVia } from "./headers.js";
 import { pick } from "./pick.js";
 import type { RouterService } from "./service.js";
 
 const shared = underPath("/v1");
+const open = underPath("/health");
 
 /**
- * The router's application, but for what is forwarded. /v1 is for everybody who reaches the port (and has the key, where there is one);
- * everything else answers programs on this machine only.
+ * The router's application, but for what is forwarded. /v1 is for everybody who reaches the port; everything
+ * else answers programs on this machine only. Where there is a key, all but /health asks for it.
  */
 export function routerApp(service: RouterService, log: (line: string) => void): Koa {
   return createApp({
@@ -32,7 +33,7 @@ export function routerApp(service: RouterService, log: (line: string) => void): 
       frontPage(() => greeting(service)),
       localAccess((path) => !shared(path)),
       sharedAccess(service.cors, shared),
-      keyAccess(service.apiKey, shared),
+      keyAccess(service.apiKey, (path) => !open(path)),
     ],
     routers: [
       v1Routes(service),
@@ -100,8 +101,7 @@ function toldRoutes(service: RouterService) {
   const router = createRouter();
   for (const path of llamaServerPaths.told) {
     router.get(path, async (ctx) => {
-      const via = ctx.get("Via");
-      if (via.includes(service.via)) throw cameBack();
+      if (isComingBack(ctx.req, service.via)) throw cameBack();
       const { model } = ctx.query;
       const wanted = typeof model === "string" && model !== autoModel ? model : null;
       const backend = pick(service.backends, wanted, new Set(), performance.now());
@@ -109,7 +109,7 @@ function toldRoutes(service: RouterService) {
         throw unavailable(service, wanted);
       }
       const { status, body } = await service.health
-        .told(backend, path, withVia(via, service.via))
+        .told(backend, path, withVia(ctx.get("X-Tapline-Route"), service.via))
         .catch((error: Error) => {
           throw new HttpError(502, `${backend.url} does not tell its ${path}: ${error.message}.`);
         });

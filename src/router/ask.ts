@@ -1,6 +1,7 @@
 import { type IncomingMessage, request as openHttp } from "node:http";
 import { request as openHttps } from "node:https";
 import { routerLimits } from "../contracts/router.js";
+import { routeHeader } from "./headers.js";
 
 export interface BackendAnswer {
   status: number;
@@ -22,12 +23,12 @@ export function ask(
   apiKey: string | undefined,
   timeoutMs: number,
   signal: AbortSignal,
-  via?: string,
+  route?: string,
 ): Promise<BackendAnswer> {
   const open = url.startsWith("https:") ? openHttps : openHttp;
   return new Promise((resolve, reject) => {
     const headers: Record<string, string> = { Accept: "application/json" };
-    if (via !== undefined) headers.Via = via;
+    if (route !== undefined) headers[routeHeader] = route;
     if (apiKey !== undefined) headers.Authorization = `Bearer ${apiKey}`;
     const request = open(url, { agent: false, headers, signal }, (response) => {
       readAnswer(response).then(resolve, reject).finally(settled);

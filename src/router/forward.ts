@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { inferenceLimits } from "../contracts/inference-limits.js";
+import { disguisedLiveField, liveField } from "../contracts/live-field.js";
 import { autoModel, routerLimits } from "../contracts/router.js";
 import { corsHeaders, HttpError, localAccessFault, readBytes } from "../http/index.js";
 import type { ExecutionTrace, Outcome } from "../requests/index.js";
@@ -7,7 +8,7 @@ import { AnswerTrace } from "./answer-trace.js";
 import { Attempt, type AttemptEnd, type Refusal } from "./attempt.js";
 import type { Backend } from "./backend.js";
 import { type Member, membersOf, memberValue, withString } from "./body-fields.js";
-import { requestHeaders } from "./headers.js";
+import { isComingBack, requestHeaders } from "./headers.js";
 import { pick } from "./pick.js";
 import type { RouterService } from "./service.js";
 
@@ -49,9 +50,7 @@ export async function forward(
   response: ServerResponse,
   path: string,
 ): Promise<void> {
-  if (request.headers.via?.includes(service.via)) {
-    throw cameBack();
-  }
+  if (isComingBack(request, service.via)) throw cameBack();
   if (service.requests.active >= routerLimits.active) {
     throw new HttpError(503, `The router is busy: ${service.requests.active} requests are inside already.`, {
       code: "overloaded",
@@ -74,7 +73,7 @@ export async function forward(
       stream: ask.stream,
       input: ask.body,
     });
-    outcome = await new Forwarding(service, request, response, ask, trace, began).run();
+    outcome = await new Forwarding(service, request, response, path, ask, trace, began).run();
   } catch (error) {
     if (error instanceof HttpError && error.status < 500) outcome = "refused";
     trace?.failed(error instanceof Error ? error.message : String(error));
@@ -97,7 +96,8 @@ function readAsk(body: Buffer): Ask {
   if (model !== null && typeof model !== "string") {
     throw new HttpError(400, "model must be a string.", { param: "model" });
   }
-  const opensModel = memberValue(body, members, "tapline") !== undefined;
+  const opensModel = (memberValue(body, members, liveField) ?? null) !== null;
+  checkDisguises(body, members);
   const template = memberValue(body, members, "chat_template_kwargs") as { enable_thinking?: unknown } | null;
   const thinking = template?.enable_thinking;
   return {
@@ -108,6 +108,14 @@ function readAsk(body: Buffer): Ask {
     thinking: typeof thinking === "boolean" ? thinking : null,
     opensModel,
   };
+}
+
+/** Other servers ignore what they do not know, and so they would a `tapline` object that the router did not find. */
+function checkDisguises(body: Uint8Array, members: readonly Member[]): void {
+  for (const { name } of members) {
+    const fault = disguisedLiveField(name, () => memberValue(body, members, name));
+    if (fault !== null) throw new HttpError(400, fault.sentence, { param: fault.field });
+  }
 }
 
 /**
@@ -129,6 +137,7 @@ class Forwarding {
   readonly #service: RouterService;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
+  readonly #path: string;
   readonly #ask: Ask;
   readonly #trace: ExecutionTrace;
   readonly #answer: AnswerTrace;
@@ -140,6 +149,7 @@ class Forwarding {
     service: RouterService,
     request: IncomingMessage,
     response: ServerResponse,
+    path: string,
     ask: Ask,
     trace: ExecutionTrace,
     began: number,
@@ -147,6 +157,7 @@ class Forwarding {
     this.#service = service;
     this.#request = request;
     this.#response = response;
+    this.#path = path;
     this.#ask = ask;
     this.#trace = trace;
     this.#answer = new AnswerTrace(trace);
@@ -189,6 +200,9 @@ class Forwarding {
           this.#refusedBy.add(backend);
           this.#refusal = end.refusal;
           this.#trace.lifecycle(`${backend.url} answers ${end.refusal.status}`);
+          // A tapline server says so of the process that died under the request.
+          if (end.refusal.status === 502) deaths++;
+          this.#giveUpAfter(deaths);
           break;
         case "unreached":
         case "broken":
@@ -196,15 +210,19 @@ class Forwarding {
           if (end.kind === "broken" && !end.head && !fresh) again = backend;
           else if (!backend.retired) this.#service.health.failed(backend, epoch, end.sentence);
           if (end.kind === "broken") deaths++;
-          if (deaths >= routerLimits.deaths) {
-            throw new HttpError(502, `${deaths} backends in a row ended under this request; it is given up.`);
-          }
+          this.#giveUpAfter(deaths);
           break;
         case "abandoned":
           this.#trace.lifecycle(`${backend.url} does not answer; it is given up before its first byte`);
       }
     }
     throw new HttpError(502, `No backend answered this request in ${mostTries} tries.`);
+  }
+
+  /** A request under which one backend after the other dies is kept from the rest. */
+  #giveUpAfter(deaths: number): void {
+    if (deaths < routerLimits.deaths) return;
+    throw new HttpError(502, `${deaths} backends in a row ended under this request; it is given up.`);
   }
 
   /** A backend that can take the request now; asks those that are set aside when there is no other. */
@@ -262,6 +280,8 @@ class Forwarding {
     const { apiKey, via } = this.#service;
     const headers = requestHeaders(this.#request, {
       via,
+      // Both were checked: what opens a model here, llama-server's own paths before the request was read.
+      local: this.#ask.opensModel || !this.#path.startsWith("/v1/"),
       executionId: this.#trace.id,
       apiKey: backend.config.api_key,
       keyIsOurs: apiKey !== undefined,

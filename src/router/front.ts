@@ -53,7 +53,7 @@ async function answer(
   // What lies beside /v1 is for programs on this machine, as everything else that the router answers.
   const fault = shared ? sharedAccessFault(request, service.cors) : localAccessFault(request);
   if (fault !== null) throw new HttpError(403, fault);
-  if (shared) checkKey(request.headers);
+  checkKey(request.headers);
   if (request.method !== "POST") {
     throw new HttpError(405, `${path} accepts POST, not ${request.method}.`, { headers: { Allow: "POST" } });
   }

@@ -16,15 +16,19 @@ const hopByHop = new Set([
 const rewritten = new Set([
   "host",
   "content-length",
+  "content-type",
   "expect",
   "accept-encoding",
   "via",
   "x-tapline-execution-id",
+  "x-tapline-route",
 ]);
 
 export interface ForwardedHeaders {
   /** Who the request passes through. */
   via: string;
+  /** Whether the router has checked that the request comes from a program on this machine. */
+  local: boolean;
   /** Id of the router's own record; null leaves the client's header as it is. */
   executionId: string | null;
   /** What the backend asks for. */
@@ -33,7 +37,15 @@ export interface ForwardedHeaders {
   keyIsOurs: boolean;
 }
 
-/** The Via header of a request that passes through one more. */
+/** The routers that a request has passed through: each adds itself, so that none sends on a request twice. */
+export const routeHeader = "X-Tapline-Route";
+
+/** Whether a request has passed through this router before. */
+export function isComingBack({ headers }: Pick<IncomingMessage, "headers">, own: string): boolean {
+  return [headers.via, headers["x-tapline-route"]].flat().some((route) => route?.includes(own));
+}
+
+/** The list of routers and proxies, with one more at its end. */
 export function withVia(before: string | undefined, own: string): string {
   return before === undefined || before === "" ? own : `${before}, ${own}`;
 }
@@ -42,7 +54,8 @@ export function withVia(before: string | undefined, own: string): string {
 export function requestHeaders(request: IncomingMessage, own: ForwardedHeaders): string[] {
   const { rawHeaders } = request;
   const named = connectionOptions(request.headers.connection);
-  const headers: string[] = [];
+  // The router has read the body as JSON, and some servers refuse what curl calls it (x-www-form-urlencoded).
+  const headers: string[] = ["Content-Type", "application/json"];
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = (rawHeaders[index] as string).toLowerCase();
     if (hopByHop.has(name) || rewritten.has(name) || named?.includes(name)) continue;
@@ -51,7 +64,10 @@ export function requestHeaders(request: IncomingMessage, own: ForwardedHeaders):
     headers.push(rawHeaders[index] as string, rawHeaders[index + 1] as string);
   }
   if (own.apiKey !== undefined) headers.push("Authorization", `Bearer ${own.apiKey}`);
-  headers.push("Via", withVia(request.headers.via, own.via));
+  // Via says that the request may come from anywhere, and backends refuse it where they ask for a program on this machine.
+  // Requests that this router has checked itself are sent without it.
+  if (!own.local) headers.push("Via", withVia(request.headers.via, own.via));
+  headers.push(routeHeader, withVia([request.headers["x-tapline-route"]].flat()[0], own.via));
   const executionId = own.executionId ?? request.headers["x-tapline-execution-id"];
   if (typeof executionId === "string") headers.push("X-Tapline-Execution-ID", executionId);
   return headers;

@@ -260,8 +260,8 @@ export class Health {
   }
 
   /** What a backend says of itself at this path, for a client whose request has come by these routers. */
-  told(backend: Backend, path: string, via: string) {
-    return ask(backend.url + path, backend.config.api_key, this.#timing.answer, this.#ended.signal, via);
+  told(backend: Backend, path: string, route: string) {
+    return ask(backend.url + path, backend.config.api_key, this.#timing.answer, this.#ended.signal, route);
   }
 
   #ask(backend: Backend, path: string, timeoutMs = this.#timing.answer) {

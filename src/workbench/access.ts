@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Middleware } from "koa";
-import { HttpError, headerValues, isLoopback, localAccessFault } from "../http/index.js";
+import { HttpError, headerValues, isLoopback, localAccessFault, remoteFault } from "../http/index.js";
 import { plotStyles } from "./plot-styles.js";
 import type { Sessions } from "./sessions.js";
 
@@ -72,10 +72,10 @@ export function workbenchAccess(sessions: Sessions): Middleware {
 
 /** Why a request is of no page that this service gave out, or null. */
 function originFault(request: IncomingMessage): string | null {
-  const { localPort: port, localAddress, remoteAddress } = request.socket;
-  if (!isLoopback(remoteAddress) || !isLoopback(localAddress)) {
-    return "The workbench answers this machine only.";
-  }
+  const { localPort: port, localAddress } = request.socket;
+  const remote = remoteFault(request);
+  if (remote !== null) return remote;
+  if (!isLoopback(localAddress)) return "The workbench answers this machine only.";
   if (!/^\/(?!\/)/.test(request.url ?? "")) return "The request target must be a path on this server.";
   const hosts = headerValues(request, (name) => name === "host");
   if (hosts.length !== 1) return `Exactly one Host header is needed; the request has ${hosts.length}.`;

@@ -5,6 +5,7 @@ import { events } from "../../src/client/event-stream.js";
 import { ServingModel, TaplineError } from "../../src/client/index.js";
 import { Transport } from "../../src/client/transport.js";
 import type { Execution } from "../../src/contracts/execution.js";
+import { stand } from "../inference/support/stand.js";
 import { fc } from "../support/fc.js";
 import { until } from "../support/until.js";
 import { scripted, sendJson } from "./scripted.js";
@@ -275,6 +276,39 @@ test("the last request is the newest that has ended; a beginning names one reque
   assert.is((await named("cc")).message, "The server remembers no request cc; it keeps the last ones only.");
   assert.is((await named("f".repeat(32))).id, "f".repeat(32));
   await service.close();
+});
+
+test("a server with a key answers clients that have it, given or in TAPLINE_API_KEY", async () => {
+  const before = process.env.TAPLINE_API_KEY;
+  delete process.env.TAPLINE_API_KEY;
+  try {
+    const { url } = await stand({}, { apiKey: "secret" });
+    const model = async (options?: { apiKey: string }) =>
+      new ServingModel(url, options).capabilities().then(
+        ({ model }) => model,
+        ({ status, message }: TaplineError) => [status, message],
+      );
+    const refused = [
+      401,
+      "A valid API key is needed: send Authorization: Bearer <key>. TAPLINE_API_KEY can hold the key.",
+    ];
+    assert.equal(await model(), refused);
+    assert.is(await model({ apiKey: "secret" }), "m");
+    process.env.TAPLINE_API_KEY = "secret";
+    assert.is(await model(), "m");
+    assert.equal(await model({ apiKey: "other" }), refused);
+    assert.equal(await new Transport(url, 10_000, { service: "serve" }).json("/executions"), {
+      ...{ executions: [], capacity: 64, text_limit: 262_144, dropped: 0 },
+    });
+    // A Lab has no key, and is not sent one.
+    const lab = await scripted(({ headers }, response) => sendJson(response, 200, { sent: headers }));
+    const { sent } = await new Transport(lab.url, 10_000, { service: "lab" }).json<{ sent: object }>("/");
+    assert.not("authorization" in sent);
+    await lab.close();
+  } finally {
+    if (before === undefined) delete process.env.TAPLINE_API_KEY;
+    else process.env.TAPLINE_API_KEY = before;
+  }
 });
 
 test.run();

@@ -104,6 +104,35 @@ test("headers that only browsers send are refused, even empty", async () => {
   }
 });
 
+test("headers that proxies add are refused, even empty, and no others", async () => {
+  const good = `Host: localhost:${server.port}`;
+  for (const header of [
+    "Via: 1.1 proxy",
+    "via:",
+    "Forwarded: for=192.0.2.1",
+    "X-Real-IP: 127.0.0.1",
+    "X-Forwarded: for=192.0.2.1",
+    "X-Forwarded-For: 127.0.0.1",
+    "x-forwarded-proto: https",
+    "X-FORWARDED-SERVER:",
+    "X-Forwarded-Any: 1",
+  ]) {
+    const { status, body } = await rawGet(server.port, "/lab/thing", [good, header]);
+    assert.equal(
+      [status, JSON.parse(body).error],
+      [
+        403,
+        "Only programs on this machine may use this address; " +
+          `the header ${header.split(":")[0]} shows that a proxy forwarded the request.`,
+      ],
+    );
+    assert.is((await rawGet(server.port, "/v1/models", [good, header])).status, 200);
+  }
+  for (const header of ["X-Forwardedness: 1", "Viaduct: 1", "X-Real: 1", "Connection: close"]) {
+    assert.is((await rawGet(server.port, "/lab/thing", [good, header])).status, 200, header);
+  }
+});
+
 test("Node's own fetch is no browser: Sec-Fetch-Mode alone passes", async () => {
   const good = `Host: localhost:${server.port}`;
   assert.is((await rawGet(server.port, "/lab/thing", [good, "Sec-Fetch-Mode: cors"])).status, 200);

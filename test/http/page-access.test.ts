@@ -117,4 +117,26 @@ test("leave is given to the allowed origin, on /v1 alone", async () => {
   }
 });
 
+test("a page of another site gets no answer outside /v1, and no question about a key", async () => {
+  const own = `Origin: http://localhost:${server.port}`;
+  for (const path of ["/stats", "/nothing"]) {
+    for (const method of ["GET", "HEAD", "POST", "OPTIONS"]) {
+      for (const origin of [friend, "https://evil.example", "null"]) {
+        const json = "Content-Type: application/json";
+        assert.is(status(await ask(method, [`Origin: ${origin}`, json], path)), 403, `${method} ${origin}`);
+      }
+    }
+  }
+  assert.equal(
+    [status(await ask("GET", [own], "/stats")), status(await ask("GET", [], "/stats"))],
+    [200, 200],
+  );
+  // A link to it may be opened from anywhere.
+  const opened = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"];
+  assert.is(status(await ask("GET", opened, "/stats")), 200);
+  const asked = await ask("OPTIONS", ["Origin: https://evil.example", "Access-Control-Request-Method: POST"]);
+  assert.match(asked, /^HTTP\/1\.1 403 .*Pages of https:\/\/evil\.example may not use this server/s);
+  assert.is(status(await ask("GET", ["Origin: https://evil.example"])), 200);
+});
+
 test.run();

@@ -158,7 +158,7 @@ test("health, statistics and Prometheus' metrics, and what can be captured", asy
   assert.match(body.error, /^The body has 2000000 bytes; at most 500000 are accepted\.$/);
 });
 
-test("with a key, everything but health and the inside asks for it; the inside asks who it is", async () => {
+test("with a key, everything but health asks for it, the inside too; pages are refused before", async () => {
   const { send } = await stand({}, { apiKey: "secret" }, undefined, withMetrics);
   const as = async (method: string, path: string, headers: Record<string, string> = {}) =>
     (await send(method, path, method === "GET" ? undefined : {}, headers)).status;
@@ -171,15 +171,26 @@ test("with a key, everything but health and the inside asks for it; the inside a
     "/stats",
     "/metrics",
     "/openapi.json",
+    "/lab/capabilities",
+    "/lab/captures",
+    "/executions",
+    "/executions/0123456789abcdef0123456789abcdef",
   ]) {
     assert.equal([await as("GET", path), (await as("GET", path, bearer)) === 401], [401, false], path);
   }
-  for (const path of ["/v1/chat/completions", "/completion", "/infill", "/tokenize", "/nothing"]) {
+  for (const path of [
+    "/v1/chat/completions",
+    "/completion",
+    "/infill",
+    "/tokenize",
+    "/nothing",
+    "/lab/activations",
+  ]) {
     assert.equal([await as("POST", path), (await as("POST", path, bearer)) === 401], [401, false], path);
   }
-  for (const path of ["/health", "/v1/health", "/lab/capabilities", "/executions"]) {
-    assert.is(await as("GET", path), 200, path);
-  }
+  const forget = async (headers = {}) => (await send("DELETE", "/executions", undefined, headers)).status;
+  assert.equal([await forget(), await forget(bearer)], [401, 200]);
+  for (const path of ["/health", "/v1/health"]) assert.is(await as("GET", path), 200, path);
   for (const path of ["/lab/capabilities", "/executions", "/lab/captures"]) {
     assert.is(await as("GET", path, { Origin: "http://localhost" }), 403, path);
   }
@@ -224,10 +235,17 @@ test("pages of allowed origins may use /v1, and nothing else", async () => {
     return [answer.status, answer.headers["access-control-allow-origin"]];
   };
   assert.equal(await allowed("/v1/models"), [200, page]);
-  assert.equal(await allowed("/stats"), [200, undefined]);
+  assert.equal(await allowed("/stats"), [403, undefined]);
   assert.equal(
     await allowed("/v1/chat/completions", "OPTIONS", { "Access-Control-Request-Method": "POST" }),
     [204, page],
+  );
+  const keyed = await stand(about, { cors: [page], apiKey: "secret" });
+  const question = { Origin: "https://other.example", "Access-Control-Request-Method": "POST" };
+  const answer = await keyed.send("OPTIONS", "/v1/chat/completions", undefined, question);
+  assert.equal(
+    [answer.status, answer.body.error.message],
+    [403, "Pages of https://other.example may not use this server; --cors allows an origin."],
   );
   assert.equal((await send("POST", "/v1/tokens", "{}", { Origin: "https://other.example" })).status, 403);
 });

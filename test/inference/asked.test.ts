@@ -111,11 +111,43 @@ test("a named tool is the only one that is offered, and required", async () => {
     "tool_choice: no tool is named c.",
     "tool_choice",
   ]);
-  const mute = await stand({ templateCapabilities: { supports_tools: false } });
-  assert.equal(await says({ tools, tool_choice: "required" }, mute.refusal), [
-    "tool_choice: this model's chat template cannot express tools.",
-    "tool_choice",
-  ]);
+});
+
+test("tools and calls that the chat template would leave out are refused in every API", async () => {
+  const mute = await stand({ templateCapabilities: { supports_tools: false, supports_tool_calls: false } });
+  const tools = [{ type: "function", function: { name: "a", parameters: { type: "object" } } }];
+  const sentence = "this model's chat template cannot express";
+  const offered = [400, `tools: ${sentence} tools; serve with --chat-template and one that can.`];
+  for (const choice of [{}, { tool_choice: "auto" }, { tool_choice: "required" }]) {
+    assert.equal(await mute.refusal(chat, { messages, tools, ...choice }), [...offered, "tools"]);
+  }
+  const flat = [{ type: "function", name: "a", parameters: {} }];
+  assert.equal(await mute.refusal("/v1/responses", { input: "a", tools: flat }), [...offered, "tools"]);
+  const anthropic = { messages, tools: [{ name: "a", input_schema: {} }] };
+  for (const path of ["/v1/messages", "/v1/messages/count_tokens"]) {
+    const { status, body } = await mute.post(path, { ...anthropic, max_tokens: 1 });
+    assert.equal([status, body.error.message], offered);
+  }
+  const path = "/apply-template";
+  assert.equal((await mute.refusal(path, { messages, tools })).slice(0, 2), offered);
+
+  const tool_calls = [{ id: "1", type: "function", function: { name: "a", arguments: "{}" } }];
+  const called = [...messages, { role: "assistant", content: null, tool_calls }];
+  const param = "messages[1].tool_calls";
+  for (const at of [chat, path]) {
+    assert.equal(await mute.refusal(at, { messages: called }), [
+      ...[400, `${param}: ${sentence} calls of tools.`, param],
+    ]);
+  }
+  // Where no tool may be called, and where none was, nothing is lost.
+  const none = [...messages, { role: "assistant", content: "b", tool_calls: [] }, ...messages];
+  for (const body of [
+    { messages, tools, tool_choice: "none" },
+    { messages, tools: [] },
+    { messages: none },
+  ]) {
+    assert.is((await mute.post(chat, body)).status, 200, JSON.stringify(body));
+  }
 });
 
 test("completions: best_of is n, and log-probabilities of a prompt are not of something else than its answer", async () => {

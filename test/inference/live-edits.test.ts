@@ -303,6 +303,53 @@ test("Responses and Messages take the same object, and tell the same, whole and 
   }
 });
 
+test("a range that ends before it begins in its prompt is refused with both tokens", async () => {
+  const prompt = question("Sweden");
+  const { tokens } = (await (
+    await fetch(`${server.url}/tokenize`, {
+      method: "POST",
+      body: JSON.stringify({ content: prompt, add_special: true }),
+    })
+  ).json()) as { tokens: unknown[] };
+  const n = tokens.length;
+  const refused = async (tapline: object) => {
+    const body = JSON.stringify({ prompt, max_tokens: 1, tapline });
+    const answer = await fetch(`${server.url}/v1/completions`, { method: "POST", body });
+    const { error } = (await answer.json()) as { error?: { message: string } };
+    return [answer.status, error?.message];
+  };
+  const sentence = (range: string, first: number, last: number) => [
+    400,
+    `tapline: positions ${range} of a prompt of ${n} tokens begin at token ${first} and end at token ${last}, ` +
+      "before they begin.",
+  ];
+  const edit = (positions: number[][]) => steer("unknown", 1, { positions });
+  assert.equal(
+    await refused(
+      edit([
+        [0, 0],
+        [2, -n],
+      ]),
+    ),
+    sentence(`[2, -${n}]`, 2, 0),
+  );
+  assert.equal(await refused(edit([[-1, 0]])), sentence("[-1, 0]", n - 1, 0));
+  const watch = { layers: [layer], norms: true, positions: [[n, -1]] };
+  assert.equal(await refused({ watch }), sentence(`[${n}, -1]`, n, n - 1));
+  assert.equal(
+    (
+      await refused(
+        edit([
+          [1, -1],
+          [-1, n + 5],
+          [0, -n],
+        ]),
+      )
+    ).slice(0, 1),
+    [200],
+  );
+});
+
 test("several completions of one prompt wear the same edits", async () => {
   const body = await complete(
     question("Sweden"),

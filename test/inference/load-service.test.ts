@@ -21,6 +21,7 @@ let estimated: Record<string, unknown>[] = [];
 let closed = 0;
 let connected: unknown[] = [];
 let broken = false;
+let tools: boolean;
 test.before.each(() => {
   devices = () => [roomy];
   kinds = ["cpu"];
@@ -29,6 +30,7 @@ test.before.each(() => {
   closed = 0;
   connected = [];
   broken = false;
+  tools = true;
 });
 
 takeStandIn({
@@ -42,7 +44,10 @@ takeStandIn({
     opened.push(given);
     const { id, path } = given;
     return {
-      info: JSON.stringify({ id, path, nEmbd: 2, nLayer: 3, slots: 2, slotContext: 512, captures: true }),
+      info: JSON.stringify({
+        ...{ id, path, nEmbd: 2, nLayer: 3, slots: 2, slotContext: 512, captures: true },
+        templateCapabilities: { supports_tools: tools },
+      }),
       close: async () => void closed++,
       capture: async () => {
         if (broken) throw Object.assign(new Error("Block 2 is not finite."), { code: "COMPUTE" });
@@ -189,6 +194,10 @@ test("what changes nothing, or less than it was meant to, is warned of", async (
     `--ctx-size ${asked} is more than this model was trained with: a slot holds 512 tokens.`;
   assert.equal((await loaded({ ctxSize: 512 })).warnings, []);
   assert.equal((await loaded({ ctxSize: 513 })).warnings, [cut(513)]);
+  tools = false;
+  assert.equal((await loaded()).warnings, [
+    "This model's chat template cannot express tools: requests that offer tools are refused.",
+  ]);
 });
 
 test("a model whose numbers are not finite is closed again, and not served", async () => {

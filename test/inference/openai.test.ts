@@ -2,7 +2,7 @@ import OpenAI from "openai";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { startServer, type TestServer, untilIdle, user } from "./support/serving.js";
-import { toolTemplate } from "./support/tool-template.js";
+import { taggedToolTemplate, thinkingToolTemplate, toolTemplate } from "./support/tool-template.js";
 
 // The official client against the server, unchanged: what works here is what "compatible" means.
 let server: TestServer;
@@ -178,8 +178,6 @@ test("a named tool is called with arguments of its schema, whole and streamed", 
       ...exact,
       messages,
       max_tokens: 120,
-      // Nobody taught the model to call: the bias begins the call, the grammar does the rest.
-      logit_bias: { "{": 100 },
       tools: ["light", "heat"].map((name) => ({ type: "function" as const, function: { name, parameters } })),
       tool_choice: { type: "function" as const, function: { name: "heat" } },
       parallel_tool_calls: false,
@@ -197,6 +195,33 @@ test("a named tool is called with arguments of its schema, whole and streamed", 
     assert.equal(JSON.parse(streamed.function.arguments), JSON.parse(call.function.arguments));
   } finally {
     await tools.close();
+  }
+});
+
+test("a required tool is called at once, or after the thought of a template that thinks", async () => {
+  const heat = { name: "heat", parameters: { type: "object", properties: {}, additionalProperties: false } };
+  // The model is not trained on tools: what it writes freely is prose.
+  for (const [chatTemplate, enable_thinking] of [
+    [toolTemplate, undefined],
+    [taggedToolTemplate, undefined],
+    [thinkingToolTemplate, false],
+  ] as const) {
+    const tools = await startServer({ chatTemplate, parallel: 1 });
+    try {
+      const ask = async (tool_choice: string) => {
+        const { body } = await tools.post("/v1/chat/completions", {
+          ...{ messages, temperature: 0, max_tokens: 60, tools: [{ type: "function", function: heat }] },
+          ...{ tool_choice, ...(enable_thinking === false && { chat_template_kwargs: { enable_thinking } }) },
+        });
+        return body.choices[0].message;
+      };
+      const free = await ask("auto");
+      assert.equal([free.tool_calls, free.content.length > 0], [undefined, true]);
+      const forced = await ask("required");
+      assert.equal([forced.content, forced.tool_calls[0].function.name], ["", "heat"]);
+    } finally {
+      await tools.close();
+    }
   }
 });
 
@@ -262,6 +287,42 @@ test("completions take several prompts, embeddings come as floats and as base64"
     const other = base64.data[index]?.embedding ?? [];
     // One of them was computed on what the slot still held of the text before: rounded at other places.
     assert.ok(embedding.every((value, place) => Math.abs(value - (other[place] ?? 0)) < 1e-3));
+  }
+});
+
+test("1,024 prompts of texts and tokens wait for slots and are answered in order", async () => {
+  const prompts = Array.from({ length: 1024 }, (_, i) => (i % 2 === 0 ? `Number ${i}` : [10 + (i % 90), 20]));
+  const asked = { model, max_tokens: 0, echo: true, prompt: prompts as string[] };
+  const { choices } = await client.completions.create(asked);
+  assert.equal(
+    choices.map(({ index }) => index),
+    prompts.map((_, index) => index),
+  );
+  for (const [index, { text }] of choices.entries()) {
+    if (index % 2 === 0) assert.is(text, prompts[index]);
+  }
+  // Tokens 10 and 20 of the vocabulary, as the engine spells them, are the prompt of the other kind.
+  const spelled = await (
+    await fetch(`${server.url}/detokenize`, { method: "POST", body: JSON.stringify({ tokens: prompts[1] }) })
+  ).json();
+  assert.is(choices[1]?.text, (spelled as { content: string }).content);
+});
+
+test("a thought cut off at its tag, and no token at all, whole and streamed", async () => {
+  for (const [max_tokens, used] of [
+    [0, 0],
+    [1, 1],
+    [2, 2],
+  ] as const) {
+    const ask = { ...exact, messages, max_tokens };
+    const { choices, usage } = await client.chat.completions.create(ask);
+    assert.equal([choices[0]?.message.content, choices[0]?.finish_reason], ["", "length"]);
+    assert.is(usage?.completion_tokens, used);
+    let text = "";
+    for await (const event of await client.chat.completions.create({ ...ask, stream: true })) {
+      text += event.choices[0]?.delta.content ?? "";
+    }
+    assert.is(text, "");
   }
 });
 

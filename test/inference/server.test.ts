@@ -32,19 +32,19 @@ async function openStream(): Promise<{ abort(): void }> {
   return { abort: () => outgoing.destroy() };
 }
 
-test("an API key guards /v1 and the text endpoints, not health and not the inside", async () => {
+test("an API key guards everything but health, the inside too", async () => {
   for (const headers of [{}, { Authorization: "Bearer wrong" }] as Record<string, string>[]) {
     const { status, body } = await server.post("/v1/chat/completions", { messages }, headers);
     assert.is(status, 401);
     assert.is(body.error.code, "invalid_api_key");
   }
   assert.is((await server.post("/tokenize", { content: "a" })).status, 401);
-  for (const path of ["/metrics", "/stats", "/props", "/slots", "/v1/models", "/openapi.json"]) {
+  const guarded = ["/metrics", "/stats", "/props", "/slots", "/v1/models", "/openapi.json"];
+  for (const path of [...guarded, "/lab/capabilities", "/executions"]) {
     assert.is((await server.get(path)).status, 401, path);
     assert.is.not((await server.get(path, key)).status, 401, path);
   }
   assert.is((await server.get("/health")).status, 200);
-  assert.is((await server.get("/lab/capabilities")).status, 200);
   assert.is((await server.get("/v1/models", key)).status, 200);
 });
 

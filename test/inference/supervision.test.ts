@@ -1,5 +1,4 @@
 /** What becomes of a serving process that tells, dies, hangs or is ended: programs of a few lines in its place. */
-import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -207,22 +206,64 @@ test("one that was killed, or had served for a while, has not failed quickly", a
   });
 });
 
-test("a connection that was taken is the serving process's alone; one that was not is ended with the process", async () => {
-  for (const onConnection of [
-    // Its end is the client's end only where nobody else holds it.
-    `await tell({ type: "taken", id: message.id }); socket.destroy();`,
-    "process.exit(3);",
-  ]) {
-    const entry = program("await ready();", onConnection);
-    const serving = await start("", { program: { entry, execArgv: [] } });
-    try {
-      const client = connect(serving.port, "127.0.0.1");
-      client.on("error", () => {});
-      await once(client.resume(), "close");
-    } finally {
-      await serving.close();
+/** Sends bytes to a serving process that does this with its connection, and gives what comes back. */
+async function exchanged(onConnection: string, bytes: string): Promise<string> {
+  const entry = program("await ready();", onConnection);
+  const serving = await start("", { program: { entry, execArgv: [] } });
+  try {
+    const client = connect(serving.port, "127.0.0.1", () => client.write(bytes));
+    client.on("error", () => {});
+    let text = "";
+    client.on("data", (chunk) => {
+      text += chunk;
+    });
+    await new Promise((resolve) => client.once("close", resolve));
+    return text;
+  } finally {
+    await serving.close();
+  }
+}
+
+const ask = (path: string) => `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}`;
+const taken = `await tell({ type: "taken", id: message.id });`;
+const asked = (path: string) => `await tell({ type: "asked", id: message.id, path: "${path}" });`;
+
+test("a connection ends for its client when it has ended in the serving process", async () => {
+  const onConnection = `${taken} socket.destroy(); await tell({ type: "closed", id: message.id });`;
+  assert.is(await exchanged(onConnection, ask("/v1/models")), "");
+});
+
+test("a request that a dying process did not answer gets 502, in its API's form", async () => {
+  const message =
+    "The server failed while it worked on this request, before its answer began; it is starting again.";
+  for (const [path, body] of [
+    [
+      "/v1/chat/completions",
+      { error: { message, type: "server_error", param: null, code: "server_crashed" } },
+    ],
+    ["/v1/messages", { type: "error", error: { type: "api_error", message } }],
+    ["/completion", { error: { code: 502, message, type: "server_error", param: null } }],
+    ["/lab/activations", { error: message }],
+  ] as const) {
+    for (const end of ["process.abort();", "process.kill(process.pid, 'SIGKILL');"]) {
+      const text = await exchanged(`${taken} ${asked(path)} ${end}`, ask(path));
+      const [head, told] = text.split("\r\n\r\n") as [string, string];
+      assert.match(head, /^HTTP\/1\.1 502 Bad Gateway\r\nContent-Type: application\/json; charset=utf-8\r\n/);
+      assert.match(head, `Content-Length: ${Buffer.byteLength(told)}\r\n`);
+      assert.match(head, /\r\nConnection: close$/);
+      assert.equal(JSON.parse(told), body);
     }
   }
+});
+
+test("a request that a dying process never read gets 503; one whose answer began is cut", async () => {
+  assert.match(await exchanged("process.exit(3);", ask("/v1/messages")), /^HTTP\/1\.1 503 .*"type":"error"/s);
+  const begun = `${taken} ${asked("/v1/models")} await tell({ type: "answering", id: message.id });
+    socket.write("HTTP/1.1 200 OK\\r\\n", () => process.abort());`;
+  // A reset may take what was written.
+  assert.match(await exchanged(begun, ask("/v1/models")), /^(HTTP\/1\.1 200 OK\r\n)?$/);
+  // One that waits for its next request has nothing to be told.
+  assert.is(await exchanged(`${taken} process.abort();`, ask("/v1/models")), "");
 });
 
 test("while nobody serves, the port answers for itself, in each API's form; an end is told with its grace", async () => {

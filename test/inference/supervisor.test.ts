@@ -30,7 +30,14 @@ test("a crash is survived: the port answers 503 meanwhile, then serves again", a
   try {
     const { url, pid } = serving;
     assert.is(await answers(url), 200);
+    const messages = [{ role: "user", content: "Hello" }];
+    const endless = { messages, max_tokens: 100_000, ignore_eos: true };
+    const waiting = send(`${url}/v1/chat/completions`, "POST", endless);
+    const busy = async () => (await send(`${url}/stats`, "GET")).body.requests.active === 1;
+    await until(busy);
     process.kill(pid as number, "SIGSEGV");
+    const unanswered = await waiting;
+    assert.equal([unanswered.status, unanswered.body.error.code], [502, "server_crashed"]);
     const { status, headers, body } = (await until(() => meanwhile)) as Answer;
     assert.is(status, 503);
     assert.is(headers["retry-after"], "1");

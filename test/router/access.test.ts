@@ -75,10 +75,14 @@ test("what a server tells of itself is asked of one that serves the model, and n
     assert.equal([unknown.status, unknown.body.error.code], [503, 503]);
     assert.is((await ask("/slots?model=a")).status, 404); // as that server itself says
     assert.is((await ask("/props", { Origin: "http://page.example" })).status, 403);
-    const back = { Via: `1.1 other, ${router.service.via}` };
+    const back = { "X-Tapline-Route": `1.1 other, ${router.service.via}` };
     assert.is((await ask("/props", back)).status, 508);
+    // Requests through a proxy may use /v1 only.
+    assert.is((await ask("/props", { Via: `1.1 other, ${router.service.via}` })).status, 403);
     const chat = { messages: [{ role: "user", content: "x" }] };
-    assert.is((await send(`${router.url}/v1/chat/completions`, "POST", chat, back)).status, 508);
+    for (const headers of [back, { Via: `1.1 other, ${router.service.via}` }]) {
+      assert.is((await send(`${router.url}/v1/chat/completions`, "POST", chat, headers)).status, 508);
+    }
   } finally {
     await Promise.all([router.close(), outer.close()]);
   }

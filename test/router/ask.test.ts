@@ -32,12 +32,18 @@ test("what is asked, with which headers, and how much of an answer is read", asy
       "/page": (response) => response.writeHead(404).end("<html>"),
       "/head": (response) => {
         const { headers } = response.req;
-        seen.push([headers.accept, headers.authorization, headers.via, headers.connection]);
+        seen.push([
+          headers.accept,
+          headers.authorization,
+          headers["x-tapline-route"]?.toString(),
+          headers.connection,
+        ]);
         response.end("{}");
       },
     },
   });
-  const read = (path: string, key?: string, via?: string) => ask(backend.url + path, key, 60_000, never, via);
+  const read = (path: string, key?: string, route?: string) =>
+    ask(backend.url + path, key, 60_000, never, route);
   assert.is(((await read("/large")).body as string).length, most - 2);
   const fault = await read("/larger").catch((error: Error) => error.message);
   assert.is(fault, "an answer has more than 4194304 bytes");

@@ -28,9 +28,13 @@ test("what is sent and told of a request that its first backend answers", async 
       path: "/v1/chat/completions?a=b",
       body,
       headers: [
+        "Content-Type",
+        "application/json",
         "X-A",
         "b",
         "Via",
+        "1.1 me",
+        "X-Tapline-Route",
         "1.1 me",
         "X-Tapline-Execution-ID",
         service.executions.list().executions[0]?.id,
@@ -262,6 +266,20 @@ test("five connections that end under a request are enough; addresses where nobo
   absent.service.health.failed = () => 0;
   assert.equal(refusedWith(await absent.ask({})), [502, "No backend answered this request in 64 tries."]);
   assert.is(absent.sent.length, 64);
+});
+
+test("five backends whose process ended under a request (502) are enough, busy ones (503) are not", async () => {
+  const six = (status: number) =>
+    ["a", "b", "c", "d", "e", "f"].map((name) => backend(name, [answers(status)]));
+  const dying = router(...six(502));
+  assert.equal(refusedWith(await dying.ask({})), [
+    502,
+    "5 backends in a row ended under this request; it is given up.",
+  ]);
+  assert.is(dying.sent.length, 5);
+  const busy = router(...six(503));
+  assert.is(await busy.ask({}), null);
+  assert.is(busy.sent.length, 6);
 });
 
 test("a backend that is given up before its first byte is told as that, and another answers", async () => {

@@ -5,16 +5,24 @@ import * as assert from "uvu/assert";
 import { Backend } from "../../src/router/backend.js";
 import { answerHeaders, type ForwardedHeaders, requestHeaders, withVia } from "../../src/router/headers.js";
 
-const own: ForwardedHeaders = { via: "1.1 me", executionId: "id", apiKey: undefined, keyIsOurs: false };
+const own: ForwardedHeaders = {
+  ...{ via: "1.1 me", local: false, executionId: "id", apiKey: undefined, keyIsOurs: false },
+};
 
 function forwarded(raw: string[], more: Partial<ForwardedHeaders> = {}): string[] {
   const headers: Record<string, string> = {};
   for (let index = 0; index < raw.length; index += 2)
     headers[(raw[index] as string).toLowerCase()] = raw[index + 1] as string;
-  return requestHeaders({ rawHeaders: raw, headers } as unknown as IncomingMessage, { ...own, ...more });
+  const sent = requestHeaders({ rawHeaders: raw, headers } as unknown as IncomingMessage, {
+    ...own,
+    ...more,
+  });
+  assert.equal(sent.slice(0, 2), ["Content-Type", "application/json"]);
+  return sent.slice(2);
 }
 
-const added = ["Via", "1.1 me", "X-Tapline-Execution-ID", "id"];
+const way = ["Via", "1.1 me", "X-Tapline-Route", "1.1 me"];
+const added = [...way, "X-Tapline-Execution-ID", "id"];
 
 test("a request's headers go on as they were written, those of its connection do not", () => {
   assert.equal(forwarded(["X-One", "1", "X-Two", "2", "X-One", "3"]), [
@@ -53,18 +61,28 @@ test("a request's headers go on as they were written, those of its connection do
   }
 });
 
+test("a body that the router read as JSON is sent as JSON, whatever its client calls it", () => {
+  for (const type of ["application/x-www-form-urlencoded", "text/plain", "application/json; charset=utf-8"]) {
+    assert.equal(forwarded(["Content-Type", type, "content-type", type]), added);
+  }
+});
+
 test("a request's way and its record are told on, its own id where the router keeps none", () => {
   assert.is(withVia(undefined, "1.1 me"), "1.1 me");
   assert.is(withVia("", "1.1 me"), "1.1 me");
   assert.equal(forwarded(["Via", "1.1 other"]).slice(0, 2), ["Via", "1.1 other, 1.1 me"]);
   assert.equal(forwarded(["X-Tapline-Execution-ID", "theirs"]), added);
   assert.equal(forwarded(["X-Tapline-Execution-ID", "theirs"], { executionId: null }), [
-    "Via",
-    "1.1 me",
+    ...way,
     "X-Tapline-Execution-ID",
     "theirs",
   ]);
-  assert.equal(forwarded([], { executionId: null }), ["Via", "1.1 me"]);
+  assert.equal(forwarded([], { executionId: null }), way);
+  assert.equal(forwarded(["X-Tapline-Route", "1.1 other"], { executionId: null }), [
+    ...["Via", "1.1 me", "X-Tapline-Route", "1.1 other, 1.1 me"],
+  ]);
+  // Requests that the router has checked to come from this machine have no Via.
+  assert.equal(forwarded([], { local: true, executionId: null }), ["X-Tapline-Route", "1.1 me"]);
 });
 
 test("a client's key goes on only where it is neither the router's nor replaced by a backend's", () => {

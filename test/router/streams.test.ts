@@ -153,7 +153,7 @@ test("a slow reader holds the backend back, and memory stays as it is", async ()
   await backend.close();
 });
 
-test("/v1 asks for the key where there is one, and never shows it to a backend", async () => {
+test("the router asks for its key where it has one, and never shows it to a backend", async () => {
   const backend = await startFake();
   const routed = await startRouting([backend.url], { apiKey: "secret" });
   for (const [path, method] of [
@@ -164,9 +164,14 @@ test("/v1 asks for the key where there is one, and never shows it to a backend",
     assert.is(refused.status, 401);
     assert.is(refused.body.error.code, "invalid_api_key");
   }
+  for (const path of ["/executions", "/stats", "/props"]) {
+    assert.is((await routed.get(path)).status, 401, path);
+    assert.is.not((await routed.get(path, { "X-Api-Key": "secret" })).status, 401, path);
+  }
+  assert.is((await send(`${routed.url}/tokenize`, "POST", { content: "a" })).status, 401);
   assert.is((await routed.chat({ messages }, { Authorization: "Bearer secret" })).status, 200);
   assert.is(backend.got[0]?.headers.authorization, undefined);
-  assert.is((await routed.get("/stats")).status, 200);
+  assert.is((await routed.get("/health")).status, 200);
   await routed.close();
   const open = await startRouting([backend.url]);
   await open.chat({ messages }, { Authorization: "Bearer for-the-backend" });

@@ -27,7 +27,12 @@ export interface ChatChoice {
     reasoning_content?: string;
     tool_calls?: Omit<ToolCallDelta, "index">[];
   };
-  delta?: { content?: string | null; reasoning_content?: string; tool_calls?: ToolCallDelta[] };
+  delta?: {
+    role?: string;
+    content?: string | null;
+    reasoning_content?: string;
+    tool_calls?: ToolCallDelta[];
+  };
   /** What a live request is told. */
   tapline?: { tokens?: unknown[] } & Record<string, unknown>;
 }
@@ -81,6 +86,8 @@ export interface ChatAnswer {
 
 /** Another form of what the engine answers: another API over the same generation. One object for one request. */
 export interface AnswerForm {
+  /** Whether it holds one answer only. */
+  readonly single?: true;
   /** A whole answer. */
   whole(answer: ChatAnswer): object;
   /** What one event of the engine's stream becomes: server-sent events, none where it waits for more. */

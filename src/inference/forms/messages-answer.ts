@@ -8,6 +8,7 @@ type Block =
 
 /** Anthropic's Messages: blocks that are opened, filled and closed one after the other. */
 export class MessagesForm implements AnswerForm {
+  readonly single = true;
   readonly #model: string;
   readonly #stops: readonly string[];
   readonly #promptTokens: number;

@@ -23,6 +23,7 @@ type Item =
 
 /** OpenAI's Responses: items that are opened, filled and closed one after the other, each event numbered. */
 export class ResponsesForm implements AnswerForm {
+  readonly single = true;
   readonly #id = newId("resp");
   readonly #request: ResponsesRequest;
   readonly #model: string;

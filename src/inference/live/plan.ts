@@ -1,4 +1,5 @@
 import type { LiveCondition, LiveIntervention, LiveRequest, LiveVector } from "../../contracts/live.js";
+import { reversedRange } from "../../contracts/reversed-range.js";
 import { UserError } from "../../contracts/user-error.js";
 import { editOf } from "../../library/index.js";
 import type { Edit, FeaturePlace } from "../../native/edit.js";
@@ -66,7 +67,7 @@ export async function livePlan(request: LiveRequest, library: LiveLibrary, chat:
   return { edits, gates, labels, conditions, stop, probes: probes.all, pair, ...(watch && { watch }) };
 }
 
-/** Only a chat's template says where thinking ends. */
+/** Ranges run forwards, and only a chat's template says where thinking ends. */
 function checkParts({ interventions = [], watch }: LiveRequest, chat: boolean): void {
   const parts = [
     ...interventions.map(({ positions }, index) => ({
@@ -76,6 +77,11 @@ function checkParts({ interventions = [], watch }: LiveRequest, chat: boolean): 
     { path: "tapline.watch.positions", positions: watch?.positions },
   ];
   for (const { path, positions } of parts) {
+    const reversed = Array.isArray(positions) ? reversedRange(positions) : null;
+    if (reversed !== null) {
+      const range = `${path}[${reversed.index}]`;
+      throw refusal(range, `${range}: ${reversed.sentence}`);
+    }
     if (chat || (positions !== "thinking" && positions !== "answer")) continue;
     throw refusal(path, `${path}: ${positions} is a part of a chat's answer; this request is no chat.`);
   }

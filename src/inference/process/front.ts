@@ -1,6 +1,10 @@
 import { createServer as createHttp, type Server as HttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
-import { describeBindFailure, errorBodyAt, HttpError, urlHost } from "../../http/index.js";
+import { describeBindFailure, HttpError, urlHost } from "../../http/index.js";
+import { servingErrorBody } from "../error-body.js";
+
+/** Milliseconds in which a client can read the last answer of its connection. */
+const lingerMs = 5000;
 
 /**
  * Holds the port for as long as the server exists, and hands each connection to whoever serves at the moment.
@@ -17,7 +21,7 @@ export class Front {
     this.host = host;
     this.#away = createHttp((request, response) => {
       const error = new HttpError(503, this.#sentence, { code: "unavailable" });
-      const body = JSON.stringify(errorBodyAt(request.url ?? "")(error));
+      const body = JSON.stringify(servingErrorBody(request.url ?? "")(error));
       response.writeHead(503, {
         "Content-Type": "application/json; charset=utf-8",
         "Content-Length": Buffer.byteLength(body),
@@ -69,6 +73,24 @@ export class Front {
   refuse(socket: Socket): void {
     socket.on("error", () => socket.destroy());
     this.#away.emit("connection", socket);
+    socket.resume();
+  }
+
+  /** Answers with 502 a request that a process had read, and died before the first byte of its answer. */
+  giveUp(socket: Socket, path: string): void {
+    const error = new HttpError(
+      502,
+      "The server failed while it worked on this request, before its answer began; it is starting again.",
+      { code: "server_crashed" },
+    );
+    const body = JSON.stringify(servingErrorBody(path)(error));
+    socket.on("error", () => socket.destroy());
+    socket.setTimeout(lingerMs, () => socket.destroy());
+    socket.end(
+      "HTTP/1.1 502 Bad Gateway\r\nContent-Type: application/json; charset=utf-8\r\n" +
+        `Content-Length: ${Buffer.byteLength(body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`,
+    );
+    // A connection that ends with unread bytes is reset, and its client may lose the answer.
     socket.resume();
   }
 

@@ -1,13 +1,18 @@
 /** The serving process: loads the model and answers the connections that its parent hands it. */
+
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { createHttpServer } from "../../http/index.js";
 import { inferenceApp } from "../app.js";
 import { endService, loadService } from "../server.js";
 import type { InferenceService } from "../service.js";
+import { Connection } from "./connection.js";
 import type { StartOptions, ToChild, ToParent } from "./messages.js";
 
 let service: InferenceService | undefined;
+const connections = new WeakMap<Duplex, Connection>();
 const server = createHttpServer((request, response) => {
+  connections.get(request.socket)?.asked(request, response);
   handler?.(request, response);
 });
 let handler: ReturnType<ReturnType<typeof inferenceApp>["callback"]> | undefined;
@@ -59,8 +64,9 @@ process.on("message", (message: ToChild, socket: unknown) => {
       // The client may have gone while its connection changed hands.
       if (socket) {
         (socket as Socket).setNoDelay(true);
+        connections.set(socket as Socket, new Connection(message.id, socket as Socket, tell));
         server.emit("connection", socket);
-      }
+      } else tell({ type: "closed", id: message.id });
       break;
     case "end":
       void end(message.graceMs);

@@ -17,6 +17,13 @@ export type ToParent =
   | { type: "warning"; sentence: string }
   /** The model cannot be served, or not any more; the sentence is for a person. */
   | { type: "failed"; sentence: string }
+  /** This process has the connection; the parent keeps its own copy. */
   | { type: "taken"; id: number }
+  /** A request waits on the connection for the first byte of its answer. */
+  | { type: "asked"; id: number; path: string }
+  /** That byte comes next. */
+  | { type: "answering"; id: number }
+  /** The connection has ended here, so that the parent's copy has to end. */
+  | { type: "closed"; id: number }
   /** A fault of the service itself. */
   | { type: "log"; line: string };

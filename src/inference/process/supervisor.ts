@@ -85,11 +85,19 @@ export async function serve(options: SupervisedOptions): Promise<Serving> {
   return supervisor;
 }
 
+/** The parent's copy of a connection. */
+interface Handed {
+  readonly socket: Socket;
+  /** Whether the serving process has its own. */
+  taken: boolean;
+  /** Path of the request that waits for the first byte of its answer. */
+  asked: string | undefined;
+}
+
 class Supervisor implements Serving {
   readonly ended: Promise<void>;
   readonly #front: Front;
   readonly #options: SupervisedOptions;
-  readonly #handed = new Map<number, Socket>();
   readonly url: string;
   readonly host: string;
   readonly port: number;
@@ -151,6 +159,9 @@ class Supervisor implements Serving {
       env: { ...process.env, GGML_NO_BACKTRACE: "1" },
     });
     this.#child = child;
+    const handed = new Map<number, Handed>();
+    // Its last messages are read after its exit is known.
+    const heard = new Promise<void>((resolve) => child.once("disconnect", resolve));
     let readyAt: number | undefined;
     let failure: string | undefined;
     // llama.cpp writes there what it thinks of a client's grammar, and its last words: only those are kept.
@@ -182,17 +193,29 @@ class Supervisor implements Serving {
           readyAt = performance.now();
           this.#info = message.info;
           this.#backend = message.backend;
-          this.#front.handTo((socket) => this.#hand(child, socket));
+          this.#front.handTo((socket) => this.#hand(child, socket, handed));
           this.#tell({ event: "ready", url: this.url, info: message.info, backend: message.backend });
           onReady();
           break;
         case "failed":
           failure ??= message.sentence;
           break;
-        case "taken":
-          // The serving process has its own copy of the connection; closing this one does not end it.
-          this.#handed.get(message.id)?.destroy();
-          this.#handed.delete(message.id);
+        case "taken": {
+          const connection = handed.get(message.id);
+          if (connection !== undefined) connection.taken = true;
+          break;
+        }
+        case "asked":
+        case "answering": {
+          const connection = handed.get(message.id);
+          if (connection !== undefined) {
+            connection.asked = message.type === "asked" ? message.path : undefined;
+          }
+          break;
+        }
+        case "closed":
+          handed.get(message.id)?.socket.destroy();
+          handed.delete(message.id);
           break;
         case "log":
           this.#tell({ event: "fault", line: message.line });
@@ -205,8 +228,9 @@ class Supervisor implements Serving {
       dead = true;
       if (this.#child === child) this.#child = undefined;
       this.#front.away("The server is restarting after a fault; try again in a moment.");
-      for (const socket of this.#handed.values()) socket.destroy();
-      this.#handed.clear();
+      const inherit = () => this.#inherit(handed);
+      if (child.connected) void heard.then(inherit);
+      else inherit();
       const servedMs = readyAt === undefined ? 0 : performance.now() - readyAt;
       onDeath(
         failure ?? describeDeath(code, signal, lastWords),
@@ -240,15 +264,26 @@ class Supervisor implements Serving {
     );
   }
 
-  #hand(child: ChildProcess, socket: Socket): void {
+  /** Takes over a dead process's connections, and answers those that got no byte of an answer. */
+  #inherit(handed: Map<number, Handed>): void {
+    const connections = [...handed.values()];
+    handed.clear();
+    for (const { socket, taken, asked } of connections) {
+      if (socket.destroyed) continue;
+      if (!taken) this.#front.refuse(socket);
+      else if (asked !== undefined && this.#closing === undefined) this.#front.giveUp(socket, asked);
+      else socket.destroy();
+    }
+  }
+
+  #hand(child: ChildProcess, socket: Socket, handed: Map<number, Handed>): void {
     const id = this.#nextConnection++;
-    this.#handed.set(id, socket);
+    handed.set(id, { socket, taken: false, asked: undefined });
     socket.on("error", () => socket.destroy());
-    // Kept open here until the other side says that it has it: what a dying process never took is ended by us, or its
-    // client would wait for ever.
+    // Kept open here as long as it is open there, so that it outlives a process that dies.
     child.send({ type: "connection", id } satisfies ToChild, socket, { keepOpen: true }, (error) => {
       if (error === null) return;
-      this.#handed.delete(id);
+      handed.delete(id);
       if (!socket.destroyed) this.#front.refuse(socket);
     });
   }

@@ -104,6 +104,28 @@ class TestArguments(unittest.TestCase):
         self.assertEqual(len(service.seen), 2)
 
 
+class TestKey(unittest.TestCase):
+    def sent(self, **settings: Any) -> str | None:
+        def answer(handler: Any, *_: Any) -> None:
+            keys.append(handler.headers.get("Authorization"))
+            send_json(handler, 200, {"model": "m"})
+
+        keys: list[str | None] = []
+        with Scripted(answer) as service:
+            ServingModel(int(service.url.rsplit(":", 1)[1]), **settings).capabilities()
+        return keys[0]
+
+    def test_the_key_given_is_sent_else_the_environment_s(self) -> None:
+        with mock.patch.dict(os.environ):
+            os.environ.pop("TAPLINE_API_KEY", None)
+            self.assertIsNone(self.sent())
+            self.assertEqual(self.sent(api_key="given"), "Bearer given")
+            os.environ["TAPLINE_API_KEY"] = "environment"
+            self.assertEqual(self.sent(), "Bearer environment")
+            self.assertEqual(self.sent(api_key="given"), "Bearer given")
+            self.assertIsNone(self.sent(api_key=""))
+
+
 class TestContract(unittest.TestCase):
     def test_names_and_defaults_are_the_contract_s(self) -> None:
         def shape(function: Any) -> list[Any]:
@@ -119,7 +141,7 @@ class TestContract(unittest.TestCase):
             return names[1:]
 
         self.assertEqual(shape(Lab.__init__), [("base_url", "http://127.0.0.1:8980"), ("timeout", 10)])
-        self.assertEqual(shape(ServingModel.__init__), [("port", 8971), ("timeout", 75)])
+        self.assertEqual(shape(ServingModel.__init__), [("port", 8971), ("timeout", 75), ("api_key", None)])
         expected = {
             Lab.health: [],
             Lab.schema: [],

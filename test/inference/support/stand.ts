@@ -77,9 +77,10 @@ export async function stand(
         noCaptureReason: "No captures here.",
         images: false,
         thinking: true,
+        thinkingTag: "<think>",
         templateSupportsThinking: true,
       },
-      ...{ templateCapabilities: { supports_tools: true }, points: [], ...info },
+      ...{ templateCapabilities: { supports_tools: true, supports_tool_calls: true }, points: [], ...info },
     },
     request: async (route: string, body: Body, signal: AbortSignal, live?: LivePlan) => {
       asked.push({ route, body, ...(live && { live }) });

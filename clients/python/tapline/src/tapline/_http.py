@@ -20,13 +20,15 @@ _LONGEST_ERROR = 1 << 20
 class Transport:
     """Plain HTTP to one local service: no proxy, whatever the environment says, and no redirect."""
 
-    def __init__(self, base_url: str, timeout: float) -> None:
+    def __init__(self, base_url: str, timeout: float, api_key: str | None = None) -> None:
         if _ORIGIN.fullmatch(base_url) is None:
             raise TaplineError(f"A service's address looks like http://127.0.0.1:8980, not {base_url}.")
         self.origin = base_url.rstrip("/")
         self.timeout = timeout
         self._opener = urllib.request.OpenerDirector()
         self._opener.addheaders = [("User-Agent", "tapline-client/0.2.0")]
+        if api_key:
+            self._opener.addheaders.append(("Authorization", f"Bearer {api_key}"))
         for handler in (
             urllib.request.HTTPHandler(),
             urllib.request.HTTPErrorProcessor(),

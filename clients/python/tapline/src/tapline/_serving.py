@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
@@ -19,10 +20,12 @@ class ServingModel:
     """The model that an inference server on this machine (`tapline serve`) holds in memory.
 
     `timeout` is the longest silence within one request, in seconds; a capture may wait a minute for its turn.
+    `api_key` is the server's key, if it has one; without it the environment's TAPLINE_API_KEY is sent.
     """
 
-    def __init__(self, port: int = 8971, timeout: float = 75) -> None:
-        self._http = Transport(f"http://127.0.0.1:{port}", timeout)
+    def __init__(self, port: int = 8971, timeout: float = 75, *, api_key: str | None = None) -> None:
+        key = os.environ.get("TAPLINE_API_KEY") if api_key is None else api_key
+        self._http = Transport(f"http://127.0.0.1:{port}", timeout, key)
 
     def __repr__(self) -> str:
         return f"ServingModel({self._http.origin!r})"

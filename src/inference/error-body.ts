@@ -1,0 +1,9 @@
+import { type ErrorBody, errorBodyAt, underPath } from "../http/index.js";
+import { messagesErrorBody } from "./forms/form.js";
+
+const anthropic = underPath("/v1/messages");
+
+/** The shape of errors at a path of the inference server: Anthropic's, OpenAI's, llama-server's, or our own. */
+export function servingErrorBody(path: string): ErrorBody {
+  return anthropic(path) ? messagesErrorBody : errorBodyAt(path);
+}
