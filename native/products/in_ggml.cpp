@@ -15,9 +15,9 @@ extern "C" bool ggml_own_sgemm(const ggml_compute_params*, int64_t, int64_t, int
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <type_traits>
+
+#include "scratch.h"
 
 namespace tapline::products {
 
@@ -25,25 +25,6 @@ namespace {
 
 /// Most bytes of packed tokens: more are multiplied in rounds.
 constexpr size_t kPacked = size_t{8} << 20U;
-
-/// A thread's own memory for packed tokens; it grows and stays.
-class Scratch {
- public:
-  std::byte* at_least(size_t bytes) {
-    if (bytes > size_) {
-      data_.reset(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{64})));
-      size_ = bytes;
-    }
-    return data_.get();
-  }
-
- private:
-  struct Free {
-    void operator()(std::byte* data) const { ::operator delete (data, std::align_val_t{64}); }
-  };
-  std::unique_ptr<std::byte, Free> data_;
-  size_t size_ = 0;
-};
 
 template <class Weight>
 struct Product {
