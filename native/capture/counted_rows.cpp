@@ -20,15 +20,16 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-size_t bos_tokens(bool add_bos, size_t tokens) {
-  return add_bos && tokens > 1 ? 1 : 0;
+size_t bos_tokens(int32_t bos, const std::vector<int32_t>& tokens) {
+  return tokens.size() > 1 && tokens.front() == bos ? 1 : 0;
 }
 
 std::vector<uint8_t> counted_rows(const std::vector<double>& norms, size_t bos) {
   std::vector<uint8_t> counted(norms.size());
   if (bos >= norms.size()) return counted;
   if (!std::all_of(norms.begin(), norms.end(), [](double norm) { return std::isfinite(norm); })) {
-    std::fill(counted.begin(), counted.end(), uint8_t{1});  // a broken activation must show in what is made of it
+    std::fill(counted.begin(), counted.end(),
+              uint8_t{1});  // a broken activation must show in what is made of it
     return counted;
   }
   const double most = kLongest * median({norms.begin() + static_cast<std::ptrdiff_t>(bos), norms.end()});

@@ -19,8 +19,8 @@ struct ExcludedRows {
   }
 };
 
-/// Tokens at the start of a text that are its BOS; a text of nothing else counts.
-size_t bos_tokens(bool add_bos, size_t tokens);
+/// Tokens at the start of a text that are its BOS, `bos`; a text of nothing else counts.
+size_t bos_tokens(int32_t bos, const std::vector<int32_t>& tokens);
 
 /// 1 for each activation of a text that counts, from the norms of all its tokens' activations at one place:
 /// not the first `bos` ones, and none whose norm is above ten times the median norm of the others. The median

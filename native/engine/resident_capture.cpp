@@ -82,7 +82,7 @@ void ResidentCapture::forward(const CaptureRequest& request, CaptureResult& resu
 void ResidentCapture::take_means(CaptureResult& result) {
   const auto width = static_cast<size_t>(model_->info().n_embd);
   const size_t tokens = result.tokens.size();
-  const size_t bos = bos_tokens(model_->info().add_bos, tokens);
+  const size_t bos = bos_tokens(model_->info().bos, result.tokens);
   for (std::vector<float>& state : result.states) {
     std::vector<float> mean(width);
     result.excluded.push_back(mean_of_counted(state.data(), tokens, width, bos, 0, mean.data()));

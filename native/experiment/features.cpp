@@ -166,9 +166,10 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
       size_t first = 0;
       for (size_t sequence = done; sequence < next; ++sequence) {
         const size_t tokens = request.sequences[sequence].size();
-        excluded[layer] += mean_of_counted(whole.rows(layer, first), tokens, width,
-                                           bos_tokens(model_->info().add_bos, tokens), request.start_of(sequence),
-                                           result.states[layer].data() + sequence * width);
+        excluded[layer] +=
+            mean_of_counted(whole.rows(layer, first), tokens, width,
+                            bos_tokens(model_->info().bos, request.sequences[sequence]),
+                            request.start_of(sequence), result.states[layer].data() + sequence * width);
         first += tokens;
       }
       whole.release(layer);

@@ -3,8 +3,8 @@
 // that meet tokens in eight bits make 2 to 4 % of that: a row would depend on what else is in the batch.
 //
 // Here a row's attention has one order: a score adds up along the head's width, weights and values add up
-// along the cells, and a cell that the row may not see adds exactly nothing, wherever it lies in the cache. So
-// a row has the same bits alone and among others, in any cells, with any number of threads.
+// along the cells, and a cell that the row may not see adds exactly nothing, wherever it lies in the cache.
+// So a row has the same bits alone and among others, in any cells, with any number of threads.
 
 #include <algorithm>
 #include <cmath>
@@ -80,8 +80,7 @@ void add_values(const float* weights, const float* values, int64_t width, float*
     }
   }
   for (int r = 0; r < kCount; ++r) {
-    for (int v = 0; v < kVectors; ++v)
-      *reinterpret_cast<Lanes*>(out + r * width + v * kRows) = sums[r][v];
+    for (int v = 0; v < kVectors; ++v) *reinterpret_cast<Lanes*>(out + r * width + v * kRows) = sums[r][v];
   }
 }
 
@@ -138,7 +137,8 @@ class Attention {
     const int64_t tiles = (rows_ + tile_ - 1) / tile_;
     if (params_->ith == 0) ggml_threadpool_chunk_set(params_->threadpool, params_->nth);
     ggml_barrier(params_->threadpool);
-    for (int64_t at = params_->ith; at < tiles * heads; at = ggml_threadpool_chunk_add(params_->threadpool, 1)) {
+    for (int64_t at = params_->ith; at < tiles * heads;
+         at = ggml_threadpool_chunk_add(params_->threadpool, 1)) {
       const int64_t head = at / tiles;
       // The last rows see the most cells: they go first, so that threads end together.
       compute_tile(head % k_->ne[2], head / k_->ne[2], (tiles - 1 - at % tiles) * tile_);
@@ -159,8 +159,8 @@ class Attention {
     thread_local Scratch scratch;
     const auto floats = [](int64_t count) { return static_cast<size_t>((count + 15) / 16 * 16); };
     const int64_t padded = (cells_ + kCells - 1) / kCells * kCells;
-    const size_t sizes[] = {floats(depth_ * kRows),  floats(kCells * std::max(depth_, width_)),
-                            floats(padded * kRows),  floats(kRows * width_),
+    const size_t sizes[] = {floats(depth_ * kRows), floats(kCells * std::max(depth_, width_)),
+                            floats(padded * kRows), floats(kRows * width_),
                             floats(kRows * kCells), floats(padded / kCells)};
     size_t all = 0;
     for (const size_t size : sizes) all += size;
@@ -194,7 +194,8 @@ class Attention {
   }
 
   /// Scores of the blocks that any row sees; `most` becomes the largest of each row.
-  int score(const Memory& memory, int64_t key_head, int64_t batch, int64_t first, int count, Lanes& most) const {
+  int score(const Memory& memory, int64_t key_head, int64_t batch, int64_t first, int count,
+            Lanes& most) const {
     for (int r = 0; r < kRows; ++r) most[r] = -INFINITY;
     int blocks = 0;
     for (int64_t cell = 0; cell < cells_; cell += kCells) {
@@ -241,7 +242,8 @@ class Attention {
       sum += __builtin_convertvector(*reinterpret_cast<const Lanes*>(memory.weights + c * kRows), WideLanes);
     Lanes factor;
     for (int r = 0; r < kRows; ++r) {
-      const double all = sum[r] + (sinks_ == nullptr ? 0.0 : std::exp(static_cast<double>(sinks[r] - most[r])));
+      const double all =
+          sum[r] + (sinks_ == nullptr ? 0.0 : std::exp(static_cast<double>(sinks[r] - most[r])));
       factor[r] = all == 0.0 ? 0.0F : static_cast<float>(1.0 / all);
     }
     for (int c = 0; c < cells; ++c) *reinterpret_cast<Lanes*>(memory.weights + c * kRows) *= factor;
@@ -250,7 +252,8 @@ class Attention {
   enum class Seen { kNothing, kMasked, kAll };
 
   /// What is added to the scores of a block of cells, [row][cell]; cells behind the last one are not seen.
-  Seen read_masks(float* masks, int64_t cell, int64_t key_head, int64_t batch, int64_t first, int count) const {
+  Seen read_masks(float* masks, int64_t cell, int64_t key_head, int64_t batch, int64_t first,
+                  int count) const {
     const auto cells = static_cast<int>(std::min<int64_t>(kCells, cells_ - cell));
     if (mask_ == nullptr && cells == kCells) return Seen::kAll;
     const ggml_fp16_t* from[kRows] = {};
@@ -306,10 +309,14 @@ class Attention {
     for (; r + kRowTile <= count; r += kRowTile)
       add_values_of_rows<kRowTile>(weights + r, values, width_, sums + r * width_);
     switch (count - r) {
-      case 3: return add_values_of_rows<3>(weights + r, values, width_, sums + r * width_);
-      case 2: return add_values_of_rows<2>(weights + r, values, width_, sums + r * width_);
-      case 1: return add_values_of_rows<1>(weights + r, values, width_, sums + r * width_);
-      default: return;
+      case 3:
+        return add_values_of_rows<3>(weights + r, values, width_, sums + r * width_);
+      case 2:
+        return add_values_of_rows<2>(weights + r, values, width_, sums + r * width_);
+      case 1:
+        return add_values_of_rows<1>(weights + r, values, width_, sums + r * width_);
+      default:
+        return;
     }
   }
 

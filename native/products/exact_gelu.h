@@ -1,7 +1,7 @@
 #pragma once
 
-// ggml's GELU on a processor reads a table in half precision, which moves the block outputs of an F32 model by
-// 1e-4 to 2e-3 (L2). Compilers read this before ggml's ops.cpp, which then calls these functions instead.
+// ggml's GELU on a processor reads a table in half precision, which moves the block outputs of an F32 model
+// by 1e-4 to 2e-3 (L2). Compilers read this before ggml's ops.cpp, which then calls these functions instead.
 
 #include "vec.h"
 

@@ -95,8 +95,8 @@ struct Product {
     for (int64_t group = all * params->ith / params->nth; group < all * (params->ith + 1) / params->nth;
          ++group) {
       const int64_t row = group * kLanes;
-      multiply_token(weights + row * weights_stride, weights_stride, std::min(kLanes, rows - row), depth, inputs,
-                     results + row);
+      multiply_token(weights + row * weights_stride, weights_stride, std::min(kLanes, rows - row), depth,
+                     inputs, results + row);
     }
   }
 

@@ -100,9 +100,8 @@ void multiply_token(const Q4Kx8* weights, const Q8K* token, int blocks, float* o
       }
       const Group one(weights[b].groups[2 * part]);
       const Group two(weights[b].groups[2 * part + 1]);
-      const __m512i both =
-          _mm512_add_epi32(_mm512_mullo_epi32(first, twice(widened(one.scales))),
-                           _mm512_mullo_epi32(second, twice(widened(two.scales))));
+      const __m512i both = _mm512_add_epi32(_mm512_mullo_epi32(first, twice(widened(one.scales))),
+                                            _mm512_mullo_epi32(second, twice(widened(two.scales))));
       const int16_t* const sums = token[b].sums + 4 * part;
       const __m256i minima =
           _mm256_add_epi32(_mm256_mullo_epi32(widened(one.minima), _mm256_set1_epi32(sums[0] + sums[1])),

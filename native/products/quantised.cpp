@@ -200,7 +200,9 @@ __m256i unsigned_values(const Block& block) {
 }
 
 template <class Block>
-constexpr int kAdded = std::is_same_v<Block, Q8_0> ? 128 : std::is_same_v<Block, Q5_0> ? 16 : 0;
+constexpr int kAdded = std::is_same_v<Block, Q8_0>   ? 128
+                       : std::is_same_v<Block, Q5_0> ? 16
+                                                     : 0;
 
 /// The sums of four vectors of eight.
 __m128i sums_of(const __m256i* rows) {
