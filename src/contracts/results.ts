@@ -1,6 +1,6 @@
 import Type, { type Static, type TSchema } from "typebox";
-import type { ExplainResult } from "./explain.js";
 import { Excluded } from "./excluded.js";
+import type { ExplainResult } from "./explain.js";
 import { blockPoints, changedPoints, innerPoints, textRows } from "./names.js";
 import type { PatchSweepResult } from "./patch-sweep.js";
 import { Provenance } from "./provenance.js";

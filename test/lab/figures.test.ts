@@ -100,7 +100,15 @@ test("a dictionary's fidelity, of the tokens that are no BOS", () => {
   const single = reading([1, 1], [1, 1], [[]], [[0], [0], [0]]);
   assert.equal(excludedIn(model, [single]), { bos: 0, outliers: 0 });
   assert.equal(fidelityOf(model, [single]), {
-    ...{ tokens: 1, excluded: { bos: 0, outliers: 0 }, l0: 0, explained_variance: null, cosine: 1, cross_entropy: null, loss_recovered: null },
+    ...{
+      tokens: 1,
+      excluded: { bos: 0, outliers: 0 },
+      l0: 0,
+      explained_variance: null,
+      cosine: 1,
+      cross_entropy: null,
+      loss_recovered: null,
+    },
   });
   // Nothing but zeros: no variance of which a share could be told.
   const nothing = fidelityOf(model, [reading([0, 0], [1, 1], [[]], [[0], [0], [0]])]);

@@ -63,7 +63,8 @@ interface RealCheck {
 }
 
 const smolLm2Bounds: Bounds = { distance: 1e-4, token: 1e-3, probability: 1e-3 };
-const gemmaBounds: Bounds = { distance: 1e-4, token: 1e-3, probability: 1e-3 };
+/** GELU read from ggml's table in half precision would miss them 20 to 200 times over. */
+const gemmaBounds: Bounds = { distance: 1e-5, token: 5e-5, probability: 1e-4 };
 
 function checks(models: { smolLm2: SmolLm2; gemma: Gemma3 }, folder: string, quick: boolean): RealCheck[] {
   const { smolLm2, gemma } = models;

@@ -177,7 +177,15 @@ async function compareText(
   const last = (which: number, layer: number) => of(which, layer).subarray(-nEmbd);
   const none: Both<number> = [0, 0];
   const sums: TextSums = {
-    ...{ tokens: tokens.length - first, cosine: [], length: [], difference: [], shared: 0, either: 0, read: 0 },
+    ...{
+      tokens: tokens.length - first,
+      cosine: [],
+      length: [],
+      difference: [],
+      shared: 0,
+      either: 0,
+      read: 0,
+    },
     ...{ active: none, recovered: none, span: none },
     score:
       probe === undefined

@@ -39,7 +39,8 @@ export async function extract(input: OperationInput<ExtractConfig>): Promise<Fin
   checkLayers(model, config.layers);
   const source = config.data === undefined ? givenTexts(config.examples ?? []) : textsOfFile(config.data);
   const extraction = await clock.measure("plan", () => planned(input, source));
-  if (config.plan === true) return describe(extraction, { kept: 0, computed: 0, seconds: 0, excluded: new Map() });
+  if (config.plan === true)
+    return describe(extraction, { kept: 0, computed: 0, seconds: 0, excluded: new Map() });
 
   const head = await headOf(extraction);
   if (config.out === undefined) {
@@ -161,7 +162,12 @@ async function makeShards(
 ): Promise<Made> {
   const { input, plan, source, part } = extraction;
   const missing = plan.shards.filter(({ file }) => !finished.has(file));
-  const made: Made = { kept: plan.shards.length - missing.length, computed: 0, seconds: 0, excluded: new Map() };
+  const made: Made = {
+    kept: plan.shards.length - missing.length,
+    computed: 0,
+    seconds: 0,
+    excluded: new Map(),
+  };
   if (missing.length === 0) return made;
   const context = await input.clock.measure("context", () => openContext(input.model, shapeOf(extraction)));
   const started = performance.now();
@@ -260,7 +266,7 @@ async function fillShard(
         ...(signal === undefined ? {} : { signal }),
       }),
     );
-    for (const [layer, { excluded }] of rows) {
+    for (const [layer, { excluded }] of isMean(form) ? rows : []) {
       made.excluded.set(layer, sumOfExcluded([made.excluded.get(layer) ?? excludesNothing, excluded]));
     }
     await written;
@@ -270,6 +276,13 @@ async function fillShard(
   }
   if ((await coming).length > 0) throw changed();
   await clock.measure("artifact", () => written);
+}
+
+function outliersNote(excluded: Made["excluded"]): string {
+  const most = Math.max(0, ...[...excluded.values()].map(({ outliers }) => outliers));
+  return most === 0
+    ? ""
+    : `Means leave out up to ${most} activations per layer whose norm is above ten times their text's median.`;
 }
 
 function isMean({ rows }: RowForm): boolean {
@@ -317,12 +330,11 @@ function describe(
       }),
     note: [
       planOnly ? "Only a plan: nothing was computed or written." : "",
-      isMean(form)
-        ? "Means leave out a text's BOS token and activations whose norm is above ten times the text's median."
-        : "",
+      form.rows === "mean" && skippedIn(model) > 0 ? "A text's BOS token is left out of its mean." : "",
+      outliersNote(excluded),
       form.rows === "response" ? "Rows are means over the tokens behind each prompt." : "",
       form.rows === "all" && skippedIn(model) > 0
-        ? "The first row of each text is that of its BOS token, which counts in no mean and no training."
+        ? "The first row of each text is that of its BOS token, tens of times longer than the others."
         : "",
     ]
       .filter((part) => part !== "")

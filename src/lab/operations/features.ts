@@ -175,7 +175,9 @@ function strongestAnywhere(readings: readonly Reading[]): FeaturesResult["featur
 }
 
 function excludedNote(model: Model, readings: readonly Reading[]): string {
-  const bos = model.info.addBos ? "A text's BOS token counts in none of the figures, and is left as it is." : "";
+  const bos = model.info.addBos
+    ? "A text's BOS token counts in none of the figures, and is left as it is."
+    : "";
   const { outliers } = excludedIn(model, readings);
   if (outliers === 0) return bos;
   const which = outliers === 1 ? "1 activation" : `${outliers} activations`;

@@ -22,7 +22,8 @@ export async function sae(input: OperationInput<SaeConfig>): Promise<Findings<Sa
   const { features: nFeatures, steps, seed } = config;
   const small = { ...input, config };
   const reports = await trainLayers(small, {
-    train: ({ excluded: _, ...data }, options) => trainSae({ ...data, seed, nFeatures, steps, lossEvery: 10 }, options),
+    train: ({ excluded: _, ...data }, options) =>
+      trainSae({ ...data, seed, nFeatures, steps, lossEvery: 10 }, options),
     write: (layer, trained) => writeWeights(small, layer, trained),
     report: (layer, trained, { excluded }) => ({
       ...report(config, layer, trained),

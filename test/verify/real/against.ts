@@ -55,6 +55,10 @@ export async function against(
         atLeast: true,
       }),
     ),
-    most("continuation", "greedy continuations: how far a token is from the most probable", bounds.probability),
+    most(
+      "continuation",
+      "greedy continuations: how far a token is from the most probable",
+      bounds.probability,
+    ),
   ];
 }

@@ -38,7 +38,7 @@ export const gemmaWhole: Extent = {
   layers: [0, 5, 11, 17],
 };
 
-export const gemmaSmall: Extent = { ...gemma, lengths: [1, 8, 64, 128], layers: [11] };
+export const gemmaSmall: Extent = { ...gemma, lengths: [8, 64], layers: [11] };
 
 const strengths = (extent: Extent) =>
   ({ scale: [0, 0.5, 1.5], ablate: [0.5, 1], patch: [0.5, 1], steer: extent.steer }) as const;
@@ -101,10 +101,7 @@ export async function computeOurs(path: string, extent: Extent, folder: string):
 }
 
 /** Stretches of the passage, each beginning elsewhere, with the model's BOS before them where it has one. */
-export async function promptsOf(
-  model: Model,
-  { lengths }: Pick<Extent, "lengths">,
-): Promise<Int32Array[]> {
+export async function promptsOf(model: Model, { lengths }: Pick<Extent, "lengths">): Promise<Int32Array[]> {
   const all = await model.tokenize(passage);
   const bos = model.info.addBos ? 1 : 0;
   return lengths.map((length, i) => {
