@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/cancel.h"
-#include "capture/counted_rows.h"
+#include "base/counted_rows.h"
 #include "engine/generation_loop.h"
 #include "experiment/context.h"
 

@@ -8,8 +8,8 @@
 
 #include "base/cancel.h"
 #include "base/counted.h"
+#include "base/counted_rows.h"
 #include "capture/block_tap.h"
-#include "capture/counted_rows.h"
 #include "capture/logit_direction.h"
 #include "capture/logit_lens.h"
 #include "capture/residual_stream.h"

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <string>
 
-#include "capture/counted_rows.h"
+#include "base/counted_rows.h"
 #include "experiment/context.h"
 #include "experiment/layer_order.h"
 #include "experiment/token_batch.h"

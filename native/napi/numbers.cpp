@@ -4,8 +4,8 @@
 #include <array>
 #include <vector>
 
+#include "base/counted_rows.h"
 #include "base/narrow.h"
-#include "capture/counted_rows.h"
 #include "napi/args.h"
 #include "napi/results.h"
 #include "napi/worker.h"

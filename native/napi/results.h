@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "capture/counted_rows.h"
+#include "base/counted_rows.h"
 #include "napi/setup.h"
 
 namespace tapline {

@@ -1,6 +1,6 @@
 import Type, { type Static } from "typebox";
 
-/** What a text's activations have to be to count in means, in what is made of them, and in fidelity; native/capture says it. */
+/** What a text's activations have to be to count in means, in what is made of them, and in fidelity; native/base/counted_rows.h defines it. */
 export const Excluded = Type.Object(
   {
     bos: Type.Integer({ description: "Activations of BOS tokens." }),

@@ -1,4 +1,4 @@
-#include "capture/counted_rows.h"
+#include "base/counted_rows.h"
 
 #include <algorithm>
 #include <cmath>
