@@ -1,4 +1,4 @@
-// Flash attention of the processor, in place of ggml's. ggml has three ways: with F16 sums below 64 rows, in
+// Flash attention of the processor, instead of ggml's. ggml has three ways: with F16 sums below 64 rows, in
 // tiles of F32 from there on, and in parts for a single token. They round differently, by 5e-4, and weights
 // that meet tokens in eight bits make 2 to 4 % of that: a row would depend on what else is in the batch.
 //
