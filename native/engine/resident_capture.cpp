@@ -75,6 +75,19 @@ void ResidentCapture::forward(const CaptureRequest& request, CaptureResult& resu
     }
     result.next = std::move(part.next);
   }
+  if (request.state == KeptState::kMean) take_means(result);
+}
+
+/// The rows that were kept of each layer become their mean.
+void ResidentCapture::take_means(CaptureResult& result) {
+  const auto width = static_cast<size_t>(model_->info().n_embd);
+  const size_t tokens = result.tokens.size();
+  const size_t bos = bos_tokens(model_->info().bos, result.tokens);
+  for (std::vector<float>& state : result.states) {
+    std::vector<float> mean(width);
+    result.excluded.push_back(mean_of_counted(state.data(), tokens, width, bos, 0, mean.data()));
+    state = std::move(mean);
+  }
 }
 
 /// Adds a chunk's rows to the state that is kept of each layer.
@@ -88,9 +101,7 @@ void ResidentCapture::keep_state(const CaptureRequest& request, AdvanceResult& p
     if (request.state == KeptState::kLastToken) {
       state.assign(layer.states.end() - static_cast<std::ptrdiff_t>(width), layer.states.end());
     } else {
-      state.resize(width);
-      const auto tokens = static_cast<float>(result.tokens.size());
-      for (size_t at = 0; at < layer.states.size(); ++at) state[at % width] += layer.states[at] / tokens;
+      state.insert(state.end(), layer.states.begin(), layer.states.end());
     }
     part.layers[i].states.clear();
   }

@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "base/cancel.h"
+#include "base/counted_rows.h"
 #include "engine/generation_loop.h"
 #include "experiment/context.h"
 
 namespace tapline {
 
-/// Which state of a text a capture keeps of each layer, beside the norms.
+/// Which state of a text a capture keeps of each layer, next to the norms; a mean is of the activations that
+/// count.
 enum class KeptState { kNone, kLastToken, kMean };
 
 struct CaptureRequest {
@@ -27,6 +29,7 @@ struct CaptureResult {
   std::vector<std::string> pieces;         // the bytes of each token
   std::vector<LayerStates> layers;         // norms only, in the order asked for
   std::vector<std::vector<float>> states;  // [n_embd] a layer; empty unless kept
+  std::vector<ExcludedRows> excluded;      // from the means; one a layer
   TopTokens next;
   std::vector<std::string> next_pieces;
   double waited_ms = 0;   // for the running iteration to end
@@ -52,6 +55,7 @@ class ResidentCapture {
  private:
   void forward(const CaptureRequest& request, CaptureResult& result);
   void keep_state(const CaptureRequest& request, AdvanceResult& part, CaptureResult& result);
+  void take_means(CaptureResult& result);
 
   std::shared_ptr<Model> model_;
   Context context_;

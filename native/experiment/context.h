@@ -8,6 +8,7 @@
 
 #include "base/cancel.h"
 #include "base/counted.h"
+#include "base/counted_rows.h"
 #include "capture/block_tap.h"
 #include "capture/logit_direction.h"
 #include "capture/logit_lens.h"
@@ -86,9 +87,8 @@ struct FeatureRequest {
   std::vector<int> layers;
   Point point = Point::kBlockOut;
   FeatureRows rows = FeatureRows::kLast;
-  /// Of each sequence the first token that its mean, or all its rows, take in: a BOS token's row is tens of
-  /// times longer than all others, and of a prompt and its response the response may be wanted alone. Empty:
-  /// the first.
+  /// Of each sequence the first token that its mean, or all its rows, take in: of a prompt and its response
+  /// the response may be wanted alone. Empty: the first. A mean takes in the rows that count from there on.
   std::vector<int32_t> starts;
 
   size_t start_of(size_t sequence) const {
@@ -100,6 +100,7 @@ struct FeatureRequest {
 struct FeatureResult {
   std::vector<int> layers;
   std::vector<std::vector<float>> states;
+  std::vector<ExcludedRows> excluded;  // from the means, of all sequences; one a layer
 };
 
 struct SweepRequest {

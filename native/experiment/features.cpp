@@ -2,6 +2,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/counted_rows.h"
 #include "experiment/context.h"
 #include "experiment/layer_order.h"
 #include "experiment/token_batch.h"
@@ -76,30 +77,27 @@ std::string place_text(const Broken& broken, const FeatureRequest& request) {
   return "at token " + std::to_string(request.start_of(broken.sequence) + broken.row) + " of " + text;
 }
 
-/// Sums of the rows of one pass, in float64: [layers][sequences of the pass][width].
-class RowSums {
+/// The rows of one batch's whole sequences, layer by layer: a mean needs all of a text's to say which count.
+class RowsForMeans {
  public:
-  RowSums(size_t layers, size_t sequences, size_t width)
-      : sequences_(sequences), width_(width), sums_(layers * sequences * width) {}
+  RowsForMeans(size_t layers, size_t rows, size_t width)
+      : rows_(rows), width_(width), values_(layers), left_(layers, rows) {}
 
-  void add(size_t layer, size_t sequence, const float* row) {
-    double* sum = at(layer, sequence);
-    for (size_t i = 0; i < width_; ++i) sum[i] += static_cast<double>(row[i]);
+  /// Whether the layer is complete now.
+  bool add(size_t layer, size_t index, const float* row) {
+    values_[layer].resize(rows_ * width_);
+    std::copy_n(row, width_, values_[layer].data() + index * width_);
+    return --left_[layer] == 0;
   }
 
-  void mean(size_t layer, size_t sequence, size_t count, float* out) {
-    const double* sum = at(layer, sequence);
-    for (size_t i = 0; i < width_; ++i) out[i] = static_cast<float>(sum[i] / static_cast<double>(count));
-  }
+  const float* rows(size_t layer, size_t first) const { return values_[layer].data() + first * width_; }
+  void release(size_t layer) { std::vector<float>().swap(values_[layer]); }
 
  private:
-  double* at(size_t layer, size_t sequence) {
-    return sums_.data() + (layer * sequences_ + sequence) * width_;
-  }
-
-  size_t sequences_;
+  size_t rows_;
   size_t width_;
-  std::vector<double> sums_;
+  std::vector<std::vector<float>> values_;
+  std::vector<size_t> left_;
 };
 
 }  // namespace
@@ -130,6 +128,7 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
   const bool every_output = bidirectional || (request.rows != FeatureRows::kLast &&
                                               result.layers.back() == model_->info().n_layer - 1);
   result.states.assign(result.layers.size(), std::vector<float>(places.rows() * width));
+  result.excluded.resize(result.layers.size());
   std::vector<TapPoint> points;
   for (const int layer : result.layers) {
     const Place met = Place{layer, request.point}.met();
@@ -144,8 +143,7 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
     // As many whole sequences as fit: fewer, larger batches use the machine best.
     clear_memory();
     TokenBatch batch(n_batch_);
-    std::vector<size_t> row_of;       // of each token in the batch: where its row goes, or nowhere
-    std::vector<size_t> sequence_of;  // and which of the packed sequences it belongs to
+    std::vector<size_t> row_of;  // of each token in the batch: where its row goes, or nowhere
     size_t next = done;
     const size_t most = done < alone_until ? 1 : most_sequences;
     while (next < total && next - done < most) {
@@ -159,11 +157,23 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
         const bool wanted = request.rows == FeatureRows::kLast ? last : i >= start;
         const size_t behind = wanted && request.rows == FeatureRows::kAll ? i - start : 0;
         row_of.push_back(wanted ? places.first(next) + behind : kNowhere);
-        sequence_of.push_back(next - done);
       }
       ++next;
     }
-    RowSums sums(mean ? result.layers.size() : 0, next - done, width);
+    RowsForMeans whole(mean ? result.layers.size() : 0, row_of.size(), width);
+    std::vector<ExcludedRows> excluded(result.layers.size());
+    const auto take_means = [&](size_t layer) {
+      size_t first = 0;
+      for (size_t sequence = done; sequence < next; ++sequence) {
+        const size_t tokens = request.sequences[sequence].size();
+        excluded[layer] +=
+            mean_of_counted(whole.rows(layer, first), tokens, width,
+                            bos_tokens(model_->info().bos, request.sequences[sequence]),
+                            request.start_of(sequence), result.states[layer].data() + sequence * width);
+        first += tokens;
+      }
+      whole.release(layer);
+    };
     const auto sink = [&](const TappedRows& tapped) {
       const auto at = std::find_if(result.layers.begin(), result.layers.end(), [&](int asked) {
         return Place{asked, request.point}.met() == tapped.place();
@@ -172,20 +182,14 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
       for (size_t row = 0; row < tapped.count; ++row) {
         const auto index = static_cast<size_t>((*tapped.indices)[row]);
         const float* values = tapped.values + row * width;
-        if (row_of[index] == kNowhere) continue;
         if (mean) {
-          sums.add(layer, sequence_of[index], values);
-        } else {
+          if (whole.add(layer, index, values)) take_means(layer);
+        } else if (row_of[index] != kNowhere) {
           std::copy_n(values, width, result.states[layer].data() + row_of[index] * width);
         }
       }
     };
     run_tapped(batch, points, /*leave_early=*/true, sink, cancel);
-    for (size_t sequence = done; mean && sequence < next; ++sequence) {
-      const size_t count = request.sequences[sequence].size() - request.start_of(sequence);
-      for (size_t l = 0; l < result.layers.size(); ++l)
-        sums.mean(l, sequence - done, count, result.states[l].data() + sequence * width);
-    }
     const Broken broken = first_not_finite(result, places, done, next, width, request.point);
     if (broken.sequence < next) {
       // Where an architecture multiplies what a row must not see by zero, one text's NaN is its neighbours',
@@ -198,10 +202,12 @@ FeatureResult Context::features(const FeatureRequest& request, const CancelToken
       throw Error(ErrorCode::kCompute, broken.place.text() + " is not finite " + place_text(broken, request) +
                                            "; the model file may be damaged.");
     }
+    for (size_t l = 0; l < excluded.size(); ++l) result.excluded[l] += excluded[l];
     done = next;
     if (progress) progress(done, total);
   }
   result.states = in_order_of(request.layers, result.layers, std::move(result.states));
+  result.excluded = in_order_of(request.layers, result.layers, std::move(result.excluded));
   result.layers = request.layers;
   return result;
 }

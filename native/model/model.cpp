@@ -101,6 +101,7 @@ Model::Model(llama_model* handle, bool owned, const std::string& path)
   info_.n_params = llama_model_n_params(handle);
   info_.bytes = llama_model_size(handle);
   info_.add_bos = llama_vocab_get_add_bos(vocab_);
+  if (info_.add_bos) info_.bos = llama_vocab_bos(vocab_);
   info_.has_encoder = llama_model_has_encoder(handle);
   info_.has_decoder = llama_model_has_decoder(handle);
   info_.recurrent = llama_model_is_recurrent(handle);

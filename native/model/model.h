@@ -36,6 +36,7 @@ struct ModelInfo {
   uint64_t n_params = 0;
   uint64_t bytes = 0;
   bool add_bos = false;
+  int32_t bos = -1;  // the token that texts begin with, where they do
   bool has_encoder = false;
   bool has_decoder = false;
   bool recurrent = false;

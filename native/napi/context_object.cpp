@@ -113,6 +113,7 @@ struct Features {
       Napi::Object entry = Napi::Object::New(env);
       entry.Set("layer", outcome.layers[i]);
       entry.Set("states", hand_over(env, std::move(outcome.states[i])));
+      entry.Set("excluded", excluded_to_js(env, outcome.excluded[i]));
       return entry;
     });
   }

@@ -136,6 +136,7 @@ Napi::Value capture_object(Napi::Env env, const CaptureResult& result) {
                layer.Set("layer", result.layers[i].layer);
                layer.Set("norms", to_js(env, result.layers[i].norms));
                if (i < result.states.size()) layer.Set("state", to_js(env, result.states[i]));
+               if (i < result.excluded.size()) layer.Set("excluded", excluded_to_js(env, result.excluded[i]));
                return layer;
              }));
   object.Set("nextIds", to_js(env, result.next.ids));

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted_rows.h"
 #include "napi/setup.h"
 
 namespace tapline {
@@ -50,6 +51,13 @@ Napi::Array array_of(Napi::Env env, size_t count, const Make& make) {
   Napi::Array array = Napi::Array::New(env, count);
   for (size_t i = 0; i < count; ++i) array.Set(static_cast<uint32_t>(i), make(i));
   return array;
+}
+
+inline Napi::Value excluded_to_js(Napi::Env env, const ExcludedRows& excluded) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("bos", static_cast<double>(excluded.bos));
+  object.Set("outliers", static_cast<double>(excluded.outliers));
+  return object;
 }
 
 /// Bytes that are no UTF-8 by themselves become U+FFFD.

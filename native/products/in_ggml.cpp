@@ -49,9 +49,9 @@ TAPLINE_SAME_FIELD(Q8_1, values, block_q8_1, qs);
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <type_traits>
+
+#include "scratch.h"
 
 namespace tapline::products {
 
@@ -59,25 +59,6 @@ namespace {
 
 /// Most bytes of packed tokens: more are multiplied in rounds.
 constexpr size_t kPacked = size_t{8} << 20U;
-
-/// A thread's own memory for packed tokens; it grows and stays.
-class Scratch {
- public:
-  std::byte* at_least(size_t bytes) {
-    if (bytes > size_) {
-      data_.reset(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{64})));
-      size_ = bytes;
-    }
-    return data_.get();
-  }
-
- private:
-  struct Free {
-    void operator()(std::byte* data) const { ::operator delete (data, std::align_val_t{64}); }
-  };
-  std::unique_ptr<std::byte, Free> data_;
-  size_t size_ = 0;
-};
 
 template <class Weight>
 struct Product {
@@ -142,7 +123,21 @@ struct Product {
     ggml_barrier(params->threadpool);
   }
 
+  /// One token: every weight is read once, and nothing has to be laid out.
+  void compute_token() const {
+    const int64_t all = groups(rows);
+    for (int64_t group = all * params->ith / params->nth; group < all * (params->ith + 1) / params->nth;
+         ++group) {
+      const int64_t row = group * kLanes;
+      multiply_token(weights + row * weights_stride, weights_stride, std::min(kLanes, rows - row), depth,
+                     inputs, results + row);
+    }
+  }
+
   void compute() const {
+    if constexpr (!std::is_same_v<Weight, float>) {
+      if (tokens == 1) return compute_token();
+    }
     if (tokens <= kLanes) return compute_one_panel();
     const auto fitting = static_cast<int64_t>(kPacked / panel_bytes<Token>(depth));
     const int64_t most = std::max<int64_t>(1, fitting) * kLanes;
@@ -151,9 +146,9 @@ struct Product {
 };
 
 /// From here on these products are faster than ggml's; one row is a product with a vector, which waits for
-/// memory.
+/// memory. Those of quantised weights take any number, since rows that round differently would differ by
+/// percents a few blocks later.
 constexpr int64_t kLeastPlain = 6;
-constexpr int64_t kLeastQuantised = 2;
 
 /// Computes a product of these types, or says that it has none.
 bool product(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda,
@@ -170,7 +165,6 @@ bool product(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
   if (a_type == GGML_TYPE_F32 && b_type == GGML_TYPE_F32)
     return n >= kLeastPlain && of(static_cast<const float*>(a));
 #ifdef TAPLINE_PRODUCTS_QUANTISED
-  if (n < kLeastQuantised) return false;
   if (b_type == GGML_TYPE_Q8_0) {
     if (a_type == GGML_TYPE_Q8_0) return of(static_cast<const Q8_0*>(a));
     if (a_type == GGML_TYPE_Q5_0) return of(static_cast<const Q5_0*>(a));

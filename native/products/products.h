@@ -101,4 +101,9 @@ template <class Weight>
 void multiply(const Weight* weights, int64_t stride, int64_t rows, int64_t depth, const std::byte* panels,
               int64_t tokens, float* c, int64_t c_stride);
 
+/// The same of one token, by `rows` (1 to 16) rows of weights: the bits that it has among others.
+template <class Weight>
+void multiply_token(const Weight* weights, int64_t stride, int64_t rows, int64_t depth,
+                    const typename TokenOf<Weight>::Type* token, float* c);
+
 }  // namespace tapline::products

@@ -4,6 +4,7 @@
 
 #ifdef TAPLINE_PRODUCTS_QUANTISED
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 #include <vector>
@@ -189,6 +190,59 @@ void multiply_blocks(const Weight* weights, int64_t stride, int64_t count, int64
   }
 }
 
+/// Numbers of a block as they are or with the same added to each, so that none is negative.
+template <class Block>
+__m256i unsigned_values(const Block& block) {
+  const __m256i values = values_of(block);
+  if constexpr (std::is_same_v<Block, Q8_0>) return _mm256_xor_si256(values, _mm256_set1_epi8(-128));
+  if constexpr (std::is_same_v<Block, Q5_0>) return _mm256_add_epi8(values, _mm256_set1_epi8(16));
+  return values;
+}
+
+template <class Block>
+constexpr int kAdded = std::is_same_v<Block, Q8_0>   ? 128
+                       : std::is_same_v<Block, Q5_0> ? 16
+                                                     : 0;
+
+/// The sums of four vectors of eight.
+__m128i sums_of(const __m256i* rows) {
+  const __m256i pairs =
+      _mm256_hadd_epi32(_mm256_hadd_epi32(rows[0], rows[1]), _mm256_hadd_epi32(rows[2], rows[3]));
+  return _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+}
+
+/// Sixteen rows side by side in a vector; each number of a sum is that of a tile.
+template <class Weight>
+void multiply_one_token(const Weight* weights, int64_t stride, int64_t count, int64_t depth,
+                        const typename TokenOf<Weight>::Type* token, float* c) {
+  __m512 sum = _mm512_setzero_ps();
+  for (int64_t b = 0; b < depth; ++b) {
+    const __m256i values = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(token[b].values));
+    __m256i dots[kLanes];
+    alignas(32) Half scales[kLanes];
+    alignas(32) Half leasts[kLanes];
+    TAPLINE_UNROLL for (int64_t r = 0; r < kLanes; ++r) {
+      const Weight& block = weights[std::min(r, count - 1) * stride + b];
+      dots[r] = _mm256_dpbusd_epi32(_mm256_setzero_si256(), unsigned_values(block), values);
+      scales[r] = block.scale;
+      if constexpr (kHasLeast<Weight>) leasts[r] = block.least;
+    }
+    const __m256i low = _mm256_set_m128i(sums_of(dots + 4), sums_of(dots));
+    const __m256i high = _mm256_set_m128i(sums_of(dots + 12), sums_of(dots + 8));
+    __m512i dot = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    if constexpr (kAdded<Weight> != 0)
+      dot = _mm512_sub_epi32(dot, _mm512_set1_epi32(kAdded<Weight> * Rows::sum(values)));
+    const auto floats = [](const Half* from) {
+      return _mm512_cvtph_ps(_mm256_load_si256(reinterpret_cast<const __m256i*>(from)));
+    };
+    const __m512 factor = _mm512_mul_ps(_mm512_set1_ps(from_half(token[b].scale)), floats(scales));
+    sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), factor, sum);
+    if constexpr (kHasLeast<Weight>)
+      sum = _mm512_fmadd_ps(floats(leasts), _mm512_set1_ps(from_half(token[b].sum)), sum);
+  }
+  _mm512_mask_storeu_ps(c, static_cast<__mmask16>((1U << count) - 1U), sum);
+}
+
 }  // namespace
 
 template <>
@@ -206,6 +260,11 @@ void pack(const Q8_1* rows, int64_t stride, int64_t count, int64_t depth, std::b
   void multiply(const Weight* weights, int64_t stride, int64_t rows, int64_t depth, const std::byte* panels, \
                 int64_t tokens, float* c, int64_t c_stride) {                                                \
     multiply_blocks(weights, stride, rows, depth, panels, tokens, c, c_stride);                              \
+  }                                                                                                          \
+  template <>                                                                                                \
+  void multiply_token(const Weight* weights, int64_t stride, int64_t rows, int64_t depth,                    \
+                      const TokenOf<Weight>::Type* token, float* c) {                                        \
+    multiply_one_token(weights, stride, rows, depth, token, c);                                              \
   }
 TAPLINE_MULTIPLY(Q8_0)
 TAPLINE_MULTIPLY(Q4_1)

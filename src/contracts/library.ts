@@ -1,4 +1,5 @@
 import Type, { type Static, type TSchema } from "typebox";
+import { Excluded } from "./excluded.js";
 import { limits } from "./limits.js";
 import { Name } from "./live.js";
 import { liveLimits } from "./live-limits.js";
@@ -74,6 +75,7 @@ export const VectorLayer = Type.Object({
       },
     ),
   ),
+  excluded: optional(Excluded),
 });
 export type VectorLayer = Static<typeof VectorLayer>;
 
@@ -115,6 +117,7 @@ export const StoredProbe = Type.Object(
     shuffled_separation: optional(
       Type.Number({ description: "The same of probes trained on shuffled labels, mean." }),
     ),
+    excluded: optional(Excluded),
   },
   { title: "StoredProbe" },
 );

@@ -1,4 +1,5 @@
 import Type, { type Static, type TSchema } from "typebox";
+import { Excluded } from "./excluded.js";
 import { ExplainResult } from "./explain.js";
 import { blockPoints, changedPoints, innerPoints, textRows } from "./names.js";
 import { PatchSweepResult } from "./patch-sweep.js";
@@ -332,6 +333,10 @@ export const ProbeRows = Type.Object(
 );
 export type ProbeRows = Static<typeof ProbeRows>;
 
+const excludedFromMeans = Type.Optional(
+  Type.Object(Excluded.properties, { description: "For means: activations that they leave out." }),
+);
+
 export const ProbeReport = Type.Object(
   {
     layer: Type.Integer(),
@@ -345,6 +350,7 @@ export const ProbeReport = Type.Object(
     auc_interval: Interval("95 % bootstrap interval over the held-out examples."),
     shuffled_labels: Type.Optional(ShuffledLabels),
     by_row: Type.Optional(ProbeRows),
+    excluded: excludedFromMeans,
   },
   { title: "ProbeReport" },
 );
@@ -364,6 +370,11 @@ export type ProbeResult = Static<typeof ProbeResult>;
 export const SaeReport = Type.Object(
   {
     layer: Type.Integer(),
+    excluded: Type.Optional(
+      Type.Object(Excluded.properties, {
+        description: "Activations that were left out of the means, or of the rows to train on.",
+      }),
+    ),
     architecture: Type.Enum([...saeArchitectures]),
     held_out_mse: Type.Number(),
     train_mse: Type.Number({
@@ -452,6 +463,7 @@ const orNull = (description: string) => Type.Union([Type.Number(), Type.Null()],
 export const Fidelity = Type.Object(
   {
     tokens: Type.Integer({ description: "Tokens that count: a text's BOS token does not." }),
+    excluded: Type.Optional(Excluded),
     l0: Type.Number({ description: "Features active in a token, on average." }),
     explained_variance: orNull(
       "1 - sum |x - y|^2 / sum |x - mean x|^2 over these tokens, with y the reconstruction; null where they do not vary.",
@@ -595,6 +607,11 @@ export const ExtractResult = Type.Object(
     files: Type.Integer({ description: "Files of rows." }),
     kept_files: Type.Integer({ description: "Those of them that were there already." }),
     tokens_per_second: orNull("Of the files that this job made, the disk included; null where it made none."),
+    excluded: Type.Optional(
+      Type.Array(Type.Object({ layer: Type.Integer(), ...Excluded.properties }), {
+        description: "For means: activations that those of this job's files leave out.",
+      }),
+    ),
     note: Type.String(),
     artifacts,
     provenance: Provenance,

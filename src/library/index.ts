@@ -1,5 +1,5 @@
 export { Dictionaries, type DictionaryClaims, decoderRows, type OpenDictionary } from "./dictionaries.js";
-export { type DirectionMethod, dot, lengthOf, makeDirection } from "./direction.js";
+export { type DirectionMethod, dot, lengthOf, makeDirection, type States } from "./direction.js";
 export { editOf } from "./edit-of.js";
 export { type FileForm, readProbe, readVector, writeProbe, writeVector } from "./files.js";
 export { modelFingerprint } from "./fingerprint.js";

@@ -21,7 +21,7 @@ export interface ProbeNumbers {
 }
 
 /** What is said of a probe beside its numbers; see StoredProbe. */
-export type ProbeReport = Pick<StoredProbe, "separation" | "shuffled_separation">;
+export type ProbeReport = Pick<StoredProbe, "separation" | "shuffled_separation" | "excluded">;
 
 export interface ProbeSaid {
   note: string;

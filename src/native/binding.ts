@@ -124,7 +124,7 @@ export interface NativeContext {
     scaled: boolean;
   };
   advance(request: object): Promise<NativeAdvanceResult>;
-  features(request: object): Promise<Array<{ layer: number; states: Float32Array }>>;
+  features(request: object): Promise<Array<{ layer: number; states: Float32Array; excluded: ExcludedRows }>>;
   sweep(request: object): Promise<NativeSweepTrial[]>;
   patchSweep(request: object): Promise<NativePatchSweep>;
   embeddingInput(request: object): Promise<NativeEmbeddingInput>;
@@ -221,8 +221,16 @@ export interface NativeBinding {
   estimateMemory(options: object): Promise<DeviceMemory[]>;
   CancelToken: new () => NativeCancelToken;
   release(buffer: ArrayBuffer): void;
+  countedRows(options: { norms: Float64Array; bos: number }): Uint8Array;
   narrow(options: { values: Float32Array; type: string }): Promise<Uint16Array>;
   /** Cancels every operation of this thread and waits for it to end. Later ones never settle. */
   endOperations(): void;
   openModel(options: object): Promise<NativeModel>;
+}
+
+/** Activations that a mean leaves out. */
+export interface ExcludedRows {
+  readonly bos: number;
+  /** Norm above ten times the median of their text's, BOS aside. */
+  readonly outliers: number;
 }

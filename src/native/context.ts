@@ -1,5 +1,6 @@
 import ndarray, { type NdArray } from "ndarray";
 import type {
+  ExcludedRows,
   NativeContext,
   NativeEmbeddingInput,
   NativeExplanation,
@@ -168,13 +169,16 @@ export interface FeatureRequest {
   layers: readonly number[];
   /** Of each block. Default: the block output. */
   point?: Point;
-  /** The last token's row of each sequence (default), every token's, or the mean of its tokens' rows. */
+  /** The last token's row of each sequence (default), every token's, or the mean of its rows that count. */
   rows?: "last" | "all" | "mean";
   /** Of each sequence the first token that its mean, or all its rows, take in. Default: its first. */
   starts?: Int32Array;
   signal?: AbortSignal;
   onProgress?: (done: number, total: number) => void;
 }
+
+/** Rows, and how many of all sequences' their means left out. */
+export type FeatureRows = NdArray<Float32Array> & { excluded: ExcludedRows };
 
 /**
  * What one prompt did under one plan of edits: target probability after the prompt, and a greedy continuation. Where
@@ -412,9 +416,9 @@ export class Context {
    * Block outputs of many sequences, computed in packed batches that stop behind the deepest layer. Forgets the
    * context's sequence.
    * @returns float32 [rows, hidden] for each layer, in the order asked for: a row a sequence, or with `rows: "all"` a
-   *   row a token, sequence by sequence
+   *   row a token, sequence by sequence; and what means left out
    */
-  features(request: FeatureRequest): Promise<Map<number, NdArray<Float32Array>>> {
+  features(request: FeatureRequest): Promise<Map<number, FeatureRows>> {
     return this.#queue.run(async () => {
       const { signal, ...rest } = request;
       checkLayers(request.layers);
@@ -424,9 +428,9 @@ export class Context {
         this.#native.features({ ...rest, sequences: request.sequences.map(tokenIds), cancel }),
       );
       return new Map(
-        layers.map(({ layer, states }) => [
+        layers.map(({ layer, states, excluded }) => [
           layer,
-          ndarray(states, [states.length / this.#hidden, this.#hidden]),
+          Object.assign(ndarray(states, [states.length / this.#hidden, this.#hidden]), { excluded }),
         ]),
       );
     });

@@ -1,4 +1,4 @@
-import type { NativeCancelToken } from "./binding.js";
+import type { ExcludedRows, NativeCancelToken } from "./binding.js";
 import { cancellable } from "./cancel.js";
 import { checkInteger, checkLayers } from "./check.js";
 import { tokenIds } from "./context.js";
@@ -182,6 +182,8 @@ export interface CaptureResult {
     readonly norms: Float32Array;
     /** [hidden]; only where one was asked for. */
     readonly state?: Float32Array;
+    /** Of a mean. */
+    readonly excluded?: ExcludedRows;
   }[];
   readonly nextIds: Int32Array;
   readonly nextProbabilities: Float32Array;
@@ -406,7 +408,7 @@ export class Engine {
   }
 
   /**
-   * The states of a text at some layers, [hidden] each: of its last token, or the mean over its tokens. A forward pass as
+   * The states of a text at some layers, [hidden] each: of its last token, or the mean over those that count. A forward pass as
    * {@link capture} makes it.
    * @throws NativeError as capture does
    */
@@ -417,10 +419,12 @@ export class Engine {
     rows: "last" | "mean";
     maxTokens: number;
     signal?: AbortSignal;
-  }): Promise<Float32Array[]> {
-    const { rows: state, ...rest } = request;
-    const { layers } = await this.#capture({ ...rest, state, nextTop: 0 });
-    return layers.map((layer) => layer.state as Float32Array);
+  }): Promise<Array<{ state: Float32Array; excluded: ExcludedRows }>> {
+    const { rows, ...rest } = request;
+    const { layers } = await this.#capture({ ...rest, state: rows, nextTop: 0 });
+    return layers.map(({ state, excluded = { bos: 0, outliers: 0 } }) => ({
+      ...{ state: state as Float32Array, excluded },
+    }));
   }
 
   /** The scheduler's counters, and how many slots are busy. Answered during a decode, too. */

@@ -63,7 +63,7 @@ export {
   quantise,
 } from "./machine.js";
 export { Model, type OpenOptions, type TokenizeOptions } from "./model.js";
-export { type NarrowType, narrow } from "./numbers.js";
+export { countedRows, type NarrowType, narrow } from "./numbers.js";
 export { type Point, points, streamPoints } from "./points.js";
 export { threadsFor } from "./threads.js";
 export {

@@ -108,7 +108,8 @@ test("a probe is trained on all texts but every fifth of each side", async () =>
     }) => {
       asked.push([prompt, layers, rows, maxTokens]);
       const [name, number] = prompt.split(" ");
-      return [Float32Array.of(name === "good" ? 1 : -1, Number(number) % 3)];
+      const state = Float32Array.of(name === "good" ? 1 : -1, Number(number) % 3);
+      return [{ state, excluded: { bos: 1, outliers: name === "good" ? 2 : 0 } }];
     },
   };
   const put = async (...kept: unknown[]) => kept;
@@ -145,8 +146,10 @@ test("a probe is trained on all texts but every fifth of each side", async () =>
   assert.is(said.report?.separation, 1);
   assert.ok((said.report?.shuffled_separation ?? 1) < 1, `${said.report?.shuffled_separation}`);
   const mean = ((await make({ position: "mean" })) as unknown as [0, 0, 0, 0, ProbeSaid])[4];
-  assert.match(mean.note, /, mean over tokens, block outputs;/);
+  assert.match(mean.note, /, mean over the tokens that count, block outputs;/);
   assert.equal(asked[14], ["good 0", [4], "mean", 256]);
+  // Fourteen texts, and two more activations of each of the nine positive ones.
+  assert.equal([mean.report?.excluded, said.report?.excluded], [{ bos: 14, outliers: 18 }, undefined]);
 });
 
 test("watched probes: scores of tokens by name, in whole answers and in events, for a thousand names", () => {

@@ -58,7 +58,8 @@ test("position mean takes the mean over a text's tokens, last its last one", asy
           await context.reset();
           const tokens = await model.tokenize(text, { special: true });
           const { states } = (await context.advance({ tokens, layers: [3] })).layers[0]!;
-          const rows = position === "last" ? [tokens.length - 1] : [...tokens.keys()];
+          // A mean is of all tokens but the BOS, the first.
+          const rows = position === "last" ? [tokens.length - 1] : [...tokens.keys()].slice(1);
           for (const row of rows) {
             for (let i = 0; i < width; i++) {
               expected[i]! += (sign * states!.get(row, i)) / (side.length * rows.length);
@@ -68,6 +69,8 @@ test("position mean takes the mean over a text's tokens, last its last one", asy
       }
       const made = await server.post("/lab/vectors", { name: "tokens", ...texts, layers: [3], position });
       assert.is(made.status, 201, JSON.stringify(made.body));
+      const excluded = position === "mean" ? { bos: 4, outliers: 0 } : undefined;
+      assert.equal(made.body.layers[0].excluded, excluded);
       for (const [place, value] of (await vectorOf("tokens", 3)).entries()) {
         assert.ok(
           Math.abs(value - expected[place]!) < 2e-2,

@@ -44,7 +44,10 @@ function toy(info: object = {}) {
           return new Map(
             request.layers.map((layer) => [
               layer,
-              { data: Float32Array.from(rows.flatMap((token) => [token, layer])) },
+              {
+                data: Float32Array.from(rows.flatMap((token) => [token, layer])),
+                excluded: { bos: request.sequences.length, outliers: layer },
+              },
             ]),
           );
         },
@@ -211,6 +214,7 @@ test("everything that decides the numbers is in the index, so that another extra
   assert.equal(source, {
     ...{ data, shard: [0, 2], model_fingerprint: await modelFingerprint(path), layers: [2, 1], hidden: 2 },
     ...{ rows: "mean", dtype: "f32", skipped_in_mean: 1, max_input_tokens: 5, too_long: "cut" },
+    mean_excludes: "norms above 10 medians",
   });
   assert.equal(data.name, "identity.txt");
   assert.is(data.sha256, createHash("sha256").update(readFileSync(body.data)).digest("hex"));
@@ -330,11 +334,25 @@ test("a note says which rows are special, and which are none at all", async () =
     await note({}),
     "The first row of each text is that of its BOS token, whose norm is unlike those of other tokens.",
   );
-  assert.is(await note({ rows: "mean" }), "A text's BOS token is left out of its mean.");
-  for (const rows of ["all", "mean"]) assert.is(await note({ rows }, { addBos: false }), "");
+  const longer =
+    "Means leave out up to 1 activations per layer whose norm is above ten times their text's median.";
+  assert.is(await note({ rows: "mean" }), `A text's BOS token is left out of its mean. ${longer}`);
+  assert.is(await note({ rows: "mean" }, { addBos: false }), longer);
+  assert.is(await note({ rows: "mean", layers: [0] }), "A text's BOS token is left out of its mean.");
+  assert.is(await note({ rows: "all" }, { addBos: false }), "");
+  // Layers 1 and 2 of the stand-in leave out one and two in each of their batches.
+  const { excluded } = await run({ examples: texts(3, 4), rows: "mean", layers: [2, 1] });
+  assert.equal(excluded, [
+    { layer: 2, bos: 2, outliers: 2 },
+    { layer: 1, bos: 2, outliers: 1 },
+  ]);
+  assert.is((await run({ examples: texts(3), rows: "all" })).excluded, undefined);
   assert.is(await note({ rows: "last" }), "");
   const examples = [{ text: " b", prompt: "a" }];
-  assert.is(await note({ rows: "response", examples }), "Rows are means over the tokens behind each prompt.");
+  assert.is(
+    await note({ rows: "response", examples, layers: [0] }),
+    "Rows are means over the tokens behind each prompt.",
+  );
   const plan = await run({ examples: texts(3, 4), plan: true, rows: "last" });
   assert.is(plan.note, "Only a plan: nothing was computed or written.");
   assert.equal(

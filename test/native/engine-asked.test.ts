@@ -302,8 +302,8 @@ test("captures, states and scores: what is asked, in numbers that are some, and 
     });
   assert.equal(untold(), [["capture", asks]]);
   assert.equal(await engine.states({ prompt: "p", layers: [2, 0], rows: "mean", maxTokens: 5, signal }), [
-    Float32Array.of(1),
-    Float32Array.of(2),
+    { state: Float32Array.of(1), excluded: { bos: 0, outliers: 0 } },
+    { state: Float32Array.of(2), excluded: { bos: 0, outliers: 0 } },
   ]);
   assert.equal(untold(), [
     ["capture", { prompt: "p", layers: [2, 0], maxTokens: 5, state: "mean", nextTop: 0 }],

@@ -9,13 +9,13 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { miniLmModel, type SmolLm2, smolLm2Model } from "../support/real/models.js";
+import { type Gemma3, gemma3Model, miniLmModel, type SmolLm2, smolLm2Model } from "../support/real/models.js";
 import { holds, printFigure } from "./figures.js";
 import type { Figure } from "./numerics/check.js";
-import { against, peers } from "./real/against.js";
+import { against, type Bounds, peers } from "./real/against.js";
 import { directions } from "./real/directions.js";
 import { encoder } from "./real/encoder.js";
-import { computeOurs, type Ours, small, whole } from "./real/ours.js";
+import { computeOurs, gemmaSmall, gemmaWhole, type Ours, small, whole } from "./real/ours.js";
 import { quantised } from "./real/quantised.js";
 import { saelens } from "./real/saelens.js";
 import { type Checked, writeTables } from "./real/tables.js";
@@ -28,10 +28,10 @@ async function main(): Promise<boolean> {
       write: { type: "boolean", default: false },
     },
   });
-  const model = await smolLm2Model();
+  const models = { smolLm2: await smolLm2Model(), gemma: await gemma3Model() };
   const folder = await mkdtemp(join(tmpdir(), "tapline-real-"));
   try {
-    const all = checks(model, folder, values.small).filter(({ name }) => new RegExp(values.only).test(name));
+    const all = checks(models, folder, values.small).filter(({ name }) => new RegExp(values.only).test(name));
     const checked: Checked[] = [];
     for (const { name, run } of all) {
       const begin = performance.now();
@@ -62,21 +62,34 @@ interface RealCheck {
   run(): Promise<Figure[]>;
 }
 
-function checks(model: SmolLm2, folder: string, quick: boolean): RealCheck[] {
+const smolLm2Bounds: Bounds = { distance: 1e-4, token: 1e-3, probability: 1e-3 };
+/** GELU read from ggml's table in half precision would miss them 20 to 200 times over. */
+const gemmaBounds: Bounds = { distance: 1e-5, token: 5e-5, probability: 1e-4 };
+
+function checks(models: { smolLm2: SmolLm2; gemma: Gemma3 }, folder: string, quick: boolean): RealCheck[] {
+  const { smolLm2, gemma } = models;
   let ours: Promise<Ours> | undefined;
-  const computed = () => (ours ??= computeOurs(model.f32, quick ? small : whole, folder));
+  const computed = () => (ours ??= computeOurs(smolLm2.f32, quick ? small : whole, folder));
   return [
     ...(quick ? peers.slice(0, 1) : peers).map((peer) => ({
       name: peer,
-      run: async () => against(peer, await computed(), model),
+      run: async () =>
+        against(peer, await computed(), { folder: smolLm2.folder, bounds: smolLm2Bounds, chats: true }),
     })),
+    {
+      name: "gemma",
+      run: async () =>
+        against("transformers", await computeOurs(gemma.f32, quick ? gemmaSmall : gemmaWhole, folder), {
+          ...{ folder: gemma.folder, bounds: gemmaBounds, chats: false },
+        }),
+    },
     ...(quick
       ? []
       : [
-          { name: "directions", run: () => directions(model, folder) },
+          { name: "directions", run: () => directions(smolLm2, folder) },
           { name: "saelens", run: () => saelens(folder) },
         ]),
-    { name: "quantised", run: () => quantised(model, quick ? small : whole) },
+    { name: "quantised", run: () => quantised(smolLm2, quick ? small : whole) },
     { name: "encoder", run: async () => encoder(await miniLmModel()) },
   ];
 }

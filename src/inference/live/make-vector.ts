@@ -1,7 +1,8 @@
+import { type Excluded, sumOfExcluded } from "../../contracts/excluded.js";
 import type { StoredVector, VectorRequest } from "../../contracts/library.js";
 import { liveLimits } from "../../contracts/live-limits.js";
 import { UserError } from "../../contracts/user-error.js";
-import { type LayerReport, makeDirection } from "../../library/index.js";
+import { type LayerReport, makeDirection, type States } from "../../library/index.js";
 import type { Engine } from "../../native/engine.js";
 import type { LiveLibrary } from "./library.js";
 
@@ -42,13 +43,21 @@ export async function makeVector(
       separation: made.separation,
       shuffled_separation: made.shuffledSeparation,
       ...(made.projections && { projections: made.projections }),
+      ...(position === "mean" && {
+        excluded: sumOfExcluded([ones[index], zeros[index]].map((each) => (each as TextStates).excluded)),
+      }),
     });
   }
   const note =
     `${method === "pca" ? "First principal component of the paired differences" : "Difference of means"} of ` +
     `${positive.length} positive and ${negative.length} negative texts, ` +
-    `${position === "last" ? "last token" : "mean over tokens"}, block outputs.`;
+    `${position === "last" ? "last token" : "mean over the tokens that count"}, block outputs.`;
   return library.vectors.put(name, vectors, library.model, { note, reports });
+}
+
+interface TextStates extends States {
+  /** From means. */
+  excluded: Excluded;
 }
 
 /**
@@ -59,8 +68,9 @@ export async function textStates(
   engine: Engine,
   texts: readonly string[],
   { layers, position, signal }: { layers: number[]; position: "last" | "mean"; signal: AbortSignal },
-) {
+): Promise<TextStates[]> {
   const rows = layers.map(() => [] as Float32Array[]);
+  const excluded = layers.map(() => [] as Excluded[]);
   for (const prompt of texts) {
     const captured = await engine.states({
       prompt,
@@ -69,9 +79,15 @@ export async function textStates(
       maxTokens: liveLimits.text_tokens,
       signal,
     });
-    for (const [index, row] of captured.entries()) rows[index]?.push(row);
+    for (const [index, layer] of captured.entries()) {
+      rows[index]?.push(layer.state);
+      excluded[index]?.push(layer.excluded);
+    }
   }
-  return rows.map((layer) => ({ data: joined(layer), hidden: engine.info.nEmbd }));
+  return rows.map((layer, index) => ({
+    ...{ data: joined(layer), hidden: engine.info.nEmbd },
+    excluded: sumOfExcluded(excluded[index] ?? []),
+  }));
 }
 
 function joined(rows: readonly Float32Array[]): Float32Array {

@@ -1,14 +1,17 @@
+import type { Excluded } from "../../contracts/excluded.js";
 import type { Fidelity } from "../../contracts/index.js";
 import type { BlockPoint } from "../../contracts/names.js";
 import type { OpenDictionary } from "../../library/index.js";
 import {
   type Context,
+  countedRows,
   decodeRows,
   type Edit,
   encodeRows,
   type Model,
   type SparseRows,
 } from "../../native/index.js";
+import { bosOf } from "./example-tokens.js";
 
 /** A text as the model and the dictionary see it. */
 export interface Reading {
@@ -18,6 +21,8 @@ export interface Reading {
   /** [tokens, hidden] */
   reconstruction: Float32Array;
   sparse: SparseRows;
+  /** 1 for a token whose activation counts in figures. */
+  counted: Uint8Array;
   /** Log-probability of each next token: as the model is, with the reconstruction in place, with zeros. */
   scores: { clean: Float64Array; reconstructed: Float64Array; ablated: Float64Array };
 }
@@ -42,13 +47,14 @@ export async function readThrough(
   );
   const sparse = await encodeRows(places, states, options);
   const reconstruction = await decodeRows(places, sparse, states, options);
-  const first = firstCounted(model, tokens);
+  const counted = countedRows(states, nEmbd, bosOf(model, tokens));
   const replaced = (vectorOf: (token: number) => Float32Array | undefined) => (from: number, to: number) =>
-    Array.from({ length: Math.max(0, to - Math.max(from, first)) }, (_, i): Edit => {
-      const token = Math.max(from, first) + i;
-      const vector = vectorOf(token);
-      return { ...place, positions: [[token, token]], scale: 0, ...(vector && { vector, strength: 1 }) };
-    });
+    Array.from({ length: to - from }, (_, i) => from + i)
+      .filter((token) => counted[token])
+      .map((token): Edit => {
+        const vector = vectorOf(token);
+        return { ...place, positions: [[token, token]], scale: 0, ...(vector && { vector, strength: 1 }) };
+      });
   const row = (token: number) => reconstruction.subarray(token * nEmbd, (token + 1) * nEmbd);
   const reconstructed = await scorePass(context, tokens, place, options, undefined, replaced(row));
   const ablated = await scorePass(
@@ -59,7 +65,7 @@ export async function readThrough(
     undefined,
     replaced(() => undefined),
   );
-  return { tokens, states, reconstruction, sparse, scores: { clean, reconstructed, ablated } };
+  return { tokens, states, reconstruction, sparse, counted, scores: { clean, reconstructed, ablated } };
 }
 
 /** Log-probabilities of a text's own next tokens, [tokens]; 0 for the last one, which has none. */
@@ -92,9 +98,11 @@ async function scorePass(
   return scores;
 }
 
-/** The first token that counts: a BOS token's block output is tens of times longer than all others. */
-export function firstCounted(model: Model, tokens: Int32Array): number {
-  return model.info.addBos && tokens.length > 1 ? 1 : 0;
+/** What the figures of some texts leave out. */
+export function excludedIn(model: Model, readings: readonly Reading[]): Excluded {
+  const bos = readings.reduce((sum, { tokens }) => sum + bosOf(model, tokens), 0);
+  const all = readings.reduce((sum, { counted }) => sum + counted.filter((one) => one === 0).length, 0);
+  return { bos, outliers: all - bos };
 }
 
 /** How well a dictionary fits texts. */
@@ -104,7 +112,8 @@ export function fidelityOf(model: Model, readings: readonly Reading[]): Fidelity
   let [tokens, active, cosines, error, square] = [0, 0, 0, 0, 0];
   const over = (visit: (x: Float32Array, y: Float32Array, reading: Reading, token: number) => void) => {
     for (const reading of readings) {
-      for (let token = firstCounted(model, reading.tokens); token < reading.tokens.length; token++) {
+      for (let token = 0; token < reading.tokens.length; token++) {
+        if (!reading.counted[token]) continue;
         const row = (data: Float32Array) => data.subarray(token * nEmbd, (token + 1) * nEmbd);
         visit(row(reading.states), row(reading.reconstruction), reading, token);
       }
@@ -133,6 +142,7 @@ export function fidelityOf(model: Model, readings: readonly Reading[]): Fidelity
   const span = entropy === null ? 0 : entropy.ablated - entropy.clean;
   return {
     tokens,
+    excluded: excludedIn(model, readings),
     l0: active / tokens,
     // Where the rows hardly vary, their variance is rounding.
     explained_variance: variance > 1e-10 * square ? 1 - error / variance : null,

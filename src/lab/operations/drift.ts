@@ -13,7 +13,8 @@ import {
   Vectors,
 } from "../../library/index.js";
 import type { Context, Model } from "../../native/index.js";
-import { firstCounted, type Reading, readThrough } from "./dictionary-reading.js";
+import { type Reading, readThrough } from "./dictionary-reading.js";
+import { bosOf } from "./example-tokens.js";
 import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { checkLayers, tokenizeInput } from "./tokens.js";
@@ -41,6 +42,8 @@ interface TextSums {
   /** Features active in both models, and in one at least. */
   shared: number;
   either: number;
+  /** Tokens that a dictionary's figures count. */
+  read: number;
   active: Both<number>;
   /** Nats of the text's own next tokens: zeros less reconstruction, and zeros less clean. */
   recovered: Both<number>;
@@ -169,12 +172,20 @@ async function compareText(
   const layers = [...new Set([...config.layers, ...[probe, vector].flatMap((each) => each?.layer ?? [])])];
   const options = { sequences: [tokens], layers, rows: "all" as const, ...(signal && { signal }) };
   const rows = [await contexts[0].features(options), await contexts[1].features(options)];
-  const first = firstCounted(models[0], tokens);
+  const first = bosOf(models[0], tokens);
   const of = (which: number, layer: number) => rows[which]?.get(layer)?.data as Float32Array;
   const last = (which: number, layer: number) => of(which, layer).subarray(-nEmbd);
   const none: Both<number> = [0, 0];
   const sums: TextSums = {
-    ...{ tokens: tokens.length - first, cosine: [], length: [], difference: [], shared: 0, either: 0 },
+    ...{
+      tokens: tokens.length - first,
+      cosine: [],
+      length: [],
+      difference: [],
+      shared: 0,
+      either: 0,
+      read: 0,
+    },
     ...{ active: none, recovered: none, span: none },
     score:
       probe === undefined
@@ -197,7 +208,7 @@ async function compareText(
     readings.push(await readThrough({ model: models[i] as Model, signal }, context, dictionary, tokens));
   }
   const [one, two] = readings as Both<Reading>;
-  return { ...sums, ...overlap(one, two, first), ...losses(one, two) };
+  return { ...sums, ...overlap(one, two), ...losses(one, two) };
 }
 
 function rowsApart(a: Float32Array, b: Float32Array, width: number, first: number) {
@@ -219,11 +230,13 @@ function rowsApart(a: Float32Array, b: Float32Array, width: number, first: numbe
   return sums;
 }
 
-/** Of the features active in each token. */
-function overlap({ sparse: one, tokens }: Reading, { sparse: two }: Reading, first: number) {
-  let [shared, either] = [0, 0];
+/** Of the features active in each token that counts in both models. */
+function overlap({ sparse: one, counted }: Reading, { sparse: two, counted: also }: Reading) {
+  let [shared, either, read] = [0, 0, 0];
   const active: Both<number> = [0, 0];
-  for (let token = first; token < tokens.length; token++) {
+  for (let token = 0; token < counted.length; token++) {
+    if (!counted[token] || !also[token]) continue;
+    read++;
     const own = (rows: Reading["sparse"]) =>
       rows.indices.subarray(rows.pointers[token] as number, rows.pointers[token + 1] as number);
     const [a, b] = [own(one), own(two)];
@@ -234,7 +247,7 @@ function overlap({ sparse: one, tokens }: Reading, { sparse: two }: Reading, fir
     active[0] += a.length;
     active[1] += b.length;
   }
-  return { shared, either, active };
+  return { shared, either, read, active };
 }
 
 function losses(...readings: Both<Reading>) {
@@ -296,7 +309,7 @@ function describe(
   };
   if (dictionary !== undefined) {
     const { name, sha256, layer, point, features } = dictionary.stored;
-    const tokens = result.tokens;
+    const tokens = texts.reduce((sum, { read }) => sum + read, 0);
     const [jaccard] = texts.every(({ either }) => either === 0)
       ? []
       : measure((times) => [total(times, ({ shared }) => shared) / total(times, ({ either }) => either)]);

@@ -1,4 +1,5 @@
 import { bytesText } from "../../contracts/bytes-text.js";
+import type { Excluded } from "../../contracts/excluded.js";
 import type { ProbeConfig } from "../../contracts/index.js";
 import { type AllRows, allRows, sharedRows } from "./all-rows.js";
 import { type ExampleTokens, exampleTokens } from "./example-tokens.js";
@@ -12,6 +13,8 @@ import type { SaeExamplesConfig } from "./train-layers.js";
 export interface ExampleFeatures {
   /** float32 [rows, hidden], row by row, for each selected layer; a row an example unless all were read. */
   byLayer: Map<number, Float32Array>;
+  /** What the rows of each layer leave out, where they are means. */
+  excluded?: Map<number, Excluded>;
   /** 1 for a row of a training example, 0 for a held-out one's. */
   train: Uint8Array;
   /** Where every token's were read: whose they are. */
@@ -63,6 +66,9 @@ export async function exampleFeatures(
     const owners = all?.texts ?? training.keys();
     return {
       byLayer: new Map([...captured].map(([layer, states]) => [layer, states.data])),
+      ...((rows === "mean" || rows === "response") && {
+        excluded: new Map([...captured].map(([layer, { excluded }]) => [layer, excluded])),
+      }),
       train: Uint8Array.from(owners, (text) => (training[text] ? 1 : 0)),
       ...(all && { all: { ...all, shared: context.causal ? sharedRows(texts, training) : 0 } }),
     };

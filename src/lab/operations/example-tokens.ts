@@ -15,9 +15,14 @@ export interface ExampleTokens {
   start: number;
 }
 
-/** A BOS token's block output is tens of times longer than all others; a mean leaves it out. */
+/** Tokens at the start of a text that are its BOS. */
 export function skippedIn({ info }: Model): number {
   return info.addBos ? 1 : 0;
+}
+
+/** The same of a text, which counts where it is nothing but a BOS. */
+export function bosOf(model: Model, tokens: Int32Array): number {
+  return tokens.length > 1 ? skippedIn(model) : 0;
 }
 
 /**
@@ -34,7 +39,7 @@ export async function exampleTokens(
 ): Promise<ExampleTokens> {
   if (rows !== "response") {
     const tokens = await rawTokens(model, text, what);
-    return { tokens, start: Math.min(skippedIn(model), tokens.length - 1) };
+    return { tokens, start: bosOf(model, tokens) };
   }
   if (prompt === undefined)
     throw new UserError(`${what} has no prompt beside its text, which rows response needs.`);

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { bytesText } from "../../contracts/bytes-text.js";
+import { type Excluded, sumOfExcluded } from "../../contracts/excluded.js";
 import type { ExtractConfig, ExtractResult } from "../../contracts/index.js";
 import { saidPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
@@ -16,6 +17,8 @@ import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { batchSequences, packedContext, tokensOfBatch } from "./packing.js";
 import { checkLayers, checkLength } from "./tokens.js";
+
+const excludesNothing: Excluded = { bos: 0, outliers: 0 };
 
 /** What is extracted, once it is counted. */
 interface Extraction {
@@ -36,7 +39,8 @@ export async function extract(input: OperationInput<ExtractConfig>): Promise<Fin
   checkLayers(model, config.layers);
   const source = config.data === undefined ? givenTexts(config.examples ?? []) : textsOfFile(config.data);
   const extraction = await clock.measure("plan", () => planned(input, source));
-  if (config.plan === true) return describe(extraction, { kept: 0, computed: 0, seconds: 0 });
+  if (config.plan === true)
+    return describe(extraction, { kept: 0, computed: 0, seconds: 0, excluded: new Map() });
 
   const head = await headOf(extraction);
   if (config.out === undefined) {
@@ -125,6 +129,8 @@ async function headOf({ input, source, part, form, sha256 }: Extraction): Promis
       model_fingerprint: await modelFingerprint(model.info.path),
       ...form,
       skipped_in_mean: skippedIn(model),
+      // An older extraction, whose means leave out nothing but BOS, is not continued.
+      ...(isMean(form) && { mean_excludes: "norms above 10 medians" }),
       max_input_tokens: config.max_input_tokens,
       too_long: config.too_long,
       "llama.cpp": llamaCpp,
@@ -145,6 +151,8 @@ interface Made {
   /** Tokens of those that were not. */
   computed: number;
   seconds: number;
+  /** By layer, from their means. */
+  excluded: Map<number, Excluded>;
 }
 
 async function makeShards(
@@ -154,7 +162,12 @@ async function makeShards(
 ): Promise<Made> {
   const { input, plan, source, part } = extraction;
   const missing = plan.shards.filter(({ file }) => !finished.has(file));
-  const made = { kept: plan.shards.length - missing.length, computed: 0, seconds: 0 };
+  const made: Made = {
+    kept: plan.shards.length - missing.length,
+    computed: 0,
+    seconds: 0,
+    excluded: new Map(),
+  };
   if (missing.length === 0) return made;
   const context = await input.clock.measure("context", () => openContext(input.model, shapeOf(extraction)));
   const started = performance.now();
@@ -177,7 +190,7 @@ async function makeShards(
         await artifacts
           .create(shard.file, async (file) => {
             const writer = new RowWriter(file, shard, extraction.form);
-            await fillShard(extraction, context, own, { shard, writer, onTokens });
+            await fillShard(extraction, context, own, { shard, writer, onTokens, made });
             await input.clock.measure("artifact", () => writer.finish());
           })
           .catch((error) => Promise.reject(fullDisk(error, extraction, number)));
@@ -204,6 +217,7 @@ interface Filling {
   shard: Shard;
   writer: RowWriter;
   onTokens: (tokens: number) => void;
+  made: Made;
 }
 
 /** Computes batch after batch; the one before is written, and the next one tokenised, in the meantime. */
@@ -211,7 +225,7 @@ async function fillShard(
   { input, source, form }: Extraction,
   context: Context,
   texts: AsyncGenerator<Tokens>,
-  { shard, writer, onTokens }: Filling,
+  { shard, writer, onTokens, made }: Filling,
 ): Promise<void> {
   const { signal, clock } = input;
   let left = shard.texts;
@@ -252,6 +266,9 @@ async function fillShard(
         ...(signal === undefined ? {} : { signal }),
       }),
     );
+    for (const [layer, { excluded }] of isMean(form) ? rows : []) {
+      made.excluded.set(layer, sumOfExcluded([made.excluded.get(layer) ?? excludesNothing, excluded]));
+    }
     await written;
     written = handled(writer.add(batch, rows));
     done += tokens;
@@ -259,6 +276,17 @@ async function fillShard(
   }
   if ((await coming).length > 0) throw changed();
   await clock.measure("artifact", () => written);
+}
+
+function outliersNote(excluded: Made["excluded"]): string {
+  const most = Math.max(0, ...[...excluded.values()].map(({ outliers }) => outliers));
+  return most === 0
+    ? ""
+    : `Means leave out up to ${most} activations per layer whose norm is above ten times their text's median.`;
+}
+
+function isMean({ rows }: RowForm): boolean {
+  return rows === "mean" || rows === "response";
 }
 
 /** A promise that somebody awaits later: nobody is told before that it has failed. */
@@ -282,7 +310,7 @@ function fullDisk(error: unknown, { input, plan }: Extraction, number: number): 
 
 function describe(
   { input, plan, form, part, source, sha256 }: Extraction,
-  { kept, computed, seconds }: Made,
+  { kept, computed, seconds, excluded }: Made,
 ): Findings<ExtractResult> {
   const { config, model } = input;
   const planOnly = config.plan === true;
@@ -296,9 +324,14 @@ function describe(
     ...{ texts: plan.texts, cut_texts: plan.cut_texts, tokens: plan.tokens, row_count: plan.rows },
     ...{ bytes: plan.bytes, files: plan.shards.length, kept_files: kept },
     tokens_per_second: computed > 0 ? computed / seconds : null,
+    ...(isMean(form) &&
+      computed > 0 && {
+        excluded: config.layers.map((layer) => ({ layer, ...(excluded.get(layer) ?? excludesNothing) })),
+      }),
     note: [
       planOnly ? "Only a plan: nothing was computed or written." : "",
       form.rows === "mean" && skippedIn(model) > 0 ? "A text's BOS token is left out of its mean." : "",
+      outliersNote(excluded),
       form.rows === "response" ? "Rows are means over the tokens behind each prompt." : "",
       form.rows === "all" && skippedIn(model) > 0
         ? "The first row of each text is that of its BOS token, whose norm is unlike those of other tokens."

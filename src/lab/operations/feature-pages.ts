@@ -1,7 +1,7 @@
 import type { FeatureExampleGroup, FeaturePage } from "../../contracts/index.js";
 import { decoderRows, type OpenDictionary } from "../../library/index.js";
 import type { Context, Model } from "../../native/index.js";
-import { firstCounted, type Reading } from "./dictionary-reading.js";
+import type { Reading } from "./dictionary-reading.js";
 import { pieceLookup } from "./tokens.js";
 
 const bins = 20;
@@ -39,7 +39,7 @@ export async function featurePages(
   const pages: FeaturePage[] = [];
   for (const [i, feature] of wanted.entries()) {
     const direction = directions[i] as Float32Array;
-    const places = placesOf(feature, readings, model);
+    const places = placesOf(feature, readings);
     const label = labels.get(feature);
     pages.push({
       feature,
@@ -60,11 +60,12 @@ export async function featurePages(
   return pages;
 }
 
-/** Where a feature is active, strongest first; BOS tokens, in which nearly all are, left aside. */
-function placesOf(feature: number, readings: readonly Reading[], model: Model): Place[] {
+/** Where a feature is active, strongest first, among the tokens that count. */
+function placesOf(feature: number, readings: readonly Reading[]): Place[] {
   const places: Place[] = [];
-  for (const [text, { sparse, tokens }] of readings.entries()) {
-    for (let token = firstCounted(model, tokens); token < tokens.length; token++) {
+  for (const [text, { sparse, counted }] of readings.entries()) {
+    for (let token = 0; token < counted.length; token++) {
+      if (!counted[token]) continue;
       const activation = activationOf(sparse, token, feature);
       if (activation > 0) places.push({ text, token, activation });
     }

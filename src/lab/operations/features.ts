@@ -6,7 +6,7 @@ import { taplineHome } from "../../files/home.js";
 import { Dictionaries, type OpenDictionary } from "../../library/index.js";
 import { type Context, type Model, strongestFeatures } from "../../native/index.js";
 import { writeNpz } from "../npz.js";
-import { fidelityOf, type Reading, readThrough } from "./dictionary-reading.js";
+import { excludedIn, fidelityOf, type Reading, readThrough } from "./dictionary-reading.js";
 import { checkPoints, openContext } from "./open-context.js";
 import type { Findings, OperationInput } from "./operation.js";
 import { tokenizeInput } from "./tokens.js";
@@ -138,7 +138,7 @@ async function describe(
     features: strongestAnywhere(readings),
     fidelity: fidelityOf(model, readings),
     note: [
-      bosNote(model),
+      excludedNote(model, readings),
       mismatchNote(model, stored.trained_on),
       otherBosNote(model, stored.prepend_bos),
       ...stored.notes,
@@ -151,9 +151,10 @@ async function describe(
 function strongestAnywhere(readings: readonly Reading[]): FeaturesResult["features"] {
   const seen = new Map<number, { max: number; sum: number; count: number; text: number; token: number }>();
   let tokens = 0;
-  for (const [text, { sparse, tokens: own }] of readings.entries()) {
-    tokens += own.length;
-    for (let token = 0; token < own.length; token++) {
+  for (const [text, { sparse, counted }] of readings.entries()) {
+    for (let token = 0; token < counted.length; token++) {
+      if (!counted[token]) continue;
+      tokens++;
       for (let i = sparse.pointers[token] as number; i < (sparse.pointers[token + 1] as number); i++) {
         const value = sparse.values[i] as number;
         const feature = sparse.indices[i] as number;
@@ -173,8 +174,15 @@ function strongestAnywhere(readings: readonly Reading[]): FeaturesResult["featur
     });
 }
 
-function bosNote(model: Model): string {
-  return model.info.addBos ? "A text's BOS token counts in none of the figures, and is left as it is." : "";
+function excludedNote(model: Model, readings: readonly Reading[]): string {
+  const bos = model.info.addBos
+    ? "A text's BOS token counts in none of the figures, and is left as it is."
+    : "";
+  const { outliers } = excludedIn(model, readings);
+  if (outliers === 0) return bos;
+  const which = outliers === 1 ? "1 activation" : `${outliers} activations`;
+  const verb = outliers === 1 ? "is" : "are";
+  return `${bos} The figures also leave out ${which} whose norm ${verb} above ten times the median.`.trim();
 }
 
 /** Rows of texts that begin otherwise are other rows, most of all the first ones. */

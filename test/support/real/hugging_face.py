@@ -1,4 +1,5 @@
-"""Writes the folder that transformers reads from a Llama GGUF: safetensors in F32, configuration, tokenizer.
+"""Writes the folder that transformers reads from the GGUF of a Llama or Gemma 3: safetensors in F32, configuration,
+tokenizer.
 
     hugging_face.py F32.gguf ORIGINAL.gguf FOLDER
 
@@ -12,6 +13,7 @@ import sys
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "verify", "numerics"))
+import gemma3  # noqa: E402
 import gguf_reader  # noqa: E402
 
 NORMAL, CONTROL, USER_DEFINED = 1, 3, 4
@@ -31,13 +33,13 @@ BLOCK_NAMES = {
 }
 
 
-def hf_name(name):
+def hf_name(name, block_names):
     if name == "token_embd.weight":
         return "model.embed_tokens.weight"
     if name == "output_norm.weight":
         return "model.norm.weight"
     _, block, part, _ = name.split(".")
-    return f"model.layers.{block}.{BLOCK_NAMES[part]}.weight"
+    return f"model.layers.{block}.{block_names[part]}.weight"
 
 
 def half_split(weight, heads):
@@ -150,6 +152,7 @@ def tokenizer(meta):
 
 def tokenizer_configuration(meta):
     token = lambda kind: meta["tokenizer.ggml.tokens"][meta[f"tokenizer.ggml.{kind}_token_id"]]  # noqa: E731
+    template = meta.get("tokenizer.chat_template")
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": token("bos"),
@@ -157,8 +160,8 @@ def tokenizer_configuration(meta):
         "pad_token": token("padding"),
         "unk_token": token("unknown"),
         "clean_up_tokenization_spaces": False,
-        "model_max_length": meta["llama.context_length"],
-        "chat_template": meta["tokenizer.chat_template"],
+        "model_max_length": meta[meta["general.architecture"] + ".context_length"],
+        **({} if template is None else {"chat_template": template}),
     }
 
 
@@ -167,28 +170,35 @@ def write_json(folder, name, value):
         json.dump(value, file, ensure_ascii=False)
 
 
+def llama_tensor(name, weight, meta):
+    heads = {"attn_q": meta["llama.attention.head_count"], "attn_k": meta["llama.attention.head_count_kv"]}
+    part = name.split(".")[-2]
+    return half_split(weight, heads[part]) if part in heads else weight
+
+
 def main(f32, original, folder):
     meta, weights = gguf_reader.read(f32)
-    if meta["general.architecture"] != "llama" or meta["tokenizer.ggml.pre"] != "smollm":
-        raise SystemExit("This writes Llama models with SmolLM's tokenizer, and the file holds another one.")
+    family = (meta["general.architecture"], meta["tokenizer.ggml.model"], meta["tokenizer.ggml.pre"])
+    if family == ("llama", "gpt2", "smollm"):
+        tensor, block_names, configure, tokens = llama_tensor, BLOCK_NAMES, configuration, tokenizer
+    elif family == ("gemma3", "llama", "default"):
+        tensor, block_names, configure, tokens = gemma3.tensor, gemma3.BLOCK_NAMES, gemma3.configuration, gemma3.tokenizer
+    else:
+        raise SystemExit(f"This writes Llama models with SmolLM's tokenizer and Gemma 3; the file is {family}.")
     _, references = gguf_reader.read(original)
     if set(weights) != set(references):
         raise SystemExit("The two files do not hold the same tensors.")
     worst = max(check_same(name, weight, references[name]) for name, weight in weights.items())
-    heads = {"attn_q": meta["llama.attention.head_count"], "attn_k": meta["llama.attention.head_count_kv"]}
-    tensors = {}
-    for name, weight in weights.items():
-        part = name.split(".")[-2]
-        tensors[hf_name(name)] = half_split(weight, heads[part]) if part in heads else weight
+    tensors = {hf_name(name, block_names): tensor(name, weight, meta) for name, weight in weights.items()}
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, "model.safetensors")
     write_safetensors(path, tensors)
     back = read_safetensors(path)
     if set(back) != set(tensors) or not all(np.array_equal(back[name], tensors[name]) for name in tensors):
         raise SystemExit("The safetensors file does not hold what was written into it.")
-    write_json(folder, "config.json", configuration(meta))
+    write_json(folder, "config.json", configure(meta))
     write_json(folder, "generation_config.json", {"do_sample": False})
-    write_json(folder, "tokenizer.json", tokenizer(meta))
+    write_json(folder, "tokenizer.json", tokens(meta))
     write_json(folder, "tokenizer_config.json", tokenizer_configuration(meta))
     print(json.dumps({"tensors": len(tensors), "worst": worst}))
 

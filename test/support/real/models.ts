@@ -7,7 +7,7 @@ import { pythonWith } from "../python.js";
 import { locked, realFolder, runProgram, whole } from "./cache.js";
 import { environment } from "./environments.js";
 import { fetchSource } from "./fetch.js";
-import { miniLm, smolLm2 } from "./sources.js";
+import { gemma3, miniLm, smolLm2 } from "./sources.js";
 
 /** The real chat model in all its forms; the dequantised Q4_1 weights are what all of them describe. */
 export interface SmolLm2 {
@@ -37,14 +37,38 @@ export function smolLm2Model(): Promise<SmolLm2> {
       await quantize(f32, path, type);
       paths[key as keyof typeof made] = path;
     }
-    const folder = at("hugging-face");
-    if (!(await exists(folder))) {
-      const python = pythonWith("numpy") ?? (await environment("transformers"));
-      const script = fileURLToPath(new URL("./hugging_face.py", import.meta.url));
-      await whole(folder, (part) => runProgram(python, ["-B", script, f32, q4_1, part]));
-    }
-    return { q4_1, f32, ...paths, folder };
+    return { q4_1, f32, ...paths, folder: await huggingFaceFolder(smolLm2.name, f32, q4_1) };
   });
+}
+
+/** The second real model, of another family: norms after both halves of a block, GELU, sliding windows, a long BOS. */
+export interface Gemma3 {
+  /** As its packages carry it. Its rows of 640 are in Q5_0 and Q8_0, those of 2048 in Q4_K and Q6_K. */
+  q4_k_m: string;
+  /** The same weights, dequantised by llama-quantize. */
+  f32: string;
+  /** For transformers: safetensors in F32, configuration, tokenizer. */
+  folder: string;
+}
+
+/** Gemma 3 270M; what is missing in the cache is fetched and made, about 2.5 GB. */
+export function gemma3Model(): Promise<Gemma3> {
+  return locked(async () => {
+    const q4_k_m = await fetchSource(gemma3);
+    const f32 = join(realFolder, gemma3.name, "gemma-3-270m.F32.gguf");
+    await quantize(q4_k_m, f32, "F32");
+    return { q4_k_m, f32, folder: await huggingFaceFolder(gemma3.name, f32, q4_k_m) };
+  });
+}
+
+/** A model's folder for transformers, from its weights in F32 and as they came. */
+async function huggingFaceFolder(name: string, f32: string, original: string): Promise<string> {
+  const folder = join(realFolder, name, "hugging-face");
+  if (await exists(folder)) return folder;
+  const python = pythonWith("numpy") ?? (await environment("transformers"));
+  const script = fileURLToPath(new URL("./hugging_face.py", import.meta.url));
+  await whole(folder, (part) => runProgram(python, ["-B", script, f32, original, part]));
+  return folder;
 }
 
 /** The real encoder: F32 as GGUF by llama.cpp's own converter, and the folder that its package carries. */

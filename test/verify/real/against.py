@@ -53,6 +53,7 @@ def main(name, cases_path, values_path, folder):
         ours, theirs = array(case["states"]), states.numpy()
         for block in range(len(theirs)):
             worst.see("blocks", distance(ours[block], theirs[block]))
+            worst.see("token", max(map(distance, ours[block], theirs[block])))
         if "points" in case and hasattr(peer, "points"):
             for name, rows in peer.points(case["tokens"]).items():
                 ours = array(case["points"][name])

@@ -1,32 +1,47 @@
 import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { editFor } from "../../../src/lab/operations/intervention.js";
 import { type Context, Model } from "../../../src/native/index.js";
 import { startServer } from "../../inference/support/serving.js";
 import { type Place, Values } from "../values.js";
 import { passage } from "./passage.js";
 
-/** How much of the real model is looked at. */
+/** How much of a real model is looked at. */
 export interface Extent {
   /** Tokens of each prompt. */
   lengths: readonly number[];
+  /** Of the edits. */
   layers: readonly number[];
+  /** Of the packed rows and of the attention weights. */
+  featured: readonly number[];
+  /** Steering strengths, about the activation norms of those layers. */
+  steer: readonly number[];
 }
 
+const smolLm2 = { featured: [5, 15, 29], steer: [-200, -20, 20, 200] };
+
 export const whole: Extent = {
+  ...smolLm2,
   lengths: [1, 2, 3, 5, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512],
   layers: [0, 9, 19, 29],
 };
 
 /** For every change: a quarter of the prompts, two of the layers. */
-export const small: Extent = { lengths: [1, 8, 32, 128, 300], layers: [9, 29] };
+export const small: Extent = { ...smolLm2, lengths: [1, 8, 32, 128, 300], layers: [9, 29] };
 
-export const strengths = {
-  scale: [0, 0.5, 1.5],
-  ablate: [0.5, 1],
-  patch: [0.5, 1],
-  steer: [-200, -20, 20, 200],
-} as const;
+const gemma = { featured: [5, 11, 17], steer: [-20_000, -2000, 2000, 20_000] };
+
+/** Blocks 5, 11 and 17 of Gemma attend to the whole text, the others to its last 512 tokens. */
+export const gemmaWhole: Extent = {
+  ...gemma,
+  lengths: [1, 2, 5, 16, 48, 64, 96, 160, 256, 384, 512, 560, 680],
+  layers: [0, 5, 11, 17],
+};
+
+export const gemmaSmall: Extent = { ...gemma, lengths: [8, 64], layers: [11] };
+
+const strengths = (extent: Extent) =>
+  ({ scale: [0, 0.5, 1.5], ablate: [0.5, 1], patch: [0.5, 1], steer: extent.steer }) as const;
 
 const starts = [
   "The capital of France is",
@@ -45,7 +60,6 @@ const chats = [
 ];
 
 const continued = 16;
-const featured = [5, 15, 29];
 
 export interface Ours {
   cases: string;
@@ -60,23 +74,24 @@ export async function computeOurs(path: string, extent: Extent, folder: string):
     const context = await model.createContext({ nCtx: 1024, maxSequences: 16, threads: 1 });
     const prompts = await promptsOf(model, extent);
     const captured = [];
-    for (const tokens of prompts) captured.push(await look(model, context, tokens, values));
+    for (const tokens of prompts) captured.push(await look(model, context, tokens, values, extent));
     const edits = await editAll(model, context, extent, values);
     const sentences = passage.split(/(?<=[.:?!])\s+/).slice(0, 32);
     const texts = await Promise.all(
       [passage, ...sentences, "1234567 x²+y² …\tçé ß\n\n  end", "don't we'll I'VE"].map(async (text) => ({
         text,
-        tokens: [...(await model.tokenize(text))],
+        tokens: [...(await model.tokenize(text, { special: false }))],
       })),
     );
     const cases = {
       texts,
-      chats: await fillTemplates(path, model),
+      chats: model.info.chatTemplate ? await fillTemplates(path, model) : [],
       prompts: [...edits.prompts, ...captured],
-      features: await features(model, context, sentences, values),
+      features: await features(model, context, sentences, values, extent),
       edits: edits.edits,
     };
-    const ours = { cases: join(folder, "cases.json"), values: join(folder, "values.f32") };
+    const at = join(folder, basename(path));
+    const ours = { cases: `${at}.json`, values: `${at}.f32` };
     await writeFile(ours.cases, JSON.stringify(cases));
     await writeFile(ours.values, values.bytes());
     return ours;
@@ -85,12 +100,14 @@ export async function computeOurs(path: string, extent: Extent, folder: string):
   }
 }
 
-/** Stretches of the passage, each beginning elsewhere. */
-export async function promptsOf(model: Model, { lengths }: Extent): Promise<Int32Array[]> {
+/** Stretches of the passage, each beginning elsewhere, with the model's BOS before them where it has one. */
+export async function promptsOf(model: Model, { lengths }: Pick<Extent, "lengths">): Promise<Int32Array[]> {
   const all = await model.tokenize(passage);
+  const bos = model.info.addBos ? 1 : 0;
   return lengths.map((length, i) => {
-    const start = Math.min(i * 17, all.length - length);
-    return all.slice(start, start + length);
+    const own = length - bos;
+    const start = Math.min(bos + i * 17, all.length - own);
+    return Int32Array.from([...all.subarray(0, bos), ...all.subarray(start, start + own)]);
   });
 }
 
@@ -107,7 +124,13 @@ interface Look {
   lens: { ids: number[][]; probabilities: number[][] };
 }
 
-async function look(model: Model, context: Context, tokens: Int32Array, values: Values): Promise<Look> {
+async function look(
+  model: Model,
+  context: Context,
+  tokens: Int32Array,
+  values: Values,
+  { featured }: Extent,
+): Promise<Look> {
   const { nLayer, nEmbd, nVocab } = model.info;
   const layers = Array.from({ length: nLayer }, (_, i) => i);
   const states = new Float32Array(nLayer * tokens.length * nEmbd);
@@ -125,15 +148,19 @@ async function look(model: Model, context: Context, tokens: Int32Array, values: 
     tokens: [...tokens],
     states: values.add(states, [nLayer, tokens.length, nEmbd]),
     points: await insideBlocks(model, context, tokens, values),
-    attention: await attention(model, tokens, values),
+    attention: await attention(model, tokens, values, featured),
     logits: values.add(logits, [nVocab]),
     lens: await lens(context, tokens, layers),
   };
 }
 
 /** How much each token reads of each, in a context of its own: of a text in one pass. */
-async function attention(model: Model, tokens: Int32Array, values: Values): Promise<Look["attention"]> {
-  const blocks = featured;
+async function attention(
+  model: Model,
+  tokens: Int32Array,
+  values: Values,
+  blocks: readonly number[],
+): Promise<Look["attention"]> {
   const context = await model.createContext({
     ...{ nCtx: tokens.length, nBatch: tokens.length, threads: 1 },
     keepAttention: true,
@@ -199,7 +226,7 @@ async function editAll(model: Model, context: Context, extent: Extent, values: V
   const prompts: Look[] = [];
   const last: Float32Array[][] = [];
   for (const each of tokens) {
-    prompts.push(await look(model, context, each, values));
+    prompts.push(await look(model, context, each, values, extent));
     await context.reset();
     const layers = extent.layers;
     const found = await context.advance({ tokens: each, layers, rows: "last" });
@@ -209,8 +236,9 @@ async function editAll(model: Model, context: Context, extent: Extent, values: V
   for (const [prompt, own] of tokens.entries()) {
     const [donor, minus] = [(prompt + 1) % tokens.length, (prompt + 2) % tokens.length];
     for (const [at, layer] of extent.layers.entries()) {
-      const wanted = (Object.keys(strengths) as Array<keyof typeof strengths>).flatMap((kind) =>
-        strengths[kind].map((strength) => {
+      const all = strengths(extent);
+      const wanted = (Object.keys(all) as Array<keyof typeof all>).flatMap((kind) =>
+        all[kind].map((strength) => {
           const from = last[donor]![at]!;
           const vector = kind === "steer" ? from.map((value, i) => value - last[minus]![at]![i]!) : from;
           return { kind, strength, edit: editFor({ intervention: kind }, layer, strength, vector) };
@@ -243,7 +271,13 @@ async function editAll(model: Model, context: Context, extent: Extent, values: V
 }
 
 /** The packed way that probe and sae take. */
-async function features(model: Model, context: Context, texts: string[], values: Values) {
+async function features(
+  model: Model,
+  context: Context,
+  texts: string[],
+  values: Values,
+  { featured }: Extent,
+) {
   const sequences = await Promise.all(texts.map((text) => model.tokenize(text)));
   const found = await context.features({ sequences, layers: featured });
   return sequences.map((tokens, i) => {

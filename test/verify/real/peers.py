@@ -64,9 +64,14 @@ class Transformers:
 
         handles = []
         for layer in self.model.model.layers:
-            handles.append(layer.self_attn.register_forward_hook(keep("attn_out")))
-            handles.append(layer.post_attention_layernorm.register_forward_pre_hook(keep("mid")))
-            handles.append(layer.mlp.register_forward_hook(keep("ffn_out")))
+            # Gemma 3 normalises what its halves hand back before it is added.
+            normed = hasattr(layer, "post_feedforward_layernorm")
+            attention = layer.post_attention_layernorm if normed else layer.self_attn
+            middle = layer.pre_feedforward_layernorm if normed else layer.post_attention_layernorm
+            mlp = layer.post_feedforward_layernorm if normed else layer.mlp
+            handles.append(attention.register_forward_hook(keep("attn_out")))
+            handles.append(middle.register_forward_pre_hook(keep("mid")))
+            handles.append(mlp.register_forward_hook(keep("ffn_out")))
         try:
             self.model(torch.tensor([tokens]), use_cache=False)
         finally:

@@ -13,6 +13,7 @@ const order = [
   "transformers",
   "transformer-lens",
   "nnsight",
+  "gemma",
   "directions",
   "saelens",
   "quantised",
