@@ -1,6 +1,6 @@
 import Type, { type Static } from "typebox";
 
-/** What a text's activations have to be to count in means, in what is made of them, and in fidelity; native/base/counted_rows.h defines it. */
+/** Activations that means and figures leave out; native/base/counted_rows.h has the rule. */
 export const Excluded = Type.Object(
   {
     bos: Type.Integer({ description: "Activations of BOS tokens." }),
@@ -11,11 +11,3 @@ export const Excluded = Type.Object(
   { title: "Excluded", description: "Activations that were left out." },
 );
 export type Excluded = Static<typeof Excluded>;
-
-/** The same of several. */
-export function sumOfExcluded(parts: readonly Excluded[]): Excluded {
-  return {
-    bos: parts.reduce((sum, { bos }) => sum + bos, 0),
-    outliers: parts.reduce((sum, { outliers }) => sum + outliers, 0),
-  };
-}

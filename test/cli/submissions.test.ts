@@ -163,9 +163,9 @@ test("compare: every flag is its field", async () => {
   assert.equal(await of("--intervention swap --swap Rome --with Paris --lens demo --layers 4-6"), {
     ...{ ...base, intervention: "swap", swap: ["Rome", "Paris"], lens: "demo", layers: [4, 5, 6] },
   });
-  // Without a prompt of its own, the first of the file stands for it.
+  // The file of prompts needs no prompt next to it.
   assert.equal(await submitted("compare --prompts", texts), {
-    ...{ operation: "compare", model: "demo", prompt: "one", prompts: ["one", "two"] },
+    ...{ operation: "compare", model: "demo", prompts: ["one", "two"] },
   });
   assert.equal(await submitted("compare own --prompts", texts), {
     ...{ operation: "compare", model: "demo", prompt: "own", prompts: ["one", "two"] },

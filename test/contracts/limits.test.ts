@@ -228,6 +228,7 @@ test("the studies service's limits, and what its clients wait for", () => {
     comment: { account: 30, address: 90, window_ms: 3_600_000 },
     vote: { account: 120, address: 360, window_ms: 3_600_000 },
     report: { account: 20, address: 60, window_ms: day },
+    appeal: { account: 5, address: 20, window_ms: day },
     export: { account: 5, address: 30, window_ms: 3_600_000 },
     "sign-in": { account: 30, address: 60, window_ms: 600_000 },
   });

@@ -146,7 +146,7 @@ test("a probe is trained on all texts but every fifth of each side", async () =>
   assert.is(said.report?.separation, 1);
   assert.ok((said.report?.shuffled_separation ?? 1) < 1, `${said.report?.shuffled_separation}`);
   const mean = ((await make({ position: "mean" })) as unknown as [0, 0, 0, 0, ProbeSaid])[4];
-  assert.match(mean.note, /, mean over the tokens that count, block outputs;/);
+  assert.match(mean.note, /, mean over tokens without BOS and outliers, block outputs;/);
   assert.equal(asked[14], ["good 0", [4], "mean", 256]);
   // Fourteen texts, and two more activations of each of the nine positive ones.
   assert.equal([mean.report?.excluded, said.report?.excluded], [{ bos: 14, outliers: 18 }, undefined]);

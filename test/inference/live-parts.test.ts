@@ -31,7 +31,10 @@ function texts() {
   }) => {
     asked.push(request);
     const [x, y] = request.prompt.split(" ").map(Number) as [number, number];
-    return request.layers.map((layer) => Float32Array.of(layer * x, layer * y));
+    return request.layers.map((layer) => ({
+      state: Float32Array.of(layer * x, layer * y),
+      excluded: { bos: 0, outliers: 0 },
+    }));
   };
   return { asked, engine: { info: { nEmbd: 2, captures: true }, states } };
 }
@@ -83,7 +86,7 @@ test("a direction at each layer, ascending: the mean of one side less the other'
   const [, , , said] = kept.pop() as [0, 0, 0, { note: string }];
   assert.is(
     said.note,
-    "First principal component of the paired differences of 2 positive and 2 negative texts, mean over tokens, block outputs.",
+    "First principal component of the paired differences of 2 positive and 2 negative texts, mean over tokens without BOS and outliers, block outputs.",
   );
   assert.is((asked[0] as { rows: string }).rows, "mean");
   const refused = (more: object) =>

@@ -44,7 +44,7 @@ export async function makeProbe(
   const shuffled = trained.permutedAucs.reduce((sum, value) => sum + value, 0) / shuffles;
   const note =
     `Logistic regression on ${positive.length} positive and ${negative.length} negative texts, ` +
-    `${position === "last" ? "last token" : "mean over the tokens that count"}, block outputs; ${trained.testSize} texts held out.`;
+    `${position === "last" ? "last token" : "mean over tokens without BOS and outliers"}, block outputs; ${trained.testSize} texts held out.`;
   return library.probes.put(name, layer, numbers, library.model, {
     note,
     report: {

@@ -1,9 +1,10 @@
-import { type Excluded, sumOfExcluded } from "../../contracts/excluded.js";
+import type { Excluded } from "../../contracts/excluded.js";
 import type { StoredVector, VectorRequest } from "../../contracts/library.js";
 import { liveLimits } from "../../contracts/live-limits.js";
 import { UserError } from "../../contracts/user-error.js";
 import { type LayerReport, makeDirection, type States } from "../../library/index.js";
 import type { Engine } from "../../native/engine.js";
+import { sumOfExcluded } from "../../native/excluded.js";
 import type { LiveLibrary } from "./library.js";
 
 /**
@@ -51,7 +52,7 @@ export async function makeVector(
   const note =
     `${method === "pca" ? "First principal component of the paired differences" : "Difference of means"} of ` +
     `${positive.length} positive and ${negative.length} negative texts, ` +
-    `${position === "last" ? "last token" : "mean over the tokens that count"}, block outputs.`;
+    `${position === "last" ? "last token" : "mean over tokens without BOS and outliers"}, block outputs.`;
   return library.vectors.put(name, vectors, library.model, { note, reports });
 }
 

@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
 import { bytesText } from "../../contracts/bytes-text.js";
-import { type Excluded, sumOfExcluded } from "../../contracts/excluded.js";
+import type { Excluded } from "../../contracts/excluded.js";
 import type { ExtractConfig, ExtractResult } from "../../contracts/index.js";
 import { saidPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { version } from "../../contracts/version.js";
 import { modelFingerprint } from "../../library/index.js";
+import { sumOfExcluded } from "../../native/excluded.js";
 import { backendInfo, type Context } from "../../native/index.js";
 import { Artifacts } from "../artifacts.js";
 import { ExtractionFolder, extractionFormat, type IndexHead, indexText } from "../extraction/folder.js";

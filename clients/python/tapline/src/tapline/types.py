@@ -378,6 +378,11 @@ class ProbeRows(_ProbeFigures):
     """Held-out rows that a training text has, too."""
 
 
+class Excluded(TypedDict):
+    bos: int
+    outliers: int
+
+
 class _ProbeReportRequired(_ProbeFigures):
     layer: int
     converged: bool
@@ -386,6 +391,7 @@ class _ProbeReportRequired(_ProbeFigures):
 
 
 class ProbeReport(_ProbeReportRequired, total=False):
+    excluded: Excluded
     accuracy_interval: Interval
     auc_interval: Interval
     shuffled_labels: ShuffledLabels
@@ -481,6 +487,7 @@ class _SaeReportRequired(TypedDict):
 
 
 class SaeReport(_SaeReportRequired, total=False):
+    excluded: Excluded
     training: SaeTraining
     note: str
 
@@ -509,13 +516,17 @@ class CrossEntropy(TypedDict):
     ablated: float
 
 
-class Fidelity(TypedDict):
+class _FidelityRequired(TypedDict):
     tokens: int
     l0: float
     explained_variance: float | None
     cosine: float
     cross_entropy: CrossEntropy | None
     loss_recovered: float | None
+
+
+class Fidelity(_FidelityRequired, total=False):
+    excluded: Excluded
 
 
 class FeatureText(TypedDict):
