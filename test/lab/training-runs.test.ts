@@ -56,6 +56,7 @@ DictionaryTrainer.open = (async (training: DictionaryTraining) => {
       ...{ rows: 2, mse: 1, explainedVariance: 0.5, active: 1, dead: 0 },
       ...{ frequency: Float32Array.of(0, 1), mean: Float32Array.of(0, 1) },
     }),
+    trainError: async () => ({ rows: 2, mse: 3 }),
     strongest: async () => [[{ piece: 0, row: 5, activation: 3 }]],
     state: async () => ({ progress: Float32Array.of(0, done) }),
     weights: async () => weights,
@@ -370,7 +371,9 @@ async function job(body: object, info: object = {}) {
           request.rows === "all" ? [...tokens] : [tokens.at(-1)!],
         );
         const data = () => Float32Array.from(rows.flatMap((token) => [token, 1, 2]));
-        return new Map(request.layers.map((layer) => [layer, { data: data() }]));
+        return new Map(
+          request.layers.map((layer) => [layer, { data: data(), excluded: { bos: 0, outliers: 0 } }]),
+        );
       },
     },
     { path, nEmbd: 3, nLayer: 8, nVocab: 100, ...info },
@@ -406,6 +409,7 @@ test("a job on an extraction: each layer's stages, SAELens's layout where there 
     ["all", undefined, [5, 1], 4],
   );
   assert.is(two.found.reports[0]!.features[0]!.examples[0]!.text, "text 1, token 2");
+  assert.is(two.found.reports[0]!.train_mse, 3, "measured after training");
   const one = await job({ from, rows: "last" });
   assert.equal([one.told[0]!.stage, one.told[0]!.total, one.found.rows], ["train", 2, undefined]);
   assert.equal(one.names.slice(2), ["sae_weights.safetensors", "cfg.json"]);
