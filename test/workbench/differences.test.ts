@@ -107,7 +107,7 @@ test("complete and stopped answers are compared in a sentence", () => {
   assert.ok(found);
   assert.is(
     differenceSentence(found, 3),
-    "First difference: token 1. With the interventions 1 of 3 tokens are others.",
+    "First difference: token 1. With the interventions, 1 of 3 tokens differ.",
   );
   assert.is(doneSentence([one, other]), "done, 3 tokens, 1 differ");
 });

@@ -38,7 +38,7 @@ export function comparisonOf([one, other]: readonly TurnAnswer[]): Differences |
 /** The comparison of two answers in a sentence, for the page. */
 export function differenceSentence({ first, one }: Differences, count: number): string {
   if (first === undefined) return "Both answers are the same, token by token. A stronger change may show.";
-  return `First difference: token ${first}. With the interventions ${one.size} of ${count} tokens are others.`;
+  return `First difference: token ${first}. With the interventions, ${one.size} of ${count} tokens differ.`;
 }
 
 /** How a question's answers ended, for those who hear the page. */
