@@ -36,7 +36,7 @@ export interface LabTools {
 }
 
 const closed = { additionalProperties: false };
-const id = Type.String({ pattern: jobIdPattern, description: "Job id: 32 lowercase hex characters." });
+const id = Type.String({ pattern: jobIdPattern, description: "A job id." });
 const Nothing = Type.Object({}, closed);
 const ForgetInput = Type.Object({ kind: Type.Enum(["dictionary", "lens"]), name: Name }, closed);
 const DictionaryInput = Type.Object({ name: Name, replace, ...DictionaryRequest.properties }, closed);
@@ -59,7 +59,7 @@ const JobInput = Type.Object(
         minimum: 0,
         maximum: mcpLimits.wait_seconds,
         default: 0,
-        description: "Longest wait for the job to end, before its state is told.",
+        description: "Waits at most this long for the job to end.",
       }),
     ),
     pointer: Type.Optional(
@@ -77,7 +77,7 @@ const JobInput = Type.Object(
 const JobsInput = Type.Object(
   {
     limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 100, description: "Show so many; the Lab lists the newest 100." }),
+      Type.Integer({ minimum: 1, maximum: 100, description: "At most this many of the newest 100." }),
     ),
   },
   closed,
@@ -126,7 +126,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
   addTool(server, {
     name: "lab_jobs",
     title: "Recent jobs",
-    description: "The newest jobs, newest first: as many as wanted, and as far as they fit.",
+    description: "The newest jobs, newest first, as far as they fit.",
     input: JobsInput,
     output: resultSchema({ jobs: Type.Array(job), total: Type.Integer() }),
     readOnly: true,
@@ -142,8 +142,8 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     name: "lab_job",
     title: "One job",
     description:
-      "A job with its configuration, and its result or error. Large results are cut and say so in `cut`: call " +
-      "again with `pointer` and `offset` to read on. With `wait_seconds` it waits for a job that still runs.",
+      "A job with its configuration, and its result or error. `cut` lists what is shown in part: call again with " +
+      "`pointer` and `offset` for the rest. `wait_seconds` waits for a running job.",
     input: JobInput,
     output: resultSchema({
       job: Type.Optional(job),
@@ -158,9 +158,9 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     name: "lab_submit",
     title: "Start an experiment",
     description:
-      "Submits a job: it is accepted, not done; lab_job with `wait_seconds` waits for it. One job runs at a time. " +
-      "Nothing is ever truncated: what exceeds a limit is refused with the numbers. Which fields an operation takes, and what " +
-      "each means, says lab_operation. extract writes files to `out`, a folder on the Lab's machine.",
+      "Submits a job and returns before it runs; lab_job with `wait_seconds` waits for it. One job runs at a time. " +
+      "Nothing is truncated: input over a limit is refused with the numbers. lab_operation shows an operation's fields and " +
+      "their meaning. extract writes files to `out`, a folder on the Lab's machine.",
     input: SubmissionInput,
     listed: ListedSubmission,
     output: resultSchema({ job }),
@@ -180,7 +180,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     name: "lab_operation",
     title: "What an operation takes",
     description:
-      "The full JSON Schema of an operation's submission, every field with its meaning, range and default; or of its result.",
+      "The full JSON Schema of an operation's submission (each field's meaning, range and default) or of its result.",
     input: OperationInput,
     output: resultSchema({ schema: anObject }),
     readOnly: true,
@@ -193,7 +193,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     name: "lab_dictionaries",
     title: "Sparse dictionaries that are kept",
     description:
-      "Sparse autoencoders by name, for lab_submit's features and compare: what each one reads, and where it is from.",
+      "Sparse autoencoders by name, for lab_submit's features and compare: what each one reads, and its source.",
     input: Nothing,
     output: resultSchema({ dictionaries: objects, total: Type.Integer() }),
     readOnly: true,
@@ -209,8 +209,8 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     name: "lab_add_dictionary",
     title: "Keep a published dictionary",
     description:
-      "Keeps a sparse autoencoder under a name, from a folder on this machine or from the hub (owner/name/path; it is " +
-      "downloaded first, which may take minutes). A name that is taken is refused without `replace`.",
+      "Saves a sparse autoencoder under a name, from a folder on this machine or from the hub (owner/name/path; the " +
+      "download may take minutes).",
     input: DictionaryInput,
     output: resultSchema({ dictionary: anObject }),
     readOnly: false,
@@ -226,7 +226,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     title: "Lenses that are kept",
     description:
       "Jacobian and tuned lenses by name, for lab_submit's inspect (lens): which blocks each one translates, how good it " +
-      "is, and where it is from.",
+      "is, and its source.",
     input: Nothing,
     output: resultSchema({ lenses: objects, total: Type.Integer() }),
     readOnly: true,
@@ -242,8 +242,8 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     name: "lab_add_lens",
     title: "Keep a lens",
     description:
-      "Keeps a Jacobian or tuned lens under a name, from a file or folder on this machine, from the hub (owner/name/path; it " +
-      "is downloaded first, which may take minutes), or `demo`, the embedded model's. A name that is taken is refused without `replace`.",
+      "Saves a Jacobian or tuned lens under a name, from a file or folder on this machine, from the hub (owner/name/path; " +
+      "the download may take minutes), or `demo`, the embedded model's.",
     input: LensInput,
     output: resultSchema({ lens: anObject }),
     readOnly: false,
@@ -257,8 +257,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
   addTool(server, {
     name: "lab_forget",
     title: "Forget a dictionary or a lens",
-    description:
-      "Removes it from the library for good. Jobs and requests that name it are refused from then on.",
+    description: "Deletes it from the library. Later jobs and requests that name it are refused.",
     input: ForgetInput,
     output: resultSchema({ forgotten: Type.String() }),
     readOnly: false,
@@ -286,10 +285,10 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     name: "lab_artifacts",
     title: "Files of a job",
     description:
-      "The files that a completed job left (NumPy and safetensors), and where to get them. " +
+      "The files of a completed job (NumPy and safetensors), and their URLs. " +
       (artifacts === null
-        ? "No folder is set up to download them to; a program on this machine can fetch their url."
-        : "With `name`, that one is downloaded and its path told."),
+        ? "No download folder is set up; a program on this machine can fetch the URLs."
+        : "With `name`, downloads that one and returns its path."),
     input: ArtifactsInput,
     output: resultSchema({
       artifacts: Type.Array(Type.Object({ name: Type.String(), url: Type.String() })),

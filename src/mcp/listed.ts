@@ -8,11 +8,16 @@ import Type, { type TSchema } from "typebox";
 /** Longest description of a field in a list. */
 const fieldCharacters = 60;
 /** Of an input's schema, what only a check needs. */
-const checks = ["title", "additionalProperties", "minLength", "maxLength", "pattern", "uniqueItems"];
+const checks = [
+  ...["title", "additionalProperties", "additionalItems", "minItems", "uniqueItems"],
+  ...["minLength", "maxLength", "pattern"],
+];
+/** Bounds this far from 0 only keep numbers finite or whole. */
+const farBound = 1_000_000;
 
 type Json = Record<string, unknown>;
 
-/** An input's schema whose fields have neither lengths nor patterns, and descriptions of one clause. It is as closed as it was. */
+/** An input's schema whose fields have neither lengths, patterns nor far bounds, and descriptions of one clause. It is as closed as it was. */
 export function brief<S extends TSchema>(schema: S): S {
   const { properties = {}, ...rest } = schema as S & { properties?: Json };
   const fields = Object.entries(properties).map(([name, field]) => [name, trimmed(field)]);
@@ -23,7 +28,7 @@ function trimmed(part: unknown): unknown {
   if (Array.isArray(part)) return part.map(trimmed);
   if (typeof part !== "object" || part === null) return part;
   const kept = Object.entries(part as Json)
-    .filter(([name]) => !checks.includes(name))
+    .filter(([name, value]) => !checks.includes(name) && !isFarBound(name, value))
     .map(([name, value]) => {
       // Field names are not keywords: a field may be called maxLength.
       if (name === "properties") {
@@ -34,7 +39,18 @@ function trimmed(part: unknown): unknown {
       }
       return [name, name === "description" && typeof value === "string" ? clause(value) : trimmed(value)];
     });
-  return Object.fromEntries(kept);
+  return asEnum(Object.fromEntries(kept));
+}
+
+/** A choice between constants in its short form. */
+function asEnum({ anyOf, ...rest }: Json): Json {
+  const constants = Array.isArray(anyOf) ? anyOf.map((one: Json) => one.const) : [undefined];
+  if (constants.includes(undefined)) return anyOf === undefined ? rest : { ...rest, anyOf };
+  return { ...rest, enum: constants };
+}
+
+function isFarBound(name: string, value: unknown): boolean {
+  return (name === "minimum" || name === "maximum") && Math.abs(Number(value)) >= farBound;
 }
 
 /** The first clause of a description. */
@@ -50,5 +66,5 @@ function clause(text: string): string {
 }
 
 /** That a result holds an object, or a list of them: what its fields are, they say themselves. */
-export const anObject: TSchema = Type.Object({});
+export const anObject: TSchema = Type.Unsafe({ type: "object" });
 export const objects: TSchema = Type.Array(anObject);

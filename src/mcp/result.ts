@@ -2,6 +2,7 @@ import type { CallToolResult } from "@modelcontextprotocol/server";
 import Type, { type TSchema } from "typebox";
 import { DraftMayExistError, ResearchError, TaplineError, TimeoutError } from "../client/index.js";
 import { fence } from "./fence.js";
+import { anObject } from "./listed.js";
 import { reveal, revealAll } from "./reveal.js";
 
 /** Where a result's text comes from, and what that means for whoever reads it. */
@@ -23,7 +24,8 @@ export const local: Origin = {
 
 /** What every result of a tool says beside its data; invisible and direction-changing characters are written as \u{…}, and counted. */
 const markings = {
-  untrusted: Type.Literal(true),
+  // Its type follows from the constant, and every tool lists it.
+  untrusted: Type.Unsafe<true>({ const: true }),
   notice: Type.String(),
   hidden_characters: Type.Integer(),
 };
@@ -65,7 +67,7 @@ export function shown(data: object): CallToolResult {
 
 /** The schema of what a result shows in part. @param rest how the rest is had */
 export function cuts(rest: string): TSchema {
-  return Type.Array(Type.Object({}), {
+  return Type.Array(anObject, {
     description: `pointer, total and shown of what is shown in part: ${rest}`,
   });
 }

@@ -75,8 +75,8 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
     name: "serving_inspect",
     title: "Look into the model being served",
     description:
-      "Runs a raw prompt (no chat template) through the model in memory: norms of the chosen blocks' outputs for " +
-      "each token, and the candidates for the next token. Waits for its turn between two requests.",
+      "Runs a raw prompt (no chat template) through the model in memory: each token's activation norms at the chosen " +
+      "blocks' outputs, and the candidates for the next token. Waits for its turn between two requests.",
     input: InspectInput,
     output: resultSchema({ capture: anObject }),
     readOnly: true,
@@ -91,11 +91,11 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
     name: "serving_generate",
     title: "Let the model answer, steered and watched",
     description:
-      "The served model answers messages or continues a prompt. With `tapline` it is changed and read while it " +
-      "writes: `interventions` (steer along a vector that serving_library lists, scale, ablate, patch, project_out, " +
-      "clamp), `watch` (norms, lens, probes, projections of every token), `stop_when` (a probe's bound), `pair` " +
-      "(the same answer without the interventions beside it). Each edit's rows and lengths come back: a mean change " +
-      "of 0 did nothing. To claim an effect, compare with `pair` and with random directions of the same length.",
+      "The served model answers messages or continues a prompt. `tapline` changes and reads it while it writes: " +
+      "`interventions` (steer along a vector that serving_library lists, scale, ablate, patch, project_out, clamp), " +
+      "`watch` (norms, lens, probes, projections per token), `stop_when` (a probe's bound), `pair` (also the answer " +
+      "without interventions). The result has each edit's rows and lengths: a mean change of 0 did nothing. To claim an " +
+      "effect, compare with `pair` and with random directions of the same length.",
     input: GenerateInput,
     output: resultSchema({
       answers: objects,
@@ -109,8 +109,8 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
     name: "serving_library",
     title: "Vectors and probes that requests can name",
     description:
-      "Lists them, or shows one (`kind` and `name`): layers, length, how well it separates texts that it was not " +
-      "made from (AUROC; `shuffled_separation` is chance), and the model that it belongs to.",
+      "Lists them, or shows one (`kind` and `name`): layers, length, how well it separates held-out texts (AUROC; " +
+      "`shuffled_separation` is chance), and the model that it belongs to.",
     input: LibraryInput,
     output: resultSchema({
       vectors: Type.Optional(objects),
@@ -125,9 +125,9 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
     name: "serving_make_vector",
     title: "Make a direction from texts",
     description:
-      "A direction in the served model, from texts that have something and texts that lack it, kept under a name " +
-      "(one that is taken is refused without `replace`). Take texts that differ in this alone: a direction holds every difference. " +
-      "A separation near shuffled_separation means that there is none.",
+      "A direction in the served model, from texts that have something and texts that lack it, saved under a name. " +
+      "Choose texts that differ in this alone: a direction holds every difference. A separation near " +
+      "shuffled_separation means that there is none.",
     input: VectorInput,
     output: resultSchema({ vector: anObject }),
     readOnly: false,
@@ -142,9 +142,8 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
     name: "serving_make_probe",
     title: "Train a probe on texts",
     description:
-      "A linear probe at one block of the served model: 1 for texts like the positive ones, 0 for the negative; kept " +
-      "under a name (one that is taken is refused without `replace`), for `watch`, `when` and `stop_when`. Every fifth text is held " +
-      "out; separation is the AUROC there.",
+      "A linear probe at one block of the served model: 1 for texts like the positive ones, 0 for the negative; saved " +
+      "under a name, for `watch`, `when` and `stop_when`. Every fifth text is held out; separation is the AUROC there.",
     input: ProbeInput,
     output: resultSchema({ probe: anObject }),
     readOnly: false,
@@ -158,7 +157,7 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
   addTool(server, {
     name: "serving_forget",
     title: "Forget a vector or a probe",
-    description: "Removes it from the library for good. Requests that name it are refused from then on.",
+    description: "Deletes it from the library. Later requests that name it are refused.",
     input: ForgetInput,
     output: resultSchema({ forgotten: Type.String() }),
     readOnly: false,

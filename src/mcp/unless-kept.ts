@@ -5,7 +5,7 @@ import { TaplineError } from "../client/index.js";
 export const replace = Type.Optional(
   Type.Boolean({
     default: false,
-    description: "Replaces what has this name; without it a taken name is refused.",
+    description: "Required to replace an existing one with this name.",
   }),
 );
 

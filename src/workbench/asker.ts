@@ -4,6 +4,7 @@ import { workbenchLimits } from "../contracts/workbench-limits.js";
 import { HttpError } from "../http/index.js";
 import { type Conversations, isRunning } from "./conversations.js";
 import type { Events } from "./events.js";
+import { misfit } from "./fitting.js";
 import { type Services, sentenceOf } from "./services.js";
 import { ThoughtClock } from "./thought-clock.js";
 import { TokenReader } from "./token-reader.js";
@@ -44,7 +45,7 @@ export class Asker {
   /** Begins an answer and returns where it will stand. @throws HttpError */
   async ask(id: string | undefined, asked: AskRequest): Promise<{ conversation: string; turn: number }> {
     const server = await this.#ready();
-    const dictionary = await this.#dictionary(asked.dictionary);
+    const dictionary = await this.#dictionary(asked.dictionary, server);
     // From here on nothing is awaited: another tab may have asked, too.
     const before = id === undefined ? undefined : this.#conversations.get(id);
     const { instead_of: place } = asked;
@@ -267,11 +268,14 @@ export class Asker {
     });
   }
 
-  /** Where a dictionary reads. @throws HttpError */
-  async #dictionary(name: string | undefined): Promise<Turn["dictionary"]> {
+  /** Where a dictionary reads. @throws HttpError where it is not there, or is for another model than the served one */
+  async #dictionary(name: string | undefined, server: ServerStatus): Promise<Turn["dictionary"]> {
     if (name === undefined) return undefined;
     const found = (await this.#services.lab.dictionaries()).find((one) => one.name === name);
     if (found === undefined) throw new HttpError(404, `There is no dictionary ${name}.`);
+    // Its features would be read once the answer is complete, and refused only then.
+    const why = misfit(found, server);
+    if (why !== undefined) throw new HttpError(409, `The dictionary ${why}`);
     return { name, layer: found.layer };
   }
 

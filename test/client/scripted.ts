@@ -5,7 +5,9 @@ export interface Seen {
   method: string;
   path: string;
   headers: IncomingMessage["headers"];
+  /** The body as text. */
   body: string;
+  bytes: Buffer;
 }
 
 /** A service that answers as the test says, and remembers what it was asked. */
@@ -15,7 +17,8 @@ export async function scripted(answer: (request: Seen, response: ServerResponse)
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     const { method = "", url: path = "", headers } = request;
-    const entry = { method, path, headers, body: Buffer.concat(chunks).toString() };
+    const bytes = Buffer.concat(chunks);
+    const entry = { method, path, headers, body: bytes.toString(), bytes };
     seen.push(entry);
     answer(entry, response);
   });

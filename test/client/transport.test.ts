@@ -257,4 +257,25 @@ test("the library of a served model: each thing by its name, files as they are",
   );
 });
 
+test("putVector sends rows by layer as one safetensors file in layer order", async () => {
+  const service = await scripted((_request, response) => sendJson(response, 200, { name: "v" }));
+  const serving = new ServingModel(service.url);
+  // A row may be part of a longer array.
+  await serving.putVector("v", {
+    10: Float32Array.of(9, 2, 0.5, 9).subarray(1, 3),
+    2: Float32Array.of(1, -12.5),
+  });
+  await service.close();
+  const { method, path, bytes: file } = service.seen[0]!;
+  assert.is(`${method} ${path}`, "PUT /lab/vectors/v");
+  const begin = 8 + Number(file.readBigUInt64LE(0));
+  const { __metadata__, ...tensors } = JSON.parse(file.subarray(8, begin).toString());
+  assert.equal(tensors, {
+    layer_2: { dtype: "F32", shape: [2], data_offsets: [0, 8] },
+    layer_10: { dtype: "F32", shape: [2], data_offsets: [8, 16] },
+  });
+  // 1, -12.5, 2 and 0.5 as little-endian 32-bit floats.
+  assert.is(file.subarray(begin).toString("hex"), "0000803f000048c1000000400000003f");
+});
+
 test.run();

@@ -2,6 +2,7 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { operations, submissions } from "../../src/contracts/index.js";
+import { brief } from "../../src/mcp/listed.js";
 import { begin, call, closeAll, lab, research } from "./stand-in.js";
 
 test.before.each(begin);
@@ -12,6 +13,39 @@ test("tools/list has at most 25,000 characters", async () => {
     const { length } = JSON.stringify(await client.listTools());
     assert.ok(length <= 25_000, `${length}`);
   }
+});
+
+test("brief keeps near bounds and names, and drops what only a check needs", () => {
+  const far = { type: "number", minimum: -1e6, maximum: 1e6 };
+  const given = {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      maximum: { ...far, description: "Both names are kept, and its sense; what follows is left out of it." },
+      share: { type: "number", minimum: 0, maximum: 999_999 },
+      names: { type: "array", minItems: 1, maxItems: 8, items: { type: "string", pattern: "^a" } },
+      pair: { type: "array", additionalItems: false, items: [far, far], minItems: 2 },
+      method: { anyOf: [{ type: "string", const: "mean" }, { const: "last" }] },
+      vector: {
+        anyOf: [
+          { type: "string", const: "own" },
+          { type: "string", minLength: 1 },
+        ],
+      },
+    },
+  };
+  assert.equal(brief(given), {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      maximum: { type: "number", description: "Both names are kept, and its sense …" },
+      share: { type: "number", minimum: 0, maximum: 999_999 },
+      names: { type: "array", maxItems: 8, items: { type: "string" } },
+      pair: { type: "array", items: [{ type: "number" }, { type: "number" }] },
+      method: { enum: ["mean", "last"] },
+      vector: { anyOf: [{ type: "string", const: "own" }, { type: "string" }] },
+    },
+  });
 });
 
 test("lab_submit lists every field, and lab_operation shows each operation's in full", async () => {

@@ -6,6 +6,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { AskRequest } from "../../src/contracts/workbench.js";
 import type { HttpError } from "../../src/http/index.js";
+import { comparisonOf } from "../../src/workbench/page/differences.js";
 import type { AnswerToken, Turn, TurnAnswer } from "../../src/workbench/wire.js";
 import { until } from "../support/until.js";
 import { ask, chatPath, closeAll, ended, open, rawPath, said, thoughts, token } from "./asking.js";
@@ -122,6 +123,27 @@ test("an answer that fails, ends early or is stopped keeps what came, and says s
     () => parts.asker.stop("0".repeat(16)),
     (error: HttpError) => error.status === 404,
   );
+});
+
+test("both answers of a pair fail with the server's sentence for a vector of another model", async () => {
+  const message =
+    "The vector joy belongs to other.gguf (0123456789abcdef), not to m.gguf (fedcba9876543210).";
+  const parts = await open({
+    [chatPath]: (response: ServerResponse) => {
+      response.writeHead(400, { "Content-Type": "application/json" });
+      response.end(JSON.stringify({ error: { message, type: "invalid_request_error" } }));
+    },
+  });
+  const interventions = [{ kind: "steer", vector: "joy", layer: 1 }] as AskRequest["interventions"];
+  const { answers } = (await ask(parts, { interventions, pair: true })).kept;
+  assert.equal(
+    answers.map(({ state, error, tokens, edited }) => [edited, state, error, tokens.length]),
+    [
+      [true, "failed", message, 0],
+      [false, "failed", message, 0],
+    ],
+  );
+  assert.is(comparisonOf(answers), undefined);
 });
 
 /** The tokens that an answer of these events has. */
@@ -264,7 +286,7 @@ test("which tokens are thought: until the first text of the answer, which an eve
 test("features of an answer's tokens are those of the rows that chose them; the kept rows are let go", async () => {
   const rows = [2, 3, 4, 9].map((index) => ({ index, features: [{ feature: index, activation: 0.5 }] }));
   const answers: Answers = {
-    "GET /lab/dictionaries": { dictionaries: [{ name: "d e", layer: 2 }] },
+    "GET /lab/dictionaries": { dictionaries: [{ name: "d e", n_embd: 8, layer: 2 }] },
     "GET /lab/captures/c%2F1/features?dictionary=d+e&top=8": { prompt_tokens: 3, rows },
     "DELETE /lab/captures/c%2F1": {},
     "POST /apply-template": { prompt: "<user>Hi" },

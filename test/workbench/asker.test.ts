@@ -80,8 +80,8 @@ test("a dictionary's layer is watched, too, in place of its nearest where there 
     "GET /lab/capabilities": capabilities(blocks),
     "GET /lab/dictionaries": {
       dictionaries: [
-        { name: "other", layer: 0 },
-        { name: "d", layer },
+        { name: "other", n_embd: 8, layer: 0 },
+        { name: "d", n_embd: 8, layer },
       ],
     },
   });
@@ -100,6 +100,31 @@ test("a dictionary's layer is watched, too, in place of its nearest where there 
     ...[404, "There is no dictionary x."],
   ]);
   assert.equal(parts.conversations.list(), [], "nothing has begun");
+});
+
+test("a dictionary for another model is refused with 409 before anything begins", async () => {
+  const parts = await open({
+    "GET /lab/dictionaries": {
+      dictionaries: [
+        { name: "wide", n_embd: 9, layer: 0 },
+        { name: "deep", n_embd: 8, layer: 4 },
+      ],
+    },
+  });
+  const refused = (dictionary: string) => refusal(parts.asker.ask(undefined, { text: "a", dictionary }));
+  assert.equal(await refused("wide"), [
+    409,
+    "The dictionary wide is for another model: it reads rows of 9 values; the served model's have 8.",
+  ]);
+  assert.equal(await refused("deep"), [
+    409,
+    "The dictionary deep is for another model: it reads block 4; the served model has blocks 0 to 3.",
+  ]);
+  assert.equal(parts.conversations.list(), []);
+  assert.equal(
+    parts.asked().filter(([method]) => method === "POST"),
+    [],
+  );
 });
 
 test("a conversation goes on with what was said, without what was thought or ends the text", async () => {
@@ -185,7 +210,7 @@ test("who is being answered is not asked, and two hundred questions are enough",
 test("of two questions at once, each with a dictionary that is looked for first, one is asked", async () => {
   const answers: Answers = {
     [chatPath]: streams([stop()]),
-    "GET /lab/dictionaries": { dictionaries: [{ name: "d", layer: 1 }] },
+    "GET /lab/dictionaries": { dictionaries: [{ name: "d", n_embd: 8, layer: 1 }] },
   };
   const parts = await open(answers);
   const { conversation } = await ask(parts, { text: "a" });

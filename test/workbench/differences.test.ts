@@ -1,7 +1,12 @@
 import * as fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { differencesOf } from "../../src/workbench/page/differences.js";
+import {
+  comparisonOf,
+  differenceSentence,
+  differencesOf,
+  doneSentence,
+} from "../../src/workbench/page/differences.js";
 import type { TurnAnswer } from "../../src/workbench/wire.js";
 
 function answer(words: readonly string[]): TurnAnswer {
@@ -67,6 +72,44 @@ test("answers too long to compare differ from their first difference on", () => 
   const { first, one: left } = differencesOf(one, other);
   assert.is(first, 10);
   assert.is(left.size, 2990);
+});
+
+test("failed and running answers are not compared", () => {
+  const ended = (state: TurnAnswer["state"], words: readonly string[] = []) => ({ ...answer(words), state });
+  const failed = ended("failed");
+  for (const pair of [
+    [failed, ended("failed")],
+    [failed, ended("done")],
+    [ended("done", ["a"]), failed],
+    [ended("running"), ended("running")],
+    [ended("done", ["a"]), ended("running", ["a"])],
+    [ended("done", ["a"])],
+    [],
+  ]) {
+    assert.is(comparisonOf(pair), undefined, pair.map(({ state }) => state).join(" "));
+  }
+  assert.is(doneSentence([failed, ended("failed")]), "an answer failed");
+  assert.is(doneSentence([ended("done", ["a"]), failed]), "an answer failed");
+  assert.is(doneSentence([failed]), "an answer failed");
+  assert.is(doneSentence([ended("done", ["a"])]), "done, 1 token");
+});
+
+test("complete and stopped answers are compared in a sentence", () => {
+  const [one, other] = [answer(["a", "b", "c"]), answer(["a", "d", "c"])];
+  const same = comparisonOf([one, { ...answer(["a", "b", "c"]), state: "stopped" }]);
+  assert.ok(same);
+  assert.is(
+    differenceSentence(same, 3),
+    "Both answers are the same, token by token. A stronger change may show.",
+  );
+  // Words of one length have one number here, and differ by their texts.
+  const found = comparisonOf([one, other]);
+  assert.ok(found);
+  assert.is(
+    differenceSentence(found, 3),
+    "First difference: token 1. With the interventions, 1 of 3 tokens differ.",
+  );
+  assert.is(doneSentence([one, other]), "done, 3 tokens, 1 differ");
 });
 
 test.run();

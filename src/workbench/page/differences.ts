@@ -25,6 +25,31 @@ export function differencesOf(one: TurnAnswer, other: TurnAnswer): Differences {
   return differences;
 }
 
+/**
+ * What two answers to one question differ in; undefined for an answer alone, and while either of them is running or where
+ * it failed: two failed answers are both empty, which does not make them the same.
+ */
+export function comparisonOf([one, other]: readonly TurnAnswer[]): Differences | undefined {
+  if (one === undefined || other === undefined) return undefined;
+  const complete = [one, other].every(({ state }) => state !== "running" && state !== "failed");
+  return complete ? differencesOf(one, other) : undefined;
+}
+
+/** The comparison of two answers in a sentence, for the page. */
+export function differenceSentence({ first, one }: Differences, count: number): string {
+  if (first === undefined) return "Both answers are the same, token by token. A stronger change may show.";
+  return `First difference: token ${first}. With the interventions, ${one.size} of ${count} tokens differ.`;
+}
+
+/** How a question's answers ended, for those who hear the page. */
+export function doneSentence(answers: readonly TurnAnswer[]): string {
+  if (answers.some(({ state }) => state === "failed")) return "an answer failed";
+  const count = answers[0]?.tokens.length ?? 0;
+  const tokens = count === 1 ? "done, 1 token" : `done, ${count} tokens`;
+  const differences = comparisonOf(answers);
+  return differences === undefined ? tokens : `${tokens}, ${differences.one.size} differ`;
+}
+
 function compare(one: TurnAnswer, other: TurnAnswer): Differences {
   const [left, right] = [one.tokens.map(nameOf), other.tokens.map(nameOf)];
   const most = Math.min(left.length, right.length);

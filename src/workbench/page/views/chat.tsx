@@ -3,7 +3,7 @@ import type { AskRequest } from "../../../contracts/workbench.js";
 import type { AnswerToken, Turn } from "../../wire.js";
 import { chatSettings as settings } from "../chat-settings.js";
 import { asMarkdown } from "../conversation-text.js";
-import { differencesOf } from "../differences.js";
+import { doneSentence } from "../differences.js";
 import { draft } from "../draft.js";
 import { go, select, usePlace } from "../router.js";
 import { call } from "../session.js";
@@ -215,17 +215,9 @@ function Announcer({ turns }: { turns: Turn[] }) {
   const running = last?.answers.some(({ state }) => state === "running");
   return (
     <p class="visually-hidden" aria-live="polite">
-      {last === undefined ? "" : running ? "answering" : doneSentence(last)}
+      {last === undefined ? "" : running ? "answering" : doneSentence(last.answers)}
     </p>
   );
-}
-
-function doneSentence({ answers: [one, other] }: Turn): string {
-  const count = one?.tokens.length ?? 0;
-  const tokens = count === 1 ? "done, 1 token" : `done, ${count} tokens`;
-  if (one?.state === "failed" || other?.state === "failed") return "an answer failed";
-  if (one === undefined || other === undefined) return tokens;
-  return `${tokens}, ${differencesOf(one, other).one.size} differ`;
 }
 
 function Legend({ shade }: { shade: Shade }) {

@@ -3,7 +3,7 @@ import { percent } from "../../../report/figure.js";
 import type { DoneEdit, Turn, TurnAnswer } from "../../wire.js";
 import { branchesAt, ownerOf } from "../branches.js";
 import { answerNumbers } from "../chat-numbers.js";
-import { type Differences, differencesOf } from "../differences.js";
+import { comparisonOf, differenceSentence } from "../differences.js";
 import { serverRequest } from "../jobs.js";
 import { follow } from "../router.js";
 import type { Shade } from "../shades.js";
@@ -38,10 +38,7 @@ export function TurnView({
 }: TurnViewProps) {
   const { answers } = turn;
   const [first, second] = answers;
-  // Two failed answers are both empty, and say nothing of each other.
-  const done = answers.every(({ state }) => state !== "running" && state !== "failed");
-  const differences =
-    done && first !== undefined && second !== undefined ? differencesOf(first, second) : undefined;
+  const differences = comparisonOf(answers);
   return (
     <article class="turn">
       <Question turn={turn} index={index} conversation={conversation} busy={busy} onAskAgain={onAskAgain} />
@@ -75,8 +72,8 @@ export function TurnView({
           ))}
         </div>
       ))}
-      {second !== undefined && done && (
-        <p class="difference">{differences !== undefined && differenceSentence(differences, answers)}</p>
+      {differences !== undefined && (
+        <p class="difference">{differenceSentence(differences, first?.tokens.length ?? 0)}</p>
       )}
       <RequestCode request={serverRequest(turn.request.path, turn.request.body)} />
     </article>
@@ -164,12 +161,6 @@ function Branches({ conversation, index }: { conversation: string; index: number
       {step(at - 1, "Previous", "‹")} way {at + 1} of {branches.length} {step(at + 1, "Next", "›")}
     </span>
   );
-}
-
-function differenceSentence({ first, one }: Differences, [answer]: TurnAnswer[]): string {
-  if (first === undefined) return "Both answers are the same, token by token. A stronger change may show.";
-  const count = answer?.tokens.length ?? 0;
-  return `First difference: token ${first}. With the interventions ${one.size} of ${count} tokens are others.`;
 }
 
 function endOf({ state, finish, error, tokens }: TurnAnswer): string {
