@@ -16,60 +16,78 @@ interface Architecture {
   metadata: Metadata;
   tensors: TensorSpec[];
   block(name: string): TensorSpec[];
+  /** Where the MLP reads the residual stream. */
+  input: "mid" | "block_in";
   /** What the MLP adds to a row of the residual stream, in float64. */
   mlp(name: string, row: Float64Array): Float64Array;
 }
 
 const zeros = (name: string, length: number) => filledTensor(name, [length], 0);
-const attention = (name: string) => [
+const everywhere = (name: string) => [
   ones(`${name}.attn_norm.weight`, hidden),
-  ones(`${name}.ffn_norm.weight`, hidden),
   randomTensor(`${name}.attn_output.weight`, [hidden, hidden]),
   randomTensor(`${name}.ffn_up.weight`, [hidden, inner], wide),
   randomTensor(`${name}.ffn_down.weight`, [inner, hidden]),
 ];
 
+/** What GPT-2 and Phi-2 have in common: LayerNorm, biases, an MLP without a gate. */
+const withBiases = {
+  tensors: [ones("output_norm.weight", hidden), zeros("output_norm.bias", hidden)],
+  block: (name: string) => [
+    ...everywhere(name),
+    randomTensor(`${name}.attn_qkv.weight`, [hidden, 3 * hidden]),
+    zeros(`${name}.attn_norm.bias`, hidden),
+    zeros(`${name}.attn_qkv.bias`, 3 * hidden),
+    zeros(`${name}.attn_output.bias`, hidden),
+    randomTensor(`${name}.ffn_up.bias`, [inner]),
+    randomTensor(`${name}.ffn_down.bias`, [hidden]),
+  ],
+  mlp(name: string, row: Float64Array) {
+    const mean = row.reduce((sum, value) => sum + value, 0) / hidden;
+    const normed = rmsNorm(row.map((value) => value - mean));
+    const up = product(`${name}.ffn_up.weight`, normed, inner, wide);
+    const upBias = randomMatrix(`${name}.ffn_up.bias`, inner);
+    const active = up.map((value, i) => gelu(value + upBias[i]!));
+    const down = product(`${name}.ffn_down.weight`, active, hidden);
+    const downBias = randomMatrix(`${name}.ffn_down.bias`, hidden);
+    return down.map((value, i) => value + downBias[i]!);
+  },
+};
+
 const architectures: Record<string, Architecture> = {
   gpt2: {
     metadata: { "attention.layer_norm_epsilon": { f32: epsilon } },
-    tensors: [
-      randomTensor("position_embd.weight", [hidden, 64]),
-      ones("output_norm.weight", hidden),
-      zeros("output_norm.bias", hidden),
-    ],
+    input: "mid",
+    tensors: [...withBiases.tensors, randomTensor("position_embd.weight", [hidden, 64])],
     block: (name) => [
-      ...attention(name),
-      randomTensor(`${name}.attn_qkv.weight`, [hidden, 3 * hidden]),
-      zeros(`${name}.attn_norm.bias`, hidden),
-      zeros(`${name}.attn_qkv.bias`, 3 * hidden),
-      zeros(`${name}.attn_output.bias`, hidden),
+      ...withBiases.block(name),
+      ones(`${name}.ffn_norm.weight`, hidden),
       zeros(`${name}.ffn_norm.bias`, hidden),
-      randomTensor(`${name}.ffn_up.bias`, [inner]),
-      randomTensor(`${name}.ffn_down.bias`, [hidden]),
     ],
-    mlp(name, row) {
-      const mean = row.reduce((sum, value) => sum + value, 0) / hidden;
-      const normed = rmsNorm(row.map((value) => value - mean));
-      const up = product(`${name}.ffn_up.weight`, normed, inner, wide);
-      const upBias = randomMatrix(`${name}.ffn_up.bias`, inner);
-      const down = product(
-        `${name}.ffn_down.weight`,
-        up.map((value, i) => gelu(value + upBias[i]!)),
-        hidden,
-      );
-      const downBias = randomMatrix(`${name}.ffn_down.bias`, hidden);
-      return down.map((value, i) => value + downBias[i]!);
-    },
+    mlp: withBiases.mlp,
+  },
+  phi2: {
+    metadata: { "attention.layer_norm_epsilon": { f32: epsilon }, "rope.dimension_count": hidden / 2 },
+    input: "block_in",
+    tensors: [
+      ...withBiases.tensors,
+      randomTensor("output.weight", [hidden, vocabulary]),
+      zeros("output.bias", vocabulary),
+    ],
+    block: withBiases.block,
+    mlp: withBiases.mlp,
   },
   gemma3: {
     metadata: { "attention.layer_norm_rms_epsilon": { f32: epsilon }, "rope.freq_base": { f32: 10_000 } },
+    input: "mid",
     tensors: [ones("output_norm.weight", hidden)],
     block: (name) => [
-      ...attention(name),
+      ...everywhere(name),
       ...["q", "k", "v"].map((part) => randomTensor(`${name}.attn_${part}.weight`, [hidden, hidden])),
       ones(`${name}.attn_q_norm.weight`, hidden / 2),
       ones(`${name}.attn_k_norm.weight`, hidden / 2),
       ones(`${name}.post_attention_norm.weight`, hidden),
+      ones(`${name}.ffn_norm.weight`, hidden),
       ones(`${name}.post_ffw_norm.weight`, hidden),
       randomTensor(`${name}.ffn_gate.weight`, [hidden, inner], wide),
     ],
@@ -77,18 +95,13 @@ const architectures: Record<string, Architecture> = {
       const normed = rmsNorm(row);
       const up = product(`${name}.ffn_up.weight`, normed, inner, wide);
       const gate = product(`${name}.ffn_gate.weight`, normed, inner, wide);
-      return rmsNorm(
-        product(
-          `${name}.ffn_down.weight`,
-          gate.map((value, i) => gelu(value) * up[i]!),
-          hidden,
-        ),
-      );
+      const active = gate.map((value, i) => gelu(value) * up[i]!);
+      return rmsNorm(product(`${name}.ffn_down.weight`, active, hidden));
     },
   },
 };
 
-/** The form that both were trained with. */
+/** The form that all three were trained with. */
 function gelu(x: number): number {
   return (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
 }
@@ -130,7 +143,7 @@ for (const [name, architecture] of Object.entries(architectures)) {
     try {
       const context = await model.createContext({ nCtx: 64, threads: 2 });
       const tokens = someTokens(20, vocabulary);
-      const request = { layers: layersOf(model), points: ["mid", "ffn_out"] as const };
+      const request = { layers: layersOf(model), points: [architecture.input, "ffn_out"] as const };
       const { layers } = await context.advance({ tokens, ...request });
       for (const layer of layersOf(model)) {
         const rows = (wanted: string) =>
@@ -138,7 +151,10 @@ for (const [name, architecture] of Object.entries(architectures)) {
         for (let token = 0; token < tokens.length; token++) {
           const span = [token * hidden, (token + 1) * hidden] as const;
           const found = rows("ffn_out").slice(...span);
-          const expected = architecture.mlp(`blk.${layer}`, Float64Array.from(rows("mid").slice(...span)));
+          const expected = architecture.mlp(
+            `blk.${layer}`,
+            Float64Array.from(rows(architecture.input).slice(...span)),
+          );
           const off = Math.hypot(...expected.map((value, i) => value - found[i]!)) / Math.hypot(...expected);
           assert.ok(off < 2e-6, `block ${layer}, token ${token}: ${off}`);
         }
