@@ -1,7 +1,9 @@
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { Engine } from "../../src/native/engine.js";
 import { backendInfo, type Context, Model, quantise } from "../../src/native/index.js";
+import type { KeptRows } from "../../src/native/live.js";
 import { demo, scratch } from "./demo-model.js";
 
 /**
@@ -10,10 +12,12 @@ import { demo, scratch } from "./demo-model.js";
  */
 const features = new Set([...backendInfo().systemInfo.matchAll(/\b(\w+) = 1/g)].map(([, name]) => name));
 const bound = features.has("AVX512_VNNI") ? 0 : 0.1;
+const folder = scratch();
 
 for (const form of ["Q8_0", "Q4_K_M"] as const) {
+  const path = join(folder, `${form}.gguf`);
+
   test(`a ${form} model's rows do not depend on the batch they are in`, async () => {
-    const path = join(scratch(), `${form}.gguf`);
     await quantise({ from: demo, to: path, form, threads: 1 });
     const model = await Model.open(path, { gpuLayers: 0 });
     try {
@@ -36,6 +40,70 @@ for (const form of ["Q8_0", "Q4_K_M"] as const) {
       await model.close();
     }
   });
+
+  test(`live requests to a ${form} model read the rows of packed texts`, async () => {
+    // Chunks of 32 tokens in which three requests meet, then one token of each.
+    const engine = await Engine.open({ path, id: form, threads: 2, parallel: 3, batch: 32, ctxSize: 256 });
+    const { nEmbd: width, nLayer } = engine.info;
+    const layers = [0, nLayer - 1];
+    const vector = Float32Array.from({ length: width }, (_, i) => Math.sin(1.3 * i));
+    const answers = await Promise.all([90, 41, 7].map((length) => ask(engine, length, layers, vector)));
+    await engine.close();
+
+    const model = await Model.open(path, { gpuLayers: 0 });
+    try {
+      const context = await model.createContext({ nCtx: 512, nBatch: 256, maxSequences: 4, threads: 2 });
+      const sequences = answers.map(({ kept }) => kept.tokens);
+      const packed = await context.features({ sequences, layers, rows: "all" });
+      let start = 0;
+      for (const { kept, readings } of answers) {
+        const { length } = kept.tokens;
+        assert.is(readings.length, length);
+        for (const [i, layer] of layers.entries()) {
+          // The server's last block computes the rows whose logits it needs: from the prompt's last one on.
+          const first = layer < nLayer - 1 ? 0 : kept.promptTokens - 1;
+          const rows = packed.get(layer)!.data.slice((start + first) * width, (start + length) * width);
+          same(kept.layers[i]!.values.slice(first * width), rows, width, `live, block ${layer}`);
+          for (const [at, { norms, projections }] of readings.slice(first).entries()) {
+            const row = rows.subarray(at * width, (at + 1) * width);
+            near(norms[layer]!, Math.hypot(...row));
+            const dot = row.reduce((sum, value, k) => sum + value * vector[k]!, 0);
+            near(projections[`at ${layer}`]!, dot / Math.hypot(...vector), Math.hypot(...row));
+          }
+        }
+        start += length;
+      }
+    } finally {
+      await model.close();
+    }
+  });
+}
+
+interface Reading {
+  norms: Record<number, number>;
+  projections: Record<string, number>;
+}
+
+/** The rows that a request kept, and the readings of each. */
+async function ask(engine: Engine, promptTokens: number, layers: number[], vector: Float32Array) {
+  const prompt = Array.from({ length: promptTokens }, (_, i) => (i * 37 + 11 * promptTokens) % 256);
+  let kept: KeptRows | undefined;
+  const keep = (rows: KeptRows) => {
+    kept = rows;
+  };
+  const projections = layers.map((layer) => ({ name: `at ${layer}`, layer, vector }));
+  const states = { id: "k", bytes: 2 ** 24, keep };
+  const { status, body } = await engine.request(
+    "completion",
+    { prompt, max_tokens: 6, temperature: 0, ignore_eos: true },
+    undefined,
+    { watch: { layers, positions: "all", norms: true, projections, states } },
+  );
+  assert.is(status, 200, body);
+  const [choice] = (JSON.parse(body) as { choices: { tapline: Record<"prompt" | "tokens", Reading[]> }[] })
+    .choices;
+  // The first generated token is read in the prompt's last row.
+  return { kept: kept!, readings: [...choice!.tapline.prompt.slice(0, -1), ...choice!.tapline.tokens] };
 }
 
 async function inPieces(context: Context, tokens: Int32Array, layers: number[], size: number) {
@@ -46,6 +114,11 @@ async function inPieces(context: Context, tokens: Int32Array, layers: number[], 
   }
   await context.close();
   return rows.map((values) => Float32Array.from(values));
+}
+
+/** A reading in decimal digits, of float32 sums. */
+function near(found: number, expected: number, size = expected): void {
+  assert.ok(Math.abs(found - expected) <= (1e-5 + bound) * size, `${found} instead of ${expected}`);
 }
 
 function same(found: Float32Array, expected: Float32Array, width: number, what: string): void {
