@@ -7,6 +7,13 @@ const longestPauseMs = 2000;
 /** Zeros in a row before a chunk's size; some clients read at most 16 digits. */
 const mostZeros = 8;
 
+const framed = new WeakSet<ServerResponse>();
+
+/** Marks a response whose handler writes the chunks' sizes itself, each chunk in one turn. */
+export function framesItself(response: ServerResponse): void {
+  framed.add(response);
+}
+
 /**
  * Answers clients that end their sending side after the request (`shutdown(SHUT_WR)`, `nc -N`). A client that closed its
  * connection looks the same until something is written to it: then its machine resets the connection, which closes the
@@ -59,7 +66,7 @@ function prober(socket: Socket, response: ServerResponse): () => void {
     }
     response.flushHeaders(); // a head that is written with the first part of the body may still be here
     // Between two chunks: a leading zero of the next one's size.
-    if (!response.chunkedEncoding) return;
+    if (!response.chunkedEncoding && !framed.has(response)) return;
     if (socket.bytesWritten !== written) zeros = 0;
     if (zeros === mostZeros) return;
     zeros += 1;

@@ -67,7 +67,11 @@ test("half-closed clients that leave free their slots, whole and streamed", asyn
     for (const stream of [false, true]) {
       const socket = ask(url, "/v1/completions", { ...work, stream });
       let refusal = "";
-      if (!stream) socket.on("data", (part) => (refusal += part.toString().replace("HTTP/1.1 100 Continue\r\n\r\n", "")));
+      if (!stream)
+        socket.on(
+          "data",
+          (part) => (refusal += part.toString().replace("HTTP/1.1 100 Continue\r\n\r\n", "")),
+        );
       await until(async () => {
         assert.is(refusal, "");
         return (await requests()).active === 1;

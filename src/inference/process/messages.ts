@@ -11,7 +11,7 @@ export type ToChild =
   | { type: "connection"; id: number }
   | { type: "end"; graceMs: number };
 
-/** What the parent has to know of a request to refuse it. */
+/** A request as the parent needs it for a refusal. */
 export interface Asked {
   path: string;
   origin?: string | undefined;
