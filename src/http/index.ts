@@ -11,6 +11,7 @@ export {
   toHttpError,
 } from "./errors.js";
 export { type FrontPage, frontPage } from "./front-page.js";
+export { framesItself } from "./half-close.js";
 export {
   closeServer,
   createHttpServer,

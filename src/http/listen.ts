@@ -7,6 +7,7 @@ import {
 } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { PortInUse, UserError } from "../contracts/user-error.js";
+import { answerHalfClosed } from "./half-close.js";
 
 export interface ListenOptions {
   /** Address to bind; loopback unless told otherwise. */
@@ -64,6 +65,7 @@ export function createHttpServer(handler: RequestListener): Server {
   const server = createServer({ requireHostHeader: false }, handler);
   server.on("clientError", refuseUnparsable);
   server.on("request", closeBehind);
+  answerHalfClosed(server);
   return server;
 }
 

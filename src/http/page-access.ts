@@ -34,7 +34,10 @@ export function sharedAccessFault(request: IncomingMessage, origins: AllowedOrig
  * The headers that let a page of an allowed origin read the answer; for a preflight, those that let it ask. Empty
  * for any other origin, and for who sends none.
  */
-export function corsHeaders(request: IncomingMessage, origins: AllowedOrigins): Record<string, string> {
+export function corsHeaders(
+  request: Pick<IncomingMessage, "method" | "headers">,
+  origins: AllowedOrigins,
+): Record<string, string> {
   const { headers } = request;
   if (origins.length === 0) return {};
   const vary: Record<string, string> = origins.includes("*") ? {} : { Vary: "Origin" };
@@ -57,7 +60,7 @@ export function corsHeaders(request: IncomingMessage, origins: AllowedOrigins): 
 }
 
 /** Whether a browser asks if a page may send what it is about to send. */
-export function isPreflight({ method, headers }: IncomingMessage): boolean {
+export function isPreflight({ method, headers }: Pick<IncomingMessage, "method" | "headers">): boolean {
   return method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
 }
 

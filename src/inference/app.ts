@@ -15,6 +15,7 @@ import {
 import { NativeError } from "../native/index.js";
 import { executionRoutes } from "../requests/index.js";
 import { servingErrorBody } from "./error-body.js";
+import { forPages } from "./for-pages.js";
 import { insideRoutes } from "./inside.js";
 import { libraryRoutes } from "./live/routes.js";
 import { llamaServerRoutes } from "./llama-server.js";
@@ -24,7 +25,6 @@ import { textRoutes } from "./text.js";
 import { v1Routes } from "./v1.js";
 
 const inside = underPath("/lab", "/executions");
-const openAi = underPath("/v1");
 const open = underPath("/health", "/v1/health");
 const shared = underPath("/v1", "/health");
 
@@ -38,7 +38,7 @@ export function inferenceApp(service: InferenceService, log?: (line: string) => 
     before: [
       frontPage(() => greeting(service)),
       localAccess(inside),
-      sharedAccess(service.cors, openAi),
+      sharedAccess(service.cors, forPages),
       shareWithoutKey(service.apiKey),
       keyAccess(service.apiKey, (path) => !open(path)),
       countRefusals(service),

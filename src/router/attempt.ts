@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Dispatcher } from "undici";
+import { framesItself } from "../http/index.js";
 import type { Backend } from "./backend.js";
 import { answerHeaders } from "./headers.js";
 
@@ -184,7 +185,9 @@ export class Attempt implements Dispatcher.DispatchHandler {
     // Raw pairs keep names, order and repetitions as the backend sent them.
     response.writeHead(this.#status, this.#statusText, headers);
     // Its own chunks go out as one string each. Node would write each in four pieces, which costs twice as much.
-    if (this.#framed) response.chunkedEncoding = false;
+    if (!this.#framed) return;
+    response.chunkedEncoding = false;
+    framesItself(response);
   }
 
   #pass(chunk: Buffer): boolean {

@@ -1,6 +1,6 @@
 /** Reports of a connection to the parent: which request still waits for the first byte of its answer. */
-import { createServer, type ServerResponse } from "node:http";
-import { type AddressInfo, connect, type Socket } from "node:net";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { type AddressInfo, connect, Socket } from "node:net";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Connection } from "../../src/inference/process/connection.js";
@@ -97,5 +97,15 @@ test("100 Continue is no answer, and HEAD gets none that could be written for it
       ["asked /a", "answering", "asked /c"],
     );
   }));
+
+test("reports the origin of the page that asks, for the parent's CORS headers", async () => {
+  const told: object[] = [];
+  const connection = new Connection(3, new Socket(), (message) => void told.push(message));
+  const asks = (headers: object) =>
+    connection.asked({ url: "/v1/models?a=b", method: "GET", headers } as IncomingMessage, response);
+  const response = { prependOnceListener() {} } as unknown as ServerResponse;
+  asks({ origin: "https://page.example" });
+  assert.equal(told, [{ type: "asked", id: 3, path: "/v1/models?a=b", origin: "https://page.example" }]);
+});
 
 test.run();

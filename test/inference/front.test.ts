@@ -52,6 +52,36 @@ test("until somebody serves, every request is answered with 503, in its API's fo
     assert.equal(told(await send(`${front.url}/v1/models`, "GET")), as503("Something else."));
   }));
 
+const origin = "https://page.example";
+const cors = ({ headers }: Answer) => [
+  headers["access-control-allow-origin"],
+  headers["access-control-expose-headers"],
+  headers.vary,
+];
+
+test("pages of allowed origins can read 503, and only those below /v1", async () => {
+  const front = await Front.open("127.0.0.1", 0, [origin]);
+  try {
+    const ask = (path: string, method: string, headers: Record<string, string>) =>
+      send(`${front.url}${path}`, method, undefined, headers);
+    const refused = await ask("/v1/messages?beta=true", "POST", { Origin: origin });
+    assert.is(refused.status, 503);
+    assert.equal(cors(refused), [origin, "Retry-After, X-Tapline-Execution-ID", "Origin"]);
+    assert.is(refused.body.type, "error"); // Anthropic's form, whatever the query
+    const asks = { "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x-a" };
+    const preflight = await ask("/v1/chat/completions", "OPTIONS", { Origin: origin, ...asks });
+    assert.is(preflight.status, 204);
+    assert.equal(cors(preflight), [origin, "Retry-After, X-Tapline-Execution-ID", "Origin"]);
+    assert.is(preflight.headers["access-control-allow-headers"], "x-a");
+    const other = await ask("/v1/models", "OPTIONS", { Origin: "https://other.example", ...asks });
+    assert.is(other.status, 503);
+    assert.equal(cors(other), [undefined, undefined, "Origin"]);
+    assert.equal(cors(await ask("/lab/capabilities", "GET", { Origin: origin })), Array(3).fill(undefined));
+  } finally {
+    front.close();
+  }
+});
+
 test("connections go to whoever serves, and are answered here again once nobody does", () =>
   withFront(async (front) => {
     const handed: Socket[] = [];

@@ -207,9 +207,9 @@ test("one that was killed, or had served for a while, has not failed quickly", a
 });
 
 /** Sends bytes to a serving process that does this with its connection, and gives what comes back. */
-async function exchanged(onConnection: string, bytes: string): Promise<string> {
+async function exchanged(onConnection: string, bytes: string, more: object = {}): Promise<string> {
   const entry = program("await ready();", onConnection);
-  const serving = await start("", { program: { entry, execArgv: [] } });
+  const serving = await start("", { program: { entry, execArgv: [] }, ...more });
   try {
     const client = connect(serving.port, "127.0.0.1", () => client.write(bytes));
     client.on("error", () => {});
@@ -254,6 +254,26 @@ test("a request that a dying process did not answer gets 502, in its API's form"
       assert.equal(JSON.parse(told), body);
     }
   }
+});
+
+test("pages of allowed origins can read the 502 of a dying process", async () => {
+  const onConnection = (path: string, origin: string) =>
+    `${taken} await tell({ type: "asked", id: message.id, path: "${path}", origin: "${origin}" }); process.abort();`;
+  const headers = async (path: string, origin: string, cors: string[]) =>
+    (await exchanged(onConnection(path, origin), ask(path), { cors }))
+      .split("\r\n")
+      .filter((line) => /^(HTTP|Access-Control-Allow-Origin|Vary)/.test(line));
+  const origin = "https://page.example";
+  assert.equal(await headers("/v1/models?a=b", origin, [origin]), [
+    "HTTP/1.1 502 Bad Gateway",
+    `Access-Control-Allow-Origin: ${origin}`,
+    "Vary: Origin",
+  ]);
+  assert.equal(await headers("/v1/models", origin, ["*"]), [
+    "HTTP/1.1 502 Bad Gateway",
+    "Access-Control-Allow-Origin: *",
+  ]);
+  assert.equal(await headers("/lab/activations", origin, ["*"]), ["HTTP/1.1 502 Bad Gateway"]);
 });
 
 test("a request that a dying process never read gets 503; one whose answer began is cut", async () => {

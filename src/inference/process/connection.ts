@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { ToParent } from "./messages.js";
+import type { Asked, ToParent } from "./messages.js";
 
 /**
  * Reports one connection to the parent: which request waits for the first byte of its answer, and when that byte comes. If
@@ -10,8 +10,8 @@ import type { ToParent } from "./messages.js";
 export class Connection {
   readonly #id: number;
   readonly #send: (message: ToParent) => void;
-  /** Paths of the requests that are not answered yet; more than one where a client sends several at once. */
-  readonly #waiting: string[] = [];
+  /** The requests that are not answered yet; more than one where a client sends several at once. */
+  readonly #waiting: Asked[] = [];
   #silent = false;
 
   constructor(id: number, socket: Socket, send: (message: ToParent) => void) {
@@ -26,10 +26,10 @@ export class Connection {
   }
 
   /** A request has come on this connection. */
-  asked({ url = "", method }: IncomingMessage, response: ServerResponse): void {
+  asked({ url = "", method, headers }: IncomingMessage, response: ServerResponse): void {
     // An answer to HEAD has no body that could say what happened.
     if (method === "HEAD") return;
-    this.#waiting.push(url);
+    this.#waiting.push({ path: url, ...(headers.origin !== undefined && { origin: headers.origin }) });
     if (this.#waiting.length === 1) this.#next();
     // Before Node's own listener, which writes what the next answer holds already.
     response.prependOnceListener("finish", () => {
@@ -39,9 +39,9 @@ export class Connection {
   }
 
   #next(): void {
-    const [path] = this.#waiting;
-    this.#silent = path !== undefined;
-    if (path !== undefined) this.#send({ type: "asked", id: this.#id, path });
+    const [asked] = this.#waiting;
+    this.#silent = asked !== undefined;
+    if (asked !== undefined) this.#send({ type: "asked", id: this.#id, ...asked });
   }
 
   #writes(bytes: string | Uint8Array): void {

@@ -1,7 +1,9 @@
 import { createServer as createHttp, type Server as HttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
-import { describeBindFailure, HttpError, urlHost } from "../../http/index.js";
+import { corsHeaders, describeBindFailure, HttpError, isPreflight, urlHost } from "../../http/index.js";
 import { servingErrorBody } from "../error-body.js";
+import { forPages } from "../for-pages.js";
+import type { Asked } from "./messages.js";
 
 /** Milliseconds in which a client can read the last answer of its connection. */
 const lingerMs = 5000;
@@ -14,15 +16,26 @@ export class Front {
   readonly #listener: Server;
   readonly #away: HttpServer;
   readonly host: string;
+  readonly #cors: readonly string[];
   #serve: ((socket: Socket) => void) | undefined;
   #sentence = "The model is being loaded; try again in a moment.";
 
-  private constructor(host: string) {
+  private constructor(host: string, cors: readonly string[]) {
     this.host = host;
+    this.#cors = cors;
     this.#away = createHttp((request, response) => {
+      const path = withoutQuery(request.url ?? "");
+      const cors = this.#corsHeaders(path, request);
+      // Browsers show an error to a page only if the preflight succeeded.
+      if (isPreflight(request) && cors["Access-Control-Allow-Origin"] !== undefined) {
+        response.writeHead(204, { ...cors, "Cache-Control": "no-store", Connection: "close" });
+        response.end();
+        return;
+      }
       const error = new HttpError(503, this.#sentence, { code: "unavailable" });
-      const body = JSON.stringify(servingErrorBody(request.url ?? "")(error));
+      const body = JSON.stringify(servingErrorBody(path)(error));
       response.writeHead(503, {
+        ...cors,
         "Content-Type": "application/json; charset=utf-8",
         "Content-Length": Buffer.byteLength(body),
         "Retry-After": "1",
@@ -39,9 +52,12 @@ export class Front {
     });
   }
 
-  /** Binds the port. Fails with one sentence when it is taken or may not be used. */
-  static async open(host: string, port: number): Promise<Front> {
-    const front = new Front(host);
+  /**
+   * Binds the port. Fails with one sentence when it is taken or may not be used.
+   * @param cors origins whose pages may read the answers
+   */
+  static async open(host: string, port: number, cors: readonly string[] = []): Promise<Front> {
+    const front = new Front(host, cors);
     await new Promise<void>((resolve, reject) => {
       front.#listener.once("error", (error) => reject(describeBindFailure(error, host, port)));
       front.#listener.listen(port, host, resolve);
@@ -77,25 +93,37 @@ export class Front {
   }
 
   /** Answers with 502 a request that a process had read, and died before the first byte of its answer. */
-  giveUp(socket: Socket, path: string): void {
+  giveUp(socket: Socket, asked: Asked): void {
+    const path = withoutQuery(asked.path);
     const error = new HttpError(
       502,
       "The server failed while it worked on this request, before its answer began; it is starting again.",
       { code: "server_crashed" },
     );
     const body = JSON.stringify(servingErrorBody(path)(error));
+    const cors = Object.entries(this.#corsHeaders(path, { headers: { origin: asked.origin } }));
     socket.on("error", () => socket.destroy());
     socket.setTimeout(lingerMs, () => socket.destroy());
     socket.end(
       "HTTP/1.1 502 Bad Gateway\r\nContent-Type: application/json; charset=utf-8\r\n" +
-        `Content-Length: ${Buffer.byteLength(body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`,
+        `Content-Length: ${Buffer.byteLength(body)}\r\nCache-Control: no-store\r\n` +
+        `${cors.map(([name, value]) => `${name}: ${value}\r\n`).join("")}Connection: close\r\n\r\n${body}`,
     );
     // A connection that ends with unread bytes is reset, and its client may lose the answer.
     socket.resume();
+  }
+
+  /** The same as the serving process sends. */
+  #corsHeaders(path: string, request: Parameters<typeof corsHeaders>[0]): Record<string, string> {
+    return corsHeaders(request, forPages(path) ? this.#cors : []);
   }
 
   close(): void {
     this.#listener.close();
     this.#away.closeAllConnections();
   }
+}
+
+function withoutQuery(url: string): string {
+  return url.replace(/\?.*/s, "");
 }

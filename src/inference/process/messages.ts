@@ -11,6 +11,12 @@ export type ToChild =
   | { type: "connection"; id: number }
   | { type: "end"; graceMs: number };
 
+/** A request as the parent needs it for a refusal. */
+export interface Asked {
+  path: string;
+  origin?: string | undefined;
+}
+
 export type ToParent =
   | { type: "progress"; stage: string; fraction: number; download?: DownloadProgress }
   | { type: "ready"; info: EngineInfo; backend: string }
@@ -20,7 +26,7 @@ export type ToParent =
   /** This process has the connection; the parent keeps its own copy. */
   | { type: "taken"; id: number }
   /** A request waits on the connection for the first byte of its answer. */
-  | { type: "asked"; id: number; path: string }
+  | ({ type: "asked"; id: number } & Asked)
   /** That byte comes next. */
   | { type: "answering"; id: number }
   /** The connection has ended here, so that the parent's copy has to end. */

@@ -5,7 +5,7 @@ import { UserError } from "../../contracts/user-error.js";
 import type { DownloadProgress } from "../../models/hub/index.js";
 import type { EngineInfo } from "../../native/engine.js";
 import { Front } from "./front.js";
-import type { StartOptions, ToChild, ToParent } from "./messages.js";
+import type { Asked, StartOptions, ToChild, ToParent } from "./messages.js";
 
 export interface SupervisedOptions extends StartOptions {
   host: string;
@@ -67,7 +67,7 @@ const endMs = 1500;
  * @throws UserError when the port cannot be bound or the model cannot be loaded
  */
 export async function serve(options: SupervisedOptions): Promise<Serving> {
-  const front = await Front.open(options.host, options.port);
+  const front = await Front.open(options.host, options.port, options.cors);
   const supervisor = new Supervisor(front, options);
   const { signal } = options;
   const abandon = () => supervisor.abandon();
@@ -90,8 +90,8 @@ interface Handed {
   readonly socket: Socket;
   /** Whether the serving process has its own. */
   taken: boolean;
-  /** Path of the request that waits for the first byte of its answer. */
-  asked: string | undefined;
+  /** The request that waits for the first byte of its answer. */
+  asked: Asked | undefined;
 }
 
 class Supervisor implements Serving {
@@ -209,7 +209,7 @@ class Supervisor implements Serving {
         case "answering": {
           const connection = handed.get(message.id);
           if (connection !== undefined) {
-            connection.asked = message.type === "asked" ? message.path : undefined;
+            connection.asked = message.type === "asked" ? message : undefined;
           }
           break;
         }
