@@ -35,33 +35,40 @@ std::vector<size_t> equal_lengths(const std::vector<size_t>& left, size_t n_ubat
   return {left.front() <= n_ubatch ? left.front() : left.front() - keep_tail};
 }
 
+/// The sequences of the next micro-batch of equal lengths, in the order in which a walk through the unused
+/// tokens takes them: each at its first token or, where ids ascend, at the first one after a token of the id
+/// before.
+std::vector<llama_seq_id> next_sequences(const llama_batch& batch, const std::vector<bool>& used,
+                                         bool ascending, uint32_t n_ubatch) {
+  std::vector<llama_seq_id> taken;
+  for (int i = 0; i < batch.n_tokens && taken.size() <= n_ubatch; ++i) {
+    if (used[static_cast<size_t>(i)]) continue;
+    const llama_seq_id id = batch.seq_id[i][0];
+    const bool takes = ascending ? taken.empty() || id == taken.back() + 1
+                                 : std::find(taken.begin(), taken.end(), id) == taken.end();
+    if (takes) taken.push_back(id);
+  }
+  return taken;
+}
+
 std::vector<MicroBatch> split_equal(const llama_batch& batch, bool ascending, uint32_t n_ubatch,
                                     uint32_t keep_tail) {
   std::map<llama_seq_id, std::vector<int>> left;  // unused batch indices of each sequence, last one first
   for (int i = batch.n_tokens - 1; i >= 0; --i) left[batch.seq_id[i][0]].push_back(i);
+  std::vector<bool> used(static_cast<size_t>(batch.n_tokens));
   std::vector<MicroBatch> micros;
   while (true) {
-    // Sequences take part in the order in which their first unused token stands in the batch.
-    std::vector<std::pair<int, llama_seq_id>> heads;
-    for (const auto& [id, indices] : left) {
-      if (!indices.empty()) heads.emplace_back(indices.back(), id);
-    }
-    if (heads.empty()) return micros;
-    std::sort(heads.begin(), heads.end());
-    std::vector<llama_seq_id> chosen;
+    const std::vector<llama_seq_id> taken = next_sequences(batch, used, ascending, n_ubatch);
+    if (taken.empty()) return micros;
     std::vector<size_t> counts;
-    for (const auto& [index, id] : heads) {
-      if (chosen.size() > n_ubatch) break;
-      if (ascending && !chosen.empty() && id != chosen.back() + 1) continue;
-      chosen.push_back(id);
-      counts.push_back(left[id].size());
-    }
+    for (const llama_seq_id id : taken) counts.push_back(left[id].size());
     const std::vector<size_t> lengths = equal_lengths(counts, n_ubatch, keep_tail);
     micros.emplace_back();
     for (size_t place = 0; place < lengths.size(); ++place) {
-      std::vector<int>& indices = left[chosen[place]];
+      std::vector<int>& indices = left[taken[place]];
       for (size_t k = 0; k < lengths[place]; ++k) {
         add_row(micros.back(), batch, indices.back());
+        used[static_cast<size_t>(indices.back())] = true;
         indices.pop_back();
       }
     }

@@ -24,6 +24,7 @@ export const knownTools = [
   "rpc-server",
   "tapline-graph-points",
   "tapline-pretend-gpu",
+  "tapline-row-maps",
   "test-llama-archs",
   "test-llama-archs-deep",
   "test-llama-archs-experts",

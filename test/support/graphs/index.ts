@@ -1,11 +1,7 @@
 /** Compute graphs by hand, which no model has, and what the addon proves of them. */
-import { execFile, execFileSync } from "node:child_process";
-import { realpathSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { promisify } from "node:util";
+import { execFileSync } from "node:child_process";
 import type { Point } from "../../../src/native/index.js";
-
-const run = promisify(execFile);
+import { builtTool } from "../built-tool.js";
 
 /** Where a point of one block was found. */
 export interface FoundSite {
@@ -174,20 +170,8 @@ export class Graph {
 
   async points(...outputs: string[]): Promise<FoundPoints> {
     const input = [...this.lines, ["points", width, ...outputs].join(" "), ""].join("\n");
-    return JSON.parse(execFileSync(await built(), { input, encoding: "utf8" })) as FoundPoints;
+    return JSON.parse(
+      execFileSync(await builtTool("tapline-graph-points"), { input, encoding: "utf8" }),
+    ) as FoundPoints;
   }
 }
-
-let path: Promise<string> | undefined;
-/**
- * Linked from the addon's own objects, where nobody has since the last change. By the checkout whose objects these are,
- * which a copy of the sources only links to; and without what stands before this process, beside which compilers hang.
- */
-const built = () => {
-  const checkout = dirname(realpathSync(new URL("../../../.build", import.meta.url)));
-  const { LD_PRELOAD: _sanitizer, ...env } = process.env;
-  path ??= run(process.execPath, [join(checkout, "scripts/build/tools.js"), "tapline-graph-points"], {
-    env,
-  }).then(({ stdout }) => stdout.trim().split("\t")[1]!);
-  return path;
-};
