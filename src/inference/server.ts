@@ -121,7 +121,7 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
   await checkFinite(engine);
   const { slotContext, templateCapabilities } = engine.info;
   if (templateCapabilities.supports_tools !== true) {
-    onWarning?.("This model's chat template cannot express tools: requests that offer tools are refused.");
+    onWarning?.("Requests that offer tools are refused: this model's chat template has no form for them.");
   }
   if (engineOptions.ctxSize !== undefined && slotContext < engineOptions.ctxSize) {
     onWarning?.(

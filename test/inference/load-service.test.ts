@@ -196,7 +196,7 @@ test("what changes nothing, or less than it was meant to, is warned of", async (
   assert.equal((await loaded({ ctxSize: 513 })).warnings, [cut(513)]);
   tools = false;
   assert.equal((await loaded()).warnings, [
-    "This model's chat template cannot express tools: requests that offer tools are refused.",
+    "Requests that offer tools are refused: this model's chat template has no form for them.",
   ]);
 });
 
