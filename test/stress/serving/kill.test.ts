@@ -77,7 +77,7 @@ test(`${kills} kills of the serving process under load: it answers again, each t
   console.log(
     `      back after ${usual.toFixed(0)} ms, at most ${longest.toFixed(0)} ms; ${JSON.stringify([...seen])}`,
   );
-  const odd = [...seen.keys()].filter((how) => !["whole", "cut", "503", "no answer"].includes(how));
+  const odd = [...seen.keys()].filter((how) => !["whole", "cut", "502", "503", "no answer"].includes(how));
   assert.equal(odd, []);
 });
 
