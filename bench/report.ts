@@ -1,8 +1,8 @@
 import type { Row } from "./figures.js";
 
-/** What a suite reports while it runs, so that a person sees that it works and a stopped run was not for nothing. */
+/** Where a suite reports its progress, so that a run that is stopped early still shows the figures measured so far. */
 export interface Report {
-  /** What is measured next, on stderr, with the time since the start. */
+  /** Names the next measurement on stderr, with the time since the start. */
   stage(what: string): void;
   /** A figure, as soon as it is known. */
   rows(...rows: Row[]): Row[];

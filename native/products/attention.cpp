@@ -251,7 +251,7 @@ class Attention {
 
   enum class Seen { kNothing, kMasked, kAll };
 
-  /// What is added to the scores of a block of cells, [row][cell]; cells behind the last one are not seen.
+  /// What is added to the scores of a block of cells, [row][cell]; cells after the last one are not seen.
   Seen read_masks(float* masks, int64_t cell, int64_t key_head, int64_t batch, int64_t first,
                   int count) const {
     const auto cells = static_cast<int>(std::min<int64_t>(kCells, cells_ - cell));
@@ -291,7 +291,7 @@ class Attention {
     return are(0) ? Seen::kAll : are(kFourInfinities) ? Seen::kNothing : Seen::kMasked;
   }
 
-  /// A block of keys or values as F32; what lies behind the last cell is zero.
+  /// A block of keys or values as F32; cells after the last one are zero.
   void read(const ggml_tensor* from, int64_t cell, int64_t key_head, int64_t batch, int64_t size,
             float* to) const {
     const int64_t group = q_->ne[3] / from->ne[3];

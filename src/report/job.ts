@@ -1,16 +1,8 @@
 import {
-  CompareResult,
-  DriftResult,
-  ExplainResult,
-  ExtractResult,
-  FeaturesResult,
-  InspectResult,
   InvalidInput,
   type Operation,
-  PatchSweepResult,
-  ProbeResult,
   type Result,
-  SaeResult,
+  results as schemas,
   UserError,
   validate,
 } from "../contracts/index.js";
@@ -26,18 +18,6 @@ export interface ReportedJob {
   started?: number | null;
   ended?: number | null;
 }
-
-const schemas = {
-  inspect: InspectResult,
-  compare: CompareResult,
-  probe: ProbeResult,
-  sae: SaeResult,
-  features: FeaturesResult,
-  extract: ExtractResult,
-  drift: DriftResult,
-  patch_sweep: PatchSweepResult,
-  explain: ExplainResult,
-};
 
 /**
  * Reads a job as the Lab answers it, the `report.json` of `tapline demo`, or a result alone.

@@ -1,4 +1,4 @@
-/** The programs that are linked from the addon's own objects, for tests. */
+/** Programs that tests need, from the tree that the addon is built in. */
 import { execFile } from "node:child_process";
 import { realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -12,7 +12,7 @@ const paths = new Map<string, Promise<string>>();
  * The path of a program, linked where nobody has since the last change. By the checkout whose objects these are,
  * which a copy of the sources only links to; and without what stands before this process, beside which compilers hang.
  */
-export function builtTool(name: "tapline-graph-points" | "tapline-row-maps"): Promise<string> {
+export function builtTool(name: "rpc-server" | "tapline-graph-points" | "tapline-row-maps"): Promise<string> {
   const known = paths.get(name);
   if (known) return known;
   const path = build(name);

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { buildTools } from "../../../scripts/build/tools.js";
 import { reachRpcServers } from "../../../src/models/rpc.js";
+import { builtTool } from "../../support/built-tool.js";
 import { freePort } from "../../support/free-port.js";
 import { until } from "../../support/until.js";
 
@@ -14,14 +14,6 @@ export interface RunningRpcServer {
   kill(): Promise<void>;
 }
 
-let built: Promise<Record<string, string>> | undefined;
-
-/** Path of the program, built from what the addon was built from: a few seconds the first time, then nothing. */
-async function program(): Promise<string> {
-  built ??= buildTools(["rpc-server"], { say: () => {} });
-  return (await built)["rpc-server"] as string;
-}
-
 interface Options {
   /** Another machine to run it on: its address, and what runs a program there. */
   there?: { host: string; runs: string[] };
@@ -29,7 +21,7 @@ interface Options {
 }
 
 export async function startRpcServer({ there, threads = 1 }: Options = {}): Promise<RunningRpcServer> {
-  const path = await program();
+  const path = await builtTool("rpc-server");
   const host = there?.host ?? "127.0.0.1";
   const port = there === undefined ? await freePort() : 50052;
   let child: ChildProcess | undefined;
