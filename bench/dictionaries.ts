@@ -15,7 +15,7 @@ import { promisify } from "node:util";
 import { buildTools } from "../scripts/build/tools.js";
 import { checkSubmission, type ExtractConfig, type ExtractResult } from "../src/contracts/index.js";
 import { Artifacts } from "../src/lab/artifacts.js";
-import { extract } from "../src/lab/operations/extract.js";
+import { extract } from "../src/operations/extract/run.js";
 import { StageClock } from "../src/lab/stage-clock.js";
 import { type DictionaryPlaces, encodeRows, Model, narrow } from "../src/native/index.js";
 import { pythonWith } from "../test/support/python.js";

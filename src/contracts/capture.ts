@@ -2,7 +2,7 @@ import Type, { type Static, type TSchema } from "typebox";
 import { defaults, limits } from "./limits.js";
 import { modelPoints } from "./names.js";
 import { Provenance } from "./provenance.js";
-import { Candidate } from "./results.js";
+import { Candidate } from "./result-fields.js";
 
 /** The body of `POST /lab/activations` on the inference server. */
 export const CaptureRequest = Type.Object(

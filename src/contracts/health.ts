@@ -1,7 +1,7 @@
 import Type, { type Static } from "typebox";
+import { operations } from "../operations/contracts.js";
 import { limits } from "./limits.js";
 import { modelPoints } from "./names.js";
-import { operations } from "./submission.js";
 
 const limitFields = Object.fromEntries(
   Object.entries(limits).map(([name, value]) => [name, Type.Integer({ description: `${value}` })]),

@@ -1,30 +1,14 @@
 import Type, { type Static } from "typebox";
-import { ExplainResult } from "./explain.js";
-import { limits } from "./limits.js";
-import { PatchGrowth, PatchSweepResult } from "./patch-sweep.js";
 import {
-  CompareResult,
-  DriftResult,
-  ExtractResult,
-  FeaturesResult,
-  InspectResult,
-  ProbeResult,
-  type Result,
-  SaeResult,
-} from "./results.js";
-import {
-  CompareSubmission,
   type Config,
-  DriftSubmission,
-  ExplainSubmission,
-  ExtractSubmission,
-  FeaturesSubmission,
-  InspectSubmission,
+  contracts,
+  type Operation,
   operations,
-  PatchSweepSubmission,
-  ProbeSubmission,
-  SaeSubmission,
-} from "./submission.js";
+  type Result,
+  type SubmissionOf,
+} from "../operations/contracts.js";
+import { PatchGrowth } from "../operations/patch_sweep/contract.js";
+import { limits } from "./limits.js";
 
 export const jobIdPattern = "^[0-9a-f]{32}$";
 
@@ -65,41 +49,20 @@ const error = Type.Optional(Type.String({ description: "Why it failed or ended e
 export const JobSummary = Type.Object({ ...summaryFields, error }, { title: "JobSummary" });
 export type JobSummary = Static<typeof JobSummary>;
 
-export const Submission = Type.Union(
-  [
-    InspectSubmission,
-    CompareSubmission,
-    ProbeSubmission,
-    SaeSubmission,
-    FeaturesSubmission,
-    ExtractSubmission,
-    DriftSubmission,
-    PatchSweepSubmission,
-    ExplainSubmission,
-  ],
-  {
+const union = (part: "submission" | "result") => operations.map((operation) => contracts[operation][part]);
+
+export const Submission = Type.Unsafe<SubmissionOf<Operation>>(
+  Type.Union(union("submission"), {
     title: "Submission",
     description: "What to run; the operation decides which fields apply.",
-  },
+  }),
 );
 
 export const Job = Type.Object(
   {
     ...summaryFields,
     config: Submission,
-    result: Type.Optional(
-      Type.Union([
-        InspectResult,
-        CompareResult,
-        ProbeResult,
-        SaeResult,
-        FeaturesResult,
-        ExtractResult,
-        DriftResult,
-        PatchSweepResult,
-        ExplainResult,
-      ]),
-    ),
+    result: Type.Optional(Type.Unsafe<Result>(Type.Union(union("result")))),
     error,
   },
   { title: "Job", description: "One experiment: `result` when completed, `error` when failed." },

@@ -1,8 +1,8 @@
 import Type, { type Static } from "typebox";
+import { operations } from "../operations/contracts.js";
 import { limits } from "./limits.js";
 import { Name } from "./live.js";
 import { quantisations } from "./names.js";
-import { operations } from "./submission.js";
 
 const closed = { additionalProperties: false };
 const name = (description: string) => Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,63}$", description });

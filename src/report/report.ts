@@ -10,7 +10,7 @@ import type {
 } from "../contracts/index.js";
 import { version } from "../contracts/version.js";
 import { count, type Figure, type Passage } from "./figure.js";
-import { findingsOf } from "./findings.js";
+import { findingsOf } from "../operations/figures.js";
 import { type ReportedJob, withoutFolders } from "./job.js";
 import { chartLibraries, pageScript } from "./library.js";
 import { glimpse, Html, html, scriptJson } from "./markup.js";

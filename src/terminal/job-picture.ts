@@ -17,16 +17,16 @@ import type {
 import { positionText } from "../contracts/position-text.js";
 import { promptsOf } from "../contracts/prompts-of.js";
 import type { Canvas } from "./canvas.js";
-import { comparePicture } from "./compare-picture.js";
-import { driftPicture } from "./drift-picture.js";
-import { explainPicture } from "./explain-picture.js";
-import { extractPicture } from "./extract-picture.js";
-import { featuresPicture } from "./features-picture.js";
-import { inspectPicture } from "./inspect-picture.js";
+import { comparePicture } from "../operations/compare/picture.js";
+import { driftPicture } from "../operations/drift/picture.js";
+import { explainPicture } from "../operations/explain/picture.js";
+import { extractPicture } from "../operations/extract/picture.js";
+import { featuresPicture } from "../operations/features/picture.js";
+import { inspectPicture } from "../operations/inspect/picture.js";
 import { labelled } from "./page.js";
-import { patchSweepPicture } from "./patch-sweep-picture.js";
-import { probePicture } from "./probe-picture.js";
-import { saePicture } from "./sae-picture.js";
+import { patchSweepPicture } from "../operations/patch_sweep/picture.js";
+import { probePicture } from "../operations/probe/picture.js";
+import { saePicture } from "../operations/sae/picture.js";
 import { duration } from "./spans.js";
 import { oneLine } from "./text.js";
 

@@ -19,9 +19,9 @@ import {
   type SaeResult,
 } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { extract } from "../../src/lab/operations/extract.js";
-import type { Findings } from "../../src/lab/operations/operation.js";
-import { sae } from "../../src/lab/operations/sae.js";
+import { extract } from "../../src/operations/extract/run.js";
+import type { Findings } from "../../src/operations/run.js";
+import { sae } from "../../src/operations/sae/run.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import {
   type ExtractionTraining,

@@ -12,8 +12,8 @@ import {
 } from "../../src/contracts/index.js";
 import { encodeSafetensors, type Tensor } from "../../src/formats/safetensors.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { runOperation } from "../../src/lab/operations/index.js";
-import type { Findings } from "../../src/lab/operations/operation.js";
+import { runOperation } from "../../src/operations/runs.js";
+import type { Findings } from "../../src/operations/run.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { Dictionaries, modelFingerprint, Probes, Vectors } from "../../src/library/index.js";
 import { Model } from "../../src/native/index.js";

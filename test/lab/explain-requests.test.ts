@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { ExplainConfig } from "../../src/contracts/index.js";
-import { explain } from "../../src/lab/operations/explain.js";
+import { explain } from "../../src/operations/explain/run.js";
 import type { ExplainRequest, FeatureRequest, Model } from "../../src/native/index.js";
 import { TestRandom } from "../support/random.js";
 import { refusal } from "../support/refusal.js";

@@ -5,7 +5,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { FeaturesConfig } from "../../src/contracts/index.js";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
-import { features } from "../../src/lab/operations/features.js";
+import { features } from "../../src/operations/features/run.js";
 import { Dictionaries } from "../../src/library/index.js";
 import type { AdvanceRequest } from "../../src/native/index.js";
 import { refusal } from "../support/refusal.js";

@@ -13,7 +13,7 @@ import {
 } from "../../src/contracts/index.js";
 import { encodeSafetensors, type Tensor } from "../../src/formats/safetensors.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { runOperation } from "../../src/lab/operations/index.js";
+import { runOperation } from "../../src/operations/runs.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { Dictionaries } from "../../src/library/index.js";
 import { Model } from "../../src/native/index.js";

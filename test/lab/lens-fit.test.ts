@@ -5,7 +5,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { checkSubmission, type ExtractConfig } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { extract } from "../../src/lab/operations/extract.js";
+import { extract } from "../../src/operations/extract/run.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { openExtraction } from "../../src/lab/training/extraction.js";
 import { LeastSquares } from "../../src/lab/training/least-squares.js";

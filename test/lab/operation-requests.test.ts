@@ -10,12 +10,12 @@ import type {
   InspectConfig,
   ProbeConfig,
 } from "../../src/contracts/index.js";
-import { attention } from "../../src/lab/operations/attention.js";
-import { compare } from "../../src/lab/operations/compare.js";
-import { decompose } from "../../src/lab/operations/decompose.js";
-import { drift } from "../../src/lab/operations/drift.js";
-import { exampleFeatures } from "../../src/lab/operations/example-features.js";
-import { trainLayers } from "../../src/lab/operations/train-layers.js";
+import { attention } from "../../src/operations/inspect/run-attention.js";
+import { compare } from "../../src/operations/compare/run.js";
+import { decompose } from "../../src/operations/inspect/run-decompose.js";
+import { drift } from "../../src/operations/drift/run.js";
+import { exampleFeatures } from "../../src/lab/rows/example-features.js";
+import { trainLayers } from "../../src/lab/rows/train-layers.js";
 import { modelFingerprint, Probes, Vectors } from "../../src/library/index.js";
 import type { AdvanceRequest, Context, FeatureRequest, Model, SweepRequest } from "../../src/native/index.js";
 import { refusal } from "../support/refusal.js";

@@ -6,7 +6,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type PatchSweepConfig, type Progress, UserError } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { patchSweep } from "../../src/lab/operations/patch-sweep.js";
+import { patchSweep } from "../../src/operations/patch_sweep/run.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import type { ContextOptions, Model, PatchSweep, PatchSweepRequest } from "../../src/native/index.js";
 import { refusal } from "../support/refusal.js";

@@ -12,7 +12,7 @@ import {
   type Progress,
 } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { patchSweep } from "../../src/lab/operations/patch-sweep.js";
+import { patchSweep } from "../../src/operations/patch_sweep/run.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { Model } from "../../src/native/index.js";
 import { until } from "../support/until.js";

@@ -16,7 +16,7 @@ import {
 import { encodeNpz } from "../../src/formats/npz-writer.js";
 import { decodeSafetensors, encodeSafetensors } from "../../src/formats/safetensors.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { runOperation } from "../../src/lab/operations/index.js";
+import { runOperation } from "../../src/operations/runs.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { trainFromExtraction } from "../../src/lab/training/from-extraction.js";
 import { readProbe, writeProbe } from "../../src/library/files.js";

@@ -6,7 +6,7 @@ import { Compile } from "typebox/compile";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type CompareResult, Job } from "../../src/contracts/index.js";
-import { compareNote } from "../../src/lab/operations/compare-note.js";
+import { compareNote } from "../../src/operations/compare/run-note.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { Model } from "../../src/native/index.js";
 import { pythonWith } from "../support/python.js";

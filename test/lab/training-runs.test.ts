@@ -9,7 +9,7 @@ import { decodeSafetensors, encodeSafetensors } from "../../src/formats/safetens
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { extractionFormat } from "../../src/lab/extraction/folder.js";
 import { lock } from "../../src/lab/lock.js";
-import { sae } from "../../src/lab/operations/sae.js";
+import { sae } from "../../src/operations/sae/run.js";
 import { Checkpoint } from "../../src/lab/training/checkpoint.js";
 import { type TrainedDictionary, writeOwn, writeSaeLens } from "../../src/lab/training/files.js";
 import {

@@ -6,7 +6,7 @@ import * as assert from "uvu/assert";
 import { checkSubmission, type InspectConfig } from "../../src/contracts/index.js";
 import { UserError } from "../../src/contracts/user-error.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { inspect } from "../../src/lab/operations/inspect.js";
+import { inspect } from "../../src/operations/inspect/run.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { Lenses } from "../../src/library/lenses.js";
 import { demoLensPath, demoModelPath } from "../../src/models/resolve.js";

@@ -1,6 +1,6 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { growingPatchMap } from "../../src/report/figures/patch-growth.js";
+import { growingPatchMap } from "../../src/operations/patch_sweep/figures-growth.js";
 
 const growth = {
   ...{ pair: 1, pairs: 3, layers: [4, 2], points: ["block_out" as const], positions: [1, 3] },

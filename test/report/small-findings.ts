@@ -1,11 +1,11 @@
 /** Small results, and what reports say of them. */
 
 import type { Figure, Findings } from "../../src/report/figure.js";
-import { attentionHead } from "../../src/report/figures/attention-head.js";
-import { doseGrid } from "../../src/report/figures/dose-grid.js";
-import { lens } from "../../src/report/figures/lens.js";
-import { growingPatchMap } from "../../src/report/figures/patch-growth.js";
-import { separation } from "../../src/report/figures/separation.js";
+import { attentionHead } from "../../src/operations/inspect/figures-attention-head.js";
+import { doseGrid } from "../../src/operations/compare/figures-dose-grid.js";
+import { lens } from "../../src/operations/inspect/figures-lens.js";
+import { growingPatchMap } from "../../src/operations/patch_sweep/figures-growth.js";
+import { separation } from "../../src/report/separation.js";
 import { findingsOf } from "../../src/report/index.js";
 import {
   artefacts,

@@ -2,8 +2,8 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { CompareResult } from "../../src/contracts/index.js";
-import { doseGrid } from "../../src/report/figures/dose-grid.js";
-import { separation } from "../../src/report/figures/separation.js";
+import { doseGrid } from "../../src/operations/compare/figures-dose-grid.js";
+import { separation } from "../../src/report/separation.js";
 import { compareJob } from "./jobs.js";
 
 test("separation: both lists along the direction, with the AUROC that the service told", () => {

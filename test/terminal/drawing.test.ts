@@ -1,6 +1,6 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { comparePicture } from "../../src/terminal/compare-picture.js";
+import { comparePicture } from "../../src/operations/compare/picture.js";
 import {
   AnswerWriter,
   ago,

@@ -3,7 +3,7 @@ import * as assert from "uvu/assert";
 import type { PatchSweepResult } from "../../src/contracts/index.js";
 import { type Figure, findingsOf } from "../../src/report/index.js";
 import { bare, width } from "../../src/terminal/index.js";
-import { patchSweepPicture } from "../../src/terminal/patch-sweep-picture.js";
+import { patchSweepPicture } from "../../src/operations/patch_sweep/picture.js";
 import { hostile, patchJob } from "../report/jobs.js";
 
 const result = patchJob().result as PatchSweepResult;

@@ -1,16 +1,6 @@
 import Type, { type Static, type TSchema } from "typebox";
-import { ExplainResult } from "../explain.js";
+import { contracts, type Operation, operations } from "../../operations/contracts.js";
 import { Submission } from "../job.js";
-import { PatchSweepResult } from "../patch-sweep.js";
-import {
-  CompareResult,
-  DriftResult,
-  ExtractResult,
-  FeaturesResult,
-  InspectResult,
-  ProbeResult,
-  SaeResult,
-} from "../results.js";
 import { studyLimits as limits } from "./limits.js";
 import { Uuid } from "./package.js";
 
@@ -48,17 +38,9 @@ const result = (operation: string, schema: TSchema) =>
   );
 
 /** `tapline-result`: the result of one Lab job, as compact JSON. */
-export const ResultBlocks = {
-  inspect: result("inspect", bare(InspectResult)),
-  compare: result("compare", bare(CompareResult)),
-  probe: result("probe", bare(ProbeResult)),
-  sae: result("sae", bare(SaeResult)),
-  features: result("features", bare(FeaturesResult)),
-  extract: result("extract", bare(ExtractResult)),
-  drift: result("drift", bare(DriftResult)),
-  patch_sweep: result("patch_sweep", bare(PatchSweepResult)),
-  explain: result("explain", bare(ExplainResult)),
-} as const;
+export const ResultBlocks = Object.fromEntries(
+  operations.map((operation) => [operation, result(operation, bare(contracts[operation].result))]),
+) as unknown as Readonly<Record<Operation, ReturnType<typeof result>>>;
 
 /** `tapline-request`: what was asked of the Lab. Whoever reproduces it sends it to their own, after a look and a yes. */
 export const RequestBlock = Type.Object(

@@ -1,4 +1,4 @@
-import { operations } from "../submission.js";
+import { operations } from "../../operations/contracts.js";
 import { studyLimits as limits } from "./limits.js";
 import { licenses } from "./package.js";
 

@@ -41,7 +41,7 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
   progress({ stage: "addon", done: 0, total: 0 });
   const [native, { runOperation }, backend] = await clock.measure("addon", async () => {
     const binding = await import("../../native/index.js");
-    const operations = await import("../operations/index.js");
+    const operations = await import("../../operations/runs.js");
     await prepareMemory(binding, resolved, config, task.load);
     return [binding, operations, binding.backendInfo()] as const;
   });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type CompareConfig, checkSubmission } from "../../../src/contracts/index.js";
 import { Artifacts } from "../../../src/lab/artifacts.js";
-import { compare } from "../../../src/lab/operations/compare.js";
+import { compare } from "../../../src/operations/compare/run.js";
 import { StageClock } from "../../../src/lab/stage-clock.js";
 import { Lenses } from "../../../src/library/lenses.js";
 import { Model } from "../../../src/native/index.js";

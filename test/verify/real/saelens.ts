@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkSubmission, type ExtractConfig } from "../../../src/contracts/index.js";
 import { Artifacts } from "../../../src/lab/artifacts.js";
-import { extract } from "../../../src/lab/operations/extract.js";
+import { extract } from "../../../src/operations/extract/run.js";
 import { StageClock } from "../../../src/lab/stage-clock.js";
 import { trainFromExtraction } from "../../../src/lab/training/from-extraction.js";
 import { Dictionaries } from "../../../src/library/index.js";

@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AttentionHead, InspectResult } from "../../../contracts/index.js";
-import { attentionHead } from "../../../report/figures/attention-head.js";
+import { attentionHead } from "../../../operations/inspect/figures-attention-head.js";
 import { visible } from "../../../terminal/text.js";
 import type { HeadPicture } from "../../wire.js";
 import { select, usePlace } from "../router.js";

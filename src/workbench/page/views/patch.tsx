@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { PatchSweepResult } from "../../../contracts/index.js";
 import { type ChangedPoint, changedPoints, spanMarks } from "../../../contracts/names.js";
-import { growingPatchMap } from "../../../report/figures/patch-growth.js";
+import { growingPatchMap } from "../../../operations/patch_sweep/figures-growth.js";
 import { draft } from "../draft.js";
 import { labModel, serverRequest, submit, useAsked, useGrowth } from "../jobs.js";
 import { type PatchForm, pairsOf, patchForm, patchFormOf, patchRequest } from "../patch-request.js";

@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { StoredVector } from "../../../contracts/library.js";
 import { figureOf } from "../../../report/figure.js";
-import { separation } from "../../../report/figures/separation.js";
+import { separation } from "../../../report/separation.js";
 import { chatSettings } from "../chat-settings.js";
 import { labModel, serverRequest, spreadLayers, submit, useAsked } from "../jobs.js";
 import { linesOf, parseLayers } from "../lists.js";

@@ -1,0 +1,78 @@
+import { bytesText } from "../../contracts/bytes-text.js";
+import type { Excluded } from "../../contracts/excluded.js";
+import type { ProbeConfig } from "../../contracts/index.js";
+import { type AllRows, allRows, sharedRows } from "./all-rows.js";
+import { type ExampleTokens, exampleTokens } from "./example-tokens.js";
+import { checkPoints, openContext } from "./open-context.js";
+import type { OperationInput } from "../../operations/run.js";
+import { packedContext, tokensOfBatch } from "./packing.js";
+import { checkLayers, checkLength } from "./tokens.js";
+import type { SaeExamplesConfig } from "./train-layers.js";
+
+/** Block outputs of a data set, or another point of blocks: of each example its last token's, a mean, or every token's. */
+export interface ExampleFeatures {
+  /** float32 [rows, hidden], row by row, for each selected layer; a row an example unless all were read. */
+  byLayer: Map<number, Float32Array>;
+  /** What the rows of each layer leave out, where they are means. */
+  excluded?: Map<number, Excluded>;
+  /** 1 for a row of a training example, 0 for a held-out one's. */
+  train: Uint8Array;
+  /** Where every token's were read: whose they are. */
+  all?: ReadRows;
+}
+
+export interface ReadRows extends AllRows {
+  /** Held-out rows that a training text has, too. */
+  shared: number;
+}
+
+/** Captures every example's rows for all selected layers in one pass over packed batches. */
+export async function exampleFeatures(
+  input: OperationInput<ProbeConfig | SaeExamplesConfig>,
+): Promise<ExampleFeatures> {
+  const { config, model, clock, progress, signal } = input;
+  checkLayers(model, config.layers);
+  const { rows = "last", point = "block_out", examples } = config;
+  const texts: ExampleTokens[] = [];
+  for (const [index, example] of examples.entries()) {
+    const what = `examples[${index}].text`;
+    const text = await exampleTokens(model, example, rows, what);
+    checkLength(model, text.tokens, config.max_input_tokens, what);
+    texts.push(text);
+  }
+  const training = examples.map(({ split }) => split === "train");
+  const sizesOfRows = { layers: config.layers.length, hidden: model.info.nEmbd };
+  const all = rows === "all" ? allRows(texts, sizesOfRows) : undefined;
+  const tokens = texts.reduce((sum, text) => sum + text.tokens.length, 0);
+  const longest = Math.max(...texts.map((text) => text.tokens.length));
+  const sizes = { count: texts.length, tokens, longest };
+  const most = tokensOfBatch(model, { layers: config.layers, everyToken: rows !== "last" });
+  const stage = all === undefined ? "capture" : `capturing ${all.texts.length} rows, ${bytesText(all.bytes)}`;
+  progress({ stage, done: 0, total: texts.length });
+  const context = await clock.measure("context", () => openContext(model, packedContext(sizes, most)));
+  try {
+    checkPoints(context, [point]);
+    const captured = await clock.measure("compute", () =>
+      context.features({
+        sequences: texts.map(({ tokens }) => tokens),
+        layers: config.layers,
+        point,
+        rows: rows === "response" ? "mean" : rows,
+        starts: Int32Array.from(texts, ({ start }) => start),
+        onProgress: (done, total) => progress({ stage, done, total }),
+        ...(signal === undefined ? {} : { signal }),
+      }),
+    );
+    const owners = all?.texts ?? training.keys();
+    return {
+      byLayer: new Map([...captured].map(([layer, states]) => [layer, states.data])),
+      ...((rows === "mean" || rows === "response") && {
+        excluded: new Map([...captured].map(([layer, { excluded }]) => [layer, excluded])),
+      }),
+      train: Uint8Array.from(owners, (text) => (training[text] ? 1 : 0)),
+      ...(all && { all: { ...all, shared: context.causal ? sharedRows(texts, training) : 0 } }),
+    };
+  } finally {
+    await context.close();
+  }
+}

@@ -1,0 +1,53 @@
+import type { Excluded } from "../../contracts/excluded.js";
+import type { ProbeConfig, SaeConfig } from "../../contracts/index.js";
+import { exampleFeatures, type ReadRows } from "./example-features.js";
+import type { OperationInput } from "../../operations/run.js";
+
+/** An autoencoder of examples, not of an extraction. */
+export type SaeExamplesConfig = SaeConfig & { examples: NonNullable<SaeConfig["examples"]> };
+
+/** What every trainer takes: features float32 [rows, hidden], and 1 for each row to train on. */
+interface Data {
+  features: Float32Array;
+  train: Uint8Array;
+  /** Whose the rows are where they are not one an example. */
+  all?: ReadRows;
+  /** What they leave out, where they are means. */
+  excluded?: Excluded;
+}
+
+interface Options {
+  onProgress: (done: number, total: number) => void;
+  signal: AbortSignal | undefined;
+}
+
+/** A trainer of one layer: how it trains, writes what it learnt, and reports it. */
+interface Trainer<T, R> {
+  train: (data: Data, options: Options) => Promise<T>;
+  write: (layer: number, trained: T, data: Data) => Promise<void>;
+  report: (layer: number, trained: T, data: Data) => R;
+}
+
+/** Captures the examples once, then trains layer after layer, in the order of the request. */
+export async function trainLayers<T, R>(
+  input: OperationInput<ProbeConfig | SaeExamplesConfig>,
+  trainer: Trainer<T, R>,
+): Promise<R[]> {
+  const { config, clock, progress, signal } = input;
+  const { byLayer, excluded, ...whose } = await exampleFeatures(input);
+  const total = config.layers.length;
+  const reports: R[] = [];
+  for (const [index, layer] of config.layers.entries()) {
+    const leftOut = excluded?.get(layer);
+    const data = {
+      ...{ features: byLayer.get(layer) as Float32Array, ...whose },
+      ...(leftOut && { excluded: leftOut }),
+    };
+    const onProgress = (done: number, steps: number) =>
+      progress({ stage: "train", done: index + done / steps, total });
+    const trained = await clock.measure("train", () => trainer.train(data, { onProgress, signal }));
+    await clock.measure("artifact", () => trainer.write(layer, trained, data));
+    reports.push(trainer.report(layer, trained, data));
+  }
+  return reports;
+}

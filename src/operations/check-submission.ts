@@ -1,0 +1,35 @@
+import { InvalidInput, shown, validate } from "../contracts/validate.js";
+import { type Config, contracts, type Operation, operations } from "./contracts.js";
+
+/**
+ * Checks everything about a submission that can be checked without its model.
+ * @returns the submission with defaults filled in
+ * @throws InvalidInput
+ */
+export function checkSubmission(body: unknown): Config {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+    throw new InvalidInput("", "The body must be a JSON object.");
+  }
+  const given = body as Record<string, unknown>;
+  const operation = given.operation as Operation | undefined;
+  if (operation === undefined)
+    throw new InvalidInput("operation", `is required; one of ${operations.join(", ")}.`);
+  if (!operations.includes(operation)) {
+    throw new InvalidInput("operation", `must be one of ${operations.join(", ")}, got ${shown(operation)}.`);
+  }
+  const { submission, check, places } = contracts[operation];
+  const config = validate(submission, given) as Record<string, unknown>;
+  check(config as never, given);
+  for (const [field, place] of Object.entries(places)) {
+    const value = config[field];
+    if (place === "model" || typeof value !== "string" || isAbsolute(value)) continue;
+    if (place === "path or address" && /^https?:\/\//.test(value)) continue;
+    throw new InvalidInput(field, `must be a path from the root, got ${shown(value)}.`);
+  }
+  return config as unknown as Config;
+}
+
+/** Of either system's: which one the Lab runs on is not known here. */
+function isAbsolute(path: string): boolean {
+  return /^(?:[/\\]|[A-Za-z]:[/\\])/.test(path);
+}

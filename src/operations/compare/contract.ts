@@ -1,0 +1,391 @@
+import Type, { type Static } from "typebox";
+import { InvalidInput } from "../../contracts/invalid-input.js";
+import { defaults, limits } from "../../contracts/limits.js";
+import { Name } from "../../contracts/live.js";
+import { changedPoints, interventions, positionNames, strengthUnits } from "../../contracts/names.js";
+import { Provenance } from "../../contracts/provenance.js";
+import { artifacts, LensUsed } from "../../contracts/result-fields.js";
+import { reversedRange } from "../../contracts/reversed-range.js";
+import {
+  type CommonDefaults,
+  closed,
+  common,
+  type Filled,
+  named,
+  prompt,
+  share,
+  text,
+} from "../../contracts/submission-fields.js";
+import type { Contract } from "../contract.js";
+
+const directionTexts = (description: string) =>
+  Type.Optional(
+    Type.Array(text("Raw text."), { minItems: 1, maxItems: limits.direction_texts, description }),
+  );
+
+const bound = (description: string) =>
+  Type.Optional(Type.Number({ minimum: -limits.projection, maximum: limits.projection, description }));
+
+export const CompareSubmission = Type.Object(
+  {
+    operation: Type.Literal("compare"),
+    ...common,
+    prompt: Type.Optional(prompt),
+    intervention: Type.Optional(
+      Type.Enum([...interventions], {
+        default: defaults.intervention,
+        description:
+          "How a row h of the block output changes at strength s on every forward pass: scale s*h; ablate " +
+          "(1-s)*h; patch (1-s)*h + s*donor; steer h + s*u; project_out h - s*(h.u)u; clamp " +
+          "h + s*(clip(h.u, min, max) - h.u)u, or with a feature of activation f and decoder row d h + s*(clip(f, min, max) - f)d; swap moves h to where two tokens' " +
+          "coordinates are exchanged. u is the unit direction of positive against negative.",
+      }),
+    ),
+    strengths: Type.Optional(
+      Type.Array(Type.Number({ minimum: -limits.strength_vector, maximum: limits.strength_vector }), {
+        minItems: 1,
+        maxItems: limits.strengths,
+        default: [...defaults.strengths],
+        description:
+          `Neutral: 1 for scale, 0 for all others. From -${limits.strength} to ${limits.strength}; for steer in the ` +
+          `unit vector to ±${limits.strength_vector}, in row_norm to ±${limits.strength_row_norm}; for clamp from 0 to 1, by default ` +
+          `${defaults.clamp_strengths.join(", ")}.`,
+      }),
+    ),
+    strength_unit: Type.Optional(
+      Type.Enum([...strengthUnits], {
+        description:
+          "What a strength of 1 adds in steer: the unit vector (default), the difference as it is (vector), or as " +
+          "much as the row is long (row_norm), which means the same in every model. Also the unit of min and max.",
+      }),
+    ),
+    positions: Type.Optional(
+      Type.Union(
+        [
+          Type.Enum([...positionNames]),
+          Type.Array(
+            Type.Array(Type.Integer({ minimum: -limits.token_index, maximum: limits.token_index }), {
+              minItems: 2,
+              maxItems: 2,
+            }),
+            { minItems: 1, maxItems: limits.position_ranges },
+          ),
+        ],
+        {
+          description:
+            "Tokens whose rows are changed: the last one of each forward pass, which is the prompt's last token and " +
+            "every generated one (last, the default), all, prompt, generated, or ranges [first, last] of token " +
+            "indices, both included, negative from the end of the prompt.",
+        },
+      ),
+    ),
+    target_token: Type.Optional(
+      text(
+        "Text that encodes to exactly one token, without special tokens; otherwise the baseline's top token.",
+      ),
+    ),
+    prompts: Type.Optional(
+      Type.Array(prompt, {
+        minItems: 1,
+        maxItems: limits.prompts,
+        description: "Prompts to compare; without them the list is [`prompt`]. One of the two is required.",
+      }),
+    ),
+    donor_prompt: Type.Optional(text("Donor text; required for patch.")),
+    positive: Type.Optional(
+      text("With `negative`, for steer, project_out and clamp: u is their unit difference."),
+    ),
+    negative: Type.Optional(text("With `positive`, for steer, project_out and clamp.")),
+    positives: directionTexts("In place of `positive` and `negative`: u is the unit difference of means."),
+    negatives: directionTexts("With `positives`."),
+    feature: Type.Optional(
+      Type.Array(Type.Union([Name, Type.Integer({ minimum: 0, maximum: limits.feature_index })]), {
+        minItems: 2,
+        maxItems: 2,
+        description:
+          "[dictionary, index]: a stored dictionary and one of its features, in place of texts: the direction is that " +
+          "feature's decoder row.",
+      }),
+    ),
+    swap: Type.Optional(
+      Type.Array(text("Text that encodes to exactly one token."), {
+        minItems: 2,
+        maxItems: 2,
+        description:
+          "For swap: two tokens whose coordinates in the lens's directions are exchanged, at every one of the layers, with " +
+          "the values that the prompt's own run has there; at strength s the row goes s of the way.",
+      }),
+    ),
+    lens: named("For swap: the stored lens whose directions they are; otherwise the logit lens."),
+    min: bound("For clamp: the least projection on u, in strength_unit; the least activation of a feature."),
+    max: bound("For clamp: the greatest projection on u, or a feature's greatest activation."),
+    point: Type.Optional(
+      Type.Enum([...changedPoints], {
+        description:
+          "What of the block is changed: its output (block_out, the default), what its attention or its MLP adds (attn_out, " +
+          "ffn_out), the stream before them (block_in, mid), or what its heads read (head_out, for scale, ablate and patch).",
+      }),
+    ),
+    heads: Type.Optional(
+      Type.Array(Type.Integer({ minimum: 0, maximum: limits.attention_heads - 1 }), {
+        minItems: 1,
+        maxItems: limits.attention_heads,
+        uniqueItems: true,
+        description: "Of head_out, the heads that are changed, together; otherwise all.",
+      }),
+    ),
+    controls: Type.Optional(
+      Type.Boolean({
+        description:
+          "Also tries a random vector of the same length, drawn from `seed`, at every strength; for patch, steer, " +
+          "project_out and clamp.",
+      }),
+    ),
+  },
+  {
+    ...closed,
+    title: "CompareSubmission",
+    description: "Compare the model with and without an intervention at the first selected layer.",
+  },
+);
+
+export type CompareConfig = Filled<
+  Static<typeof CompareSubmission>,
+  CommonDefaults | "intervention" | "strengths"
+>;
+
+export const Change = Type.Object(
+  {
+    rows: Type.Integer({ description: "Tokens whose rows were changed, over all passes." }),
+    length: Type.Number({ description: "L2 length of the change, the mean of these rows." }),
+    row_length: Type.Number({
+      description: "L2 length of the row before the change, the mean of these rows.",
+    }),
+  },
+  { title: "Change", description: "What the intervention did to the block's output." },
+);
+export type Change = Static<typeof Change>;
+
+export const ControlTrial = Type.Object(
+  {
+    probability: Type.Number(),
+    delta: Type.Number(),
+    output: Type.String(),
+    change: Change,
+  },
+  {
+    title: "ControlTrial",
+    description: "The same with a random vector of the same length in place of the donor's or the direction.",
+  },
+);
+export type ControlTrial = Static<typeof ControlTrial>;
+
+export const Trial = Type.Object(
+  {
+    prompt: Type.String(),
+    strength: Type.Number(),
+    layer: Type.Integer(),
+    target_token: Type.String(),
+    target_token_id: Type.Integer(),
+    baseline_probability: Type.Number(),
+    probability: Type.Number(),
+    delta: Type.Number(),
+    baseline: Type.String({ description: "Greedy continuation without the intervention." }),
+    output: Type.String({ description: "Greedy continuation with it." }),
+    // Jobs of earlier versions have none.
+    change: Type.Optional(Change),
+    control: Type.Optional(ControlTrial),
+  },
+  { title: "Trial" },
+);
+
+export const CompareResult = Type.Object(
+  {
+    trials: Type.Array(Trial, { description: "Prompts, then strengths, in the order given." }),
+    intervention: Type.Enum([...interventions]),
+    point: Type.Optional(
+      Type.Enum([...changedPoints], { description: "What of the block was changed, where not its output." }),
+    ),
+    heads: Type.Optional(Type.Array(Type.Integer())),
+    layers: Type.Optional(
+      Type.Array(Type.Integer(), { description: "Of a swap, all layers that were changed." }),
+    ),
+    swapped: Type.Optional(
+      Type.Array(Type.Object({ token: Type.String(), token_id: Type.Integer() }), {
+        description: "Of a swap, the two tokens.",
+      }),
+    ),
+    lens: Type.Optional(LensUsed),
+    position: Type.String(),
+    strength_unit: Type.Optional(Type.Enum([...strengthUnits])),
+    vector_length: Type.Optional(
+      Type.Number({
+        description: "L2 length of the donor's state, or of the difference of the texts' states.",
+      }),
+    ),
+    control_seed: Type.Optional(Type.Integer({ description: "What the random vector was drawn from." })),
+    note: Type.String(),
+    artifacts,
+    provenance: Provenance,
+  },
+  { title: "CompareResult" },
+);
+export type CompareResult = Static<typeof CompareResult>;
+
+/** Interventions along a direction between texts. */
+const alongDirection: readonly string[] = ["steer", "project_out", "clamp"];
+const strengthLimits = {
+  unit: limits.strength,
+  vector: limits.strength_vector,
+  row_norm: limits.strength_row_norm,
+};
+
+/**
+ * What a comparison's fields mean for each other. The fields of the contract's first version are accepted where they
+ * have no part, as ever; those that came later are refused there.
+ * @throws InvalidInput
+ */
+function checkCompare(config: CompareConfig): void {
+  const { intervention, controls } = config;
+  if (config.prompt === undefined && config.prompts === undefined) {
+    throw new InvalidInput("prompt", "or prompts is required.");
+  }
+  if (intervention === "patch" && config.donor_prompt === undefined) {
+    throw new InvalidInput("donor_prompt", "is required for patch.");
+  }
+  if (intervention === "swap") checkSwap(config);
+  else refuse(config, ["swap", "lens"], "swap");
+  if (alongDirection.includes(intervention)) checkDirection(config);
+  else {
+    refuse(config, ["positives", "negatives", "feature"], "steer, project_out and clamp");
+    if (controls === true && intervention !== "patch" && intervention !== "swap") {
+      throw new InvalidInput(
+        "controls",
+        `patch, steer, project_out, clamp and swap have one, not ${intervention}.`,
+      );
+    }
+  }
+  if (intervention !== "clamp") refuse(config, ["min", "max"], "clamp");
+  else checkBounds(config);
+  checkStrengths(config);
+  checkPositions(config);
+  checkPoint(config);
+}
+
+/** What is put in is what the prompt's own run has, so that there is something for its tokens alone. */
+function checkSwap({ swap, positions = "last", point }: CompareConfig): void {
+  if (swap === undefined) throw new InvalidInput("swap", "is required for swap.");
+  if (positions === "all" || positions === "generated") {
+    throw new InvalidInput(
+      "positions",
+      `of a swap are the prompt's: last, prompt or ranges, not ${positions}.`,
+    );
+  }
+  if (point !== undefined && point !== "block_out") {
+    throw new InvalidInput("point", "a lens is one of block outputs; leave point out.");
+  }
+}
+
+function checkPoint({ point, heads, intervention }: CompareConfig): void {
+  if (heads !== undefined && point !== "head_out") {
+    throw new InvalidInput("heads", "are those of point head_out.");
+  }
+  if (point === "head_out" && !["scale", "ablate", "patch"].includes(intervention)) {
+    throw new InvalidInput("point", `head_out is for scale, ablate and patch, not for ${intervention}.`);
+  }
+}
+
+function refuse(config: CompareConfig, fields: Array<keyof CompareConfig>, whose: string): void {
+  for (const field of fields) {
+    if (config[field] !== undefined)
+      throw new InvalidInput(field, `belongs to ${whose}, not to ${config.intervention}.`);
+  }
+}
+
+function checkDirection(config: CompareConfig): void {
+  const { intervention, positives, negatives } = config;
+  if (config.feature !== undefined) {
+    const [dictionary, index] = config.feature;
+    if (typeof dictionary !== "string" || typeof index !== "number") {
+      throw new InvalidInput("feature", "is a dictionary's name and a feature's index, in this order.");
+    }
+    for (const field of ["positive", "negative", "positives", "negatives"] as const) {
+      if (config[field] !== undefined)
+        throw new InvalidInput(field, "stands beside feature; give one or the other.");
+    }
+    if (intervention === "clamp" && config.strength_unit !== undefined) {
+      throw new InvalidInput(
+        "strength_unit",
+        "has no meaning for a feature's clamp: min and max are its activation.",
+      );
+    }
+    return;
+  }
+  if (positives === undefined && negatives === undefined) {
+    for (const side of ["positive", "negative"] as const) {
+      if (config[side] === undefined) throw new InvalidInput(side, `is required for ${intervention}.`);
+    }
+    if (config.positive === config.negative) {
+      throw new InvalidInput(
+        "negative",
+        "must differ from positive; the same text twice gives no direction.",
+      );
+    }
+    return;
+  }
+  for (const side of ["positive", "negative"] as const) {
+    if (config[side] !== undefined)
+      throw new InvalidInput(side, "stands beside positives and negatives; give one or the other.");
+  }
+  if (positives === undefined) throw new InvalidInput("positives", "is required beside negatives.");
+  if (negatives === undefined) throw new InvalidInput("negatives", "is required beside positives.");
+  const first = new Set(positives);
+  const shared = negatives.findIndex((text) => first.has(text));
+  if (shared !== -1) throw new InvalidInput(`negatives[${shared}]`, "is among positives, too.");
+}
+
+function checkBounds({ min, max }: CompareConfig): void {
+  if (min === undefined && max === undefined) throw new InvalidInput("min", "or max is required for clamp.");
+  if (min !== undefined && max !== undefined && min > max)
+    throw new InvalidInput("min", `must not exceed max, got ${min} and ${max}.`);
+}
+
+function checkStrengths({ intervention, strength_unit: unit = "unit", strengths }: CompareConfig): void {
+  if (unit !== "unit" && intervention !== "steer" && intervention !== "clamp")
+    throw new InvalidInput(
+      "strength_unit",
+      `${unit} has a meaning for steer and clamp, not for ${intervention}.`,
+    );
+  const most =
+    intervention === "steer" ? strengthLimits[unit] : intervention === "clamp" ? 1 : limits.strength;
+  const least = intervention === "clamp" ? 0 : -most;
+  for (const [index, strength] of strengths.entries()) {
+    const limit = strength > most ? `at most ${most}` : strength < least ? `at least ${least}` : undefined;
+    // A clamp's strength is a share of its correction: any other leaves the projection outside the bounds.
+    if (limit !== undefined && intervention === "clamp") {
+      throw new InvalidInput(
+        `strengths[${index}]`,
+        `${limit} for clamp, whose strength is the share of the correction; got ${strength}.`,
+      );
+    }
+    if (limit !== undefined) throw new InvalidInput(`strengths[${index}]`, `${limit}, got ${strength}.`);
+  }
+}
+
+function checkPositions({ positions }: CompareConfig): void {
+  if (!Array.isArray(positions)) return;
+  const fault = reversedRange(positions as Array<[number, number]>);
+  if (fault !== null) throw new InvalidInput(`positions[${fault.index}]`, fault.sentence);
+}
+
+export default {
+  submission: CompareSubmission,
+  result: CompareResult,
+  places: {},
+  check(config: CompareConfig, given: Record<string, unknown>): void {
+    if (config.intervention === "clamp" && given.strengths === undefined) {
+      config.strengths = [...defaults.clamp_strengths];
+    }
+    checkCompare(config);
+  },
+} satisfies Contract;

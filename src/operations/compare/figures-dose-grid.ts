@@ -1,0 +1,133 @@
+import type { CompareResult } from "../../contracts/index.js";
+import { visible } from "../../terminal/text.js";
+import { count, type Figure, percent, signed } from "../../report/figure.js";
+
+/** What one layer was asked, and what came out; nothing while it is not there yet. */
+export interface TriedLayer {
+  layer: number;
+  strengths: readonly number[];
+  result?: CompareResult;
+}
+
+type Trial = CompareResult["trials"][number];
+
+interface Cell {
+  layer: number;
+  strength: number;
+  column: number;
+  trials: Trial[];
+}
+
+/** The strengths of all layers, ascending. */
+export function strengthsOf(tried: readonly TriedLayer[]): number[] {
+  return [...new Set(tried.flatMap(({ strengths }) => strengths))].sort((a, b) => a - b);
+}
+
+/**
+ * What an intervention does to the target's probability at each layer and strength, and what random vectors of the same
+ * length do there: two maps on one scale, from one comparison a layer. What is not there yet is dashed.
+ */
+export function doseGrid(tried: readonly TriedLayer[]): Figure[] {
+  const strengths = strengthsOf(tried);
+  const cells = tried.flatMap(({ layer, strengths: asked, result }) =>
+    asked.map((strength): Cell => {
+      const trials = result?.trials.filter((trial) => trial.strength === strength) ?? [];
+      return { layer, strength, column: strengths.indexOf(strength), trials };
+    }),
+  );
+  const found = cells.filter(({ trials }) => trials.length > 0);
+  const changes = found.flatMap(({ trials }) => [
+    mean(trials, ({ delta }) => delta) as number,
+    mean(trials, ({ control }) => control?.delta) ?? 0,
+  ]);
+  const reach = Math.max(0.01, ...changes.map(Math.abs));
+  const targets = [...new Set(found.flatMap(({ trials }) => trials.map((one) => visible(one.target_token))))];
+  const whose = targets.length === 1 ? `“${targets[0]}”` : "the target tokens";
+  const waiting =
+    found.length < cells.length
+      ? ` ${found.length} of ${cells.length} cells are there; the others are dashed.`
+      : "";
+  const grid = (id: string, title: string, description: string, pick: (trial: Trial) => Told | undefined) => {
+    const values = cells.map((cell) => ({
+      ...cell,
+      change: mean(cell.trials, (trial) => pick(trial)?.delta),
+      probability: mean(cell.trials, (trial) => pick(trial)?.probability),
+      baseline: mean(cell.trials, (trial) => trial.baseline_probability),
+      differ: cell.trials.filter((trial) => pick(trial)?.output !== trial.baseline).length,
+    }));
+    const layers = [...new Set(tried.map(({ layer }) => layer))].sort((a, b) => a - b);
+    const figure: Figure = {
+      id,
+      title,
+      description: description + waiting,
+      chart: {
+        kind: "sites",
+        columns: strengths.map((strength) => ({ above: String(strength), below: "" })),
+        value: "change",
+        legend: "change of the target's probability",
+        least: reach,
+      },
+      columns: [
+        { name: "layer", label: "layer" },
+        { name: "strength", label: "strength" },
+        { name: "column", label: "column" },
+        { name: "change", label: "change of the target's probability" },
+        { name: "probability", label: "probability" },
+        { name: "baseline", label: "without the change" },
+        { name: "differ", label: "answers that differ" },
+        { name: "prompts", label: "prompts" },
+        { name: "inside", label: "compared" },
+      ],
+      rows: values.map(({ layer, strength, column, change, probability, baseline, differ, trials }) => [
+        ...[layer, strength, column, change ?? null, probability ?? null, baseline ?? null],
+        ...[differ, trials.length, 1],
+      ]),
+      details: values.map(({ layer, strength, change, probability, baseline, differ, trials }) =>
+        [
+          `layer ${layer}, strength ${strength}`,
+          ...(change === undefined || probability === undefined || baseline === undefined
+            ? ["not computed yet"]
+            : [
+                `${whose}  ${percent(probability)}, without ${percent(baseline)} (${signed(change)})`,
+                `${differ} of ${count(trials.length, "answer")} differ`,
+              ]),
+        ].join("\n"),
+      ),
+      table: {
+        head: ["layer", ...strengths.map(String)],
+        rows: layers.map((layer) => [
+          String(layer),
+          ...strengths.map((strength) => {
+            const cell = values.find((one) => one.layer === layer && one.strength === strength);
+            return cell?.change === undefined ? "" : signed(cell.change);
+          }),
+        ]),
+      },
+    };
+    return figure;
+  };
+  const effect = grid(
+    "dose-grid",
+    "Effect by layer and strength",
+    `How far the probability of ${whose} moves when the direction is added at one layer; strengths stand below the columns, at 0 nothing is changed.`,
+    (trial) => trial,
+  );
+  if (!found.some(({ trials }) => trials.some(({ control }) => control !== undefined))) return [effect];
+  return [
+    effect,
+    grid(
+      "dose-grid-control",
+      "The same with random vectors",
+      "What a random vector of the same length does in the direction's place, on the same scale.",
+      (trial) => trial.control,
+    ),
+  ];
+}
+
+type Told = Pick<Trial, "delta" | "probability" | "output">;
+
+/** Over the prompts; undefined where there is nothing. */
+function mean(trials: readonly Trial[], pick: (trial: Trial) => number | undefined): number | undefined {
+  const values = trials.flatMap((trial) => pick(trial) ?? []);
+  return values.length === 0 ? undefined : values.reduce((sum, value) => sum + value, 0) / values.length;
+}

@@ -1,0 +1,371 @@
+import type { CompareResult } from "../../contracts/index.js";
+import { visible } from "../../terminal/index.js";
+import { difference } from "../../report/difference.js";
+import { count, type Figure, type Findings, figureOf, type Passage, percent, signed } from "../../report/figure.js";
+import { glimpse, type Html, html } from "../../report/markup.js";
+
+type Trial = CompareResult["trials"][number];
+
+interface PromptTrials {
+  prompt: string;
+  /** The prompt in a legend: short, and different from every other one's. */
+  name: string;
+  trials: Trial[];
+}
+
+const mean = "mean of the prompts";
+const randomDirection = "random vector of the same length";
+
+/** The strength that changes nothing. */
+export function neutralStrength(intervention: CompareResult["intervention"]): number {
+  return intervention === "scale" ? 1 : 0;
+}
+
+/** Dose-response curves, differences, and continuations side by side. */
+export function compareFindings(result: CompareResult): Findings {
+  const prompts = byPrompt(result.trials);
+  return {
+    summary: summary(result, prompts),
+    cautions: [
+      "An intervention shows that changing this block's output changes what the model says. It does not show that the model normally computes the answer there, nor that other places could not do the same.",
+      "Far from the neutral strength the state is one that the model has never met; that its answer breaks is then no evidence about the block's role. Probabilities are compared after the same prompt; the continuations part ways after their first difference.",
+    ],
+    parts: [
+      doseResponse(result, prompts),
+      ...(prompts.length > 1 ? [differences(result, prompts)] : []),
+      ...changes(prompts),
+      deltaTable(result, prompts),
+      continuations(prompts),
+    ],
+  };
+}
+
+function byPrompt(trials: readonly Trial[]): PromptTrials[] {
+  const groups = new Map<string, Trial[]>();
+  for (const trial of trials) {
+    const group = groups.get(trial.prompt);
+    if (group === undefined) groups.set(trial.prompt, [trial]);
+    else if (!group.some(({ strength }) => strength === trial.strength)) group.push(trial);
+  }
+  return [...groups].map(([prompt, own], index) => {
+    const short = glimpse(prompt, 44);
+    return { prompt, name: groups.size > 1 ? `${index + 1}. ${short}` : short, trials: own };
+  });
+}
+
+function strengthsOf(prompts: readonly PromptTrials[]): number[] {
+  return (prompts[0]?.trials ?? []).map(({ strength }) => strength).toSorted((a, b) => a - b);
+}
+
+function meanAt(prompts: readonly PromptTrials[], strength: number): number {
+  const values = prompts.flatMap(({ trials }) =>
+    trials.filter((trial) => trial.strength === strength).map(({ probability }) => probability),
+  );
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function summary(
+  { intervention, position, trials, layers }: CompareResult,
+  prompts: PromptTrials[],
+): string[] {
+  const first = trials[0];
+  const strengths = strengthsOf(prompts);
+  if (first === undefined || strengths.length === 0) return ["There are no trials."];
+  const neutral = neutralStrength(intervention);
+  const farthest = strengths.reduce((a, b) => (Math.abs(b - neutral) > Math.abs(a - neutral) ? b : a));
+  const baseline = prompts.reduce((sum, { trials: [one] }) => sum + (one?.baseline_probability ?? 0), 0);
+  const changed = trials.filter(
+    ({ strength, baseline, output }) => strength !== neutral && baseline !== output,
+  );
+  const moved = trials.filter(({ strength }) => strength !== neutral);
+  const whose =
+    prompts.length === 1
+      ? `the probability of “${visible(first.target_token)}”`
+      : `the mean probability of the target tokens of ${prompts.length} prompts`;
+  return [
+    `${sentenceOf[intervention]} ${layers === undefined || layers.length === 1 ? `layer ${first.layer}` : `layers ${layers.join(", ")}`} (${position}): at strength ${farthest}, ${whose} is ` +
+      `${percent(meanAt(prompts, farthest))}, against ${percent(baseline / prompts.length)} without the intervention. ` +
+      `${changed.length} of ${count(moved.length, "continuation")} away from the neutral strength ${moved.length === 1 ? "differs" : "differ"} from the baseline's.`,
+  ];
+}
+
+const sentenceOf: Record<CompareResult["intervention"], string> = {
+  scale: "Scaling the output of",
+  ablate: "Ablating the output of",
+  patch: "Patching the donor's state into",
+  steer: "Adding the steering direction to",
+  project_out: "Taking the component along the direction out of",
+  clamp: "Clamping the projection on the direction in",
+  swap: "Exchanging two tokens' coordinates in",
+};
+
+const formulas: Record<CompareResult["intervention"], string> = {
+  project_out: "h becomes h − s·(h·u)·u, with u the unit difference of the positive and the negative side",
+  clamp: "h becomes h + s·(clip(h·u, min, max) − h·u)·u, with u the unit difference of the two sides",
+  swap: "h goes s of the way to where the two tokens' coordinates are exchanged, with the values of the run without a change",
+  scale: "h becomes s·h",
+  ablate: "h becomes (1 − s)·h",
+  patch: "h becomes (1 − s)·h + s·donor",
+  steer:
+    "h becomes h + s·v, with v the difference of the positive and the negative side in the strength's unit",
+};
+
+function doseResponse({ intervention }: CompareResult, prompts: PromptTrials[]): Figure {
+  const neutral = neutralStrength(intervention);
+  const points = prompts.flatMap(({ name, trials }) =>
+    trials
+      .toSorted((a, b) => a.strength - b.strength)
+      .map(({ strength, probability, baseline_probability, target_token }) => ({
+        name,
+        strength,
+        probability,
+        baseline: baseline_probability as number | null,
+        target: visible(target_token),
+      })),
+  );
+  const means = strengthsOf(prompts).map((strength) => ({
+    name: mean,
+    strength,
+    probability: meanAt(prompts, strength),
+    baseline: null,
+    target: "",
+  }));
+  const controls = strengthsOf(prompts).flatMap((strength) => {
+    const values = prompts.flatMap(({ trials }) =>
+      trials
+        .filter((trial) => trial.strength === strength)
+        .flatMap(({ control }) => control?.probability ?? []),
+    );
+    if (values.length === 0) return [];
+    const probability = values.reduce((sum, value) => sum + value, 0) / values.length;
+    return [{ name: randomDirection, strength, probability, baseline: null, target: "" }];
+  });
+  const all = [...points, ...(prompts.length > 1 ? means : []), ...controls];
+  return {
+    id: "dose-response",
+    title: "Dose and response",
+    description:
+      `The probability of the target token against the strength s of the intervention (${formulas[intervention]}), ` +
+      `${prompts.length > 1 ? "one line a prompt and their mean" : "for one prompt"}. ` +
+      `At the neutral strength ${neutral} nothing is changed.`,
+    chart: {
+      kind: "lines",
+      x: "strength",
+      y: "probability",
+      series: "prompt",
+      xAxis: "strength",
+      yAxis: "probability of the target token",
+      yDomain: [0, 1],
+      emphasis: prompts.length > 1 ? mean : undefined,
+      mark: { x: neutral, label: "neutral" },
+      dots: true,
+    },
+    columns: [
+      { name: "prompt", label: "prompt" },
+      { name: "strength", label: "strength" },
+      { name: "probability", label: "probability" },
+      { name: "baseline", label: "baseline probability" },
+      { name: "target", label: "target token" },
+    ],
+    rows: all.map(({ name, strength, probability, baseline, target }) => [
+      name,
+      strength,
+      probability,
+      baseline,
+      target,
+    ]),
+    details: all.map(({ name, strength, probability, target, baseline }) =>
+      [
+        name,
+        `strength ${strength}${strength === neutral ? " (neutral)" : ""}`,
+        `${target === "" ? "mean" : target}  ${percent(probability)}`,
+        ...(baseline === null ? [] : [`baseline  ${percent(baseline)}`]),
+      ].join("\n"),
+    ),
+    table: {
+      head: ["prompt", "target", ...strengthsOf(prompts).map((strength) => `s = ${strength}`)],
+      rows: [
+        ...prompts.map(({ name, trials }) => [
+          name,
+          visible(trials[0]?.target_token ?? ""),
+          ...strengthsOf(prompts).map((strength) =>
+            percent(trials.find((trial) => trial.strength === strength)?.probability ?? Number.NaN),
+          ),
+        ]),
+        ...(prompts.length > 1
+          ? [[mean, "", ...strengthsOf(prompts).map((strength) => percent(meanAt(prompts, strength)))]]
+          : []),
+        ...(controls.length > 0
+          ? [[randomDirection, "", ...controls.map(({ probability }) => percent(probability))]]
+          : []),
+      ],
+    },
+  };
+}
+
+function differences({ intervention }: CompareResult, prompts: PromptTrials[]): Figure {
+  const cells = prompts.flatMap(({ name, trials }) =>
+    trials
+      .toSorted((a, b) => a.strength - b.strength)
+      .map(({ strength, delta, target_token }) => ({ name, strength, delta, target: visible(target_token) })),
+  );
+  return {
+    id: "differences",
+    title: "Change by prompt",
+    description:
+      "How far the intervention moves each prompt's target probability from its baseline. " +
+      `The neutral strength is ${neutralStrength(intervention)}.`,
+    chart: {
+      kind: "differences",
+      x: "strength",
+      y: "prompt",
+      value: "delta",
+      xAxis: "strength",
+      legend: "change of the target's probability",
+    },
+    columns: [
+      { name: "prompt", label: "prompt" },
+      { name: "strength", label: "strength" },
+      { name: "delta", label: "change of probability" },
+      { name: "target", label: "target token" },
+    ],
+    rows: cells.map(({ name, strength, delta, target }) => [name, strength, delta, target]),
+    details: cells.map(
+      ({ name, strength, delta, target }) => `${name}\nstrength ${strength}\n${target}  ${signed(delta)}`,
+    ),
+    table: {
+      head: ["prompt", "strength", "target", "change"],
+      rows: cells.map(({ name, strength, delta, target }) => [name, String(strength), target, signed(delta)]),
+    },
+  };
+}
+
+/** How long the change was against the row that it met, where the job measured it. */
+function changes(prompts: PromptTrials[]): Figure[] {
+  const points = prompts.flatMap(({ name, trials }) =>
+    trials
+      .toSorted((a, b) => a.strength - b.strength)
+      .flatMap(({ strength, change }) =>
+        change === undefined
+          ? []
+          : [
+              {
+                name,
+                strength,
+                ...change,
+                share: change.row_length > 0 ? change.length / change.row_length : 0,
+              },
+            ],
+      ),
+  );
+  if (points.length === 0) return [];
+  return [
+    {
+      id: "changes",
+      title: "Size of the change",
+      description:
+        "The length of the change beside the length of the row that it was made to, the mean over all changed rows: " +
+        "what is far below 1 % can hardly have an effect, and far above 100 % little is left of the model's own state.",
+      chart: {
+        kind: "lines",
+        x: "strength",
+        y: "share",
+        series: "prompt",
+        xAxis: "strength",
+        yAxis: "length of the change / length of the row",
+        dots: true,
+      },
+      columns: [
+        { name: "prompt", label: "prompt" },
+        { name: "strength", label: "strength" },
+        { name: "share", label: "share of the row's length" },
+        { name: "length", label: "length of the change" },
+        { name: "row_length", label: "length of the row" },
+        { name: "rows", label: "changed rows" },
+      ],
+      rows: points.map(({ name, strength, share, length, row_length, rows }) => [
+        name,
+        strength,
+        share,
+        length,
+        row_length,
+        rows,
+      ]),
+      details: points.map(
+        ({ name, strength, share, length, row_length, rows }) =>
+          `${name}\nstrength ${strength}\n${percent(share)} of the row's length\n${figureOf(length)} of ${figureOf(row_length)}\n${count(rows, "row")}`,
+      ),
+      table: {
+        head: ["prompt", "strength", "rows", "change", "row", "share"],
+        rows: points.map(({ name, strength, share, length, row_length, rows }) => [
+          name,
+          String(strength),
+          String(rows),
+          figureOf(length),
+          figureOf(row_length),
+          percent(share),
+        ]),
+      },
+    },
+  ];
+}
+
+function deltaTable({ intervention }: CompareResult, prompts: PromptTrials[]): Passage {
+  const strengths = strengthsOf(prompts);
+  const neutral = neutralStrength(intervention);
+  return {
+    id: "deltas",
+    title: "Changes in figures",
+    description: "The baseline's probability of the target token, and how far each strength moves it.",
+    get body() {
+      return html`<div class="scroll" tabindex="0" role="region" aria-label="Changes in figures"><table class="figures">
+<thead><tr><th scope="col">prompt</th><th scope="col">target</th><th scope="col" class="number">baseline</th>${strengths.map(
+        (strength) =>
+          html`<th scope="col" class="number">s = ${strength}${strength === neutral && " (neutral)"}</th>`,
+      )}</tr></thead>
+<tbody>${prompts.map(
+        ({ prompt, trials }) => html`<tr><th scope="row"><bdi class="text">${prompt}</bdi></th>
+<td><code>${visible(trials[0]?.target_token ?? "")}</code></td>
+<td class="number">${figureOf(trials[0]?.baseline_probability ?? Number.NaN)}</td>${strengths.map(
+          (strength) => {
+            const trial = trials.find((candidate) => candidate.strength === strength);
+            return html`<td class="number">${trial === undefined ? "" : signed(trial.delta)}</td>`;
+          },
+        )}</tr>`,
+      )}</tbody></table></div>`;
+    },
+  };
+}
+
+function continuations(prompts: PromptTrials[]): Passage {
+  return {
+    id: "continuations",
+    title: "Continuations",
+    description:
+      "Greedy continuations without the intervention and with it. Words that only the baseline has are struck " +
+      "through, words that only the intervention brings are underlined.",
+    get body() {
+      return html`${prompts.map(
+        ({ prompt, trials }, index) => html`<details class="prompt"${index < 4 && html` open`}>
+<summary><bdi class="text">${prompt}</bdi></summary>
+<p class="label">baseline</p><p><bdi class="text sample">${trials[0]?.baseline || "(nothing)"}</bdi></p>
+<div class="scroll" tabindex="0" role="region" aria-label="Continuations of prompt ${index + 1}"><table><thead><tr><th scope="col" class="number">strength</th><th scope="col">with the intervention, against the baseline</th></tr></thead>
+<tbody>${trials.map(
+          ({ strength, baseline, output }) =>
+            html`<tr><td class="number">${strength}</td><td>${
+              baseline === output
+                ? html`<span class="soft">the same</span>`
+                : html`<bdi class="text sample">${marked(baseline, output)}</bdi>`
+            }</td></tr>`,
+        )}</tbody></table></div></details>`,
+      )}`;
+    },
+  };
+}
+
+function marked(baseline: string, output: string): Html[] {
+  return difference(baseline, output).map(({ kind, text }) => {
+    if (kind === "same") return html`${text}`;
+    return kind === "added" ? html`<ins>${text}</ins>` : html`<del>${text}</del>`;
+  });
+}

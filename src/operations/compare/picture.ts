@@ -1,0 +1,256 @@
+import type { CompareResult } from "../../contracts/index.js";
+import type { Canvas } from "../../terminal/canvas.js";
+import { narrowest } from "../../terminal/canvas.js";
+import { legend } from "../../terminal/legend.js";
+import { heading } from "../../terminal/page.js";
+import { bold, dim, onScale, probabilityScale } from "../../terminal/paint.js";
+import { plot, type Series, ticksUpTo } from "../../terminal/plot.js";
+import { table } from "../../terminal/table.js";
+import { cut, fit, oneLine, visible, wrap } from "../../terminal/text.js";
+
+type Trial = CompareResult["trials"][number];
+
+interface Group {
+  prompt: string;
+  marker: string;
+  /** Place on the colour scale; bright enough to read on dark and light backgrounds. */
+  place: number;
+  trials: Trial[];
+}
+
+const markers = "123456789abcdefghijklmnopqrstuvwxyz";
+/** Continuations of more prompts than these would be pages of text. */
+const promptsInFull = 6;
+
+/**
+ * A compare job: dose-response curves, then what each strength made of the continuations.
+ * @param strengths how many of them the job tried on each prompt
+ */
+export function comparePicture(
+  result: Pick<CompareResult, "trials" | "intervention">,
+  strengths: number,
+  canvas: Canvas,
+): string[] {
+  const groups = byPrompt(result.trials, strengths);
+  const neutral = result.intervention === "scale" ? 1 : 0;
+  const lines = [
+    heading(
+      "Dose-response",
+      `probability of the target token against strength (${result.intervention})`,
+      "",
+      canvas,
+    ),
+    ...curves(groups, neutral, canvas),
+    "",
+  ];
+  if (groups.length > 1) lines.push(...grid(groups, neutral, canvas), "");
+  for (const group of groups.slice(0, promptsInFull)) {
+    lines.push(...continuations(group, groups.length > 1, neutral, canvas), "");
+  }
+  const rest = groups.length - promptsInFull;
+  if (rest > 0) {
+    const more = `${rest} more prompt${rest === 1 ? "" : "s"}`;
+    lines.push(...faint(`The continuations of ${more} are in the result.`, canvas), "");
+  }
+  return lines.slice(0, -1);
+}
+
+function byPrompt(trials: readonly Trial[], strengths: number): Group[] {
+  const groups = Array.from({ length: Math.ceil(trials.length / strengths) }, (_, index) =>
+    trials.slice(index * strengths, (index + 1) * strengths),
+  );
+  return groups.map((group, index) => ({
+    prompt: (group[0] as Trial).prompt,
+    marker: markers[index] ?? "*",
+    place: 0.35 + 0.45 * (groups.length < 2 ? 0.5 : index / (groups.length - 1)),
+    trials: group,
+  }));
+}
+
+function curves(groups: Group[], neutral: number, canvas: Canvas): string[] {
+  const points = (trials: Trial[]) =>
+    trials.map(({ strength, probability }) => [strength, probability] as const).sort(([a], [b]) => a - b);
+  const series: Series[] = groups.map(({ marker, place, trials }) => ({
+    points: points(trials),
+    marker: groups.length === 1 ? "●" : marker,
+    place,
+  }));
+  const strengths = [...new Set(groups.flatMap(({ trials }) => trials.map(({ strength }) => strength)))];
+  const mean = strengths
+    .sort((a, b) => a - b)
+    .map((strength) => [strength, average(groups, strength)] as const);
+  if (groups.length > 1) series.push({ points: mean, marker: "●" });
+  const controls = strengths.flatMap((strength) => {
+    const values = groups.flatMap(({ trials }) =>
+      trials
+        .filter((trial) => trial.strength === strength)
+        .flatMap(({ control }) => control?.probability ?? []),
+    );
+    return values.length === 0
+      ? []
+      : [[strength, values.reduce((sum, value) => sum + value, 0) / values.length] as const];
+  });
+  if (controls.length > 0) series.push({ points: controls, marker: "○", place: 0.2 });
+  const [low, high] = [Math.min(...strengths, neutral), Math.max(...strengths, neutral)];
+  const most = Math.max(1e-6, ...series.flatMap((line) => line.points.map(([, value]) => value)));
+  const ticks = [...new Set([...strengths, neutral])].map(
+    (value) => [value, value === neutral ? `${value} neutral` : String(value)] as const,
+  );
+  const drawn = plot(
+    {
+      series,
+      x: { low, high, ticks },
+      y: most > 0.8 ? ticksUpTo(1) : ticksUpTo(most),
+      rows: 10,
+      guides: { x: neutral },
+    },
+    { ...canvas, width: Math.min(canvas.width, 100) },
+  );
+  const keys = [
+    ...(groups.length > 1
+      ? [`● mean of ${groups.length} prompts; the dotted line is the neutral strength`]
+      : []),
+    ...(controls.length > 0 ? ["○ a random vector of the same length in its place"] : []),
+  ];
+  return [...drawn, ...keys.flatMap((key) => faint(key, canvas))];
+}
+
+function faint(text: string, canvas: Canvas): string[] {
+  return wrap(text, Math.max(narrowest, canvas.width)).map((line) => dim(line, canvas.colors));
+}
+
+function average(groups: Group[], strength: number): number {
+  const values = groups.flatMap(({ trials }) =>
+    trials.filter((trial) => trial.strength === strength).map(({ probability }) => probability),
+  );
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** One row a prompt, one column a strength, as many as have room. */
+function grid(groups: Group[], neutral: number, canvas: Canvas): string[] {
+  const strengths = (groups[0] as Group).trials.map(({ strength }) => strength);
+  const columns = [
+    { title: "" },
+    { title: "prompt", least: 10 },
+    { title: "target", least: 6, dispensable: 1 },
+    ...strengths.map((strength) => ({
+      title: strength === neutral ? `${strength}=` : String(strength),
+      align: "right" as const,
+    })),
+  ];
+  const rows = groups.map(({ marker, prompt, trials }) => [
+    marker,
+    oneLine(prompt),
+    visible((trials[0] as Trial).target_token),
+    ...trials.map(
+      ({ probability }) =>
+        [
+          ` ${probability.toFixed(3)}`,
+          (text: string) => onScale(text, probability, probabilityScale, canvas.colors),
+        ] as const,
+    ),
+  ]);
+  return [
+    heading(
+      "Probabilities",
+      "of each prompt's target token by strength; = is neutral",
+      legend(probabilityScale, "0", "1", canvas),
+      canvas,
+    ),
+    ...table(columns, rows, canvas),
+  ];
+}
+
+const [nameWidth, figureWidth, changeWidth] = [10, 6, 7];
+
+function continuations(
+  { marker, prompt, trials }: Group,
+  numbered: boolean,
+  neutral: number,
+  canvas: Canvas,
+): string[] {
+  const total = Math.max(narrowest, canvas.width);
+  const [first] = trials as [Trial];
+  const title = `${numbered ? `${marker}  ` : ""}${oneLine(prompt)}`;
+  const target = `target “${visible(first.target_token)}”, without intervention ${first.baseline_probability.toFixed(3)}`;
+  const lines = [
+    bold(cut(title, total), canvas.colors),
+    ...wrap(target, total).map((line) => dim(line, canvas.colors)),
+  ];
+  const base = wordsOf(first.baseline);
+  const head = `${fit("strength", nameWidth)} ${fit("prob.", figureWidth, "right")} ${fit("change", changeWidth, "right")}`;
+  lines.push(dim(head, canvas.colors));
+  lines.push(...trialLines("baseline", first.baseline_probability, undefined, base, 0, canvas));
+  const changed = sizes(trials, neutral);
+  for (const { strength, probability, delta, output } of trials) {
+    const words = wordsOf(output);
+    const common = words.findIndex((word, index) => word !== base[index]);
+    const same = common === -1 && words.length === base.length;
+    lines.push(
+      ...trialLines(
+        strength === neutral ? `${strength} neutral` : String(strength),
+        probability,
+        delta,
+        same ? ["=", "the", "baseline's"] : words,
+        same ? 3 : common === -1 ? words.length : common,
+        canvas,
+      ),
+    );
+  }
+  return changed === "" ? lines : [...lines, ...faint(changed, canvas)];
+}
+
+/** How long the change was beside the row, for each strength that is not neutral. */
+function sizes(trials: readonly Trial[], neutral: number): string {
+  const told = trials.flatMap(({ strength, change }) => {
+    if (change === undefined || strength === neutral) return [];
+    const share = change.row_length > 0 ? (100 * change.length) / change.row_length : 0;
+    return [`${strength}: ${Number(share.toPrecision(2))} %`];
+  });
+  return told.length === 0 ? "" : `change, of the row's length: ${told.join(", ")}`;
+}
+
+/** Figures at the left; the continuation beside them, or below where there is no room. What is as in the
+ * baseline is dimmed and ends with a bar, so that it also shows without colours. */
+function trialLines(
+  name: string,
+  probability: number,
+  delta: number | undefined,
+  words: readonly string[],
+  common: number,
+  canvas: Canvas,
+): string[] {
+  const total = Math.max(narrowest, canvas.width);
+  const change =
+    delta === undefined ? "" : delta === 0 ? "0" : `${delta > 0 ? "+" : "-"}${Math.abs(delta).toFixed(3)}`;
+  const figures = `${fit(name, nameWidth)} ${fit(probability.toFixed(3), figureWidth, "right")} ${fit(change, changeWidth, "right")}`;
+  const parts = common > 0 && common < words.length;
+  const marked = parts ? [...words.slice(0, common), "│", ...words.slice(common)] : words;
+  const margin = total >= 64 ? 28 : 2;
+  const lines = wrap(marked.join(" "), total - margin);
+  let left = marked.slice(0, common).join("").length;
+  const painted = lines.map((line) => {
+    const [same, different] = splitAt(line, left);
+    left -= same.replaceAll(" ", "").length;
+    return dim(same, same === "" ? "none" : canvas.colors) + different;
+  });
+  const indent = " ".repeat(margin);
+  if (margin === 2) return [figures.trimEnd(), ...painted.map((line) => indent + line)];
+  return painted.length === 0
+    ? [figures.trimEnd()]
+    : painted.map((line, index) => (index === 0 ? fit(figures, margin) : indent) + line);
+}
+
+/** Splits a line behind so many characters that are no spaces. */
+function splitAt(line: string, count: number): [string, string] {
+  let seen = 0;
+  let at = 0;
+  while (at < line.length && seen < count) if (line[at++] !== " ") seen++;
+  return [line.slice(0, at), line.slice(at)];
+}
+
+function wordsOf(text: string): string[] {
+  return oneLine(text)
+    .split(" ")
+    .filter((word) => word !== "");
+}

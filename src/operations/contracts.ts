@@ -1,0 +1,51 @@
+import type { Static } from "typebox";
+import compare from "./compare/contract.js";
+import type { Contract, Place } from "./contract.js";
+import drift from "./drift/contract.js";
+import explain from "./explain/contract.js";
+import extract from "./extract/contract.js";
+import features from "./features/contract.js";
+import inspect from "./inspect/contract.js";
+import patchSweep from "./patch_sweep/contract.js";
+import probe from "./probe/contract.js";
+import sae from "./sae/contract.js";
+
+export * from "./compare/contract.js";
+export * from "./drift/contract.js";
+export * from "./explain/contract.js";
+export * from "./extract/contract.js";
+export * from "./features/contract.js";
+export * from "./inspect/contract.js";
+export * from "./patch_sweep/contract.js";
+export * from "./probe/contract.js";
+export * from "./sae/contract.js";
+
+/** Every operation, by the name that submissions have. Studies count by their order: a new one goes to the end. */
+export const contracts = {
+  inspect,
+  compare,
+  probe,
+  sae,
+  features,
+  extract,
+  drift,
+  patch_sweep: patchSweep,
+  explain,
+} satisfies Record<string, Contract>;
+
+type Contracts = typeof contracts;
+export type Operation = keyof Contracts;
+export const operations = Object.keys(contracts) as Operation[];
+
+/** The body of `POST /lab/v1/jobs`. */
+export type SubmissionOf<O extends Operation> = { [K in O]: Static<Contracts[K]["submission"]> }[O];
+/** A validated submission, its defaults filled in. */
+export type ConfigOf<O extends Operation> = { [K in O]: Parameters<Contracts[K]["check"]>[0] }[O];
+export type ResultOf<O extends Operation> = { [K in O]: Static<Contracts[K]["result"]> }[O];
+export type Config = ConfigOf<Operation>;
+export type Result = ResultOf<Operation>;
+
+/** The fields of an operation's submissions that name places on the Lab's machine. */
+export function placesOf(operation: Operation): Record<string, Place> {
+  return { model: "model", ...contracts[operation].places };
+}

@@ -1,0 +1,157 @@
+import Type, { type Static } from "typebox";
+import { InvalidInput } from "../../contracts/invalid-input.js";
+import { limits } from "../../contracts/limits.js";
+import { Provenance } from "../../contracts/provenance.js";
+import { artifacts, pointRead } from "../../contracts/result-fields.js";
+import {
+  type CommonDefaults,
+  closed,
+  commonOfExtract,
+  type Filled,
+  named,
+  split,
+  text,
+} from "../../contracts/submission-fields.js";
+import type { Contract } from "../contract.js";
+
+export const DriftExample = Type.Object(
+  {
+    text: text("Raw text."),
+    label: Type.Optional(Type.Enum([0, 1], { description: "Class; needed for a probe or a vector." })),
+    split: Type.Optional(split),
+  },
+  { ...closed, title: "DriftExample" },
+);
+
+export const DriftSubmission = Type.Object(
+  {
+    operation: Type.Literal("drift"),
+    ...commonOfExtract,
+    other: Type.String({
+      minLength: 1,
+      maxLength: limits.model_characters,
+      description:
+        "The model that is compared with `model`, named as that is: of one architecture and shape.",
+    }),
+    other_revision: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 255, description: "Pins a hub revision of `other`." }),
+    ),
+    examples: Type.Array(DriftExample, { minItems: limits.drift_examples_min, maxItems: limits.examples }),
+    dictionary: named("A stored dictionary: which features stay active, and what it recovers in each model."),
+    probe: named("A stored probe: how well it tells the examples' labels in each model."),
+    vector: named("A stored vector: how well its projections tell the labels in each model."),
+  },
+  {
+    ...closed,
+    title: "DriftSubmission",
+    description:
+      "What changes between two models of one architecture, such as a model and its quantised form.",
+  },
+);
+
+export type DriftConfig = Filled<Static<typeof DriftSubmission>, CommonDefaults>;
+
+const Measured = Type.Object(
+  { value: Type.Number(), low: Type.Number(), high: Type.Number() },
+  {
+    title: "Measured",
+    description: "A figure with its 95 % bootstrap interval: the examples drawn again with replacement.",
+  },
+);
+export type Measured = Static<typeof Measured>;
+
+const pair = <S extends TSchema>(schema: S, description: string) =>
+  Type.Tuple([schema, schema], { description: `${description}, in the first and in the second model.` });
+
+export const DriftResult = Type.Object(
+  {
+    models: pair(
+      Type.Object({ name: Type.String(), quantization: Type.String(), bytes: Type.Integer() }),
+      "What was compared",
+    ),
+    texts: Type.Integer(),
+    tokens: Type.Integer({ description: "Tokens that count: a text's BOS token does not." }),
+    layers: Type.Array(
+      Type.Object(
+        {
+          layer: Type.Integer(),
+          cosine: Measured,
+          relative_length: Measured,
+          relative_difference: Measured,
+        },
+        {
+          title: "DriftLayer",
+          description:
+            "Means over tokens of a block's output a in the first model and b in the second: cosine of a and b, |b| / |a|, " +
+            "|a - b| / |a|.",
+        },
+      ),
+    ),
+    dictionary: Type.Optional(
+      Type.Object(
+        {
+          name: Type.String(),
+          sha256: Type.String(),
+          layer: Type.Integer(),
+          point: pointRead,
+          features: Type.Integer(),
+          jaccard: Type.Union([Measured, Type.Null()]),
+          l0: pair(Type.Number(), "Features active in a token, on average"),
+          loss_recovered: Type.Union([pair(Measured, "Share of the loss"), Type.Null()]),
+          loss_recovered_difference: Type.Union([Measured, Type.Null()]),
+        },
+        {
+          title: "DriftDictionary",
+          description:
+            "jaccard: features active in both models, over those active in one, summed over tokens. Null: no feature is " +
+            "active, or the loss does not depend on the block.",
+        },
+      ),
+    ),
+    probe: Type.Optional(
+      Type.Object(
+        {
+          ...{ name: Type.String(), sha256: Type.String(), layer: Type.Integer() },
+          auroc: pair(Measured, "AUROC of its scores of the last tokens"),
+          difference: Measured,
+        },
+        { title: "DriftProbe" },
+      ),
+    ),
+    vector: Type.Optional(
+      Type.Object(
+        {
+          ...{ name: Type.String(), sha256: Type.String(), layer: Type.Integer() },
+          separation: pair(Measured, "AUROC of the last tokens' projections"),
+          difference: Measured,
+        },
+        { title: "DriftVector", description: "At the first of `layers` that the vector has." },
+      ),
+    ),
+    note: Type.String(),
+    artifacts,
+    provenance: Provenance,
+  },
+  { title: "DriftResult" },
+);
+export type DriftResult = Static<typeof DriftResult>;
+
+/** What tells two classes apart needs both. */
+function checkDrift({ examples, probe, vector }: DriftConfig): void {
+  const field = probe !== undefined ? "probe" : "vector";
+  if (probe === undefined && vector === undefined) return;
+  const bare = examples.findIndex(({ label }) => label === undefined);
+  if (bare !== -1) throw new InvalidInput(`examples[${bare}].label`, `is required beside ${field}.`);
+  for (const label of [0, 1]) {
+    if (examples.every((example) => example.label !== label)) {
+      throw new InvalidInput("examples", `both classes must occur beside ${field}; none has label ${label}.`);
+    }
+  }
+}
+
+export default {
+  submission: DriftSubmission,
+  result: DriftResult,
+  places: { other: "model" },
+  check: checkDrift,
+} satisfies Contract;

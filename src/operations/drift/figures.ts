@@ -1,0 +1,132 @@
+import type { DriftResult, Measured } from "../../contracts/index.js";
+import { count, type Figure, type Findings, figureOf } from "../../report/figure.js";
+
+/** How far two models' block outputs are apart by layer, and what becomes of artefacts. */
+export function driftFindings(result: DriftResult): Findings {
+  const { models, layers, texts, tokens, dictionary, probe, vector } = result;
+  const farthest = layers.reduce((a, b) => (b.cosine.value < a.cosine.value ? b : a));
+  const names = models.map(({ name, quantization }) =>
+    quantization === "" ? name : `${name} (${quantization})`,
+  );
+  return {
+    summary: [
+      `${names.join(" and ")}, on ${count(texts, "text")} with ${count(tokens, "token")}: block outputs are farthest apart at layer ` +
+        `${farthest.layer}, with a cosine of ${shown(farthest.cosine)}.`,
+      ...(dictionary === undefined
+        ? []
+        : [
+            `The dictionary ${dictionary.name} at ${dictionary.point === undefined ? "" : `${dictionary.point} of `}layer ${dictionary.layer}: ` +
+              (dictionary.jaccard === null
+                ? "no feature is active"
+                : `of the features active in one model, ${shown(dictionary.jaccard)} are active in both`) +
+              (dictionary.loss_recovered === null
+                ? "."
+                : `; the loss recovered is ${dictionary.loss_recovered.map(shown).join(" and ")}.`),
+          ]),
+      ...(probe === undefined
+        ? []
+        : [
+            `The probe ${probe.name} at layer ${probe.layer}: AUROC ${probe.auroc.map(shown).join(" and ")}.`,
+          ]),
+      ...(vector === undefined
+        ? []
+        : [
+            `The vector ${vector.name} at layer ${vector.layer}: separation ${vector.separation.map(shown).join(" and ")}.`,
+          ]),
+    ],
+    cautions: [
+      "Intervals come from drawing the examples again: they say how far these figures depend on these texts, not on the kind of texts.",
+      "Block outputs that are close need not do the same: what the models answer is a different measurement.",
+    ],
+    parts: [byLayer(result), ...artefacts(result)],
+  };
+}
+
+function shown({ value, low, high }: Measured): string {
+  return `${figureOf(value)} (${figureOf(low)} to ${figureOf(high)})`;
+}
+
+function byLayer({ layers }: DriftResult): Figure {
+  const measures = [
+    ["cosine", "cosine"],
+    ["relative_length", "relative length"],
+    ["relative_difference", "relative difference"],
+  ] as const;
+  const sorted = layers.toSorted((a, b) => a.layer - b.layer);
+  const points = measures.flatMap(([field, name]) =>
+    sorted.map((one) => ({ name, layer: one.layer, ...one[field] })),
+  );
+  return {
+    id: "drift-by-layer",
+    title: "Block outputs by layer",
+    description:
+      "Of a token's block output a in the first model and b in the second: the cosine of a and b, |b| / |a|, and " +
+      "|a - b| / |a|, means over tokens with 95 % bootstrap intervals over texts.",
+    chart: {
+      kind: "lines",
+      x: "layer",
+      y: "value",
+      series: "measure",
+      xAxis: "layer",
+      yAxis: "mean over tokens",
+      interval: { low: "low", high: "high" },
+      dots: true,
+    },
+    columns: [
+      { name: "measure", label: "measure" },
+      { name: "layer", label: "layer" },
+      { name: "value", label: "value" },
+      { name: "low", label: "low" },
+      { name: "high", label: "high" },
+    ],
+    rows: points.map(({ name, layer, value, low, high }) => [name, layer, value, low, high]),
+    details: points.map((point) => `layer ${point.layer}\n${point.name} ${shown(point)}`),
+    table: {
+      head: ["layer", ...measures.map(([, name]) => name)],
+      rows: sorted.map((one) => [String(one.layer), ...measures.map(([field]) => shown(one[field]))]),
+    },
+  };
+}
+
+/** What each artefact measures in both models. */
+function artefacts({ dictionary, probe, vector }: DriftResult): Figure[] {
+  const pairs = [
+    ...(dictionary?.loss_recovered
+      ? [{ name: `loss recovered, ${dictionary.name}`, pair: dictionary.loss_recovered }]
+      : []),
+    ...(probe === undefined ? [] : [{ name: `AUROC, ${probe.name}`, pair: probe.auroc }]),
+    ...(vector === undefined ? [] : [{ name: `separation, ${vector.name}`, pair: vector.separation }]),
+  ];
+  const bars = pairs.flatMap(({ name, pair }) =>
+    pair.map((measured, i) => ({ name: `${name}, ${i === 0 ? "first" : "second"} model`, ...measured })),
+  );
+  const jaccard = dictionary?.jaccard;
+  if (jaccard) bars.push({ name: `active features in common, ${dictionary.name}`, ...jaccard });
+  if (bars.length === 0) return [];
+  return [
+    {
+      id: "drift-artefacts",
+      title: "What becomes of artefacts",
+      description:
+        "The same measurement in both models, with 95 % bootstrap intervals over texts in the table.",
+      chart: { kind: "bars", label: "name", value: "value", axis: "share" },
+      columns: [
+        { name: "name", label: "name" },
+        { name: "value", label: "value" },
+        { name: "low", label: "low" },
+        { name: "high", label: "high" },
+      ],
+      rows: bars.map(({ name, value, low, high }) => [name, value, low, high]),
+      details: bars.map((bar) => `${bar.name}\n${shown(bar)}`),
+      table: {
+        head: ["measurement", "value", "low", "high"],
+        rows: bars.map(({ name, value, low, high }) => [
+          name,
+          figureOf(value),
+          figureOf(low),
+          figureOf(high),
+        ]),
+      },
+    },
+  ];
+}

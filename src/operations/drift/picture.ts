@@ -1,0 +1,100 @@
+import type { DriftResult, Measured } from "../../contracts/index.js";
+import type { Canvas } from "../../terminal/canvas.js";
+import { heading, labelled } from "../../terminal/page.js";
+import { table } from "../../terminal/table.js";
+import { oneLine } from "../../terminal/text.js";
+
+/** Two models side by side: block outputs by layer, and what becomes of artefacts. */
+export function driftPicture(result: DriftResult, canvas: Canvas): string[] {
+  const right = { align: "right" as const };
+  const layers = [...result.layers].sort((a, b) => a.layer - b.layer);
+  const [one, two] = result.models.map(({ name, quantization }) => oneLine(`${name} ${quantization}`.trim()));
+  const columns = [
+    { title: "layer", ...right },
+    { title: "cosine", ...right },
+    { title: "|b| / |a|", ...right },
+    { title: "|a - b| / |a|", ...right, dispensable: 1 },
+  ];
+  const rows = layers.map(({ layer, cosine, relative_length, relative_difference }) => [
+    String(layer),
+    ...[cosine, relative_length, relative_difference].map(shown),
+  ]);
+  return [
+    ...labelled("Models", `a: ${one}; b: ${two}`, canvas),
+    "",
+    heading(
+      "Block outputs",
+      `means over ${result.tokens} tokens of ${result.texts} texts, 95 % intervals over texts`,
+      "",
+      canvas,
+    ),
+    ...table(columns, rows, canvas),
+    ...artefacts(result, canvas),
+  ];
+}
+
+function artefacts({ dictionary, probe, vector }: DriftResult, canvas: Canvas): string[] {
+  const rows = [
+    ...(dictionary === undefined
+      ? []
+      : [
+          [
+            `${oneLine(dictionary.name)}, ${dictionary.point === undefined ? "" : `${dictionary.point} of `}layer ${dictionary.layer}`,
+            "active features in common",
+            "",
+            "",
+            dictionary.jaccard === null ? "none" : shown(dictionary.jaccard),
+          ],
+        ]),
+    ...(dictionary?.loss_recovered && dictionary.loss_recovered_difference
+      ? [
+          [
+            oneLine(dictionary.name),
+            "loss recovered",
+            ...dictionary.loss_recovered.map(shown),
+            shown(dictionary.loss_recovered_difference),
+          ],
+        ]
+      : []),
+    ...(probe === undefined
+      ? []
+      : [
+          [
+            `${oneLine(probe.name)}, layer ${probe.layer}`,
+            "AUROC",
+            ...probe.auroc.map(shown),
+            shown(probe.difference),
+          ],
+        ]),
+    ...(vector === undefined
+      ? []
+      : [
+          [
+            `${oneLine(vector.name)}, layer ${vector.layer}`,
+            "separation",
+            ...vector.separation.map(shown),
+            shown(vector.difference),
+          ],
+        ]),
+  ];
+  if (rows.length === 0) return [];
+  return [
+    "",
+    heading("Artefacts", "the same measurement in both models", "", canvas),
+    ...table(
+      [
+        { title: "name", least: 8 },
+        { title: "measured", least: 8 },
+        { title: "a" },
+        { title: "b" },
+        { title: "both" },
+      ],
+      rows,
+      canvas,
+    ),
+  ];
+}
+
+function shown({ value, low, high }: Measured): string {
+  return `${value.toFixed(4)} (${low.toFixed(4)} to ${high.toFixed(4)})`;
+}

@@ -1,0 +1,237 @@
+import type { Description, ExplainConfig, ExplainedRow, ExplainResult } from "../../contracts/index.js";
+import { UserError } from "../../contracts/user-error.js";
+import type { NamedArrays } from "../../formats/npz-writer.js";
+import { shuffle, uniformNumbers } from "../../library/index.js";
+import type { Context, Explanation, Filling, Model } from "../../native/index.js";
+import type { Artifacts } from "../../lab/artifacts.js";
+import { writeNpz } from "../../lab/npz.js";
+import { openContext } from "../../lab/rows/open-context.js";
+import type { Findings, OperationInput } from "../run.js";
+import { checkLayers, checkPositions, pieceLookup, tokenizeInput } from "../../lab/rows/tokens.js";
+
+/** The verbaliser's prompt: what stands before the row, the token whose place it takes, and what stands behind. */
+interface Prompt {
+  before: Int32Array;
+  marker: number;
+  after: Int32Array;
+}
+
+const note =
+  "A description is what the verbaliser says to a row, not what the row means: read it beside what it says to the same " +
+  "numbers in another order, and to no row.";
+
+/** Streams of random numbers of one seed. */
+const [ofDraws, ofOrders] = [0, 1];
+
+/**
+ * Puts rows of a block output, each by itself, where a token's embedding stands in another model's prompt, and keeps what that
+ * model says (natural-language autoencoders; activation oracles; SelfIE, where both models are one). Beside it, what it says
+ * to the same numbers in another order, and to no row.
+ */
+export async function explain(input: OperationInput<ExplainConfig>): Promise<Findings<ExplainResult>> {
+  const { config, model } = input;
+  checkLayers(model, [config.layer]);
+  const tokens = await tokenizeInput(model, config.prompt, config.max_input_tokens, "prompt");
+  const positions = config.positions.map((position) => indexOf(position, tokens.length));
+  if (config.verbaliser === undefined) return explainWith(model, input, tokens, positions);
+  // Before anything is computed: whether there is memory for both is seen here.
+  const verbaliser = await input.openOther(config.verbaliser, config.verbaliser_revision);
+  try {
+    return await explainWith(verbaliser, input, tokens, positions);
+  } finally {
+    await verbaliser.close();
+  }
+}
+
+async function explainWith(
+  verbaliser: Model,
+  input: OperationInput<ExplainConfig>,
+  tokens: Int32Array,
+  positions: number[],
+): Promise<Findings<ExplainResult>> {
+  const { config, model, clock, artifacts } = input;
+  checkWidths(model, verbaliser);
+  const prompt = await readTemplate(verbaliser, config);
+  const length = prompt.before.length + 1 + prompt.after.length;
+  const nCtx = length + config.description_tokens;
+  checkPositions(
+    verbaliser,
+    nCtx,
+    `The template has ${length} tokens and a description up to ${config.description_tokens}`,
+  );
+  const context = await clock.measure("context", () => verbaliser.createContext({ nCtx }));
+  try {
+    const { tokenScale } = await checkInput(context);
+    const rows = await readRows(input, tokens, positions);
+    const norms = rows.map((row) => Math.hypot(...row));
+    const put = rows.map((row, i) => scaled(row, norms[i] as number, config, positions[i] as number));
+    const orders = config.controls ? put.map((row, i) => shuffled(row, config.seed, i)) : [];
+    await clock.measure("artifact", () => writeRows(artifacts, { rows, shuffled: orders }, positions));
+    const fillings: Filling[] = [...put, ...orders].map((row) => ({ row }));
+    if (config.controls) fillings.push({ token: prompt.marker });
+    const said = await clock.measure("compute", () => answer(input, context, prompt, fillings));
+    const told = await describeAll(verbaliser, said);
+    const ids = positions.map((position) => tokens[position] as number);
+    const piece = await pieceLookup(model, ids);
+    const { name, quantization, bytes } = verbaliser.info;
+    return {
+      layer: config.layer,
+      verbaliser: { name, quantization, bytes, prompt_tokens: length, token_scale: tokenScale },
+      length: config.length ?? null,
+      explained: positions.map(
+        (position, i): ExplainedRow => ({
+          ...{ position, token: piece(ids[i] as number), token_id: ids[i] as number },
+          norm: norms[i] as number,
+          descriptions: told[i] as Description[],
+          ...(config.controls && { shuffled: told[positions.length + i] as Description[] }),
+        }),
+      ),
+      ...(config.controls && { unfilled: told.at(-1) as Description[] }),
+      note,
+    };
+  } finally {
+    await context.close();
+  }
+}
+
+/** @throws UserError where the prompt has no such token */
+function indexOf(position: number, length: number): number {
+  const index = position < 0 ? length + position : position;
+  if (index >= 0 && index < length) return index;
+  throw new UserError(
+    `positions: ${position} does not exist; the prompt has ${length} tokens, 0 to ${length - 1}.`,
+  );
+}
+
+/** @throws UserError where a row cannot stand for an embedding */
+function checkWidths({ info: one }: Model, { info: other }: Model): void {
+  if (one.nEmbd === other.nEmbd) return;
+  throw new UserError(
+    `A row of ${one.name} has ${one.nEmbd} values, a token embedding of the verbaliser ${other.name} ${other.nEmbd}; a row needs a verbaliser as wide as it is.`,
+  );
+}
+
+/** @throws UserError where the verbaliser does not take rows as it takes tokens */
+async function checkInput(context: Context): Promise<{ tokenScale: number }> {
+  const found = await context.embeddingInput();
+  if (!found.supported) throw new UserError(found.reason);
+  return found;
+}
+
+/** @throws UserError where the marker is no one token, or not once in the template */
+async function readTemplate(verbaliser: Model, { template, marker }: ExplainConfig): Promise<Prompt> {
+  const own = await verbaliser.tokenize(marker, { special: false, parseSpecial: true });
+  if (own.length !== 1) {
+    const pieces = (await verbaliser.pieces(own)).map((piece) => JSON.stringify(piece)).join(" ");
+    throw new UserError(
+      `marker must be exactly one token of the verbaliser; ${JSON.stringify(marker)} gives ${own.length}: ${pieces}.`,
+    );
+  }
+  const [id] = own as unknown as [number];
+  const all = withoutSecondBos(
+    await verbaliser.tokenize(template, { special: true, parseSpecial: true }),
+    verbaliser,
+  );
+  const places = [...all.keys()].filter((place) => all[place] === id);
+  const [place] = places;
+  if (place === undefined || places.length > 1) {
+    throw new UserError(
+      `The marker ${JSON.stringify(marker)} stands ${places.length} times in the template as a token of its own, not once: ` +
+        "its neighbours may be read together with it.",
+    );
+  }
+  return { before: all.slice(0, place), marker: id, after: all.slice(place + 1) };
+}
+
+/** A template in a chat format spells the token that the tokeniser puts before every text, too. */
+function withoutSecondBos(tokens: Int32Array, { info }: Model): Int32Array {
+  return info.addBos && tokens.length > 1 && tokens[0] === tokens[1] ? tokens.slice(1) : tokens;
+}
+
+async function readRows(
+  { config, model, clock, progress, signal }: OperationInput<ExplainConfig>,
+  tokens: Int32Array,
+  positions: readonly number[],
+): Promise<Float32Array[]> {
+  progress({ stage: "reading the rows", done: 0, total: 1 });
+  const context = await clock.measure("context", () =>
+    openContext(model, { nCtx: tokens.length, nBatch: tokens.length }),
+  );
+  try {
+    const found = await clock.measure("compute", () =>
+      context.features({
+        ...{ sequences: [tokens], layers: [config.layer], rows: "all" as const },
+        ...(signal && { signal }),
+      }),
+    );
+    const { nEmbd } = model.info;
+    const all = found.get(config.layer)?.data as Float32Array;
+    return positions.map((position) => all.slice(position * nEmbd, (position + 1) * nEmbd));
+  } finally {
+    await context.close();
+  }
+}
+
+/** The rows as they were read, before anything is done to their length, and those of the control as they were put in. */
+async function writeRows(
+  artifacts: Artifacts,
+  lists: Record<string, Float32Array[]>,
+  positions: readonly number[],
+): Promise<void> {
+  const arrays: NamedArrays = { positions: { data: Int32Array.from(positions), shape: [positions.length] } };
+  for (const [name, rows] of Object.entries(lists)) {
+    const [first] = rows;
+    if (first === undefined) continue;
+    const data = new Float32Array(first.length * rows.length);
+    for (const [i, row] of rows.entries()) data.set(row, i * first.length);
+    arrays[name] = { data, shape: [rows.length, first.length] };
+  }
+  await writeNpz(artifacts, "rows.npz", arrays);
+}
+
+/** @throws UserError where a row has no direction to keep */
+function scaled(row: Float32Array, norm: number, { length }: ExplainConfig, position: number): Float32Array {
+  if (length === undefined) return row;
+  if (norm === 0) throw new UserError(`The row of token ${position} is zero and cannot be scaled.`);
+  return row.map((value) => (value * length) / norm);
+}
+
+/** The same numbers, each as likely anywhere. */
+function shuffled(row: Float32Array, seed: number, which: number): Float32Array {
+  return shuffle(row.slice(), uniformNumbers(streamSeed(seed, ofOrders, which)));
+}
+
+function streamSeed(seed: number, stream: number, which: number): number {
+  return (seed + Math.imul(stream * 65_536 + which + 1, 0x9e3779b1)) >>> 0;
+}
+
+async function answer(
+  { config, progress, signal }: OperationInput<ExplainConfig>,
+  context: Context,
+  { before, after }: Prompt,
+  fillings: readonly Filling[],
+): Promise<Explanation[]> {
+  const { samples, description_tokens: maxTokens, temperature, seed } = config;
+  const random = uniformNumbers(streamSeed(seed, ofDraws, 0));
+  // Every row, and every control, is answered with the same draws: what differs is the row.
+  const draws = Float64Array.from({ length: samples * maxTokens }, random);
+  const stage = "putting rows into words";
+  progress({ stage, done: 0, total: fillings.length * samples * maxTokens });
+  return context.explain({
+    ...{ before, after, fillings, maxTokens, samples },
+    ...(temperature > 0 && { temperature, draws }),
+    onProgress: (done, total) => progress({ stage, done, total }),
+    ...(signal && { signal }),
+  });
+}
+
+async function describeAll(verbaliser: Model, said: readonly Explanation[]): Promise<Description[][]> {
+  const told: Description[][] = [];
+  for (const { answers } of said) {
+    const texts = answers.map(async ({ tokens, ended }) => ({
+      ...{ text: await verbaliser.detokenize(tokens), tokens: tokens.length, ended },
+    }));
+    told.push(await Promise.all(texts));
+  }
+  return told;
+}

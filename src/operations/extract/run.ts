@@ -1,0 +1,344 @@
+import { createHash } from "node:crypto";
+import { bytesText } from "../../contracts/bytes-text.js";
+import type { Excluded } from "../../contracts/excluded.js";
+import type { ExtractConfig, ExtractResult } from "../../contracts/index.js";
+import { saidPoint } from "../../contracts/names.js";
+import { UserError } from "../../contracts/user-error.js";
+import { version } from "../../contracts/version.js";
+import { modelFingerprint } from "../../library/index.js";
+import { sumOfExcluded } from "../../native/excluded.js";
+import { backendInfo, type Context } from "../../native/index.js";
+import { Artifacts } from "../../lab/artifacts.js";
+import { ExtractionFolder, extractionFormat, type IndexHead, indexText } from "../../lab/extraction/folder.js";
+import { indexName, type Plan, Planner, type RowForm, type Shard } from "../../lab/extraction/plan.js";
+import { RowWriter } from "../../lab/extraction/row-writer.js";
+import { givenTexts, type TextSource, textsOfFile } from "../../lab/extraction/texts.js";
+import { exampleTokens, skippedIn } from "../../lab/rows/example-tokens.js";
+import { checkPoints, openContext } from "../../lab/rows/open-context.js";
+import type { Findings, OperationInput } from "../run.js";
+import { batchSequences, packedContext, tokensOfBatch } from "../../lab/rows/packing.js";
+import { checkLayers, checkLength } from "../../lab/rows/tokens.js";
+
+const excludesNothing: Excluded = { bos: 0, outliers: 0 };
+
+/** What is extracted, once it is counted. */
+interface Extraction {
+  input: OperationInput<ExtractConfig>;
+  source: TextSource;
+  part: readonly [number, number];
+  form: RowForm;
+  plan: Plan;
+  /** Of the texts. */
+  sha256: string;
+  /** Tokens of the longest text. */
+  longest: number;
+}
+
+/** Writes the block outputs of a data set, or another point of blocks, to disk: counted first, then shard by shard. */
+export async function extract(input: OperationInput<ExtractConfig>): Promise<Findings<ExtractResult>> {
+  const { config, model, clock } = input;
+  checkLayers(model, config.layers);
+  const source = config.data === undefined ? givenTexts(config.examples ?? []) : textsOfFile(config.data);
+  const extraction = await clock.measure("plan", () => planned(input, source));
+  if (config.plan === true)
+    return describe(extraction, { kept: 0, computed: 0, seconds: 0, excluded: new Map() });
+
+  const head = await headOf(extraction);
+  if (config.out === undefined) {
+    const made = await makeShards(extraction, input.artifacts, new Set());
+    await input.artifacts.create(indexName(extraction.part), async (file) => {
+      await file.write(Buffer.from(indexText(head, extraction.plan, true)), 0);
+    });
+    return describe(extraction, made);
+  }
+  const folder = await ExtractionFolder.open(config.out, extraction.part);
+  try {
+    const finished = await folder.begin(head, extraction.plan);
+    const made = await makeShards(extraction, new Artifacts(folder.path), finished);
+    await folder.write(head, extraction.plan, true);
+    return describe(extraction, made);
+  } finally {
+    await folder.close();
+  }
+}
+
+async function planned(input: OperationInput<ExtractConfig>, source: TextSource): Promise<Extraction> {
+  const { config, model, progress } = input;
+  const { layers, rows, dtype } = config;
+  const part = (config.shard ?? [0, 1]) as [number, number];
+  const form = { layers, ...saidPoint(config.point), hidden: model.info.nEmbd, rows, dtype };
+  const planner = new Planner(form, part, config.shard_tokens);
+  const hash = createHash("sha256");
+  let longest = 0;
+  for await (const { tokens, cut } of tokensOf(input, source, part, 0, (bytes) => hash.update(bytes))) {
+    planner.add(tokens.length, cut);
+    longest = Math.max(longest, tokens.length);
+    progress({ stage: "counting tokens", done: planner.tokens, total: 0 });
+  }
+  const plan = planner.finish();
+  if (plan.texts === 0) {
+    const whole = part[1] === 1 ? "" : `, as part ${part[0]} of ${part[1]}`;
+    throw new UserError(`There are no texts in ${source.name}${whole}.`);
+  }
+  return { input, source, part, form, plan, sha256: hash.digest("hex"), longest };
+}
+
+interface Tokens {
+  /** In the data set. */
+  index: number;
+  tokens: Int32Array;
+  /** The first that a mean counts. */
+  start: number;
+  cut: boolean;
+}
+
+/** The texts of one part as the model reads them. @param skipped texts of the part that are not even tokenised */
+async function* tokensOf(
+  { config, model }: OperationInput<ExtractConfig>,
+  source: TextSource,
+  [own, parts]: readonly [number, number],
+  skipped: number,
+  onBytes?: (bytes: Uint8Array) => void,
+): AsyncGenerator<Tokens> {
+  let index = -1;
+  let left = skipped;
+  for await (const text of source.read(onBytes)) {
+    index++;
+    if (index % parts !== own || left-- > 0) continue;
+    const what = `Text ${index} of ${source.name}`;
+    const { tokens, start } = await exampleTokens(model, text, config.rows, what);
+    const kept = config.too_long === "cut" ? tokens.slice(0, config.max_input_tokens) : tokens;
+    checkLength(model, kept, config.max_input_tokens, what);
+    if (config.rows === "response" && start >= kept.length) {
+      throw new UserError(
+        `${what} has ${start} tokens before its response; of the ${config.max_input_tokens} that are kept none is left.`,
+      );
+    }
+    yield { index, tokens: kept, start: Math.min(start, kept.length - 1), cut: kept.length < tokens.length };
+  }
+}
+
+/** Everything that decides the numbers, and what they were made with. */
+async function headOf({ input, source, part, form, sha256 }: Extraction): Promise<IndexHead> {
+  const { config, model } = input;
+  const { llamaCpp, backend } = backendInfo();
+  return {
+    format: extractionFormat,
+    source: {
+      data: { name: source.name, sha256 },
+      shard: [...part],
+      model_fingerprint: await modelFingerprint(model.info.path),
+      ...form,
+      skipped_in_mean: skippedIn(model),
+      // An older extraction, whose means leave out nothing but BOS, is not continued.
+      ...(isMean(form) && { mean_excludes: "norms above 10 medians" }),
+      max_input_tokens: config.max_input_tokens,
+      too_long: config.too_long,
+      "llama.cpp": llamaCpp,
+      backend,
+    },
+    made_with: {
+      tapline: version,
+      model: model.info.name,
+      architecture: model.info.architecture,
+      quantization: model.info.quantization,
+    },
+  };
+}
+
+interface Made {
+  /** Shards that were there. */
+  kept: number;
+  /** Tokens of those that were not. */
+  computed: number;
+  seconds: number;
+  /** By layer, from their means. */
+  excluded: Map<number, Excluded>;
+}
+
+async function makeShards(
+  extraction: Extraction,
+  artifacts: Artifacts,
+  finished: ReadonlySet<string>,
+): Promise<Made> {
+  const { input, plan, source, part } = extraction;
+  const missing = plan.shards.filter(({ file }) => !finished.has(file));
+  const made: Made = {
+    kept: plan.shards.length - missing.length,
+    computed: 0,
+    seconds: 0,
+    excluded: new Map(),
+  };
+  if (missing.length === 0) return made;
+  const context = await input.clock.measure("context", () => openContext(input.model, shapeOf(extraction)));
+  const started = performance.now();
+  let texts: AsyncGenerator<Tokens> | undefined;
+  try {
+    checkPoints(context, [extraction.form.point ?? "block_out"]);
+    let before = 0; // texts
+    let done = 0; // tokens
+    for (const [number, shard] of plan.shards.entries()) {
+      if (finished.has(shard.file)) {
+        await texts?.return(undefined);
+        texts = undefined;
+      } else {
+        texts ??= tokensOf(input, source, part, before);
+        const own = texts;
+        const stage = `extracting ${bytesText(plan.bytes)}, file ${number + 1} of ${plan.shards.length}`;
+        const onTokens = (tokens: number) =>
+          input.progress({ stage, done: done + tokens, total: plan.tokens });
+        onTokens(0);
+        await artifacts
+          .create(shard.file, async (file) => {
+            const writer = new RowWriter(file, shard, extraction.form);
+            await fillShard(extraction, context, own, { shard, writer, onTokens, made });
+            await input.clock.measure("artifact", () => writer.finish());
+          })
+          .catch((error) => Promise.reject(fullDisk(error, extraction, number)));
+        made.computed += shard.tokens;
+      }
+      before += shard.texts;
+      done += shard.tokens;
+    }
+  } finally {
+    await texts?.return(undefined);
+    await context.close();
+  }
+  made.seconds = (performance.now() - started) / 1000;
+  return made;
+}
+
+/** A context that holds one batch. */
+function shapeOf({ input, plan, form, longest }: Extraction) {
+  const most = tokensOfBatch(input.model, { layers: form.layers, everyToken: form.rows !== "last" });
+  return packedContext({ count: plan.texts, tokens: plan.tokens, longest }, most);
+}
+
+interface Filling {
+  shard: Shard;
+  writer: RowWriter;
+  onTokens: (tokens: number) => void;
+  made: Made;
+}
+
+/** Computes batch after batch; the one before is written, and the next one tokenised, in the meantime. */
+async function fillShard(
+  { input, source, form }: Extraction,
+  context: Context,
+  texts: AsyncGenerator<Tokens>,
+  { shard, writer, onTokens, made }: Filling,
+): Promise<void> {
+  const { signal, clock } = input;
+  let left = shard.texts;
+  let waiting: Tokens | undefined;
+  const changed = () => new UserError(`${source.name} has changed while it was read.`);
+  const nextBatch = async (): Promise<Tokens[]> => {
+    const batch: Tokens[] = [];
+    let tokens = 0;
+    while (left > 0 && batch.length < batchSequences) {
+      if (waiting === undefined) {
+        const next = await texts.next();
+        if (next.done) throw changed();
+        waiting = next.value;
+      }
+      if (batch.length > 0 && tokens + waiting.tokens.length > context.nBatch) break;
+      tokens += waiting.tokens.length;
+      batch.push(waiting);
+      waiting = undefined;
+      left--;
+    }
+    return batch;
+  };
+  let written = Promise.resolve();
+  let coming = nextBatch();
+  let done = 0;
+  while (done < shard.tokens) {
+    const batch = await coming;
+    const tokens = batch.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    if (tokens === 0 || done + tokens > shard.tokens) throw changed();
+    coming = handled(nextBatch());
+    const rows = await clock.measure("compute", () =>
+      context.features({
+        sequences: batch.map(({ tokens }) => tokens),
+        layers: form.layers,
+        ...(form.point && { point: form.point }),
+        rows: form.rows === "response" ? "mean" : form.rows,
+        ...(form.rows !== "all" && { starts: Int32Array.from(batch, ({ start }) => start) }),
+        ...(signal === undefined ? {} : { signal }),
+      }),
+    );
+    for (const [layer, { excluded }] of isMean(form) ? rows : []) {
+      made.excluded.set(layer, sumOfExcluded([made.excluded.get(layer) ?? excludesNothing, excluded]));
+    }
+    await written;
+    written = handled(writer.add(batch, rows));
+    done += tokens;
+    onTokens(done);
+  }
+  if ((await coming).length > 0) throw changed();
+  await clock.measure("artifact", () => written);
+}
+
+function outliersNote(excluded: Made["excluded"]): string {
+  const most = Math.max(0, ...[...excluded.values()].map(({ outliers }) => outliers));
+  return most === 0
+    ? ""
+    : `Means leave out up to ${most} activations per layer whose norm is above ten times their text's median.`;
+}
+
+function isMean({ rows }: RowForm): boolean {
+  return rows === "mean" || rows === "response";
+}
+
+/** A promise that somebody awaits later: nobody is told before that it has failed. */
+function handled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
+}
+
+function fullDisk(error: unknown, { input, plan }: Extraction, number: number): unknown {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === undefined || !["ENOSPC", "EDQUOT", "EFBIG"].includes(code)) return error;
+  const { out } = input.config;
+  const kept =
+    out === undefined
+      ? "Name a folder with out, and what is finished there is kept."
+      : `The ${number} before it are kept in ${out}, and the same extraction goes on behind them.`;
+  return new UserError(
+    `The disk is full (${code}) at file ${number + 1} of ${plan.shards.length}, which has ${bytesText(plan.shards[number]?.bytes ?? 0)}. ${kept}`,
+  );
+}
+
+function describe(
+  { input, plan, form, part, source, sha256 }: Extraction,
+  { kept, computed, seconds, excluded }: Made,
+): Findings<ExtractResult> {
+  const { config, model } = input;
+  const planOnly = config.plan === true;
+  return {
+    folder: config.out ?? null,
+    index: planOnly ? null : indexName(part),
+    data: { name: source.name, sha256 },
+    layers: config.layers,
+    ...(form.point && { point: form.point }),
+    ...{ hidden: form.hidden, rows: form.rows, dtype: form.dtype, shard: [...part] },
+    ...{ texts: plan.texts, cut_texts: plan.cut_texts, tokens: plan.tokens, row_count: plan.rows },
+    ...{ bytes: plan.bytes, files: plan.shards.length, kept_files: kept },
+    tokens_per_second: computed > 0 ? computed / seconds : null,
+    ...(isMean(form) &&
+      computed > 0 && {
+        excluded: config.layers.map((layer) => ({ layer, ...(excluded.get(layer) ?? excludesNothing) })),
+      }),
+    note: [
+      planOnly ? "Only a plan: nothing was computed or written." : "",
+      form.rows === "mean" && skippedIn(model) > 0 ? "A text's BOS token is left out of its mean." : "",
+      outliersNote(excluded),
+      form.rows === "response" ? "Rows are means over the tokens behind each prompt." : "",
+      form.rows === "all" && skippedIn(model) > 0
+        ? "The first row of each text is that of its BOS token, whose norm is unlike those of other tokens."
+        : "",
+    ]
+      .filter((part) => part !== "")
+      .join(" "),
+  };
+}

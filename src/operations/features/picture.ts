@@ -1,0 +1,160 @@
+import type { FeaturePage, FeaturesResult } from "../../contracts/index.js";
+import type { Canvas } from "../../terminal/canvas.js";
+import { shortNumber } from "../../terminal/figures.js";
+import { heading, labelled } from "../../terminal/page.js";
+import { dim, inScale, magnitudeScale } from "../../terminal/paint.js";
+import { table } from "../../terminal/table.js";
+import { oneLine, visible } from "../../terminal/text.js";
+
+/** Tokens of the first text that are listed with their features. */
+const tokensShown = 40;
+const featuresShown = 4;
+
+/** What a dictionary sees in texts: how well it fits them, features by token, and the strongest ones. */
+export function featuresPicture(result: FeaturesResult, canvas: Canvas): string[] {
+  return [
+    heading("Fidelity", "how well the dictionary stands for what it reads in these texts", "", canvas),
+    ...fidelity(result, canvas),
+    "",
+    ...byToken(result, canvas),
+    "",
+    heading("Strongest features", "by their greatest activation anywhere", "", canvas),
+    ...strongest(result, canvas),
+    ...(result.pages ?? []).flatMap((page) => ["", ...pagePicture(page, result, canvas)]),
+  ];
+}
+
+/** One feature: where it is active, what it raises and lowers, and what is near it. */
+function pagePicture(page: FeaturePage, { texts, fidelity }: FeaturesResult, canvas: Canvas): string[] {
+  const { feature, label, groups, histogram, raised, lowered, neighbours } = page;
+  const greatest = groups[0]?.examples[0]?.activation ?? 0;
+  const row = (name: string, text: string) => labelled(name, text, canvas);
+  const words = (tokens: FeaturePage["raised"]) =>
+    tokens?.map(({ token, effect }) => `${visible(token)} ${shortNumber(effect)}`).join(", ") ??
+    "no logit lens";
+  const examples = groups.flatMap(({ name, examples }) =>
+    examples.map(({ text, token, activation, from, activations }, i) => {
+      const tokens = texts[text]?.tokens.slice(from, from + activations.length) ?? [];
+      const shown = tokens
+        .map((piece, j) =>
+          inScale(visible(piece), (activations[j] as number) / greatest, magnitudeScale, canvas.colors),
+        )
+        .join("");
+      return `${(i === 0 ? name : "").padEnd(10)} ${shortNumber(activation).padStart(7)}  ${String(text).padStart(4)}:${String(token).padEnd(4)} ${shown}`;
+    }),
+  );
+  return [
+    heading(
+      `Feature ${feature}`,
+      label === undefined ? `active in ${page.active_tokens} tokens of ${fidelity.tokens}` : oneLine(label),
+      "",
+      canvas,
+    ),
+    ...(histogram.length === 0
+      ? [dim("It is active in no token of these texts.", canvas.colors)]
+      : row(
+          "Activations",
+          `0 ${sparks(histogram.map(({ tokens }) => tokens))} ${shortNumber(greatest)}, ${page.active_tokens} tokens`,
+        )),
+    ...row("Raises", words(raised)),
+    ...row("Lowers", words(lowered)),
+    ...row(
+      "Near",
+      neighbours
+        .map(
+          ({ feature, cosine, label }) =>
+            `${feature} ${cosine.toFixed(2)}${label === undefined ? "" : ` ${oneLine(label)}`}`,
+        )
+        .join(", "),
+    ),
+    ...examples,
+  ];
+}
+
+/** A bar a number, on a scale of roots: the few strong ones are what one looks for. */
+function sparks(counts: readonly number[]): string {
+  const most = Math.max(1, ...counts);
+  return counts
+    .map((count) => (count === 0 ? " " : "▁▂▃▄▅▆▇█"[Math.min(7, Math.floor(8 * Math.sqrt(count / most)))]))
+    .join("");
+}
+
+function fidelity({ fidelity, dictionary, layer, point }: FeaturesResult, canvas: Canvas): string[] {
+  const share = (value: number | null) => (value === null ? "–" : `${(value * 100).toFixed(1)} %`);
+  const { cross_entropy: loss } = fidelity;
+  const row = (label: string, text: string) => labelled(label, text, canvas);
+  return [
+    ...row(
+      "Dictionary",
+      `${oneLine(dictionary.name)}, ${dictionary.features} features (${dictionary.activation}, ${dictionary.layout}), ` +
+        `${point ?? "output"} of block ${layer}`,
+    ),
+    ...row(
+      "Explained",
+      `${share(fidelity.explained_variance)} of the variance of ${fidelity.tokens} tokens, cosine ${fidelity.cosine.toFixed(3)}, ` +
+        `${fidelity.l0.toFixed(1)} features active a token`,
+    ),
+    ...row(
+      "Loss",
+      loss === null
+        ? "no next token to predict"
+        : `${loss.clean.toFixed(3)} nats a token as it is, ${loss.reconstructed.toFixed(3)} through the dictionary, ` +
+            `${loss.ablated.toFixed(3)} with zeros: ${share(fidelity.loss_recovered)} recovered`,
+    ),
+  ];
+}
+
+function byToken({ texts }: FeaturesResult, canvas: Canvas): string[] {
+  const [text] = texts;
+  if (text === undefined) return [];
+  const greatest = Math.max(...text.top.flatMap((top) => top.map(({ activation }) => activation)), 0);
+  const rows = text.tokens.slice(0, tokensShown).map((token, index) => {
+    const top = (text.top[index] ?? []).slice(0, featuresShown);
+    const share = greatest > 0 ? (top[0]?.activation ?? 0) / greatest : 0;
+    return [
+      String(index),
+      [visible(token), (shown: string) => inScale(shown, share, magnitudeScale, canvas.colors)] as const,
+      top.map(({ feature, activation }) => `${feature} ${shortNumber(activation)}`).join("   ") || "none",
+    ];
+  });
+  const more = text.tokens.length - rows.length;
+  const title = texts.length === 1 ? "By token" : "By token, first text";
+  return [
+    heading(title, "feature and activation, strongest first", "", canvas),
+    ...table(
+      [{ title: "#", align: "right" }, { title: "token" }, { title: "features", least: 12 }],
+      rows,
+      canvas,
+    ),
+    ...(more > 0 ? [dim(`… ${more} more tokens in the result`, canvas.colors)] : []),
+  ];
+}
+
+function strongest({ features, texts }: FeaturesResult, canvas: Canvas): string[] {
+  const rows = features.map(({ feature, max, mean, frequency, text, token }) => {
+    const tokens = texts[text]?.tokens ?? [];
+    const around = tokens
+      .slice(Math.max(0, token - 6), token + 1)
+      .map(visible)
+      .join("");
+    return [
+      String(feature),
+      shortNumber(max),
+      shortNumber(mean),
+      `${(frequency * 100).toFixed(frequency < 0.1 ? 1 : 0)} %`,
+      oneLine(around),
+    ];
+  });
+  const right = { align: "right" as const };
+  return table(
+    [
+      { title: "feature", ...right },
+      { title: "max", ...right },
+      { title: "mean", ...right, dispensable: 1 },
+      { title: "active", ...right },
+      { title: "strongest after", least: 12 },
+    ],
+    rows,
+    canvas,
+  );
+}

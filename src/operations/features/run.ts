@@ -1,0 +1,204 @@
+import type { FeaturePage, FeaturesConfig, FeaturesResult } from "../../contracts/index.js";
+import { limits, topCounts } from "../../contracts/limits.js";
+import { saidPoint } from "../../contracts/names.js";
+import { UserError } from "../../contracts/user-error.js";
+import { taplineHome } from "../../files/home.js";
+import { Dictionaries, type OpenDictionary } from "../../library/index.js";
+import { type Context, type Model, strongestFeatures } from "../../native/index.js";
+import { writeNpz } from "../../lab/npz.js";
+import { excludedIn, fidelityOf, type Reading, readThrough } from "../../lab/rows/dictionary-reading.js";
+import { checkPoints, openContext } from "../../lab/rows/open-context.js";
+import type { Findings, OperationInput } from "../run.js";
+import { tokenizeInput } from "../../lab/rows/tokens.js";
+
+/**
+ * Reads texts through a stored dictionary: which features are active in which token, and how well the dictionary fits
+ * these texts: explained variance, L0, and the loss recovered (Bricken et al. 2023, "Towards Monosemanticity").
+ */
+export async function features(input: OperationInput<FeaturesConfig>): Promise<Findings<FeaturesResult>> {
+  const { config, model, artifacts, clock, progress } = input;
+  const dictionaries = new Dictionaries(taplineHome());
+  const { nEmbd, nLayer } = model.info;
+  const dictionary = await dictionaries.fitting(config.dictionary, { nEmbd, nLayer });
+  const texts = await tokenizeTexts(input);
+  const longest = Math.max(...texts.map(({ length }) => length));
+  const context = await clock.measure("context", () => openContext(model, { nCtx: longest }));
+  const readings: Reading[] = [];
+  let pages: FeaturePage[] | undefined;
+  try {
+    checkPoints(context, [dictionary.stored.point]);
+    for (const [done, tokens] of texts.entries()) {
+      progress({ stage: "features", done, total: texts.length });
+      readings.push(await clock.measure("compute", () => readThrough(input, context, dictionary, tokens)));
+    }
+    pages = await pagesOf(input, dictionary, readings, context);
+  } finally {
+    await context.close();
+  }
+  await clock.measure("artifact", () => writeNpz(artifacts, "features.npz", sparseArrays(readings)));
+  return { ...(await describe(input, dictionary, readings)), ...(pages && { pages }) };
+}
+
+async function pagesOf(
+  { config, model, clock, progress }: OperationInput<FeaturesConfig>,
+  dictionary: OpenDictionary,
+  readings: readonly Reading[],
+  context: Context,
+): Promise<FeaturePage[] | undefined> {
+  const { pages, labels } = config;
+  if (pages === undefined) return undefined;
+  progress({ stage: "pages", done: 0, total: pages.length });
+  const { featurePages } = await import("./run-pages.js");
+  const { labelsOf } = await import("./run-labels.js");
+  return clock.measure("pages", async () =>
+    featurePages(pages, dictionary, readings, {
+      ...{ model, context },
+      labels: labels === undefined ? new Map() : await labelsOf(labels, pages),
+    }),
+  );
+}
+
+async function tokenizeTexts({ config, model }: OperationInput<FeaturesConfig>): Promise<Int32Array[]> {
+  const given = config.texts ?? [config.prompt as string];
+  const texts: Int32Array[] = [];
+  for (const [index, text] of given.entries()) {
+    const what = config.texts === undefined ? "prompt" : `texts[${index}]`;
+    texts.push(await tokenizeInput(model, text, config.max_input_tokens, what));
+  }
+  const total = texts.reduce((sum, { length }) => sum + length, 0);
+  if (total > limits.feature_tokens) {
+    throw new UserError(`The texts have ${total} tokens; at most ${limits.feature_tokens} are read at once.`);
+  }
+  return texts;
+}
+
+function sparseArrays(readings: readonly Reading[]) {
+  const tokenIds = concat(
+    Int32Array,
+    readings.map(({ tokens }) => tokens),
+  );
+  const starts = [0];
+  const pointers = [0];
+  for (const { tokens, sparse } of readings) {
+    starts.push((starts.at(-1) as number) + tokens.length);
+    const before = pointers.at(-1) as number;
+    for (const pointer of sparse.pointers.subarray(1)) pointers.push(before + pointer);
+  }
+  const values = concat(
+    Float32Array,
+    readings.map(({ sparse }) => sparse.values),
+  );
+  const whole = (data: Int32Array) => ({ shape: [data.length], data });
+  return {
+    token_ids: whole(tokenIds),
+    text_starts: whole(Int32Array.from(starts)),
+    pointers: whole(Int32Array.from(pointers)),
+    indices: whole(
+      concat(
+        Int32Array,
+        readings.map(({ sparse }) => sparse.indices),
+      ),
+    ),
+    values: { shape: [values.length], data: values },
+  };
+}
+
+function concat<A extends Int32Array | Float32Array>(
+  array: new (length: number) => A,
+  parts: readonly A[],
+): A {
+  const out = new array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    out.set(part, at);
+    at += part.length;
+  }
+  return out;
+}
+
+async function describe(
+  { config, model }: OperationInput<FeaturesConfig>,
+  { stored }: OpenDictionary,
+  readings: readonly Reading[],
+): Promise<Findings<FeaturesResult>> {
+  const texts = [];
+  for (const { tokens, sparse } of readings) {
+    texts.push({
+      tokens: await model.pieces(tokens),
+      token_ids: [...tokens],
+      top: Array.from(tokens, (_, token) => strongestFeatures(sparse, token, config.top)),
+    });
+  }
+  const { name, sha256, layout, activation, features: count, trained_on, layer, point } = stored;
+  return {
+    dictionary: { name, sha256, layout, activation, features: count, trained_on },
+    layer,
+    ...saidPoint(point),
+    texts,
+    features: strongestAnywhere(readings),
+    fidelity: fidelityOf(model, readings),
+    note: [
+      excludedNote(model, readings),
+      mismatchNote(model, stored.trained_on),
+      otherBosNote(model, stored.prepend_bos),
+      ...stored.notes,
+    ]
+      .filter((part) => part !== "")
+      .join(" "),
+  };
+}
+
+function strongestAnywhere(readings: readonly Reading[]): FeaturesResult["features"] {
+  const seen = new Map<number, { max: number; sum: number; count: number; text: number; token: number }>();
+  let tokens = 0;
+  for (const [text, { sparse, counted }] of readings.entries()) {
+    for (let token = 0; token < counted.length; token++) {
+      if (!counted[token]) continue;
+      tokens++;
+      for (let i = sparse.pointers[token] as number; i < (sparse.pointers[token + 1] as number); i++) {
+        const value = sparse.values[i] as number;
+        const feature = sparse.indices[i] as number;
+        const known = seen.get(feature) ?? { max: Number.NEGATIVE_INFINITY, sum: 0, count: 0, text, token };
+        known.sum += value;
+        known.count++;
+        if (value > known.max) Object.assign(known, { max: value, text, token });
+        seen.set(feature, known);
+      }
+    }
+  }
+  return [...seen]
+    .sort(([a, { max: x }], [b, { max: y }]) => y - x || a - b)
+    .slice(0, topCounts.features)
+    .map(([feature, { max, sum, count, text, token }]) => {
+      return { feature, max, mean: sum / count, frequency: count / tokens, text, token };
+    });
+}
+
+function excludedNote(model: Model, readings: readonly Reading[]): string {
+  const bos = model.info.addBos
+    ? "A text's BOS token counts in none of the figures, and is left as it is."
+    : "";
+  const { outliers } = excludedIn(model, readings);
+  if (outliers === 0) return bos;
+  const which = outliers === 1 ? "1 activation" : `${outliers} activations`;
+  const verb = outliers === 1 ? "is" : "are";
+  return `${bos} The figures also leave out ${which} whose norm ${verb} above ten times the median.`.trim();
+}
+
+/** Rows of texts that begin otherwise are other rows, most of all the first ones. */
+function otherBosNote(model: Model, prependBos: boolean | null): string {
+  if (prependBos === null || prependBos === model.info.addBos) return "";
+  return prependBos
+    ? "The dictionary was trained on texts that begin with a BOS token; this model's texts begin without one."
+    : "The dictionary was trained on texts without a BOS token; this model's texts begin with one.";
+}
+
+const tuned = /(^|[-_/ ])(it|instruct|chat)($|[-_/ .])/i;
+
+/** A dictionary of the base model on an instruct model, or the other way round, is another model's. */
+function mismatchNote(model: Model, trainedOn: string | null): string {
+  if (trainedOn === null || model.info.name === "") return "";
+  const [own, its] = [tuned.test(model.info.name), tuned.test(trainedOn)];
+  if (own === its) return "";
+  return `The dictionary was made on ${trainedOn}, the model is ${model.info.name}: base and instruct models differ.`;
+}

@@ -1,0 +1,95 @@
+import type { InspectResult } from "../../contracts/index.js";
+import { expertsStory, firstShare, visible } from "../../terminal/index.js";
+import { type Figure, figureOf, percent } from "../../report/figure.js";
+
+/** Which experts each token went to, and how evenly they were used. */
+export function routing({ routing: layers = [], tokens }: InspectResult): Figure[] {
+  if (layers.length === 0) return [];
+  const cells = layers.flatMap((found) =>
+    found.chosen.map((chosen, position) => ({
+      ...{ layer: found.layer, position, chosen, weights: found.weights[position] as number[] },
+      share: firstShare(found, position),
+    })),
+  );
+  const uses = layers.flatMap(({ layer, shares }) =>
+    shares.map((share, expert) => ({ layer, expert, share })),
+  );
+  const most = Math.max(...layers.map(({ experts }) => experts));
+  return [
+    {
+      id: "routing-tokens",
+      title: "Experts of each token",
+      description:
+        "For every block and token the expert that its router put first, coloured by that expert's share of the token's " +
+        "weights. All experts of a token are in the table; numbers of experts mean nothing across blocks.",
+      chart: {
+        kind: "tokens",
+        tokens: tokens.map(visible),
+        value: "share",
+        label: "expert",
+        legend: "the first expert's share of the weights",
+        scale: "probability",
+      },
+      columns: [
+        { name: "layer", label: "layer" },
+        { name: "position", label: "position" },
+        { name: "input", label: "input token" },
+        { name: "expert", label: "first expert" },
+        { name: "share", label: "its share of the weights" },
+        { name: "experts", label: "all experts" },
+      ],
+      rows: cells.map(({ layer, position, chosen, share }) => [
+        layer,
+        position,
+        visible(tokens[position] as string),
+        String(chosen[0]),
+        share,
+        chosen.join(" "),
+      ]),
+      details: cells.map(
+        ({ layer, position, chosen, weights }) =>
+          `layer ${layer}, ${visible(tokens[position] as string)} (token ${position})\n` +
+          chosen.map((expert, i) => `expert ${expert}: weight ${figureOf(weights[i] as number)}`).join("\n"),
+      ),
+      table: {
+        head: ["token", ...layers.map(({ layer }) => `layer ${layer}`)],
+        rows: tokens.map((token, position) => [
+          visible(token),
+          ...layers.map(({ chosen }) => (chosen[position] as number[]).join(", ")),
+        ]),
+      },
+    },
+    {
+      id: "routing-experts",
+      title: "How often each expert was chosen",
+      description:
+        `The share of all choices in this text that fell on each expert. ${layers.map((found) => `Layer ${found.layer}: ${expertsStory(found)}.`).join(" ")} ` +
+        "One text says little about how a model uses its experts.",
+      chart: {
+        kind: "tokens",
+        tokens: Array.from({ length: most }, (_, expert) => `expert ${expert}`),
+        value: "share",
+        label: "shown",
+        legend: "share of the choices",
+        scale: "amount",
+      },
+      columns: [
+        { name: "layer", label: "layer" },
+        { name: "position", label: "expert" },
+        { name: "share", label: "share" },
+        { name: "shown", label: "share, as shown" },
+      ],
+      rows: uses.map(({ layer, expert, share }) => [layer, expert, share, percent(share)]),
+      details: uses.map(
+        ({ layer, expert, share }) => `layer ${layer}, expert ${expert}\n${percent(share)} of all choices`,
+      ),
+      table: {
+        head: ["expert", ...layers.map(({ layer }) => `layer ${layer}`)],
+        rows: Array.from({ length: most }, (_, expert) => [
+          String(expert),
+          ...layers.map(({ shares }) => (shares[expert] === undefined ? "" : percent(shares[expert]))),
+        ]),
+      },
+    },
+  ];
+}

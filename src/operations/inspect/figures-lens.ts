@@ -1,0 +1,396 @@
+import type { InspectResult, Standing } from "../../contracts/index.js";
+import {
+  answerAt,
+  followedLayers,
+  type LensReading,
+  lensReadings,
+  shortNumber,
+  viewValues,
+  visible,
+} from "../../terminal/index.js";
+import { type Figure, figureOf, leastEntropy, percent, type Shade } from "../../report/figure.js";
+
+/** What the layers say of themselves, each sentence once. */
+export function notesOf(layers: InspectResult["layers"]): string[] {
+  return [...new Set(layers.flatMap(({ note }) => (note === undefined ? [] : [note])))];
+}
+
+/** What every block's output would say, token by token, through each lens that was asked for. */
+export function lens(result: InspectResult): Figure[] {
+  const { tokens, layers } = result;
+  const readings = lensReadings(result);
+  if (readings.length === 0) return [];
+  const several = readings.length > 1;
+  const norms = new Map(layers.map(({ layer, norms }) => [layer, norms]));
+  const read = readings.flatMap(({ name, layers: found }) =>
+    found.map((one) => ({ ...one, name, norms: norms.get(one.layer) ?? [] })),
+  );
+  const cells = read.flatMap(({ name, layer, predictions }) =>
+    predictions.map((candidates, position) => ({ name, layer, position, candidates })),
+  );
+  const ranks = Math.max(...cells.map(({ candidates }) => candidates.length));
+  const quantities = lensQuantities(result, read);
+  const top: Shade = {
+    value: "probability_1",
+    label: "token_1",
+    legend: `probability of ${several ? "each" : "the"} lens's top token`,
+    scale: "probability",
+  };
+  return [
+    {
+      id: "logit-lens",
+      title: several ? "What the lenses read" : "Logit lens",
+      description:
+        `For every block and token, what the block's output would answer with${several ? ", through each lens" : ""}; the ` +
+        "legend says what is coloured. The deepest block is on top; the text runs from left to right below. Of each cell a result " +
+        `keeps the ${ranks} most probable tokens: in a report, hovering and the CSV file show them.`,
+      chart: {
+        kind: "tokens",
+        tokens: tokens.map(visible),
+        ...top,
+        ...(several && { panel: "lens" }),
+        shades: [
+          { id: "probability", name: "probability of the top token", ...top },
+          ...quantities.map(({ id, name, legend, scale, shown }) => ({
+            id,
+            name,
+            value: id,
+            label: shown === undefined ? "token_1" : `${id}_shown`,
+            legend,
+            scale,
+          })),
+        ],
+      },
+      columns: [
+        { name: "layer", label: "layer" },
+        { name: "position", label: "position" },
+        { name: "input", label: "input token" },
+        ...(several ? [{ name: "lens", label: "lens" }] : []),
+        ...Array.from({ length: ranks }, (_, rank) => [
+          { name: `token_${rank + 1}`, label: `token ${rank + 1}` },
+          { name: `probability_${rank + 1}`, label: `probability ${rank + 1}` },
+        ]).flat(),
+        ...quantities.flatMap(({ id, name, shown }) => [
+          { name: id, label: name },
+          ...(shown === undefined ? [] : [{ name: `${id}_shown`, label: `${name}, as shown` }]),
+        ]),
+      ],
+      rows: cells.map(({ name, layer, position, candidates }, cell) => [
+        layer,
+        position,
+        visible(tokens[position] as string),
+        ...(several ? [name] : []),
+        ...Array.from({ length: ranks }, (_, rank) => {
+          const candidate = candidates[rank];
+          return candidate === undefined ? [null, null] : [visible(candidate.token), candidate.probability];
+        }).flat(),
+        ...quantities.flatMap(({ values, shown }) => {
+          const value = values[cell] ?? null;
+          return shown === undefined ? [value] : [value, value === null ? null : shown(value)];
+        }),
+      ]),
+      details: cells.map(({ name, layer, position, candidates }, cell) =>
+        [
+          `${several ? `${name}, ` : ""}layer ${layer}, after ${visible(tokens[position] as string)} (token ${position})`,
+          ...candidates.map(({ token, probability }) => `${visible(token)}  ${percent(probability)}`),
+          ...quantities.flatMap(({ values, told }) => {
+            const value = values[cell];
+            return value === undefined ? [] : [told(value)];
+          }),
+        ].join("\n"),
+      ),
+      notes: notesOf(layers),
+      table: {
+        head: ["token", ...read.map(({ name, layer }) => `${several ? `${name}, ` : ""}layer ${layer}`)],
+        rows: tokens.map((token, position) => [
+          visible(token),
+          ...read.map(({ predictions }) => {
+            const best = predictions[position]?.[0];
+            return best === undefined ? "" : `${visible(best.token)} ${percent(best.probability)}`;
+          }),
+        ]),
+      },
+    },
+    ...divergenceByLayer(readings),
+  ];
+}
+
+/** Which lens is nearer to what the model says, block by block: the mean over the tokens. */
+function divergenceByLayer(readings: readonly LensReading[]): Figure[] {
+  const points = readings.flatMap(({ name, layers }) =>
+    layers.flatMap(({ layer, divergences = [] }) =>
+      divergences.length === 0
+        ? []
+        : [{ name, layer, mean: divergences.reduce((a, b) => a + b, 0) / divergences.length }],
+    ),
+  );
+  if (points.length < 3) return [];
+  const layers = [...new Set(points.map(({ layer }) => layer))].sort((a, b) => a - b);
+  const names = [...new Set(points.map(({ name }) => name))];
+  return [
+    {
+      id: "divergence-by-layer",
+      title: "How near to the output",
+      description:
+        "For every block, how far the model's output is from what is read there, KL in nats, on average over this text; 0 is " +
+        "the output itself.",
+      chart: {
+        kind: "lines",
+        x: "layer",
+        y: "divergence",
+        series: "lens",
+        xAxis: "layer",
+        yAxis: "KL to the output, nats",
+        steps: true,
+        dots: true,
+      },
+      columns: [
+        { name: "layer", label: "layer" },
+        { name: "lens", label: "lens" },
+        { name: "divergence", label: "KL to the output" },
+      ],
+      rows: points.map(({ name, layer, mean }) => [layer, name, mean]),
+      details: points.map(({ name, layer, mean }) => `${name}, layer ${layer}\n${figureOf(mean)} nats`),
+      table: {
+        head: ["layer", ...names],
+        rows: layers.map((layer) => [
+          String(layer),
+          ...names.map((name) => {
+            const found = points.find((point) => point.layer === layer && point.name === name);
+            return found === undefined ? "" : figureOf(found.mean);
+          }),
+        ]),
+      },
+    },
+  ];
+}
+
+/** What else can be told of each cell of the lens, cell by cell as the lens has them. */
+interface Quantity {
+  id: string;
+  name: string;
+  legend: string;
+  scale: Shade["scale"];
+  values: (number | undefined)[];
+  /** What is written into a cell; its top token unless told otherwise. */
+  shown?: (value: number) => string;
+  /** The line of it in a cell's details. */
+  told: (value: number) => string;
+}
+
+function lensQuantities(
+  result: InspectResult,
+  read: (LensReading["layers"][number] & { norms: number[] })[],
+): Quantity[] {
+  const followed = visible(result.target_token ?? "");
+  const targets = read.flatMap(({ predictions, target }) =>
+    predictions.map((_, position) => (target?.length === predictions.length ? target[position] : undefined)),
+  );
+  const ranks: Quantity[] = [
+    {
+      id: "target",
+      name: `probability of ${followed}`,
+      legend: `probability of ${followed} in the lens`,
+      scale: "probability",
+      values: targets.map((standing) => standing?.probability),
+      shown: percent,
+      told: (value) => `${followed}  ${percent(value)}`,
+    },
+    {
+      id: "rank",
+      name: `rank of ${followed}`,
+      legend: `rank of ${followed} among all tokens`,
+      scale: "rank",
+      values: targets.map((standing) => standing?.rank),
+      shown: (value) => `#${value}`,
+      told: (value) => `${followed}  rank ${value}`,
+    },
+  ];
+  return [
+    ...measured(read),
+    ...(targets.some((standing) => standing !== undefined) ? ranks : []),
+    {
+      id: "norm",
+      name: "norm",
+      legend: "L2 norm of the block output",
+      scale: "magnitude",
+      values: read.flatMap(({ norms }) => norms),
+      told: (value) => `norm  ${figureOf(value)}`,
+    },
+  ];
+}
+
+/** Entropy as it is, and KL to the output, where the result has them; else the least entropy that the candidates allow. */
+function measured(read: LensReading["layers"]): Quantity[] {
+  const some = (values: (number | undefined)[]) => values.some((value) => value !== undefined);
+  const each = (pick: (found: LensReading["layers"][number]) => number[] | undefined) =>
+    read.flatMap((found) => found.predictions.map((_, position) => pick(found)?.[position]));
+  const entropies = each((found) => viewValues(found, "entropy"));
+  const divergences = each((found) => viewValues(found, "divergence"));
+  const exact: Quantity = {
+    id: "entropy",
+    name: "entropy",
+    legend: "entropy of what is read, in nats",
+    scale: "amount",
+    values: entropies,
+    shown: shortNumber,
+    told: (value) => `entropy  ${value.toFixed(2)} nats`,
+  };
+  const least: Quantity = {
+    id: "entropy",
+    name: "entropy, at least",
+    legend: "least entropy in bits, from the candidates that are kept",
+    scale: "amount",
+    values: read.flatMap(({ predictions }) =>
+      predictions.map((candidates) => leastEntropy(candidates.map(({ probability }) => probability))),
+    ),
+    told: (value) => `entropy  ${value.toFixed(2)} bits or more`,
+  };
+  const distance: Quantity = {
+    id: "divergence",
+    name: "KL to the output",
+    legend: "how far the model's output is from what is read (KL), in nats",
+    scale: "amount",
+    values: divergences,
+    shown: shortNumber,
+    told: (value) => `KL to the output  ${value.toFixed(2)} nats`,
+  };
+  return [some(entropies) ? exact : least, ...(some(divergences) ? [distance] : [])];
+}
+
+/** Where the token that the request named stands in every cell. */
+export function target(result: InspectResult): Figure[] {
+  const followed = followedLayers(result);
+  if (followed.length === 0) return [];
+  const { tokens } = result;
+  const named = visible(result.target_token ?? "");
+  const cells = followed.flatMap(({ layer, target }) =>
+    target.map((standing, position) => ({ layer, position, ...standing, shown: `#${standing.rank}` })),
+  );
+  return [
+    {
+      id: "target",
+      title: `Where ${named} stands`,
+      description:
+        `For every block and token, the rank of ${named} among all tokens that the block's output could answer ` +
+        "with, coloured by its probability; #1 is the lens's own top token.",
+      chart: {
+        kind: "tokens",
+        tokens: tokens.map(visible),
+        value: "probability",
+        label: "shown",
+        legend: `probability of ${named} in the lens`,
+        scale: "probability",
+      },
+      columns: [
+        { name: "layer", label: "layer" },
+        { name: "position", label: "position" },
+        { name: "input", label: "input token" },
+        { name: "probability", label: "probability" },
+        { name: "rank", label: "rank" },
+        { name: "shown", label: "rank, as shown" },
+      ],
+      rows: cells.map(({ layer, position, probability, rank, shown }) => [
+        layer,
+        position,
+        visible(tokens[position] as string),
+        probability,
+        rank,
+        shown,
+      ]),
+      details: cells.map(
+        ({ layer, position, probability, rank }) =>
+          `layer ${layer}, after ${visible(tokens[position] as string)} (token ${position})\n${named}  rank ${rank}, ${percent(probability)}`,
+      ),
+      table: {
+        head: ["token", ...followed.map(({ layer }) => `layer ${layer}`)],
+        rows: tokens.map((token, position) => [
+          visible(token),
+          ...followed.map(({ target }) => {
+            const { rank, probability } = target[position] as Standing;
+            return `#${rank} ${percent(probability)}`;
+          }),
+        ]),
+      },
+    },
+  ];
+}
+
+/** The last token's top token and the model's answer, layer by layer. */
+export function answerByLayer(result: InspectResult): Figure[] {
+  const {
+    layers,
+    next_tokens: [answer],
+    target_token_id,
+  } = result;
+  if (answer === undefined) return [];
+  const points = layers
+    .toSorted((a, b) => a.layer - b.layer)
+    .flatMap((found) => {
+      const { layer } = found;
+      const top = found.predictions?.at(-1)?.[0];
+      const same = answerAt(found, result);
+      return [
+        ...(top === undefined ? [] : [{ layer, series: "the lens's top token", candidate: top, rank: 1 }]),
+        ...(same === undefined
+          ? []
+          : [{ layer, series: "the model's answer", candidate: { ...answer, ...same }, rank: same.rank }]),
+      ];
+    });
+  if (points.length < 3) return [];
+  return [
+    {
+      id: "answer-by-layer",
+      title: "The answer's way up",
+      description:
+        `After the last token: the probability of the lens's top token, and of the model's own answer ` +
+        `${visible(answer.token)}, ${
+          target_token_id === answer.token_id
+            ? "wherever it stands"
+            : `where it is among the lens's three best${
+                target_token_id === undefined ? "" : ": this result follows another token"
+              }`
+        }.`,
+      chart: {
+        kind: "lines",
+        x: "layer",
+        y: "probability",
+        series: "series",
+        xAxis: "layer",
+        yAxis: "probability",
+        yDomain: [0, 1],
+        steps: true,
+        emphasis: "the model's answer",
+        dots: true,
+      },
+      columns: [
+        { name: "layer", label: "layer" },
+        { name: "series", label: "line" },
+        { name: "token", label: "token" },
+        { name: "probability", label: "probability" },
+        { name: "rank", label: "rank" },
+      ],
+      rows: points.map(({ layer, series, candidate, rank }) => [
+        layer,
+        series,
+        visible(candidate.token),
+        candidate.probability,
+        rank,
+      ]),
+      details: points.map(
+        ({ layer, series, candidate, rank }) =>
+          `layer ${layer}, ${series}\n${visible(candidate.token)}  rank ${rank}, ${percent(candidate.probability)}`,
+      ),
+      table: {
+        head: ["layer", "line", "token", "probability", "rank"],
+        rows: points.map(({ layer, series, candidate, rank }) => [
+          String(layer),
+          series,
+          visible(candidate.token),
+          percent(candidate.probability),
+          String(rank),
+        ]),
+      },
+    },
+  ];
+}

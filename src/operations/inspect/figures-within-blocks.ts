@@ -1,0 +1,111 @@
+import type { AttentionHead, Decomposition, InspectResult } from "../../contracts/index.js";
+import { attentionKinds, kindsOf, total, visible } from "../../terminal/index.js";
+import { type Figure, figureOf, percent, signed } from "../../report/figure.js";
+
+/** What each head looks at: layers over heads, a picture for each of the classic kinds. */
+export function attention({ attention: heads = [], tokens }: InspectResult): Figure[] {
+  const numbers = [...new Set(heads.map(({ head }) => head))];
+  const layers = [...new Set(heads.map(({ layer }) => layer))];
+  const read = ({ last }: AttentionHead) =>
+    last
+      .map(
+        ({ position, weight }) =>
+          `${visible(tokens[position] as string)} (token ${position}) ${percent(weight)}`,
+      )
+      .join(", ");
+  return kindsOf(heads).map((kind) => ({
+    id: `attention-${kind}`,
+    title: `Attention: ${kind === "previous" ? "the token before" : kind === "first" ? "the first token" : kind}`,
+    description: `For every block and head ${attentionKinds[kind]}, on average over this text. All weights are in attention.npz.`,
+    chart: {
+      kind: "tokens",
+      tokens: numbers.map((head) => `head ${head}`),
+      value: "share",
+      label: "shown",
+      legend: "share of the attention",
+      scale: "probability",
+    },
+    columns: [
+      { name: "layer", label: "layer" },
+      { name: "position", label: "column" },
+      { name: "head", label: "head" },
+      { name: "share", label: "share" },
+      { name: "shown", label: "share, as shown" },
+    ],
+    rows: heads.map((head) => [
+      head.layer,
+      numbers.indexOf(head.head),
+      head.head,
+      head[kind],
+      (head[kind] ?? 0).toFixed(2),
+    ]),
+    details: heads.map(
+      (head) =>
+        `layer ${head.layer}, head ${head.head}\n${attentionKinds[kind]}: ${percent(head[kind] ?? 0)}\nthe last token reads ${read(head)}`,
+    ),
+    table: {
+      head: ["layer", ...numbers.map((head) => `head ${head}`)],
+      rows: layers.map((layer) => [
+        String(layer),
+        ...numbers.map((number) => {
+          const found = heads.find((head) => head.layer === layer && head.head === number);
+          return found === undefined ? "" : percent(found[kind] ?? 0);
+        }),
+      ]),
+    },
+  }));
+}
+
+/** What one logit is made of: each block's attention and MLP. */
+export function contributions(found: Decomposition | undefined): Figure[] {
+  if (found === undefined) return [];
+  const { blocks, embedding, constant, logit } = found;
+  const target = visible(found.target_token);
+  const parts = ["attention", "mlp"] as const;
+  const names = { attention: "attention", mlp: "MLP" };
+  const cells = blocks.flatMap((block) =>
+    parts.map((part, column) => ({ layer: block.layer, part, column, contribution: block[part] })),
+  );
+  return [
+    {
+      id: "contributions",
+      title: `What the logit of ${target} is made of`,
+      description:
+        `The direct contribution of every block's attention and MLP to the logit of ${target} after the last token, with the ` +
+        `final norm's scale kept as it is there. With the embedding's (${signed(embedding)}) and the biases' ` +
+        `(${signed(constant)}) they add up to the logit, ${figureOf(logit)}.`,
+      chart: {
+        kind: "sites",
+        columns: parts.map((part) => ({ above: names[part], below: "" })),
+        value: "contribution",
+        legend: "contribution to the logit",
+        least: 0,
+      },
+      columns: [
+        { name: "layer", label: "layer" },
+        { name: "column", label: "column" },
+        { name: "part", label: "part of the block" },
+        { name: "contribution", label: "contribution" },
+        { name: "inside", label: "is one" },
+      ],
+      rows: cells.map(({ layer, part, column, contribution }) => [
+        layer,
+        column,
+        names[part],
+        contribution,
+        1,
+      ]),
+      details: cells.map(
+        ({ layer, part, contribution }) =>
+          `layer ${layer}, ${names[part]}\n${signed(contribution)} of ${figureOf(logit)}`,
+      ),
+      notes: [
+        `All attention ${signed(total(blocks, "attention"))}, all MLPs ${signed(total(blocks, "mlp"))}. What later blocks make of a part is counted as theirs.`,
+      ],
+      table: {
+        head: ["layer", "attention", "MLP"],
+        rows: blocks.map(({ layer, attention, mlp }) => [String(layer), signed(attention), signed(mlp)]),
+      },
+    },
+  ];
+}

@@ -1,0 +1,118 @@
+import type { InspectResult } from "../../contracts/index.js";
+import { layersByPoint, pointMeanings, shortNumber, story, visible } from "../../terminal/index.js";
+import { type Figure, type Findings, figureOf, percent } from "../../report/figure.js";
+import { routing } from "./figures-experts.js";
+import { answerByLayer, lens, notesOf, target } from "./figures-lens.js";
+import { attention, contributions } from "./figures-within-blocks.js";
+
+/** Logit lens, the answer's way up, norms and next tokens. */
+export function inspectFindings(result: InspectResult): Findings {
+  return {
+    summary: [story(result), ...withoutLens(result)],
+    cautions: [
+      "A readout is not causal evidence. The logit lens shows what a block's output would say through the model's own final norm and head, not what later blocks take from it, and not that the model has decided there.",
+      "Early blocks may hold the answer in a form that this lens cannot read; a weak readout is no proof of absence. A norm is the length of a vector and says nothing about what it stands for.",
+    ],
+    parts: [
+      ...lens(result),
+      ...target(result),
+      ...answerByLayer(result),
+      norms(result),
+      ...[...layersByPoint(result)].map(([point, layers]) =>
+        normsOf(result.tokens, layers, {
+          id: `norms-${point.replace("_", "-")}`,
+          title: `Norms of ${point}`,
+          what: pointMeanings[point],
+        }),
+      ),
+      ...attention(result),
+      ...routing(result),
+      ...contributions(result.decomposition),
+      nextTokens(result),
+    ],
+  };
+}
+
+/** Why there is no lens at all; where only some layers lack it, the figure says so. */
+function withoutLens({ layers }: InspectResult): string[] {
+  return layers.some(({ predictions }) => predictions !== undefined) ? [] : notesOf(layers);
+}
+
+function norms({ tokens, layers }: InspectResult): Figure {
+  return normsOf(tokens, layers, { id: "norms", title: "Norms", what: "each block's output" });
+}
+
+function normsOf(
+  tokens: readonly string[],
+  layers: readonly { layer: number; norms: number[] }[],
+  { id, title, what }: { id: string; title: string; what: string },
+): Figure {
+  const cells = layers.flatMap(({ layer, norms }) =>
+    norms.map((norm, position) => ({ layer, position, norm })),
+  );
+  return {
+    id,
+    title,
+    description:
+      `The length (L2 norm) of ${what} at each token, coloured by its logarithm: one outlier token ` +
+      "does not make all others look the same.",
+    chart: {
+      kind: "tokens",
+      tokens: tokens.map(visible),
+      value: "norm",
+      label: "shown",
+      legend: id === "norms" ? "L2 norm of the block output" : "L2 norm",
+      scale: "magnitude",
+    },
+    columns: [
+      { name: "layer", label: "layer" },
+      { name: "position", label: "position" },
+      { name: "input", label: "input token" },
+      { name: "norm", label: "norm" },
+      { name: "shown", label: "norm, as shown" },
+    ],
+    rows: cells.map(({ layer, position, norm }) => [
+      layer,
+      position,
+      visible(tokens[position] as string),
+      norm,
+      shortNumber(norm),
+    ]),
+    details: cells.map(
+      ({ layer, position, norm }) =>
+        `layer ${layer}, ${visible(tokens[position] as string)} (token ${position})\nnorm ${figureOf(norm)}`,
+    ),
+    table: {
+      head: ["token", ...layers.map(({ layer }) => `layer ${layer}`)],
+      rows: tokens.map((token, position) => [
+        visible(token),
+        ...layers.map(({ norms }) => figureOf(norms[position] as number)),
+      ]),
+    },
+  };
+}
+function nextTokens({ next_tokens: candidates }: InspectResult): Figure {
+  return {
+    id: "next-tokens",
+    title: "Next token",
+    description: "What the model itself would say after the last token: its most probable candidates.",
+    chart: { kind: "bars", label: "token", value: "probability", axis: "probability", domain: [0, 1] },
+    columns: [
+      { name: "token", label: "token" },
+      { name: "token_id", label: "token id" },
+      { name: "probability", label: "probability" },
+    ],
+    rows: candidates.map(({ token, token_id, probability }) => [visible(token), token_id, probability]),
+    details: candidates.map(
+      ({ token, token_id, probability }) => `${visible(token)} (id ${token_id})\n${percent(probability)}`,
+    ),
+    table: {
+      head: ["token", "id", "probability"],
+      rows: candidates.map(({ token, token_id, probability }) => [
+        visible(token),
+        String(token_id),
+        percent(probability),
+      ]),
+    },
+  };
+}

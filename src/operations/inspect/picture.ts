@@ -1,0 +1,110 @@
+import type { InspectResult } from "../../contracts/index.js";
+import { attentionPicture } from "../../terminal/attention-grid.js";
+import { bars } from "../../terminal/bars.js";
+import { type Canvas, narrowest } from "../../terminal/canvas.js";
+import { decompositionPicture, innerPointsPicture } from "../../terminal/inner-points.js";
+import { legend } from "../../terminal/legend.js";
+import { lensGrid, measureGrid, readingGrid } from "../../terminal/lens-grid.js";
+import { lensReadings, lensViewMeanings, viewValues } from "../../terminal/lens-views.js";
+import { normsGrid } from "../../terminal/norms-grid.js";
+import { heading } from "../../terminal/page.js";
+import { bold, magnitudeScale, probabilityScale } from "../../terminal/paint.js";
+import { routingPicture } from "../../terminal/routing-grid.js";
+import { story } from "../../terminal/story.js";
+import { targetGrid } from "../../terminal/target-grid.js";
+import { visible, wrap } from "../../terminal/text.js";
+
+/** An inspect job: the logit lens, the sentence it tells, norms, and the model's own next tokens. */
+export function inspectPicture(
+  result: Pick<
+    InspectResult,
+    | "tokens"
+    | "layers"
+    | "next_tokens"
+    | "target_token"
+    | "target_token_id"
+    | "points"
+    | "attention"
+    | "routing"
+    | "decomposition"
+    | "lens"
+  >,
+  canvas: Canvas,
+): string[] {
+  return [
+    ...lensPicture(result, canvas),
+    ...targetPicture(result, canvas),
+    ...wrap(story(result), Math.max(narrowest, canvas.width)).map((line) => bold(line, canvas.colors)),
+    "",
+    ...measurePicture(result, canvas),
+    ...innerPointsPicture(result, canvas),
+    ...attentionPicture(result.attention, canvas),
+    ...routingPicture(result, canvas),
+    ...decompositionPicture(result.decomposition, canvas),
+  ];
+}
+
+type Read = Pick<InspectResult, "tokens" | "layers" | "next_tokens" | "lens" | "target_token">;
+
+/** Each lens by itself, in the same colours: the token that it reads, or what the canvas asks for. */
+function lensPicture(result: Read, canvas: Canvas): string[] {
+  const { lensView: view = "token" } = canvas;
+  const [, ...others] = lensReadings(result);
+  if (view === "token") {
+    const key = legend(probabilityScale, "0", "1", canvas);
+    return [
+      heading("Logit lens", lensViewMeanings.token, key, canvas),
+      ...lensGrid(result, canvas).split("\n"),
+      "",
+      ...others.flatMap((reading) => [
+        heading(reading.name, lensViewMeanings.token, key, canvas),
+        ...readingGrid(result, reading, canvas),
+        "",
+      ]),
+    ];
+  }
+  const readings = lensReadings(result);
+  const values = readings.flatMap(({ layers }) => layers.flatMap((found) => viewValues(found, view) ?? []));
+  const most = values.reduce((a, b) => Math.max(a, b), 0);
+  const key = legend(magnitudeScale, "low", "high", canvas);
+  const followed = view === "rank" ? ` “${visible(result.target_token ?? "")}”` : "";
+  const drawn = readings.flatMap((reading) => {
+    const grid = measureGrid(result, reading, view, most, canvas);
+    if (grid.length === 0) return [];
+    return [heading(reading.name, `${lensViewMeanings[view]}${followed}`, key, canvas), ...grid, ""];
+  });
+  return drawn.length > 0 ? drawn : [`The result has no ${view} at every token.`, ""];
+}
+
+function targetPicture(
+  result: Pick<InspectResult, "tokens" | "layers" | "target_token">,
+  canvas: Canvas,
+): string[] {
+  const grid = targetGrid(result, canvas);
+  if (grid.length === 0) return [];
+  const name = `Target “${visible(result.target_token ?? "")}”`;
+  return [
+    heading(name, "its rank and probability in the lens", legend(probabilityScale, "0", "1", canvas), canvas),
+    ...grid,
+    "",
+  ];
+}
+
+/** What a capture of a serving model shows, too: norms and next tokens. */
+export function measurePicture(
+  result: Pick<InspectResult, "tokens" | "layers" | "next_tokens">,
+  canvas: Canvas,
+): string[] {
+  return [
+    heading(
+      "Norms",
+      "length of the residual stream behind each block",
+      legend(magnitudeScale, "low", "high", canvas),
+      canvas,
+    ),
+    ...normsGrid(result, canvas).split("\n"),
+    "",
+    heading("Next token", "what the model itself says", "", canvas),
+    ...bars(result.next_tokens, canvas).split("\n"),
+  ];
+}

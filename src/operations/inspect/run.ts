@@ -1,0 +1,289 @@
+import type {
+  Candidate,
+  Decomposition,
+  InspectConfig,
+  InspectPoint,
+  InspectResult,
+  Standing,
+} from "../../contracts/index.js";
+import { topCounts } from "../../contracts/limits.js";
+import { NpzWriter } from "../../formats/npz-writer.js";
+import {
+  type AdvanceResult,
+  type Context,
+  type LensReading,
+  type Point,
+  release,
+  type TopTokens,
+} from "../../native/index.js";
+import type { ArtifactFile } from "../../lab/artifacts.js";
+import { attention } from "./run-attention.js";
+import { checkDecomposable, decompose } from "./run-decompose.js";
+import { type LensReader, lensReader } from "./run-lens-readings.js";
+import { checkPoints, openContext } from "../../lab/rows/open-context.js";
+import type { Findings, OperationInput } from "../run.js";
+import { RoutingReader } from "./run-routing.js";
+import { checkLayers, pieceLookup, targetToken, tokenizeInput } from "../../lab/rows/tokens.js";
+
+const lensNote =
+  "Predictions at a block apply the model's final norm and output head to that block's output (logit lens): " +
+  "what the block would say if it were the last, not what the model has decided there.";
+
+const measuresNote =
+  "Entropies are of what a lens reads, divergences of the model's output from that, both in nats: a small one says that the " +
+  "lens reads what the model will say, not that the block has decided it.";
+
+const partsNote =
+  "attn_out and ffn_out are what the two halves of a block add to the residual stream; contributions to a logit are " +
+  "direct ones: what later blocks make of a part is counted as theirs.";
+
+/** What is kept of one point of one layer while the chunks go by; its states go straight to the file. */
+interface LayerFindings {
+  layer: number;
+  point: Point;
+  norms: number[];
+  lens: Reading[];
+  translated: Reading[];
+}
+
+type Reading = TopTokens & Pick<LensReading, "entropies" | "divergences">;
+
+interface Wanted {
+  tokens: Int32Array;
+  /** The token that the lens follows at every token; null: none. */
+  target: number | null;
+}
+
+/**
+ * Runs a prompt through the model once, in chunks, and keeps at each selected block every token's L2 norm and
+ * logit lens; block outputs go to `activations.npz` as they come, float32 [1, tokens, hidden] a layer. The same of other
+ * points of these blocks, where they are asked for.
+ */
+export async function inspect(input: OperationInput<InspectConfig>): Promise<Findings<InspectResult>> {
+  const { config, model, artifacts, clock } = input;
+  checkLayers(model, config.layers);
+  const tokens = await tokenizeInput(model, config.prompt, config.max_input_tokens, "prompt");
+  // What may be too much is told before anything else is computed.
+  const heads = config.attention === undefined ? undefined : await attention(input, tokens);
+  const target = config.target_token === undefined ? null : await targetToken(model, config.target_token);
+  const context = await clock.measure("context", () => openContext(model, { nCtx: tokens.length }));
+  try {
+    checkPoints(context, config.points ?? []);
+    if (config.decompose === true) checkDecomposable(context);
+    const reader = await lensReader(config, model, context, {
+      top: topCounts.predictions,
+      signal: input.signal,
+    });
+    const routing =
+      config.routing === true ? new RoutingReader(context, config.layers, tokens.length) : undefined;
+    const points: Point[] = ["block_out", ...(config.points ?? [])];
+    const layers = config.layers.flatMap((layer) =>
+      points.map((point): LayerFindings => ({ layer, point, norms: [], lens: [], translated: [] })),
+    );
+    let next: TopTokens | undefined;
+    await artifacts.create("activations.npz", async (file) => {
+      next = await captureAll(input, context, { tokens, target }, layers, file, { reader, routing });
+    });
+    if (routing !== undefined) await clock.measure("artifact", () => routing.write(artifacts));
+    const decomposed =
+      config.decompose === true
+        ? await clock.measure("compute", () => decompose(model, context, tokens, target, input.signal))
+        : undefined;
+    const described = await describe(
+      input,
+      context,
+      { tokens, target },
+      layers,
+      next as TopTokens,
+      reader,
+      decomposed,
+    );
+    return {
+      ...described,
+      ...(heads === undefined ? {} : { attention: heads }),
+      ...(routing === undefined ? {} : { routing: routing.describe() }),
+    };
+  } finally {
+    await context.close();
+  }
+}
+
+async function captureAll(
+  { config, model, progress, signal, clock }: OperationInput<InspectConfig>,
+  context: Context,
+  { tokens, target }: Wanted,
+  layers: LayerFindings[],
+  file: ArtifactFile,
+  { reader, routing }: { reader: LensReader | undefined; routing: RoutingReader | undefined },
+): Promise<TopTokens | undefined> {
+  const npz = new NpzWriter(
+    file,
+    layers.map(({ layer, point }) => ({
+      name: point === "block_out" ? `layer_${layer}` : `layer_${layer}_${point}`,
+      shape: [1, tokens.length, model.info.nEmbd],
+    })),
+  );
+  let next: TopTokens | undefined;
+  for (let start = 0; start < tokens.length; start += context.nBatch) {
+    progress({ stage: "capture", done: start, total: tokens.length });
+    const chunk = tokens.slice(start, start + context.nBatch);
+    const last = start + chunk.length === tokens.length;
+    const captured = await clock.measure("compute", () =>
+      context.advance({
+        tokens: chunk,
+        layers: [...config.layers, ...(reader?.layers ?? [])],
+        points: ["block_out", ...(config.points ?? [])],
+        rows: "all",
+        ...(signal === undefined ? {} : { signal }),
+        // Where another lens reads the same rows, both are read at once behind this.
+        ...(context.lens.supported && reader === undefined ? { lensTopK: topCounts.predictions } : {}),
+        ...(target === null ? {} : { lensTarget: target }),
+        lensAnswer: config.follow_answer === true,
+        ...(routing === undefined ? {} : { routing: routing.layers }),
+        ...(last ? { nextTopK: topCounts.next_tokens } : {}),
+      }),
+    );
+    next = captured.next;
+    routing?.take(captured.routing ?? []);
+    if (reader !== undefined) {
+      const followed = config.follow_answer === true ? next?.tokenIds[0] : undefined;
+      const targets = targetsOf(chunk.length, target, followed);
+      const readings = await clock.measure("compute", () => reader.read(captured.layers, targets));
+      for (const [index, { layer, point }] of captured.layers.entries()) {
+        const found = layers.find((wanted) => wanted.layer === layer && wanted.point === point);
+        const { plain, translated } = readings[index] ?? {};
+        if (plain !== undefined) found?.lens.push(plain);
+        if (translated !== undefined) found?.translated.push(translated);
+      }
+    }
+    await clock.measure("artifact", () => store(captured, layers, npz));
+  }
+  progress({ stage: "artifact", done: tokens.length, total: tokens.length });
+  await clock.measure("artifact", () => npz.finish());
+  return next;
+}
+
+/** Whose place a chunk's rows tell: the target's everywhere, or the answer's after the last token; undefined: nobody's. */
+function targetsOf(rows: number, target: number | null, answer: number | undefined): Int32Array | undefined {
+  if (target !== null) return new Int32Array(rows).fill(target);
+  if (answer === undefined) return undefined;
+  const targets = new Int32Array(rows).fill(-1);
+  targets[rows - 1] = answer;
+  return targets;
+}
+
+async function store(captured: AdvanceResult, layers: LayerFindings[], npz: NpzWriter): Promise<void> {
+  for (const { layer, point, states, norms, lens } of captured.layers) {
+    const index = layers.findIndex((wanted) => wanted.layer === layer && wanted.point === point);
+    const rows = (states as NonNullable<typeof states>).data;
+    const found = layers[index];
+    // What was captured for a lens alone is no artifact.
+    if (found !== undefined) {
+      found.norms.push(...norms);
+      if (lens !== undefined) found.lens.push(lens);
+      await npz.append(index, rows);
+    }
+    release(rows);
+  }
+}
+
+async function describe(
+  { config, model }: OperationInput<InspectConfig>,
+  context: Context,
+  { tokens, target }: Wanted,
+  layers: LayerFindings[],
+  next: TopTokens,
+  reader: LensReader | undefined,
+  decomposed?: Omit<Decomposition, "target_token">,
+): Promise<Findings<InspectResult>> {
+  const tops = [next, ...layers.flatMap(({ lens, translated }) => [...lens, ...translated])];
+  const followed = config.follow_answer === true ? (next.tokenIds[0] as number) : target;
+  const piece = await pieceLookup(
+    model,
+    [followed ?? [], decomposed?.target_token_id ?? [], ...tops.map(({ tokenIds }) => [...tokenIds])].flat(),
+  );
+  const { lens, blockOutputs } = context;
+  const readings = (chunks: readonly Reading[]) => ({
+    predictions: chunks.flatMap((top) => candidates(top, piece)),
+    ...(followed === null ? {} : { target: chunks.flatMap(standings) }),
+    ...joined("entropies", chunks),
+    ...joined("divergences", chunks),
+  });
+  const inner = layers.filter(({ point }) => point !== "block_out");
+  return {
+    tokens: await model.pieces(tokens),
+    token_ids: [...tokens],
+    layers: layers
+      .filter(({ point }) => point === "block_out")
+      .map((found) => ({
+        layer: found.layer,
+        norms: found.norms,
+        ...(lens.supported ? readings(found.lens) : { note: lens.reason }),
+        ...(found.translated.length > 0 ? { translated: readings(found.translated) } : {}),
+      })),
+    ...(inner.length === 0
+      ? {}
+      : {
+          points: inner.map((found) => ({
+            layer: found.layer,
+            point: found.point as InspectPoint["point"],
+            norms: found.norms,
+            ...(found.lens.length > 0 ? readings(found.lens) : {}),
+          })),
+        }),
+    ...(decomposed === undefined
+      ? {}
+      : { decomposition: { target_token: piece(decomposed.target_token_id), ...decomposed } }),
+    ...(reader?.lens === undefined
+      ? {}
+      : {
+          lens: {
+            name: reader.lens.stored.name,
+            kind: reader.lens.stored.kind,
+            sha256: reader.lens.stored.sha256,
+          },
+        }),
+    ...(followed === null ? {} : { target_token: piece(followed), target_token_id: followed }),
+    next_tokens: candidates(next, piece)[0] as Candidate[],
+    note: [
+      lens.supported ? lensNote : lens.reason,
+      blockOutputs.sidePath,
+      reader !== undefined ? measuresNote : "",
+      inner.length > 0 || decomposed !== undefined ? partsNote : "",
+    ]
+      .filter((part) => part !== "")
+      .join(" "),
+  };
+}
+
+/** One measure of all chunks, a number a token; nothing where it was not asked for. */
+function joined<K extends "entropies" | "divergences">(
+  name: K,
+  chunks: readonly Reading[],
+): { [key in K]?: number[] } {
+  const all = chunks.flatMap((chunk) => Array.from(chunk[name] ?? []));
+  return all.length === 0 ? {} : ({ [name]: all } as { [key in K]?: number[] });
+}
+
+/** Where the target stands, of the rows that have one. */
+function standings({ targetRanks, targetProbabilities }: TopTokens): Standing[] {
+  return Array.from(targetRanks ?? [], (rank, row) => ({
+    probability: targetProbabilities?.[row] as number,
+    rank,
+  })).filter(({ rank }) => rank > 0);
+}
+
+/** One list of candidates a row. */
+function candidates(top: TopTokens, piece: (id: number) => string): Candidate[][] {
+  const rows: Candidate[][] = [];
+  for (let start = 0; start < top.tokenIds.length; start += top.k) {
+    rows.push(
+      Array.from(top.tokenIds.subarray(start, start + top.k), (id, offset) => ({
+        token_id: id,
+        token: piece(id),
+        probability: top.probabilities[start + offset] as number,
+      })),
+    );
+  }
+  return rows;
+}

@@ -1,0 +1,139 @@
+import type { PatchSite, PatchSweepResult } from "../../contracts/index.js";
+import { type PlacedSite, patchPoints, positionName, siteSize, sitesAt } from "../../terminal/index.js";
+import { type Figure, figureOf, percent } from "../../report/figure.js";
+
+const randomChange = "random change as long";
+
+interface Found {
+  layer: number;
+  series: string;
+  value: number;
+  low?: number;
+  high?: number;
+  where: string;
+}
+
+/**
+ * Of each layer the site that moves most, with its interval, beside the most that a random change as long moves anything
+ * there. Nothing for a single layer, or where there are neither controls nor intervals: the maps have the rest.
+ */
+export function patchByLayer(
+  result: PatchSweepResult,
+  sites: readonly PlacedSite[],
+  shares: boolean,
+): Figure[] {
+  const told = sites.some((site) => site.control !== undefined || intervalOf(site, shares) !== undefined);
+  if (result.layers.length < 2 || !told) return [];
+  const points = patchPoints(result);
+  const layers = [...result.layers].sort((a, b) => a - b);
+  const found = [
+    ...points.flatMap((point) =>
+      layers.flatMap((layer) => furthest(result, sitesAt(sites, point), layer, point, shares)),
+    ),
+    ...layers.flatMap((layer) => control(result, sites, layer, shares)),
+  ];
+  const text = (value: number) => (shares ? percent(value) : figureOf(value));
+  const between = ({ low, high }: Found) =>
+    low === undefined || high === undefined ? "" : `${text(low)} to ${text(high)}`;
+  const names = [...new Set(found.map(({ series }) => series))];
+  const intervals = found.some(({ low }) => low !== undefined);
+  return [
+    {
+      id: "patch-by-layer",
+      title: `Furthest ${shares ? "recovery" : "change"} by layer`,
+      description:
+        `Of each layer the site that moves most${points.length > 1 ? ", for each thing that is put in" : ""}, beside the most ` +
+        "that a random change as long as a patch's moves anything in that layer." +
+        (intervals ? " Upright lines are 95 % bootstrap intervals over the pairs." : ""),
+      chart: {
+        kind: "lines",
+        x: "layer",
+        y: "value",
+        series: "what",
+        xAxis: "layer",
+        yAxis: shares ? "recovery" : "change of the logit difference",
+        steps: true,
+        dots: true,
+        emphasis: points[0] as string,
+        ...(intervals && { interval: { low: "low", high: "high" } }),
+      },
+      columns: [
+        { name: "layer", label: "layer" },
+        { name: "what", label: "what is put in" },
+        { name: "value", label: shares ? "recovery" : "change of the logit difference" },
+        { name: "low", label: "95 % from" },
+        { name: "high", label: "95 % to" },
+        { name: "where", label: "where" },
+      ],
+      rows: found.map(({ layer, series, value, low, high, where }) => [
+        ...[layer, series, value, low ?? null, high ?? null],
+        where,
+      ]),
+      details: found.map((one) =>
+        [
+          `${one.series}, layer ${one.layer}`,
+          `${text(one.value)} at ${one.where}`,
+          ...(between(one) === "" ? [] : [`95 %: ${between(one)}`]),
+        ].join("\n"),
+      ),
+      table: {
+        head: ["layer", ...names.flatMap((name) => [name, ...(intervals ? ["95 %"] : []), "where"])],
+        rows: layers.map((layer) => [
+          String(layer),
+          ...names.flatMap((name) => {
+            const one = found.find((other) => other.layer === layer && other.series === name);
+            const cells = one === undefined ? ["", "", ""] : [text(one.value), between(one), one.where];
+            return intervals ? cells : [cells[0] as string, cells[2] as string];
+          }),
+        ]),
+      },
+    },
+  ];
+}
+
+type Moved = Pick<PatchSite, "recovery" | "change">;
+
+const movedBy = ({ recovery, change }: Moved, shares: boolean) => (shares ? (recovery ?? 0) : change);
+
+function intervalOf(site: PatchSite, shares: boolean) {
+  return shares ? site.recovery_interval : site.change_interval;
+}
+
+function whereOf(result: PatchSweepResult, { position, head }: PatchSite): string {
+  const place = positionName(result, position);
+  return head === undefined ? place : `head ${head}, ${place}`;
+}
+
+function furthest(
+  result: PatchSweepResult,
+  sites: readonly PlacedSite[],
+  layer: number,
+  series: string,
+  shares: boolean,
+): Found[] {
+  const [first, ...others] = sites.filter((site) => site.layer === layer);
+  if (first === undefined) return [];
+  const best = others.reduce((most, site) => (siteSize(site) > siteSize(most) ? site : most), first);
+  const value = movedBy(best, shares);
+  return [{ layer, series, value, ...intervalOf(best, shares), where: whereOf(result, best) }];
+}
+
+function control(
+  result: PatchSweepResult,
+  sites: readonly PlacedSite[],
+  layer: number,
+  shares: boolean,
+): Found[] {
+  const tried = sites.flatMap((site) =>
+    site.layer === layer && site.control !== undefined
+      ? [{ site, value: movedBy(site.control, shares) }]
+      : [],
+  );
+  const [first, ...others] = tried;
+  if (first === undefined) return [];
+  const most = others.reduce(
+    (one, other) => (Math.abs(other.value) > Math.abs(one.value) ? other : one),
+    first,
+  );
+  return [{ layer, series: randomChange, value: most.value, where: whereOf(result, most.site) }];
+}

@@ -1,0 +1,146 @@
+import type { PatchSweepResult } from "../../contracts/index.js";
+import { type Canvas, narrowest } from "../../terminal/canvas.js";
+import { shortNumber } from "../../terminal/figures.js";
+import { legend } from "../../terminal/legend.js";
+import { heading, labelled } from "../../terminal/page.js";
+import { bold, differenceScale, dim } from "../../terminal/paint.js";
+import {
+  bestOfHeads,
+  columnName,
+  type PlacedSite,
+  patchPoints,
+  patchStory,
+  patchTokens,
+  placedSites,
+  positionName,
+  sitesAt,
+  strongestHeads,
+} from "../../terminal/patch-sweep-sites.js";
+import { visible, wrap } from "../../terminal/text.js";
+import { tokenGrid } from "../../terminal/token-grid.js";
+
+/** Columns of a cell with a figure, and before the cells. */
+const [headCell, margin] = [8, 6];
+const headsNamed = 5;
+
+/**
+ * A patch sweep: its heat map of layers over tokens, of heads over layers, what it says in a sentence, and its controls.
+ */
+export function patchSweepPicture(
+  result: Omit<PatchSweepResult, "note" | "artifacts" | "provenance">,
+  canvas: Canvas,
+): string[] {
+  const sites = placedSites(result);
+  const shares = sites.some(({ recovery }) => recovery !== null);
+  const value = (site: PlacedSite) => (shares ? (site.recovery ?? 0) : site.change);
+  const reach = Math.max(shares ? 1 : Number.MIN_VALUE, ...sites.map((site) => Math.abs(value(site))));
+  const tokens = patchTokens(result).map(columnName);
+  const points = patchPoints(result);
+  const cellOf = (site: PlacedSite) => ({
+    text: "",
+    figure: site.inside ? signed(value(site)) : "·",
+    value: 0.5 + value(site) / reach / 2,
+    bold: shares && value(site) >= 0.5,
+  });
+  const drawn = (columns: readonly string[], chosen: readonly PlacedSite[]) =>
+    tokenGrid(
+      {
+        tokens: columns,
+        rows: result.layers.map((layer) => ({
+          layer,
+          cells: chosen.filter((site) => site.layer === layer).map(cellOf),
+        })),
+        scale: differenceScale,
+        figureOptional: false,
+      },
+      canvas,
+    );
+  const tokenMap = (point: string) =>
+    drawn(
+      tokens,
+      sitesAt(sites, point).sort((a, b) => a.column - b.column),
+    );
+  const [title, meaning] = shares
+    ? ["Recovery", "share of the way that one patched state moves the logit difference"]
+    : ["Change", "of the logit difference by one patched state"];
+  const total = Math.max(narrowest, canvas.width);
+  const colors = legend(differenceScale, shortNumber(-reach), shortNumber(reach), canvas);
+  // Heads that do not fit beside each other go on below.
+  const heads = result.heads ?? [];
+  const wide = Math.floor((total - margin) / headCell);
+  const headMap = () => {
+    const best = bestOfHeads(sites);
+    return Array.from({ length: Math.ceil(heads.length / wide) }, (_, line) => {
+      const own = heads.slice(line * wide, (line + 1) * wide);
+      return drawn(
+        own.map((head) => `h${head}`),
+        best.filter(({ head }) => own.includes(head as number)),
+      );
+    }).flat();
+  };
+  const strongest = strongestHeads(sites, headsNamed).map(
+    (site) =>
+      `${site.layer}.${site.head} at ${tokens[site.column]} (${positionName(result, site.position)}) ${signed(value(site))}`,
+  );
+  return [
+    ...points.flatMap((point, at) => [
+      ...(at === 0 ? [] : [""]),
+      ...(point === "head_out"
+        ? [
+            heading(`${title}, head_out`, "of each head at the token where it moves most", colors, canvas),
+            ...headMap(),
+            ...(strongest.length === 0 ? [] : labelled("Heads", strongest.join(", "), canvas)),
+          ]
+        : [
+            heading(points.join() === "block_out" ? title : `${title}, ${point}`, meaning, colors, canvas),
+            ...tokenMap(point),
+          ]),
+    ]),
+    ...wrap("· cannot change anything: nothing reads it, or both runs are the same there", total).map(
+      (line) => dim(line, canvas.colors),
+    ),
+    "",
+    ...wrap(patchStory(result), total).map((line) => bold(line, canvas.colors)),
+    "",
+    ...measured(result, sites, canvas),
+  ];
+}
+
+/** The runs by themselves, and what the controls do. */
+function measured(
+  result: Omit<PatchSweepResult, "note" | "artifacts" | "provenance">,
+  sites: PlacedSite[],
+  canvas: Canvas,
+): string[] {
+  const [pair] = result.pairs;
+  const of =
+    result.pairs.length === 1 && pair !== undefined
+      ? `“${visible(pair.target_token)}” less “${visible(pair.foil_token)}”`
+      : `target less foil, mean of ${result.pairs.length} pairs`;
+  const base = result.direction === "denoise" ? result.corrupted : result.clean;
+  const controls = sites.flatMap(({ control, inside }) =>
+    control === undefined || !inside ? [] : [control],
+  );
+  const strongest = controls.reduce((most, { change }) => Math.max(most, Math.abs(change)), 0);
+  const figure = (number: number) => Number(number.toPrecision(4)).toString();
+  return [
+    ...labelled(
+      "Logits",
+      `${of}: clean ${figure(result.clean)}, corrupted ${figure(result.corrupted)}`,
+      canvas,
+    ),
+    ...labelled(
+      "Controls",
+      `a row of its own put back moves the run by ${figure(result.restored - base)}` +
+        (controls.length === 0
+          ? ""
+          : `; random changes as long as the patch's by at most ${figure(strongest)}`),
+      canvas,
+    ),
+  ];
+}
+
+function signed(value: number): string {
+  const text = Math.abs(value) < 9.995 ? value.toFixed(2) : shortNumber(value);
+  return /^-0\.00$/.test(text) ? "0.00" : text;
+}

@@ -1,0 +1,346 @@
+import { promptPairs } from "../../contracts/check-patch-sweep.js";
+import type { PatchSweepConfig, PatchSweepResult } from "../../contracts/index.js";
+import { limits } from "../../contracts/limits.js";
+import { type MarkedText, readMarks } from "../../contracts/marked-text.js";
+import { alignedPositions } from "../../contracts/names.js";
+import { UserError } from "../../contracts/user-error.js";
+import { randomVector } from "../../library/index.js";
+import {
+  type Context,
+  type Model,
+  type PatchGrowth,
+  type PatchSweep,
+  patchCells,
+  patchPlaces,
+} from "../../native/index.js";
+import { writeNpz } from "../../lab/npz.js";
+import { lastTokens } from "./run-aligned-spans.js";
+import { headSize, headsOf } from "../../lab/rows/heads.js";
+import { checkPoints, openContext } from "../../lab/rows/open-context.js";
+import type { Findings, OperationInput } from "../run.js";
+import {
+  describePatches,
+  type Grid,
+  leastDifference,
+  type Pair,
+  type PairPrompt,
+} from "./run-figures.js";
+import { checkLayers, targetToken, tokenizeInput } from "../../lab/rows/tokens.js";
+
+/** Sequences that a context holds at once: sites of one batch, and the run that they leave. */
+const mostSequences = 256;
+/** Tokens of a batch; of a prompt that is longer, its own. */
+const batchTokens = 512;
+/** Of larger sweeps only the count is told while they run. */
+const growingSites = 4096;
+/** Most memory that the states of two prompts may take. */
+const stateBytes = 1024 ** 3;
+
+/**
+ * Puts each layer's output at each token of one prompt into the run of the other, or another of its points, a site at a
+ * time, and tells how far the logit difference between two tokens goes with it (activation patching: Vig et al. 2020; Meng
+ * et al. 2022).
+ */
+export async function patchSweep(
+  input: OperationInput<PatchSweepConfig>,
+): Promise<Findings<PatchSweepResult>> {
+  const { config, model, clock } = input;
+  if (config.layers !== undefined) checkLayers(model, config.layers);
+  const pairs = await tokenizePairs(input);
+  const sweeps: PatchSweep[] = [];
+  const context = await clock.measure("context", () => openContext(model, contextSize(pairs)));
+  try {
+    checkPoints(context, config.points);
+    const grid = gridOf(config, model, context, pairs);
+    checkSize(grid, pairs);
+    for (const index of pairs.keys()) {
+      sweeps.push(await clock.measure("compute", () => sweepPair(input, context, grid, pairs, index)));
+    }
+    await clock.measure("artifact", () => writeArrays(input, grid, pairs, sweeps));
+    return await describePatches(config, model, grid, pairs, sweeps, context.blockOutputs.sidePath);
+  } finally {
+    await context.close();
+  }
+}
+
+/** What is patched: where nothing is said of layers, those blocks that have all of the points. */
+function gridOf(config: PatchSweepConfig, model: Model, context: Context, pairs: Pair[]): Grid {
+  const { points } = config;
+  const first = context.points[points[0] as Grid["points"][number]].layers;
+  const having = first.filter((layer) =>
+    points.every((point) => context.points[point].layers.includes(layer)),
+  );
+  const layers = config.layers ?? having;
+  const positions = Array.isArray(config.positions)
+    ? config.positions
+    : [...(pairs[0] as Pair).clean.positions.keys()];
+  const heads = points.includes("head_out") ? headsOf(context, layers, config.heads) : undefined;
+  const places = patchPlaces({ layers, points, heads });
+  const sizeOf = ({ layer, head }: (typeof places)[number]) =>
+    head === undefined ? model.info.nEmbd : headSize(context, layer);
+  return { layers, points, ...(heads && { heads }), positions, places, widths: places.map(sizeOf) };
+}
+
+async function tokenizePairs({ config, model }: OperationInput<PatchSweepConfig>): Promise<Pair[]> {
+  const pairs: Pair[] = [];
+  const aligned = config.positions === alignedPositions;
+  for (const [index, pair] of promptPairs(config).entries()) {
+    const where = config.pairs === undefined ? "" : `pairs[${index}].`;
+    const read = async (side: "clean" | "corrupted") => {
+      const marked = aligned ? readMarks(pair[side], `${where}${side}`) : undefined;
+      const text = marked?.text ?? pair[side];
+      const tokens = await tokenizeInput(model, text, config.max_input_tokens, `${where}${side}`);
+      return promptOf(model, config, tokens, `${where}${side}`, marked);
+    };
+    const [clean, corrupted] = [await read("clean"), await read("corrupted")];
+    const size = ({ tokens, positions }: PairPrompt) => (aligned ? positions : tokens).length;
+    if (size(clean) !== size(corrupted)) {
+      throw new UserError(
+        aligned
+          ? `${where}clean marks ${spansText(clean)} and ${where}corrupted ${corrupted.positions.length}; each needs its like.`
+          : `${where}clean has ${clean.tokens.length} tokens and ${where}corrupted ${corrupted.tokens.length}; positions need as many in both: ` +
+              `${await spelled(model, clean.tokens)} against ${await spelled(model, corrupted.tokens)}.`,
+      );
+    }
+    pairs.push({
+      clean,
+      corrupted,
+      ...(pair.target_token === undefined
+        ? {}
+        : { target: await targetToken(model, pair.target_token, `${where}target_token`) }),
+      ...(pair.foil_token === undefined
+        ? {}
+        : { foil: await targetToken(model, pair.foil_token, `${where}foil_token`) }),
+    });
+  }
+  checkAlike(config, pairs);
+  return pairs;
+}
+
+function spansText({ positions }: PairPrompt): string {
+  return `${positions.length} ${positions.length === 1 ? "span" : "spans"}`;
+}
+
+/** @throws UserError where positions mean something else in one pair than in another */
+function checkAlike({ positions }: PatchSweepConfig, pairs: Pair[]): void {
+  const [first, ...others] = pairs as [Pair, ...Pair[]];
+  const differs = (size: (pair: Pair) => number) => others.findIndex((pair) => size(pair) !== size(first));
+  if (positions === alignedPositions) {
+    const other = differs(({ clean }) => clean.positions.length);
+    if (other === -1) return;
+    throw new UserError(
+      `pairs[0] marks ${spansText(first.clean)} and pairs[${other + 1}] ${others[other]?.clean.positions.length}; ` +
+        "figures are means over the pairs, so that all need as many.",
+    );
+  }
+  const other = differs(({ clean }) => clean.tokens.length);
+  if (other !== -1 && positions?.every((position) => position < 0) !== true) {
+    throw new UserError(
+      `pairs[0] has ${first.clean.tokens.length} tokens and pairs[${other + 1}] ${others[other]?.clean.tokens.length}; pairs of different ` +
+        "lengths have no token in common by its index: give positions that count from the end, as -1, or mark spans in the texts.",
+    );
+  }
+}
+
+/** The first tokens of a prompt, for a sentence. */
+async function spelled(model: Model, tokens: Int32Array): Promise<string> {
+  const shown = 24;
+  const pieces = (await model.pieces(tokens.slice(0, shown))).map((piece) => JSON.stringify(piece)).join(" ");
+  return tokens.length > shown ? `${pieces} …` : pieces;
+}
+
+/** A prompt, and where it is patched: its marked spans' last tokens, or token indices from 0. @throws UserError */
+async function promptOf(
+  model: Model,
+  { positions }: PatchSweepConfig,
+  tokens: Int32Array,
+  what: string,
+  marked: MarkedText | undefined,
+): Promise<PairPrompt> {
+  if (marked !== undefined) {
+    const spans = marked.spans.map(({ text }) => text);
+    return { tokens, positions: await lastTokens(model, tokens, marked, what), spans };
+  }
+  if (!Array.isArray(positions)) return { tokens, positions: [...tokens.keys()] };
+  const places = positions.map((position) => (position < 0 ? tokens.length + position : position));
+  for (const [index, place] of places.entries()) {
+    const said = positions[index] as number;
+    if (place < 0 || place >= tokens.length) {
+      throw new UserError(
+        `positions: ${said} does not exist; ${what} has ${tokens.length} tokens, 0 to ${tokens.length - 1} or -${tokens.length} to -1.`,
+      );
+    }
+    const earlier = places.indexOf(place);
+    if (earlier !== index) {
+      throw new UserError(
+        `positions: ${positions[earlier]} and ${said} are the same of ${tokens.length} tokens.`,
+      );
+    }
+  }
+  return { tokens, positions: places };
+}
+
+/** Tells what would be too much before anything is computed. */
+function checkSize({ layers, points, heads, positions, places, widths }: Grid, pairs: Pair[]): void {
+  const sites = places.length * positions.length;
+  const others = points.filter((point) => point !== "head_out").length;
+  const factors = [
+    `${layers.length} layers`,
+    ...(others === 0 ? [`${heads?.length} heads`] : []),
+    ...(others > 0 && heads !== undefined
+      ? [`(${others} ${others === 1 ? "point" : "points"} and ${heads.length} heads)`]
+      : []),
+    ...(others > 1 && heads === undefined ? [`${others} points`] : []),
+    `${positions.length} ${pairs[0]?.clean.spans === undefined ? "positions" : "spans"}`,
+  ];
+  const grid = `${factors.join(" times ")} are ${sites} sites`;
+  const choose = `choose ${heads === undefined ? "layers" : "layers, heads"} or positions`;
+  if (sites > limits.patch_sites) {
+    throw new UserError(`${grid}; at most ${limits.patch_sites} are patched at once: ${choose}.`);
+  }
+  const numbers = widths.reduce((sum, width) => sum + width, 0) * positions.length;
+  const bytes = 2 * numbers * 4;
+  if (bytes > stateBytes) {
+    throw new UserError(
+      `${grid} of ${numbers} numbers, which take ${Math.ceil(bytes / 1024 ** 2)} MiB for both prompts; at most ` +
+        `${stateBytes / 1024 ** 2} MiB are kept: ${choose}.`,
+    );
+  }
+  const figures = sites * pairs.length;
+  const most = 16 * limits.patch_sites;
+  if (figures > most) {
+    throw new UserError(`${grid}, for ${pairs.length} pairs ${figures}; at most ${most}: ${choose}.`);
+  }
+}
+
+function contextSize(pairs: Pair[]) {
+  const longest = Math.max(
+    ...pairs.flatMap(({ clean, corrupted }) => [clean.tokens.length, corrupted.tokens.length]),
+  );
+  return {
+    nCtx: patchCells(longest, batchTokens),
+    nBatch: Math.max(longest, batchTokens),
+    maxSequences: mostSequences,
+  };
+}
+
+async function sweepPair(
+  { config, model, progress, signal }: OperationInput<PatchSweepConfig>,
+  context: Context,
+  grid: Grid,
+  pairs: Pair[],
+  index: number,
+): Promise<PatchSweep> {
+  const { clean, corrupted, target, foil } = pairs[index] as Pair;
+  const { layers, points, heads, positions, places } = grid;
+  const spelled = ({ tokens, positions }: PairPrompt) =>
+    model.pieces(Int32Array.from(positions, (position) => tokens[position] as number));
+  // What grows is told again and again; of a large sweep that would cost more than it shows, and heads have no map of
+  // tokens.
+  const pieces =
+    heads === undefined && places.length * positions.length <= growingSites
+      ? { clean: await spelled(clean), corrupted: await spelled(corrupted) }
+      : undefined;
+  return context.patchSweep({
+    clean: clean.tokens,
+    corrupted: corrupted.tokens,
+    denoise: config.direction === "denoise",
+    layers,
+    points,
+    ...(heads && { heads }),
+    positions: clean.positions,
+    corruptedPositions: corrupted.positions,
+    ...(target === undefined ? {} : { target }),
+    ...(foil === undefined ? {} : { foil }),
+    ...(config.controls ? { controls: randomDirections(grid, config.seed + index) } : {}),
+    onProgress: (done, total, growth) =>
+      progress({
+        ...{ stage: "patch", done: index + done / Math.max(1, total), total: pairs.length },
+        ...(pieces && {
+          growth: {
+            ...{ pair: index, pairs: pairs.length, layers, points, positions: clean.positions, ...pieces },
+            recovery: recoveries(growth, config.direction),
+          },
+        }),
+      }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+}
+
+/** Shares of the way; null where it is still to be computed, or where there is no way to go. */
+function recoveries(
+  { clean, corrupted, patched }: PatchGrowth,
+  direction: PatchSweepConfig["direction"],
+): (number | null)[] {
+  const [from, to] = direction === "denoise" ? [corrupted, clean] : [clean, corrupted];
+  const way = to - from;
+  return Array.from(patched, (difference) =>
+    Number.isNaN(difference) || Math.abs(way) < leastDifference
+      ? null
+      : Number(((difference - from) / way).toPrecision(4)),
+  );
+}
+
+/** A direction for each place, one after another, that another choice of places does not change. */
+function randomDirections({ places, widths }: Grid, seed: number): Float32Array {
+  const directions = new Float32Array(widths.reduce((sum, width) => sum + width, 0));
+  let start = 0;
+  for (const [index, { layer }] of places.entries()) {
+    const width = widths[index] as number;
+    // Points of one block get one direction, and its heads: what is compared are places, not draws.
+    directions.set(randomVector(width, 1, seed * (limits.layer_index + 1) + layer), start);
+    start += width;
+  }
+  return directions;
+}
+
+/**
+ * Of every pair what the result has as means: float64 [pairs, layers, positions], of heads [pairs, layers, heads,
+ * positions]; for several points one of each.
+ */
+async function writeArrays(
+  { artifacts, config }: OperationInput<PatchSweepConfig>,
+  { layers, points, heads = [], positions, places }: Grid,
+  pairs: Pair[],
+  sweeps: PatchSweep[],
+): Promise<void> {
+  const all = (name: string, of: (sweep: PatchSweep) => Float64Array) =>
+    Object.fromEntries(
+      points.map((point) => {
+        const own = places.flatMap((place, index) => (place.point === point ? [index] : []));
+        const data = new Float64Array(sweeps.length * own.length * positions.length);
+        for (const [pair, sweep] of sweeps.entries()) {
+          for (const [row, place] of own.entries()) {
+            const values = of(sweep).subarray(place * positions.length, (place + 1) * positions.length);
+            data.set(values, (pair * own.length + row) * positions.length);
+          }
+        }
+        const each = point === "head_out" ? [layers.length, heads.length] : [layers.length];
+        const shape = [sweeps.length, ...each, positions.length];
+        return [point === "block_out" ? name : `${name}_${point}`, { shape, data }];
+      }),
+    );
+  const each = (of: (sweep: PatchSweep) => number) => ({
+    shape: [sweeps.length],
+    data: Float64Array.from(sweeps, of),
+  });
+  const list = (values: number[]) => ({ shape: [values.length], data: Int32Array.from(values) });
+  const tokens = (side: "clean" | "corrupted") => ({
+    shape: [pairs.length, positions.length],
+    data: Int32Array.from(pairs.flatMap((pair) => pair[side].positions)),
+  });
+  await writeNpz(artifacts, "patch-sweep.npz", {
+    layers: list(layers),
+    ...(heads.length > 0 && { heads: list(heads) }),
+    positions: list(positions),
+    ...(pairs[0]?.clean.spans && {
+      clean_positions: tokens("clean"),
+      corrupted_positions: tokens("corrupted"),
+    }),
+    clean: each(({ clean }) => clean),
+    corrupted: each(({ corrupted }) => corrupted),
+    restored: each(({ restored }) => restored),
+    ...all("logit_difference", ({ patched }) => patched),
+    ...(config.controls ? all("control", ({ control }) => control as Float64Array) : {}),
+  });
+}

@@ -1,0 +1,380 @@
+import type { ProbeResult } from "../../contracts/index.js";
+import { bestLayer, binOf, calibration, mostWrong, ofRows, roc } from "../../terminal/index.js";
+import { count, type Figure, type Findings, figureOf, type Passage, percent } from "../../report/figure.js";
+import { glimpse, type Html, html } from "../../report/markup.js";
+
+type Report = ProbeResult["reports"][number];
+
+const histogramBins = 20;
+const calibrationBins = 10;
+const worstShown = 10;
+
+/** Accuracy by layer with its controls, ROC, reliability, scores, and the examples it gets most wrong. */
+export function probeFindings({ reports }: ProbeResult): Findings {
+  const sorted = reports.toSorted((a, b) => a.layer - b.layer);
+  return {
+    summary: summary(sorted),
+    cautions: [
+      "A readout is not causal evidence. That a probe can read a property off a block's output does not show that the model uses it; changing the block and looking at the answer (compare) is a different experiment.",
+      "The controls belong to the result: an accuracy near the majority's, or near the one with shuffled labels, says nothing about the block. A probe can also read what merely goes along with the label in these texts, such as their length or a single word.",
+    ],
+    parts: [
+      byLayer(sorted),
+      ...rowsByLayer(sorted),
+      rocCurves(sorted),
+      reliability(sorted),
+      histogram(sorted),
+      worst(sorted),
+    ],
+  };
+}
+
+function heldOut({ scores }: Report): Report["scores"] {
+  return scores.filter(({ split }) => split === "test");
+}
+
+/** An interval in words: as shares in percent, or with so many decimals. */
+function range(interval: { low: number; high: number } | undefined, decimals?: number): string {
+  if (interval === undefined) return "";
+  const words = (value: number) => (decimals === undefined ? percent(value) : value.toFixed(decimals));
+  return `, 95 % interval ${words(interval.low)} to ${words(interval.high)}`;
+}
+
+function summary(reports: Report[]): string[] {
+  const first = reports[0];
+  if (first === undefined) return ["There are no reports."];
+  const { best, tie } = bestLayer(reports);
+  const shuffled = best.shuffled_labels;
+  const name =
+    reports.length > 1
+      ? `Layer ${best.layer} has the largest AUROC of ${reports.length} layers${tie}${tie && ","} and reads`
+      : `Layer ${best.layer} reads`;
+  const sentences = [
+    `${name} the label of ${percent(best.accuracy)} of ${count(best.test_size, "held-out example")} right` +
+      `${range(best.accuracy_interval)} (AUROC ${best.auc.toFixed(3)}${range(best.auc_interval, 3)}, Brier ${best.brier.toFixed(3)}); ` +
+      `the majority class alone gives ${percent(best.majority_accuracy)}, ` +
+      (shuffled === undefined
+        ? `a probe trained on shuffled labels ${percent(best.shuffled_label_accuracy)}.`
+        : `${shuffled.permutations} probes trained on shuffled labels ${percent(shuffled.accuracy.mean)} on average, the ` +
+          `middle 95 % of them ${percent(shuffled.accuracy.low)} to ${percent(shuffled.accuracy.high)}; ` +
+          `a share of ${shuffled.p_auc.toFixed(3)} reaches its AUROC.`),
+  ];
+  if (best.by_row !== undefined) sentences.push(ofSingleRows(best.by_row));
+  if (reports.length > 1) {
+    sentences.push("It was chosen by the same held-out examples, so its figures are a little too good.");
+  }
+  const unfinished = reports.filter(({ converged }) => !converged).map(({ layer }) => layer);
+  if (unfinished.length > 0)
+    sentences.push(`The fit did not converge at layer ${unfinished.join(", ")}; its figures are not final.`);
+  return sentences;
+}
+
+function ofSingleRows(rows: NonNullable<Report["by_row"]>): string {
+  const shared =
+    rows.shared_rows === 0
+      ? ""
+      : ` A training text has ${rows.shared_rows} of these rows, too, for the texts begin alike.`;
+  return (
+    "A text's score is the mean of its rows' scores. Row by row it reads the text's label of " +
+    `${percent(rows.accuracy)} of ${count(rows.test_size, "held-out row")} right${range(rows.accuracy_interval)} ` +
+    `(AUROC ${rows.auc.toFixed(3)}${range(rows.auc_interval, 3)}), with labels shuffled text by text ` +
+    `${percent(rows.shuffled_labels.accuracy.mean)} on average.${shared}`
+  );
+}
+
+interface Measure {
+  name: string;
+  value: (report: Report) => number;
+  interval: (report: Report) => { low: number; high: number } | undefined;
+}
+
+const measures: Measure[] = [
+  { name: "held-out accuracy", value: ({ accuracy }) => accuracy, interval: (one) => one.accuracy_interval },
+  { name: "AUROC", value: ({ auc }) => auc, interval: (one) => one.auc_interval },
+  { name: "majority class", value: (one) => one.majority_accuracy, interval: () => undefined },
+  {
+    name: "shuffled labels",
+    value: (one) => one.shuffled_labels?.accuracy.mean ?? one.shuffled_label_accuracy,
+    interval: (one) => one.shuffled_labels?.accuracy,
+  },
+];
+
+/** The same figures of single rows, where every row was read. */
+function rowsByLayer(reports: Report[]): Figure[] {
+  const rows = ofRows(reports);
+  if (rows.length === 0) return [];
+  const { description, ...figure } = byLayer(rows);
+  return [
+    {
+      ...figure,
+      id: "rows-by-layer",
+      title: "Single rows by layer",
+      description: `${description} Here of single rows, each with its text's label. The rows of a text are alike, so that intervals are over texts, each with all its rows, and labels were shuffled text by text.`,
+    },
+  ];
+}
+
+function byLayer(reports: Report[]): Figure {
+  const points = measures.flatMap(({ name, value, interval }) =>
+    reports.map((report) => ({ layer: report.layer, name, value: value(report), ...interval(report) })),
+  );
+  const between = ({ low, high }: { low?: number; high?: number }) =>
+    low === undefined || high === undefined ? "" : `${low.toFixed(3)} to ${high.toFixed(3)}`;
+  const permutations = reports[0]?.shuffled_labels?.permutations;
+  return {
+    id: "accuracy-by-layer",
+    title: "Accuracy by layer",
+    description:
+      "Held-out accuracy and AUROC of the probe at each layer, beside what the majority class alone and " +
+      (permutations === undefined
+        ? "a probe trained on shuffled labels reach."
+        : `probes trained on shuffled labels reach: the mean of ${permutations}. Upright lines are 95 % bootstrap ` +
+          "intervals over the held-out examples and, for shuffled labels, the middle 95 % of the probes."),
+    chart: {
+      kind: "lines",
+      x: "layer",
+      y: "value",
+      series: "measure",
+      xAxis: "layer",
+      yAxis: "share, or area",
+      yDomain: [0, 1],
+      steps: true,
+      emphasis: "held-out accuracy",
+      dots: true,
+      interval: { low: "low", high: "high" },
+    },
+    columns: [
+      { name: "layer", label: "layer" },
+      { name: "measure", label: "measure" },
+      { name: "value", label: "value" },
+      { name: "low", label: "95 % from" },
+      { name: "high", label: "95 % to" },
+    ],
+    rows: points.map(({ layer, name, value, low, high }) => [layer, name, value, low ?? null, high ?? null]),
+    details: points.map((point) => {
+      const interval = between(point);
+      const line = `layer ${point.layer}\n${point.name}  ${point.value.toFixed(3)}`;
+      return interval === "" ? line : `${line}\n95 %: ${interval}`;
+    }),
+    table: {
+      head: [
+        ...["layer", "held-out accuracy", "95 %", "AUROC", "95 %", "majority class"],
+        ...["shuffled labels", "95 %", "p of the AUROC", "Brier", "train / test", "converged"],
+      ],
+      rows: reports.map((report) => [
+        String(report.layer),
+        ...measures.flatMap(({ name, value, interval }) => [
+          value(report).toFixed(3),
+          ...(name === "majority class" ? [] : [between(interval(report) ?? {})]),
+        ]),
+        report.shuffled_labels?.p_auc.toFixed(3) ?? "",
+        report.brier.toFixed(3),
+        `${report.train_size} / ${report.test_size}`,
+        `${report.converged ? "yes" : "no"} (${count(report.iterations, "iteration")})`,
+      ]),
+    },
+  };
+}
+
+function rocCurves(reports: Report[]): Figure {
+  const points = reports.flatMap((report) =>
+    roc(heldOut(report)).map((point) => ({
+      ...point,
+      layer: report.layer,
+      name: `layer ${report.layer} (${report.auc.toFixed(3)})`,
+    })),
+  );
+  return {
+    id: "roc",
+    title: "ROC",
+    description:
+      "Held-out examples: the share of class 1 that is found against the share of class 0 that is taken for it, " +
+      "for every threshold. The number beside a layer is the area below its line (AUROC).",
+    chart: {
+      kind: "lines",
+      x: "false_positive_rate",
+      y: "true_positive_rate",
+      series: "layer",
+      xAxis: "false positive rate",
+      yAxis: "true positive rate",
+      xDomain: [0, 1],
+      yDomain: [0, 1],
+      diagonal: "chance",
+      // Curves of good probes lie on each other.
+      ...(reports.length > 3 ? { panel: { column: "layer", label: "" } } : {}),
+    },
+    columns: [
+      { name: "layer", label: "layer (AUROC)" },
+      { name: "false_positive_rate", label: "false positive rate" },
+      { name: "true_positive_rate", label: "true positive rate" },
+      { name: "threshold", label: "threshold" },
+    ],
+    rows: points.map(({ name, falsePositiveRate, truePositiveRate, threshold }) => [
+      name,
+      falsePositiveRate,
+      truePositiveRate,
+      Number.isFinite(threshold) ? threshold : null,
+    ]),
+    details: points.map(
+      ({ name, falsePositiveRate, truePositiveRate, threshold }) =>
+        `${name}\nscore ${Number.isFinite(threshold) ? `at least ${figureOf(threshold)}` : "above all"}\n` +
+        `true positives ${percent(truePositiveRate)}, false positives ${percent(falsePositiveRate)}`,
+    ),
+    table: {
+      head: ["layer (AUROC)", "threshold", "false positive rate", "true positive rate"],
+      rows: points.map(({ name, falsePositiveRate, truePositiveRate, threshold }) => [
+        name,
+        Number.isFinite(threshold) ? figureOf(threshold) : "",
+        falsePositiveRate.toFixed(3),
+        truePositiveRate.toFixed(3),
+      ]),
+    },
+  };
+}
+
+function reliability(reports: Report[]): Figure {
+  const bins = reports.flatMap(({ layer, brier, ...rest }) =>
+    calibration(heldOut({ layer, brier, ...rest }), calibrationBins).map((bin) => ({ ...bin, layer, brier })),
+  );
+  return {
+    id: "calibration",
+    title: "Calibration",
+    description:
+      "Held-out examples in ten bins of their score: the mean score of a bin against the share of class 1 in it. " +
+      "On the diagonal, scores can be taken as probabilities. Larger dots hold more examples; a bin with few is " +
+      "mostly chance.",
+    chart: {
+      kind: "lines",
+      x: "mean_score",
+      y: "positive_share",
+      series: "layer",
+      xAxis: "mean score",
+      yAxis: "share of class 1",
+      xDomain: [0, 1],
+      yDomain: [0, 1],
+      diagonal: "perfect",
+      size: "examples",
+      panel: { column: "layer", label: "layer" },
+      dots: true,
+    },
+    columns: [
+      { name: "layer", label: "layer" },
+      { name: "from", label: "bin from" },
+      { name: "to", label: "bin to" },
+      { name: "examples", label: "examples" },
+      { name: "mean_score", label: "mean score" },
+      { name: "positive_share", label: "share of class 1" },
+    ],
+    rows: bins.map(({ layer, from, to, size, meanScore, positiveShare }) => [
+      layer,
+      from,
+      to,
+      size,
+      meanScore,
+      positiveShare,
+    ]),
+    details: bins.map(
+      ({ layer, from, to, size, meanScore, positiveShare }) =>
+        `layer ${layer}, scores ${from.toFixed(1)} to ${to.toFixed(1)}\n` +
+        `${count(size, "example")}, mean score ${meanScore.toFixed(3)}\nclass 1: ${percent(positiveShare)}`,
+    ),
+    notes: [
+      `Brier score (mean squared error of the scores; 0 is perfect): ${reports
+        .map(({ layer, brier }) => `layer ${layer} ${brier.toFixed(3)}`)
+        .join(", ")}.`,
+    ],
+    table: {
+      head: ["layer", "scores", "examples", "mean score", "share of class 1"],
+      rows: bins.map(({ layer, from, to, size, meanScore, positiveShare }) => [
+        String(layer),
+        `${from.toFixed(1)} to ${to.toFixed(1)}`,
+        String(size),
+        meanScore.toFixed(3),
+        positiveShare.toFixed(3),
+      ]),
+    },
+  };
+}
+
+function histogram(reports: Report[]): Figure {
+  const bins = reports.flatMap(({ layer, scores }) =>
+    (["train", "test"] as const).flatMap((split) =>
+      Array.from({ length: histogramBins }, (_, bin) => {
+        const inside = scores.filter((one) => one.split === split && binOf(one.score, histogramBins) === bin);
+        const ones = inside.filter(({ label }) => label === 1).length;
+        return {
+          layer,
+          split,
+          from: bin / histogramBins,
+          to: (bin + 1) / histogramBins,
+          ones,
+          zeros: inside.length - ones,
+        };
+      }),
+    ),
+  );
+  const filled = bins.filter(({ ones, zeros }) => ones + zeros > 0);
+  return {
+    id: "scores",
+    title: "Scores",
+    description:
+      "How many examples get which score, by split and layer: class 1 above the line, class 0 below it. A probe " +
+      "that separates the classes has class 1 on the right and class 0 on the left.",
+    chart: {
+      kind: "mirror",
+      from: "from",
+      to: "to",
+      up: "class_1",
+      down: "class_0",
+      axis: "score",
+      panels: ["layer", "split"],
+    },
+    columns: [
+      { name: "layer", label: "layer" },
+      { name: "split", label: "split" },
+      { name: "from", label: "score from" },
+      { name: "to", label: "score to" },
+      { name: "class_1", label: "examples of class 1" },
+      { name: "class_0", label: "examples of class 0" },
+    ],
+    rows: filled.map(({ layer, split, from, to, ones, zeros }) => [layer, split, from, to, ones, zeros]),
+    details: filled.map(
+      ({ layer, split, from, to, ones, zeros }) =>
+        `layer ${layer}, ${split}\nscore ${from.toFixed(2)} to ${to.toFixed(2)}\nclass 1: ${ones}, class 0: ${zeros}`,
+    ),
+    table: {
+      head: ["layer", "split", "score", "class 1", "class 0"],
+      rows: filled.map(({ layer, split, from, to, ones, zeros }) => [
+        String(layer),
+        split,
+        `${from.toFixed(2)} to ${to.toFixed(2)}`,
+        String(ones),
+        String(zeros),
+      ]),
+    },
+  };
+}
+
+function worst(reports: Report[]): Passage {
+  return {
+    id: "worst",
+    title: "Most wrong",
+    description: "The held-out examples whose score is farthest from their label, at each layer.",
+    get body() {
+      return html`${reports.map((report, index) => worstAt(report, index === 0))}`;
+    },
+  };
+}
+
+function worstAt(report: Report, open: boolean): Html {
+  const examples = mostWrong(heldOut(report));
+  const wrong = examples.filter(({ error }) => error > 0.5).length;
+  return html`<details${open && html` open`}><summary>Layer ${report.layer}: ${wrong} of ${examples.length} on the wrong side of 0.5</summary>
+<div class="scroll" tabindex="0" role="region" aria-label="Most wrong examples at layer ${report.layer}"><table><thead><tr><th scope="col">text</th><th scope="col" class="number">label</th><th scope="col" class="number">score</th><th scope="col" class="number">error</th></tr></thead>
+<tbody>${examples
+    .slice(0, worstShown)
+    .map(
+      ({ text, label, score, error }) =>
+        html`<tr${error > 0.5 && html` class="wrong"`}><td><bdi class="text">${glimpse(text, 400)}</bdi></td><td class="number">${label}</td><td class="number">${score.toFixed(3)}</td><td class="number">${error.toFixed(3)}${error > 0.5 && " ✗"}</td></tr>`,
+    )}</tbody></table></div></details>`;
+}

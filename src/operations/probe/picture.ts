@@ -1,0 +1,198 @@
+import type { ProbeResult } from "../../contracts/index.js";
+import type { Canvas } from "../../terminal/canvas.js";
+import { bestLayer, calibration, ofRows, roc, type Scored } from "../../terminal/classification.js";
+import { beside, heading } from "../../terminal/page.js";
+import { bold, dim, inScale, probabilityScale } from "../../terminal/paint.js";
+import { type Axis, plot, type Series } from "../../terminal/plot.js";
+import { type Entry, table } from "../../terminal/table.js";
+import { oneLine, wrap } from "../../terminal/text.js";
+
+type Report = ProbeResult["reports"][number];
+
+const unit: Axis = { low: 0, high: 1, ticks: [0, 0.5, 1].map((value) => [value, String(value)] as const) };
+const worstShown = 3;
+
+/** A probe job: ROC, calibration and scores on held-out examples, then every layer beside its controls. */
+export function probePicture(result: Pick<ProbeResult, "reports">, canvas: Canvas): string[] {
+  const reports = [...result.reports].sort((a, b) => a.layer - b.layer);
+  const { best, tie } = bestLayer(reports);
+  const chosen =
+    reports.length > 1 ? `layer ${best.layer}, the one with the largest AUROC${tie}` : `layer ${best.layer}`;
+  return [
+    heading("Held out", `${best.test_size} examples that the probe has not seen`, "", canvas),
+    "",
+    ...beside(
+      [(half) => rocPlot(reports, half), (half) => calibrated(best, half)],
+      { least: 34, gap: 4 },
+      canvas,
+    ),
+    "",
+    heading("Scores", `by class, ${chosen}`, "", canvas),
+    ...histogram(best, canvas),
+    "",
+    heading("Layers", "beside what needs no probe: the majority class, and shuffled labels", "", canvas),
+    ...explanation(best, canvas),
+    ...layerTable(reports, best, canvas),
+    ...rowTable(reports, best, canvas),
+    ...worst(best, canvas),
+  ];
+}
+
+/** Where every row was read: the same figures of single rows. */
+function rowTable(reports: readonly Report[], best: Report, canvas: Canvas): string[] {
+  const rows = ofRows(reports);
+  const chosen = rows.find(({ layer }) => layer === best.layer);
+  if (chosen === undefined) return [];
+  const shared = best.by_row?.shared_rows ?? 0;
+  const words =
+    "Figures above are of texts, each by the mean of its rows' scores. Here 95 % are over texts, each with all its rows, " +
+    "and labels were shuffled text by text." +
+    (shared === 0 ? "" : ` A training text has ${shared} of these rows, too, for the texts begin alike.`);
+  return [
+    "",
+    heading("Rows", "one by one, each with its text's label", "", canvas),
+    ...wrap(words, canvas.width).map((line) => dim(line, canvas.colors)),
+    ...layerTable(rows, chosen, canvas),
+  ];
+}
+
+function heldOut({ scores }: Report): Array<Scored & { text: string }> {
+  return scores.filter(({ split }) => split === "test") as Array<Scored & { text: string }>;
+}
+
+function placeOf(index: number, count: number): number {
+  return 0.35 + 0.45 * (count < 2 ? 0.5 : index / (count - 1));
+}
+
+function rocPlot(reports: readonly Report[], canvas: Canvas): string[] {
+  const series: Series[] = reports.map((report, index) => {
+    const points = roc(heldOut(report)).map(
+      ({ falsePositiveRate, truePositiveRate }) => [falsePositiveRate, truePositiveRate] as const,
+    );
+    // Each curve is marked at a spot of its own: curves of good probes lie on each other.
+    const spot = Math.round(((index + 1) / (reports.length + 1)) * (points.length - 1));
+    return {
+      points,
+      marker: report.layer < 10 ? String(report.layer) : String.fromCharCode(87 + report.layer),
+      marked: reports.length === 1 || report.layer > 35 ? [] : [spot],
+      place: placeOf(index, reports.length),
+    };
+  });
+  const title = reports.length === 1 ? `ROC, AUROC ${(reports[0] as Report).auc.toFixed(3)}` : "ROC by layer";
+  return unitSquare(title, series, "true against false positive rate; dotted: chance", canvas);
+}
+
+function calibrated(report: Report, canvas: Canvas): string[] {
+  const points = calibration(heldOut(report)).map(
+    ({ meanScore, positiveShare }) => [meanScore, positiveShare] as const,
+  );
+  const title = `Calibration, layer ${report.layer}, Brier ${report.brier.toFixed(3)}`;
+  const series = [{ points, marker: "●", place: 0.65 }];
+  return unitSquare(title, series, "share of label 1 against score; dotted: perfect", canvas);
+}
+
+/** A plot of shares against shares with its diagonal, and a word about its axes. */
+function unitSquare(title: string, series: Series[], axes: string, canvas: Canvas): string[] {
+  return [
+    ...plot({ title, series, x: unit, y: unit, rows: 12, guides: { diagonal: true } }, canvas),
+    ...wrap(axes, canvas.width).map((line) => dim(line, canvas.colors)),
+  ];
+}
+
+const heights = " ▁▂▃▄▅▆▇█";
+
+/** Score histograms of both classes, above each other on one scale. */
+function histogram(report: Report, canvas: Canvas): string[] {
+  const examples = heldOut(report);
+  const bins = Math.min(50, Math.max(10, canvas.width - 20));
+  const counts = ([0, 1] as const).map((label) => {
+    const bin = Array.from({ length: bins }, () => 0);
+    for (const example of examples) {
+      if (example.label !== label) continue;
+      const index = Math.min(bins - 1, Math.floor(example.score * bins));
+      bin[index] = (bin[index] as number) + 1;
+    }
+    return bin;
+  });
+  const most = Math.max(1, ...counts.flat());
+  const rows = counts.map((bin, label) => {
+    const line = bin.map((count) => heights[Math.ceil((count / most) * 8)]).join("");
+    return `${dim(`label ${label} │`, canvas.colors)}${inScale(line, label === 0 ? 0.45 : 0.85, probabilityScale, canvas.colors)}${dim("│", canvas.colors)}`;
+  });
+  return [...rows, dim(`score    0${" ".repeat(bins - 2)}1`, canvas.colors)];
+}
+
+/** What the intervals of the table are. */
+function explanation({ shuffled_labels: shuffled }: Report, canvas: Canvas): string[] {
+  if (shuffled === undefined) return [];
+  const words =
+    `95 %: bootstrap intervals over the held-out examples. shuffled: ${shuffled.permutations} probes of permuted ` +
+    "labels, their mean accuracy and its middle 95 %. p: the share of them with an AUROC at least as large.";
+  return wrap(words, canvas.width).map((line) => dim(line, canvas.colors));
+}
+
+function span(interval: { low: number; high: number } | undefined): string {
+  return interval === undefined ? "" : `${interval.low.toFixed(2)}–${interval.high.toFixed(2)}`;
+}
+
+function layerTable(reports: readonly Report[], best: Report, canvas: Canvas): string[] {
+  const number = (title: string, entry: (report: Report) => Entry, dispensable?: number) => ({
+    column: { title, align: "right" as const, ...(dispensable === undefined ? {} : { dispensable }) },
+    entry,
+  });
+  const strong = (text: string) => bold(text, canvas.colors);
+  const painted = ({ accuracy }: Report): Entry => [
+    accuracy.toFixed(3),
+    (text) => inScale(text, 0.3 + 0.7 * accuracy, probabilityScale, canvas.colors),
+  ];
+  const shown = [
+    number("layer", (report) => (report === best ? [String(report.layer), strong] : String(report.layer))),
+    number("accuracy", painted),
+    number("95 %", ({ accuracy_interval }) => span(accuracy_interval), 1),
+    number("majority", ({ majority_accuracy }) => majority_accuracy.toFixed(3)),
+    number("shuffled", ({ shuffled_labels, shuffled_label_accuracy }) =>
+      (shuffled_labels?.accuracy.mean ?? shuffled_label_accuracy).toFixed(3),
+    ),
+    number("95 %", ({ shuffled_labels }) => span(shuffled_labels?.accuracy), 2),
+    number("AUROC", ({ auc }) => auc.toFixed(3)),
+    number("95 %", ({ auc_interval }) => span(auc_interval), 3),
+    number("p", ({ shuffled_labels }) => shuffled_labels?.p_auc.toFixed(3) ?? "", 3),
+    number("Brier", ({ brier }) => brier.toFixed(3), 4),
+    number("train/test", ({ train_size, test_size }) => `${train_size}/${test_size}`, 5),
+    {
+      column: { title: "fit", dispensable: 6 },
+      entry: ({ converged, iterations }: Report) =>
+        converged ? `${iterations} steps` : `not converged in ${iterations} steps`,
+    },
+    // Jobs of earlier versions have no intervals.
+  ].filter(({ entry }) => reports.some((report) => entry(report) !== ""));
+  return table(
+    shown.map(({ column }) => column),
+    reports.map((report) => shown.map(({ entry }) => entry(report))),
+    canvas,
+  );
+}
+
+function worst(report: Report, canvas: Canvas): string[] {
+  const misses = heldOut(report)
+    .map((example) => ({ ...example, miss: Math.abs(example.label - example.score) }))
+    .filter(({ miss }) => miss > 0.5)
+    .sort((a, b) => b.miss - a.miss);
+  const title = heading("Errors", `held-out examples that layer ${report.layer} gets wrong`, "", canvas);
+  if (misses.length === 0) return ["", title, "none"];
+  const columns = [
+    { title: "label" },
+    { title: "score", align: "right" as const },
+    { title: "text", least: 10 },
+  ];
+  const rows = misses
+    .slice(0, worstShown)
+    .map(({ label, score, text }) => [String(label), score.toFixed(3), oneLine(text)]);
+  const rest = misses.length - worstShown;
+  return [
+    "",
+    title,
+    ...table(columns, rows, canvas),
+    ...(rest > 0 ? [dim(`… and ${rest} more`, canvas.colors)] : []),
+  ];
+}

@@ -1,0 +1,147 @@
+import type { ProbeConfig, ProbeResult } from "../../contracts/index.js";
+import { saidPoint } from "../../contracts/names.js";
+import { type ProbeFigures, type TrainedProbe, trainProbe } from "../../native/index.js";
+import { writeNpz } from "../../lab/npz.js";
+import type { ReadRows } from "../../lab/rows/example-features.js";
+import type { Findings, OperationInput } from "../run.js";
+import { trainLayers } from "../../lab/rows/train-layers.js";
+import { atLeastAsGood, bootstrapIntervals, type Interval, spreadOf } from "../../lab/uncertainty.js";
+
+/** Fits to shuffled labels that show how far their figures spread. */
+const permutations = 100;
+/** Draws of a bootstrap interval. */
+const resamples = 2000;
+
+type Report = ProbeResult["reports"][number];
+
+/**
+ * Trains a linear probe at each selected layer on a row of each example, its last token's block output unless told otherwise, or
+ * on every token's: logistic regression on activations standardised with the training examples' statistics, reported on
+ * the held-out ones.
+ */
+export async function probe(input: OperationInput<ProbeConfig>): Promise<Findings<ProbeResult>> {
+  const { config } = input;
+  const labels = config.examples.map(({ label }) => label);
+  const reports = await trainLayers(input, {
+    train: ({ all, excluded: _, ...data }, options) =>
+      trainProbe(
+        {
+          ...{ ...data, seed: config.seed, permutations },
+          ...(all === undefined
+            ? { labels: Uint8Array.from(labels) }
+            : { labels: Uint8Array.from(all.texts, (text) => labels[text] as 0 | 1), groups: all.texts }),
+        },
+        options,
+      ),
+    write: async (layer, trained, { all }) => {
+      await writeWeights(input, layer, trained);
+      if (all !== undefined) await writeRows(input, layer, trained, all);
+    },
+    report: (layer, trained, { all, excluded }) => ({
+      ...report(config, layer, trained, all),
+      ...(excluded && { excluded }),
+    }),
+  });
+  return { ...(config.point && { point: config.point }), ...(config.rows && { rows: config.rows }), reports };
+}
+
+/** In double precision, so that the file's own arithmetic gives the reported scores. */
+function writeWeights(
+  { artifacts, config: { point } }: OperationInput<ProbeConfig>,
+  layer: number,
+  { weight, bias, mean, std }: TrainedProbe,
+): Promise<void> {
+  const shape = [weight.length];
+  return writeNpz(artifacts, `probe-layer-${layer}.npz`, {
+    weight: { shape, data: weight },
+    bias: { shape: [], data: Float64Array.of(bias) },
+    mean: { shape, data: mean },
+    std: { shape, data: std },
+    ...saidPoint(point),
+  });
+}
+
+/** What each row scores, and whose it is: the result has the texts' alone. */
+function writeRows(
+  { artifacts }: OperationInput<ProbeConfig>,
+  layer: number,
+  { scores }: TrainedProbe,
+  { texts, tokens }: ReadRows,
+): Promise<void> {
+  const shape = [scores.length];
+  return writeNpz(artifacts, `probe-rows-${layer}.npz`, {
+    text: { shape, data: texts },
+    token: { shape, data: tokens },
+    score: { shape, data: scores },
+  });
+}
+
+function report(
+  { examples, seed }: ProbeConfig,
+  layer: number,
+  trained: TrainedProbe,
+  all: ReadRows | undefined,
+): Report {
+  const ofTexts = all === undefined ? trained.scores : meanScores(trained.scores, all.texts, examples.length);
+  const scores = examples.map(({ text, split, label }, index) => ({
+    ...{ text, split, label },
+    score: ofTexts[index] as number,
+  }));
+  const heldOut = scores.filter(({ split }) => split === "test");
+  return {
+    layer,
+    ...figures(trained.groups ?? trained, bootstrapIntervals(heldOut, { resamples, seed })),
+    converged: trained.converged,
+    iterations: trained.iterations,
+    scores,
+    ...(all !== undefined && { by_row: byRow(examples, seed, trained, all) }),
+  };
+}
+
+/** Chance deals in texts, whose rows are alike: texts are drawn again, each with all its rows. */
+function byRow(
+  examples: ProbeConfig["examples"],
+  seed: number,
+  trained: TrainedProbe,
+  { texts, shared }: ReadRows,
+): NonNullable<Report["by_row"]> {
+  const rows = Array.from(texts, (text, row) => ({
+    ...{ text, split: examples[text]?.split, label: examples[text]?.label as 0 | 1 },
+    score: trained.scores[row] as number,
+  })).filter(({ split }) => split === "test");
+  const intervals = bootstrapIntervals(rows, { resamples, seed, of: rows.map(({ text }) => text) });
+  return { ...figures(trained, intervals), shared_rows: shared };
+}
+
+function figures(found: ProbeFigures, intervals: { accuracy: Interval; auc: Interval }) {
+  const { permutedAccuracies, permutedAucs } = found;
+  return {
+    accuracy: found.accuracy,
+    auc: found.auc,
+    brier: found.brier,
+    majority_accuracy: found.majorityAccuracy,
+    shuffled_label_accuracy: found.shuffledLabelAccuracy,
+    train_size: found.trainSize,
+    test_size: found.testSize,
+    accuracy_interval: intervals.accuracy,
+    auc_interval: intervals.auc,
+    shuffled_labels: {
+      permutations,
+      accuracy: spreadOf(permutedAccuracies),
+      auc: spreadOf(permutedAucs),
+      p_accuracy: atLeastAsGood(permutedAccuracies, found.accuracy),
+      p_auc: atLeastAsGood(permutedAucs, found.auc),
+    },
+  };
+}
+
+/** Of each text the mean of its rows' scores. */
+function meanScores(scores: Float64Array, texts: Int32Array, count: number): Float64Array {
+  const sums = new Float64Array(count);
+  const rows = new Float64Array(count);
+  for (const [row, text] of texts.entries()) {
+    sums[text] = (sums[text] as number) + (scores[row] as number);
+    rows[text] = (rows[text] as number) + 1;
+  }
+  return sums.map((sum, text) => sum / (rows[text] as number));
+}

@@ -1,0 +1,227 @@
+import type { SaeResult } from "../../contracts/index.js";
+import { type Figure, type Findings, figureOf, type Passage, percent } from "../../report/figure.js";
+import { glimpse, Html, html } from "../../report/markup.js";
+
+type Report = SaeResult["reports"][number];
+
+/** Loss, quality, features by frequency and mean activation, and their top examples. */
+export function saeFindings({ reports }: SaeResult): Findings {
+  const sorted = reports.toSorted((a, b) => a.layer - b.layer);
+  const inBatches = sorted.some(({ training }) => training !== undefined);
+  return {
+    summary: sorted.map(
+      (report) =>
+        (report.explained_variance === null
+          ? `Layer ${report.layer}: the held-out block outputs are all alike, so there is no variance to explain, with `
+          : `Layer ${report.layer}: the autoencoder explains ${percent(report.explained_variance)} of the held-out variance with `) +
+        `${figureOf(report.mean_active)} active features a ${rowOf(report)}; ${report.dead_features} (${percent(report.dead_fraction)}) are active on none.`,
+    ),
+    cautions: [
+      "A readout is not causal evidence. A feature is a direction that helps to rebuild these activations; that it fires on texts that look alike to us does not show that the model uses it, and steering with features is a different experiment.",
+      `${inBatches ? "" : "A few hundred texts, their last tokens, and a small autoencoder: "}${inBatches ? "A" : "a"}nother seed, size or set of texts finds other features. Explained variance and the share of dead features say how far the features can stand for the block at all.`,
+    ],
+    parts: [
+      losses(sorted),
+      ...(inBatches ? [densities(sorted)] : []),
+      quality(sorted),
+      features(sorted),
+      ...sorted.map(topFeatures),
+    ],
+  };
+}
+
+/** What a report's features fire on. */
+const rowOf = ({ training }: Report) => (training === undefined ? "text" : "row");
+
+/** How many features fire how often: one that fires in nearly every row tells little, one in none nothing. */
+function densities(reports: Report[]): Figure {
+  const bins = reports.flatMap(({ layer, training }) =>
+    (training?.densities ?? []).map((bin) => ({ layer, share: bin.least, count: bin.features })),
+  );
+  return {
+    id: "densities",
+    title: "How often features fire",
+    description:
+      "Features by the share of held-out rows in which they fire, on a logarithmic scale. Features on the far right fire " +
+      "nearly everywhere; those that fire in no row are not drawn.",
+    chart: {
+      kind: "lines",
+      x: "share",
+      y: "features",
+      series: "layer",
+      xAxis: "share of held-out rows, power of ten",
+      yAxis: "features",
+      logarithmic: false,
+    },
+    columns: [
+      { name: "layer", label: "layer" },
+      { name: "share", label: "share of rows, power of ten" },
+      { name: "features", label: "features" },
+    ],
+    rows: bins.map(({ layer, share, count }) => [layerName(layer), Math.log10(share), count]),
+    details: bins.map(
+      ({ layer, share, count }) => `layer ${layer}\n${count} features from ${percent(share)} on`,
+    ),
+    table: {
+      head: ["layer", "from a share of", "features"],
+      rows: bins.map(({ layer, share, count }) => [String(layer), figureOf(share), String(count)]),
+    },
+  };
+}
+
+const layerName = (layer: number) => `layer ${layer}`;
+
+function losses(reports: Report[]): Figure {
+  const points = reports.flatMap(({ layer, losses }) => losses.map((one) => ({ layer, ...one })));
+  const positive = points.every(({ loss }) => loss > 0);
+  return {
+    id: "loss",
+    title: "Training loss",
+    description: `${reports.some(({ training }) => training !== undefined) ? "Reconstruction error of the batches" : "Reconstruction error plus L1 penalty on the training texts, every ten steps"}${positive ? ", on a logarithmic scale" : ""}. A line that still falls at its end asks for more steps.`,
+    chart: {
+      kind: "lines",
+      x: "step",
+      y: "loss",
+      series: "layer",
+      xAxis: "step",
+      yAxis: "loss",
+      logarithmic: positive,
+    },
+    columns: [
+      { name: "layer", label: "layer" },
+      { name: "step", label: "step" },
+      { name: "loss", label: "loss" },
+    ],
+    rows: points.map(({ layer, step, loss }) => [layerName(layer), step, loss]),
+    details: points.map(({ layer, step, loss }) => `layer ${layer}, step ${step}\nloss ${figureOf(loss)}`),
+    table: {
+      head: ["layer", "step", "loss"],
+      rows: points.map(({ layer, step, loss }) => [String(layer), String(step), figureOf(loss)]),
+    },
+  };
+}
+
+function quality(reports: Report[]): Figure {
+  const bars = reports.flatMap(({ layer, explained_variance, dead_fraction }) => [
+    ...(explained_variance === null
+      ? []
+      : [{ layer, measure: "explained variance", value: explained_variance }]),
+    { layer, measure: "dead features", value: dead_fraction },
+  ]);
+  const name = ({ layer, measure }: (typeof bars)[number]) =>
+    reports.length > 1 ? `${layerName(layer)}, ${measure}` : measure;
+  return {
+    id: "quality",
+    title: "Explained and dead",
+    description:
+      "The share of the held-out variance that the features rebuild, and the share of features that are active on " +
+      "no held-out text.",
+    chart: {
+      kind: "bars",
+      label: "measure",
+      value: "value",
+      axis: "share",
+      domain: [Math.min(0, ...bars.map(({ value }) => value)), 1],
+    },
+    columns: [
+      { name: "layer", label: "layer" },
+      { name: "measure", label: "measure" },
+      { name: "value", label: "value" },
+    ],
+    rows: bars.map((bar) => [bar.layer, name(bar), bar.value]),
+    details: bars.map((bar) => `${layerName(bar.layer)}\n${bar.measure}  ${percent(bar.value)}`),
+    table: {
+      head: ["layer", "explained variance", "held-out MSE", "training MSE", "active a text", "dead"],
+      rows: reports.map((report) => [
+        String(report.layer),
+        report.explained_variance === null ? "–" : percent(report.explained_variance),
+        figureOf(report.held_out_mse),
+        figureOf(report.train_mse),
+        figureOf(report.mean_active),
+        `${report.dead_features} (${percent(report.dead_fraction)})`,
+      ]),
+    },
+  };
+}
+
+function features(reports: Report[]): Figure {
+  const points = reports.flatMap(({ layer, features }) =>
+    features.map(({ feature, mean, frequency, examples }) => ({
+      layer,
+      feature,
+      mean,
+      frequency,
+      example: glimpse(examples[0]?.text ?? "", 60),
+    })),
+  );
+  return {
+    id: "features",
+    title: "Features",
+    description:
+      "The most active features of each layer: on which share of the held-out texts each fires, against its mean " +
+      "activation over them. On the right are features that are nearly always on.",
+    chart: {
+      kind: "scatter",
+      x: "frequency",
+      y: "mean",
+      series: "layer",
+      label: "feature",
+      xAxis: "share of texts on which it is active",
+      yAxis: "mean activation",
+    },
+    columns: [
+      { name: "layer", label: "layer" },
+      { name: "feature", label: "feature" },
+      { name: "frequency", label: "frequency" },
+      { name: "mean", label: "mean activation" },
+      { name: "example", label: "top example" },
+    ],
+    rows: points.map(({ layer, feature, mean, frequency, example }) => [
+      layerName(layer),
+      feature,
+      frequency,
+      mean,
+      example,
+    ]),
+    details: points.map(
+      ({ layer, feature, mean, frequency, example }) =>
+        `layer ${layer}, feature ${feature}\nactive on ${percent(frequency)}, mean ${figureOf(mean)}\n${example}`,
+    ),
+    table: {
+      head: ["layer", "feature", "frequency", "mean activation", "top example"],
+      rows: points.map(({ layer, feature, mean, frequency, example }) => [
+        String(layer),
+        String(feature),
+        percent(frequency),
+        figureOf(mean),
+        example,
+      ]),
+    },
+  };
+}
+
+function topFeatures({ layer, features, training }: Report): Passage {
+  const strongest = Math.max(
+    Number.MIN_VALUE,
+    ...features.flatMap(({ examples }) => examples.map(({ activation }) => activation)),
+  );
+  return {
+    id: `top-features-${layer}`,
+    title: `Top examples at layer ${layer}`,
+    description:
+      training === undefined
+        ? "For each feature the held-out texts on which it is most active. The bar shows the activation at the " +
+          "text's last token, the only one that this experiment reads; a full bar is the strongest of the layer."
+        : "For each feature the held-out rows in which it is most active, by their texts. A full bar is the strongest of the layer.",
+    get body() {
+      return html`<div class="features">${features.map(
+        ({ feature, mean, frequency, examples }) => html`<section class="feature">
+<h3>feature ${feature}</h3><p class="soft">active on ${percent(frequency)}, mean ${figureOf(mean)}</p>
+<ol>${examples.map(({ text, activation }) => {
+          const share = Math.max(0, Math.min(1, activation / strongest));
+          return html`<li><bdi class="text">${glimpse(text, 240)}</bdi> <span class="number"><span class="bar" style="${new Html(`--share:${share.toFixed(3)}`)}"></span><span>${figureOf(activation)}</span></span></li>`;
+        })}</ol></section>`,
+      )}</div>`;
+    },
+  };
+}

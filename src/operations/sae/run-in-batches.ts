@@ -1,0 +1,92 @@
+import { join } from "node:path";
+import type { ExtractConfig, SaeConfig, SaeResult } from "../../contracts/index.js";
+import { defaults } from "../../contracts/limits.js";
+import { type BlockPoint, type RowsRead, saidPoint } from "../../contracts/names.js";
+import { UserError } from "../../contracts/user-error.js";
+import { modelFingerprint } from "../../library/index.js";
+import { pointOfRows } from "../../lab/training/extraction.js";
+import { writeOwn, writeSaeLens } from "../../lab/training/files.js";
+import { trainingRows } from "../../lab/training/rows.js";
+import { trainDictionary } from "../../lab/training/train.js";
+import { extract } from "../extract/run.js";
+import type { Findings, OperationInput } from "../run.js";
+
+/**
+ * Trains a dictionary in batches of rows for each selected layer: of an extraction, or of the examples, which are
+ * extracted for it. Its weights are written in the Lab's layout and, where there is one layer, in SAELens's.
+ */
+export async function batchSae(input: OperationInput<SaeConfig>): Promise<Findings<SaeResult>> {
+  const { from, examples } = input.config;
+  if (from !== undefined) return trainOn(from, input);
+  return input.artifacts.scratch(async (folder) => {
+    const rows = join(folder, "rows");
+    await extract({ ...input, config: extraction(input.config, rows) });
+    return trainOn(rows, input, (text) => examples?.[text]?.split);
+  });
+}
+
+function extraction(config: SaeConfig, out: string): ExtractConfig {
+  const { model, layers, max_input_tokens, max_tokens, seed, point, examples = [] } = config;
+  return {
+    ...{ operation: "extract", model, layers, max_input_tokens, max_tokens, seed, out },
+    examples: examples.map(({ text, prompt }) => ({ text, ...(prompt !== undefined && { prompt }) })),
+    ...(point && { point }),
+    rows: config.rows ?? "last",
+    dtype: "f32",
+    too_long: "refuse",
+    shard_tokens: defaults.shard_tokens,
+  };
+}
+
+async function trainOn(
+  folder: string,
+  input: OperationInput<SaeConfig>,
+  splitOf?: (text: number) => "train" | "test" | undefined,
+): Promise<Findings<SaeResult>> {
+  const { config, model, artifacts, clock, signal } = input;
+  const { layers, examples, architecture = "relu" } = config;
+  const reports: SaeResult["reports"] = [];
+  let point: BlockPoint = "block_out";
+  let read: RowsRead = "last";
+  for (const [index, layer] of layers.entries()) {
+    const rows = await clock.measure("plan", () =>
+      trainingRows(folder, {
+        ...{ layer, rows: config.rows, point: config.point, seed: config.seed },
+        ...(splitOf && { splitOf }),
+      }),
+    );
+    const { fingerprint, name } = rows.extraction.model;
+    point = pointOfRows(rows.extraction);
+    read = config.rows ?? rows.extraction.form.rows;
+    if (fingerprint !== (await modelFingerprint(model.info.path))) {
+      throw new UserError(
+        `${folder} was extracted from ${name || "another model"}, not from ${config.model}.`,
+      );
+    }
+    const { report, weights, settings } = await clock.measure("train", () =>
+      trainDictionary({
+        rows,
+        settings: { ...config, architecture },
+        signal,
+        progress: ({ stage, done, total }) =>
+          input.progress({
+            stage: layers.length === 1 ? stage : `layer ${layer}: ${stage}`,
+            done: index * total + done,
+            total: layers.length * total,
+          }),
+        textOf: ({ text, token }) => examples?.[text]?.text ?? `text ${text}, token ${token}`,
+      }),
+    );
+    const trained = {
+      ...{ layer, point, architecture, k: settings.k, weights },
+      model: model.info.name,
+      prependBos: model.info.addBos,
+    };
+    await clock.measure("artifact", async () => {
+      await writeOwn(artifacts, trained);
+      if (layers.length === 1) await writeSaeLens(artifacts, trained);
+    });
+    reports.push({ layer, ...report });
+  }
+  return { ...saidPoint(point), ...(read !== "last" && { rows: read }), reports };
+}
