@@ -1,5 +1,4 @@
-import { version } from "../contracts/index.js";
-import { operations } from "../contracts/index.js";
+import { operations, version } from "../contracts/index.js";
 import { createApp, type FrontPage, frontPage, type Listening, listen, localAccess } from "../http/index.js";
 import { Lab, type LabOptions } from "./lab.js";
 import { libraryRoutes } from "./library.js";

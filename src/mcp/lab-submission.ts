@@ -1,12 +1,12 @@
 import Type, { type TSchema } from "typebox";
-import { operations, submissions } from "../contracts/index.js";
+import { contracts, operations } from "../contracts/index.js";
 
 /** The fields of all operations' own schemas. */
 const submissionFields: Readonly<Record<string, TSchema>> = (() => {
   const fields: Record<string, TSchema> = {};
   for (const operation of operations) {
     for (const [name, schema] of Object.entries(
-      submissions[operation].properties as Record<string, TSchema>,
+      contracts[operation].submission.properties as Record<string, TSchema>,
     )) {
       if (name === "operation") continue;
       const given = fields[name];
@@ -46,11 +46,9 @@ export const ListedSubmission: TSchema = (() => {
   return Type.Object(
     {
       operation: Type.Enum([...operations], {
-        description:
-          "inspect (prompt): norms and logit lens. compare (prompt or prompts, intervention, strengths, one layer): what an edit of " +
-          "a block's output changes. probe (examples with label and split). sae (examples with split, or from). features " +
-          "(dictionary, prompt or texts). extract (examples or data, out). drift (other, examples). patch_sweep (clean and " +
-          "corrupted, or pairs). explain (prompt, layer, positions, template, marker).",
+        description: operations
+          .map((operation) => `${operation} ${contracts[operation].forAgents}.`)
+          .join(" "),
       }),
       model: Type.String({
         description: "A .gguf file, a folder that holds one model, a hub id, or `demo`.",

@@ -5,12 +5,11 @@ import Type, { type Static } from "typebox";
 import { type Lab, type ServingModel, type Settings, TaplineError, TimeoutError } from "../client/index.js";
 import {
   checkSubmission,
+  contracts,
   InvalidInput,
   jobIdPattern,
   type Operation,
   operations,
-  results,
-  submissions,
   terminalStatuses,
   version,
 } from "../contracts/index.js";
@@ -186,7 +185,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     readOnly: true,
     remote: false,
     async call({ operation, part }) {
-      return shown({ schema: part === "result" ? results[operation] : submissions[operation] });
+      return shown({ schema: contracts[operation][part ?? "submission"] });
     },
   });
   addTool(server, {

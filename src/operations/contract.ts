@@ -7,6 +7,8 @@ export type Place = "model" | "path" | "path or address";
 export interface Contract {
   submission: TObject;
   result: TObject;
+  /** What it needs and shows, in a line of MCP's lab_submit. */
+  forAgents: string;
   /** Its fields, beside `model`, that name places. What is passed on (reports, study packages) has their last part only. */
   places: Readonly<Record<string, Place>>;
   /**

@@ -1,46 +1,46 @@
-import type {
-  CompareResult,
-  DriftResult,
-  ExplainResult,
-  ExtractResult,
-  FeaturesResult,
-  InspectResult,
-  PatchSweepResult,
-  ProbeResult,
-  SaeResult,
-} from "../contracts/index.js";
 import type { Findings } from "../report/figure.js";
 import { compareFindings } from "./compare/figures.js";
+import compareWords from "./compare/words.js";
+import type { Operation, Result, ResultOf } from "./contracts.js";
 import { driftFindings } from "./drift/figures.js";
+import driftWords from "./drift/words.js";
 import { explainFindings } from "./explain/figures.js";
+import explainWords from "./explain/words.js";
 import { extractFindings } from "./extract/figures.js";
+import extractWords from "./extract/words.js";
 import { featuresFindings } from "./features/figures.js";
+import featuresWords from "./features/words.js";
 import { inspectFindings } from "./inspect/figures.js";
+import inspectWords from "./inspect/words.js";
 import { patchSweepFindings } from "./patch_sweep/figures.js";
+import patchSweepWords from "./patch_sweep/words.js";
 import { probeFindings } from "./probe/figures.js";
+import probeWords from "./probe/words.js";
 import { saeFindings } from "./sae/figures.js";
-import type { ReportedJob } from "../report/job.js";
+import saeWords from "./sae/words.js";
+import type { Words } from "./words.js";
+
+type Figures<O extends Operation> = { findings: (result: ResultOf<O>) => Findings; words: Words<O> };
+
+/** What reports, studies and the workbench say and draw of each operation's results. */
+const figures: { [O in Operation]: Figures<O> } = {
+  inspect: { findings: inspectFindings, words: inspectWords },
+  compare: { findings: compareFindings, words: compareWords },
+  probe: { findings: probeFindings, words: probeWords },
+  sae: { findings: saeFindings, words: saeWords },
+  features: { findings: featuresFindings, words: featuresWords },
+  extract: { findings: extractFindings, words: extractWords },
+  drift: { findings: driftFindings, words: driftWords },
+  patch_sweep: { findings: patchSweepFindings, words: patchSweepWords },
+  explain: { findings: explainFindings, words: explainWords },
+};
 
 /** What there is to say and to show about a result. */
-export function findingsOf({ operation, result }: ReportedJob): Findings {
-  switch (operation) {
-    case "inspect":
-      return inspectFindings(result as InspectResult);
-    case "compare":
-      return compareFindings(result as CompareResult);
-    case "probe":
-      return probeFindings(result as ProbeResult);
-    case "sae":
-      return saeFindings(result as SaeResult);
-    case "features":
-      return featuresFindings(result as FeaturesResult);
-    case "extract":
-      return extractFindings(result as ExtractResult);
-    case "drift":
-      return driftFindings(result as DriftResult);
-    case "patch_sweep":
-      return patchSweepFindings(result as PatchSweepResult);
-    case "explain":
-      return explainFindings(result as ExplainResult);
-  }
+export function findingsOf({ operation, result }: { operation: Operation; result: Result }): Findings {
+  return figures[operation].findings(result as never);
+}
+
+/** What is said of an operation beside it; whoever calls knows that configuration and result are its own. */
+export function wordsOf(operation: Operation): Words<never> {
+  return figures[operation].words as Words<never>;
 }

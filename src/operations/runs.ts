@@ -1,36 +1,38 @@
-import type { Config, Result } from "../contracts/index.js";
 import { compare } from "./compare/run.js";
+import type { Config, Operation, Result } from "./contracts.js";
 import { drift } from "./drift/run.js";
 import { explain } from "./explain/run.js";
 import { extract } from "./extract/run.js";
 import { features } from "./features/run.js";
 import { inspect } from "./inspect/run.js";
-import type { Findings, OperationInput } from "./run.js";
 import { patchSweep } from "./patch_sweep/run.js";
 import { probe } from "./probe/run.js";
+import type { Findings, OperationInput, Run } from "./run.js";
 import { sae } from "./sae/run.js";
 
-/** Runs the operation that a configuration names. */
-export async function runOperation(input: OperationInput<Config>): Promise<Findings<Result>> {
-  const { config, ...rest } = input;
-  switch (config.operation) {
-    case "inspect":
-      return inspect({ ...rest, config });
-    case "compare":
-      return compare({ ...rest, config });
-    case "probe":
-      return probe({ ...rest, config });
-    case "sae":
-      return sae({ ...rest, config });
-    case "features":
-      return features({ ...rest, config });
-    case "extract":
-      return extract({ ...rest, config });
-    case "drift":
-      return drift({ ...rest, config });
-    case "patch_sweep":
-      return patchSweep({ ...rest, config });
-    case "explain":
-      return explain({ ...rest, config });
-  }
+/** How each operation is carried out. */
+const runs: { [O in Operation]: Run<O> } = {
+  inspect: { run: inspect },
+  compare: { run: compare, generated: ({ max_tokens }) => max_tokens },
+  probe: { run: probe },
+  sae: { run: sae },
+  features: { run: features, layers: ({ layer }) => [layer] },
+  extract: { run: extract },
+  drift: { run: drift },
+  patch_sweep: { run: patchSweep, layers: ({ layers }) => layers },
+  explain: {
+    run: explain,
+    generated: ({ description_tokens }) => description_tokens,
+    layers: ({ layer }) => [layer],
+  },
+};
+
+/** How the operation of a configuration is carried out. */
+export function runOf(operation: Operation): Run<never> {
+  return runs[operation] as Run<never>;
+}
+
+/** Carries out the operation that a configuration names. */
+export function runOperation(input: OperationInput<Config>): Promise<Findings<Result>> {
+  return runOf(input.config.operation).run(input as never);
 }

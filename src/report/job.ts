@@ -1,12 +1,14 @@
 import {
+  contracts,
   InvalidInput,
   type Operation,
+  operations,
+  placesOf,
   type Result,
-  results as schemas,
   UserError,
   validate,
 } from "../contracts/index.js";
-import { modelFields, placeFields } from "../contracts/place-fields.js";
+import { publicName } from "../contracts/public-name.js";
 
 /** What a report is made of: a completed job, or a result on its own. */
 export interface ReportedJob {
@@ -36,11 +38,11 @@ export function readJob(value: unknown): ReportedJob {
   }
   if (operation === undefined) {
     throw new UserError(
-      "This JSON is neither a job nor the result of inspect, compare, probe, sae, features, extract, drift, patch_sweep or explain.",
+      `This JSON is neither a job nor the result of ${operations.slice(0, -1).join(", ")} or ${operations.at(-1)}.`,
     );
   }
   try {
-    const checked = validate(schemas[operation], result) as Result;
+    const checked = validate(contracts[operation].result, result) as Result;
     return {
       operation,
       result: checked,
@@ -62,25 +64,18 @@ export function withoutFolders(job: ReportedJob): ReportedJob {
   const { requested_model: model, resolved_model: resolved } = provenance;
   const bare = {
     ...provenance,
-    requested_model: fileName(model),
-    resolved_model: { ...resolved, path: fileName(resolved.path) },
+    requested_model: publicName(model),
+    resolved_model: { ...resolved, path: publicName(resolved.path) },
   };
   const { config } = job;
   const named = config === undefined ? undefined : { ...config };
-  for (const field of [...modelFields, ...placeFields]) {
-    if (typeof named?.[field] === "string") named[field] = fileName(named[field]);
+  for (const field of Object.keys(placesOf(job.operation))) {
+    if (typeof named?.[field] === "string") named[field] = publicName(named[field]);
   }
   const folder =
-    "folder" in job.result && job.result.folder !== null ? { folder: fileName(job.result.folder) } : {};
+    "folder" in job.result && job.result.folder !== null ? { folder: publicName(job.result.folder) } : {};
   const result = { ...job.result, ...folder, provenance: bare };
   return { ...job, result, ...(named === undefined ? {} : { config: named }) };
-}
-
-/** The last part of a path; a hub id, which is none, stays. */
-function fileName(model: string): string {
-  return /^(?:[/\\~.]|[A-Za-z]:[/\\])/.test(model)
-    ? (model.split(/[/\\]/).findLast((part) => part !== "") ?? model)
-    : model;
 }
 
 function asObject(value: unknown): Record<string, unknown> | undefined {
@@ -89,17 +84,15 @@ function asObject(value: unknown): Record<string, unknown> | undefined {
     : undefined;
 }
 
+/** The operation that a job names, or whose contract a result alone follows. */
 function operationOf(job: Record<string, unknown>, result: Record<string, unknown>): Operation | undefined {
-  if (typeof job.operation === "string" && Object.hasOwn(schemas, job.operation)) {
-    return job.operation as Operation;
-  }
-  if (Array.isArray(result.sites)) return "patch_sweep";
-  if (Array.isArray(result.explained)) return "explain";
-  if (asObject(result.fidelity) !== undefined) return "features";
-  if (result.kept_files !== undefined) return "extract";
-  if (Array.isArray(result.models)) return "drift";
-  if (Array.isArray(result.tokens)) return "inspect";
-  if (Array.isArray(result.trials)) return "compare";
-  const [report] = Array.isArray(result.reports) ? result.reports : [];
-  return report?.scores !== undefined ? "probe" : report?.losses !== undefined ? "sae" : undefined;
+  if (operations.includes(job.operation as Operation)) return job.operation as Operation;
+  return operations.find((operation) => {
+    try {
+      validate(contracts[operation].result, result);
+      return true;
+    } catch {
+      return false;
+    }
+  });
 }

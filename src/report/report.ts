@@ -1,16 +1,7 @@
 import { createHash } from "node:crypto";
-import type {
-  CompareResult,
-  DriftResult,
-  ExplainResult,
-  ExtractResult,
-  FeaturesResult,
-  InspectResult,
-  PatchSweepResult,
-} from "../contracts/index.js";
 import { version } from "../contracts/version.js";
-import { count, type Figure, type Passage } from "./figure.js";
-import { findingsOf } from "../operations/figures.js";
+import { findingsOf, wordsOf } from "../operations/figures.js";
+import type { Figure, Passage } from "./figure.js";
 import { type ReportedJob, withoutFolders } from "./job.js";
 import { chartLibraries, pageScript } from "./library.js";
 import { glimpse, Html, html, scriptJson } from "./markup.js";
@@ -83,44 +74,10 @@ function policy(scripts: readonly string[]): string {
   );
 }
 
-const doing = {
-  scale: "scaling",
-  ablate: "ablation",
-  patch: "patching",
-  steer: "steering",
-  project_out: "taking out a direction",
-  clamp: "clamping a projection",
-  swap: "exchanging two tokens' coordinates",
-};
-
 function heading({ operation, result, config, id, created, started, ended }: ReportedJob) {
   const { provenance } = result;
-  // Other results have counts of these names.
-  const pieces = (list: unknown) => (Array.isArray(list) ? list.join("") : "");
-  const subjects = {
-    inspect: ["Inside", String(config?.prompt ?? pieces((result as InspectResult).tokens))],
-    compare: [
-      `What ${doing[(result as CompareResult).intervention] ?? "an intervention"} does to`,
-      nameOf([...new Set((result as CompareResult).trials?.map(({ prompt }) => prompt) ?? [])]),
-    ],
-    probe: ["A linear probe on", `${provenance.requested_model}, layer ${provenance.layers.join(", ")}`],
-    features: [
-      "Features in",
-      String(config?.prompt ?? pieces((result as FeaturesResult).texts?.[0]?.tokens)),
-    ],
-    drift: [
-      "What changes between",
-      (result as DriftResult).models
-        ?.map(({ name, quantization }) => `${name} ${quantization}`.trim())
-        .join(" and "),
-    ],
-    extract: ["Block outputs of", (result as ExtractResult).data?.name],
-    explain: ["In words:", explainedText(result as ExplainResult, config)],
-    patch_sweep: ["Where it happens in", patchedText(result as PatchSweepResult)],
-    sae: ["A sparse autoencoder on", `${provenance.requested_model}, layer ${provenance.layers.join(", ")}`],
-  } as const;
-  const [kind, subject] = subjects[operation];
-  const shown = glimpse(subject as string, 120);
+  const [kind, subject] = wordsOf(operation).heading(result as never, (config ?? {}) as never);
+  const shown = glimpse(subject, 120);
   return {
     kind,
     subject: shown,
@@ -135,23 +92,6 @@ function heading({ operation, result, config, id, created, started, ended }: Rep
       ...(id === undefined ? [] : [html`job <code>${id}</code>`]),
     ],
   };
-}
-
-function patchedText({ pairs }: PatchSweepResult): string {
-  const [first] = pairs ?? [];
-  if (first === undefined) return "";
-  const text = `${first.clean.tokens.join("")} / ${first.corrupted.tokens.join("")}`;
-  return pairs.length === 1 ? text : `${count(pairs.length, "pair")}: ${glimpse(text, 80)}, …`;
-}
-
-function explainedText({ explained }: ExplainResult, config: ReportedJob["config"]): string {
-  const tokens = (explained ?? []).map(({ token }) => token.trim()).join(", ");
-  return typeof config?.prompt === "string" ? config.prompt : tokens;
-}
-
-/** What is read off a result of several prompts is not of the first alone. */
-function nameOf([first = "", ...others]: string[]): string {
-  return others.length === 0 ? first : `${count(others.length + 1, "prompt")}: ${glimpse(first, 80)}, …`;
 }
 
 function figureSection({ id, title, description, notes = [], table }: Figure): Html {

@@ -1,6 +1,7 @@
+import { characters, cut } from "../contracts/cut.js";
 import { InvalidInput, UserError, validate } from "../contracts/index.js";
 import { licenses, StudyPackage, studyLimits } from "../contracts/studies/index.js";
-import { characters, cut, type Evidence } from "./evidence.js";
+import type { Evidence } from "./evidence.js";
 import type { Words } from "./words.js";
 
 export interface Assembled {

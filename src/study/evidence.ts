@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { basename, posix, win32 } from "node:path";
+import { characters, cut } from "../contracts/cut.js";
 import { type Entry, studyLimits } from "../contracts/studies/index.js";
 
 /** What one job or execution brings into a package. */
@@ -62,27 +62,4 @@ export class Gatherer {
     );
     this.spare.push({ what, ids });
   }
-}
-
-/** Unicode characters, as the contract counts them. */
-export function characters(text: string): number {
-  let count = 0;
-  for (const _ of text) count += 1;
-  return count;
-}
-
-/** A text cut to a number of characters, `…` where something is missing. */
-export function cut(text: string, most: number): string {
-  return characters(text) <= most
-    ? text
-    : `${Array.from(text)
-        .slice(0, most - 1)
-        .join("")}…`;
-}
-
-/** A model as others may read it: where it lies on the author's machine stays there. */
-export function publicName(model: string): string {
-  const local = posix.isAbsolute(model) || win32.isAbsolute(model) || /^[.~][\\/.]/.test(model);
-  if (!local) return model;
-  return basename(model.replaceAll("\\", "/").replace(/\/+$/, "")) || "a model";
 }

@@ -1,7 +1,9 @@
+import { cut } from "../contracts/cut.js";
 import type { Execution, ExecutionEvent } from "../contracts/execution.js";
+import { publicName } from "../contracts/public-name.js";
 import { type Entry, studyLimits } from "../contracts/studies/index.js";
 import { glimpse } from "../report/index.js";
-import { cut, type Evidence, Gatherer, publicName } from "./evidence.js";
+import { type Evidence, Gatherer } from "./evidence.js";
 
 type Message = { role?: unknown; content?: unknown };
 type Input = Record<string, unknown> & { messages?: unknown; prompt?: unknown };

@@ -1,7 +1,12 @@
-import { checkSubmission } from "../contracts/check-submission.js";
-import type { Config, Operation, Result } from "../contracts/index.js";
-import { InvalidInput } from "../contracts/index.js";
-import { placeFields } from "../contracts/place-fields.js";
+import { cut } from "../contracts/cut.js";
+import {
+  type Config,
+  checkSubmission,
+  contracts,
+  InvalidInput,
+  type Operation,
+  type Result,
+} from "../contracts/index.js";
 import {
   blockLabels,
   labelledBlocks,
@@ -10,8 +15,8 @@ import {
   type StudyPackage,
   studyLimits,
 } from "../contracts/studies/index.js";
+import type { Place } from "../operations/contract.js";
 import { type Figure, findingsOf } from "../report/index.js";
-import { cut } from "./evidence.js";
 
 /** A request that a study tells, and the result that it got there where that is told, too. */
 export interface Asked {
@@ -56,16 +61,16 @@ export function requestsIn(study: StudyPackage): { asked: Asked[]; refused: stri
  * @throws InvalidInput where it names a place
  */
 function checkPlaces(request: Config): void {
-  const named = Object.entries(request).filter(([, value]) => typeof value === "string");
-  const place = named.find(
-    ([name, value]) =>
-      placeFields.some((field) => field === name) ||
-      ((name === "other" || name === "verbaliser") && !isPublicModel(value)),
-  );
-  if (place === undefined) return;
+  const named = request as Record<string, unknown>;
+  const places: Record<string, Place> = contracts[request.operation].places;
+  const hidden = Object.keys(places).find((field) => {
+    const value = named[field];
+    return typeof value === "string" && !(places[field] === "model" && isPublicModel(value));
+  });
+  if (hidden === undefined) return;
   throw new InvalidInput(
     "",
-    `${request.operation} with ${place[0]}, which names a place of its author's machine.`,
+    `${request.operation} with ${hidden}, which names a place of its author's machine.`,
   );
 }
 

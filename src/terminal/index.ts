@@ -1,3 +1,5 @@
+export { inspectPicture, measurePicture } from "../operations/inspect/picture.js";
+export { saePicture } from "../operations/sae/picture.js";
 export { AnswerWriter, harmless } from "./answer-writer.js";
 export { attentionKinds, kindsOf } from "./attention-grid.js";
 export { bars } from "./bars.js";
@@ -6,7 +8,6 @@ export { bestLayer, binOf, calibration, mostWrong, ofRows, roc } from "./classif
 export { executionList, executionPicture } from "./execution-picture.js";
 export { shortNumber } from "./figures.js";
 export { layersByPoint, pointMeanings, total } from "./inner-points.js";
-export { inspectPicture, measurePicture } from "../operations/inspect/picture.js";
 export { jobList } from "./job-list.js";
 export { jobPicture } from "./job-picture.js";
 export { JobProgress } from "./job-progress.js";
@@ -32,7 +33,6 @@ export { type Axis, type Plot, plot, type Series, ticksUpTo } from "./plot.js";
 export { ProgressLine } from "./progress-line.js";
 export { routerStatsPicture } from "./router-stats-picture.js";
 export { expertsStory, firstShare } from "./routing-grid.js";
-export { saePicture } from "../operations/sae/picture.js";
 export { ago, bytes, duration } from "./spans.js";
 export { statsPicture } from "./stats-picture.js";
 export { answerAt, story } from "./story.js";

@@ -1,6 +1,5 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { checkSaeSettings } from "../../src/contracts/check-submission.js";
 import {
   type Config,
   checkSubmission,
@@ -11,6 +10,7 @@ import {
   type PatchSweepConfig,
   promptPairs,
 } from "../../src/contracts/index.js";
+import { checkSaeSettings } from "../../src/operations/sae/contract.js";
 import { fc } from "../support/fc.js";
 import { saying } from "../support/saying.js";
 import { anyBody, nearlyValid, validSubmission } from "./arbitrary.js";

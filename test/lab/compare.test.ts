@@ -3,10 +3,10 @@ import { Compile } from "typebox/compile";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type CompareResult, Job } from "../../src/contracts/index.js";
-import { meanDifference } from "../../src/operations/compare/run-intervention.js";
 import { randomVector } from "../../src/library/index.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { type Context, type Edit, Model } from "../../src/native/index.js";
+import { meanDifference } from "../../src/operations/compare/run-intervention.js";
 import { writeWideModel } from "../support/wide-model.js";
 import { type Harness, openHarness } from "./harness.js";
 

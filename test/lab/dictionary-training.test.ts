@@ -19,9 +19,6 @@ import {
   type SaeResult,
 } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { extract } from "../../src/operations/extract/run.js";
-import type { Findings } from "../../src/operations/run.js";
-import { sae } from "../../src/operations/sae/run.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import {
   type ExtractionTraining,
@@ -31,6 +28,9 @@ import {
 import { trainingRows } from "../../src/lab/training/rows.js";
 import { Dictionaries } from "../../src/library/index.js";
 import { encodeRows, Model } from "../../src/native/index.js";
+import { extract } from "../../src/operations/extract/run.js";
+import type { Findings } from "../../src/operations/run.js";
+import { sae } from "../../src/operations/sae/run.js";
 import { demo } from "../native/demo-model.js";
 import { refusal } from "../support/refusal.js";
 

@@ -12,11 +12,11 @@ import {
 } from "../../src/contracts/index.js";
 import { encodeSafetensors, type Tensor } from "../../src/formats/safetensors.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { runOperation } from "../../src/operations/runs.js";
-import type { Findings } from "../../src/operations/run.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { Dictionaries, modelFingerprint, Probes, Vectors } from "../../src/library/index.js";
 import { Model } from "../../src/native/index.js";
+import type { Findings } from "../../src/operations/run.js";
+import { runOperation } from "../../src/operations/runs.js";
 import { randomMatrix, tensor, writeTinyModel } from "../inference/support/tiny-models.js";
 import { demo } from "../native/demo-model.js";
 import { TestRandom } from "../support/random.js";

@@ -7,10 +7,10 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { ExtractConfig, Progress } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { extract } from "../../src/operations/extract/run.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { modelFingerprint } from "../../src/library/index.js";
 import type { ContextOptions, FeatureRequest, Model } from "../../src/native/index.js";
+import { extract } from "../../src/operations/extract/run.js";
 import { refusal } from "../support/refusal.js";
 import { wordModel } from "./word-model.js";
 

@@ -13,10 +13,10 @@ import {
   UserError,
 } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { extract } from "../../src/operations/extract/run.js";
-import type { Findings } from "../../src/operations/run.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { type Context, Model } from "../../src/native/index.js";
+import { extract } from "../../src/operations/extract/run.js";
+import type { Findings } from "../../src/operations/run.js";
 import { demo } from "../native/demo-model.js";
 import { pythonWith } from "../support/python.js";
 import { withFiles } from "../support/with-files.js";

@@ -13,10 +13,10 @@ import {
 } from "../../src/contracts/index.js";
 import { encodeSafetensors, type Tensor } from "../../src/formats/safetensors.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { runOperation } from "../../src/operations/runs.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { Dictionaries } from "../../src/library/index.js";
 import { Model } from "../../src/native/index.js";
+import { runOperation } from "../../src/operations/runs.js";
 import { demo } from "../native/demo-model.js";
 import { TestRandom } from "../support/random.js";
 import { refusal } from "../support/refusal.js";

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { excludedIn, fidelityOf, type Reading } from "../../src/lab/rows/dictionary-reading.js";
-import { labelsOf } from "../../src/operations/features/run-labels.js";
-import { featurePages } from "../../src/operations/features/run-pages.js";
 import type { OpenDictionary } from "../../src/library/index.js";
 import type { Context, Model } from "../../src/native/index.js";
+import { labelsOf } from "../../src/operations/features/run-labels.js";
+import { featurePages } from "../../src/operations/features/run-pages.js";
 import { refusal } from "../support/refusal.js";
 import { wordModel } from "./word-model.js";
 

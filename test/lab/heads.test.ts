@@ -6,10 +6,10 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type CompareConfig, checkSubmission } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { compare } from "../../src/operations/compare/run.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { Model } from "../../src/native/index.js";
+import { compare } from "../../src/operations/compare/run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-heads-"));
 let model: Model;

@@ -1,13 +1,9 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { readMarks } from "../../src/contracts/marked-text.js";
-import { lastTokens } from "../../src/operations/patch_sweep/run-aligned-spans.js";
-import { checkAttention } from "../../src/operations/inspect/run-attention.js";
 import { exampleTokens } from "../../src/lab/rows/example-tokens.js";
 import { headSize, headsOf } from "../../src/lab/rows/heads.js";
-import { editsFor } from "../../src/operations/compare/run-intervention.js";
 import { packedContext, tokensOfBatch } from "../../src/lab/rows/packing.js";
-import { swapPositions } from "../../src/operations/compare/run-swap.js";
 import {
   checkLayers,
   checkPositions,
@@ -17,6 +13,10 @@ import {
   tokenizeInput,
 } from "../../src/lab/rows/tokens.js";
 import type { Context, Model } from "../../src/native/index.js";
+import { editsFor } from "../../src/operations/compare/run-intervention.js";
+import { swapPositions } from "../../src/operations/compare/run-swap.js";
+import { checkAttention } from "../../src/operations/inspect/run-attention.js";
+import { lastTokens } from "../../src/operations/patch_sweep/run-aligned-spans.js";
 import { refusal } from "../support/refusal.js";
 import { wordModel } from "./word-model.js";
 

@@ -1,8 +1,8 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { compareNote } from "../../src/operations/compare/run-note.js";
-import { editFor, meanDifference } from "../../src/operations/compare/run-intervention.js";
 import { editOf, lengthOf } from "../../src/library/index.js";
+import { editFor, meanDifference } from "../../src/operations/compare/run-intervention.js";
+import { compareNote } from "../../src/operations/compare/run-note.js";
 
 const vector = Float32Array.of(3, 4);
 

@@ -1,6 +1,6 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { limits, submissions } from "../../src/contracts/index.js";
+import { contracts, limits } from "../../src/contracts/index.js";
 import { openApiDocument } from "../../src/lab/openapi.js";
 import { assertLinted } from "../support/lint-openapi.js";
 
@@ -67,7 +67,7 @@ test("the resident paths have the inference server's URL", () => {
 
 test("submissions are told apart by operation, with limits and defaults", () => {
   const { Submission, InspectSubmission, SaeSubmission } = document.components.schemas;
-  assert.equal(Object.keys(Submission.discriminator.mapping), Object.keys(submissions));
+  assert.equal(Object.keys(Submission.discriminator.mapping), Object.keys(contracts));
   assert.is(InspectSubmission.properties.layers.maxItems, limits.layers);
   assert.equal(InspectSubmission.properties.layers.default, [0]);
   assert.is(InspectSubmission.additionalProperties, false);

@@ -10,14 +10,14 @@ import type {
   InspectConfig,
   ProbeConfig,
 } from "../../src/contracts/index.js";
-import { attention } from "../../src/operations/inspect/run-attention.js";
-import { compare } from "../../src/operations/compare/run.js";
-import { decompose } from "../../src/operations/inspect/run-decompose.js";
-import { drift } from "../../src/operations/drift/run.js";
 import { exampleFeatures } from "../../src/lab/rows/example-features.js";
 import { trainLayers } from "../../src/lab/rows/train-layers.js";
 import { modelFingerprint, Probes, Vectors } from "../../src/library/index.js";
 import type { AdvanceRequest, Context, FeatureRequest, Model, SweepRequest } from "../../src/native/index.js";
+import { compare } from "../../src/operations/compare/run.js";
+import { drift } from "../../src/operations/drift/run.js";
+import { attention } from "../../src/operations/inspect/run-attention.js";
+import { decompose } from "../../src/operations/inspect/run-decompose.js";
 import { refusal } from "../support/refusal.js";
 import { readNpz } from "./npz-reader.js";
 import { inputIn, ownHome, signal, there, toy } from "./toy.js";

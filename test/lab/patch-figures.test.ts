@@ -2,9 +2,9 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { PatchSweepConfig } from "../../src/contracts/index.js";
 import { alignedPositions } from "../../src/contracts/names.js";
-import { describePatches, type Grid, type Pair } from "../../src/operations/patch_sweep/run-figures.js";
 import { drawnInterval, pairDraws } from "../../src/lab/uncertainty.js";
 import type { PatchSweep } from "../../src/native/index.js";
+import { describePatches, type Grid, type Pair } from "../../src/operations/patch_sweep/run-figures.js";
 import { wordModel } from "./word-model.js";
 
 const config = {

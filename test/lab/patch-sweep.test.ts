@@ -12,9 +12,9 @@ import {
   type Progress,
 } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { patchSweep } from "../../src/operations/patch_sweep/run.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { Model } from "../../src/native/index.js";
+import { patchSweep } from "../../src/operations/patch_sweep/run.js";
 import { until } from "../support/until.js";
 import { type Harness, openHarness } from "./harness.js";
 import { readNpz } from "./npz-reader.js";

@@ -16,13 +16,13 @@ import {
 import { encodeNpz } from "../../src/formats/npz-writer.js";
 import { decodeSafetensors, encodeSafetensors } from "../../src/formats/safetensors.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { runOperation } from "../../src/operations/runs.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { trainFromExtraction } from "../../src/lab/training/from-extraction.js";
 import { readProbe, writeProbe } from "../../src/library/files.js";
 import { Dictionaries, modelFingerprint, Probes } from "../../src/library/index.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { type Context, type Edit, Model, type Point } from "../../src/native/index.js";
+import { runOperation } from "../../src/operations/runs.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
 import { pythonWith } from "../support/python.js";
 

@@ -5,10 +5,10 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { checkSubmission, type InspectConfig } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { inspect } from "../../src/operations/inspect/run.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { Model } from "../../src/native/index.js";
+import { inspect } from "../../src/operations/inspect/run.js";
 import { type Choice, route, sizes, writeExpertsModel } from "../support/experts-model.js";
 import { readNpz } from "./npz-reader.js";
 

@@ -6,11 +6,11 @@ import * as assert from "uvu/assert";
 import { checkSubmission, type ExtractConfig, type ProbeConfig } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { exampleFeatures } from "../../src/lab/rows/example-features.js";
-import { extract } from "../../src/operations/extract/run.js";
-import { probe } from "../../src/operations/probe/run.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { type Context, Model } from "../../src/native/index.js";
+import { extract } from "../../src/operations/extract/run.js";
+import { probe } from "../../src/operations/probe/run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-rows-"));
 let model: Model;

@@ -6,9 +6,9 @@ import { Compile } from "typebox/compile";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type CompareResult, Job } from "../../src/contracts/index.js";
-import { compareNote } from "../../src/operations/compare/run-note.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { Model } from "../../src/native/index.js";
+import { compareNote } from "../../src/operations/compare/run-note.js";
 import { pythonWith } from "../support/python.js";
 import { type Harness, openHarness } from "./harness.js";
 

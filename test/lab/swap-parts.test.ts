@@ -2,9 +2,9 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { CompareConfig } from "../../src/contracts/index.js";
-import { controlPlan, swapChange, swapOf, swapPlans } from "../../src/operations/compare/run-swap.js";
 import { randomVector } from "../../src/library/index.js";
 import type { AdvanceRequest, Context, Edit, EditEffect } from "../../src/native/index.js";
+import { controlPlan, swapChange, swapOf, swapPlans } from "../../src/operations/compare/run-swap.js";
 import { refusal } from "../support/refusal.js";
 import { signal, toy } from "./toy.js";
 

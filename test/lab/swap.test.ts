@@ -5,13 +5,13 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type CompareConfig, checkSubmission } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { compare } from "../../src/operations/compare/run.js";
-import { controlPlan, swapOf, swapPlans } from "../../src/operations/compare/run-swap.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { Lenses } from "../../src/library/lenses.js";
 import { openTensors } from "../../src/library/tensor-files.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { type Context, type Edit, Model } from "../../src/native/index.js";
+import { compare } from "../../src/operations/compare/run.js";
+import { controlPlan, swapOf, swapPlans } from "../../src/operations/compare/run-swap.js";
 import { logitsOf } from "../native/demo-model.js";
 
 const home = mkdtempSync(join(tmpdir(), "tapline-swap-"));

@@ -9,7 +9,6 @@ import { decodeSafetensors, encodeSafetensors } from "../../src/formats/safetens
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { extractionFormat } from "../../src/lab/extraction/folder.js";
 import { lock } from "../../src/lab/lock.js";
-import { sae } from "../../src/operations/sae/run.js";
 import { Checkpoint } from "../../src/lab/training/checkpoint.js";
 import { type TrainedDictionary, writeOwn, writeSaeLens } from "../../src/lab/training/files.js";
 import {
@@ -19,6 +18,7 @@ import {
 } from "../../src/lab/training/from-extraction.js";
 import { modelFingerprint } from "../../src/library/index.js";
 import { DictionaryTrainer, type DictionaryTraining, type FeatureRequest } from "../../src/native/index.js";
+import { sae } from "../../src/operations/sae/run.js";
 import { watchDisk } from "../support/disk.js";
 import { refusal } from "../support/refusal.js";
 import { readNpz } from "./npz-reader.js";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { submissions } from "../../src/contracts/index.js";
+import { contracts } from "../../src/contracts/index.js";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { SubmissionInput } from "../../src/mcp/lab-submission.js";
 import { startServer, type TestServer } from "../inference/support/serving.js";
@@ -332,7 +332,9 @@ test("a dictionary comes, is listed, reads a prompt, and goes", async () => {
 
 test("the submission's tool knows every field of every operation", () => {
   const { properties, required } = SubmissionInput as unknown as { properties: object; required: string[] };
-  const all = new Set(Object.values(submissions).flatMap((schema) => Object.keys(schema.properties)));
+  const all = new Set(
+    Object.values(contracts).flatMap(({ submission }) => Object.keys(submission.properties)),
+  );
   assert.equal(Object.keys(properties).sort(), [...all].sort());
   assert.equal(required, ["operation", "model"]);
 });

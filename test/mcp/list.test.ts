@@ -1,7 +1,7 @@
 /** What tools/list costs a host's model, and that nothing it needs is missing. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { operations, submissions } from "../../src/contracts/index.js";
+import { contracts, operations } from "../../src/contracts/index.js";
 import { brief } from "../../src/mcp/listed.js";
 import { begin, call, closeAll, lab, research } from "./stand-in.js";
 
@@ -53,7 +53,7 @@ test("lab_submit lists every field, and lab_operation shows each operation's in 
   const { tools } = await client.listTools();
   const listed = tools.find(({ name }) => name === "lab_submit")!.inputSchema.properties!;
   for (const operation of operations) {
-    const { properties } = submissions[operation];
+    const { properties } = contracts[operation].submission;
     for (const field of Object.keys(properties)) assert.ok(field in listed, `${operation}: ${field}`);
     const { structuredContent } = await call(client, "lab_operation", { operation });
     assert.equal(Object.keys(structuredContent.schema.properties), Object.keys(properties));

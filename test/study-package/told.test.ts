@@ -1,8 +1,9 @@
 /** Entries of a study's jobs: sentences of each operation, models by public names, requests by their job. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { cut } from "../../src/contracts/cut.js";
 import type { Job } from "../../src/contracts/index.js";
-import { cut, publicName } from "../../src/study/evidence.js";
+import { publicName } from "../../src/contracts/public-name.js";
 import {
   assemble,
   executionEvidence,

@@ -5,11 +5,14 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { FeaturesResult, InspectResult, PatchSweepResult } from "../../src/contracts/index.js";
+import { comparePicture } from "../../src/operations/compare/picture.js";
+import { featuresPicture } from "../../src/operations/features/picture.js";
+import { patchSweepPicture } from "../../src/operations/patch_sweep/picture.js";
+import { probePicture } from "../../src/operations/probe/picture.js";
+import { saePicture } from "../../src/operations/sae/picture.js";
 import { attentionPicture } from "../../src/terminal/attention-grid.js";
 import type { Canvas } from "../../src/terminal/canvas.js";
-import { comparePicture } from "../../src/operations/compare/picture.js";
 import { executionList, executionPicture } from "../../src/terminal/execution-picture.js";
-import { featuresPicture } from "../../src/operations/features/picture.js";
 import { bars, inScale, lensGrid, normsGrid } from "../../src/terminal/index.js";
 import { decompositionPicture } from "../../src/terminal/inner-points.js";
 import { jobList } from "../../src/terminal/job-list.js";
@@ -20,9 +23,6 @@ import {
   probabilityScale,
   type Scale,
 } from "../../src/terminal/paint.js";
-import { patchSweepPicture } from "../../src/operations/patch_sweep/picture.js";
-import { probePicture } from "../../src/operations/probe/picture.js";
-import { saePicture } from "../../src/operations/sae/picture.js";
 import { ScoreTrail, scored } from "../../src/terminal/scores.js";
 import { statsPicture } from "../../src/terminal/stats-picture.js";
 import { patchJob } from "../report/jobs.js";

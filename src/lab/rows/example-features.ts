@@ -1,10 +1,10 @@
 import { bytesText } from "../../contracts/bytes-text.js";
 import type { Excluded } from "../../contracts/excluded.js";
 import type { ProbeConfig } from "../../contracts/index.js";
+import type { OperationInput } from "../../operations/run.js";
 import { type AllRows, allRows, sharedRows } from "./all-rows.js";
 import { type ExampleTokens, exampleTokens } from "./example-tokens.js";
 import { checkPoints, openContext } from "./open-context.js";
-import type { OperationInput } from "../../operations/run.js";
 import { packedContext, tokensOfBatch } from "./packing.js";
 import { checkLayers, checkLength } from "./tokens.js";
 import type { SaeExamplesConfig } from "./train-layers.js";

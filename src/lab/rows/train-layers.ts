@@ -1,7 +1,7 @@
 import type { Excluded } from "../../contracts/excluded.js";
 import type { ProbeConfig, SaeConfig } from "../../contracts/index.js";
-import { exampleFeatures, type ReadRows } from "./example-features.js";
 import type { OperationInput } from "../../operations/run.js";
+import { exampleFeatures, type ReadRows } from "./example-features.js";
 
 /** An autoencoder of examples, not of an extraction. */
 export type SaeExamplesConfig = SaeConfig & { examples: NonNullable<SaeConfig["examples"]> };

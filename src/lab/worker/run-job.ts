@@ -1,5 +1,5 @@
 // Values come from their own files, not from the index: the schemas would cost a worker more than its model.
-import type { Config, FeaturesResult, PatchSweepResult, Progress, Result } from "../../contracts/index.js";
+import type { Progress, Result } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
 import { hostMemory, judgeMemory } from "../../models/memory.js";
 import { provenance } from "../../models/provenance.js";
@@ -39,11 +39,13 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
   });
   if (resolved.repository !== null) clock.add("download", (performance.now() - started) / 1000);
   progress({ stage: "addon", done: 0, total: 0 });
-  const [native, { runOperation }, backend] = await clock.measure("addon", async () => {
+  const [native, run, backend] = await clock.measure("addon", async () => {
     const binding = await import("../../native/index.js");
-    const operations = await import("../../operations/runs.js");
-    await prepareMemory(binding, resolved, config, task.load);
-    return [binding, operations, binding.backendInfo()] as const;
+    const { runOf } = await import("../../operations/runs.js");
+    const run = runOf(config.operation);
+    const tokens = config.max_input_tokens + (run.generated?.(config as never) ?? 0);
+    await prepareMemory(binding, resolved, tokens, task.load);
+    return [binding, run, binding.backendInfo()] as const;
   });
   const { gpuLayers, devices } = task.load;
   const { model, findings } = await withDeviceMemory(native, async () => {
@@ -60,10 +62,10 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
         ...(revision !== undefined && { revision }),
         onDownload: ({ done, total }) => progress({ stage: "download", done, total }),
       });
-      await prepareMemory(native, other, config, { ...task.load, rpc: undefined });
+      await prepareMemory(native, other, config.max_input_tokens, { ...task.load, rpc: undefined });
       return clock.measure("model", () => native.Model.open(other.path, { gpuLayers, devices }));
     };
-    const findings = await runOperation({ config, model, artifacts, progress, clock, openOther });
+    const findings = await run.run({ config, model, artifacts, progress, clock, openOther } as never);
     return { model, findings: { ...findings, artifacts: artifacts.names } };
   });
   // The process ends here: unmapping the model first would only make the answer late.
@@ -74,7 +76,7 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
         ...config,
         config,
         revision: config.revision ?? null,
-        layers: ("layers" in config ? config.layers : undefined) ?? layersOf(findings),
+        layers: ("layers" in config ? config.layers : undefined) ?? run.layers?.(findings as never) ?? [],
       },
       { resolved, info: model.info, backend },
       clock.seconds,
@@ -82,17 +84,11 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
   } as Result;
 }
 
-/** The blocks that a job found out: the one that a dictionary reads or that is explained, or all of a patch sweep. */
-function layersOf(findings: object): number[] {
-  const { layer, layers } = findings as Partial<FeaturesResult & PatchSweepResult>;
-  return layers ?? [layer as number];
-}
-
-/** Reaches the rpc-servers, then sees whether the model fits. @throws UserError when it cannot */
+/** Reaches the rpc-servers, then sees whether the model fits with a context of so many tokens. @throws UserError when it cannot */
 async function prepareMemory(
   native: typeof import("../../native/index.js"),
   resolved: ResolvedModel,
-  config: Config,
+  tokens: number,
   load: LoadSettings,
 ): Promise<void> {
   if (load.rpc !== undefined) {
@@ -101,8 +97,6 @@ async function prepareMemory(
   }
   const weights = resolved.weights.reduce((sum, { bytes }) => sum + bytes, 0);
   if (load.force || weights < hostMemory().free / 4) return; // contexts of experiments are small
-  const answered = config.operation === "explain" ? config.description_tokens : 0;
-  const tokens = config.max_input_tokens + ("max_tokens" in config ? config.max_tokens : answered);
   const asked = { path: resolved.path, ctxSize: tokens, parallel: 1, embeddings: false };
   const gpuLayers = load.devices?.[0] === "none" ? 0 : load.gpuLayers;
   const layout = await native.estimateMemory({ ...asked, gpuLayers }).catch(() => []); // loading will say what is wrong

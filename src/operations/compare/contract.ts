@@ -13,7 +13,6 @@ import {
   type Filled,
   named,
   prompt,
-  share,
   text,
 } from "../../contracts/submission-fields.js";
 import type { Contract } from "../contract.js";
@@ -381,6 +380,8 @@ function checkPositions({ positions }: CompareConfig): void {
 export default {
   submission: CompareSubmission,
   result: CompareResult,
+  forAgents:
+    "(prompt or prompts, intervention, strengths, one layer): what an edit of a block's output changes",
   places: {},
   check(config: CompareConfig, given: Record<string, unknown>): void {
     if (config.intervention === "clamp" && given.strengths === undefined) {

@@ -1,6 +1,6 @@
 import type { CompareResult } from "../../contracts/index.js";
-import { visible } from "../../terminal/text.js";
 import { count, type Figure, percent, signed } from "../../report/figure.js";
+import { visible } from "../../terminal/text.js";
 
 /** What one layer was asked, and what came out; nothing while it is not there yet. */
 export interface TriedLayer {

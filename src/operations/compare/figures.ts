@@ -1,8 +1,16 @@
 import type { CompareResult } from "../../contracts/index.js";
-import { visible } from "../../terminal/index.js";
 import { difference } from "../../report/difference.js";
-import { count, type Figure, type Findings, figureOf, type Passage, percent, signed } from "../../report/figure.js";
+import {
+  count,
+  type Figure,
+  type Findings,
+  figureOf,
+  type Passage,
+  percent,
+  signed,
+} from "../../report/figure.js";
 import { glimpse, type Html, html } from "../../report/markup.js";
+import { visible } from "../../terminal/index.js";
 
 type Trial = CompareResult["trials"][number];
 

@@ -1,4 +1,5 @@
 import type { CompareResult } from "../../contracts/index.js";
+import { positionText } from "../../contracts/position-text.js";
 import type { Canvas } from "../../terminal/canvas.js";
 import { narrowest } from "../../terminal/canvas.js";
 import { legend } from "../../terminal/legend.js";
@@ -7,6 +8,8 @@ import { bold, dim, onScale, probabilityScale } from "../../terminal/paint.js";
 import { plot, type Series, ticksUpTo } from "../../terminal/plot.js";
 import { table } from "../../terminal/table.js";
 import { cut, fit, oneLine, visible, wrap } from "../../terminal/text.js";
+import { layersAsked, type Picture } from "../picture.js";
+import { promptsOf } from "./contract-prompts.js";
 
 type Trial = CompareResult["trials"][number];
 
@@ -254,3 +257,29 @@ function wordsOf(text: string): string[] {
     .split(" ")
     .filter((word) => word !== "");
 }
+
+export default {
+  asked(config) {
+    const prompts = promptsOf(config);
+    const shown = prompts.length === 1 ? oneLine(prompts[0] as string) : `${prompts.length} prompts`;
+    const side = (one?: string, many?: string[]) =>
+      many === undefined ? `“${oneLine(one ?? "")}”` : `the mean of ${many.length}`;
+    const direction =
+      config.feature === undefined
+        ? `from ${side(config.negative, config.negatives)} to ${side(config.positive, config.positives)}`
+        : `along feature ${config.feature[1]} of ${oneLine(String(config.feature[0]))}`;
+    const edit = {
+      scale: "scaled",
+      ablate: "ablated",
+      patch: `patched from “${oneLine(config.donor_prompt ?? "")}”`,
+      steer: `steered ${direction}`,
+      project_out: `without what leads ${direction}`,
+      swap: `with ${(config.swap ?? []).map((token) => `“${oneLine(token)}”`).join(" and ")} exchanged`,
+      clamp: `held within bounds on the way ${direction}`,
+    }[config.intervention];
+    const where = config.positions === undefined ? "the last token's" : `${positionText(config.positions)}:`;
+    const at = config.intervention === "swap" ? layersAsked(config) : `layer ${config.layers[0]}`;
+    return [["Compared", `${shown}, ${where} ${at} ${edit}`]];
+  },
+  draw: (result, canvas, { strengths }) => comparePicture(result, strengths.length, canvas),
+} satisfies Picture<"compare">;

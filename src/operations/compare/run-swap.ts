@@ -2,11 +2,11 @@ import type { CompareConfig, CompareResult } from "../../contracts/index.js";
 import { limits } from "../../contracts/limits.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
+import { targetToken } from "../../lab/rows/tokens.js";
 import { dot, lengthOf, randomVector } from "../../library/index.js";
 import { ledBack } from "../../library/lens-vectors.js";
 import { Lenses } from "../../library/lenses.js";
 import type { Context, Edit, EditEffect, LayerCapture, Model } from "../../native/index.js";
-import { targetToken } from "../../lab/rows/tokens.js";
 
 /** Of the second token's direction, the least share that must not lie along the first one's. */
 const leastApart = 0.01;

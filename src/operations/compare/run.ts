@@ -1,9 +1,17 @@
 import type { Change, CompareConfig, CompareResult } from "../../contracts/index.js";
 import { saidPoint } from "../../contracts/names.js";
 import { positionText } from "../../contracts/position-text.js";
-import { promptsOf } from "../../contracts/prompts-of.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
+import { headSize, headsOf } from "../../lab/rows/heads.js";
+import { checkPoints, openContext } from "../../lab/rows/open-context.js";
+import {
+  checkLayers,
+  checkPositions,
+  pieceLookup,
+  targetToken,
+  tokenizeInput,
+} from "../../lab/rows/tokens.js";
 import { Dictionaries, lengthOf, randomVector } from "../../library/index.js";
 import {
   type Context,
@@ -15,14 +23,12 @@ import {
   type SweepTrial,
   sweepCells,
 } from "../../native/index.js";
-import { compareNote } from "./run-note.js";
-import { headSize, headsOf } from "../../lab/rows/heads.js";
-import { editFor, editsFor, meanDifference } from "./run-intervention.js";
-import { checkPoints, openContext } from "../../lab/rows/open-context.js";
 import type { Findings, OperationInput } from "../run.js";
+import { promptsOf } from "./contract-prompts.js";
+import { editFor, editsFor, meanDifference } from "./run-intervention.js";
+import { compareNote } from "./run-note.js";
 import { type Swap, swapOf } from "./run-swap.js";
 import { type SweepOne, swapTrials } from "./run-swap-trials.js";
-import { checkLayers, checkPositions, pieceLookup, targetToken, tokenizeInput } from "../../lab/rows/tokens.js";
 
 /** Sequences that a context holds at once. */
 const mostSequences = 64;

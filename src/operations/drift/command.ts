@@ -13,7 +13,7 @@ interface DriftOptions extends CommonOptions {
 }
 
 /** `tapline drift`: two models of one architecture on the same texts. */
-export function registerDrift(program: Command): void {
+export default function register(program: Command): void {
   experiment(program, "drift", "Compare two forms of a model: what does quantisation change?")
     .option("--other <model>", "the second model, named as --model is")
     .option("--other-revision <revision>", "pins its hub revision")

@@ -1,4 +1,4 @@
-import Type, { type Static } from "typebox";
+import Type, { type Static, type TSchema } from "typebox";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { limits } from "../../contracts/limits.js";
 import { Provenance } from "../../contracts/provenance.js";
@@ -152,6 +152,7 @@ function checkDrift({ examples, probe, vector }: DriftConfig): void {
 export default {
   submission: DriftSubmission,
   result: DriftResult,
+  forAgents: "(other, examples)",
   places: { other: "model" },
   check: checkDrift,
 } satisfies Contract;

@@ -3,6 +3,7 @@ import type { Canvas } from "../../terminal/canvas.js";
 import { heading, labelled } from "../../terminal/page.js";
 import { table } from "../../terminal/table.js";
 import { oneLine } from "../../terminal/text.js";
+import { layersAsked, type Picture } from "../picture.js";
 
 /** Two models side by side: block outputs by layer, and what becomes of artefacts. */
 export function driftPicture(result: DriftResult, canvas: Canvas): string[] {
@@ -98,3 +99,11 @@ function artefacts({ dictionary, probe, vector }: DriftResult, canvas: Canvas): 
 function shown({ value, low, high }: Measured): string {
   return `${value.toFixed(4)} (${low.toFixed(4)} to ${high.toFixed(4)})`;
 }
+
+export default {
+  asked: (config) => [
+    ["Other model", oneLine(config.other)],
+    ["Compared", `${config.examples.length} examples, ${layersAsked(config)}`],
+  ],
+  draw: driftPicture,
+} satisfies Picture<"drift">;

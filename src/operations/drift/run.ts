@@ -3,6 +3,11 @@ import { limits } from "../../contracts/limits.js";
 import { saidPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
+import { type Reading, readThrough } from "../../lab/rows/dictionary-reading.js";
+import { bosOf } from "../../lab/rows/example-tokens.js";
+import { checkPoints, openContext } from "../../lab/rows/open-context.js";
+import { checkLayers, tokenizeInput } from "../../lab/rows/tokens.js";
+import { aurocOf, bootstrap, type Measured } from "../../lab/uncertainty.js";
 import {
   Dictionaries,
   dot,
@@ -13,12 +18,7 @@ import {
   Vectors,
 } from "../../library/index.js";
 import type { Context, Model } from "../../native/index.js";
-import { type Reading, readThrough } from "../../lab/rows/dictionary-reading.js";
-import { bosOf } from "../../lab/rows/example-tokens.js";
-import { checkPoints, openContext } from "../../lab/rows/open-context.js";
 import type { Findings, OperationInput } from "../run.js";
-import { checkLayers, tokenizeInput } from "../../lab/rows/tokens.js";
-import { aurocOf, bootstrap, type Measured } from "../../lab/uncertainty.js";
 
 /** Draws of a bootstrap interval. */
 const resamples = 2000;

@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { defaults, limits } from "../../contracts/limits.js";
 import {
   aNumber,
   type CommonOptions,
@@ -12,6 +11,7 @@ import {
   withPrompt,
 } from "../../cli/experiment.js";
 import { integerBetween } from "../../cli/options.js";
+import { defaults, limits } from "../../contracts/limits.js";
 
 interface ExplainOptions extends CommonOptions {
   layer?: number;
@@ -28,9 +28,13 @@ interface ExplainOptions extends CommonOptions {
 }
 
 /** `tapline explain`: rows of a block output, put into words by a model that is trained to. */
-export function registerExplain(program: Command): void {
+export default function register(program: Command): void {
   withPrompt(
-    experiment(program, "explain", "Put block outputs into words: what does a verbaliser say to them?"),
+    experiment(program, "explain", "Put block outputs into words: what does a verbaliser say to them?", [
+      "--layer <index>",
+      "the block whose output is explained",
+      integerBetween(0, limits.layer_index),
+    ]),
   )
     .option(
       "--positions <list>",

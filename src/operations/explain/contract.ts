@@ -2,13 +2,11 @@ import Type, { type Static } from "typebox";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { Provenance } from "../../contracts/provenance.js";
-import { artifacts } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
   commonOfFeatures,
   type Filled,
-  named,
   prompt,
   text,
 } from "../../contracts/submission-fields.js";
@@ -192,6 +190,7 @@ function checkExplain(config: ExplainConfig): void {
 export default {
   submission: ExplainSubmission,
   result: ExplainResult,
+  forAgents: "(prompt, layer, positions, template, marker)",
   places: { verbaliser: "model" },
   check: checkExplain,
 } satisfies Contract;

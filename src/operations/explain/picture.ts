@@ -2,6 +2,7 @@ import type { Description, ExplainResult } from "../../contracts/index.js";
 import type { Canvas } from "../../terminal/canvas.js";
 import { heading, labelled } from "../../terminal/page.js";
 import { oneLine } from "../../terminal/text.js";
+import type { Picture } from "../picture.js";
 
 /** Rows in words, each with what the verbaliser says to the same numbers in another order. */
 export function explainPicture(result: ExplainResult, canvas: Canvas): string[] {
@@ -26,3 +27,8 @@ export function explainPicture(result: ExplainResult, canvas: Canvas): string[] 
       : ["", heading("Without a row", "the marker as it is typed", "", canvas), ...texts("Said", unfilled)]),
   ];
 }
+
+export default {
+  asked: ({ prompt, layer }) => [["Explained", `${oneLine(prompt)} (layer ${layer})`]],
+  draw: explainPicture,
+} satisfies Picture<"explain">;

@@ -1,13 +1,13 @@
 import type { Description, ExplainConfig, ExplainedRow, ExplainResult } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
 import type { NamedArrays } from "../../formats/npz-writer.js";
-import { shuffle, uniformNumbers } from "../../library/index.js";
-import type { Context, Explanation, Filling, Model } from "../../native/index.js";
 import type { Artifacts } from "../../lab/artifacts.js";
 import { writeNpz } from "../../lab/npz.js";
 import { openContext } from "../../lab/rows/open-context.js";
-import type { Findings, OperationInput } from "../run.js";
 import { checkLayers, checkPositions, pieceLookup, tokenizeInput } from "../../lab/rows/tokens.js";
+import { shuffle, uniformNumbers } from "../../library/index.js";
+import type { Context, Explanation, Filling, Model } from "../../native/index.js";
+import type { Findings, OperationInput } from "../run.js";
 
 /** The verbaliser's prompt: what stands before the row, the token whose place it takes, and what stands behind. */
 interface Prompt {

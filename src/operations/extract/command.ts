@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { defaults, limits } from "../../contracts/limits.js";
-import { textRows } from "../../contracts/names.js";
 import { UsageError } from "../../cli/exit-code.js";
 import { type CommonOptions, examples, experiment, readPointOption, run } from "../../cli/experiment.js";
 import { integerBetween } from "../../cli/options.js";
+import { defaults, limits } from "../../contracts/limits.js";
+import { textRows } from "../../contracts/names.js";
 
 interface ExtractOptions extends CommonOptions {
   examples?: string;
@@ -19,7 +19,7 @@ interface ExtractOptions extends CommonOptions {
 }
 
 /** `tapline extract`: block outputs of a data set in files. */
-export function registerExtract(program: Command): void {
+export default function register(program: Command): void {
   experiment(program, "extract", "Write the block outputs of a data set to files, for programs.")
     .option("--data <file>", ".txt, a text a line, or .jsonl with texts; read by the Lab, of any size")
     .option(

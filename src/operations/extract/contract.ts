@@ -3,7 +3,6 @@ import { checkPrompts } from "../../contracts/check-examples.js";
 import { Excluded } from "../../contracts/excluded.js";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
-import { Name } from "../../contracts/live.js";
 import { Provenance } from "../../contracts/provenance.js";
 import { artifacts, orNull, pointRead } from "../../contracts/result-fields.js";
 import {
@@ -12,7 +11,6 @@ import {
   commonOfExtract,
   type Filled,
   path,
-  prompt,
   promptOfExample,
   readPoint,
   split,
@@ -138,6 +136,7 @@ export type ExtractResult = Static<typeof ExtractResult>;
 export default {
   submission: ExtractSubmission,
   result: ExtractResult,
+  forAgents: "(examples or data, out)",
   places: { data: "path", out: "path" },
   check({ examples, data, shard, rows }: ExtractConfig): void {
     if ((examples === undefined) === (data === undefined)) {

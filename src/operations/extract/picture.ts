@@ -3,6 +3,7 @@ import type { ExtractResult } from "../../contracts/index.js";
 import type { Canvas } from "../../terminal/canvas.js";
 import { labelled } from "../../terminal/page.js";
 import { oneLine } from "../../terminal/text.js";
+import { layersAsked, type Picture } from "../picture.js";
 
 const rowsOf = {
   all: "a row a token",
@@ -32,3 +33,11 @@ export function extractPicture(result: ExtractResult, canvas: Canvas): string[] 
     ...(speed === null ? [] : row("Speed", `${speed.toFixed(0)} tokens a second, the disk included`)),
   ];
 }
+
+export default {
+  asked(config) {
+    const what = config.data === undefined ? `${config.examples?.length} examples` : oneLine(config.data);
+    return [["Extracted", `${what}, ${layersAsked(config)}`]];
+  },
+  draw: extractPicture,
+} satisfies Picture<"extract">;

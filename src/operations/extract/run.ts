@@ -5,19 +5,24 @@ import type { ExtractConfig, ExtractResult } from "../../contracts/index.js";
 import { saidPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { version } from "../../contracts/version.js";
-import { modelFingerprint } from "../../library/index.js";
-import { sumOfExcluded } from "../../native/excluded.js";
-import { backendInfo, type Context } from "../../native/index.js";
 import { Artifacts } from "../../lab/artifacts.js";
-import { ExtractionFolder, extractionFormat, type IndexHead, indexText } from "../../lab/extraction/folder.js";
+import {
+  ExtractionFolder,
+  extractionFormat,
+  type IndexHead,
+  indexText,
+} from "../../lab/extraction/folder.js";
 import { indexName, type Plan, Planner, type RowForm, type Shard } from "../../lab/extraction/plan.js";
 import { RowWriter } from "../../lab/extraction/row-writer.js";
 import { givenTexts, type TextSource, textsOfFile } from "../../lab/extraction/texts.js";
 import { exampleTokens, skippedIn } from "../../lab/rows/example-tokens.js";
 import { checkPoints, openContext } from "../../lab/rows/open-context.js";
-import type { Findings, OperationInput } from "../run.js";
 import { batchSequences, packedContext, tokensOfBatch } from "../../lab/rows/packing.js";
 import { checkLayers, checkLength } from "../../lab/rows/tokens.js";
+import { modelFingerprint } from "../../library/index.js";
+import { sumOfExcluded } from "../../native/excluded.js";
+import { backendInfo, type Context } from "../../native/index.js";
+import type { Findings, OperationInput } from "../run.js";
 
 const excludesNothing: Excluded = { bos: 0, outliers: 0 };
 

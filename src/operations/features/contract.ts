@@ -194,6 +194,7 @@ export type FeaturesResult = Static<typeof FeaturesResult>;
 export default {
   submission: FeaturesSubmission,
   result: FeaturesResult,
+  forAgents: "(dictionary, prompt or texts)",
   places: { labels: "path or address" },
   check({ prompt, texts, pages, labels }: FeaturesConfig): void {
     if ((prompt === undefined) === (texts === undefined)) {

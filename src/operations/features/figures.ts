@@ -1,7 +1,15 @@
 import type { FeaturePage, FeaturesResult } from "../../contracts/index.js";
-import { visible } from "../../terminal/index.js";
-import { count, type Figure, type Findings, figureOf, type Passage, percent, signed } from "../../report/figure.js";
+import {
+  count,
+  type Figure,
+  type Findings,
+  figureOf,
+  type Passage,
+  percent,
+  signed,
+} from "../../report/figure.js";
 import { glimpse, Html, html } from "../../report/markup.js";
+import { visible } from "../../terminal/index.js";
 
 /** Texts that are shown with their tokens. */
 const textsShown = 12;

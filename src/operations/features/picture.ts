@@ -5,6 +5,7 @@ import { heading, labelled } from "../../terminal/page.js";
 import { dim, inScale, magnitudeScale } from "../../terminal/paint.js";
 import { table } from "../../terminal/table.js";
 import { oneLine, visible } from "../../terminal/text.js";
+import type { Picture } from "../picture.js";
 
 /** Tokens of the first text that are listed with their features. */
 const tokensShown = 40;
@@ -158,3 +159,12 @@ function strongest({ features, texts }: FeaturesResult, canvas: Canvas): string[
     canvas,
   );
 }
+
+export default {
+  asked({ texts, prompt = "", dictionary }) {
+    const [first = prompt, ...more] = texts ?? [];
+    const shown = more.length === 0 ? oneLine(first) : `${more.length + 1} texts`;
+    return [["Read", `${shown}, through the dictionary ${dictionary}`]];
+  },
+  draw: featuresPicture,
+} satisfies Picture<"features">;

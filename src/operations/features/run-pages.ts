@@ -1,8 +1,8 @@
 import type { FeatureExampleGroup, FeaturePage } from "../../contracts/index.js";
-import { decoderRows, type OpenDictionary } from "../../library/index.js";
-import type { Context, Model } from "../../native/index.js";
 import type { Reading } from "../../lab/rows/dictionary-reading.js";
 import { pieceLookup } from "../../lab/rows/tokens.js";
+import { decoderRows, type OpenDictionary } from "../../library/index.js";
+import type { Context, Model } from "../../native/index.js";
 
 const bins = 20;
 const topExamples = 5;

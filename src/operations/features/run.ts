@@ -3,13 +3,13 @@ import { limits, topCounts } from "../../contracts/limits.js";
 import { saidPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
-import { Dictionaries, type OpenDictionary } from "../../library/index.js";
-import { type Context, type Model, strongestFeatures } from "../../native/index.js";
 import { writeNpz } from "../../lab/npz.js";
 import { excludedIn, fidelityOf, type Reading, readThrough } from "../../lab/rows/dictionary-reading.js";
 import { checkPoints, openContext } from "../../lab/rows/open-context.js";
-import type { Findings, OperationInput } from "../run.js";
 import { tokenizeInput } from "../../lab/rows/tokens.js";
+import { Dictionaries, type OpenDictionary } from "../../library/index.js";
+import { type Context, type Model, strongestFeatures } from "../../native/index.js";
+import type { Findings, OperationInput } from "../run.js";
 
 /**
  * Reads texts through a stored dictionary: which features are active in which token, and how well the dictionary fits

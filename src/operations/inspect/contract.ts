@@ -11,7 +11,6 @@ import {
   type Filled,
   named,
   prompt,
-  share,
   text,
 } from "../../contracts/submission-fields.js";
 import type { Contract } from "../contract.js";
@@ -150,6 +149,7 @@ export const InspectLayer = Type.Object({
   translated: Type.Optional(TranslatedReading),
   note: Type.Optional(Type.String({ description: "Why there are no predictions." })),
 });
+export type InspectLayer = Static<typeof InspectLayer>;
 
 export const InspectPoint = Type.Object(
   {
@@ -263,6 +263,7 @@ export type InspectResult = Static<typeof InspectResult>;
 export default {
   submission: InspectSubmission,
   result: InspectResult,
+  forAgents: "(prompt): norms and logit lens",
   places: {},
   check({ target_token, follow_answer }: InspectConfig): void {
     if (target_token !== undefined && follow_answer === true) {

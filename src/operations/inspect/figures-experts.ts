@@ -1,6 +1,6 @@
 import type { InspectResult } from "../../contracts/index.js";
-import { expertsStory, firstShare, visible } from "../../terminal/index.js";
 import { type Figure, figureOf, percent } from "../../report/figure.js";
+import { expertsStory, firstShare, visible } from "../../terminal/index.js";
 
 /** Which experts each token went to, and how evenly they were used. */
 export function routing({ routing: layers = [], tokens }: InspectResult): Figure[] {

@@ -1,4 +1,5 @@
 import type { InspectResult, Standing } from "../../contracts/index.js";
+import { type Figure, figureOf, leastEntropy, percent, type Shade } from "../../report/figure.js";
 import {
   answerAt,
   followedLayers,
@@ -8,7 +9,6 @@ import {
   viewValues,
   visible,
 } from "../../terminal/index.js";
-import { type Figure, figureOf, leastEntropy, percent, type Shade } from "../../report/figure.js";
 
 /** What the layers say of themselves, each sentence once. */
 export function notesOf(layers: InspectResult["layers"]): string[] {

@@ -1,6 +1,6 @@
 import type { AttentionHead, Decomposition, InspectResult } from "../../contracts/index.js";
-import { attentionKinds, kindsOf, total, visible } from "../../terminal/index.js";
 import { type Figure, figureOf, percent, signed } from "../../report/figure.js";
+import { attentionKinds, kindsOf, total, visible } from "../../terminal/index.js";
 
 /** What each head looks at: layers over heads, a picture for each of the classic kinds. */
 export function attention({ attention: heads = [], tokens }: InspectResult): Figure[] {

@@ -1,6 +1,6 @@
 import type { InspectResult } from "../../contracts/index.js";
-import { layersByPoint, pointMeanings, shortNumber, story, visible } from "../../terminal/index.js";
 import { type Figure, type Findings, figureOf, percent } from "../../report/figure.js";
+import { layersByPoint, pointMeanings, shortNumber, story, visible } from "../../terminal/index.js";
 import { routing } from "./figures-experts.js";
 import { answerByLayer, lens, notesOf, target } from "./figures-lens.js";
 import { attention, contributions } from "./figures-within-blocks.js";

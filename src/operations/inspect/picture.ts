@@ -12,7 +12,8 @@ import { bold, magnitudeScale, probabilityScale } from "../../terminal/paint.js"
 import { routingPicture } from "../../terminal/routing-grid.js";
 import { story } from "../../terminal/story.js";
 import { targetGrid } from "../../terminal/target-grid.js";
-import { visible, wrap } from "../../terminal/text.js";
+import { oneLine, visible, wrap } from "../../terminal/text.js";
+import { layersAsked, type Picture } from "../picture.js";
 
 /** An inspect job: the logit lens, the sentence it tells, norms, and the model's own next tokens. */
 export function inspectPicture(
@@ -108,3 +109,8 @@ export function measurePicture(
     ...bars(result.next_tokens, canvas).split("\n"),
   ];
 }
+
+export default {
+  asked: (config) => [["Looked into", `${oneLine(config.prompt)} (${layersAsked(config)})`]],
+  draw: inspectPicture,
+} satisfies Picture<"inspect">;

@@ -1,11 +1,11 @@
 import type { AttentionHead, InspectConfig } from "../../contracts/index.js";
 import { limits } from "../../contracts/limits.js";
 import { UserError } from "../../contracts/user-error.js";
-import type { Context, LayerAttention } from "../../native/index.js";
 import { writeNpz } from "../../lab/npz.js";
 import { openContext } from "../../lab/rows/open-context.js";
-import type { OperationInput } from "../run.js";
 import { checkLayers } from "../../lab/rows/tokens.js";
+import type { Context, LayerAttention } from "../../native/index.js";
+import type { OperationInput } from "../run.js";
 
 /** How many tokens a head's last row names. */
 const mostRead = 3;

@@ -1,8 +1,8 @@
 import type { InspectResult, Routing } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
-import type { Context, LayerRouting } from "../../native/index.js";
 import type { Artifacts } from "../../lab/artifacts.js";
 import { writeNpz } from "../../lab/npz.js";
+import type { Context, LayerRouting } from "../../native/index.js";
 
 /** What is known of one layer: experts to choose from and of a token, then [tokens, used]. */
 interface Found {

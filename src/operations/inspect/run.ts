@@ -8,6 +8,9 @@ import type {
 } from "../../contracts/index.js";
 import { topCounts } from "../../contracts/limits.js";
 import { NpzWriter } from "../../formats/npz-writer.js";
+import type { ArtifactFile } from "../../lab/artifacts.js";
+import { checkPoints, openContext } from "../../lab/rows/open-context.js";
+import { checkLayers, pieceLookup, targetToken, tokenizeInput } from "../../lab/rows/tokens.js";
 import {
   type AdvanceResult,
   type Context,
@@ -16,14 +19,11 @@ import {
   release,
   type TopTokens,
 } from "../../native/index.js";
-import type { ArtifactFile } from "../../lab/artifacts.js";
+import type { Findings, OperationInput } from "../run.js";
 import { attention } from "./run-attention.js";
 import { checkDecomposable, decompose } from "./run-decompose.js";
 import { type LensReader, lensReader } from "./run-lens-readings.js";
-import { checkPoints, openContext } from "../../lab/rows/open-context.js";
-import type { Findings, OperationInput } from "../run.js";
 import { RoutingReader } from "./run-routing.js";
-import { checkLayers, pieceLookup, targetToken, tokenizeInput } from "../../lab/rows/tokens.js";
 
 const lensNote =
   "Predictions at a block apply the model's final norm and output head to that block's output (logit lens): " +

@@ -3,14 +3,12 @@ import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { alignedPositions, changedPoints, patchDirections, spanMarks } from "../../contracts/names.js";
 import { Provenance } from "../../contracts/provenance.js";
-import { artifacts, orNull } from "../../contracts/result-fields.js";
+import { orNull } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
   commonOfFeatures,
   type Filled,
-  prompt,
-  share,
   text,
 } from "../../contracts/submission-fields.js";
 import type { Contract } from "../contract.js";
@@ -274,6 +272,7 @@ function checkPatchSweep(config: PatchSweepConfig): void {
 export default {
   submission: PatchSweepSubmission,
   result: PatchSweepResult,
+  forAgents: "(clean and corrupted, or pairs)",
   places: {},
   check: checkPatchSweep,
 } satisfies Contract;

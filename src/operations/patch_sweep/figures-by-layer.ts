@@ -1,6 +1,6 @@
 import type { PatchSite, PatchSweepResult } from "../../contracts/index.js";
-import { type PlacedSite, patchPoints, positionName, siteSize, sitesAt } from "../../terminal/index.js";
 import { type Figure, figureOf, percent } from "../../report/figure.js";
+import { type PlacedSite, patchPoints, positionName, siteSize, sitesAt } from "../../terminal/index.js";
 
 const randomChange = "random change as long";
 

@@ -1,4 +1,5 @@
 import type { PatchSweepResult } from "../../contracts/index.js";
+import { type Cell, type Figure, type Findings, figureOf, percent, signed } from "../../report/figure.js";
 import {
   bestOfHeads,
   type PlacedSite,
@@ -11,7 +12,6 @@ import {
   strongestHeads,
   visible,
 } from "../../terminal/index.js";
-import { type Cell, type Figure, type Findings, figureOf, percent, signed } from "../../report/figure.js";
 import { patchByLayer } from "./figures-by-layer.js";
 
 /** Where one state moves the answer: layers over tokens; of heads, layers over heads, and the strongest over tokens. */

@@ -16,8 +16,10 @@ import {
   sitesAt,
   strongestHeads,
 } from "../../terminal/patch-sweep-sites.js";
-import { visible, wrap } from "../../terminal/text.js";
+import { oneLine, visible, wrap } from "../../terminal/text.js";
 import { tokenGrid } from "../../terminal/token-grid.js";
+import type { Picture } from "../picture.js";
+import { promptPairs } from "./contract-pairs.js";
 
 /** Columns of a cell with a figure, and before the cells. */
 const [headCell, margin] = [8, 6];
@@ -144,3 +146,14 @@ function signed(value: number): string {
   const text = Math.abs(value) < 9.995 ? value.toFixed(2) : shortNumber(value);
   return /^-0\.00$/.test(text) ? "0.00" : text;
 }
+
+export default {
+  asked(config) {
+    const [first, ...others] = promptPairs(config);
+    const { clean = "", corrupted = "" } = first ?? {};
+    const [from, into] = config.direction === "denoise" ? [clean, corrupted] : [corrupted, clean];
+    const more = others.length === 0 ? "" : `, and ${others.length} pairs more`;
+    return [["Patched", `states of “${oneLine(from)}” into the run of “${oneLine(into)}”${more}`]];
+  },
+  draw: patchSweepPicture,
+} satisfies Picture<"patch_sweep">;

@@ -1,9 +1,9 @@
 import type { PatchPair, PatchSite, PatchSweepConfig, PatchSweepResult } from "../../contracts/index.js";
 import { alignedPositions, type ChangedPoint } from "../../contracts/names.js";
-import type { Model, PatchPlace, PatchSweep } from "../../native/index.js";
-import type { Findings } from "../run.js";
 import { pieceLookup } from "../../lab/rows/tokens.js";
 import { drawnInterval, pairDraws } from "../../lab/uncertainty.js";
+import type { Model, PatchPlace, PatchSweep } from "../../native/index.js";
+import type { Findings } from "../run.js";
 
 /** Draws of the bootstrap over pairs. */
 const resamples = 1000;

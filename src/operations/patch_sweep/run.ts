@@ -1,9 +1,12 @@
-import { promptPairs } from "../../contracts/check-patch-sweep.js";
 import type { PatchSweepConfig, PatchSweepResult } from "../../contracts/index.js";
 import { limits } from "../../contracts/limits.js";
 import { type MarkedText, readMarks } from "../../contracts/marked-text.js";
 import { alignedPositions } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
+import { writeNpz } from "../../lab/npz.js";
+import { headSize, headsOf } from "../../lab/rows/heads.js";
+import { checkPoints, openContext } from "../../lab/rows/open-context.js";
+import { checkLayers, targetToken, tokenizeInput } from "../../lab/rows/tokens.js";
 import { randomVector } from "../../library/index.js";
 import {
   type Context,
@@ -13,19 +16,10 @@ import {
   patchCells,
   patchPlaces,
 } from "../../native/index.js";
-import { writeNpz } from "../../lab/npz.js";
-import { lastTokens } from "./run-aligned-spans.js";
-import { headSize, headsOf } from "../../lab/rows/heads.js";
-import { checkPoints, openContext } from "../../lab/rows/open-context.js";
 import type { Findings, OperationInput } from "../run.js";
-import {
-  describePatches,
-  type Grid,
-  leastDifference,
-  type Pair,
-  type PairPrompt,
-} from "./run-figures.js";
-import { checkLayers, targetToken, tokenizeInput } from "../../lab/rows/tokens.js";
+import { promptPairs } from "./contract-pairs.js";
+import { lastTokens } from "./run-aligned-spans.js";
+import { describePatches, type Grid, leastDifference, type Pair, type PairPrompt } from "./run-figures.js";
 
 /** Sequences that a context holds at once: sites of one batch, and the run that they leave. */
 const mostSequences = 256;

@@ -154,6 +154,7 @@ export type ProbeResult = Static<typeof ProbeResult>;
 export default {
   submission: ProbeSubmission,
   result: ProbeResult,
+  forAgents: "(examples with label and split)",
   places: {},
   check({ examples, rows }: ProbeConfig): void {
     checkPrompts(examples, rows);

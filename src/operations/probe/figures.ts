@@ -1,7 +1,7 @@
 import type { ProbeResult } from "../../contracts/index.js";
-import { bestLayer, binOf, calibration, mostWrong, ofRows, roc } from "../../terminal/index.js";
 import { count, type Figure, type Findings, figureOf, type Passage, percent } from "../../report/figure.js";
 import { glimpse, type Html, html } from "../../report/markup.js";
+import { bestLayer, binOf, calibration, mostWrong, ofRows, roc } from "../../terminal/index.js";
 
 type Report = ProbeResult["reports"][number];
 

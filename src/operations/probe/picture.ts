@@ -6,6 +6,7 @@ import { bold, dim, inScale, probabilityScale } from "../../terminal/paint.js";
 import { type Axis, plot, type Series } from "../../terminal/plot.js";
 import { type Entry, table } from "../../terminal/table.js";
 import { oneLine, wrap } from "../../terminal/text.js";
+import { layersAsked, type Picture } from "../picture.js";
 
 type Report = ProbeResult["reports"][number];
 
@@ -196,3 +197,8 @@ function worst(report: Report, canvas: Canvas): string[] {
     ...(rest > 0 ? [dim(`… and ${rest} more`, canvas.colors)] : []),
   ];
 }
+
+export default {
+  asked: (config) => [["Probed", `${config.examples.length} examples, ${layersAsked(config)}`]],
+  draw: probePicture,
+} satisfies Picture<"probe">;

@@ -1,11 +1,11 @@
 import type { ProbeConfig, ProbeResult } from "../../contracts/index.js";
 import { saidPoint } from "../../contracts/names.js";
-import { type ProbeFigures, type TrainedProbe, trainProbe } from "../../native/index.js";
 import { writeNpz } from "../../lab/npz.js";
 import type { ReadRows } from "../../lab/rows/example-features.js";
-import type { Findings, OperationInput } from "../run.js";
 import { trainLayers } from "../../lab/rows/train-layers.js";
 import { atLeastAsGood, bootstrapIntervals, type Interval, spreadOf } from "../../lab/uncertainty.js";
+import { type ProbeFigures, type TrainedProbe, trainProbe } from "../../native/index.js";
+import type { Findings, OperationInput } from "../run.js";
 
 /** Fits to shuffled labels that show how far their figures spread. */
 const permutations = 100;

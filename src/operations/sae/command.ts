@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { defaults, limits } from "../../contracts/limits.js";
-import { type BlockPoint, saeArchitectures, textRows } from "../../contracts/names.js";
 import { UsageError } from "../../cli/exit-code.js";
 import { type CommonOptions, examples, experiment, readPointOption, run } from "../../cli/experiment.js";
 import { integerBetween } from "../../cli/options.js";
+import { defaults, limits } from "../../contracts/limits.js";
+import { type BlockPoint, saeArchitectures, textRows } from "../../contracts/names.js";
 
 interface SaeOptions extends CommonOptions {
   examples?: string;
@@ -27,7 +27,7 @@ interface SaeOptions extends CommonOptions {
 const mostSteps = Number.MAX_SAFE_INTEGER;
 
 /** `tapline sae`: a sparse autoencoder, of examples by a Lab or of an extraction by this process. */
-export function registerSae(program: Command): void {
+export default function register(program: Command): void {
   experiment(program, "sae", "Train a sparse autoencoder: which directions does a block use?")
     .option(
       "--examples <file>",
@@ -146,7 +146,7 @@ async function fromRows(options: SaeOptions): Promise<void> {
   const { from, out, layers, seed = defaults.seed, threads } = options;
   const { features = defaults.features, steps = defaults.steps } = options;
   const settings = settingsOf(options);
-  const { checkSaeSettings } = await import("../contracts/check-submission.js");
+  const { checkSaeSettings } = await import("./contract.js");
   checkSaeSettings({ ...settings, features });
   const { trainHere } = await import("../../cli/train-here.js");
   await trainHere(

@@ -193,6 +193,7 @@ export const SaeResult = Type.Object(
 );
 export type SaeResult = Static<typeof SaeResult>;
 
+type Undefinable<T> = { [K in keyof T]: T[K] | undefined };
 type SaeSettings = Pick<SaeConfig, "architecture" | "features" | "k" | "sparsity" | "warmup" | "decay">;
 
 /** What of an autoencoder's settings goes together. @throws InvalidInput */
@@ -218,6 +219,7 @@ export function checkSaeSettings(settings: Undefinable<SaeSettings>): void {
 export default {
   submission: SaeSubmission,
   result: SaeResult,
+  forAgents: "(examples with split, or from)",
   places: { from: "path" },
   check(config: SaeConfig): void {
     const { examples, from, rows } = config;

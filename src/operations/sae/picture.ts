@@ -6,6 +6,7 @@ import { dim, inScale, probabilityScale } from "../../terminal/paint.js";
 import { type Axis, plot, type Series } from "../../terminal/plot.js";
 import { table } from "../../terminal/table.js";
 import { oneLine, wrap } from "../../terminal/text.js";
+import { layersAsked, type Picture } from "../picture.js";
 
 type Report = SaeResult["reports"][number];
 
@@ -152,3 +153,13 @@ function features(report: Report, count: number, canvas: Canvas): string[] {
     ...table(columns, rows, canvas),
   ];
 }
+
+export default {
+  asked(config) {
+    const what = config.from === undefined ? `${config.examples?.length} examples` : oneLine(config.from);
+    return [
+      ["Trained", `${config.features} features on ${what}, ${config.steps} steps, ${layersAsked(config)}`],
+    ];
+  },
+  draw: (result, canvas, { features }) => saePicture(result, features, canvas),
+} satisfies Picture<"sae">;

@@ -3,11 +3,11 @@ import type { ExtractConfig, SaeConfig, SaeResult } from "../../contracts/index.
 import { defaults } from "../../contracts/limits.js";
 import { type BlockPoint, type RowsRead, saidPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
-import { modelFingerprint } from "../../library/index.js";
 import { pointOfRows } from "../../lab/training/extraction.js";
 import { writeOwn, writeSaeLens } from "../../lab/training/files.js";
 import { trainingRows } from "../../lab/training/rows.js";
 import { trainDictionary } from "../../lab/training/train.js";
+import { modelFingerprint } from "../../library/index.js";
 import { extract } from "../extract/run.js";
 import type { Findings, OperationInput } from "../run.js";
 

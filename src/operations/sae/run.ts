@@ -1,10 +1,10 @@
 import type { SaeConfig, SaeResult } from "../../contracts/index.js";
 import { saidPoint } from "../../contracts/names.js";
-import { type TrainedSae, trainSae } from "../../native/index.js";
 import { writeNpz } from "../../lab/npz.js";
-import { writeSafetensors } from "../../lab/safetensors.js";
-import type { Findings, OperationInput } from "../run.js";
 import { type SaeExamplesConfig, trainLayers } from "../../lab/rows/train-layers.js";
+import { writeSafetensors } from "../../lab/safetensors.js";
+import { type TrainedSae, trainSae } from "../../native/index.js";
+import type { Findings, OperationInput } from "../run.js";
 
 const constantNote =
   "The held-out block outputs are all alike, so there is no variance of which a share could be explained.";

@@ -1,5 +1,5 @@
 /** What the form of Steer says, and the comparisons that it stands for: one a layer. */
-import type { CompareConfig } from "../../contracts/submission.js";
+import type { CompareConfig } from "../../operations/compare/contract.js";
 import { linesOf, parseLayers } from "./lists.js";
 
 export interface SteerForm {

@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { decompose } from "../../../src/operations/inspect/run-decompose.js";
 import { type Context, type Edit, Model } from "../../../src/native/index.js";
+import { decompose } from "../../../src/operations/inspect/run-decompose.js";
 import { sameBits, softmax, totalVariation } from "../architectures/arithmetic.js";
 import { Values } from "../values.js";
 import type { Figure, NumericCheck } from "./check.js";

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type CompareConfig, checkSubmission } from "../../../src/contracts/index.js";
 import { Artifacts } from "../../../src/lab/artifacts.js";
-import { compare } from "../../../src/operations/compare/run.js";
 import { StageClock } from "../../../src/lab/stage-clock.js";
 import { Lenses } from "../../../src/library/lenses.js";
 import { Model } from "../../../src/native/index.js";
+import { compare } from "../../../src/operations/compare/run.js";
 import type { Figure, NumericCheck } from "./check.js";
 import { runPython } from "./python.js";
 

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { editFor } from "../../../src/operations/compare/run-intervention.js";
 import { type Context, Model } from "../../../src/native/index.js";
+import { editFor } from "../../../src/operations/compare/run-intervention.js";
 import { startServer } from "../../inference/support/serving.js";
 import { type Place, Values } from "../values.js";
 import { passage } from "./passage.js";

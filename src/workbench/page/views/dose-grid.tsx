@@ -1,8 +1,8 @@
 import { useMemo } from "preact/hooks";
 import type { CompareConfig, CompareResult } from "../../../contracts/index.js";
 import { liveLimits } from "../../../contracts/live-limits.js";
-import { type Figure, percent } from "../../../report/figure.js";
 import { doseGrid, type TriedLayer } from "../../../operations/compare/figures-dose-grid.js";
+import { type Figure, percent } from "../../../report/figure.js";
 import { visible } from "../../../terminal/text.js";
 import { chatSettings } from "../chat-settings.js";
 import { isGoing, jobRequest, useAllFindings } from "../jobs.js";

@@ -1,0 +1,75 @@
+import { cut } from "../../contracts/cut.js";
+import { positionText } from "../../contracts/position-text.js";
+import { count } from "../../report/figure.js";
+import { glimpse } from "../../report/markup.js";
+import { firstOf, type Words, whereText } from "../words.js";
+import { promptsOf } from "./contract-prompts.js";
+
+const doing = {
+  scale: "scaling",
+  ablate: "ablation",
+  patch: "patching",
+  steer: "steering",
+  project_out: "taking out a direction",
+  clamp: "clamping a projection",
+  swap: "exchanging two tokens' coordinates",
+};
+
+export default {
+  heading: ({ intervention, trials }) => [
+    `What ${doing[intervention]} does to`,
+    nameOf([...new Set(trials.map(({ prompt }) => prompt))]),
+  ],
+  subject: (config) => firstOf(promptsOf(config)),
+  texts: promptsOf,
+  method(config) {
+    const { intervention, strengths, strength_unit: unit, positions, point, heads } = config;
+    const where = whereText(config);
+    const what =
+      point === undefined
+        ? where
+        : `${point}${heads === undefined ? "" : ` (heads ${heads.join(", ")})`} in place of the ${where}`;
+    return (
+      `compare: ${intervention} at strengths ${strengths.join(", ")} ${unit === undefined ? "" : `(${unit}) `}on the ` +
+      `${positions === undefined ? "last token" : positionText(positions)}'s ${what}; greedy continuations of at most ` +
+      `${config.max_tokens} tokens.`
+    );
+  },
+  settings: ({ seed, max_tokens: maxTokens }) => ({ temperature: 0, seed, maxTokens, thinking: "default" }),
+  answers({ trials, intervention }) {
+    const prompts = [...new Set(trials.map(({ prompt }) => prompt))];
+    return prompts.map((prompt) => {
+      const ofPrompt = trials.filter((trial) => trial.prompt === prompt);
+      const [first] = ofPrompt;
+      return {
+        title: `${intervention} at layer ${first?.layer}: ${glimpse(prompt, 200)}`,
+        prompt,
+        answer: first?.baseline ?? "",
+        note: [
+          `Target token ${JSON.stringify(first?.target_token)}, baseline probability ${first?.baseline_probability}. The answer above is the baseline's.`,
+          ...ofPrompt.map(
+            ({ strength, probability, delta, output }) =>
+              `Strength ${strength}: probability ${probability} (change ${delta}), continuation ${JSON.stringify(output)}`,
+          ),
+        ].join("\n"),
+      };
+    });
+  },
+  tables: ["dose-response"],
+  *shorter(whole) {
+    for (const most of [400, 80]) {
+      const trials = whole.trials.map((trial) => ({
+        ...trial,
+        baseline: cut(trial.baseline, most),
+        output: cut(trial.output, most),
+        ...(trial.control && { control: { ...trial.control, output: cut(trial.control.output, most) } }),
+      }));
+      yield [`continuations beyond ${most} characters`, { ...whole, trials }];
+    }
+  },
+} satisfies Words<"compare">;
+
+/** What is read off a result of several prompts is not of the first alone. */
+function nameOf([first = "", ...others]: string[]): string {
+  return others.length === 0 ? first : `${count(others.length + 1, "prompt")}: ${glimpse(first, 80)}, …`;
+}

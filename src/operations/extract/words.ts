@@ -1,0 +1,11 @@
+import { publicName } from "../../contracts/public-name.js";
+import { layersText, rowsText, type Words, whereText } from "../words.js";
+
+export default {
+  heading: ({ data }) => ["Block outputs of", data.name],
+  subject: (config) =>
+    `${config.data === undefined ? `${config.examples?.length} texts` : publicName(config.data)}, ${layersText(config)}`,
+  method: (config) =>
+    `extract: ${rowsText(config.rows)} ${whereText(config)}, written to files as ${config.dtype}.`,
+  tables: [],
+} satisfies Words<"extract">;

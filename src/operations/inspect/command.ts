@@ -1,0 +1,116 @@
+import { type Command, Option } from "commander";
+import { UsageError } from "../../cli/exit-code.js";
+import {
+  type CommonOptions,
+  examples,
+  experiment,
+  layersOption,
+  pointList,
+  promptOf,
+  run,
+  withPrompt,
+} from "../../cli/experiment.js";
+import { anyLayers, layerList } from "../../cli/layers.js";
+import { defaults, limits } from "../../contracts/limits.js";
+import { innerPoints, type LensView, lensViews } from "../../contracts/names.js";
+
+interface InspectOptions extends CommonOptions {
+  target?: string;
+  points?: string[];
+  lens?: string;
+  show?: LensView;
+  decompose?: boolean;
+  attention?: number[];
+  heads?: number[];
+  routing?: boolean;
+}
+
+/** `tapline inspect`: one forward pass, read. */
+export default function register(program: Command): void {
+  withPrompt(
+    experiment(
+      program,
+      "inspect",
+      "Look inside one forward pass: logit lens, norms, next tokens.",
+      layersOption("evenly spread"),
+    ),
+  )
+    .option(
+      "--target <token>",
+      "one token to follow through every cell of the lens (default: the model's answer, after the last token)",
+    )
+    .option(
+      "--points <list>",
+      `also read inside the blocks: ${innerPoints.join(", ")}`,
+      pointList(innerPoints),
+    )
+    .option("--lens <name>", "read them through this lens, too (tapline lens)")
+    .addOption(
+      new Option("--show <what>", "what the cells of the lenses show (default: token)").choices([
+        ...lensViews,
+      ]),
+    )
+    .option("--attention <layers>", "what the heads of these blocks look at, as 4,6 or 4-7", layerList)
+    .option("--heads <list>", "of these heads only, as 0,3 or 0-7 (default: all)", anyLayers)
+    .option("--routing", "which experts these blocks chose for each token")
+    .option("--decompose", "what every block adds to the logit of the target, or of the answer")
+    .addHelpText(
+      "after",
+      examples(`
+  tapline inspect "The capital of France is"
+  tapline inspect "The capital of France is" --target " Tokyo"
+  tapline inspect "The capital of France is" --points attn_out --decompose
+  tapline inspect "The capital of France is" --lens demo --show divergence
+  tapline inspect --model ./model.gguf --layers 0-7 \\
+    "When Mary and John went to the store, John gave a drink to"
+  echo "The capital of Japan is" | tapline inspect --json - > lens.json`),
+    )
+    .action(async (prompt: string | undefined, options: InspectOptions) => {
+      await run(
+        "inspect",
+        options,
+        {
+          prompt: await promptOf(prompt),
+          target_token: options.target,
+          points: options.points,
+          lens: options.lens,
+          // What is shown has to be there.
+          ...(options.show !== undefined && options.lens === undefined && { measures: true }),
+          attention: attentionFor(options),
+          routing: options.routing,
+          decompose: options.decompose,
+        },
+        async (submission) => {
+          submission.layers ??= await spreadLayers(submission.model, submission.revision, options.quiet);
+          submission.follow_answer = submission.target_token === undefined;
+        },
+      );
+    });
+}
+
+function attentionFor({ attention, heads }: InspectOptions): object | undefined {
+  if (attention === undefined) {
+    if (heads !== undefined) throw new UsageError("--heads: chooses of what --attention keeps.");
+    return undefined;
+  }
+  return { layers: attention, ...(heads === undefined ? {} : { heads }) };
+}
+
+/** Up to eight of the model's blocks, evenly spread. Where nobody here can count them, that is said. */
+async function spreadLayers(model: unknown, revision: unknown, quiet = false): Promise<number[] | undefined> {
+  if (typeof model !== "string") return undefined;
+  const [{ blockCount }, { spread }] = await Promise.all([
+    import("../../models/block-count.js"),
+    import("../../cli/layers.js"),
+  ]);
+  const count = await blockCount(model, typeof revision === "string" ? { revision } : {});
+  if (count !== undefined) return spread([...Array(count).keys()], limits.layers);
+  if (!quiet) {
+    const { shown } = await import("../../contracts/validate.js");
+    process.stderr.write(
+      `tapline: The blocks of ${shown(model)} cannot be counted from here; layer ${defaults.layers.join(", ")} is ` +
+        "inspected unless --layers names others.\n",
+    );
+  }
+  return undefined;
+}

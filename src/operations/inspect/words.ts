@@ -1,0 +1,20 @@
+import { firstOf, thinned, type Words, whereText } from "../words.js";
+
+export default {
+  heading: ({ tokens }, { prompt }) => ["Inside", prompt ?? tokens.join("")],
+  subject: ({ prompt }) => firstOf([prompt]),
+  texts: ({ prompt }) => [prompt],
+  method: (config) => `inspect: norms, logit lens and next tokens of a raw prompt (${whereText(config)}).`,
+  tables: ["logit-lens", "norms", "next-tokens"],
+  *shorter(whole) {
+    const layers = whole.layers.map(({ predictions, ...layer }) => ({
+      ...layer,
+      ...(predictions === undefined ? {} : { predictions: predictions.map((list) => list.slice(0, 1)) }),
+    }));
+    const top = "all but the most probable token of each prediction";
+    yield [top, { ...whole, layers }];
+    for (const some of thinned(layers, true)) {
+      yield [`${top} and all but ${some.length} of ${layers.length} layers`, { ...whole, layers: some }];
+    }
+  },
+} satisfies Words<"inspect">;

@@ -1,0 +1,15 @@
+import type { Canvas } from "../terminal/canvas.js";
+import type { ConfigOf, Operation, ResultOf } from "./contracts.js";
+
+/** An operation's jobs in the terminal. */
+export interface Picture<O extends Operation> {
+  /** What was asked, beside job and model: names of rows and what stands behind them. */
+  asked(config: ConfigOf<O>): [label: string, text: string][];
+  /** What came out. */
+  draw(result: ResultOf<O>, canvas: Canvas, config: ConfigOf<O>): string[];
+}
+
+/** The selected blocks in words. */
+export function layersAsked({ layers }: { layers: readonly number[] }): string {
+  return `${layers.length === 1 ? "layer" : "layers"} ${layers.join(", ")}`;
+}

@@ -1,0 +1,46 @@
+import { cut } from "../../contracts/cut.js";
+import { publicName } from "../../contracts/public-name.js";
+import { layersText, rowsText, type Words, whereText } from "../words.js";
+import type { SaeConfig } from "./contract.js";
+
+export default {
+  heading: ({ provenance }) => [
+    "A sparse autoencoder on",
+    `${provenance.requested_model}, ${layersText(provenance)}`,
+  ],
+  subject: (config) =>
+    `${config.from === undefined ? `${config.examples?.length} examples` : publicName(config.from)}, ${layersText(config)}`,
+  method: (config) =>
+    `sae: ${kindOf(config)} with ${config.features} features, ${config.steps} steps, on ${rowsText(config.rows)} ${whereText(config)}.`,
+  tables: ["quality", "features"],
+  *shorter(whole) {
+    for (const [examples, most] of [
+      [3, 200],
+      [1, 60],
+    ] as const) {
+      const reports = whole.reports.map((report) => ({
+        ...report,
+        losses: report.losses.filter(
+          (_, at, all) => at % Math.ceil(all.length / 100) === 0 || at === all.length - 1,
+        ),
+        features: report.features.map((feature) => ({
+          ...feature,
+          examples: feature.examples
+            .slice(0, examples)
+            .map((example) => ({ ...example, text: cut(example.text, most) })),
+        })),
+      }));
+      yield [
+        `most steps of the loss and all but ${examples} examples of a feature, ${most} characters of each`,
+        { ...whole, reports },
+      ];
+    }
+  },
+} satisfies Words<"sae">;
+
+function kindOf({ architecture = "relu", k }: SaeConfig): string {
+  if (architecture === "relu") return "ReLU autoencoder with an L1 penalty";
+  return architecture === "jumprelu"
+    ? "JumpReLU autoencoder"
+    : `autoencoder (${architecture}${k === undefined ? "" : `, k ${k}`})`;
+}
