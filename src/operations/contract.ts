@@ -9,7 +9,7 @@ export interface Contract {
   result: TObject;
   /** What it needs and shows, in a line of MCP's lab_submit. */
   forAgents: string;
-  /** Its fields, beside `model`, that name places. What is passed on (reports, study packages) has their last part only. */
+  /** Its fields, beside `model`, that name places. See {@link placeFields}. */
   places: Readonly<Record<string, Place>>;
   /**
    * Checks what the fields mean for each other, with defaults filled in; places are looked at afterwards. May fill in

@@ -45,7 +45,16 @@ export type ResultOf<O extends Operation> = { [K in O]: Static<Contracts[K]["res
 export type Config = ConfigOf<Operation>;
 export type Result = ResultOf<Operation>;
 
-/** The fields of an operation's submissions that name places on the Lab's machine. */
-export function placesOf(operation: Operation): Record<string, Place> {
-  return { model: "model", ...contracts[operation].places };
-}
+const places: Record<string, Place> = Object.assign(
+  { model: "model" },
+  ...operations.map((operation) => contracts[operation].places),
+);
+const placesThat = (test: (place: Place) => boolean) =>
+  Object.keys(places).filter((field) => test(places[field] as Place));
+
+/**
+ * Fields of submissions that name models, and files or folders of the Lab's machine, or hosts that it may ask. What is
+ * passed on (reports, study packages) has their last part only.
+ */
+export const modelFields = placesThat((place) => place === "model");
+export const placeFields = placesThat((place) => place !== "model");

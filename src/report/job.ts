@@ -1,9 +1,10 @@
 import {
   contracts,
   InvalidInput,
+  modelFields,
   type Operation,
   operations,
-  placesOf,
+  placeFields,
   type Result,
   UserError,
   validate,
@@ -69,7 +70,7 @@ export function withoutFolders(job: ReportedJob): ReportedJob {
   };
   const { config } = job;
   const named = config === undefined ? undefined : { ...config };
-  for (const field of Object.keys(placesOf(job.operation))) {
+  for (const field of [...modelFields, ...placeFields]) {
     if (typeof named?.[field] === "string") named[field] = publicName(named[field]);
   }
   const folder =

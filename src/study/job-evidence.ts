@@ -1,5 +1,5 @@
 import { characters, cut } from "../contracts/cut.js";
-import { type Config, type Job, placesOf, type Result } from "../contracts/index.js";
+import { type Config, type Job, modelFields, placeFields, type Result } from "../contracts/index.js";
 import { publicName } from "../contracts/public-name.js";
 import { studyLimits } from "../contracts/studies/index.js";
 import { type Answer, findingsOf, wordsOf } from "../report/index.js";
@@ -88,7 +88,7 @@ function withoutFolder(job: Job): Job {
 /** A configuration without the folders of its author's machine. */
 function publicRequest(config: Config): Record<string, unknown> {
   const request: Record<string, unknown> = { ...config };
-  for (const field of Object.keys(placesOf(config.operation))) {
+  for (const field of [...modelFields, ...placeFields]) {
     const value = request[field];
     if (typeof value === "string") request[field] = publicName(value);
   }

@@ -2,9 +2,10 @@ import { cut } from "../contracts/cut.js";
 import {
   type Config,
   checkSubmission,
-  contracts,
   InvalidInput,
+  modelFields,
   type Operation,
+  placeFields,
   type Result,
 } from "../contracts/index.js";
 import {
@@ -15,7 +16,6 @@ import {
   type StudyPackage,
   studyLimits,
 } from "../contracts/studies/index.js";
-import type { Place } from "../operations/contract.js";
 import { type Figure, findingsOf } from "../report/index.js";
 
 /** A request that a study tells, and the result that it got there where that is told, too. */
@@ -62,10 +62,10 @@ export function requestsIn(study: StudyPackage): { asked: Asked[]; refused: stri
  */
 function checkPlaces(request: Config): void {
   const named = request as Record<string, unknown>;
-  const places: Record<string, Place> = contracts[request.operation].places;
-  const hidden = Object.keys(places).find((field) => {
+  const hidden = [...modelFields, ...placeFields].find((field) => {
     const value = named[field];
-    return typeof value === "string" && !(places[field] === "model" && isPublicModel(value));
+    const open = field === "model" || (modelFields.includes(field) && isPublicModel(value as string));
+    return typeof value === "string" && !open;
   });
   if (hidden === undefined) return;
   throw new InvalidInput(

@@ -30,8 +30,8 @@ test("the program starts with its argument parser alone, and the client with no 
 });
 
 test("a worker of the Lab loads its model, and no schema", () => {
-  const parts = ["worker/main", "worker/run-job", "operations/index", "operations/batch-sae"];
-  const packages = parts.flatMap((part) => [...packagesOf(join(root, `src/lab/${part}.ts`))]);
+  const parts = ["lab/worker/main", "lab/worker/run-job", "operations/runs", "operations/sae/run-in-batches"];
+  const packages = parts.flatMap((part) => [...packagesOf(join(root, `src/${part}.ts`))]);
   assert.equal([...new Set(packages)], ["ndarray"]);
 });
 

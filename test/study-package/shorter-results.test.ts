@@ -10,7 +10,9 @@ import { block } from "./parts.js";
 
 test("a result is told with the tables that say it, and not with those that repeat it in finer steps", () => {
   const titles = (job: Parameters<typeof labJob>[0]) => {
-    const { entries } = jobEvidence(labJob(job, { prompt: "a", strengths: [], clean: "a", corrupted: "b" }));
+    const { entries } = jobEvidence(
+      labJob(job, { prompt: "a", strengths: [], examples: [], clean: "a", corrupted: "b" }),
+    );
     const { answer = "" } = entries.find(({ kind }) => kind === "result") as Entry;
     return [...answer.matchAll(/\n\n(.+)\n```\n.+ \| /g)].map(([, title]) => title);
   };
