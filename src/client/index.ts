@@ -1,5 +1,7 @@
 // For programs that do not name Node's types themselves.
 /// <reference types="node" preserve="true" />
+
+export type { JobOf } from "../contracts/index.js";
 export type {
   Comment,
   Discussion,
@@ -13,7 +15,7 @@ export type {
 export type { ArtifactArray } from "./arrays.js";
 export type { Answer, ChatDelta, ChatOptions, LiveTold, Question, ToldToken } from "./chat.js";
 export { TaplineError, TimeoutError } from "./errors.js";
-export { type CompletedJob, type JobOf, Lab, type Settings, type WaitOptions } from "./lab.js";
+export { type CompletedJob, Lab, type Settings, type WaitOptions } from "./lab.js";
 export { type ListOptions, ResearchClient, type ResearchOptions, type SaveOptions } from "./research.js";
 export { DraftMayExistError, ResearchError, type ResearchErrorDetails } from "./research-errors.js";
 export { type InspectOptions, ServingModel } from "./serving-model.js";

@@ -1,31 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Static } from "typebox";
 import type {
-  CompareResult,
-  CompareSubmission,
   DriftExample,
-  DriftResult,
-  DriftSubmission,
-  ExplainResult,
-  ExplainSubmission,
-  ExtractResult,
-  ExtractSubmission,
-  FeaturesResult,
-  FeaturesSubmission,
-  InspectResult,
-  InspectSubmission,
   Job,
+  JobOf,
   JobSummary,
   LabHealth,
   Operation,
-  PatchSweepResult,
-  PatchSweepSubmission,
   ProbeExample,
-  ProbeResult,
-  ProbeSubmission,
+  ResultOf,
   SaeExample,
-  SaeResult,
-  SaeSubmission,
+  SubmissionOf,
 } from "../contracts/index.js";
 import type { DictionaryRequest, StoredDictionary, StoredLens } from "../contracts/library.js";
 import { limits, ports } from "../contracts/limits.js";
@@ -34,46 +19,19 @@ import { TaplineError, TimeoutError } from "./errors.js";
 import { type CallOptions, Transport } from "./transport.js";
 import { writeWhole } from "./whole-file.js";
 
-interface Submissions {
-  inspect: Static<typeof InspectSubmission>;
-  compare: Static<typeof CompareSubmission>;
-  probe: Static<typeof ProbeSubmission>;
-  sae: Static<typeof SaeSubmission>;
-  features: Static<typeof FeaturesSubmission>;
-  extract: Static<typeof ExtractSubmission>;
-  drift: Static<typeof DriftSubmission>;
-  patch_sweep: Static<typeof PatchSweepSubmission>;
-  explain: Static<typeof ExplainSubmission>;
-}
-
-interface Results {
-  inspect: InspectResult;
-  compare: CompareResult;
-  probe: ProbeResult;
-  sae: SaeResult;
-  features: FeaturesResult;
-  extract: ExtractResult;
-  drift: DriftResult;
-  patch_sweep: PatchSweepResult;
-  explain: ExplainResult;
-}
-
-/** A job of a known operation. */
-export type JobOf<O extends Operation> = Omit<Job, "operation"> & { operation: O };
-
 /** A job that completed, with the configuration and the result of its operation. */
 export type CompletedJob<O extends Operation = Operation> = {
   [K in O]: Omit<Job, "operation" | "config" | "result" | "status"> & {
     operation: K;
     status: "completed";
-    config: Submissions[K];
-    result: Results[K];
+    config: SubmissionOf<K>;
+    result: ResultOf<K>;
   };
 }[O];
 
 /** The fields of a submission beside operation, model and what a shortcut takes as its own argument. */
 export type Settings<O extends Operation, Taken extends string = never> = Omit<
-  Submissions[O],
+  SubmissionOf<O>,
   "operation" | "model" | Taken
 >;
 

@@ -1,10 +1,11 @@
 import Type, { type Static } from "typebox";
 import {
-  type Config,
+  type ConfigOf,
   contracts,
   type Operation,
   operations,
   type Result,
+  type ResultOf,
   type SubmissionOf,
 } from "../operations/contracts.js";
 import { PatchGrowth } from "../operations/patch_sweep/contract.js";
@@ -67,8 +68,15 @@ export const Job = Type.Object(
   },
   { title: "Job", description: "One experiment: `result` when completed, `error` when failed." },
 );
-/** A job as the service keeps it: its defaults are filled in. */
-export type Job = Omit<Static<typeof Job>, "config" | "result"> & { config: Config; result?: Result };
+/** A job as the service keeps it: its defaults are filled in, and its operation says what configuration and result are. */
+export type JobOf<O extends Operation> = {
+  [K in O]: Omit<Static<typeof Job>, "operation" | "config" | "result"> & {
+    operation: K;
+    config: ConfigOf<K>;
+    result?: ResultOf<K>;
+  };
+}[O];
+export type Job = JobOf<Operation>;
 
 export const JobList = Type.Object(
   { jobs: Type.Array(JobSummary, { maxItems: limits.job_list, description: "Newest first." }) },

@@ -128,7 +128,7 @@ export class Lab {
   #newJob(config: Config): ActiveJob {
     // Strictly increasing, so that the order of creation is the order of the numbers.
     this.#lastCreated = Math.max(Date.now() / 1000, this.#lastCreated + 1e-5);
-    const job: Job = {
+    const job = {
       id: JobStore.newId(),
       created: this.#lastCreated,
       started: null,
@@ -138,7 +138,7 @@ export class Lab {
       model: config.model,
       progress: progressOf("queued"),
       config,
-    };
+    } as Job;
     let markEnded = () => {};
     const ended = new Promise<void>((resolve) => {
       markEnded = resolve;
@@ -325,7 +325,7 @@ export class Lab {
 
 function lastState(job: Job, outcome: Outcome, stopStatus: "cancelled" | "interrupted"): Job {
   const ended = { ...job, ended: Date.now() / 1000, progress: plainProgress(job.progress) };
-  const as = (status: JobStatus, rest: Partial<Job> = {}): Job => ({ ...ended, status, ...rest });
+  const as = (status: JobStatus, rest: object = {}) => ({ ...ended, status, ...rest }) as Job;
   switch (outcome.kind) {
     case "result":
       return as("completed", { progress: { stage: "completed", done: 1, total: 1 }, result: outcome.result });

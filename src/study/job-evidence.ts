@@ -82,7 +82,7 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
 function withoutFolder(job: Job): Job {
   const { result } = job;
   if (result === undefined || !("folder" in result) || result.folder === null) return job;
-  return { ...job, result: { ...result, folder: publicName(result.folder) } };
+  return { ...job, result: { ...result, folder: publicName(result.folder) } } as Job;
 }
 
 /** A configuration without the folders of its author's machine. */
