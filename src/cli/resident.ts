@@ -61,17 +61,18 @@ export function registerResident(program: Command): void {
 }
 
 async function tools() {
-  const [{ Transport }, terminal, { print, printJson }, { TaplineError }] = await Promise.all([
+  const [{ Transport }, terminal, { oneLine }, { print, printJson }, { TaplineError }] = await Promise.all([
     import("../client/transport.js"),
     import("../terminal/index.js"),
+    import("../findings/text.js"),
     import("./output.js"),
     import("../client/errors.js"),
   ]);
-  return { Transport, terminal, print, printJson, TaplineError };
+  return { Transport, terminal, oneLine, print, printJson, TaplineError };
 }
 
 async function capture(prompt: string, options: CaptureOptions): Promise<void> {
-  const { terminal, print, printJson, TaplineError } = await tools();
+  const { terminal, oneLine, print, printJson, TaplineError } = await tools();
   const [{ ServingModel }, { readInput }] = await Promise.all([
     import("../client/serving-model.js"),
     import("./input-files.js"),
@@ -88,12 +89,12 @@ async function capture(prompt: string, options: CaptureOptions): Promise<void> {
   if (options.json) return printJson(result);
   const canvas = terminal.canvasOf(process.stdout);
   const lines = [
-    ...terminal.labelled("Model", terminal.oneLine(model), canvas),
-    ...terminal.labelled("Captured", terminal.oneLine(text), canvas),
+    ...terminal.labelled("Model", oneLine(model), canvas),
+    ...terminal.labelled("Captured", oneLine(text), canvas),
     "",
     ...terminal.measurePicture(result, canvas),
     "",
-    ...terminal.labelled("Note", terminal.oneLine(result.note), canvas),
+    ...terminal.labelled("Note", oneLine(result.note), canvas),
   ];
   return print(lines.join("\n"));
 }

@@ -9,7 +9,6 @@ import type {
   ProbeResult,
   SaeResult,
 } from "../contracts/index.js";
-import type { Findings } from "./figure.js";
 import { compareFindings } from "./figures/compare.js";
 import { driftFindings } from "./figures/drift.js";
 import { explainFindings } from "./figures/explain.js";
@@ -20,6 +19,7 @@ import { patchSweepFindings } from "./figures/patch-sweep.js";
 import { probeFindings } from "./figures/probe.js";
 import { saeFindings } from "./figures/sae.js";
 import type { ReportedJob } from "./job.js";
+import type { Findings } from "./parts.js";
 
 /** What there is to say and to show about a result. */
 export function findingsOf({ operation, result }: ReportedJob): Findings {

@@ -1,5 +1,4 @@
 export { drawFigure, drawingStyle } from "./drawing/index.js";
-export type { Figure, Findings, Passage } from "./figure.js";
 export { findingsOf } from "./findings.js";
 export { type ReportedJob, readJob } from "./job.js";
 export { glimpse, Html } from "./markup.js";

@@ -9,11 +9,13 @@ import type {
   PatchSweepResult,
 } from "../contracts/index.js";
 import { version } from "../contracts/version.js";
-import { count, type Figure, type Passage } from "./figure.js";
+import type { Figure } from "../findings/figure.js";
+import { count } from "../findings/numbers.js";
 import { findingsOf } from "./findings.js";
 import { type ReportedJob, withoutFolders } from "./job.js";
 import { chartLibraries, pageScript } from "./library.js";
 import { glimpse, Html, html, scriptJson } from "./markup.js";
+import type { Passage } from "./parts.js";
 import { provenanceBox } from "./provenance.js";
 import { style } from "./style.js";
 

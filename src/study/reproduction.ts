@@ -10,7 +10,8 @@ import {
   type StudyPackage,
   studyLimits,
 } from "../contracts/studies/index.js";
-import { type Figure, findingsOf } from "../report/index.js";
+import type { Figure } from "../findings/figure.js";
+import { findingsOf } from "../report/index.js";
 import { cut } from "./evidence.js";
 
 /** A request that a study tells, and the result that it got there where that is told, too. */

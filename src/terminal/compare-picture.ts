@@ -1,12 +1,13 @@
 import type { CompareResult } from "../contracts/index.js";
+import { cut, oneLine, visible } from "../findings/text.js";
 import type { Canvas } from "./canvas.js";
 import { narrowest } from "./canvas.js";
+import { fit, wrap } from "./fit.js";
 import { legend } from "./legend.js";
 import { heading } from "./page.js";
 import { bold, dim, onScale, probabilityScale } from "./paint.js";
 import { plot, type Series, ticksUpTo } from "./plot.js";
 import { table } from "./table.js";
-import { cut, fit, oneLine, visible, wrap } from "./text.js";
 
 type Trial = CompareResult["trials"][number];
 

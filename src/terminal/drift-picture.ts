@@ -1,8 +1,8 @@
 import type { DriftResult, Measured } from "../contracts/index.js";
+import { oneLine } from "../findings/text.js";
 import type { Canvas } from "./canvas.js";
 import { heading, labelled } from "./page.js";
 import { table } from "./table.js";
-import { oneLine } from "./text.js";
 
 /** Two models side by side: block outputs by layer, and what becomes of artefacts. */
 export function driftPicture(result: DriftResult, canvas: Canvas): string[] {

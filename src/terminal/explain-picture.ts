@@ -1,7 +1,7 @@
 import type { Description, ExplainResult } from "../contracts/index.js";
+import { oneLine } from "../findings/text.js";
 import type { Canvas } from "./canvas.js";
 import { heading, labelled } from "./page.js";
-import { oneLine } from "./text.js";
 
 /** Rows in words, each with what the verbaliser says to the same numbers in another order. */
 export function explainPicture(result: ExplainResult, canvas: Canvas): string[] {

@@ -1,8 +1,8 @@
 import { bytesText } from "../contracts/bytes-text.js";
 import type { ExtractResult } from "../contracts/index.js";
+import { oneLine } from "../findings/text.js";
 import type { Canvas } from "./canvas.js";
 import { labelled } from "./page.js";
-import { oneLine } from "./text.js";
 
 const rowsOf = {
   all: "a row a token",

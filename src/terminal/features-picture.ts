@@ -1,10 +1,10 @@
 import type { FeaturePage, FeaturesResult } from "../contracts/index.js";
+import { shortNumber } from "../findings/numbers.js";
+import { oneLine, visible } from "../findings/text.js";
 import type { Canvas } from "./canvas.js";
-import { shortNumber } from "./figures.js";
 import { heading, labelled } from "./page.js";
 import { dim, inScale, magnitudeScale } from "./paint.js";
 import { table } from "./table.js";
-import { oneLine, visible } from "./text.js";
 
 /** Tokens of the first text that are listed with their features. */
 const tokensShown = 40;

@@ -1,18 +1,19 @@
 import type { InspectResult } from "../contracts/index.js";
+import { lensReadings, lensViewMeanings, viewValues } from "../findings/lens.js";
+import { story } from "../findings/story.js";
+import { visible } from "../findings/text.js";
 import { attentionPicture } from "./attention-grid.js";
 import { bars } from "./bars.js";
 import { type Canvas, narrowest } from "./canvas.js";
+import { wrap } from "./fit.js";
 import { decompositionPicture, innerPointsPicture } from "./inner-points.js";
 import { legend } from "./legend.js";
 import { lensGrid, measureGrid, readingGrid } from "./lens-grid.js";
-import { lensReadings, lensViewMeanings, viewValues } from "./lens-views.js";
 import { normsGrid } from "./norms-grid.js";
 import { heading } from "./page.js";
 import { bold, magnitudeScale, probabilityScale } from "./paint.js";
 import { routingPicture } from "./routing-grid.js";
-import { story } from "./story.js";
 import { targetGrid } from "./target-grid.js";
-import { visible, wrap } from "./text.js";
 
 /** An inspect job: the logit lens, the sentence it tells, norms, and the model's own next tokens. */
 export function inspectPicture(

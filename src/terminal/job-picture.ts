@@ -16,6 +16,7 @@ import type {
 } from "../contracts/index.js";
 import { positionText } from "../contracts/position-text.js";
 import { promptsOf } from "../contracts/prompts-of.js";
+import { oneLine } from "../findings/text.js";
 import type { Canvas } from "./canvas.js";
 import { comparePicture } from "./compare-picture.js";
 import { driftPicture } from "./drift-picture.js";
@@ -28,7 +29,6 @@ import { patchSweepPicture } from "./patch-sweep-picture.js";
 import { probePicture } from "./probe-picture.js";
 import { saePicture } from "./sae-picture.js";
 import { duration } from "./spans.js";
-import { oneLine } from "./text.js";
 
 /** What is said of results that bring no note of their own. */
 const caution = "A readout shows what can be read off a layer, not what the model uses.";

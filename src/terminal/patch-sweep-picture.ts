@@ -1,9 +1,5 @@
 import type { PatchSweepResult } from "../contracts/index.js";
-import { type Canvas, narrowest } from "./canvas.js";
-import { shortNumber } from "./figures.js";
-import { legend } from "./legend.js";
-import { heading, labelled } from "./page.js";
-import { bold, differenceScale, dim } from "./paint.js";
+import { shortNumber } from "../findings/numbers.js";
 import {
   bestOfHeads,
   columnName,
@@ -15,8 +11,13 @@ import {
   positionName,
   sitesAt,
   strongestHeads,
-} from "./patch-sweep-sites.js";
-import { visible, wrap } from "./text.js";
+} from "../findings/patch-sweep.js";
+import { visible } from "../findings/text.js";
+import { type Canvas, narrowest } from "./canvas.js";
+import { wrap } from "./fit.js";
+import { legend } from "./legend.js";
+import { heading, labelled } from "./page.js";
+import { bold, differenceScale, dim } from "./paint.js";
 import { tokenGrid } from "./token-grid.js";
 
 /** Columns of a cell with a figure, and before the cells. */

@@ -1,6 +1,7 @@
+import { width } from "../findings/text.js";
 import { type Canvas, narrowest } from "./canvas.js";
+import { fit } from "./fit.js";
 import { bold, dim, inScale, probabilityScale } from "./paint.js";
-import { fit, width } from "./text.js";
 
 export interface Series {
   points: ReadonlyArray<readonly [x: number, y: number]>;

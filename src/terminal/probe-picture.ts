@@ -1,11 +1,12 @@
 import type { ProbeResult } from "../contracts/index.js";
+import { bestLayer, calibration, ofRows, roc, type Scored } from "../findings/classification.js";
+import { oneLine } from "../findings/text.js";
 import type { Canvas } from "./canvas.js";
-import { bestLayer, calibration, ofRows, roc, type Scored } from "./classification.js";
+import { wrap } from "./fit.js";
 import { beside, heading } from "./page.js";
 import { bold, dim, inScale, probabilityScale } from "./paint.js";
 import { type Axis, plot, type Series } from "./plot.js";
 import { type Entry, table } from "./table.js";
-import { oneLine, wrap } from "./text.js";
 
 type Report = ProbeResult["reports"][number];
 

@@ -1,11 +1,12 @@
 import type { SaeResult } from "../contracts/index.js";
+import { shortNumber } from "../findings/numbers.js";
+import { oneLine } from "../findings/text.js";
 import type { Canvas } from "./canvas.js";
-import { shortNumber } from "./figures.js";
+import { wrap } from "./fit.js";
 import { heading } from "./page.js";
 import { dim, inScale, probabilityScale } from "./paint.js";
 import { type Axis, plot, type Series } from "./plot.js";
 import { table } from "./table.js";
-import { oneLine, wrap } from "./text.js";
 
 type Report = SaeResult["reports"][number];
 

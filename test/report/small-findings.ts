@@ -1,12 +1,13 @@
 /** Small results, and what reports say of them. */
 
-import type { Figure, Findings } from "../../src/report/figure.js";
+import type { Figure } from "../../src/findings/figure.js";
 import { attentionHead } from "../../src/report/figures/attention-head.js";
 import { doseGrid } from "../../src/report/figures/dose-grid.js";
 import { lens } from "../../src/report/figures/lens.js";
 import { growingPatchMap } from "../../src/report/figures/patch-growth.js";
 import { separation } from "../../src/report/figures/separation.js";
 import { findingsOf } from "../../src/report/index.js";
+import type { Findings } from "../../src/report/parts.js";
 import {
   artefacts,
   change,

@@ -1,25 +1,25 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { firstShare } from "../../src/findings/blocks.js";
+import { bestLayer } from "../../src/findings/classification.js";
+import type { LensReading } from "../../src/findings/lens.js";
+import { width } from "../../src/findings/text.js";
 import { comparePicture } from "../../src/terminal/compare-picture.js";
 import {
   AnswerWriter,
   ago,
   bare,
-  bestLayer,
   bytes,
   type Canvas,
   duration,
-  firstShare,
   harmless,
   JobProgress,
   normsGrid,
   plot,
   table,
   ticksUpTo,
-  width,
 } from "../../src/terminal/index.js";
 import { measureGrid } from "../../src/terminal/lens-grid.js";
-import type { LensReading } from "../../src/terminal/lens-views.js";
 import { heading } from "../../src/terminal/page.js";
 import { statsPicture } from "../../src/terminal/stats-picture.js";
 import { withTime } from "../support/with-time.js";

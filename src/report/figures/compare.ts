@@ -1,8 +1,10 @@
 import type { CompareResult } from "../../contracts/index.js";
-import { visible } from "../../terminal/index.js";
-import { difference } from "../difference.js";
-import { count, type Figure, type Findings, figureOf, type Passage, percent, signed } from "../figure.js";
+import { difference } from "../../findings/difference.js";
+import type { Figure } from "../../findings/figure.js";
+import { count, figureOf, percent, signed } from "../../findings/numbers.js";
+import { visible } from "../../findings/text.js";
 import { glimpse, type Html, html } from "../markup.js";
+import type { Findings, Passage } from "../parts.js";
 
 type Trial = CompareResult["trials"][number];
 

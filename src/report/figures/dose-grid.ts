@@ -1,6 +1,7 @@
 import type { CompareResult } from "../../contracts/index.js";
-import { visible } from "../../terminal/text.js";
-import { count, type Figure, percent, signed } from "../figure.js";
+import type { Figure } from "../../findings/figure.js";
+import { count, percent, signed } from "../../findings/numbers.js";
+import { visible } from "../../findings/text.js";
 
 /** What one layer was asked, and what came out; nothing while it is not there yet. */
 export interface TriedLayer {

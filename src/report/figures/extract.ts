@@ -1,6 +1,7 @@
 import type { ExtractResult } from "../../contracts/index.js";
-import { count, type Findings, figureOf } from "../figure.js";
+import { count, figureOf } from "../../findings/numbers.js";
 import { html } from "../markup.js";
+import type { Findings } from "../parts.js";
 
 const rowsOf = {
   all: "every token's row",

@@ -1,7 +1,9 @@
 import type { FeaturePage, FeaturesResult } from "../../contracts/index.js";
-import { visible } from "../../terminal/index.js";
-import { count, type Figure, type Findings, figureOf, type Passage, percent, signed } from "../figure.js";
+import type { Figure } from "../../findings/figure.js";
+import { count, figureOf, percent, signed } from "../../findings/numbers.js";
+import { visible } from "../../findings/text.js";
 import { glimpse, Html, html } from "../markup.js";
+import type { Findings, Passage } from "../parts.js";
 
 /** Texts that are shown with their tokens. */
 const textsShown = 12;

@@ -1,14 +1,9 @@
 import type { InspectResult, Standing } from "../../contracts/index.js";
-import {
-  answerAt,
-  followedLayers,
-  type LensReading,
-  lensReadings,
-  shortNumber,
-  viewValues,
-  visible,
-} from "../../terminal/index.js";
-import { type Figure, figureOf, leastEntropy, percent, type Shade } from "../figure.js";
+import type { Figure, Shade } from "../../findings/figure.js";
+import { followedLayers, type LensReading, lensReadings, viewValues } from "../../findings/lens.js";
+import { figureOf, leastEntropy, percent, shortNumber } from "../../findings/numbers.js";
+import { answerAt } from "../../findings/story.js";
+import { visible } from "../../findings/text.js";
 
 /** What the layers say of themselves, each sentence once. */
 export function notesOf(layers: InspectResult["layers"]): string[] {

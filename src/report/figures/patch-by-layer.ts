@@ -1,6 +1,7 @@
 import type { PatchSite, PatchSweepResult } from "../../contracts/index.js";
-import { type PlacedSite, patchPoints, positionName, siteSize, sitesAt } from "../../terminal/index.js";
-import { type Figure, figureOf, percent } from "../figure.js";
+import type { Figure } from "../../findings/figure.js";
+import { figureOf, percent } from "../../findings/numbers.js";
+import { type PlacedSite, patchPoints, positionName, siteSize, sitesAt } from "../../findings/patch-sweep.js";
 
 const randomChange = "random change as long";
 

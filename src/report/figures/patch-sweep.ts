@@ -1,4 +1,6 @@
 import type { PatchSweepResult } from "../../contracts/index.js";
+import type { Cell, Figure } from "../../findings/figure.js";
+import { figureOf, percent, signed } from "../../findings/numbers.js";
 import {
   bestOfHeads,
   type PlacedSite,
@@ -9,9 +11,9 @@ import {
   positionName,
   sitesAt,
   strongestHeads,
-  visible,
-} from "../../terminal/index.js";
-import { type Cell, type Figure, type Findings, figureOf, percent, signed } from "../figure.js";
+} from "../../findings/patch-sweep.js";
+import { visible } from "../../findings/text.js";
+import type { Findings } from "../parts.js";
 import { patchByLayer } from "./patch-by-layer.js";
 
 /** Where one state moves the answer: layers over tokens; of heads, layers over heads, and the strongest over tokens. */

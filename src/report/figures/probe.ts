@@ -1,7 +1,9 @@
 import type { ProbeResult } from "../../contracts/index.js";
-import { bestLayer, binOf, calibration, mostWrong, ofRows, roc } from "../../terminal/index.js";
-import { count, type Figure, type Findings, figureOf, type Passage, percent } from "../figure.js";
+import { bestLayer, binOf, calibration, mostWrong, ofRows, roc } from "../../findings/classification.js";
+import type { Figure } from "../../findings/figure.js";
+import { count, figureOf, percent } from "../../findings/numbers.js";
 import { glimpse, type Html, html } from "../markup.js";
+import type { Findings, Passage } from "../parts.js";
 
 type Report = ProbeResult["reports"][number];
 

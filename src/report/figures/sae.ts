@@ -1,6 +1,8 @@
 import type { SaeResult } from "../../contracts/index.js";
-import { type Figure, type Findings, figureOf, type Passage, percent } from "../figure.js";
+import type { Figure } from "../../findings/figure.js";
+import { figureOf, percent } from "../../findings/numbers.js";
 import { glimpse, Html, html } from "../markup.js";
+import type { Findings, Passage } from "../parts.js";
 
 type Report = SaeResult["reports"][number];
 

@@ -1,6 +1,6 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Config, Job, JobSummary, Operation, PatchGrowth } from "../../contracts/index.js";
-import type { Figure } from "../../report/figure.js";
+import type { Figure } from "../../findings/figure.js";
 import type { CodeRequest } from "./scripts.js";
 import { call } from "./session.js";
 import { known, useTopic } from "./store.js";

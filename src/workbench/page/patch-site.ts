@@ -3,7 +3,7 @@ import { promptPairs } from "../../contracts/check-patch-sweep.js";
 import type { Job, PatchSweepConfig, PatchSweepResult } from "../../contracts/index.js";
 import { readMarks } from "../../contracts/marked-text.js";
 import { type ChangedPoint, changedPoints } from "../../contracts/names.js";
-import type { Figure } from "../../report/figure.js";
+import type { Figure } from "../../findings/figure.js";
 
 export interface Site {
   layer: number;

@@ -1,6 +1,6 @@
 import type { FeaturePage, FeaturesConfig, FeaturesResult } from "../../../contracts/index.js";
-import { figureOf, percent } from "../../../report/figure.js";
-import { visible } from "../../../terminal/text.js";
+import { figureOf, percent } from "../../../findings/numbers.js";
+import { visible } from "../../../findings/text.js";
 import { chatSettings } from "../chat-settings.js";
 import type { JobFindings } from "../jobs.js";
 import { submit } from "../jobs.js";

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { ProbeResult } from "../../../contracts/index.js";
-import { mostWrong } from "../../../terminal/classification.js";
+import { mostWrong } from "../../../findings/classification.js";
 import { chatSettings } from "../chat-settings.js";
 import { type LabelledText, readExamples, withSplits } from "../examples.js";
 import { jobRequest, labModel, serverRequest, spreadLayers, submit } from "../jobs.js";

@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { StoredVector } from "../../../contracts/library.js";
-import { figureOf } from "../../../report/figure.js";
+import { figureOf } from "../../../findings/numbers.js";
 import { separation } from "../../../report/figures/separation.js";
 import { chatSettings } from "../chat-settings.js";
 import { labModel, serverRequest, spreadLayers, submit, useAsked } from "../jobs.js";
