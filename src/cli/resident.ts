@@ -3,8 +3,9 @@ import type { ExecutionList } from "../contracts/execution.js";
 import { defaults, limits } from "../contracts/limits.js";
 import type { RouterStats } from "../contracts/router.js";
 import type { Stats } from "../contracts/stats.js";
+import { spreadLayers } from "../findings/layers.js";
 import { UsageError } from "./exit-code.js";
-import { layerList, spread } from "./layers.js";
+import { layerList } from "./layers.js";
 import { integerBetween } from "./options.js";
 import { serverOption } from "./service-address.js";
 
@@ -83,7 +84,7 @@ async function capture(prompt: string, options: CaptureOptions): Promise<void> {
   if (model === null) throw new TaplineError("The server holds no model at the moment.");
   const result = await serving.inspect(text, {
     model,
-    layers: options.layers ?? spread([...Array(n_layer ?? 1).keys()], limits.capture_layers),
+    layers: options.layers ?? spreadLayers(n_layer ?? 1, limits.capture_layers),
     maxInputTokens: options.maxInputTokens,
   });
   if (options.json) return printJson(result);

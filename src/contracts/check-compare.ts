@@ -1,5 +1,5 @@
 import { limits } from "./limits.js";
-import { reversedRange } from "./reversed-range.js";
+import { reversedBounds, reversedRange } from "./reversed-range.js";
 import type { CompareConfig } from "./submission.js";
 import { InvalidInput } from "./validate.js";
 
@@ -117,8 +117,7 @@ function checkDirection(config: CompareConfig): void {
 
 function checkBounds({ min, max }: CompareConfig): void {
   if (min === undefined && max === undefined) throw new InvalidInput("min", "or max is required for clamp.");
-  if (min !== undefined && max !== undefined && min > max)
-    throw new InvalidInput("min", `must not exceed max, got ${min} and ${max}.`);
+  if (reversedBounds(min, max)) throw new InvalidInput("min", `must not exceed max, got ${min} and ${max}.`);
 }
 
 function checkStrengths({ intervention, strength_unit: unit = "unit", strengths }: CompareConfig): void {

@@ -1,4 +1,5 @@
 import type { AttentionHead, Decomposition, InspectResult, Routing } from "../contracts/index.js";
+import { percentTo } from "./numbers.js";
 
 /** What each point of a block is, in few words. */
 export const pointMeanings = {
@@ -52,7 +53,7 @@ export function expertsStory({ experts, used, shares }: Routing): string {
   const most = order
     .slice(0, named)
     .filter((expert) => (shares[expert] as number) > 0)
-    .map((expert) => `${expert} (${((shares[expert] as number) * 100).toFixed(1)} %)`);
+    .map((expert) => `${expert} (${percentTo(shares[expert] as number, 1)})`);
   return (
     `${used} of ${experts} experts a token; most chosen: ${most.join(", ")}` +
     (never === 0 ? "" : `; ${never} never`)

@@ -4,42 +4,31 @@ export interface Stretch {
   text: string;
 }
 
-/**
- * The difference of two texts, word by word: a longest common subsequence (Wagner and Fischer, 1974). Continuations
- * have at most a few hundred words, so its square cost is small.
- */
+/** The difference of two texts, word by word. Continuations have at most a few hundred words, so its square cost is small. */
 export function difference(before: string, after: string): Stretch[] {
   const [a, b] = [words(before), words(after)];
-  const lengths = commonLengths(a, b);
   const stretches: Stretch[] = [];
   const push = (kind: Stretch["kind"], text: string) => {
+    if (text === "") return;
     const last = stretches.at(-1);
     if (last?.kind === kind) last.text += text;
     else stretches.push({ kind, text });
   };
   let [i, j] = [0, 0];
-  const width = b.length + 1;
-  const at = (row: number, column: number) => lengths[row * width + column] as number;
-  while (i < a.length && j < b.length) {
-    if (a[i] === b[j]) {
-      push("same", a[i] as string);
-      i += 1;
-      j += 1;
-    } else if (at(i + 1, j) >= at(i, j + 1)) push("removed", a[i++] as string);
-    else push("added", b[j++] as string);
+  for (const [row, column] of [...sharedPlaces(a, b), [a.length, b.length] as const]) {
+    push("removed", a.slice(i, row).join(""));
+    push("added", b.slice(j, column).join(""));
+    push("same", a[row] ?? "");
+    [i, j] = [row + 1, column + 1];
   }
-  while (i < a.length) push("removed", a[i++] as string);
-  while (j < b.length) push("added", b[j++] as string);
   return stretches;
 }
 
-/** Words with the space before them, so that joining them gives the text back. */
-function words(text: string): string[] {
-  return text.match(/\s*\S+|\s+$/gu) ?? [];
-}
-
-/** Lengths of the longest common subsequences of all tails, row by row. */
-function commonLengths(a: readonly string[], b: readonly string[]): Uint16Array {
+/**
+ * Places in both of a longest common subsequence (Wagner and Fischer, 1974), by the table of lengths from each pair of places
+ * on: time and memory grow with the product of the lengths.
+ */
+export function sharedPlaces(a: readonly string[], b: readonly string[]): [number, number][] {
   const width = b.length + 1;
   const lengths = new Uint16Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i -= 1) {
@@ -51,5 +40,17 @@ function commonLengths(a: readonly string[], b: readonly string[]): Uint16Array 
           : Math.max(lengths[below] as number, lengths[i * width + j + 1] as number);
     }
   }
-  return lengths;
+  const shared: [number, number][] = [];
+  for (let [i, j] = [0, 0]; i < a.length && j < b.length; ) {
+    const at = i * width + j;
+    if (a[i] === b[j]) shared.push([i++, j++]);
+    else if ((lengths[at + width] as number) >= (lengths[at + 1] as number)) i += 1;
+    else j += 1;
+  }
+  return shared;
+}
+
+/** Words with the space before them, so that joining them gives the text back. */
+function words(text: string): string[] {
+  return text.match(/\s*\S+|\s+$/gu) ?? [];
 }

@@ -49,3 +49,26 @@ export function signed(value: number, digits = 3): string {
 export function count(number: number, one: string, many = `${one}s`): string {
   return `${number} ${number === 1 ? one : many}`;
 }
+
+/** A share in percent with so many decimals, for columns of a table. */
+export function percentTo(share: number, decimals: number): string {
+  return `${(share * 100).toFixed(decimals)} %`;
+}
+
+/** The mean; not a number where there are none. */
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** The mean of those that are known; undefined where none is. */
+export function meanOfKnown(values: readonly (number | undefined)[]): number | undefined {
+  const known = values.filter((value) => value !== undefined);
+  return known.length === 0 ? undefined : mean(known);
+}
+
+/** A model's parameters as models are named: `1.5 M`, `494 M`, `7.2 B`. */
+export function parametersText(count: number): string {
+  const [unit, name] = count >= 1e9 ? [1e9, "B"] : [1e6, "M"];
+  const value = count / (unit as number);
+  return `${value >= 99.5 ? Math.round(value) : value.toPrecision(2)} ${name}`;
+}

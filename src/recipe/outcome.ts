@@ -1,6 +1,6 @@
 import { defaults, type Operation, UserError } from "../contracts/index.js";
+import { publicName } from "../contracts/place-fields.js";
 import type { Contrast, Expected, Recipe, RecipeModel, RecipeStep } from "../contracts/recipe.js";
-import { publicName } from "../study/index.js";
 import type { LiveStep } from "./live.js";
 import { measure, type Results } from "./measure.js";
 import { replaced } from "./placeholders.js";
@@ -161,9 +161,4 @@ export function outcomesOf(recipe: Recipe, model: RecipeModel, results: Results)
 export function rangeText({ low, high }: Pick<Outcome, "low" | "high">): string {
   if (low === undefined) return `at most ${high}`;
   return high === undefined ? `at least ${low}` : `${low} to ${high}`;
-}
-
-/** Up to four digits, as tables show a figure. */
-export function figureText(value: number): string {
-  return `${Number(value.toPrecision(4))}`;
 }

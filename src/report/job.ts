@@ -6,7 +6,7 @@ import {
   UserError,
   validate,
 } from "../contracts/index.js";
-import { modelFields, placeFields } from "../contracts/place-fields.js";
+import { publicConfig, publicResult } from "../contracts/place-fields.js";
 
 /** What a report is made of: a completed job, or a result on its own. */
 export interface ReportedJob {
@@ -58,29 +58,12 @@ export function readJob(value: unknown): ReportedJob {
 
 /** The job without the folders that models and data lie in: a report is passed on, and those tell of a machine and its user. */
 export function withoutFolders(job: ReportedJob): ReportedJob {
-  const { provenance } = job.result;
-  const { requested_model: model, resolved_model: resolved } = provenance;
-  const bare = {
-    ...provenance,
-    requested_model: fileName(model),
-    resolved_model: { ...resolved, path: fileName(resolved.path) },
+  const { config, result } = job;
+  return {
+    ...job,
+    result: publicResult(result),
+    ...(config === undefined ? {} : { config: publicConfig(config) }),
   };
-  const { config } = job;
-  const named = config === undefined ? undefined : { ...config };
-  for (const field of [...modelFields, ...placeFields]) {
-    if (typeof named?.[field] === "string") named[field] = fileName(named[field]);
-  }
-  const folder =
-    "folder" in job.result && job.result.folder !== null ? { folder: fileName(job.result.folder) } : {};
-  const result = { ...job.result, ...folder, provenance: bare };
-  return { ...job, result, ...(named === undefined ? {} : { config: named }) };
-}
-
-/** The last part of a path; a hub id, which is none, stays. */
-function fileName(model: string): string {
-  return /^(?:[/\\~.]|[A-Za-z]:[/\\])/.test(model)
-    ? (model.split(/[/\\]/).findLast((part) => part !== "") ?? model)
-    : model;
 }
 
 function asObject(value: unknown): Record<string, unknown> | undefined {

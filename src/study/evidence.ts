@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { basename, posix, win32 } from "node:path";
 import { type Entry, studyLimits } from "../contracts/studies/index.js";
 
 /** What one job or execution brings into a package. */
@@ -78,11 +77,4 @@ export function cut(text: string, most: number): string {
     : `${Array.from(text)
         .slice(0, most - 1)
         .join("")}…`;
-}
-
-/** A model as others may read it: where it lies on the author's machine stays there. */
-export function publicName(model: string): string {
-  const local = posix.isAbsolute(model) || win32.isAbsolute(model) || /^[.~][\\/.]/.test(model);
-  if (!local) return model;
-  return basename(model.replaceAll("\\", "/").replace(/\/+$/, "")) || "a model";
 }

@@ -1,7 +1,8 @@
 import type { Execution, ExecutionEvent } from "../contracts/execution.js";
+import { publicName } from "../contracts/place-fields.js";
 import { type Entry, studyLimits } from "../contracts/studies/index.js";
 import { glimpse } from "../report/index.js";
-import { cut, type Evidence, Gatherer, publicName } from "./evidence.js";
+import { cut, type Evidence, Gatherer } from "./evidence.js";
 
 type Message = { role?: unknown; content?: unknown };
 type Input = Record<string, unknown> & { messages?: unknown; prompt?: unknown };

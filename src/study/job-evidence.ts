@@ -9,12 +9,13 @@ import {
   type SaeConfig,
 } from "../contracts/index.js";
 import type { RowsRead } from "../contracts/names.js";
-import { modelFields, placeFields } from "../contracts/place-fields.js";
+import { publicConfig, publicName, publicResult } from "../contracts/place-fields.js";
 import { positionText } from "../contracts/position-text.js";
 import { promptsOf } from "../contracts/prompts-of.js";
 import { studyLimits } from "../contracts/studies/index.js";
+import { byPrompt } from "../findings/dose.js";
 import { findingsOf, glimpse } from "../report/index.js";
-import { characters, cut, type Evidence, Gatherer, publicName } from "./evidence.js";
+import { characters, cut, type Evidence, Gatherer } from "./evidence.js";
 import { requestBlock, resultBlock } from "./result-block.js";
 
 /** Tables that tell a result; the others repeat it in finer steps. */
@@ -38,7 +39,7 @@ const told = new Set([
  * a comparison prompt by prompt, the result and its provenance as JSON.
  */
 export function jobEvidence(given: Job): Evidence {
-  const job = withoutFolder(given);
+  const job = given.result === undefined ? given : { ...given, result: publicResult(given.result) };
   const gatherer = new Gatherer();
   const name = `${job.operation} ${job.id.slice(0, 8)}`;
   const asked = addQuestion(gatherer, job, name);
@@ -62,7 +63,7 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
       `The folder of the model file of ${name} on the author's machine. The hash of the configuration is that of the whole one.`,
     );
   }
-  const request = publicRequest(config);
+  const request = publicConfig(config);
   const { examples, ...settings } = { examples: undefined, ...request } as Record<string, unknown>;
   const submitted = `Job ${job.id}, submitted ${new Date(job.created * 1000).toISOString()}. Raw text, no chat template.`;
   const block = requestBlock(job.id, request);
@@ -105,23 +106,6 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
     );
   }
   return asked;
-}
-
-/** A job that wrote somewhere, without where that is on its author's machine. */
-function withoutFolder(job: Job): Job {
-  const { result } = job;
-  if (result === undefined || !("folder" in result) || result.folder === null) return job;
-  return { ...job, result: { ...result, folder: publicName(result.folder) } };
-}
-
-/** A configuration without the folders of its author's machine. */
-function publicRequest(config: Config): Record<string, unknown> {
-  const request: Record<string, unknown> = { ...config };
-  for (const field of [...modelFields, ...placeFields]) {
-    const value = request[field];
-    if (typeof value === "string") request[field] = publicName(value);
-  }
-  return request;
 }
 
 function subjectOf({ config }: Job): string {
@@ -192,16 +176,11 @@ function addResult(gatherer: Gatherer, job: Job, result: Result, asked: string, 
   });
   if (job.operation === "compare") addTrials(gatherer, result as CompareResult, made, name);
   const { provenance } = result;
-  const shown = {
-    ...provenance,
-    requested_model: publicName(provenance.requested_model),
-    resolved_model: { ...provenance.resolved_model, path: publicName(provenance.resolved_model.path) },
-  };
   gatherer.add({
     parent: made,
     kind: "note",
     title: `Provenance of ${name}`,
-    note: JSON.stringify(shown, null, 2),
+    note: JSON.stringify(provenance, null, 2),
   });
   addResultBlock(gatherer, job, made, name);
   if (result.artifacts.length > 0) {
@@ -234,9 +213,7 @@ function addResultBlock(gatherer: Gatherer, job: Job, parent: string, name: stri
 
 /** A comparison prompt by prompt: the baseline as the answer, what each strength made of it in the note. */
 function addTrials(gatherer: Gatherer, result: CompareResult, parent: string, name: string): void {
-  const prompts = [...new Set(result.trials.map(({ prompt }) => prompt))];
-  const ids = prompts.map((prompt) => {
-    const trials = result.trials.filter((trial) => trial.prompt === prompt);
+  const ids = byPrompt(result.trials).map(({ prompt, trials }) => {
     const [first] = trials;
     return gatherer.add({
       parent,
@@ -260,7 +237,7 @@ function modelOf({ result, model }: Job): Evidence["model"] {
   if (result === undefined) return { name: publicName(model), revision: null, runtime: "tapline" };
   const { provenance } = result;
   const { versions, resolved_model: resolved } = provenance;
-  const name = resolved.repository ?? publicName(provenance.requested_model);
+  const name = resolved.repository ?? provenance.requested_model;
   return {
     name: cut(`${name} (${provenance.architecture}, ${provenance.quantization})`, studyLimits.model_name),
     revision: resolved.commit ?? provenance.requested_revision,

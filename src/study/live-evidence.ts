@@ -1,6 +1,7 @@
+import { publicName } from "../contracts/place-fields.js";
 import { studyLimits } from "../contracts/studies/index.js";
 import { glimpse } from "../report/index.js";
-import { cut, type Evidence, Gatherer, publicName } from "./evidence.js";
+import { cut, type Evidence, Gatherer } from "./evidence.js";
 
 /** Something that was asked of a serving model, and what it answered. */
 export interface LiveWork {

@@ -1,6 +1,5 @@
 import { basename } from "node:path";
 import type {
-  CompareConfig,
   CompareResult,
   DriftResult,
   ExplainResult,
@@ -134,7 +133,7 @@ function resultLines({ operation, result, config }: Job, canvas: Canvas): string
     case "inspect":
       return inspectPicture(result as InspectResult, canvas);
     case "compare":
-      return comparePicture(result as CompareResult, (config as CompareConfig).strengths.length, canvas);
+      return comparePicture(result as CompareResult, canvas);
     case "probe":
       return probePicture(result as ProbeResult, canvas);
     case "sae":

@@ -17,7 +17,7 @@ const arrows: Record<string, string[]> = {
   native: [],
   models: ["contracts", "files", "formats"],
   http: ["contracts", "markup"],
-  library: ["contracts", "files", "formats", "http", "native"],
+  library: ["contracts", "files", "findings", "formats", "http", "native"],
   lab: ["contracts", "files", "formats", "http", "library", "models", "native"],
   requests: ["contracts", "http"],
   inference: ["contracts", "files", "formats", "http", "library", "models", "native", "requests"],

@@ -2,7 +2,8 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Job } from "../../src/contracts/index.js";
-import { cut, publicName } from "../../src/study/evidence.js";
+import { publicName } from "../../src/contracts/place-fields.js";
+import { cut } from "../../src/study/evidence.js";
 import {
   assemble,
   executionEvidence,
@@ -27,6 +28,9 @@ test("names of models and folders lose where they lie on somebody's machine, and
     [".\\a\\m.gguf", "m.gguf"],
     ["../up/m.gguf", "m.gguf"],
     ["~/m.gguf", "m.gguf"],
+    ["~ada/models/m.gguf", "m.gguf"],
+    [".cache/m.gguf", "m.gguf"],
+    ["\\\\host\\share\\m.gguf", "m.gguf"],
     ["/", "a model"],
   ])
     assert.is(publicName(name as string), shown, name);

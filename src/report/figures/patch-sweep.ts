@@ -4,11 +4,13 @@ import { figureOf, percent, signed } from "../../findings/numbers.js";
 import {
   bestOfHeads,
   type PlacedSite,
+  patchControls,
   patchPoints,
   patchStory,
   patchTokens,
   placedSites,
   positionName,
+  showsShares,
   sitesAt,
   strongestHeads,
 } from "../../findings/patch-sweep.js";
@@ -27,20 +29,17 @@ export function patchSweepFindings(result: PatchSweepResult): Findings {
   const drawn: Drawn = {
     result,
     tokens: patchTokens(result),
-    shares: sites.some(({ recovery }) => recovery !== null),
+    shares: showsShares(sites),
   };
-  const base = result.direction === "denoise" ? result.corrupted : result.clean;
-  const controls = result.sites.flatMap(({ control }) =>
-    control === undefined ? [] : Math.abs(control.change),
-  );
+  const { restored, random } = patchControls(result);
   return {
     summary: [
       patchStory(result),
       `Logit difference (${of}): ${figureOf(result.clean)} in the clean run, ${figureOf(result.corrupted)} in the corrupted one.`,
-      `Controls: with a row of its own put back the patched run moves by ${figureOf(result.restored - base)}` +
-        (controls.length === 0
+      `Controls: with a row of its own put back the patched run moves by ${figureOf(restored)}` +
+        (random === undefined
           ? "."
-          : `; random changes as long as the patch's move it by at most ${figureOf(Math.max(...controls))}.`),
+          : `; random changes as long as the patch's move it by at most ${figureOf(random)}.`),
     ],
     cautions: [
       result.direction === "denoise"
